@@ -1,0 +1,298 @@
+//! Assembly: opens what the commands share and runs the server from start to drain.
+
+use std::{
+    fs,
+    net::{SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use crate::{
+    auth::Keys,
+    clock,
+    compute::Compute,
+    config::{BaseUrl, Config},
+    db::Db,
+    error::{Error, Kind, Result},
+    ingest::{self, Failure, Found, Ingest, IngestLimits, Taken, accounts},
+    jobs,
+    limits::ACCOUNTS_BYTES_MAX,
+    media::{DecodeLimits, Media, Settings},
+    store::Store,
+    telemetry,
+    web::{self, App, Pages, Shared, listener::ListenerLimits},
+};
+
+/// What every command works on: the database and the store of a data directory.
+pub struct Archive {
+    /// The database.
+    pub db: Db,
+    /// The originals.
+    pub store: Store,
+}
+
+impl Archive {
+    /// Opens the data directory, which is made when it is missing.
+    pub fn open(config: &Config) -> Result<Self> {
+        let dir = &config.data.dir;
+        let unusable = |cause: String| {
+            let message = format!("data directory {} cannot be used", dir.display());
+            Error::new(Kind::Unavailable, message).because(cause)
+        };
+        fs::create_dir_all(dir).map_err(|cause| unusable(cause.to_string()))?;
+        let db = Db::open(dir).map_err(|cause| unusable(cause.to_string()))?;
+        let store =
+            Store::open(&config.originals_dir()).map_err(|cause| unusable(cause.to_string()))?;
+        Ok(Self { db, store })
+    }
+
+    /// A run of ingest into this archive.
+    ///
+    /// Fails when the watermark cannot be made from the settings.
+    pub fn ingest(&self, config: &Config) -> Result<Ingest> {
+        let DecodeLimits { pixels_max, file_bytes_max, header } = DecodeLimits::of(config);
+        let limits = IngestLimits { pixels_max, file_bytes_max, header };
+        let zone = config.ingest.timezone.0.clone();
+        let marker = Settings::of(config)?.marker;
+        Ok(Ingest::new(self.db.clone(), self.store.clone(), limits, zone, marker))
+    }
+
+    /// Takes the accounts file at `path` in.
+    pub fn import(&self, path: &Path) -> Result<accounts::Imported> {
+        let failed = |cause: String| {
+            Error::new(Kind::InvalidArgument, format!("{}: {cause}", path.display()))
+        };
+        let facts = fs::metadata(path).map_err(|cause| failed(cause.to_string()))?;
+        if facts.len() > ACCOUNTS_BYTES_MAX {
+            return Err(failed(format!("has more than {ACCOUNTS_BYTES_MAX} bytes")));
+        }
+        let text = fs::read_to_string(path).map_err(|cause| failed(cause.to_string()))?;
+        accounts::import(&self.db, &text, clock::now()).map_err(|cause| failed(cause.to_string()))
+    }
+}
+
+/// The demo archive beside the data directory or the working directory.
+///
+/// Fails when there is none; the message names the places that were looked at.
+pub fn find_demo(config: &Config) -> Result<PathBuf> {
+    let places = [config.data.dir.clone(), PathBuf::from("media-store")];
+    let found = places.iter().find(|place| place.join("demo").is_dir());
+    found.cloned().ok_or_else(|| {
+        let looked = places.each_ref().map(|place| place.join("demo").display().to_string());
+        let message = format!("no demo archive in {}", looked.join(" or "));
+        Error::new(Kind::NotFound, message)
+    })
+}
+
+/// Takes in what of the demo archive in `place` the data directory does not have yet.
+pub fn take_in_demo(archive: &Archive, config: &Config, place: &Path) -> Result<usize> {
+    let Found { incoming, failures, .. } = ingest::find(&[place.join("demo")]);
+    let failed = |failure: &Failure| Error::new(Kind::InvalidArgument, failure.to_string());
+    if let Some(failure) = failures.first() {
+        return Err(failed(failure));
+    }
+    let missing = incoming.into_iter().filter(|one| !is_known(archive, one)).collect::<Vec<_>>();
+    let count = missing.len();
+    let problem = std::sync::Mutex::new(None);
+    let report = |_: &ingest::Incoming, outcome: &Result<Taken, Failure>| {
+        if let Err(failure) = outcome
+            && let Ok(mut problem) = problem.lock()
+        {
+            problem.get_or_insert(failed(failure));
+        }
+    };
+    let ingest = archive.ingest(config)?;
+    ingest::take_in_all(&ingest, missing, config.ingest_workers(), &clock::now, &report);
+    if let Some(error) = problem.into_inner().ok().flatten() {
+        return Err(error);
+    }
+    let accounts = place.join("accounts.json");
+    if accounts.is_file() {
+        archive.import(&accounts)?;
+    }
+    Ok(count)
+}
+
+/// Whether an item of the demo archive is there already, by the name of its file or folder.
+fn is_known(archive: &Archive, incoming: &ingest::Incoming) -> bool {
+    let name = incoming.path().file_stem().unwrap_or_default().to_string_lossy();
+    let Ok(key) = format!("image/{name}").parse() else { return false };
+    let found = archive.db.read_blocking(move |tx| tx.find_item(&key));
+    found.is_ok_and(|item| item.is_some())
+}
+
+/// A server that listens and is ready to run.
+pub struct Server {
+    listener: TcpListener,
+    limits: ListenerLimits,
+    app: App,
+    address: SocketAddr,
+    public_url: String,
+    follower: Option<Follow>,
+}
+
+struct Follow {
+    stop: mpsc::Sender<()>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Server {
+    /// Opens everything and listens.
+    ///
+    /// Fails when the address is taken, the data directory cannot be used or a setting makes no
+    /// sense together with the machine.
+    pub fn start(mut config: Config, archive: Archive) -> Result<Self> {
+        let metrics = telemetry::start_metrics()?;
+        let Archive { db, store } = archive;
+        let swept = store.sweep().map_err(Error::internal)?;
+        if swept > 0 {
+            tracing::info!(files = swept, "removed what interrupted writes left");
+        }
+        let listener = listen(config.server.listen)?;
+        let address = listener.local_addr().map_err(Error::internal)?;
+        if config.server.public_url.0.is_empty() {
+            config.server.public_url = BaseUrl(format!("http://{address}"));
+        }
+        let media_config = &config.media;
+        let workers = config.render_workers();
+        let compute = Compute::start(workers, media_config.queue, media_config.memory_bytes)?;
+        let cache_dir = config.data.dir.join("derived").join("cache");
+        let media = Media::start(Settings::of(&config)?, db.clone(), store, compute, &cache_dir)?;
+        let keys = Keys::default();
+        let follower = start_follower(&db, &media, &keys)?;
+        keys.reload(&db)?;
+        let app = App { shared: Arc::new(shared(&config, db, media, keys, metrics)?) };
+        let public_url = config.server.public_url.0.clone();
+        let limits = listener_limits(&config);
+        Ok(Self { listener, limits, app, address, public_url, follower: Some(follower) })
+    }
+
+    /// The address that is listened on.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The base of the links that are written.
+    #[must_use]
+    pub fn public_url(&self) -> &str {
+        &self.public_url
+    }
+
+    /// Serves until the process is asked to stop (SIGTERM, SIGINT), then drains.
+    pub fn run(mut self) -> Result<()> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .thread_name("serve")
+            .build()
+            .map_err(Error::internal)?;
+        runtime.block_on(self.serve())?;
+        // Reads of originals that a client left behind may still block a thread for a moment.
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        if let Some(follow) = self.follower.take() {
+            drop(follow.stop);
+            drop(follow.thread.join());
+        }
+        Ok(())
+    }
+
+    async fn serve(&mut self) -> Result<()> {
+        let listener = self.listener.try_clone().map_err(Error::internal)?;
+        let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::internal)?;
+        let shared = Arc::clone(&self.app.shared);
+        let (stop, stopping) = tokio::sync::watch::channel(false);
+        tokio::spawn(async move {
+            stop_signal().await;
+            // Load balancers learn it from readiness before connections close.
+            shared.draining.store(true, Ordering::SeqCst);
+            tracing::info!("stopping: no new connections, requests under way finish");
+            stop.send_replace(true);
+        });
+        let router = web::router(self.app.clone());
+        let report = web::listener::serve(listener, router, self.limits.clone(), stopping).await;
+        tracing::info!(finished = report.finished, cut = report.cut, "stopped");
+        Ok(())
+    }
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener> {
+    let failed = |cause| {
+        Error::new(Kind::Unavailable, format!("server.listen {address} cannot be used"))
+            .because(cause)
+    };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+fn start_follower(db: &Db, media: &Media, keys: &Keys) -> Result<Follow> {
+    let follower = db.follower()?;
+    let (stop, stopped) = mpsc::channel();
+    let (db, media, keys) = (db.clone(), media.clone(), keys.clone());
+    let thread = std::thread::Builder::new()
+        .name("follow".to_owned())
+        .spawn(move || jobs::follow(follower, &db, &media, &keys, &stopped))
+        .map_err(Error::internal)?;
+    Ok(Follow { stop, thread })
+}
+
+fn shared(
+    config: &Config,
+    db: Db,
+    media: Media,
+    keys: Keys,
+    metrics: metrics_exporter_prometheus::PrometheusHandle,
+) -> Result<Shared> {
+    Ok(Shared {
+        media,
+        keys,
+        db,
+        metrics,
+        site_url: config.site_url().to_owned(),
+        site_name: config.server.site_name.clone(),
+        zone: config.ingest.timezone.0.clone(),
+        trusted_proxies: config.server.trusted_proxies.clone(),
+        open_cache_control: format!(
+            "public, max-age={}, stale-while-revalidate={}",
+            config.media.max_age_s, config.media.stale_while_revalidate_s
+        ),
+        patience: Duration::from_secs(u64::from(config.server.request_timeout_s)),
+        pages: Pages::compile()?,
+        draining: AtomicBool::new(false),
+    })
+}
+
+fn listener_limits(config: &Config) -> ListenerLimits {
+    let seconds = |count: u32| Duration::from_secs(u64::from(count));
+    let server = &config.server;
+    ListenerLimits {
+        connections_max: usize::try_from(server.connections_max).unwrap_or(usize::MAX),
+        header_timeout: seconds(server.header_timeout_s),
+        idle_timeout: seconds(server.idle_timeout_s),
+        write_rate_min_bytes_s: u64::from(server.write_rate_min_bytes_s),
+        drain: seconds(server.drain_s),
+        ..ListenerLimits::default()
+    }
+}
+
+/// Ends with the first SIGTERM or SIGINT.
+async fn stop_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = match signal(SignalKind::terminate()) {
+        Ok(terminate) => terminate,
+        Err(cause) => {
+            tracing::error!("SIGTERM cannot be caught: {cause}");
+            return std::future::pending().await;
+        }
+    };
+    let interrupt = tokio::signal::ctrl_c();
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt => {}
+    }
+}

@@ -1,0 +1,366 @@
+//! The command line: the only place that prints.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    path::PathBuf,
+    process::ExitCode,
+    sync::{Mutex, PoisonError},
+};
+
+use clap::{Args, Parser, Subcommand};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use crate::{
+    app::{self, Archive, Server},
+    clock,
+    config::{self, Config, Sources},
+    db::Written,
+    error::Error,
+    ingest::{self, Failure, Found, Incoming, Taken},
+    telemetry,
+};
+
+/// Rendition server and content API for news agencies and picture desks.
+#[derive(Debug, Parser)]
+#[command(name = "wirephoto", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serves media and pages until SIGTERM or SIGINT.
+    Serve {
+        #[command(flatten)]
+        common: Common,
+        /// Address and port to listen on.
+        #[arg(long, value_name = "ADDR")]
+        listen: Option<String>,
+        /// Base of the links that are written.
+        #[arg(long, value_name = "URL")]
+        public_url: Option<String>,
+        /// Takes the demo archive in first.
+        #[arg(long)]
+        demo: bool,
+    },
+    /// Takes in photographs, item folders and trees of them.
+    Ingest {
+        #[command(flatten)]
+        common: Common,
+        /// Prints one JSON object a line.
+        #[arg(long)]
+        json: bool,
+        /// Files and folders.
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
+    /// Takes in an accounts file; safe to repeat.
+    Import {
+        #[command(flatten)]
+        common: Common,
+        /// Prints a JSON object.
+        #[arg(long)]
+        json: bool,
+        /// The accounts file.
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+    /// Prints every setting: value, default, source, unit and meaning.
+    Config {
+        #[command(flatten)]
+        common: Common,
+        /// Prints a JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Args, Debug)]
+struct Common {
+    /// Data directory: database, originals, derived files.
+    #[arg(long, value_name = "DIR")]
+    data: Option<String>,
+    /// Settings file; without it wirephoto.toml is read if it is there.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// One setting, such as media.preview_px=1200; can be repeated.
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = name_and_value)]
+    settings: Vec<(String, String)>,
+}
+
+fn name_and_value(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected NAME=VALUE")?;
+    Ok((name.trim().to_owned(), value.to_owned()))
+}
+
+impl Common {
+    fn sources(&self, more: &[(&str, &Option<String>)]) -> Sources {
+        let mut flags = self.settings.clone();
+        let named = [("data.dir", &self.data)];
+        for (name, value) in named.iter().chain(more) {
+            flags.extend(value.iter().map(|value| ((*name).to_owned(), value.clone())));
+        }
+        Sources { file: self.config.clone(), flags }
+    }
+}
+
+/// How a command ended without success.
+enum Trouble {
+    /// Settings or arguments are wrong: exit status 2.
+    Usage(String),
+    /// Some of the work failed and was reported: exit status 1.
+    Reported,
+    /// All of the work failed: exit status 1.
+    Failed(Error),
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<config::ConfigError> for Trouble {
+    fn from(error: config::ConfigError) -> Self {
+        Self::Usage(error.0)
+    }
+}
+
+/// Runs the command line; the exit status is 0 only if all of it worked, 2 for bad usage.
+#[must_use]
+pub fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Trouble::Usage(message)) => {
+            complain(&message);
+            ExitCode::from(2)
+        }
+        Err(Trouble::Reported) => ExitCode::FAILURE,
+        Err(Trouble::Failed(error)) => {
+            complain(&error.to_string());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Prints to standard error; a closed one leaves nobody to tell.
+fn complain(message: &str) {
+    drop(writeln!(io::stderr(), "wirephoto: {message}"));
+}
+
+/// Prints to standard output; a reader that went away is no failure of ours.
+fn say(text: &str) {
+    drop(writeln!(io::stdout(), "{text}"));
+}
+
+fn run(command: Command) -> Result<(), Trouble> {
+    match command {
+        Command::Serve { common, listen, public_url, demo } => {
+            let flags = [("server.listen", &listen), ("server.public_url", &public_url)];
+            let (config, _) = config::load(&common.sources(&flags))?;
+            serve(config, demo)
+        }
+        Command::Ingest { common, json, paths } => {
+            let (config, _) = config::load(&common.sources(&[]))?;
+            take_in(&config, &paths, json)
+        }
+        Command::Import { common, json, file } => {
+            let (config, _) = config::load(&common.sources(&[]))?;
+            import(&config, &file, json)
+        }
+        Command::Config { common, json } => print_config(&common.sources(&[]), json),
+    }
+}
+
+fn serve(config: Config, demo: bool) -> Result<(), Trouble> {
+    telemetry::start_logs(config.telemetry.log_format, &config.telemetry.log_level)
+        .map_err(|error| Trouble::Usage(error.to_string()))?;
+    let archive = Archive::open(&config)?;
+    let place = if demo { Some(app::find_demo(&config)?) } else { None };
+    if let Some(place) = &place {
+        let count = app::take_in_demo(&archive, &config, place)?;
+        if count > 0 {
+            say(&format!("took in {count} photographs of the demo archive"));
+        }
+    }
+    let server = Server::start(config, archive)?;
+    say(&format!("listening on http://{}", server.address()));
+    if demo {
+        say(&demo_text(server.public_url()));
+    }
+    server.run()?;
+    Ok(())
+}
+
+/// What a newcomer can do with the demo archive.
+fn demo_text(url: &str) -> String {
+    let id = "image/demo-solnedgang-over-bergen";
+    format!(
+        "
+  Pages                 {url}/
+  Health and metrics    {url}/health/ready  {url}/metrics
+
+  Three URLs to try:
+    a crop              {url}/media/{id}-crop_w600_h400_x200_y100_NormalPreview.jpg
+    a watermark         {url}/media/{id}_WatermarkPreview.jpg
+    the Hires           {url}/media/{id}.jpg?ak={DEMO_KEY}
+
+  Demo API key: {DEMO_KEY} (user demo-editor; for trying out only)
+"
+    )
+}
+
+/// The API key of `media-store/accounts.json`.
+const DEMO_KEY: &str = "demo-key-0000-0000-000000000001";
+
+fn take_in(config: &Config, paths: &[PathBuf], json: bool) -> Result<(), Trouble> {
+    let archive = Archive::open(config)?;
+    let Found { incoming, passed_over, failures } = ingest::find(paths);
+    let bar = progress_bar(incoming.len(), json);
+    let tally = Mutex::new(Tally::default());
+    let report = |_: &Incoming, outcome: &Result<Taken, Failure>| {
+        let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+        bar.suspend(|| tally.report(outcome, json));
+        bar.inc(1);
+    };
+    for failure in failures {
+        let outcome = Err(failure);
+        tally.lock().unwrap_or_else(PoisonError::into_inner).report(&outcome, json);
+    }
+    let ingest = archive.ingest(config)?;
+    ingest::take_in_all(&ingest, incoming, config.ingest_workers(), &clock::now, &report);
+    bar.finish_and_clear();
+    let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    tally.summary(passed_over, json);
+    if tally.failed > 0 { Err(Trouble::Reported) } else { Ok(()) }
+}
+
+fn progress_bar(length: usize, json: bool) -> ProgressBar {
+    if json || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style = "{bar:40} {pos}/{len} photographs, {per_sec}, {eta} left";
+    let bar = ProgressBar::new(u64::try_from(length).unwrap_or(u64::MAX));
+    match ProgressStyle::with_template(style) {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    created: usize,
+    replaced: usize,
+    failed: usize,
+}
+
+impl Tally {
+    fn report(&mut self, outcome: &Result<Taken, Failure>, json: bool) {
+        match outcome {
+            Ok(taken) => {
+                let word = match taken.written {
+                    Written::Created => "created",
+                    Written::Replaced => "replaced",
+                };
+                match taken.written {
+                    Written::Created => self.created += 1,
+                    Written::Replaced => self.replaced += 1,
+                }
+                if json {
+                    let key = taken.key.to_string();
+                    say(&json!({ "item": key, "status": word, "warnings": taken.warnings })
+                        .to_string());
+                } else {
+                    for warning in &taken.warnings {
+                        complain(&format!("{}: warning: {warning}", taken.key));
+                    }
+                }
+            }
+            Err(failure) => {
+                self.failed += 1;
+                if json {
+                    let path = failure.path.display().to_string();
+                    let error = failure.error.to_string();
+                    say(&json!({ "path": path, "status": "failed", "error": error }).to_string());
+                }
+                complain(&failure.to_string());
+            }
+        }
+    }
+
+    fn summary(&self, passed_over: usize, json: bool) {
+        let Self { created, replaced, failed } = self;
+        if json {
+            say(&json!({
+                "created": created,
+                "replaced": replaced,
+                "failed": failed,
+                "passedOver": passed_over,
+            })
+            .to_string());
+            return;
+        }
+        let mut text = format!("{created} created, {replaced} replaced, {failed} failed");
+        if passed_over > 0 {
+            text.push_str(&format!("; {passed_over} other files passed over"));
+        }
+        say(&text);
+    }
+}
+
+fn import(config: &Config, file: &std::path::Path, json: bool) -> Result<(), Trouble> {
+    let imported = Archive::open(config)?.import(file)?;
+    let ingest::accounts::Imported { users, api_keys, left_alone } = imported;
+    if json {
+        let left: serde_json::Map<_, _> =
+            left_alone.iter().map(|(list, count)| ((*list).to_owned(), json!(count))).collect();
+        say(&json!({ "users": users, "apiKeys": api_keys, "leftAlone": left }).to_string());
+        return Ok(());
+    }
+    say(&format!("{users} users, {api_keys} API keys"));
+    for (list, count) in left_alone {
+        complain(&format!("{count} {list} left alone: this version does not use them yet"));
+    }
+    Ok(())
+}
+
+fn print_config(sources: &Sources, json: bool) -> Result<(), Trouble> {
+    let (config, values) = config::load(sources)?;
+    let rows = config.rows(&values);
+    if json {
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|row| {
+                json!({
+                    "name": row.name,
+                    "value": row.value,
+                    "default": row.default,
+                    "source": row.origin.as_str(),
+                    "unit": row.unit,
+                    "meaning": row.doc,
+                })
+            })
+            .collect();
+        say(&json!(rows).to_string());
+        return Ok(());
+    }
+    let mut section = "";
+    for row in &rows {
+        let (this, key) = row.name.split_once('.').unwrap_or_default();
+        if this != section {
+            say(&format!("{}[{this}]", if section.is_empty() { "" } else { "\n" }));
+            section = this;
+        }
+        let value = if row.value.is_empty() { "\"\"" } else { &row.value };
+        let unit = if row.unit.is_empty() { String::new() } else { format!(" {}", row.unit) };
+        let default = match (row.value == row.default, row.default.is_empty()) {
+            (true, _) => "default".to_owned(),
+            (false, true) => format!("{}, default empty", row.origin.as_str()),
+            (false, false) => format!("{}, default {}", row.origin.as_str(), row.default),
+        };
+        say(&format!("{key} = {value}{unit}  ({default})\n    {}", row.doc));
+    }
+    Ok(())
+}

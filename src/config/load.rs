@@ -1,0 +1,203 @@
+//! Reads the settings from file, environment and flags into one map of texts.
+
+use std::{collections::BTreeMap, env, fs, path::Path};
+
+use super::{Config, ConfigError, NAMES, Origin};
+
+const PREFIX: &str = "WIREPHOTO_";
+const DEFAULT_FILE: &str = "wirephoto.toml";
+
+/// What a command knows of settings.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// `--config FILE`; without it `wirephoto.toml` is read when it exists.
+    pub file: Option<std::path::PathBuf>,
+    /// `section.key` and value of flags, the last one wins.
+    pub flags: Vec<(String, String)>,
+}
+
+/// The values that were given, by name, with their origin.
+#[derive(Clone, Debug, Default)]
+pub struct Values(BTreeMap<String, (String, Origin)>);
+
+impl Values {
+    /// The value of `name` and where it came from.
+    pub(super) fn find(&self, name: &str, default: &str) -> (String, Origin) {
+        self.0.get(name).cloned().unwrap_or_else(|| (default.to_owned(), Origin::Default))
+    }
+
+    fn set(&mut self, name: String, value: String, origin: Origin) -> Result<(), ConfigError> {
+        if !NAMES.contains(&name.as_str()) {
+            let place = origin.as_str();
+            return Err(ConfigError(format!(
+                "unknown setting {name} ({place}){}",
+                suggestion(&name)
+            )));
+        }
+        self.0.insert(name, (value, origin));
+        Ok(())
+    }
+}
+
+/// Reads all settings.
+///
+/// Fails on a file that cannot be read or is not TOML, on an unknown name and on a bad value; the
+/// message names it.
+pub fn load(sources: &Sources) -> Result<(Config, Values), ConfigError> {
+    let mut values = Values::default();
+    match &sources.file {
+        Some(file) => read_file(file, &mut values)?,
+        None if Path::new(DEFAULT_FILE).exists() => {
+            read_file(Path::new(DEFAULT_FILE), &mut values)?;
+        }
+        None => {}
+    }
+    read_environment(&mut values)?;
+    for (name, value) in &sources.flags {
+        values.set(name.clone(), value.clone(), Origin::Flag)?;
+    }
+    let config = Config::from_values(&values)?;
+    Ok((config, values))
+}
+
+/// The error for a value that does not parse or is out of bounds.
+pub(super) fn bad_value(name: &str, text: &str, origin: &Origin, expected: &str) -> ConfigError {
+    ConfigError(format!("bad value {text:?} for {name} ({}): {expected}", origin.as_str()))
+}
+
+fn read_file(path: &Path, values: &mut Values) -> Result<(), ConfigError> {
+    let shown = path.display();
+    let text =
+        fs::read_to_string(path).map_err(|cause| ConfigError(format!("{shown}: {cause}")))?;
+    let table: toml::Table =
+        text.parse().map_err(|cause| ConfigError(format!("{shown}: {cause}")))?;
+    let in_file = |error: ConfigError| ConfigError(format!("{shown}: {}", error.0));
+    for (section, entry) in table {
+        let toml::Value::Table(entries) = entry else {
+            return Err(in_file(ConfigError(format!("{section} stands outside a section"))));
+        };
+        for (key, value) in entries {
+            let name = format!("{section}.{key}");
+            let text = scalar(&name, &value).map_err(in_file)?;
+            values.set(name, text, Origin::File).map_err(in_file)?;
+        }
+    }
+    Ok(())
+}
+
+fn scalar(name: &str, value: &toml::Value) -> Result<String, ConfigError> {
+    match value {
+        toml::Value::String(text) => Ok(text.clone()),
+        toml::Value::Integer(number) => Ok(number.to_string()),
+        toml::Value::Float(number) => Ok(number.to_string()),
+        toml::Value::Boolean(truth) => Ok(truth.to_string()),
+        toml::Value::Array(entries) => {
+            let texts: Result<Vec<_>, _> = entries.iter().map(|e| scalar(name, e)).collect();
+            Ok(texts?.join(","))
+        }
+        toml::Value::Datetime(_) | toml::Value::Table(_) => {
+            Err(ConfigError(format!("{name} is a {}, expected a plain value", value.type_str())))
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
+fn read_environment(values: &mut Values) -> Result<(), ConfigError> {
+    let mut named: Vec<_> = env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+        .filter(|(name, _)| name.starts_with(PREFIX))
+        .collect();
+    named.sort();
+    for (variable, value) in named {
+        let rest = variable[PREFIX.len()..].to_ascii_lowercase();
+        let name = rest.replacen("__", ".", 1);
+        let value = value
+            .into_string()
+            .map_err(|_| ConfigError(format!("{variable} is not valid UTF-8")))?;
+        values
+            .set(name, value, Origin::Environment)
+            .map_err(|error| ConfigError(format!("{variable}: {}", error.0)))?;
+    }
+    Ok(())
+}
+
+/// A name with the same key or the same section, for a slip of the finger.
+fn suggestion(name: &str) -> String {
+    let key = name.rsplit('.').next().unwrap_or(name);
+    let same_key = NAMES.iter().find(|known| known.rsplit('.').next() == Some(key));
+    let section = name.split('.').next().unwrap_or(name);
+    match same_key {
+        Some(known) => format!("; did you mean {known}?"),
+        None => {
+            let keys: Vec<_> = NAMES
+                .iter()
+                .filter_map(|known| known.strip_prefix(section)?.strip_prefix('.'))
+                .collect();
+            if keys.is_empty() {
+                let mut sections: Vec<_> =
+                    NAMES.iter().filter_map(|known| known.split('.').next()).collect();
+                sections.dedup();
+                return format!("; sections are {}", sections.join(", "));
+            }
+            format!("; [{section}] has {}", keys.join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn check(toml: &str, flags: &[(&str, &str)]) -> Result<Config, String> {
+        let mut file = tempfile::NamedTempFile::new().expect("temporary file");
+        file.write_all(toml.as_bytes()).expect("written");
+        let flags = flags.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let sources = Sources { file: Some(file.path().to_owned()), flags };
+        load(&sources).map(|(config, _)| config).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn defaults_are_within_their_bounds_and_print_as_they_stand() {
+        let config = check("", &[]).expect("defaults");
+        for row in config.rows(&Values::default()) {
+            assert_eq!(row.value, row.default, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn a_flag_beats_the_file() {
+        let config = check("[media]\npreview_px = 800", &[("media.preview_px", "900")]);
+        assert_eq!(config.expect("valid").media.preview_px, 900);
+    }
+
+    #[test]
+    fn the_file_beats_the_default() {
+        let config =
+            check("[media]\npreview_px = 800\n[server]\ntrusted_proxies = [\"::1\"]", &[]);
+        let config = config.expect("valid");
+        assert_eq!(config.media.preview_px, 800);
+        assert_eq!(config.server.trusted_proxies.0.len(), 1);
+    }
+
+    #[test]
+    fn err_unknown_or_bad_settings_are_named() {
+        for (toml, part) in [
+            ("[media]\npreview = 1", "unknown setting media.preview"),
+            ("[medja]\npreview_px = 1", "did you mean media.preview_px?"),
+            ("[zzz]\nqqq = 1", "sections are server"),
+            ("[media]\npreview_px = 1", "expected 16 to 8192"),
+            ("[media]\npreview_px = \"x\"", "expected a whole number"),
+            ("preview_px = 1", "outside a section"),
+            ("[server]\nlisten = \"nowhere\"", "expected an address and port"),
+            ("[server]\npublic_url = \"ftp://x\"", "expected an http://"),
+            ("[ingest]\ntimezone = \"Mars/Base\"", "time zone name"),
+            ("[server]\nlisten = {a = 1}", "is a table"),
+            ("[server", "TOML parse error"),
+        ] {
+            let message = check(toml, &[]).err().unwrap_or_default();
+            assert!(message.contains(part), "{toml:?} gives {message:?}, expected {part:?}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The database: one handle, transactions as closures, no SQL outside [`sqlite`].
+//!
+//! One thread owns the write connection and runs one closure as one transaction: it commits on
+//! `Ok` and rolls back on `Err`. A few threads own a read connection each. Callers wait on
+//! channels, so no async thread ever blocks. Other processes may write the same database; the
+//! [`Follower`] notices.
+
+mod sqlite;
+mod threads;
+
+use std::path::Path;
+
+use tokio::sync::oneshot;
+
+pub use sqlite::accounts::{KeyOwner, NewApiKey, NewUser};
+pub use sqlite::follow::{Change, Follower};
+pub use sqlite::items::{NewItem, NewestItem, StoredItem, Written};
+pub use sqlite::{ReadTx, WriteTx};
+
+use crate::error::{Error, Kind, Result};
+use threads::Threads;
+
+/// Why the database did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum DbError {
+    /// SQLite reports an error.
+    #[error("database: {0}")]
+    Sqlite(#[from] rusqlite_error::Sqlite),
+    /// A row holds what this version did not write.
+    #[error("database: {what} is damaged: {why}")]
+    Damaged {
+        /// Table and row.
+        what: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// Too many calls wait.
+    #[error("too many database calls wait")]
+    Overloaded,
+    /// The database was closed.
+    #[error("the database is closed")]
+    Closed,
+    /// The schema is of a later version of the product, or could not be brought up to date.
+    #[error("database schema: {0}")]
+    Schema(String),
+}
+
+/// The driver's error under a name of ours, so that only `sqlite` names the driver.
+pub mod rusqlite_error {
+    pub use super::sqlite::Sqlite;
+}
+
+impl From<DbError> for Error {
+    fn from(cause: DbError) -> Self {
+        match &cause {
+            DbError::Overloaded | DbError::Closed => {
+                Self::new(Kind::Unavailable, "The service is busy").because(cause)
+            }
+            DbError::Sqlite(sqlite) if sqlite.is_resource() => {
+                Self::new(Kind::Unavailable, "The database cannot be used now").because(cause)
+            }
+            DbError::Sqlite(_) | DbError::Damaged { .. } | DbError::Schema(_) => {
+                Self::internal(cause)
+            }
+        }
+    }
+}
+
+/// The database of a data directory.
+#[derive(Clone)]
+pub struct Db {
+    threads: Threads,
+}
+
+impl Db {
+    /// Opens `wirephoto.db` in `dir`, makes it when missing and brings its schema up to date.
+    pub fn open(dir: &Path) -> Result<Self, DbError> {
+        let path = dir.join("wirephoto.db");
+        sqlite::migrate(&path)?;
+        Ok(Self { threads: Threads::start(&path)? })
+    }
+
+    /// Runs `read` on a reader thread against one consistent state.
+    pub async fn read<T, F>(&self, read: F) -> Result<T, DbError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
+    {
+        let (sender, receiver) = oneshot::channel();
+        self.threads.submit_read(Box::new(move |outcome| {
+            drop(sender.send(outcome.and_then(|tx| read(&tx))));
+        }))?;
+        receiver.await.map_err(|_| DbError::Closed)?
+    }
+
+    /// Runs `read` and blocks the calling thread; never called on an async thread.
+    pub fn read_blocking<T, F>(&self, read: F) -> Result<T, DbError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
+    {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        self.threads.submit_read(Box::new(move |outcome| {
+            drop(sender.send(outcome.and_then(|tx| read(&tx))));
+        }))?;
+        receiver.recv().map_err(|_| DbError::Closed)?
+    }
+
+    /// Runs `write` as one transaction and blocks the calling thread until it is on disk; never
+    /// called on an async thread.
+    pub fn write_blocking<T, F>(&self, write: F) -> Result<T, DbError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
+    {
+        self.threads.write(write)
+    }
+
+    /// A connection of its own that tells what other processes and this one changed.
+    pub fn follower(&self) -> Result<Follower, DbError> {
+        Follower::open(self.threads.path())
+    }
+}

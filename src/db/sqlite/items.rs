@@ -1,0 +1,181 @@
+//! Items: document, files and log row, always written together.
+
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::{ReadTx, WriteTx};
+use crate::{
+    db::DbError,
+    item::{Asset, PubStatus},
+    types::ItemKey,
+};
+
+/// An item to be written.
+#[derive(Clone, Debug)]
+pub struct NewItem {
+    /// Its identity.
+    pub key: ItemKey,
+    /// The document's text.
+    pub document: String,
+    /// Its files; `None` keeps those that the item has.
+    pub assets: Option<Vec<Asset>>,
+    /// Publication status, also in the document.
+    pub pub_status: PubStatus,
+    /// The time that orders items.
+    pub order_time: Timestamp,
+    /// Until when the item is hidden.
+    pub embargoed: Option<Timestamp>,
+    /// Now.
+    pub stored: Timestamp,
+}
+
+/// What [`WriteTx::write_item`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// The item is new.
+    Created,
+    /// The item was there; its document is replaced in place.
+    Replaced,
+}
+
+/// An item as stored.
+#[derive(Clone, Debug)]
+pub struct StoredItem {
+    /// The document's text.
+    pub document: String,
+    /// Its files.
+    pub assets: Vec<Asset>,
+    /// Until when the item is hidden.
+    pub embargoed: Option<Timestamp>,
+    /// When this version was stored.
+    pub stored: Timestamp,
+}
+
+/// An item in a list of the newest.
+#[derive(Clone, Debug)]
+pub struct NewestItem {
+    /// Its identity.
+    pub key: ItemKey,
+    /// The item.
+    pub item: StoredItem,
+}
+
+fn damaged(what: impl Into<String>, why: &dyn std::fmt::Display) -> DbError {
+    DbError::Damaged { what: what.into(), why: why.to_string() }
+}
+
+fn time(what: &str, ms: i64) -> Result<Timestamp, DbError> {
+    Timestamp::from_millisecond(ms).map_err(|why| damaged(what, &why))
+}
+
+/// The columns `document, assets, embargoed_ms, stored_ms` of a row.
+struct Raw(String, String, Option<i64>, i64);
+
+impl Raw {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+    }
+
+    fn item(self, what: &str) -> Result<StoredItem, DbError> {
+        let assets = serde_json::from_str(&self.1).map_err(|why| damaged(what, &why))?;
+        let embargoed = self.2.map(|ms| time(what, ms)).transpose()?;
+        Ok(StoredItem { document: self.0, assets, embargoed, stored: time(what, self.3)? })
+    }
+}
+
+impl ReadTx<'_> {
+    /// The item `key`.
+    pub fn find_item(&self, key: &ItemKey) -> Result<Option<StoredItem>, DbError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT document, assets, embargoed_ms, stored_ms FROM items
+             WHERE media_type = ?1 AND id = ?2",
+        )?;
+        let raw = statement
+            .query_row(params![key.media_type.as_str(), key.id.as_str()], Raw::read)
+            .optional()?;
+        raw.map(|raw| raw.item(&format!("item {key}"))).transpose()
+    }
+
+    /// The newest usable items of the media type `media_type` that are not under embargo at
+    /// `now`, `limit` of them after the first `skip`, and how many there are in all.
+    pub fn newest_items(
+        &self,
+        media_type: &str,
+        now: Timestamp,
+        skip: usize,
+        limit: usize,
+    ) -> Result<(Vec<NewestItem>, u64), DbError> {
+        let visible = "media_type = ?1 AND pubstatus = 'usable'
+             AND (embargoed_ms IS NULL OR embargoed_ms <= ?2)";
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT document, assets, embargoed_ms, stored_ms, id FROM items WHERE {visible}
+             ORDER BY order_ms DESC, item_id DESC LIMIT ?3 OFFSET ?4"
+        ))?;
+        let int = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let ms = now.as_millisecond();
+        let rows = statement.query_map(params![media_type, ms, int(limit), int(skip)], |row| {
+            Ok((Raw::read(row)?, row.get::<_, String>(4)?))
+        })?;
+        let mut items = Vec::new();
+        for row in rows {
+            let (raw, id) = row?;
+            let what = format!("item {media_type}/{id}");
+            let key = format!("{media_type}/{id}").parse().map_err(|why| damaged(&what, &why))?;
+            items.push(NewestItem { key, item: raw.item(&what)? });
+        }
+        let mut count = self
+            .connection
+            .prepare_cached(&format!("SELECT count(*) FROM items WHERE {visible}"))?;
+        let total: i64 = count.query_row(params![media_type, ms], |row| row.get(0))?;
+        Ok((items, u64::try_from(total).unwrap_or_default()))
+    }
+}
+
+impl WriteTx<'_> {
+    /// Writes an item with its row in the item log.
+    pub fn write_item(&self, item: &NewItem) -> Result<Written, DbError> {
+        let (media_type, id) = (item.key.media_type.as_str(), item.key.id.as_str());
+        let what = format!("item {}", item.key);
+        let known: Option<String> = self
+            .transaction
+            .prepare_cached("SELECT assets FROM items WHERE media_type = ?1 AND id = ?2")?
+            .query_row(params![media_type, id], |row| row.get(0))
+            .optional()?;
+        let written = if known.is_some() { Written::Replaced } else { Written::Created };
+        let assets = match &item.assets {
+            Some(assets) => serde_json::to_string(assets).map_err(|why| damaged(&what, &why))?,
+            None => known.unwrap_or_else(|| "[]".to_owned()),
+        };
+        let stored_ms = item.stored.as_millisecond();
+        self.transaction
+            .prepare_cached(
+                "INSERT INTO items
+                     (media_type, id, document, assets, pubstatus, order_ms, embargoed_ms, stored_ms)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                 ON CONFLICT (media_type, id) DO UPDATE SET
+                     document = excluded.document, assets = excluded.assets,
+                     pubstatus = excluded.pubstatus, order_ms = excluded.order_ms,
+                     embargoed_ms = excluded.embargoed_ms, stored_ms = excluded.stored_ms",
+            )?
+            .execute(params![
+                media_type,
+                id,
+                item.document,
+                assets,
+                item.pub_status.as_str(),
+                item.order_time.as_millisecond(),
+                item.embargoed.map(Timestamp::as_millisecond),
+                stored_ms,
+            ])?;
+        let change = match written {
+            Written::Created => "created",
+            Written::Replaced => "replaced",
+        };
+        self.transaction
+            .prepare_cached(
+                "INSERT INTO item_log (media_type, id, change, at_ms) VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute(params![media_type, id, change, stored_ms])?;
+        Ok(written)
+    }
+}

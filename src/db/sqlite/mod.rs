@@ -1,0 +1,109 @@
+//! SQLite behind the database handle: connections, transactions, migrations.
+//!
+//! WAL mode with `synchronous=FULL`: what a transaction promised is on disk when it returns.
+
+pub(super) mod accounts;
+pub(super) mod follow;
+pub(super) mod items;
+mod migrations;
+
+use std::{path::Path, time::Duration};
+
+use rusqlite::{ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+
+use super::{DbError, threads::Read};
+use crate::limits::DB_BUSY_MS;
+
+/// An error of the driver.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Sqlite(#[from] rusqlite::Error);
+
+impl Sqlite {
+    /// Whether the disk is full, the database busy or the file unreadable: a state that passes,
+    /// not a mistake.
+    #[must_use]
+    pub fn is_resource(&self) -> bool {
+        let code = self.0.sqlite_error_code();
+        matches!(
+            code,
+            Some(
+                ErrorCode::DatabaseBusy
+                    | ErrorCode::DatabaseLocked
+                    | ErrorCode::DiskFull
+                    | ErrorCode::SystemIoFailure
+                    | ErrorCode::OutOfMemory
+                    | ErrorCode::CannotOpen
+                    | ErrorCode::ReadOnly
+            )
+        )
+    }
+}
+
+impl From<rusqlite::Error> for DbError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(Sqlite(error))
+    }
+}
+
+/// Reads one consistent state of the database.
+pub struct ReadTx<'a> {
+    connection: &'a rusqlite::Connection,
+}
+
+/// Reads and writes in one transaction.
+pub struct WriteTx<'a> {
+    transaction: Transaction<'a>,
+}
+
+impl WriteTx<'_> {
+    /// The same transaction for reading.
+    #[must_use]
+    pub fn as_read(&self) -> ReadTx<'_> {
+        ReadTx { connection: &self.transaction }
+    }
+}
+
+pub(super) struct Connection(rusqlite::Connection);
+
+impl Connection {
+    pub(super) fn open(path: &Path) -> Result<Self, DbError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+        connection.busy_timeout(Duration::from_millis(DB_BUSY_MS))?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "foreign_keys", "ON")?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(Self(connection))
+    }
+
+    pub(super) fn read(&self, read: Read) {
+        match self.0.unchecked_transaction() {
+            // Dropping a transaction that only read ends it; there is nothing to commit.
+            Ok(transaction) => read(Ok(ReadTx { connection: &transaction })),
+            Err(error) => read(Err(error.into())),
+        }
+    }
+
+    pub(super) fn write<T>(
+        &mut self,
+        write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let tx = WriteTx { transaction };
+        let outcome = write(&tx)?;
+        tx.transaction.commit()?;
+        Ok(outcome)
+    }
+}
+
+/// Makes the database when it is missing and brings its schema up to date.
+pub(super) fn migrate(path: &Path) -> Result<(), DbError> {
+    let mut connection = Connection::open(path)?;
+    migrations::all()
+        .to_latest(&mut connection.0)
+        .map_err(|cause| DbError::Schema(format!("{}: {cause}", path.display())))
+}

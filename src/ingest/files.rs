@@ -1,0 +1,154 @@
+//! Finds what there is to take in, and reads files under limits.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use super::{Failure, Incoming, IngestError, file_name};
+use crate::{
+    limits::{INGEST_DEPTH_MAX, INGEST_FILES_MAX, ITEM_FILES_MAX},
+    types::{ItemId, ItemKey, MediaType, RenditionName},
+};
+
+/// The name of an item folder's document.
+const DOCUMENT: &str = "item.json";
+
+/// What [`find`] found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// What there is to take in, in the order of the paths.
+    pub incoming: Vec<Incoming>,
+    /// Files of other kinds within folders, which are passed over.
+    pub passed_over: usize,
+    /// What cannot be read or is nothing that is taken in.
+    pub failures: Vec<Failure>,
+}
+
+/// Finds photographs and item folders in `paths`, folders within folders included.
+///
+/// A file that is named must be a photograph; within folders other files are passed over.
+#[must_use]
+pub fn find(paths: &[PathBuf]) -> Found {
+    let mut found = Found::default();
+    for path in paths {
+        match fs::metadata(path) {
+            Ok(facts) if facts.is_dir() => found.walk(path, 0),
+            Ok(_) if is_photograph(path) => found.push(Incoming::Photograph(path.clone())),
+            Ok(_) if path.file_name().is_some_and(|name| name == DOCUMENT) => {
+                let parent = path.parent().unwrap_or(Path::new("")).to_owned();
+                found.push(Incoming::ItemFolder(parent));
+            }
+            Ok(_) => found.fail(path, IngestError::Kind),
+            Err(cause) => found.fail(path, IngestError::Unreadable(cause)),
+        }
+    }
+    found
+}
+
+impl Found {
+    fn fail(&mut self, path: &Path, error: IngestError) {
+        self.failures.push(Failure { path: path.to_owned(), error });
+    }
+
+    fn push(&mut self, incoming: Incoming) {
+        if self.incoming.len() < INGEST_FILES_MAX {
+            self.incoming.push(incoming);
+        } else {
+            let message = format!("is beyond the {INGEST_FILES_MAX} of one run; take it in later");
+            self.fail(incoming.path(), IngestError::Name(message));
+        }
+    }
+
+    fn walk(&mut self, dir: &Path, depth: usize) {
+        if dir.join(DOCUMENT).is_file() {
+            return self.push(Incoming::ItemFolder(dir.to_owned()));
+        }
+        if depth >= INGEST_DEPTH_MAX {
+            let message = format!("lies deeper than {INGEST_DEPTH_MAX} folders");
+            return self.fail(dir, IngestError::Name(message));
+        }
+        let entries = fs::read_dir(dir).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let mut entries = match entries {
+            Ok(entries) => entries,
+            Err(cause) => return self.fail(dir, IngestError::Unreadable(cause)),
+        };
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let path = entry.path();
+            // Links to folders are not followed: they can lead in circles.
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => self.walk(&path, depth + 1),
+                Ok(_) if is_photograph(&path) => self.push(Incoming::Photograph(path)),
+                Ok(_) => self.passed_over += 1,
+                Err(cause) => self.fail(&path, IngestError::Unreadable(cause)),
+            }
+        }
+    }
+}
+
+fn is_photograph(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.is_some_and(|e| e.eq_ignore_ascii_case("jpg") || e.eq_ignore_ascii_case("jpeg"))
+}
+
+/// An item folder with the names of its files checked.
+#[derive(Debug)]
+pub(super) struct ItemFolder {
+    pub(super) key: ItemKey,
+    pub(super) document: PathBuf,
+    pub(super) pictures: Vec<(RenditionName, PathBuf)>,
+}
+
+/// Reads the folder `<mediaType>/<id>`.
+pub(super) fn read_folder(path: &Path) -> Result<ItemFolder, IngestError> {
+    let full = fs::canonicalize(path).map_err(IngestError::Unreadable)?;
+    let mut names = full.iter().rev().map(|name| name.to_string_lossy().into_owned());
+    let (id, media_type) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
+    let place = |why: String| {
+        IngestError::Name(format!("is not a folder <mediaType>/<id> with an item.json: {why}"))
+    };
+    let media_type = MediaType::parse(&media_type).map_err(|e| place(e.to_string()))?;
+    let id = ItemId::parse(&id).map_err(|e| place(e.to_string()))?;
+    let mut pictures = Vec::new();
+    let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let mut entries = entries.map_err(IngestError::Unreadable)?;
+    if entries.len() > ITEM_FILES_MAX {
+        return Err(IngestError::Name(format!("has more than {ITEM_FILES_MAX} files")));
+    }
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name == DOCUMENT || name.starts_with('.') {
+            continue;
+        }
+        let known = name.strip_suffix(".jpg").and_then(|stem| RenditionName::parse(stem).ok());
+        match known.filter(|known| file_name(*known) == name) {
+            Some(known) => pictures.push((known, entry.path())),
+            None => {
+                return Err(IngestError::Name(format!(
+                    "has the file {name:?}; expected item.json and names such as NormalHires.jpg"
+                )));
+            }
+        }
+    }
+    let key = ItemKey { media_type, id };
+    Ok(ItemFolder { key, document: path.join(DOCUMENT), pictures })
+}
+
+/// Reads a file of at most `bytes_max` bytes; `setting` is what allows more.
+pub(super) fn read(
+    path: &Path,
+    bytes_max: u64,
+    setting: &'static str,
+) -> Result<Vec<u8>, IngestError> {
+    let facts = fs::metadata(path).map_err(IngestError::Unreadable)?;
+    if facts.len() == 0 {
+        return Err(IngestError::Empty);
+    }
+    if facts.len() > bytes_max {
+        let (found, limit) = (facts.len(), bytes_max);
+        return Err(IngestError::TooLarge { found, limit, unit: "bytes", setting });
+    }
+    fs::read(path).map_err(IngestError::Unreadable)
+}

@@ -1,0 +1,39 @@
+//! Timers: work that runs beside the requests.
+
+use std::{
+    sync::mpsc::{Receiver, RecvTimeoutError},
+    time::Duration,
+};
+
+use crate::{
+    auth::Keys,
+    db::{Db, Follower},
+    limits::FOLLOW_MS,
+    media::Media,
+    telemetry,
+};
+
+/// Follows what any process writes to the database until `stop` is dropped: changed items leave
+/// the caches, changed accounts are read again.
+pub fn follow(mut follower: Follower, db: &Db, media: &Media, keys: &Keys, stop: &Receiver<()>) {
+    let mut failing = false;
+    while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(Duration::from_millis(FOLLOW_MS))
+    {
+        let outcome = follower.changes().and_then(|change| {
+            if !change.items.is_empty() {
+                let count = u64::try_from(change.items.len()).unwrap_or(u64::MAX);
+                metrics::counter!(telemetry::ITEMS_CHANGED).increment(count);
+                media.item_changed(&change.items);
+            }
+            if change.accounts { keys.reload(db) } else { Ok(()) }
+        });
+        // One line when it starts to fail and one when it works again, not ten a second.
+        match (&outcome, failing) {
+            (Err(cause), false) => tracing::error!("changes cannot be followed: {cause}"),
+            (Ok(()), true) => tracing::info!("changes are followed again"),
+            (Err(_), true) | (Ok(()), false) => {}
+        }
+        failing = outcome.is_err();
+        media.report();
+    }
+}

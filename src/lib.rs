@@ -1,0 +1,23 @@
+//! Wirephoto: the rendition server and content API for news agencies and picture desks.
+//!
+//! `ARCHITECTURE.md` beside this file is the map of the tree; `STYLE.md` holds its habits. The
+//! library exists so that benches, fuzz targets and tests reach the units; its interface may
+//! change with every release. Users of the product run the binary.
+
+pub mod app;
+pub mod auth;
+pub mod cli;
+pub mod clock;
+pub mod compute;
+pub mod config;
+pub mod db;
+pub mod error;
+pub mod ingest;
+pub mod item;
+pub mod jobs;
+pub mod limits;
+pub mod media;
+pub mod store;
+pub mod telemetry;
+pub mod types;
+pub mod web;

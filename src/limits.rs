@@ -1,0 +1,49 @@
+//! Every cap that is not a setting, with its unit and reason. Settings live in `config`.
+
+/// Bytes of a media URL's path. The longest legal one is about 250.
+pub const MEDIA_PATH_BYTES_MAX: usize = 1024;
+/// Bytes of an `item.json`. Real documents with long bodies are below 200 kB.
+pub const DOCUMENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Bytes of an accounts file. Ten thousand users take about 5 MB.
+pub const ACCOUNTS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Bytes of a watermark picture.
+pub const WATERMARK_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Folders within folders that ingest follows.
+pub const INGEST_DEPTH_MAX: usize = 32;
+/// Files that one run of ingest takes in.
+pub const INGEST_FILES_MAX: usize = 1_000_000;
+/// Files in one item folder.
+pub const ITEM_FILES_MAX: usize = 200;
+/// Items whose facts are kept in memory; one takes a few kB.
+pub const ITEMS_CACHED_MAX: u64 = 20_000;
+/// API keys kept in memory.
+pub const API_KEYS_MAX: usize = 1_000_000;
+/// Bytes of an API key that a caller presents.
+pub const API_KEY_BYTES_MAX: usize = 256;
+/// Rows of the item log that the follower reads at a time.
+pub const LOG_ROWS_MAX: usize = 1000;
+/// Milliseconds between two looks at the database for changes by other processes.
+pub const FOLLOW_MS: u64 = 100;
+/// Database calls that may wait for a reader thread.
+pub const DB_QUEUE_MAX: usize = 1024;
+/// Threads that own a read connection each.
+pub const DB_READERS: usize = 2;
+/// Milliseconds a write waits for another process's transaction.
+pub const DB_BUSY_MS: u64 = 10_000;
+/// Items on one page of the newest photographs.
+pub const PAGE_ITEMS: usize = 60;
+/// Pages of the newest photographs that can be asked for.
+pub const PAGES_MAX: usize = 10_000;
+/// Bytes read from an original at a time while it is sent.
+pub const STREAM_CHUNK_BYTES: usize = 256 * 1024;
+/// Segments (APPn, tables, …) of one JPEG. Real files have below 100; an ICC profile of 16 MB
+/// takes 255.
+pub const JPEG_SEGMENTS_MAX: u32 = 2000;
+/// Bytes of metadata segments of one JPEG that are read.
+pub const JPEG_METADATA_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Keys of crops remembered as seen once, for admission to the disk cache.
+pub const SEEN_ONCE_MAX: u64 = 100_000;
+/// Seconds a client should wait before it tries again when a queue is full.
+pub const RETRY_AFTER_S: u32 = 2;
+/// Seconds for which a "not found" may be cached.
+pub const NOT_FOUND_MAX_AGE_S: u32 = 60;

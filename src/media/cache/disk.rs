@@ -1,0 +1,282 @@
+//! The disk tier: one file a rendition, `standard/ab/<key>` or `variants/ab/<key>`.
+//!
+//! A file is a short record with a checksum; a torn or damaged one is a miss and is removed. The
+//! index is in memory and is read from the folder at the start. When moka evicts an entry its
+//! file goes with it.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use bytes::Bytes;
+use moka::{notification::RemovalCause, sync::Cache};
+
+use super::{Body, Tail};
+use crate::{media::plan::Class, types::Hash};
+
+/// Marks a file of this form; another form is a miss.
+const MAGIC: &[u8; 4] = b"WPc1";
+/// Magic, checksum, flag of the tail.
+const FIXED_BYTES: usize = 4 + 16 + 1;
+/// Hash, length, start and end of the tail.
+const TAIL_BYTES: usize = 32 + 8 * 3;
+/// A file takes whole blocks.
+const BLOCK_BYTES: u64 = 4096;
+
+pub(super) struct DiskTier {
+    standard: Part,
+    variants: Part,
+}
+
+struct Part {
+    dir: PathBuf,
+    index: Cache<Hash, u32>,
+}
+
+impl DiskTier {
+    /// Opens the folder, makes it when missing, and reads what earlier runs left.
+    pub(super) fn open(dir: &Path, standard: u64, variants: u64) -> io::Result<Self> {
+        Ok(Self {
+            standard: Part::open(&dir.join("standard"), standard)?,
+            variants: Part::open(&dir.join("variants"), variants)?,
+        })
+    }
+
+    fn part(&self, class: Class) -> &Part {
+        match class {
+            Class::Standard => &self.standard,
+            Class::Variant => &self.variants,
+        }
+    }
+
+    pub(super) fn contains(&self, class: Class, key: Hash) -> bool {
+        self.part(class).index.contains_key(&key)
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.standard.index.weighted_size() + self.variants.index.weighted_size()
+    }
+
+    pub(super) fn read(&self, class: Class, key: Hash) -> Option<Body> {
+        let part = self.part(class);
+        // Reading the index counts as a use.
+        part.index.get(&key)?;
+        let body = fs::read(part.path(key)).ok().and_then(decode);
+        if body.is_none() {
+            part.index.invalidate(&key);
+        }
+        body
+    }
+
+    pub(super) fn write(&self, class: Class, key: Hash, body: &Body) -> io::Result<()> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let part = self.part(class);
+        let path = part.path(key);
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let tmp = part.dir.join(format!("tmp-{}-{number}", process::id()));
+        let bytes = encode(body);
+        // No flush to disk: a cache may forget, and the checksum finds what a crash tore.
+        let written = File::create(&tmp).and_then(|mut file| {
+            file.write_all(&bytes)?;
+            if let Some(parent) = path.parent() {
+                fs::create_dir_all(parent)?;
+            }
+            fs::rename(&tmp, &path)
+        });
+        if let Err(cause) = written {
+            drop(fs::remove_file(&tmp));
+            return Err(cause);
+        }
+        part.index.insert(key, weight(bytes.len() as u64));
+        Ok(())
+    }
+}
+
+impl Part {
+    fn open(dir: &Path, bytes_max: u64) -> io::Result<Self> {
+        fs::create_dir_all(dir)?;
+        let root = dir.to_owned();
+        let evicted = move |key: std::sync::Arc<Hash>, _: u32, cause: RemovalCause| {
+            if cause != RemovalCause::Replaced {
+                drop(fs::remove_file(file(&root, *key)));
+            }
+        };
+        let index = Cache::builder()
+            .max_capacity(bytes_max)
+            .weigher(|_: &Hash, bytes: &u32| *bytes)
+            .eviction_listener(evicted)
+            .build();
+        let part = Self { dir: dir.to_owned(), index };
+        part.read_folder()?;
+        Ok(part)
+    }
+
+    fn path(&self, key: Hash) -> PathBuf {
+        file(&self.dir, key)
+    }
+
+    fn read_folder(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.dir)? {
+            let entry = entry?;
+            if entry.file_type()?.is_file() {
+                // What an interrupted write left.
+                drop(fs::remove_file(entry.path()));
+                continue;
+            }
+            for file in fs::read_dir(entry.path())? {
+                let file = file?;
+                let name = file.file_name();
+                match name.to_str().and_then(|name| name.parse().ok()) {
+                    Some(key) => self.index.insert(key, weight(file.metadata()?.len())),
+                    None => drop(fs::remove_file(file.path())),
+                }
+            }
+        }
+        // Evictions, and with them the removal of files, happen now and not later.
+        self.index.run_pending_tasks();
+        Ok(())
+    }
+}
+
+fn file(dir: &Path, key: Hash) -> PathBuf {
+    let name = key.to_string();
+    dir.join(&name[..2]).join(name)
+}
+
+/// What a file of `bytes` weighs: whole blocks, so that many small files count in full.
+fn weight(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(BLOCK_BYTES) * BLOCK_BYTES).unwrap_or(u32::MAX)
+}
+
+fn encode(body: &Body) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(FIXED_BYTES + TAIL_BYTES + body.head.len());
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&[0; 16]);
+    match &body.tail {
+        None => bytes.push(0),
+        Some(tail) => {
+            bytes.push(1);
+            bytes.extend_from_slice(&tail.blob.0);
+            for number in [tail.blob_length, tail.range.start, tail.range.end] {
+                bytes.extend_from_slice(&number.to_le_bytes());
+            }
+        }
+    }
+    bytes.extend_from_slice(&body.head);
+    let checksum = Hash::of(&bytes[20..]);
+    bytes[4..20].copy_from_slice(&checksum.0[..16]);
+    bytes
+}
+
+/// Reads a file's record; `None` for anything that [`encode`] did not write.
+fn decode(bytes: Vec<u8>) -> Option<Body> {
+    let (fixed, rest) = bytes.split_at_checked(FIXED_BYTES)?;
+    let sum_ok = fixed.starts_with(MAGIC) && fixed[4..20] == Hash::of(&bytes[20..]).0[..16];
+    if !sum_ok {
+        return None;
+    }
+    let (tail, skip) = match fixed[20] {
+        0 => (None, FIXED_BYTES),
+        1 => {
+            let (blob, numbers) = rest.split_at_checked(32)?;
+            let number = |index: usize| {
+                let bytes = numbers.get(index * 8..index * 8 + 8)?;
+                Some(u64::from_le_bytes(bytes.try_into().ok()?))
+            };
+            let (length, start, end) = (number(0)?, number(1)?, number(2)?);
+            let inside = start <= end && end <= length;
+            let blob = Hash(blob.try_into().ok()?);
+            let tail = Tail { blob, blob_length: length, range: start..end };
+            (Some(inside.then_some(tail)?), FIXED_BYTES + TAIL_BYTES)
+        }
+        _ => return None,
+    };
+    Some(Body { head: Bytes::from(bytes).slice(skip..), tail })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(bytes: usize) -> Body {
+        Body { head: Bytes::from(vec![7; bytes]), tail: None }
+    }
+
+    fn with_tail(bytes: usize) -> Body {
+        let tail = Tail { blob: Hash([9; 32]), blob_length: 100, range: 10..90 };
+        Body { tail: Some(tail), ..body(bytes) }
+    }
+
+    fn key(number: u8) -> Hash {
+        Hash([number; 32])
+    }
+
+    fn files(dir: &Path) -> usize {
+        let entries = fs::read_dir(dir).expect("folder").map(|entry| entry.expect("entry").path());
+        entries.map(|path| if path.is_dir() { files(&path) } else { 1 }).sum()
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_after_a_restart() {
+        let dir = tempfile::tempdir().expect("temporary folder");
+        let tier = DiskTier::open(dir.path(), 1 << 20, 1 << 20).expect("opened");
+        tier.write(Class::Standard, key(1), &body(1000)).expect("written");
+        tier.write(Class::Variant, key(2), &with_tail(10)).expect("written");
+        drop(tier);
+        let tier = DiskTier::open(dir.path(), 1 << 20, 1 << 20).expect("opened");
+        assert_eq!(tier.read(Class::Standard, key(1)), Some(body(1000)));
+        assert_eq!(tier.read(Class::Variant, key(2)), Some(with_tail(10)));
+        assert_eq!(tier.read(Class::Standard, key(2)), None);
+    }
+
+    #[test]
+    fn a_damaged_file_is_a_miss_and_goes_away() {
+        let dir = tempfile::tempdir().expect("temporary folder");
+        let tier = DiskTier::open(dir.path(), 1 << 20, 1 << 20).expect("opened");
+        for (number, cut) in [(1, 0), (2, 3), (3, 500)] {
+            tier.write(Class::Standard, key(number), &body(1000)).expect("written");
+            let path = tier.standard.path(key(number));
+            let bytes = fs::read(&path).expect("read");
+            fs::write(&path, &bytes[..cut]).expect("written");
+            assert_eq!(tier.read(Class::Standard, key(number)), None, "{cut} bytes");
+            assert!(!tier.contains(Class::Standard, key(number)));
+        }
+        tier.standard.index.run_pending_tasks();
+        assert_eq!(files(dir.path()), 0);
+    }
+
+    #[test]
+    fn endless_variants_stay_in_their_part_and_leave_the_standard_ones() {
+        let dir = tempfile::tempdir().expect("temporary folder");
+        let tier = DiskTier::open(dir.path(), 64 << 10, 64 << 10).expect("opened");
+        for number in 0..8 {
+            tier.write(Class::Standard, key(number), &body(4000)).expect("written");
+        }
+        for number in 0..200 {
+            tier.write(Class::Variant, key(number), &body(4000)).expect("written");
+        }
+        tier.variants.index.run_pending_tasks();
+        assert!(tier.bytes() <= 128 << 10);
+        assert!(files(&dir.path().join("variants")) <= 16);
+        for number in 0..8 {
+            assert_eq!(tier.read(Class::Standard, key(number)), Some(body(4000)), "{number}");
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_the_decoder_fail_badly() {
+        let good = encode(&with_tail(5));
+        for end in 0..good.len() {
+            assert_eq!(decode(good[..end].to_vec()), None, "cut at {end}");
+        }
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 0x40;
+            assert_eq!(decode(bad), None, "flipped at {at}");
+        }
+    }
+}

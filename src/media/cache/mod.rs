@@ -1,0 +1,194 @@
+//! The rendition cache: memory in front of disk, both bounded by bytes.
+//!
+//! Each tier has two parts: one for the few standard renditions of every item, one for crops and
+//! other variants, of which there are endless. So crops never push a Preview out. Within a part
+//! moka's policy admits by frequency of use. The disk tier keeps its files over a restart; a
+//! variant is admitted to it on its second render.
+
+mod disk;
+
+use std::{ops::Range, path::Path, sync::Arc};
+
+use bytes::Bytes;
+use moka::sync::Cache;
+
+use super::{
+    plan::{Class, Planned},
+    settings::CacheBudget,
+};
+use crate::{error::Error, error::Result, limits::SEEN_ONCE_MAX, telemetry, types::Hash};
+use disk::DiskTier;
+
+/// A part of an original that follows a rendition's own bytes: picture data that is sent as it
+/// lies in the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tail {
+    /// The original.
+    pub blob: Hash,
+    /// Bytes of the original.
+    pub blob_length: u64,
+    /// The bytes of the original that are sent.
+    pub range: Range<u64>,
+}
+
+/// The bytes of a rendition: those in memory, then those in the store, if any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Body {
+    /// Bytes in memory.
+    pub head: Bytes,
+    /// Bytes in the store.
+    pub tail: Option<Tail>,
+}
+
+impl Body {
+    /// Bytes in all.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        let tail = self.tail.as_ref().map_or(0, |tail| tail.range.end - tail.range.start);
+        self.head.len() as u64 + tail
+    }
+
+    /// Whether there are no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// A tier's two parts.
+#[derive(Clone, Copy, Debug)]
+struct Shares {
+    standard: u64,
+    variants: u64,
+}
+
+impl Shares {
+    fn of(bytes: u64, crops_share: f32) -> Self {
+        // A share in thousandths keeps the arithmetic whole.
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the setting is between 0 and 0.9"
+        )]
+        let thousandths = (crops_share * 1000.0).round() as u64;
+        let variants = bytes / 1000 * thousandths.min(1000);
+        Self { standard: bytes - variants, variants }
+    }
+}
+
+struct MemoryTier {
+    standard: Cache<Hash, Body>,
+    variants: Cache<Hash, Body>,
+}
+
+/// Bytes that an entry takes beside its body: key, counters, the map's slot.
+const ENTRY_BYTES: usize = 256;
+
+impl MemoryTier {
+    fn new(shares: Shares) -> Self {
+        let part = |bytes| {
+            let weigh = |_: &Hash, body: &Body| {
+                u32::try_from(body.head.len() + ENTRY_BYTES).unwrap_or(u32::MAX)
+            };
+            Cache::builder().max_capacity(bytes).weigher(weigh).build()
+        };
+        Self { standard: part(shares.standard), variants: part(shares.variants) }
+    }
+
+    fn part(&self, class: Class) -> &Cache<Hash, Body> {
+        match class {
+            Class::Standard => &self.standard,
+            Class::Variant => &self.variants,
+        }
+    }
+}
+
+/// Both tiers; a tier whose budget is 0 is absent.
+pub(super) struct RenditionCache {
+    memory: Option<MemoryTier>,
+    disk: Option<Arc<DiskTier>>,
+    seen: Cache<Hash, ()>,
+}
+
+impl RenditionCache {
+    /// Opens the cache with its files in `dir`.
+    pub(super) fn open(dir: &Path, budget: CacheBudget) -> Result<Self> {
+        let shares = |bytes| Shares::of(bytes, budget.crops_share);
+        let memory =
+            (budget.memory_bytes > 0).then(|| MemoryTier::new(shares(budget.memory_bytes)));
+        let disk = if budget.disk_bytes > 0 {
+            let Shares { standard, variants } = shares(budget.disk_bytes);
+            Some(Arc::new(DiskTier::open(dir, standard, variants).map_err(Error::internal)?))
+        } else {
+            None
+        };
+        Ok(Self { memory, disk, seen: Cache::new(SEEN_ONCE_MAX) })
+    }
+
+    /// Whether the disk tier has it, without looking at the disk.
+    pub(super) fn is_on_disk(&self, planned: &Planned) -> bool {
+        self.disk.as_ref().is_some_and(|disk| disk.contains(planned.class, planned.key))
+    }
+
+    /// The body in memory.
+    pub(super) fn find_in_memory(&self, planned: &Planned) -> Option<Body> {
+        let found = self.memory.as_ref()?.part(planned.class).get(&planned.key);
+        count("memory", found.is_some());
+        found
+    }
+
+    /// The body on disk, which then is in memory too; it blocks on the disk.
+    pub(super) fn read_from_disk(&self, planned: &Planned) -> Option<Body> {
+        let found = self.disk.as_ref()?.read(planned.class, planned.key);
+        count("disk", found.is_some());
+        if let Some(body) = &found {
+            self.insert(planned, body);
+        }
+        found
+    }
+
+    /// Keeps a body in memory.
+    pub(super) fn insert(&self, planned: &Planned, body: &Body) {
+        if let Some(memory) = &self.memory {
+            memory.part(planned.class).insert(planned.key, body.clone());
+        }
+    }
+
+    /// Keeps a freshly rendered body on disk if its kind is admitted; it blocks on the disk.
+    pub(super) fn write_to_disk(&self, planned: &Planned, body: &Body) {
+        let Some(disk) = &self.disk else { return };
+        let admitted = match planned.class {
+            Class::Standard => true,
+            Class::Variant => self.seen.contains_key(&planned.key),
+        };
+        if !admitted {
+            self.seen.insert(planned.key, ());
+            return;
+        }
+        if let Err(cause) = disk.write(planned.class, planned.key, body) {
+            // The rendition was delivered; a full disk must not turn it into an error.
+            tracing::warn!("rendition cache: {cause}");
+        }
+    }
+
+    /// Writes the sizes of the tiers to the metrics.
+    pub(super) fn report(&self) {
+        if let Some(memory) = &self.memory {
+            let bytes = memory.standard.weighted_size() + memory.variants.weighted_size();
+            gauge("memory", bytes);
+        }
+        if let Some(disk) = &self.disk {
+            gauge("disk", disk.bytes());
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge is a float; 2^53 bytes are far away")]
+fn gauge(tier: &'static str, bytes: u64) {
+    metrics::gauge!(telemetry::CACHE_BYTES, "tier" => tier).set(bytes as f64);
+}
+
+fn count(tier: &'static str, hit: bool) {
+    let outcome = if hit { "hit" } else { "miss" };
+    metrics::counter!(telemetry::CACHE_LOOKUPS, "tier" => tier, "outcome" => outcome).increment(1);
+}

@@ -1,0 +1,301 @@
+//! The moment a photograph was taken, as its three homes spell it.
+//!
+//! XMP has ISO 8601 (`2017-02-11T10:15:00+01:00`), IIM a date `20170211` and a time
+//! `101500+0100`, EXIF a local time `2017:02:11 10:15:00` and the offset apart, since 2016. Each
+//! may lack the time or the offset. A stamp is always a real date; years alone are not enough.
+
+use std::fmt;
+
+/// Digits of a second's fraction that are kept.
+const FRACTION_DIGITS_MAX: usize = 9;
+
+/// A date, maybe with a time, maybe with the time's offset from UTC.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Stamp {
+    year: u16,
+    month: u8,
+    day: u8,
+    time: Option<Time>,
+    offset: Option<Offset>,
+}
+
+/// A time of day; `fraction` holds the digits behind the second's point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Time {
+    hour: u8,
+    minute: u8,
+    second: u8,
+    fraction: String,
+}
+
+/// How far local time is ahead of UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Offset {
+    /// Written as `Z`.
+    Utc,
+    /// Minutes, negative to the west.
+    Minutes(i16),
+}
+
+impl Stamp {
+    /// Parses ISO 8601 and the spelling of EXIF: `-` or `:` in the date, `T` or a blank before the
+    /// time, seconds and offset optional.
+    pub(super) fn parse(text: &str) -> Option<Stamp> {
+        let mut input = Input(text.trim());
+        let year = input.number(4)?;
+        input.one_of("-:")?;
+        let month = input.two_digits()?;
+        input.one_of("-:")?;
+        let day = input.two_digits()?;
+        let mut stamp = Stamp::date(year, month, day)?;
+        if input.one_of("Tt ").is_some() {
+            let hour = input.two_digits()?;
+            input.one_of(":")?;
+            let minute = input.two_digits()?;
+            let second = if input.one_of(":").is_some() { input.two_digits()? } else { 0 };
+            let fraction = if input.one_of(".,").is_some() { input.digits() } else { "" };
+            stamp.time = Some(Time::new(hour, minute, second, fraction)?);
+            stamp.offset = input.offset();
+        }
+        input.0.is_empty().then_some(stamp)
+    }
+
+    /// Parses IIM's date `CCYYMMDD` and time `HHMMSS±HHMM`; a time that is none is left out.
+    pub(super) fn parse_iim(date: &str, time: &str) -> Option<Stamp> {
+        let mut input = Input(date.trim());
+        let (year, month, day) = (input.number(4)?, input.two_digits()?, input.two_digits()?);
+        let mut stamp = Stamp::date(year, month, day)?;
+        let mut input = Input(time.trim());
+        if let Some(time) = input.iim_time() {
+            stamp.time = Some(time);
+            stamp.offset = input.offset();
+        }
+        Some(stamp)
+    }
+
+    fn date(year: u16, month: u8, day: u8) -> Option<Stamp> {
+        let leap =
+            year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+        let days = match month {
+            2 => 28 + u8::from(leap),
+            4 | 6 | 9 | 11 => 30,
+            1..=12 => 31,
+            _ => return None,
+        };
+        let real = year > 0 && (1..=days).contains(&day);
+        real.then_some(Stamp { year, month, day, time: None, offset: None })
+    }
+
+    /// Adds an offset `±HH:MM` or `Z` if the stamp has a time and no offset yet.
+    pub(super) fn with_offset(mut self, offset: &str) -> Stamp {
+        if self.time.is_some() && self.offset.is_none() {
+            self.offset = Input(offset.trim()).offset();
+        }
+        self
+    }
+
+    /// Completes a stamp with another that says the same and more.
+    ///
+    /// A date takes a time of the same date, a local time takes the offset of the same time.
+    pub(super) fn refined_by(self, other: &Stamp) -> Stamp {
+        let same_date = (self.year, self.month, self.day) == (other.year, other.month, other.day);
+        let same_second =
+            |a: &Time, b: &Time| (a.hour, a.minute, a.second) == (b.hour, b.minute, b.second);
+        match (&self.time, &other.time) {
+            (None, Some(_)) if same_date => other.clone(),
+            (Some(a), Some(b)) if same_date && self.offset.is_none() && same_second(a, b) => {
+                Stamp { offset: other.offset, ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// Prints the date for IIM 2:55.
+    pub(super) fn iim_date(&self) -> String {
+        format!("{:04}{:02}{:02}", self.year, self.month, self.day)
+    }
+
+    /// Prints the time for IIM 2:60, which cannot do without an offset.
+    pub(super) fn iim_time(&self) -> Option<String> {
+        let (time, offset) = (self.time.as_ref()?, self.offset?.clock());
+        let offset = offset.replace(':', "");
+        Some(format!("{:02}{:02}{:02}{offset}", time.hour, time.minute, time.second))
+    }
+
+    /// Prints date and time for EXIF's DateTimeOriginal; without a time there is none.
+    pub(super) fn exif_time(&self) -> Option<String> {
+        let Time { hour, minute, second, .. } = self.time.as_ref()?;
+        let Stamp { year, month, day, .. } = self;
+        Some(format!("{year:04}:{month:02}:{day:02} {hour:02}:{minute:02}:{second:02}"))
+    }
+
+    /// Prints the offset for EXIF's OffsetTimeOriginal.
+    pub(super) fn exif_offset(&self) -> Option<String> {
+        self.offset.map(Offset::clock)
+    }
+}
+
+impl fmt::Display for Stamp {
+    /// Prints ISO 8601; a missing time is midnight, a missing offset is left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04}-{:02}-{:02}T", self.year, self.month, self.day)?;
+        let midnight = Time { hour: 0, minute: 0, second: 0, fraction: String::new() };
+        let Time { hour, minute, second, fraction } = self.time.as_ref().unwrap_or(&midnight);
+        write!(f, "{hour:02}:{minute:02}:{second:02}")?;
+        if !fraction.is_empty() {
+            write!(f, ".{fraction}")?;
+        }
+        match self.offset {
+            None => Ok(()),
+            Some(Offset::Utc) => f.write_str("Z"),
+            Some(offset @ Offset::Minutes(_)) => f.write_str(&offset.clock()),
+        }
+    }
+}
+
+impl Time {
+    fn new(hour: u8, minute: u8, second: u8, fraction: &str) -> Option<Time> {
+        let fraction = fraction.get(..FRACTION_DIGITS_MAX).unwrap_or(fraction).to_owned();
+        let real = hour < 24 && minute < 60 && second < 60;
+        real.then_some(Time { hour, minute, second, fraction })
+    }
+}
+
+impl Offset {
+    /// Prints `±HH:MM`.
+    fn clock(self) -> String {
+        let minutes = match self {
+            Offset::Utc => 0,
+            Offset::Minutes(minutes) => minutes,
+        };
+        let sign = if minutes < 0 { '-' } else { '+' };
+        let ahead = minutes.unsigned_abs();
+        format!("{sign}{:02}:{:02}", ahead / 60, ahead % 60)
+    }
+}
+
+/// What is left to read of a stamp's text.
+struct Input<'a>(&'a str);
+
+impl<'a> Input<'a> {
+    /// Takes one of the characters if it is next.
+    fn one_of(&mut self, characters: &str) -> Option<char> {
+        let next = self.0.chars().next().filter(|&c| characters.contains(c))?;
+        self.0 = &self.0[next.len_utf8()..];
+        Some(next)
+    }
+
+    /// Takes all digits that are next.
+    fn digits(&mut self) -> &'a str {
+        let end = self.0.bytes().take_while(u8::is_ascii_digit).count();
+        let (digits, rest) = self.0.split_at(end);
+        self.0 = rest;
+        digits
+    }
+
+    /// Takes a number of exactly so many digits.
+    fn number(&mut self, digits: usize) -> Option<u16> {
+        let (number, rest) = self.0.split_at_checked(digits)?;
+        if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        self.0 = rest;
+        number.parse().ok()
+    }
+
+    fn two_digits(&mut self) -> Option<u8> {
+        u8::try_from(self.number(2)?).ok()
+    }
+
+    fn iim_time(&mut self) -> Option<Time> {
+        let (hour, minute) = (self.two_digits()?, self.two_digits()?);
+        Time::new(hour, minute, self.two_digits()?, "")
+    }
+
+    /// Takes `Z`, `±HH`, `±HHMM` or `±HH:MM`; on anything else it takes nothing.
+    fn offset(&mut self) -> Option<Offset> {
+        let before = self.0;
+        if self.one_of("Zz").is_some() {
+            return Some(Offset::Utc);
+        }
+        let offset = self.signed_offset();
+        if offset.is_none() {
+            self.0 = before;
+        }
+        offset
+    }
+
+    fn signed_offset(&mut self) -> Option<Offset> {
+        let sign = if self.one_of("+-")? == '-' { -1 } else { 1 };
+        let hours = self.two_digits()?;
+        self.one_of(":");
+        let minutes = if self.0.is_empty() { 0 } else { self.two_digits()? };
+        let real = hours < 24 && minutes < 60;
+        real.then(|| Offset::Minutes(sign * (i16::from(hours) * 60 + i16::from(minutes))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Option<&str>) {
+        assert_eq!(
+            Stamp::parse(text).map(|stamp| stamp.to_string()).as_deref(),
+            expected,
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn ok_spellings_of_iso_and_exif() {
+        check("2017-02-11T10:15:00+01:00", Some("2017-02-11T10:15:00+01:00"));
+        check("2017-02-11T10:15:00.250Z", Some("2017-02-11T10:15:00.250Z"));
+        check("2017-02-11T10:15-0330", Some("2017-02-11T10:15:00-03:30"));
+        check("2017:02:11 10:15:59", Some("2017-02-11T10:15:59"));
+        check(" 2020-02-29 ", Some("2020-02-29T00:00:00"));
+        check("2017-02-11T10:15:00+01", Some("2017-02-11T10:15:00+01:00"));
+    }
+
+    #[test]
+    fn err_what_is_no_date() {
+        for text in ["", "2017", "2017-02", "0000:00:00 00:00:00", "2017-02-29", "2017-13-01"] {
+            check(text, None);
+        }
+        for text in
+            ["2017-02-11T25:00", "2017-02-11T10", "2017-02-11T10:15:00+24:00", "2017-02-1ö"]
+        {
+            check(text, None);
+        }
+        check("2017-02-11T10:15:00 om morgonen", None);
+    }
+
+    #[test]
+    fn iim_reads_what_it_prints() {
+        let stamp = Stamp::parse_iim("20170211", "101500-0330").expect("a stamp");
+        assert_eq!(stamp.to_string(), "2017-02-11T10:15:00-03:30");
+        assert_eq!(stamp.iim_date(), "20170211");
+        assert_eq!(stamp.iim_time().as_deref(), Some("101500-0330"));
+        let date = Stamp::parse_iim("20170211", "").expect("a date");
+        assert_eq!((date.to_string().as_str(), date.iim_time()), ("2017-02-11T00:00:00", None));
+        assert_eq!(Stamp::parse_iim("00000000", "000000+0000"), None);
+    }
+
+    #[test]
+    fn exif_prints_time_and_offset_apart() {
+        let stamp = Stamp::parse("2017-02-11T10:15:00Z").expect("a stamp");
+        assert_eq!(stamp.exif_time().as_deref(), Some("2017:02:11 10:15:00"));
+        assert_eq!(stamp.exif_offset().as_deref(), Some("+00:00"));
+    }
+
+    #[test]
+    fn a_stamp_learns_only_from_one_that_agrees() {
+        let parse = |text| Stamp::parse(text).expect("a stamp");
+        let refined = |a, b| parse(a).refined_by(&parse(b)).to_string();
+        let full = "2017-02-11T10:15:00+01:00";
+        assert_eq!(refined("2017-02-11", full), full);
+        assert_eq!(refined("2017-02-11T10:15:00", full), full);
+        assert_eq!(refined("2017-02-12", full), "2017-02-12T00:00:00");
+        assert_eq!(refined("2017-02-11T09:15:00Z", full), "2017-02-11T09:15:00Z");
+    }
+}

@@ -1,0 +1,106 @@
+//! Text out of and into metadata: character sets, control characters, cuts.
+
+/// The characters that windows-1252 has where ISO 8859-1 has control characters, 0x80 to 0x9F.
+/// Five places are empty.
+const WINDOWS_1252: [char; 32] = [
+    '€', '\0', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\0', 'Ž', '\0', //
+    '\0', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\0', 'ž', 'Ÿ',
+];
+
+/// Decodes ISO 8859-1, with the characters that Windows adds to it.
+pub(super) fn latin1(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .map(|&byte| match byte {
+            0x80..=0x9F => WINDOWS_1252[usize::from(byte - 0x80)],
+            _ => char::from(byte),
+        })
+        .collect()
+}
+
+/// Decodes text whose character set nobody tells: UTF-8 if it is valid UTF-8, else Latin-1.
+///
+/// Latin-1 text that happens to be valid UTF-8 would have to contain pairs like `Ã¥`, which no
+/// language writes.
+pub(super) fn guess(bytes: &[u8]) -> String {
+    match str::from_utf8(bytes) {
+        Ok(text) => text.to_owned(),
+        Err(_) => latin1(bytes),
+    }
+}
+
+/// Decodes text that says it is UTF-8; the flag tells that it is not.
+///
+/// A character cut off at the end is dropped: writers that cut at a number of bytes leave it.
+/// Anything else that is no UTF-8 is read as Latin-1.
+pub(super) fn utf8(bytes: &[u8]) -> (String, bool) {
+    match str::from_utf8(bytes) {
+        Ok(text) => (text.to_owned(), false),
+        Err(error) if error.error_len().is_none() => {
+            let valid = bytes.get(..error.valid_up_to()).unwrap_or_default();
+            (guess(valid), false)
+        }
+        Err(_) => (latin1(bytes), true),
+    }
+}
+
+/// Makes text fit to be kept: no control characters but line feed and tab, no blanks around it.
+///
+/// Every kind of line end becomes a line feed. Characters that XML cannot hold go too. Text of
+/// blanks only becomes empty, which means absent.
+pub(super) fn clean(text: &str) -> String {
+    let lines = text.replace("\r\n", "\n").replace('\r', "\n");
+    let kept: String = lines
+        .chars()
+        .filter(|&c| c == '\n' || c == '\t' || !(c.is_control() || is_noncharacter(c)))
+        .collect();
+    kept.trim().to_owned()
+}
+
+/// Makes text one line: line feeds and tabs become spaces.
+pub(super) fn line(text: &str) -> String {
+    clean(text).replace(['\n', '\t'], " ")
+}
+
+fn is_noncharacter(c: char) -> bool {
+    matches!(c, '\u{FFFE}' | '\u{FFFF}')
+}
+
+/// Cuts text to a number of bytes of UTF-8, on a character boundary, without a blank at the end.
+pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
+    if text.len() <= bytes_max {
+        return text;
+    }
+    text[..text.floor_char_boundary(bytes_max)].trim_end()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_characters_are_read() {
+        assert_eq!(latin1(b"\x93r\xE4ksm\xF6rg\xE5s\x94 \x80"), "“räksmörgås” €");
+    }
+
+    #[test]
+    fn a_cut_off_character_at_the_end_is_dropped() {
+        assert_eq!(utf8(b"sn\xC3\xB6\xC3"), ("snö".to_owned(), false));
+        assert_eq!(utf8(b"sn\xF6 och is"), ("snö och is".to_owned(), true));
+    }
+
+    #[test]
+    fn control_characters_and_blanks_around_go() {
+        assert_eq!(clean("\0 a\r\nb\u{1}\u{85}\rc\td \u{FFFF}"), "a\nb\nc\td");
+        assert_eq!(clean(" \0\u{20}\t"), "");
+        assert_eq!(line("a\nb\tc"), "a b c");
+    }
+
+    #[test]
+    fn a_cut_keeps_characters_whole() {
+        assert_eq!(cut("åäö", 3), "å");
+        assert_eq!(cut("ab cd", 3), "ab");
+        assert_eq!(cut("åäö", 6), "åäö");
+        assert_eq!(cut("😀", 3), "");
+    }
+}

@@ -1,0 +1,107 @@
+//! Items kept in memory: what a media URL needs to know without asking the database.
+
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicU64, Ordering},
+};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::{
+    db::{Db, StoredItem},
+    error::{Error, Result},
+    item::{Asset, Document, Links},
+    limits::ITEMS_CACHED_MAX,
+    media::{caption::Caption, links::UrlLinks},
+    types::{Hash, ItemKey},
+};
+
+/// An item in memory.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its identity.
+    pub key: ItemKey,
+    /// Its document.
+    pub document: Document,
+    /// Its files.
+    pub assets: Vec<Asset>,
+    /// Until when it is hidden.
+    pub embargoed: Option<Timestamp>,
+    /// When this version was stored.
+    pub stored: Timestamp,
+    uri: String,
+    caption: OnceLock<(Caption, Hash)>,
+    json: OnceLock<Bytes>,
+}
+
+impl Entry {
+    fn new(key: ItemKey, item: StoredItem, uri: String) -> Result<Self> {
+        let document = Document::from_stored(&item.document)
+            .map_err(|cause| Error::internal(format!("item {key}: {cause}")))?;
+        let StoredItem { document: _, assets, embargoed, stored } = item;
+        let (caption, json) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { key, document, assets, embargoed, stored, uri, caption, json })
+    }
+
+    /// The caption that renditions carry, and a hash of it.
+    pub fn caption(&self) -> &(Caption, Hash) {
+        self.caption.get_or_init(|| {
+            let caption = Caption::from_document(&self.document, &self.uri);
+            let text = serde_json::to_vec(&caption).unwrap_or_default();
+            (caption, Hash::of(&text))
+        })
+    }
+
+    /// The document's text as served, made by `make` the first time.
+    pub(super) fn json(&self, make: impl FnOnce() -> Result<Value>) -> Result<Bytes> {
+        if let Some(text) = self.json.get() {
+            return Ok(text.clone());
+        }
+        let text = Bytes::from(make()?.to_string());
+        Ok(self.json.get_or_init(|| text).clone())
+    }
+}
+
+/// The items in memory in front of the database.
+pub(super) struct Catalog {
+    db: Db,
+    links: UrlLinks,
+    entries: moka::sync::Cache<ItemKey, Arc<Entry>>,
+    /// Counts the changes that were followed; tells a reader that what it read may be old.
+    changes: AtomicU64,
+}
+
+impl Catalog {
+    pub(super) fn new(db: Db, links: UrlLinks) -> Self {
+        let entries = moka::sync::Cache::new(ITEMS_CACHED_MAX);
+        Self { db, links, entries, changes: AtomicU64::new(0) }
+    }
+
+    /// Forgets `keys`.
+    pub(super) fn changed(&self, keys: &[ItemKey]) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        for key in keys {
+            self.entries.invalidate(key);
+        }
+    }
+
+    pub(super) async fn find(&self, key: &ItemKey) -> Result<Option<Arc<Entry>>> {
+        if let Some(entry) = self.entries.get(key) {
+            return Ok(Some(entry));
+        }
+        let before = self.changes.load(Ordering::SeqCst);
+        let wanted = key.clone();
+        let Some(item) = self.db.read(move |tx| tx.find_item(&wanted)).await? else {
+            return Ok(None);
+        };
+        let entry = Arc::new(Entry::new(key.clone(), item, self.links.item(key))?);
+        self.entries.insert(key.clone(), Arc::clone(&entry));
+        // A change that was followed while we read may have hit before our insert.
+        if self.changes.load(Ordering::SeqCst) != before {
+            self.entries.invalidate(key);
+        }
+        Ok(Some(entry))
+    }
+}

@@ -1,0 +1,142 @@
+//! One render for any number of equal requests.
+//!
+//! A render belongs to the pool. Requests wait on a channel; the number of waiting requests is
+//! the number of its receivers. When it falls to zero before or during the work, the work is
+//! dropped. Who joins while work is under way gets its result.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::watch;
+
+use super::render::RenderError;
+use crate::{media::cache::Body, types::Hash};
+
+/// How a render ended.
+pub(super) type Outcome = Result<Body, RenderError>;
+type Slot = watch::Sender<Option<Outcome>>;
+
+/// The renders under way, by the key of their plan.
+#[derive(Clone, Default)]
+pub(super) struct Flight {
+    slots: Arc<Mutex<HashMap<Hash, Arc<Slot>>>>,
+}
+
+/// A request's place in the wait for a render.
+pub(super) struct Waiting(watch::Receiver<Option<Outcome>>);
+
+/// The render's side: it ends with [`Task::finish`], or as failed when it is dropped.
+pub(super) struct Task {
+    flight: Flight,
+    key: Hash,
+    slot: Arc<Slot>,
+}
+
+impl Flight {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Hash, Arc<Slot>>> {
+        // The map is whole at every unlock.
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Joins the render of `key`. The first to come also gets the task, which must be run.
+    pub(super) fn join(&self, key: Hash) -> (Waiting, Option<Task>) {
+        let mut slots = self.lock();
+        if let Some(slot) = slots.get(&key) {
+            return (Waiting(slot.subscribe()), None);
+        }
+        let (sender, receiver) = watch::channel(None);
+        let slot = Arc::new(sender);
+        slots.insert(key, Arc::clone(&slot));
+        (Waiting(receiver), Some(Task { flight: self.clone(), key, slot }))
+    }
+}
+
+impl Waiting {
+    /// Waits for the end of the render.
+    pub(super) async fn wait(mut self) -> Outcome {
+        let ended = self.0.wait_for(Option::is_some).await;
+        match ended.as_deref() {
+            Ok(Some(outcome)) => outcome.clone(),
+            // The task went away without a word: it panicked.
+            Ok(None) | Err(_) => Err(RenderError::Panicked),
+        }
+    }
+}
+
+impl Task {
+    /// Whether somebody still waits. False ends the render for good: nobody can join it any more.
+    pub(super) fn is_wanted(&self) -> bool {
+        if self.slot.receiver_count() > 0 {
+            return true;
+        }
+        let mut slots = self.flight.lock();
+        if self.slot.receiver_count() > 0 {
+            return true;
+        }
+        self.remove(&mut slots);
+        false
+    }
+
+    /// Tells everybody who waits.
+    pub(super) fn finish(self, outcome: Outcome) {
+        self.remove(&mut self.flight.lock());
+        self.slot.send_replace(Some(outcome));
+    }
+
+    fn remove(&self, slots: &mut HashMap<Hash, Arc<Slot>>) {
+        if slots.get(&self.key).is_some_and(|slot| Arc::ptr_eq(slot, &self.slot)) {
+            slots.remove(&self.key);
+        }
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.remove(&mut self.flight.lock());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body() -> Body {
+        Body { head: bytes::Bytes::from_static(b"picture"), tail: None }
+    }
+
+    #[tokio::test]
+    async fn equal_requests_share_one_task_and_its_outcome() {
+        let flight = Flight::default();
+        let key = Hash([1; 32]);
+        let (first, task) = flight.join(key);
+        let (second, none) = flight.join(key);
+        assert!(none.is_none());
+        let task = task.expect("the first runs it");
+        drop(first);
+        assert!(task.is_wanted(), "the second still waits");
+        task.finish(Ok(body()));
+        assert_eq!(second.wait().await.expect("rendered").head, "picture");
+        assert!(flight.join(key).1.is_some(), "a later request starts anew");
+    }
+
+    #[tokio::test]
+    async fn a_render_that_nobody_waits_for_is_dropped_and_cannot_be_joined() {
+        let flight = Flight::default();
+        let key = Hash([2; 32]);
+        let (first, task) = flight.join(key);
+        drop(first);
+        let task = task.expect("the first runs it");
+        assert!(!task.is_wanted());
+        assert!(flight.join(key).1.is_some());
+    }
+
+    #[tokio::test]
+    async fn a_task_that_vanishes_fails_its_waiters() {
+        let flight = Flight::default();
+        let (waiting, task) = flight.join(Hash([3; 32]));
+        drop(task);
+        assert!(matches!(waiting.wait().await, Err(RenderError::Panicked)));
+    }
+}

@@ -1,0 +1,43 @@
+//! The media URLs that we write: canonical, below `media_url`.
+
+use crate::{
+    item::Links,
+    media::path::{MediaPath, Operation, RenditionExtension},
+    types::{CropSpec, ItemKey, Rect, RenditionName},
+};
+
+/// Writes links below a base.
+#[derive(Clone, Debug)]
+pub struct UrlLinks {
+    base: String,
+}
+
+impl UrlLinks {
+    /// Links below `base`, which has no slash at its end.
+    #[must_use]
+    pub fn new(base: String) -> Self {
+        Self { base }
+    }
+
+    /// The URL of `path`.
+    #[must_use]
+    pub fn url(&self, path: &MediaPath) -> String {
+        format!("{}/media/{path}", self.base)
+    }
+}
+
+impl Links for UrlLinks {
+    fn item(&self, key: &ItemKey) -> String {
+        format!("{}/media/{key}", self.base)
+    }
+
+    fn rendition(&self, key: &ItemKey, name: RenditionName, crop: Option<Rect>) -> String {
+        let path = MediaPath::rendition(key.clone(), name, RenditionExtension::Jpg);
+        // A rectangle that lies in a picture is never empty, so the operator always exists.
+        let crop = crop.and_then(|crop| CropSpec::try_from(crop).ok()).map(Operation::Crop);
+        match crop {
+            Some(crop) => self.url(&path.clone().with_operation(crop).unwrap_or(path)),
+            None => self.url(&path),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The media section: from a media URL to bytes (Spec §4 Media interface).
+//!
+//! [`Media::resolve`] finds the item, checks the right and plans; that needs no pixels and ends
+//! in an [`Answer`] whose `ETag` is known. [`Media::obtain`] then takes the bytes from a cache or
+//! renders them.
+
+pub mod access;
+mod cache;
+pub mod caption;
+mod catalog;
+mod flight;
+pub mod jpeg;
+mod links;
+pub mod path;
+pub mod plan;
+pub mod raster;
+mod render;
+mod settings;
+
+use std::{path::Path, sync::Arc};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::Value;
+
+pub use cache::{Body, Tail};
+pub use catalog::Entry;
+pub use links::UrlLinks;
+pub use render::{Obtained, Source};
+pub use settings::{DecodeLimits, Settings};
+
+use crate::{
+    auth::Principal,
+    compute::Compute,
+    db::Db,
+    error::{Error, Kind, Result},
+    item::Served,
+    media::path::{DocumentExtension, MediaPath, RenditionExtension, Target},
+    store::Store,
+    types::{CropSpec, Hash, ItemKey, Rect},
+};
+
+/// What a media URL stands for, known before any pixel is touched.
+#[derive(Debug)]
+pub enum Answer {
+    /// The item's page on the customer web site.
+    Page(ItemKey),
+    /// A JSON document.
+    Json(JsonAnswer),
+    /// A JPEG that is in a cache, in the store, or to be rendered.
+    Rendition(Box<RenditionAnswer>),
+}
+
+/// A JSON document with its validators.
+#[derive(Debug)]
+pub struct JsonAnswer {
+    /// The text.
+    pub body: Bytes,
+    /// Entity tag without quotes.
+    pub etag: String,
+    /// When the item was stored.
+    pub modified: Timestamp,
+    /// Whether everybody may have it.
+    pub open: bool,
+}
+
+/// A rendition with its validators.
+#[derive(Debug)]
+pub struct RenditionAnswer {
+    /// The plan that makes it.
+    pub planned: plan::Planned,
+    /// Entity tag without quotes.
+    pub etag: String,
+    /// When the item was stored.
+    pub modified: Timestamp,
+    /// Whether everybody may have it.
+    pub open: bool,
+    /// File name under which a browser saves it, for a Hires.
+    pub file_name: Option<String>,
+    entry: Arc<Entry>,
+}
+
+/// The media section's state; cheap to clone.
+#[derive(Clone)]
+pub struct Media {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    settings: Settings,
+    links: UrlLinks,
+    catalog: catalog::Catalog,
+    store: Store,
+    cache: cache::RenditionCache,
+    flight: flight::Flight,
+    compute: Compute,
+}
+
+impl Media {
+    /// Starts the section over a database, a store and a folder for the cache.
+    ///
+    /// Fails when the cache folder cannot be made.
+    pub fn start(
+        settings: Settings,
+        db: Db,
+        store: Store,
+        compute: Compute,
+        cache_dir: &Path,
+    ) -> Result<Self> {
+        let links = UrlLinks::new(settings.media_url.clone());
+        let inner = Inner {
+            catalog: catalog::Catalog::new(db, links.clone()),
+            links,
+            store,
+            cache: cache::RenditionCache::open(cache_dir, settings.cache)?,
+            flight: flight::Flight::default(),
+            compute,
+            settings,
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Forgets what is cached of an item that changed.
+    pub fn item_changed(&self, keys: &[ItemKey]) {
+        self.inner.catalog.changed(keys);
+    }
+
+    /// Writes the sizes of the cache tiers to the metrics.
+    pub fn report(&self) {
+        self.inner.cache.report();
+    }
+
+    /// The settings in force.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    /// How links to media are written.
+    #[must_use]
+    pub fn links(&self) -> &UrlLinks {
+        &self.inner.links
+    }
+
+    /// The item `key` as far as `principal` may see it at `now`.
+    ///
+    /// Fails with [`Kind::NotFound`] when there is none, it was withdrawn, or is under embargo.
+    pub async fn item(
+        &self,
+        key: &ItemKey,
+        principal: Option<&Principal>,
+        now: Timestamp,
+    ) -> Result<Arc<Entry>> {
+        let entry = self.inner.catalog.find(key).await?;
+        entry
+            .filter(|entry| access::is_visible(entry, principal, now))
+            .ok_or_else(|| Error::new(Kind::NotFound, format!("no item {key}")))
+    }
+
+    /// Decides what `path` stands for and whether `principal` may have it.
+    pub async fn resolve(
+        &self,
+        path: &MediaPath,
+        principal: Option<&Principal>,
+        now: Timestamp,
+    ) -> Result<Answer> {
+        let open = access::is_open(path);
+        if !open && principal.is_none() {
+            return Err(access::unauthenticated());
+        }
+        let entry = self.item(path.key(), principal, now).await?;
+        match path.target() {
+            Target::Item => Ok(Answer::Page(path.key().clone())),
+            Target::Document(file) if file.extension() == DocumentExtension::Json => {
+                self.json(&entry, file.crop(), open).map(Answer::Json)
+            }
+            Target::Rendition(file)
+                if file.extension() == RenditionExtension::Jpg && file.association().is_none() =>
+            {
+                self.rendition(entry, path, open)
+            }
+            Target::Document(_) | Target::Rendition(_) | Target::Pricelist => {
+                Err(access::not_available(path))
+            }
+        }
+    }
+
+    fn json(&self, entry: &Entry, crop: Option<CropSpec>, open: bool) -> Result<JsonAnswer> {
+        let crop = plan::json_crop(entry, crop)?;
+        let body = match crop {
+            None => entry.json(|| self.document(entry, None))?,
+            Some(crop) => Bytes::from(self.document(entry, Some(crop))?.to_string()),
+        };
+        let etag = Hash::of(&body).short();
+        Ok(JsonAnswer { body, etag, modified: entry.stored, open })
+    }
+
+    /// The document as served, with our links.
+    fn document(&self, entry: &Entry, crop: Option<Rect>) -> Result<Value> {
+        let sizes = self.inner.settings.sizes;
+        let served = Served { key: &entry.key, assets: &entry.assets, sizes, crop };
+        served.document(&entry.document, &self.inner.links).map_err(|e| plan::bad_crop(&e))
+    }
+
+    fn rendition(&self, entry: Arc<Entry>, path: &MediaPath, open: bool) -> Result<Answer> {
+        let planned = plan::plan(&entry, path, &self.inner.settings)?;
+        Ok(Answer::Rendition(Box::new(RenditionAnswer {
+            etag: planned.key.short(),
+            modified: entry.stored,
+            file_name: access::file_name(path),
+            planned,
+            open,
+            entry,
+        })))
+    }
+}

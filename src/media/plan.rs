@@ -1,0 +1,203 @@
+//! The plan: what a rendition is, as data.
+//!
+//! A plan names the original by its hash, the steps in order, the output and everything else that
+//! changes a byte of the result. Its hash is the cache key and the `ETag`; however a URL was
+//! spelled, one rendition has one plan.
+
+use serde::Serialize;
+
+use super::{
+    Entry, Settings, access,
+    raster::{Colour, Output, Sampling, Step, output_size},
+};
+use crate::{
+    error::{Error, Kind, Result},
+    item::{Asset, Served},
+    media::path::{MediaPath, Operation, Target},
+    types::{CropError, CropSpec, Hash, Rect, RenditionName, Size, Usage, Variant},
+};
+
+/// Rises when the same plan would give other bytes than an earlier release's.
+const FORMAT: u32 = 1;
+
+/// Everything that decides the bytes of a rendition.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    format: u32,
+    /// The file it is made from.
+    pub source: Asset,
+    /// What is done, in order; nothing for the original with its picture data untouched.
+    pub steps: Vec<Step>,
+    /// How the result is encoded; `None` for the original's own picture data.
+    pub output: Option<Output>,
+    /// Identity of the watermark, when a step draws it.
+    pub mark: Option<String>,
+    /// Hash of the caption written into the file.
+    pub caption: Option<Hash>,
+    /// Whether the original's position is kept.
+    pub keep_gps: bool,
+}
+
+impl Plan {
+    /// Roughly the memory that rendering takes at its peak: the file, and what is decoded of it.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let whole = self.source.stored.pixels().saturating_mul(u64::from(self.source.components));
+        let first = self.steps.first();
+        let decoded = match first {
+            None => 0,
+            Some(Step::Fit { .. } | Step::Cover { .. }) => whole / 4,
+            Some(Step::Crop(crop)) => {
+                crop.size().pixels().saturating_mul(u64::from(self.source.components))
+            }
+            Some(Step::Watermark) => whole.saturating_mul(2),
+        };
+        // A progressive picture is held as coefficients, two bytes each, until its last scan.
+        let needs_all = self.source.progressive && first.is_some();
+        let coefficients = if needs_all { whole.saturating_mul(2) } else { 0 };
+        self.source.length.saturating_add(decoded).saturating_add(coefficients)
+    }
+}
+
+/// Which part of the cache a rendition belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// One of the few renditions that every item has.
+    Standard,
+    /// One of endless variants, such as a crop.
+    Variant,
+}
+
+/// A plan with what follows from it.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The plan.
+    pub plan: Plan,
+    /// Its hash.
+    pub key: Hash,
+    /// Pixels of the result.
+    pub size: Size,
+    /// Its part of the cache.
+    pub class: Class,
+    /// Name of the kind of work, for metrics and logs.
+    pub operation: &'static str,
+}
+
+/// Plans the JPEG that `path` names.
+///
+/// Fails with [`Kind::NotFound`] for a rendition that the item does not have and with
+/// [`Kind::InvalidArgument`] for a crop that leaves the picture.
+pub fn plan(entry: &Entry, path: &MediaPath, settings: &Settings) -> Result<Planned> {
+    let Target::Rendition(file) = path.target() else {
+        return Err(access::not_available(path));
+    };
+    let (name, operations) = (file.name(), file.operations());
+    let missing = || access::not_available(path);
+    let (source, mut steps) = rendition_steps(entry, name, settings).ok_or_else(missing)?;
+    let upright = source.upright();
+    for operation in operations {
+        match operation {
+            Operation::Watermark if steps.contains(&Step::Watermark) => {}
+            Operation::Watermark => steps.push(Step::Watermark),
+            Operation::Crop(crop) => {
+                let now = size_after(upright, &steps)?;
+                let crop = crop.resolve(now).map_err(|error| bad_crop(&error))?;
+                // All of the picture is the picture.
+                if crop != Rect::new(0, 0, now) {
+                    steps.push(Step::Crop(crop));
+                }
+            }
+        }
+    }
+    let size = size_after(upright, &steps)?;
+    let marked = steps.contains(&Step::Watermark);
+    let plan = Plan {
+        format: FORMAT,
+        output: output(name.usage, &steps, settings),
+        mark: marked.then(|| settings.marker.id().to_owned()),
+        caption: (name.usage != Usage::Thumbnail).then(|| entry.caption().1),
+        keep_gps: settings.keep_gps,
+        source: source.clone(),
+        steps,
+    };
+    let text = serde_json::to_vec(&plan).map_err(Error::internal)?;
+    let operation = operation_name(name, &plan.steps);
+    let class = if operations.is_empty() { Class::Standard } else { Class::Variant };
+    Ok(Planned { key: Hash::of(&text), plan, size, class, operation })
+}
+
+/// The file and the steps that make a rendition without operations.
+fn rendition_steps<'a>(
+    entry: &'a Entry,
+    name: RenditionName,
+    settings: &Settings,
+) -> Option<(&'a Asset, Vec<Step>)> {
+    let fit = match name.usage {
+        Usage::Hires => None,
+        Usage::Preview => Some(Step::Fit { long_px: settings.sizes.preview_px }),
+        Usage::Thumbnail => Some(Step::Fit { long_px: settings.sizes.thumbnail_px }),
+        Usage::Hidef | Usage::Lores => return None,
+    };
+    let steps = match (name.variant, name.usage) {
+        (Variant::Normal, _) => fit.into_iter().collect(),
+        (Variant::Watermark, _) => fit.into_iter().chain([Step::Watermark]).collect(),
+        (Variant::Cropped, Usage::Thumbnail) => {
+            let side = settings.cropped_thumbnail_px;
+            vec![Step::Cover { width: side, height: side }]
+        }
+        (
+            Variant::Cropped | Variant::BlackAndWhite | Variant::Framegrab | Variant::Web,
+            Usage::Hires | Usage::Preview | Usage::Thumbnail | Usage::Hidef | Usage::Lores,
+        ) => return None,
+    };
+    let own = entry.assets.iter().find(|asset| asset.name == name);
+    let source = own.or_else(|| Served::source(&entry.assets, name.usage))?;
+    Some((source, steps))
+}
+
+fn output(usage: Usage, steps: &[Step], settings: &Settings) -> Option<Output> {
+    let small = |quality| Output { quality, sampling: Sampling::S420, colour: Colour::Srgb };
+    match usage {
+        Usage::Preview => Some(small(settings.qualities.preview)),
+        Usage::Thumbnail => Some(small(settings.qualities.thumbnail)),
+        Usage::Hires | Usage::Hidef | Usage::Lores if steps.is_empty() => None,
+        Usage::Hires | Usage::Hidef | Usage::Lores => Some(Output {
+            quality: settings.qualities.hires,
+            sampling: Sampling::Keep,
+            colour: Colour::Keep,
+        }),
+    }
+}
+
+fn operation_name(name: RenditionName, steps: &[Step]) -> &'static str {
+    let cropped = steps.iter().any(|step| matches!(step, Step::Crop(_)));
+    let marked = steps.contains(&Step::Watermark);
+    match (name.usage, cropped, marked) {
+        (_, true, true) => "crop-watermark",
+        (_, true, false) => "crop",
+        (Usage::Preview, false, true) => "watermark-preview",
+        (_, false, true) => "watermark",
+        (Usage::Preview, false, false) => "preview",
+        (Usage::Thumbnail, false, false) => "thumbnail",
+        (Usage::Hires | Usage::Hidef | Usage::Lores, false, false) => "original",
+    }
+}
+
+fn size_after(upright: Size, steps: &[Step]) -> Result<Size> {
+    output_size(upright, steps).map_err(Error::internal)
+}
+
+/// The crop of a `.json` request, in pixels of the hires image; an absent one is `None`.
+///
+/// Fails with [`Kind::NotFound`] when the item has no picture to crop.
+pub(super) fn json_crop(entry: &Entry, crop: Option<CropSpec>) -> Result<Option<Rect>> {
+    let Some(crop) = crop else { return Ok(None) };
+    let hires = Served::source(&entry.assets, Usage::Hires)
+        .ok_or_else(|| Error::new(Kind::NotFound, format!("{} has no picture", entry.key)))?;
+    crop.resolve(hires.upright()).map(Some).map_err(|error| bad_crop(&error))
+}
+
+/// The answer to a crop that leaves the picture; the message carries the picture's size.
+pub(super) fn bad_crop(error: &CropError) -> Error {
+    Error::invalid("path", "crop", "maximum", error.to_string())
+}

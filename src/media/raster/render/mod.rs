@@ -1,0 +1,360 @@
+//! Carrying out steps on a JPEG.
+//!
+//! Cropping and marking are noted, not done: only when the end or a change of scale comes does
+//! the needed part of the original get decoded, turned, converted and marked. So a crop never
+//! decodes what it throws away, in whatever order it comes with the mark.
+
+use crate::media::jpeg::codec::{
+    self, Chroma, CodecError, Decoded, Encoding, Header, Pixels, Planes, Scale, Space,
+};
+use crate::media::jpeg::excerpt::{Excerpt, excerpt};
+use crate::media::jpeg::segments;
+use crate::media::raster::blend::{Ground, Place, onto_pixels, onto_planes};
+use crate::media::raster::mark::Marker;
+use crate::media::raster::resize::{cut, decode_scale, resize};
+use crate::media::raster::steps::{check_crop, cover, fit};
+use crate::media::raster::{
+    Colour, Job, Orientation, RasterError, Rendered, Sampling, Step, colour, interest,
+};
+use crate::types::{Rect, Size};
+use std::borrow::Cow;
+
+/// Share of the picture above which an excerpt costs more than it saves, in percent.
+const EXCERPT_PERCENT_MAX: u64 = 60;
+
+/// Carries out a job.
+///
+/// `keep_on` is asked between the stages; once it says no, the render ends as
+/// [`RasterError::Abandoned`]. A single stage (decoding a whole picture, say) is not interrupted.
+///
+/// Memory: for a crop a small multiple of the crop; for a whole picture its samples once or twice;
+/// for progressive originals another two bytes for each sample of each component.
+///
+/// Damaged picture data still gives a picture, the same every time, with
+/// [`Rendered::warning`]; a file that is no JPEG, a kind that is not decoded, more pixels than
+/// allowed, and steps that leave the picture are errors.
+///
+/// Spec §4 Media interface.
+pub fn render(
+    job: &Job<'_>,
+    marker: &Marker,
+    keep_on: &dyn Fn() -> bool,
+) -> Result<Rendered, RasterError> {
+    let mut work = Work::new(job, marker, keep_on, open(job)?);
+    for step in job.steps {
+        work.apply(step)?;
+    }
+    work.finish()
+}
+
+/// The file, mended if its headers need it, and what they say.
+fn open<'a>(job: &Job<'a>) -> Result<(Cow<'a, [u8]>, Header), RasterError> {
+    let source = &job.source;
+    let (jpeg, header) = match codec::read_header(source.jpeg) {
+        Ok(header) => (Cow::Borrowed(source.jpeg), header),
+        Err(error) => {
+            let cleaned = segments::cleaned(source.jpeg).ok_or(error)?;
+            let header = codec::read_header(&cleaned)?;
+            (Cow::Owned(cleaned), header)
+        }
+    };
+    let (size, pixels_max) = (header.size, job.limits.pixels_max);
+    if u64::from(size.width) * u64::from(size.height) > pixels_max {
+        return Err(RasterError::TooLarge { size, pixels_max });
+    }
+    if size != source.stored {
+        return Err(RasterError::Decode(format!(
+            "the file holds {}x{} pixels, expected {}x{}",
+            size.width, size.height, source.stored.width, source.stored.height
+        )));
+    }
+    Ok((jpeg, header))
+}
+
+fn whole(size: Size) -> Rect {
+    Rect { x: 0, y: 0, width: size.width, height: size.height }
+}
+
+fn size_of(rect: Rect) -> Size {
+    Size { width: rect.width, height: rect.height }
+}
+
+/// The picture as it stands: a base, the part of it that is left, and what is noted.
+struct Work<'a> {
+    job: &'a Job<'a>,
+    marker: &'a Marker,
+    keep_on: &'a dyn Fn() -> bool,
+    jpeg: Cow<'a, [u8]>,
+    header: Header,
+    /// Pixels after a change of scale; before it the original is the base.
+    base: Option<Pixels>,
+    /// What is left, in pixels of the upright base.
+    region: Rect,
+    /// The pictures that were marked, in pixels of the upright base.
+    marks: Vec<Rect>,
+    /// The base's pixels are sRGB already.
+    srgb: bool,
+    decoded_pixels: u64,
+    warning: Option<String>,
+}
+
+impl<'a> Work<'a> {
+    fn new(
+        job: &'a Job<'a>,
+        marker: &'a Marker,
+        keep_on: &'a dyn Fn() -> bool,
+        (jpeg, header): (Cow<'a, [u8]>, Header),
+    ) -> Work<'a> {
+        Work {
+            job,
+            marker,
+            keep_on,
+            jpeg,
+            header,
+            base: None,
+            region: whole(job.source.orientation.turn_size(header.size)),
+            marks: Vec::new(),
+            srgb: false,
+            decoded_pixels: 0,
+            warning: None,
+        }
+    }
+
+    fn ask(&self) -> Result<(), RasterError> {
+        if (self.keep_on)() { Ok(()) } else { Err(RasterError::Abandoned) }
+    }
+
+    fn apply(&mut self, step: &Step) -> Result<(), RasterError> {
+        let here = size_of(self.region);
+        match step {
+            Step::Watermark => self.marks.push(self.region),
+            Step::Crop(crop) => {
+                check_crop(*crop, here)?;
+                let (x, y) = (self.region.x + crop.x, self.region.y + crop.y);
+                self.region = Rect { x, y, ..*crop };
+            }
+            Step::Fit { long_px } => self.scale(fit(here, *long_px))?,
+            Step::Cover { width, height } => {
+                let (scaled, cut) = cover(here, *width, *height);
+                self.scale(scaled)?;
+                let pixels = self.pixels(None)?;
+                let window = interest::window(&pixels, cut)?;
+                self.rebase(pixels);
+                self.region = window;
+            }
+        }
+        Ok(())
+    }
+
+    fn rebase(&mut self, pixels: Pixels) {
+        self.region = whole(pixels.size);
+        self.base = Some(pixels);
+    }
+
+    fn scale(&mut self, wanted: Size) -> Result<(), RasterError> {
+        if wanted != size_of(self.region) {
+            let pixels = self.pixels(Some(wanted))?;
+            let small = resize(pixels, wanted)?;
+            self.ask()?;
+            self.rebase(small);
+        }
+        Ok(())
+    }
+
+    /// What is left, with its marks on it; larger than `wanted`, where that is given, but not
+    /// necessarily in full size.
+    fn pixels(&mut self, wanted: Option<Size>) -> Result<Pixels, RasterError> {
+        let region = self.region;
+        let pixels = match self.base.take() {
+            Some(base) => cut(base, region),
+            None => self.decode(wanted.filter(|_| self.marks.is_empty()))?,
+        };
+        self.ask()?;
+        if self.marks.is_empty() {
+            return Ok(pixels);
+        }
+        let mut pixels = self.convert(pixels)?;
+        let ground = match pixels.channels {
+            1 => Ground::Grey,
+            3 => Ground::Rgb,
+            _ => Ground::Inks { inverted: self.job.source.adobe },
+        };
+        for canvas in std::mem::take(&mut self.marks) {
+            let (stamp, place) = self.marker.prepare(size_of(canvas));
+            onto_pixels(&mut pixels, &stamp, moved(place, canvas, region), ground);
+        }
+        Ok(pixels)
+    }
+
+    /// Converts to sRGB once, if that is asked for.
+    fn convert(&mut self, pixels: Pixels) -> Result<Pixels, RasterError> {
+        if self.srgb || self.job.output.colour == Colour::Keep {
+            return Ok(pixels);
+        }
+        self.srgb = true;
+        let source = &self.job.source;
+        let pixels = colour::to_srgb(pixels, source.icc, source.adobe)?;
+        self.ask()?;
+        Ok(pixels)
+    }
+
+    /// Decodes the region of the original and turns it upright.
+    fn decode(&mut self, wanted: Option<Size>) -> Result<Pixels, RasterError> {
+        self.ask()?;
+        let orientation = self.job.source.orientation;
+        let stored = orientation.to_stored(self.region, self.header.size);
+        let scale =
+            wanted.filter(|_| size_of(stored) == self.header.size).map_or(Scale::FULL, |wanted| {
+                decode_scale(self.header.size, orientation.turn_size(wanted))
+            });
+        let part = self.part(stored);
+        let jpeg = part.as_ref().map_or(&*self.jpeg, |part| part.jpeg.as_slice());
+        let Decoded { value, warning } = codec::decode(jpeg, scale)?;
+        let pixels = if scale == Scale::FULL {
+            let offset = part.map_or((0, 0), |part| (part.shows.x, part.shows.y));
+            let (x, y) = (stored.x - offset.0, stored.y - offset.1);
+            self.count(value.size, warning);
+            cut(value, Rect { x, y, ..stored })
+        } else {
+            self.count(value.size, warning);
+            value
+        };
+        self.ask()?;
+        Ok(orientation.turn(pixels))
+    }
+
+    fn count(&mut self, size: Size, warning: Option<String>) {
+        self.decoded_pixels += u64::from(size.width) * u64::from(size.height);
+        self.warning = self.warning.take().or(warning);
+    }
+
+    /// An excerpt, where that is cheaper than the whole picture.
+    fn part(&self, stored: Rect) -> Option<Excerpt> {
+        let area = |size: Size| u64::from(size.width) * u64::from(size.height);
+        let small = area(size_of(stored)) * 100 <= area(self.header.size) * EXCERPT_PERCENT_MAX;
+        small.then(|| excerpt(&self.jpeg, stored)).flatten()
+    }
+
+    fn finish(mut self) -> Result<Rendered, RasterError> {
+        let size = size_of(self.region);
+        let keeps_profile = self.job.output.colour == Colour::Keep
+            && colour::fits(self.job.source.icc, self.header.space.channels());
+        let jpeg = match self.planes()? {
+            Some(planes) => {
+                self.ask()?;
+                codec::encode_planes(&planes, self.job.output.quality)?
+            }
+            None => {
+                let pixels = self.pixels(None)?;
+                let pixels = self.convert(pixels)?;
+                self.encode(pixels)?
+            }
+        };
+        let Work { decoded_pixels, warning, .. } = self;
+        Ok(Rendered { jpeg, size, keeps_profile, decoded_pixels, warning })
+    }
+
+    fn encode(&self, pixels: Pixels) -> Result<Vec<u8>, RasterError> {
+        let Header { space, chroma, .. } = self.header;
+        let chroma = match self.job.output.sampling {
+            Sampling::S420 => Chroma::Quarter,
+            Sampling::Keep if self.job.source.orientation.swaps() => chroma.turned(),
+            Sampling::Keep => chroma,
+        };
+        let (space, pixels) = match pixels.channels {
+            1 => (Space::Grey, pixels),
+            3 => (Space::YCbCr, pixels),
+            // The encoder writes Adobe's marker, which says that inks are inverted.
+            _ if self.job.source.adobe => (space, pixels),
+            _ => (space, colour::invert(pixels)),
+        };
+        let quality = self.job.output.quality;
+        Ok(codec::encode(&pixels, Encoding { quality, space, chroma })?)
+    }
+
+    /// The region with its marks as planes, if it can stay what the file holds: no change of
+    /// scale, colour or sampling, and edges on the grid of the colour differences.
+    ///
+    /// Colour is then neither interpolated nor averaged again, and three conversions fall away.
+    fn planes(&mut self) -> Result<Option<Planes>, RasterError> {
+        let (job, Header { size, space, chroma }) = (self.job, self.header);
+        let orientation = job.source.orientation;
+        let stored = orientation.to_stored(self.region, size);
+        let samplings = match job.output.sampling {
+            Sampling::Keep => true,
+            Sampling::S420 => chroma == Chroma::Quarter || space == Space::Grey,
+        };
+        let known = matches!(space, Space::Grey | Space::YCbCr) && chroma != Chroma::Other;
+        let stays = self.base.is_none() && job.output.colour == Colour::Keep;
+        if !(samplings && known && stays && on_grid(stored, orientation.reverses(), chroma)) {
+            return Ok(None);
+        }
+        self.ask()?;
+        let part = self.part(stored);
+        let jpeg = part.as_ref().map_or(&*self.jpeg, |part| part.jpeg.as_slice());
+        let decoded = match codec::decode_planes(jpeg) {
+            Ok(decoded) => decoded,
+            Err(CodecError::Unsupported(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        self.count(decoded.value.size, decoded.warning);
+        let (x, y) = part.map_or((0, 0), |part| (part.shows.x, part.shows.y));
+        let shift = Rect { x: stored.x - x, y: stored.y - y, ..stored };
+        let mut planes = turn_planes(decoded.value, shift, orientation);
+        self.ask()?;
+        for canvas in std::mem::take(&mut self.marks) {
+            let (stamp, place) = self.marker.prepare(size_of(canvas));
+            onto_planes(&mut planes, &stamp, moved(place, canvas, self.region));
+        }
+        Ok(Some(planes))
+    }
+}
+
+/// Where a mark placed on `canvas` lies in `region`; both in the same pixels.
+fn moved(place: Place, canvas: Rect, region: Rect) -> Place {
+    Place {
+        x: place.x + i64::from(canvas.x) - i64::from(region.x),
+        y: place.y + i64::from(canvas.y) - i64::from(region.y),
+    }
+}
+
+/// Says whether a stored rectangle starts, and where it is read backwards also ends, between
+/// samples of the colour differences.
+fn on_grid(stored: Rect, (backwards, upwards): (bool, bool), chroma: Chroma) -> bool {
+    let (across, down) = chroma.cell();
+    let fits = |start: u32, length: u32, cell: u32, reversed: bool| {
+        start.is_multiple_of(cell) && (!reversed || (start + length).is_multiple_of(cell))
+    };
+    fits(stored.x, stored.width, across, backwards) && fits(stored.y, stored.height, down, upwards)
+}
+
+/// Cuts `region`, which lies on the grid, out of the planes and turns each of them upright.
+fn turn_planes(planes: Planes, region: Rect, orientation: Orientation) -> Planes {
+    let upright = orientation == Orientation::Upright;
+    let Planes { size, space, chroma, data } = planes;
+    if upright && size == size_of(region) {
+        return Planes { size, space, chroma, data };
+    }
+    let layout = Planes::layout(size, space, chroma);
+    let wanted = Planes::layout(size_of(region), space, chroma);
+    let (across, down) = chroma.cell();
+    let index = |value: u32| usize::try_from(value).expect("indices have at least 32 bits");
+    let edge = |value: usize| u32::try_from(value).expect("edges come from 32-bit sizes");
+    let mut out = Vec::with_capacity(Planes::samples(&wanted));
+    for (number, (from, to)) in layout.iter().zip(&wanted).enumerate() {
+        let (x, y) =
+            if number == 0 { (region.x, region.y) } else { (region.x / across, region.y / down) };
+        let mut part = Vec::with_capacity(to.width * to.height);
+        for row in 0..to.height {
+            let start = from.start + (index(y) + row) * from.width + index(x);
+            part.extend_from_slice(&data[start..start + to.width]);
+        }
+        let size = Size { width: edge(to.width), height: edge(to.height) };
+        out.extend(orientation.turn(Pixels { size, channels: 1, data: part }).data);
+    }
+    let chroma = if orientation.swaps() { chroma.turned() } else { chroma };
+    Planes { size: orientation.turn_size(size_of(region)), space, chroma, data: out }
+}
+
+#[cfg(test)]
+mod tests;

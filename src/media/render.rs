@@ -1,0 +1,262 @@
+//! Obtains the bytes of a planned rendition: from a cache, from a render under way, or by
+//! starting one.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    Inner, Media, RenditionAnswer,
+    cache::{Body, Tail},
+    caption::{self, Caption, Keep},
+    flight::{Outcome, Task},
+    jpeg::{header::Header, rewrite::rewrite_metadata},
+    plan::{Plan, Planned},
+    raster::{self, Job, Orientation, RasterError, RenderLimits},
+};
+use crate::{
+    clock::Stopwatch,
+    error::{Error, Kind, Result},
+    store::StoreError,
+    telemetry,
+};
+
+/// Where the bytes came from, for logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The memory tier.
+    Memory,
+    /// The disk tier.
+    Disk,
+    /// Rendered for this request or an equal one.
+    Rendered,
+}
+
+impl Source {
+    /// The word in log lines.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Disk => "disk",
+            Self::Rendered => "miss",
+        }
+    }
+}
+
+/// A rendition's bytes.
+#[derive(Debug)]
+pub struct Obtained {
+    /// The bytes.
+    pub body: Body,
+    /// Where they came from.
+    pub source: Source,
+    /// Milliseconds the request waited for them.
+    pub waited_ms: f64,
+}
+
+/// Why a render gave no picture. Cloned to everybody who waits for it.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(super) enum RenderError {
+    #[error("the render queue is full")]
+    Overloaded,
+    #[error("the renderer panicked")]
+    Panicked,
+    #[error("nobody waited any more")]
+    Abandoned,
+    #[error("original {0}")]
+    Original(Arc<StoreError>),
+    #[error("{0}")]
+    Picture(String),
+}
+
+impl From<RenderError> for Error {
+    fn from(cause: RenderError) -> Self {
+        match cause {
+            RenderError::Overloaded => {
+                Self::new(Kind::Overloaded, "Too many renditions are being made; try again")
+            }
+            RenderError::Abandoned
+            | RenderError::Panicked
+            | RenderError::Original(_)
+            | RenderError::Picture(_) => Self::internal(cause),
+        }
+    }
+}
+
+impl From<StoreError> for RenderError {
+    fn from(cause: StoreError) -> Self {
+        Self::Original(Arc::new(cause))
+    }
+}
+
+impl From<RasterError> for RenderError {
+    fn from(cause: RasterError) -> Self {
+        match cause {
+            RasterError::Abandoned => Self::Abandoned,
+            other => Self::Picture(other.to_string()),
+        }
+    }
+}
+
+impl Media {
+    /// The rendition from the memory tier, at once or not at all.
+    #[must_use]
+    pub fn find_cached(&self, answer: &RenditionAnswer) -> Option<Obtained> {
+        let body = self.inner.cache.find_in_memory(&answer.planned)?;
+        Some(Obtained { body, source: Source::Memory, waited_ms: 0.0 })
+    }
+
+    /// Reads the bytes `range` of a tail from the store; it blocks on the disk.
+    pub fn read_tail(&self, tail: &Tail, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
+        let reader =
+            self.inner.store.reader(tail.blob, tail.blob_length).map_err(Error::internal)?;
+        let start = tail.range.start;
+        reader.read(start + range.start..start + range.end).map_err(Error::internal)
+    }
+
+    /// The rendition's bytes.
+    ///
+    /// Fails with [`Kind::Overloaded`] when the queue is full, with [`Kind::Timeout`] when
+    /// `patience` ends first, and with [`Kind::Internal`] when the original cannot be read.
+    pub async fn obtain(&self, answer: &RenditionAnswer, patience: Duration) -> Result<Obtained> {
+        let watch = Stopwatch::start();
+        let obtained = |(body, source)| Obtained { body, source, waited_ms: watch.elapsed_ms() };
+        tokio::time::timeout(patience, self.find_or_render(answer))
+            .await
+            .map_err(|_| Error::new(Kind::Timeout, "The rendition took too long; try again"))?
+            .map(obtained)
+    }
+
+    async fn find_or_render(&self, answer: &RenditionAnswer) -> Result<(Body, Source)> {
+        let planned = &answer.planned;
+        if let Some(body) = self.inner.cache.find_in_memory(planned) {
+            return Ok((body, Source::Memory));
+        }
+        if self.inner.cache.is_on_disk(planned) {
+            let (media, wanted) = (self.clone(), planned.clone());
+            let read = move || media.inner.cache.read_from_disk(&wanted);
+            let read = tokio::task::spawn_blocking(read).await.map_err(Error::internal)?;
+            if let Some(body) = read {
+                return Ok((body, Source::Disk));
+            }
+        }
+        let (waiting, task) = self.inner.flight.join(planned.key);
+        if let Some(task) = task {
+            self.start_render(answer, task);
+        }
+        Ok((waiting.wait().await?, Source::Rendered))
+    }
+
+    fn start_render(&self, answer: &RenditionAnswer, task: Task) {
+        let media = self.clone();
+        let planned = answer.planned.clone();
+        let caption = answer.entry.caption().0.clone();
+        let memory = planned.plan.memory_bytes();
+        // The task is shared with the refusal below; whichever side gets it speaks.
+        let task = Arc::new(std::sync::Mutex::new(Some(task)));
+        let own = Arc::clone(&task);
+        let take = |task: &std::sync::Mutex<Option<Task>>| {
+            task.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+        };
+        let work = move || {
+            if let Some(task) = take(&own) {
+                media.inner.run(&planned, &caption, task);
+            }
+        };
+        if self.inner.compute.submit(memory, work).is_err() {
+            metrics::counter!(telemetry::RENDERS, "outcome" => "refused").increment(1);
+            if let Some(task) = take(&task) {
+                task.finish(Err(RenderError::Overloaded));
+            }
+        }
+    }
+}
+
+impl Inner {
+    /// Renders on a worker thread, tells who waits, and fills the cache.
+    fn run(&self, planned: &Planned, caption: &Caption, task: Task) {
+        if !task.is_wanted() {
+            metrics::counter!(telemetry::RENDERS, "outcome" => "abandoned").increment(1);
+            return;
+        }
+        let watch = Stopwatch::start();
+        let mut outcome = self.render(&planned.plan, caption, &|| task.is_wanted());
+        if matches!(outcome, Err(RenderError::Abandoned)) && task.is_wanted() {
+            // Somebody came between the decision to drop the work and its end.
+            outcome = self.render(&planned.plan, caption, &|| true);
+        }
+        let result = match &outcome {
+            Ok(_) => "done",
+            Err(RenderError::Abandoned) => "abandoned",
+            Err(_) => "failed",
+        };
+        metrics::counter!(telemetry::RENDERS, "outcome" => result).increment(1);
+        metrics::histogram!(telemetry::RENDER_SECONDS, "operation" => planned.operation)
+            .record(watch.elapsed().as_secs_f64());
+        self.publish(planned, task, outcome);
+    }
+
+    fn publish(&self, planned: &Planned, task: Task, outcome: Outcome) {
+        match &outcome {
+            Ok(body) => {
+                let body = body.clone();
+                self.cache.insert(planned, &body);
+                task.finish(outcome);
+                self.cache.write_to_disk(planned, &body);
+            }
+            Err(error) => {
+                let blob = planned.plan.source.blob;
+                tracing::error!(%blob, operation = planned.operation, "render failed: {error}");
+                task.finish(outcome);
+            }
+        }
+    }
+
+    fn render(
+        &self,
+        plan: &Plan,
+        caption: &Caption,
+        keep_on: &dyn Fn() -> bool,
+    ) -> Result<Body, RenderError> {
+        let picture = |cause: &dyn std::fmt::Display| RenderError::Picture(cause.to_string());
+        let asset = &plan.source;
+        let jpeg = self.store.read(asset.blob, asset.length)?;
+        let header =
+            Header::parse(&jpeg, &self.settings.limits.header).map_err(|e| picture(&e))?;
+        let icc = header.icc(&jpeg).value;
+        let captioned = |orientation| match plan.caption {
+            Some(_) => {
+                let keep = Keep { orientation, gps: plan.keep_gps };
+                caption::write(caption, &header.exif(&jpeg), keep)
+            }
+            None => Vec::new(),
+        };
+        let Some(output) = plan.output else {
+            let metadata = captioned(asset.orientation);
+            let (head, tail) = rewrite_metadata(&jpeg, &header, &metadata, icc.as_deref());
+            let range = tail.start as u64..tail.end as u64;
+            let tail = Tail { blob: asset.blob, blob_length: asset.length, range };
+            return Ok(Body { head: head.into(), tail: Some(tail) });
+        };
+        let source = raster::Source {
+            jpeg: &jpeg,
+            orientation: Orientation::of_tag(u32::from(asset.orientation)),
+            icc: icc.as_deref(),
+            adobe: header.adobe_transform.is_some(),
+            stored: asset.stored,
+        };
+        let limits = RenderLimits { pixels_max: self.settings.limits.pixels_max };
+        let job = Job { source, steps: &plan.steps, output, limits };
+        let rendered = raster::render(&job, &self.settings.marker, keep_on)?;
+        let megapixels = rendered.decoded_pixels.div_ceil(1_000_000);
+        metrics::counter!(telemetry::DECODED_MEGAPIXELS).increment(megapixels);
+        if let Some(warning) = &rendered.warning {
+            tracing::warn!(blob = %asset.blob, "picture data is damaged: {warning}");
+        }
+        let icc = icc.as_deref().filter(|_| rendered.keeps_profile);
+        let plain = Header::parse(&rendered.jpeg, &self.settings.limits.header)
+            .map_err(|e| picture(&e))?;
+        let (mut head, tail) = rewrite_metadata(&rendered.jpeg, &plain, &captioned(1), icc);
+        head.extend_from_slice(&rendered.jpeg[tail]);
+        Ok(Body { head: head.into(), tail: None })
+    }
+}

@@ -1,0 +1,148 @@
+//! What the media section takes from the settings, in its own terms.
+
+use std::{fs, path::Path};
+
+use super::raster::{MarkKind, MarkSetup, Marker};
+use crate::{
+    config::Config,
+    error::{Error, Result},
+    item::RenditionSizes,
+    limits::WATERMARK_BYTES_MAX,
+    media::jpeg::header::HeaderLimits,
+};
+
+const FONT: &[u8] = include_bytes!("../../assets/fonts/Inter-SemiBold.otf");
+
+/// Quality settings of the encoder, 1 to 100.
+#[derive(Clone, Copy, Debug)]
+pub struct Qualities {
+    /// Crops and watermarks of the Hires.
+    pub hires: u8,
+    /// Previews.
+    pub preview: u8,
+    /// Thumbnails.
+    pub thumbnail: u8,
+}
+
+/// Budgets of the rendition cache.
+#[derive(Clone, Copy, Debug)]
+pub struct CacheBudget {
+    /// Bytes in memory.
+    pub memory_bytes: u64,
+    /// Bytes on disk.
+    pub disk_bytes: u64,
+    /// The part of both that crops and other variants may take, 0 to 0.9.
+    pub crops_share: f32,
+}
+
+/// The settings of the media section.
+#[derive(Clone)]
+pub struct Settings {
+    /// Base of links to media.
+    pub media_url: String,
+    /// Sizes of Preview and Thumbnail.
+    pub sizes: RenditionSizes,
+    /// Sides of a CroppedThumbnail, pixels.
+    pub cropped_thumbnail_px: u32,
+    /// Encoder quality.
+    pub qualities: Qualities,
+    /// The watermark.
+    pub marker: std::sync::Arc<Marker>,
+    /// Whether renditions keep the original's position.
+    pub keep_gps: bool,
+    /// Cache budgets.
+    pub cache: CacheBudget,
+    /// Limits on what is decoded.
+    pub limits: DecodeLimits,
+}
+
+/// Limits on originals, checked at ingest and again before decoding.
+#[derive(Clone, Copy, Debug)]
+pub struct DecodeLimits {
+    /// Pixels of a picture.
+    pub pixels_max: u64,
+    /// Bytes of a file.
+    pub file_bytes_max: u64,
+    /// Limits of the marker parser.
+    pub header: HeaderLimits,
+}
+
+impl DecodeLimits {
+    /// The limits in the settings.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        Self {
+            pixels_max: u64::from(config.media.megapixels_max) * 1_000_000,
+            file_bytes_max: config.media.file_bytes_max,
+            header: HeaderLimits {
+                scans_max: config.media.scans_max,
+                segments_max: crate::limits::JPEG_SEGMENTS_MAX,
+                metadata_bytes_max: crate::limits::JPEG_METADATA_BYTES_MAX,
+            },
+        }
+    }
+}
+
+impl Settings {
+    /// Takes what the section needs from `config`.
+    ///
+    /// Fails when the watermark's PNG cannot be read or is not a PNG, or its text has nothing to
+    /// draw; the message names the setting.
+    pub fn of(config: &Config) -> Result<Self> {
+        let media = &config.media;
+        Ok(Self {
+            media_url: config.media_url().to_owned(),
+            sizes: RenditionSizes {
+                preview_px: media.preview_px,
+                thumbnail_px: media.thumbnail_px,
+            },
+            cropped_thumbnail_px: media.cropped_thumbnail_px,
+            qualities: Qualities {
+                hires: media.hires_quality,
+                preview: media.preview_quality,
+                thumbnail: media.thumbnail_quality,
+            },
+            marker: std::sync::Arc::new(marker(config)?),
+            keep_gps: media.keep_gps,
+            cache: CacheBudget {
+                memory_bytes: config.cache.memory_bytes,
+                disk_bytes: config.cache.disk_bytes,
+                crops_share: config.cache.crops_share,
+            },
+            limits: DecodeLimits::of(config),
+        })
+    }
+}
+
+fn marker(config: &Config) -> Result<Marker> {
+    let media = &config.media;
+    let invalid = |name: &str, message: String| {
+        Error::invalid("body", name, "format", format!("{name}: {message}"))
+    };
+    let png = &media.watermark_png;
+    let (name, kind) = if png.as_os_str().is_empty() {
+        let line = media.watermark_text.clone();
+        ("media.watermark_text", MarkKind::Text { line, font: FONT.to_vec() })
+    } else {
+        let bytes = read_png(png).map_err(|cause| {
+            invalid("media.watermark_png", format!("{}: {cause}", png.display()))
+        })?;
+        ("media.watermark_png", MarkKind::Png(bytes))
+    };
+    let setup = MarkSetup {
+        kind,
+        width_fraction: media.watermark_width,
+        margin_fraction: media.watermark_margin,
+        opacity: media.watermark_opacity,
+    };
+    Marker::new(setup).map_err(|cause| invalid(name, cause.to_string()))
+}
+
+fn read_png(path: &Path) -> std::io::Result<Vec<u8>> {
+    let length = fs::metadata(path)?.len();
+    if length > WATERMARK_BYTES_MAX {
+        let message = format!("has {length} bytes, at most {WATERMARK_BYTES_MAX} are read");
+        return Err(std::io::Error::other(message));
+    }
+    fs::read(path)
+}

@@ -1,0 +1,113 @@
+//! A blob store in a folder: `ab/cdef…` by hash, `tmp/` for what is being written.
+//!
+//! A write goes to `tmp/`, is flushed to disk and renamed; then the folder is flushed. A crash
+//! leaves a whole blob or a file in `tmp/` that the next start removes.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use super::{BlobReader, StoreError};
+use crate::types::Hash;
+
+/// Files in `tmp/` that nobody has touched for this long belong to a process that is gone.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    dir: PathBuf,
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    let path = path.display().to_string();
+    move |cause| StoreError::Io { path, cause }
+}
+
+impl Folder {
+    pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
+        let tmp = dir.join("tmp");
+        fs::create_dir_all(&tmp).map_err(failed(&tmp))?;
+        Ok(Self { dir: dir.to_owned() })
+    }
+
+    fn path(&self, hash: Hash) -> PathBuf {
+        let name = hash.to_string();
+        self.dir.join(&name[..2]).join(&name[2..])
+    }
+
+    pub(super) fn write(&self, hash: Hash, bytes: &[u8]) -> Result<(), StoreError> {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let path = self.path(hash);
+        if fs::metadata(&path).is_ok_and(|found| found.len() == bytes.len() as u64) {
+            return Ok(());
+        }
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let tmp = self.dir.join("tmp").join(format!("{}-{number}", process::id()));
+        let written = write_and_flush(&tmp, bytes).and_then(|()| {
+            let parent = path.parent().unwrap_or(&self.dir);
+            fs::create_dir_all(parent)?;
+            fs::rename(&tmp, &path)?;
+            File::open(parent)?.sync_all()?;
+            File::open(&self.dir)?.sync_all()
+        });
+        written.map_err(|cause| {
+            // The write failed; that its remains cannot be removed either adds nothing.
+            drop(fs::remove_file(&tmp));
+            failed(&path)(cause)
+        })
+    }
+
+    fn open_checked(&self, hash: Hash, length: u64) -> Result<(File, PathBuf), StoreError> {
+        let path = self.path(hash);
+        let file = File::open(&path).map_err(|cause| match cause.kind() {
+            io::ErrorKind::NotFound => StoreError::Missing(hash),
+            _ => failed(&path)(cause),
+        })?;
+        let found = file.metadata().map_err(failed(&path))?.len();
+        if found != length {
+            return Err(StoreError::Length { hash, found, expected: length });
+        }
+        Ok((file, path))
+    }
+
+    pub(super) fn read(&self, hash: Hash, length: u64) -> Result<Vec<u8>, StoreError> {
+        let (file, path) = self.open_checked(hash, length)?;
+        let capacity = usize::try_from(length).map_err(io::Error::other).map_err(failed(&path))?;
+        let mut bytes = Vec::with_capacity(capacity);
+        file.take(length).read_to_end(&mut bytes).map_err(failed(&path))?;
+        if bytes.len() != capacity {
+            return Err(StoreError::Length { hash, found: bytes.len() as u64, expected: length });
+        }
+        Ok(bytes)
+    }
+
+    pub(super) fn reader(&self, hash: Hash, length: u64) -> Result<BlobReader, StoreError> {
+        let (file, _) = self.open_checked(hash, length)?;
+        Ok(BlobReader { hash, file })
+    }
+
+    pub(super) fn sweep(&self) -> Result<usize, StoreError> {
+        let tmp = self.dir.join("tmp");
+        let mut removed = 0;
+        for entry in fs::read_dir(&tmp).map_err(failed(&tmp))? {
+            let entry = entry.map_err(failed(&tmp))?;
+            let age = entry.metadata().and_then(|found| found.modified()).map(|at| at.elapsed());
+            let abandoned = matches!(age, Ok(Ok(age)) if age > ABANDONED);
+            if abandoned && fs::remove_file(entry.path()).is_ok() {
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+}
+
+fn write_and_flush(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}

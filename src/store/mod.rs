@@ -1,0 +1,143 @@
+//! The blob store: originals by content hash.
+//!
+//! A blob has a key (the SHA-256 of its bytes), a length and bytes; nothing above this unit knows
+//! a path. A blob appears whole or not at all and never changes, so readers need no lock and
+//! writing the same bytes twice is one blob. Today a folder lies behind it.
+
+mod folder;
+
+use std::{io, ops::Range, path::Path};
+
+use folder::Folder;
+
+use crate::types::Hash;
+
+/// Why a blob could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No blob has this key.
+    #[error("blob {0} is missing from the store")]
+    Missing(Hash),
+    /// The blob on disk is not as long as it was when it came in.
+    #[error("blob {hash} has {found} bytes, expected {expected}")]
+    Length {
+        /// Its key.
+        hash: Hash,
+        /// Bytes found.
+        found: u64,
+        /// Bytes when it came in.
+        expected: u64,
+    },
+    /// The disk or folder failed.
+    #[error("blob store {path}: {cause}")]
+    Io {
+        /// Folder or file.
+        path: String,
+        /// What the system says.
+        #[source]
+        cause: io::Error,
+    },
+}
+
+/// A blob store.
+#[derive(Clone, Debug)]
+pub struct Store {
+    folder: Folder,
+}
+
+impl Store {
+    /// Opens the folder `dir`, which is made when it is missing.
+    ///
+    /// Fails with [`StoreError::Io`] when it cannot be made or written.
+    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        Ok(Self { folder: Folder::open(dir)? })
+    }
+
+    /// Writes `bytes` under their hash; a blob that is there already stays as it is.
+    ///
+    /// When this returns the blob is on disk, name and all.
+    pub fn write(&self, bytes: &[u8]) -> Result<Hash, StoreError> {
+        let hash = Hash::of(bytes);
+        self.folder.write(hash, bytes)?;
+        Ok(hash)
+    }
+
+    /// Reads a whole blob of `length` bytes.
+    pub fn read(&self, hash: Hash, length: u64) -> Result<Vec<u8>, StoreError> {
+        self.folder.read(hash, length)
+    }
+
+    /// Opens a blob of `length` bytes for reading parts of it.
+    pub fn reader(&self, hash: Hash, length: u64) -> Result<BlobReader, StoreError> {
+        self.folder.reader(hash, length)
+    }
+
+    /// Removes what interrupted writes left behind; gives how many files it removed.
+    pub fn sweep(&self) -> Result<usize, StoreError> {
+        self.folder.sweep()
+    }
+}
+
+/// An open blob.
+#[derive(Debug)]
+pub struct BlobReader {
+    hash: Hash,
+    file: std::fs::File,
+}
+
+impl BlobReader {
+    /// Reads the bytes `range`, which lie inside the blob.
+    pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
+        use std::os::unix::fs::FileExt;
+        let io = |cause| StoreError::Io { path: self.hash.to_string(), cause };
+        let length = usize::try_from(range.end.saturating_sub(range.start))
+            .map_err(|cause| io(io::Error::other(cause)))?;
+        let mut bytes = vec![0; length];
+        self.file.read_exact_at(&mut bytes, range.start).map_err(io)?;
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let dir = tempfile::tempdir().expect("temporary folder");
+        let store = Store::open(dir.path()).expect("store");
+        (dir, store)
+    }
+
+    #[test]
+    fn what_is_written_is_read_back_whole_and_in_parts() {
+        let (_dir, store) = store();
+        let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+        let hash = store.write(&bytes).expect("written");
+        assert_eq!(store.read(hash, 100_000).expect("read"), bytes);
+        let reader = store.reader(hash, 100_000).expect("opened");
+        assert_eq!(reader.read(99_990..100_000).expect("part"), bytes[99_990..]);
+    }
+
+    #[test]
+    fn the_same_bytes_are_one_blob() {
+        let (dir, store) = store();
+        let first = store.write(b"picture").expect("written");
+        assert_eq!(store.write(b"picture").expect("written"), first);
+        let files = walk(dir.path());
+        assert_eq!(files, 1);
+    }
+
+    fn walk(dir: &Path) -> usize {
+        let entries =
+            std::fs::read_dir(dir).expect("folder").map(|entry| entry.expect("entry").path());
+        entries.map(|path| if path.is_dir() { walk(&path) } else { 1 }).sum()
+    }
+
+    #[test]
+    fn a_blob_of_another_length_is_refused() {
+        let (_dir, store) = store();
+        let hash = store.write(b"picture").expect("written");
+        assert!(matches!(store.read(hash, 8), Err(StoreError::Length { found: 7, .. })));
+        assert!(matches!(store.read(Hash([7; 32]), 8), Err(StoreError::Missing(_))));
+    }
+}

@@ -1,0 +1,113 @@
+//! Logs and metrics: how they are set up and what they are called.
+//!
+//! Log lines go to standard error: text on a terminal, one JSON object a line otherwise. Metrics
+//! are read by Prometheus from `/metrics`; names and help texts are registered here, so that one
+//! look shows what can be watched.
+
+use std::io::IsTerminal;
+
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tracing_subscriber::{EnvFilter, fmt};
+
+use crate::error::{Error, Result};
+
+/// Requests by route and status class (counter).
+pub const REQUESTS: &str = "wirephoto_http_requests_total";
+/// Seconds from the request's header to the response's header, by route (histogram).
+pub const REQUEST_SECONDS: &str = "wirephoto_http_request_seconds";
+/// Bytes of response bodies (counter).
+pub const RESPONSE_BYTES: &str = "wirephoto_http_response_bytes_total";
+/// Renders waiting for a worker (gauge).
+pub const QUEUE_DEPTH: &str = "wirephoto_render_queue_depth";
+/// Renders under way (gauge).
+pub const WORKERS_BUSY: &str = "wirephoto_render_workers_busy";
+/// Workers in all (gauge).
+pub const WORKERS: &str = "wirephoto_render_workers";
+/// Seconds of one render, by operation (histogram).
+pub const RENDER_SECONDS: &str = "wirephoto_render_seconds";
+/// Renders by outcome: done, failed, abandoned, refused (counter).
+pub const RENDERS: &str = "wirephoto_renders_total";
+/// Megapixels decoded (counter).
+pub const DECODED_MEGAPIXELS: &str = "wirephoto_decoded_megapixels_total";
+/// Cache look-ups by tier and outcome (counter).
+pub const CACHE_LOOKUPS: &str = "wirephoto_cache_lookups_total";
+/// Bytes held by a cache tier (gauge).
+pub const CACHE_BYTES: &str = "wirephoto_cache_bytes";
+/// Items taken in, by outcome (counter).
+pub const ITEMS_CHANGED: &str = "wirephoto_items_changed_total";
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Text on a terminal, JSON otherwise.
+    Auto,
+    /// Text for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Starts logging. `level` is a level (`info`) or a filter (`info,wirephoto::media=debug`).
+///
+/// Fails with the filter's text when it does not parse, or when logging was started before.
+pub fn start_logs(format: LogFormat, level: &str) -> Result<()> {
+    let invalid = |cause: String| {
+        Error::invalid(
+            "body",
+            "telemetry.log_level",
+            "format",
+            format!("telemetry.log_level: {cause}"),
+        )
+    };
+    let filter = EnvFilter::try_new(level).map_err(|cause| invalid(cause.to_string()))?;
+    let terminal = std::io::stderr().is_terminal();
+    let text = match format {
+        LogFormat::Auto => terminal,
+        LogFormat::Text => true,
+        LogFormat::Json => false,
+    };
+    let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
+    let started = if text {
+        builder.with_ansi(terminal).try_init()
+    } else {
+        builder
+            .json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .with_span_list(false)
+            .try_init()
+    };
+    started.map_err(Error::internal)
+}
+
+/// Starts the metrics recorder and gives what `/metrics` prints.
+///
+/// Fails when a recorder was installed before.
+pub fn start_metrics() -> Result<PrometheusHandle> {
+    let seconds =
+        [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+    let handle = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &seconds)
+        .and_then(PrometheusBuilder::install_recorder)
+        .map_err(Error::internal)?;
+    describe();
+    Ok(handle)
+}
+
+fn describe() {
+    use metrics::{
+        describe_counter as counter, describe_gauge as gauge, describe_histogram as histogram,
+    };
+    counter!(REQUESTS, "Requests by route and status class");
+    histogram!(REQUEST_SECONDS, "Seconds from request to response header, by route");
+    counter!(RESPONSE_BYTES, "Bytes of response bodies announced");
+    gauge!(QUEUE_DEPTH, "Renders waiting for a worker");
+    gauge!(WORKERS_BUSY, "Renders under way");
+    gauge!(WORKERS, "Render workers");
+    histogram!(RENDER_SECONDS, "Seconds of one render, by operation");
+    counter!(RENDERS, "Renders by outcome");
+    counter!(DECODED_MEGAPIXELS, "Megapixels decoded");
+    counter!(CACHE_LOOKUPS, "Rendition cache look-ups by tier and outcome");
+    gauge!(CACHE_BYTES, "Bytes held by a tier of the rendition cache");
+    counter!(ITEMS_CHANGED, "Items changed, as seen by this process");
+}

@@ -1,0 +1,101 @@
+//! Content hashes.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
+
+/// SHA-256 of a blob's bytes: its name in the store, printed as 64 lower-case hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Hash(pub [u8; 32]);
+
+impl Hash {
+    /// The hash of `bytes`.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// The first 16 bytes as 22 characters of base64url, for names that need not be reversed.
+    #[must_use]
+    pub fn short(&self) -> String {
+        const DIGITS: &[u8; 64] =
+            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        let mut text = String::with_capacity(22);
+        for chunk in self.0[..16].chunks(3) {
+            let mut word = [0u8; 4];
+            word[1..=chunk.len()].copy_from_slice(chunk);
+            let word = u32::from_be_bytes(word);
+            for digit in 0..=chunk.len() {
+                let index = (word >> (18 - 6 * digit)) & 63;
+                text.push(char::from(DIGITS[index as usize]));
+            }
+        }
+        text
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hash({self})")
+    }
+}
+
+impl Serialize for Hash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Hash {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The text is not 64 hex digits.
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?} is not a SHA-256 hash")]
+pub struct HashError(String);
+
+impl FromStr for Hash {
+    type Err = HashError;
+
+    fn from_str(text: &str) -> Result<Self, HashError> {
+        let error = || HashError(text.chars().take(80).collect());
+        let bytes = text.as_bytes();
+        let mut hash = [0u8; 32];
+        if bytes.len() != 64 {
+            return Err(error());
+        }
+        for (byte, pair) in hash.iter_mut().zip(bytes.chunks_exact(2)) {
+            let digit = |c: u8| char::from(c).to_digit(16).and_then(|d| u8::try_from(d).ok());
+            let (high, low) = digit(pair[0]).zip(digit(pair[1])).ok_or_else(error)?;
+            *byte = high << 4 | low;
+        }
+        Ok(Self(hash))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_prints_and_parses() {
+        let hash = Hash::of(b"");
+        let text = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(hash.to_string(), text);
+        assert_eq!(text.parse::<Hash>().expect("valid"), hash);
+        assert_eq!(hash.short(), "47DEQpj8HBSa-_TImW-5JA");
+        assert!("e3".parse::<Hash>().is_err());
+        assert!("é".repeat(32).parse::<Hash>().is_err());
+    }
+}

@@ -1,0 +1,156 @@
+//! What happens around every request: its id, its log line, its metrics, a panic's end.
+
+use std::{net::IpAddr, panic::AssertUnwindSafe};
+
+use axum::{
+    extract::{MatchedPath, Request},
+    http::{HeaderMap, HeaderValue},
+    middleware::Next,
+    response::Response,
+};
+use futures_util::FutureExt;
+use http_body::Body as _;
+use uuid::Uuid;
+
+use super::{App, listener::ClientAddr, respond};
+use crate::{clock::Stopwatch, config::Addresses, error::Error, telemetry};
+
+/// The header that carries a request's id in both directions.
+const REQUEST_ID: &str = "x-request-id";
+/// Characters of a caller's own request id that are taken over.
+const REQUEST_ID_CHARS_MAX: usize = 64;
+
+/// What a handler tells the log about its work.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Work {
+    /// `memory`, `disk` or `miss`.
+    pub(super) cache: Option<&'static str>,
+    /// Kind of rendition.
+    pub(super) operation: Option<&'static str>,
+    /// Milliseconds spent waiting for the bytes.
+    pub(super) render_ms: Option<f64>,
+}
+
+/// Runs a request and says how it went.
+pub(super) async fn watch(app: &App, request: Request, next: Next) -> Response {
+    let watch = Stopwatch::start();
+    let id = request_id(request.headers());
+    let method = request.method().clone();
+    let path = respond::shorten(request.uri().path());
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let route = route.as_ref().map_or("unknown", MatchedPath::as_str).to_owned();
+    let client = client(&request, &app.shared.trusted_proxies);
+    // A handler holds no lock and no half-written state across an await.
+    let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let mut response =
+        outcome.unwrap_or_else(|_| respond::error(&Error::internal("a handler panicked")));
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    let work = response.extensions_mut().remove::<Work>().unwrap_or_default();
+    let status = response.status().as_u16();
+    let bytes = response.body().size_hint().exact().unwrap_or_else(|| content_length(&response));
+    count(&route, status, bytes, &watch);
+    tracing::info!(
+        request_id = %id,
+        client = client.map(tracing::field::display),
+        method = %method,
+        route,
+        path,
+        status,
+        bytes,
+        operation = work.operation,
+        cache = work.cache,
+        render_ms = work.render_ms,
+        ms = watch.elapsed_ms(),
+        "request"
+    );
+    response
+}
+
+fn count(route: &str, status: u16, bytes: u64, watch: &Stopwatch) {
+    let class = match status / 100 {
+        1 => "1xx",
+        2 => "2xx",
+        3 => "3xx",
+        4 => "4xx",
+        _ => "5xx",
+    };
+    let route = route.to_owned();
+    metrics::counter!(telemetry::REQUESTS, "route" => route.clone(), "status" => class)
+        .increment(1);
+    metrics::counter!(telemetry::RESPONSE_BYTES).increment(bytes);
+    metrics::histogram!(telemetry::REQUEST_SECONDS, "route" => route)
+        .record(watch.elapsed().as_secs_f64());
+}
+
+fn content_length(response: &Response) -> u64 {
+    let value = response.headers().get(axum::http::header::CONTENT_LENGTH);
+    value.and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0)
+}
+
+/// The caller's id for the request if it is clean, else a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    let clean = |id: &&str| {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        !id.is_empty() && id.len() <= REQUEST_ID_CHARS_MAX && id.chars().all(allowed)
+    };
+    given.filter(clean).map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
+}
+
+/// The client's address: the peer's, or what a trusted proxy says of it.
+///
+/// Each proxy appends the address it was called from, so the list is read from its end, past the
+/// proxies that are trusted.
+fn client(request: &Request, trusted: &Addresses) -> Option<IpAddr> {
+    let peer = request.extensions().get::<ClientAddr>()?.0.ip();
+    if !trusted.0.contains(&peer) {
+        return Some(peer);
+    }
+    let lines = request.headers().get_all("x-forwarded-for").iter();
+    let text = lines.filter_map(|line| line.to_str().ok()).collect::<Vec<_>>().join(",");
+    let hops = text.rsplit(',').map_while(|hop| hop.trim().parse::<IpAddr>().ok());
+    hops.filter(|hop| !trusted.0.contains(hop)).map(Some).next().unwrap_or(Some(peer))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use axum::body::Body;
+
+    use super::*;
+
+    fn check(peer: &str, forwarded: &str, expected: &str) {
+        let trusted = Addresses(vec!["10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()]);
+        let peer: SocketAddr = peer.parse().unwrap();
+        let mut request = Request::builder().header("x-forwarded-for", forwarded);
+        request.extensions_mut().unwrap().insert(ClientAddr(peer));
+        let found = client(&request.body(Body::empty()).unwrap(), &trusted);
+        assert_eq!(found, Some(expected.parse().unwrap()), "{peer} {forwarded}");
+    }
+
+    #[test]
+    fn forwarded_addresses_are_believed_from_trusted_proxies_only() {
+        check("192.0.2.7:99", "198.51.100.1", "192.0.2.7");
+        check("10.0.0.1:99", "198.51.100.1", "198.51.100.1");
+        check("10.0.0.1:99", "203.0.113.9, 198.51.100.1, 10.0.0.2", "198.51.100.1");
+        check("10.0.0.1:99", "garbage", "10.0.0.1");
+        check("10.0.0.1:99", "198.51.100.1, garbage", "10.0.0.1");
+    }
+
+    #[test]
+    fn a_callers_request_id_is_taken_over_when_it_is_clean() {
+        let check = |given: &str, taken: bool| {
+            let mut headers = HeaderMap::new();
+            headers.insert(REQUEST_ID, HeaderValue::from_str(given).unwrap());
+            assert_eq!(request_id(&headers) == given, taken, "{given}");
+        };
+        check("abc-123_x.y", true);
+        check("", false);
+        check("a b", false);
+        check("a\"b", false);
+        check(&"a".repeat(65), false);
+    }
+}

@@ -1,0 +1,48 @@
+//! What an operator's tools ask: is it alive, is it ready, what does it count.
+
+use axum::{
+    body::Body,
+    extract::State,
+    http::{HeaderValue, StatusCode, header},
+    response::Response,
+};
+use serde_json::json;
+
+use super::{App, respond};
+
+/// `GET /health/live`: the process answers.
+pub(super) async fn live() -> Response {
+    uncached(respond::json_text(StatusCode::OK, json!({ "status": "live" }).to_string().into()))
+}
+
+/// `GET /health/ready`: the database answers and the service is not stopping; else 503.
+pub(super) async fn ready(State(app): State<App>) -> Response {
+    let state = if app.shared.is_draining() {
+        Err("draining")
+    } else {
+        let read = app.shared.db.read(|tx| tx.list_api_keys(1).map(drop)).await;
+        read.map_err(|cause| {
+            tracing::error!("not ready: {cause}");
+            "the database cannot be read"
+        })
+    };
+    let (status, text) = match state {
+        Ok(()) => (StatusCode::OK, json!({ "status": "ready" })),
+        Err(why) => {
+            (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "not ready", "reason": why }))
+        }
+    };
+    uncached(respond::json_text(status, text.to_string().into()))
+}
+
+/// `GET /metrics`: counters, gauges and histograms in Prometheus' text format.
+pub(super) async fn metrics(State(app): State<App>) -> Response {
+    let text = app.shared.metrics.render();
+    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    uncached(respond::typed(StatusCode::OK, kind, Body::from(text)))
+}
+
+fn uncached(mut response: Response) -> Response {
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,130 @@
+//! The counters of one connection.
+//!
+//! Socket, request bodies and response bodies count here as they go; the connection's beat reads
+//! them. Nothing on the hot path reads a clock or touches a timer.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+};
+
+/// Shared counters of one connection.
+///
+/// They are read by sampling and guard no memory, so every access is relaxed.
+#[derive(Debug, Default)]
+pub struct Pulse {
+    /// Whether the last request came over HTTP/2.
+    pub h2: AtomicBool,
+    /// Whether the connection is cut for what its client does: the socket is then reset instead
+    /// of closed, so that the kernel drops what it still holds for the client.
+    pub reset: AtomicBool,
+    /// Request heads read.
+    pub requests: AtomicU64,
+    /// Requests whose handler runs or whose response body is not finished.
+    pub in_flight: AtomicUsize,
+    /// Bytes read from the socket.
+    pub socket_bytes: AtomicU64,
+    /// `socket_bytes` when the last request ended: more means that a new head has begun.
+    pub idle_mark: AtomicU64,
+    /// Request bodies that a handler waits for.
+    pub body_waits: AtomicUsize,
+    /// Bytes of request bodies given to handlers.
+    pub body_bytes: AtomicU64,
+    /// Bytes of response bodies that wait for the client: in the transport's buffers, beyond the
+    /// socket's or the HTTP/2 window's capacity.
+    pub owed_bytes: AtomicU64,
+    /// Bytes of response bodies that the transport has passed on.
+    pub shipped_bytes: AtomicU64,
+}
+
+/// What one beat sees of a [`Pulse`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// See [`Pulse::h2`].
+    pub h2: bool,
+    /// See [`Pulse::requests`].
+    pub requests: u64,
+    /// Whether a request is in progress: handled, being answered, or still owed bytes.
+    pub busy: bool,
+    /// Whether bytes came in since the last request ended.
+    pub head_begun: bool,
+    /// Whether a handler waits for the client's body.
+    pub body_awaited: bool,
+    /// See [`Pulse::body_bytes`].
+    pub body_bytes: u64,
+    /// Whether response bytes wait for the client.
+    pub owed: bool,
+    /// See [`Pulse::shipped_bytes`].
+    pub shipped_bytes: u64,
+}
+
+impl Pulse {
+    /// What the counters say now.
+    pub fn sample(&self) -> Sample {
+        let owed = self.owed_bytes.load(Relaxed) > 0;
+        Sample {
+            h2: self.h2.load(Relaxed),
+            requests: self.requests.load(Relaxed),
+            busy: owed || self.in_flight.load(Relaxed) > 0,
+            head_begun: self.socket_bytes.load(Relaxed) != self.idle_mark.load(Relaxed),
+            body_awaited: self.body_waits.load(Relaxed) > 0,
+            body_bytes: self.body_bytes.load(Relaxed),
+            owed,
+            shipped_bytes: self.shipped_bytes.load(Relaxed),
+        }
+    }
+}
+
+/// One request in progress, from its head to the end of its response body.
+#[derive(Debug)]
+pub struct InFlight {
+    pulse: Arc<Pulse>,
+}
+
+impl InFlight {
+    /// Counts a request whose head has just been read.
+    pub fn begin(pulse: &Arc<Pulse>, h2: bool) -> Self {
+        pulse.h2.store(h2, Relaxed);
+        pulse.requests.fetch_add(1, Relaxed);
+        pulse.in_flight.fetch_add(1, Relaxed);
+        Self { pulse: Arc::clone(pulse) }
+    }
+
+    /// The connection's counters.
+    pub fn pulse(&self) -> &Arc<Pulse> {
+        &self.pulse
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        if self.pulse.in_flight.fetch_sub(1, Relaxed) == 1 {
+            self.pulse.idle_mark.store(self.pulse.socket_bytes.load(Relaxed), Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_busy_until_the_last_request_ends() {
+        let pulse = Arc::new(Pulse::default());
+        let (first, second) = (InFlight::begin(&pulse, true), InFlight::begin(&pulse, true));
+        drop(first);
+        assert!(pulse.sample().busy);
+        drop(second);
+        assert_eq!(pulse.sample(), Sample { h2: true, requests: 2, ..Sample::default() });
+    }
+
+    #[test]
+    fn bytes_after_the_last_request_begin_a_head() {
+        let pulse = Arc::new(Pulse::default());
+        pulse.socket_bytes.store(100, Relaxed);
+        drop(InFlight::begin(&pulse, false));
+        assert!(!pulse.sample().head_begun);
+        pulse.socket_bytes.fetch_add(1, Relaxed);
+        assert!(pulse.sample().head_begun);
+    }
+}

@@ -1,0 +1,76 @@
+//! The answer to a connection too many.
+
+use std::{net::SocketAddr, time::Duration};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    task::JoinSet,
+    time::timeout,
+};
+
+/// Refusals that are spoken at once; beyond, connections are closed without a word.
+const REFUSALS_MAX: usize = 64;
+/// Time for a refused client to take the answer and leave.
+const LINGER: Duration = Duration::from_secs(1);
+/// Bytes of its request that a refused client may send meanwhile.
+const LINGER_BYTES_MAX: u64 = 64 * 1024;
+/// Refusals per line in the log: the first, then each of this many.
+const REFUSALS_PER_LOG: u64 = 1000;
+
+/// The whole answer; the body is the service's error document.
+const ANSWER: &str = concat!(
+    "HTTP/1.1 503 Service Unavailable\r\n",
+    "Content-Type: application/json\r\n",
+    "Content-Length: 47\r\n",
+    "Cache-Control: no-store\r\n",
+    "Retry-After: 2\r\n",
+    "Connection: close\r\n\r\n",
+    r#"{"message":"too many connections","errors":[]}"#,
+    "\n"
+);
+
+/// The refusals of one listener.
+#[derive(Debug, Default)]
+pub struct Refusals {
+    speaking: JoinSet<()>,
+    count: u64,
+}
+
+impl Refusals {
+    /// Answers 503 and closes, without holding up the accept loop.
+    pub fn refuse(&mut self, stream: TcpStream, peer: SocketAddr) {
+        metrics::counter!("wirephoto_connections_refused_total").increment(1);
+        if self.count.is_multiple_of(REFUSALS_PER_LOG) {
+            tracing::warn!(%peer, refused = self.count + 1, "too many connections, refusing");
+        }
+        self.count += 1;
+        while self.speaking.try_join_next().is_some() {}
+        if self.speaking.len() < REFUSALS_MAX {
+            self.speaking.spawn(async move {
+                let _late = timeout(LINGER, speak(stream)).await;
+            });
+        }
+    }
+}
+
+/// Sends the answer and waits for the client to close: closing first, with its request unread,
+/// would reset the connection and take the answer away.
+async fn speak(mut stream: TcpStream) {
+    let sent = stream.write_all(ANSWER.as_bytes()).await;
+    if sent.is_ok() && stream.shutdown().await.is_ok() {
+        let mut rest = stream.take(LINGER_BYTES_MAX);
+        let mut scratch = [0; 1024];
+        while matches!(rest.read(&mut scratch).await, Ok(1..)) {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_of_the_answer_is_right() {
+        let (head, body) = ANSWER.split_once("\r\n\r\n").expect("head and body");
+        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{}", body.len());
+    }
+}

@@ -1,0 +1,256 @@
+//! Media URLs over HTTP (Spec §4 Media interface): methods, validators, ranges, caching.
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
+    response::Response,
+};
+
+use super::{
+    App,
+    body::{Piece, body, pieces},
+    conditional::{ETag, Precondition, Validators, evaluate, print_date},
+    credentials,
+    edge::Work,
+    range::{ByteRange, Multipart, RangeDecision, ranges, unsatisfied},
+    respond,
+};
+use crate::{
+    clock,
+    error::{Error, Kind, Result},
+    limits::MEDIA_PATH_BYTES_MAX,
+    media::{Answer, JsonAnswer, Obtained, RenditionAnswer, path::MediaPath, path::Target},
+};
+
+const JPEG: HeaderValue = HeaderValue::from_static("image/jpeg");
+
+/// `/media/…`: GET and HEAD, and the preflight of browsers.
+pub(super) async fn media(State(app): State<App>, request: Request) -> Response {
+    let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+    match *method {
+        Method::GET | Method::HEAD => {}
+        Method::OPTIONS => return preflight(),
+        _ => {
+            let message = format!("method {method} is not supported for media");
+            let mut response = respond::error(&Error::new(Kind::Unsupported, message));
+            let allow = HeaderValue::from_static("GET, HEAD, OPTIONS");
+            response.headers_mut().insert(header::ALLOW, allow);
+            return response;
+        }
+    }
+    answer(&app, method, uri, headers).await.unwrap_or_else(|error| {
+        let mut response = respond::error(&error);
+        // A script may read why a picture is not there.
+        allow_origins(response.headers_mut());
+        response
+    })
+}
+
+fn preflight() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    allow_origins(headers);
+    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    set(header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, OPTIONS");
+    set(
+        header::ACCESS_CONTROL_ALLOW_HEADERS,
+        "Authorization, Range, If-Range, If-None-Match, If-Modified-Since",
+    );
+    set(header::ACCESS_CONTROL_MAX_AGE, "86400");
+    response
+}
+
+fn allow_origins(headers: &mut HeaderMap) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static(
+            "Accept-Ranges, Content-Range, Content-Length, ETag, Retry-After",
+        ),
+    );
+}
+
+async fn answer(app: &App, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
+    let text = uri.path().strip_prefix("/media/").unwrap_or_default();
+    if text.len() > MEDIA_PATH_BYTES_MAX {
+        let message = format!("the path is longer than {MEDIA_PATH_BYTES_MAX} bytes");
+        return Err(Error::invalid("path", "path", "format", message));
+    }
+    let path = MediaPath::parse(text).map_err(|error| {
+        Error::invalid("path", error.part(), "format", respond::shorten(&error.to_string()))
+    })?;
+    let principal = credentials::principal(&app.shared.keys, headers, uri);
+    if matches!(path.target(), Target::Item)
+        && let Some(channel) = credentials::query_value(uri, "channel")
+    {
+        // With a channel the item's URL asks for a delivery, which is never open.
+        let known = principal.ok_or_else(crate::media::access::unauthenticated)?;
+        let channel = respond::shorten(&channel);
+        let message = format!("{} has no channel {channel}", known.user_name);
+        return Err(Error::new(Kind::NotFound, message));
+    }
+    let answer = app.shared.media.resolve(&path, principal.as_deref(), clock::now()).await?;
+    match answer {
+        Answer::Page(key) => Ok(redirect(&format!("{}/item/{key}", app.shared.site_url))),
+        Answer::Json(answer) => json(app, method, headers, &answer),
+        Answer::Rendition(answer) => rendition(app, method, headers, &answer).await,
+    }
+}
+
+/// To the item's page on the customer web site.
+fn redirect(location: &str) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::FOUND;
+    let headers = response.headers_mut();
+    if let Ok(location) = HeaderValue::from_str(location) {
+        headers.insert(header::LOCATION, location);
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The headers that 200, 206 and 304 share.
+fn describe(app: &App, headers: &mut HeaderMap, validators: &Validators, open: bool) {
+    headers.insert(header::ETAG, validators.etag.print());
+    if let Some(seconds) = validators.last_modified {
+        headers.insert(header::LAST_MODIFIED, print_date(seconds));
+    }
+    let policy = if open { app.shared.open_cache_control.as_str() } else { "private, no-cache" };
+    if let Ok(policy) = HeaderValue::from_str(policy) {
+        headers.insert(header::CACHE_CONTROL, policy);
+    }
+    if open {
+        allow_origins(headers);
+    } else {
+        headers.insert(header::VARY, HeaderValue::from_static("Authorization"));
+    }
+}
+
+fn validators(etag: &str, modified: jiff::Timestamp) -> Result<Validators> {
+    let last_modified = u64::try_from(modified.as_second()).ok();
+    let etag = ETag::new(etag).ok_or_else(|| Error::internal("an entity tag is not ASCII"))?;
+    Ok(Validators { etag, last_modified })
+}
+
+/// The end of a request whose preconditions already decide it.
+fn without_body(app: &App, status: StatusCode, validators: &Validators, open: bool) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    describe(app, response.headers_mut(), validators, open);
+    response
+}
+
+fn json(app: &App, method: &Method, headers: &HeaderMap, answer: &JsonAnswer) -> Result<Response> {
+    let validators = validators(&answer.etag, answer.modified)?;
+    let status = match evaluate(method, headers, &validators) {
+        Precondition::NotModified => StatusCode::NOT_MODIFIED,
+        Precondition::Failed => StatusCode::PRECONDITION_FAILED,
+        Precondition::Proceed => {
+            let mut response = respond::json_text(StatusCode::OK, answer.body.clone());
+            describe(app, response.headers_mut(), &validators, answer.open);
+            return Ok(response);
+        }
+    };
+    Ok(without_body(app, status, &validators, answer.open))
+}
+
+async fn rendition(
+    app: &App,
+    method: &Method,
+    headers: &HeaderMap,
+    answer: &RenditionAnswer,
+) -> Result<Response> {
+    let validators = validators(&answer.etag, answer.modified)?;
+    match evaluate(method, headers, &validators) {
+        Precondition::NotModified => {
+            return Ok(without_body(app, StatusCode::NOT_MODIFIED, &validators, answer.open));
+        }
+        Precondition::Failed => {
+            return Ok(without_body(
+                app,
+                StatusCode::PRECONDITION_FAILED,
+                &validators,
+                answer.open,
+            ));
+        }
+        Precondition::Proceed => {}
+    }
+    let obtained = match app.shared.media.find_cached(answer) {
+        Some(obtained) => obtained,
+        None => app.shared.media.obtain(answer, app.shared.patience).await?,
+    };
+    let decision = ranges(method, headers, &validators, obtained.body.len());
+    let mut response = framed(app, &obtained, &validators, &decision);
+    describe(app, response.headers_mut(), &validators, answer.open);
+    if let Some(name) = &answer.file_name
+        && let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""))
+    {
+        // An item's id is plain ASCII, so no second form of the name is needed.
+        response.headers_mut().insert(header::CONTENT_DISPOSITION, value);
+    }
+    response.extensions_mut().insert(Work {
+        cache: Some(obtained.source.as_str()),
+        operation: Some(answer.planned.operation),
+        render_ms: Some(obtained.waited_ms),
+    });
+    Ok(response)
+}
+
+/// The body in full or in the ranges asked for, with its framing.
+fn framed(
+    app: &App,
+    obtained: &Obtained,
+    validators: &Validators,
+    decision: &RangeDecision,
+) -> Response {
+    let whole = &obtained.body;
+    let length = whole.len();
+    let send = |pieces: Vec<Piece>| body(app.shared.media.clone(), pieces);
+    let mut response = match decision {
+        RangeDecision::Full => {
+            let mut response =
+                respond::typed(StatusCode::OK, JPEG, send(pieces(whole, 0..length)));
+            set_length(response.headers_mut(), length);
+            response
+        }
+        RangeDecision::Single(range) => {
+            let sent = send(pieces(whole, bytes_of(*range)));
+            let mut response = respond::typed(StatusCode::PARTIAL_CONTENT, JPEG, sent);
+            let headers = response.headers_mut();
+            set_length(headers, range.len());
+            headers.insert(header::CONTENT_RANGE, range.content_range(length));
+            response
+        }
+        RangeDecision::Multi(ranges) => {
+            let framing = Multipart::new(ranges, &JPEG, length, &validators.etag);
+            let mut parts = Vec::new();
+            for part in framing.parts {
+                parts.push(Piece::Memory(part.head));
+                parts.extend(pieces(whole, bytes_of(part.range)));
+            }
+            parts.push(Piece::Memory(framing.tail));
+            let kind = framing.content_type;
+            let mut response = respond::typed(StatusCode::PARTIAL_CONTENT, kind, send(parts));
+            set_length(response.headers_mut(), framing.length);
+            response
+        }
+        RangeDecision::Unsatisfiable => {
+            let status = StatusCode::RANGE_NOT_SATISFIABLE;
+            let mut response = respond::typed(status, JPEG, Body::empty());
+            response.headers_mut().insert(header::CONTENT_RANGE, unsatisfied(length));
+            response
+        }
+    };
+    response.headers_mut().insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    response
+}
+
+fn bytes_of(range: ByteRange) -> std::ops::Range<u64> {
+    range.first()..range.last() + 1
+}
+
+fn set_length(headers: &mut HeaderMap, length: u64) {
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+}

@@ -1,0 +1,113 @@
+//! The HTTP edge: router, one file per heading of the specification, pages.
+//!
+//! Nothing below this unit knows a status code or a header. Handlers are thin: parse, ask a
+//! section, answer.
+
+mod assets;
+mod body;
+pub mod conditional;
+mod credentials;
+mod edge;
+mod health;
+pub mod listener;
+mod media;
+mod pages;
+mod range;
+mod respond;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    extract::{Request, State},
+    middleware::{self, Next},
+    response::Response,
+    routing::{any, get},
+};
+use metrics_exporter_prometheus::PrometheusHandle;
+
+use crate::{auth::Keys, config::Addresses, db::Db, error::Error, error::Kind, media::Media};
+
+/// What the handlers share; cheap to clone.
+#[derive(Clone)]
+pub struct App {
+    /// The state.
+    pub shared: Arc<Shared>,
+}
+
+/// The state behind [`App`].
+pub struct Shared {
+    /// The media section.
+    pub media: Media,
+    /// The API keys in force.
+    pub keys: Keys,
+    /// The database.
+    pub db: Db,
+    /// What `/metrics` prints.
+    pub metrics: PrometheusHandle,
+    /// Base of links to pages.
+    pub site_url: String,
+    /// Name on the pages.
+    pub site_name: String,
+    /// Time zone of dates on the pages.
+    pub zone: jiff::tz::TimeZone,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Addresses,
+    /// `Cache-Control` of open renditions.
+    pub open_cache_control: String,
+    /// How long a request waits for its rendition.
+    pub patience: Duration,
+    /// The page templates.
+    pub pages: Pages,
+    /// Set when the service stops: readiness turns false before connections close.
+    pub draining: AtomicBool,
+}
+
+impl Shared {
+    /// Whether the service is on its way out.
+    #[must_use]
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::SeqCst)
+    }
+}
+
+pub use pages::Pages;
+
+/// The router over all addresses.
+pub fn router(app: App) -> Router {
+    Router::new()
+        .route("/", get(pages::index))
+        .route("/item/{media_type}/{id}", get(pages::item))
+        .route("/assets/{*path}", get(assets::asset))
+        .route("/favicon.ico", get(assets::favicon))
+        .route("/media/{*path}", any(media::media))
+        .route("/media/", any(media::media))
+        .route("/health/live", get(health::live))
+        .route("/health/ready", get(health::ready))
+        .route("/metrics", get(health::metrics))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(middleware::from_fn_with_state(app.clone(), watch))
+        .with_state(app)
+}
+
+async fn watch(State(app): State<App>, request: Request, next: Next) -> Response {
+    edge::watch(&app, request, next).await
+}
+
+async fn not_found(request: Request) -> Response {
+    let path = request.uri().path();
+    let message = format!("no address {}", respond::shorten(path));
+    respond::error(&Error::new(Kind::NotFound, message))
+}
+
+async fn method_not_allowed(request: Request) -> Response {
+    let message = format!("method {} is not supported here", request.method());
+    respond::error(&Error::new(Kind::Unsupported, message))
+}

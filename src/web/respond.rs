@@ -1,0 +1,114 @@
+//! Responses that every heading shares: the one table from error kinds to statuses, error bodies
+//! (Spec §7 Errors) and JSON.
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, StatusCode, header},
+    response::Response,
+};
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::{
+    error::{Error, Kind},
+    limits::{NOT_FOUND_MAX_AGE_S, RETRY_AFTER_S},
+};
+
+/// Characters of a caller's own text that an error message repeats.
+const ECHO_CHARS_MAX: usize = 200;
+
+fn status(kind: Kind) -> StatusCode {
+    match kind {
+        Kind::InvalidArgument => StatusCode::BAD_REQUEST,
+        Kind::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Kind::Forbidden => StatusCode::FORBIDDEN,
+        Kind::NotFound => StatusCode::NOT_FOUND,
+        Kind::Conflict => StatusCode::CONFLICT,
+        Kind::Unsupported => StatusCode::METHOD_NOT_ALLOWED,
+        Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Kind::Overloaded | Kind::Timeout | Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// Text of a caller, cut to a length that a message can bear.
+pub(super) fn shorten(text: &str) -> String {
+    match text.char_indices().nth(ECHO_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// The response to a failed request, with the log line of the failure.
+pub(super) fn error(error: &Error) -> Response {
+    let status = status(error.kind());
+    if status.is_server_error() {
+        let cause = error.cause().unwrap_or_default();
+        tracing::error!(status = status.as_u16(), "{}: {cause}", error.message());
+    }
+    let errors: Vec<_> = error
+        .details()
+        .iter()
+        .map(|detail| {
+            json!({
+                "errorCode": detail.error_code,
+                "location": detail.location,
+                "message": detail.message,
+                "path": detail.path,
+            })
+        })
+        .collect();
+    let body = json!({ "message": error.message(), "errors": errors });
+    let mut response = json_text(status, body.to_string().into());
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, cache_control(error.kind()));
+    match error.kind() {
+        Kind::Unauthenticated => {
+            let challenge = HeaderValue::from_static("ApiKey realm=\"wirephoto\"");
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        Kind::Overloaded | Kind::Timeout | Kind::Unavailable => {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
+        }
+        Kind::InvalidArgument
+        | Kind::Forbidden
+        | Kind::NotFound
+        | Kind::Conflict
+        | Kind::Unsupported
+        | Kind::TooLarge
+        | Kind::Internal => {}
+    }
+    response
+}
+
+fn cache_control(kind: Kind) -> HeaderValue {
+    match kind {
+        Kind::NotFound => HeaderValue::from_str(&format!("max-age={NOT_FOUND_MAX_AGE_S}"))
+            .unwrap_or(HeaderValue::from_static("no-store")),
+        Kind::InvalidArgument
+        | Kind::Unauthenticated
+        | Kind::Forbidden
+        | Kind::Conflict
+        | Kind::Unsupported
+        | Kind::TooLarge
+        | Kind::Overloaded
+        | Kind::Timeout
+        | Kind::Unavailable
+        | Kind::Internal => HeaderValue::from_static("no-store"),
+    }
+}
+
+/// A JSON body.
+pub(super) fn json_text(status: StatusCode, text: Bytes) -> Response {
+    typed(status, HeaderValue::from_static("application/json"), Body::from(text))
+}
+
+/// A body of a type that browsers must not guess otherwise.
+pub(super) fn typed(status: StatusCode, content_type: HeaderValue, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, content_type);
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

@@ -1,0 +1,12 @@
+//! Any text is parsed or refused as a media path; what is parsed prints to an equal path.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wirephoto::media::path::MediaPath;
+
+fuzz_target!(|text: &str| {
+    if let Ok(path) = MediaPath::parse(text) {
+        let printed = path.print();
+        assert_eq!(MediaPath::parse(&printed).as_ref(), Ok(&path), "{text:?} prints {printed:?}");
+    }
+});

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# ./run as a newcomer starts it: it builds, takes the demo archive in, prints three URLs that work,
+# and ends cleanly when asked to.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+work="$(mktemp -d)"
+log="$work/log"
+# An own data directory: the checkout's may be in use.
+./run --listen 127.0.0.1:0 --data "$work/data" >"$log" 2>"$work/errors" &
+server=$!
+trap 'kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
+
+for _ in $(seq 1200); do
+    grep -q '^  Demo API key' "$log" && break
+    kill -0 "$server" 2>/dev/null || { cat "$log" "$work/errors" >&2; exit 1; }
+    sleep 0.5
+done
+urls=$(sed -n '/Three URLs/,/^$/p' "$log" | grep -o 'http://.*')
+[ "$(printf '%s\n' "$urls" | wc -l)" -eq 3 ]
+while read -r url; do
+    kind=$(curl -fsS -o "$work/picture" -w '%{http_code} %{content_type}' "$url")
+    [ "$kind" = "200 image/jpeg" ] || { echo "$url gave $kind" >&2; exit 1; }
+    /usr/bin/python3 -c 'import sys; from PIL import Image; Image.open(sys.argv[1]).load()' "$work/picture"
+done <<<"$urls"
+page=$(grep -o 'http://[^ ]*/$' "$log" | head -1)
+curl -fsS "$page" | grep -q '<ul class="wall">'
+kill -TERM "$server"
+wait "$server"
+echo "./run: three URLs and the page answer, SIGTERM ends it with status 0"

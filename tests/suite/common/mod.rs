@@ -1,0 +1,19 @@
+//! What the tests share: a server of their own, its client, pictures made on the spot, and other
+//! programs that read our output.
+
+pub mod oracle;
+pub mod pictures;
+pub mod server;
+
+pub use server::{Server, wirephoto};
+
+/// The API key of `media-store/accounts.json`.
+pub const DEMO_KEY: &str = "demo-key-0000-0000-000000000001";
+
+/// A demo photograph of 4272 x 2848 pixels, progressive 4:2:2.
+pub const LARGE: &str = "image/demo-solnedgang-over-bergen";
+
+/// A path in the checkout.
+pub fn checkout(path: &str) -> std::path::PathBuf {
+    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}

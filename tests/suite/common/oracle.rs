@@ -1,0 +1,77 @@
+//! Other programs that read our output: Pillow with LittleCMS, libvips, exiftool.
+
+use std::{
+    io::Write,
+    process::{Command, Stdio},
+};
+
+use super::pictures::Picture;
+
+/// Runs a Python script with `input` on its standard input; gives its standard output.
+pub fn python(script: &str, arguments: &[&str], input: &[u8]) -> Vec<u8> {
+    let mut command = Command::new("/usr/bin/python3");
+    command.args(["-c", script]).args(arguments);
+    pipe(&mut command, input)
+}
+
+fn pipe(command: &mut Command, input: &[u8]) -> Vec<u8> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("./test installs it");
+    let mut stdin = child.stdin.take().expect("piped");
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().expect("ended");
+    writer.join().expect("written");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+const TO_SRGB: &str = "
+import io, sys
+from PIL import Image, ImageCms
+picture = Image.open(io.BytesIO(sys.stdin.buffer.read()))
+profile = picture.info.get('icc_profile') or (open(sys.argv[2], 'rb').read() if picture.mode == 'CMYK' else None)
+if profile:
+    source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+    intent = ImageCms.Intent.RELATIVE_COLORIMETRIC
+    picture = ImageCms.profileToProfile(picture, source, ImageCms.createProfile('sRGB'), renderingIntent=intent, outputMode='RGB')
+picture = picture.convert('RGB')
+long_side = int(sys.argv[1])
+if long_side:
+    scale = long_side / max(picture.size)
+    picture = picture.resize([max(1, round(side * scale)) for side in picture.size], Image.LANCZOS)
+sys.stdout.buffer.write(b'%d %d\\n' % picture.size + picture.tobytes())
+";
+
+/// The picture in sRGB as Pillow and LittleCMS see it, scaled to a long side (0: not scaled). A
+/// CMYK picture without a profile is read with the one in `assets/`.
+pub fn srgb(jpeg: &[u8], long_px: usize) -> Picture {
+    let cmyk = super::checkout("assets/icc/cmyk.icc");
+    let output = python(TO_SRGB, &[&long_px.to_string(), &cmyk.to_string_lossy()], jpeg);
+    let end = output.iter().position(|byte| *byte == b'\n').expect("a line");
+    let line = std::str::from_utf8(&output[..end]).expect("text");
+    let (width, height) = line.split_once(' ').expect("two numbers");
+    let pixels = output[end + 1..].to_vec();
+    Picture { width: width.parse().unwrap(), height: height.parse().unwrap(), pixels }
+}
+
+/// Mode, size and whether there is a profile, as Pillow says it: `RGB 800 600 icc`.
+pub fn describe(jpeg: &[u8]) -> String {
+    let script = "
+import io, sys
+from PIL import Image
+picture = Image.open(io.BytesIO(sys.stdin.buffer.read()))
+picture.load()
+print(picture.mode, *picture.size, 'icc' if picture.info.get('icc_profile') else 'plain')
+";
+    String::from_utf8(python(script, &[], jpeg)).expect("text").trim().to_owned()
+}
+
+/// What exiftool reads, by `Group:Tag`.
+pub fn exiftool(jpeg: &[u8]) -> serde_json::Map<String, serde_json::Value> {
+    let mut command = Command::new("exiftool");
+    command.args(["-json", "-G1", "-a", "-n", "-warning", "-all", "-charset", "iptc=UTF8", "-"]);
+    let output = pipe(&mut command, jpeg);
+    let mut entries: Vec<serde_json::Map<_, _>> = serde_json::from_slice(&output).expect("JSON");
+    entries.remove(0)
+}

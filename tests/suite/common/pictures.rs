@@ -1,0 +1,111 @@
+//! Pictures made on the spot, and reading of those that come back.
+
+use turbojpeg::{Compressor, Image, PixelFormat, Subsamp};
+
+/// An RGB picture, rows without padding.
+#[derive(Clone, PartialEq)]
+pub struct Picture {
+    pub width: usize,
+    pub height: usize,
+    pub pixels: Vec<u8>,
+}
+
+impl Picture {
+    /// A picture by a function of x and y.
+    pub fn new(width: usize, height: usize, pixel: impl Fn(usize, usize) -> [u8; 3]) -> Self {
+        let points = (0..height).flat_map(|y| (0..width).map(move |x| (x, y)));
+        let pixels = points.flat_map(|(x, y)| pixel(x, y)).collect();
+        Self { width, height, pixels }
+    }
+
+    /// Soft gradients with a coloured square in each corner: red, green, blue, yellow, clockwise
+    /// from the top left.
+    pub fn corners(width: usize, height: usize) -> Self {
+        let side = width.min(height) / 4;
+        Self::new(width, height, |x, y| match (x < side, x >= width - side, y < side, y >= height - side) {
+            (true, _, true, _) => [220, 20, 20],
+            (_, true, true, _) => [20, 200, 20],
+            (_, true, _, true) => [20, 20, 220],
+            (true, _, _, true) => [220, 220, 20],
+            _ => {
+                let shade = |at: usize, of: usize| u8::try_from(60 + at * 120 / of).unwrap();
+                [shade(x, width), shade(y, height), 128]
+            }
+        })
+    }
+
+    /// One colour.
+    pub fn flat(width: usize, height: usize, colour: [u8; 3]) -> Self {
+        Self::new(width, height, |_, _| colour)
+    }
+
+    /// A baseline JPEG of quality 95 without chroma subsampling.
+    pub fn jpeg(&self) -> Vec<u8> {
+        self.jpeg_with(Subsamp::None, 95)
+    }
+
+    pub fn jpeg_with(&self, subsampling: Subsamp, quality: i32) -> Vec<u8> {
+        let mut compressor = Compressor::new().unwrap();
+        compressor.set_quality(quality).unwrap();
+        compressor.set_subsamp(subsampling).unwrap();
+        let (width, height) = (self.width, self.height);
+        let pixels = self.pixels.as_slice();
+        let image = Image { pixels, width, pitch: width * 3, height, format: PixelFormat::RGB };
+        compressor.compress_to_vec(image).unwrap()
+    }
+
+    /// Decodes a JPEG in full.
+    pub fn decode(jpeg: &[u8]) -> Self {
+        let image = turbojpeg::decompress(jpeg, PixelFormat::RGB).expect("a JPEG");
+        assert_eq!(image.pitch, image.width * 3);
+        Self { width: image.width, height: image.height, pixels: image.pixels }
+    }
+
+    pub fn size(&self) -> (usize, usize) {
+        (self.width, self.height)
+    }
+
+    pub fn at(&self, x: usize, y: usize) -> [u8; 3] {
+        let start = (y * self.width + x) * 3;
+        self.pixels[start..start + 3].try_into().unwrap()
+    }
+
+    pub fn crop(&self, x: usize, y: usize, width: usize, height: usize) -> Self {
+        Self::new(width, height, |column, row| self.at(x + column, y + row))
+    }
+
+    /// Peak signal-to-noise ratio against another picture of the same size, dB.
+    pub fn psnr(&self, other: &Self) -> f64 {
+        assert_eq!(self.size(), other.size());
+        let pairs = self.pixels.iter().zip(&other.pixels);
+        let squares: f64 = pairs.map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum();
+        let mean = squares / self.pixels.len() as f64;
+        if mean == 0.0 { f64::INFINITY } else { 10.0 * (255.0 * 255.0 / mean).log10() }
+    }
+
+    /// Mean of the channels over a part.
+    pub fn mean(&self, x: usize, y: usize, width: usize, height: usize) -> [f64; 3] {
+        let mut sums = [0.0; 3];
+        for row in y..y + height {
+            for column in x..x + width {
+                for (sum, value) in sums.iter_mut().zip(self.at(column, row)) {
+                    *sum += f64::from(value);
+                }
+            }
+        }
+        sums.map(|sum| sum / (width * height) as f64)
+    }
+}
+
+/// The JPEG with an EXIF block that has only an orientation.
+pub fn with_orientation(jpeg: &[u8], orientation: u8) -> Vec<u8> {
+    let mut tiff = b"Exif\0\0MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();
+    tiff.extend_from_slice(&[orientation, 0, 0, 0, 0, 0, 0]);
+    with_segment(jpeg, 0xE1, &tiff)
+}
+
+/// The JPEG with a segment behind SOI.
+pub fn with_segment(jpeg: &[u8], marker: u8, payload: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(payload.len() + 2).unwrap().to_be_bytes();
+    [&jpeg[..2], &[0xFF, marker], &length, payload, &jpeg[2..]].concat()
+}

@@ -1,0 +1,188 @@
+//! The binary as its users run it.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    sync::OnceLock,
+};
+
+use reqwest::blocking::{Client, Response};
+use tempfile::TempDir;
+
+use super::checkout;
+
+/// The command `wirephoto` with nothing of the caller's environment that could change it, in the
+/// folder `dir`.
+pub fn wirephoto(dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wirephoto"));
+    command.current_dir(dir).stdin(Stdio::null());
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("WIREPHOTO_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Runs `command` to its end.
+pub fn output(command: &mut Command) -> Output {
+    command.output().expect("the binary starts")
+}
+
+/// A data directory with the demo archive, taken in once for all tests; tests copy its database
+/// and share its originals.
+fn demo_archive() -> &'static Path {
+    static ARCHIVE: OnceLock<TempDir> = OnceLock::new();
+    let dir = ARCHIVE.get_or_init(|| {
+        let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        // An earlier run that was cut short may have left its own.
+        for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with("archive-") {
+                drop(fs::remove_dir_all(entry.path()));
+            }
+        }
+        let dir = tempfile::Builder::new().prefix("archive-").tempdir_in(root).expect("folder");
+        let data = dir.path().join("data");
+        let run = |arguments: &[&str]| {
+            let mut command = wirephoto(dir.path());
+            command.args(arguments).arg("--data").arg(&data);
+            let output = output(&mut command);
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        };
+        run(&["ingest", &checkout("media-store/demo").to_string_lossy()]);
+        run(&["import", &checkout("media-store/accounts.json").to_string_lossy()]);
+        dir
+    });
+    dir.path()
+}
+
+/// A running server with a data directory of its own.
+pub struct Server {
+    pub url: String,
+    pub dir: TempDir,
+    pub child: Child,
+    pub client: Client,
+    output: BufReader<std::process::ChildStdout>,
+}
+
+impl Server {
+    /// A server over the demo archive.
+    pub fn demo() -> Self {
+        Self::demo_with(&[])
+    }
+
+    /// A server over the demo archive with settings, each `name=value`.
+    pub fn demo_with(settings: &[&str]) -> Self {
+        let archive = demo_archive().join("data");
+        let dir = tempfile::tempdir().expect("folder");
+        let data = dir.path().join("data");
+        fs::create_dir(&data).expect("folder");
+        fs::copy(archive.join("wirephoto.db"), data.join("wirephoto.db")).expect("copied");
+        let originals = format!("store.originals={}", archive.join("originals").display());
+        let settings: Vec<&str> = settings.iter().copied().chain([originals.as_str()]).collect();
+        Self::start(dir, &settings)
+    }
+
+    /// A server over an empty data directory.
+    pub fn empty() -> Self {
+        Self::start(tempfile::tempdir().expect("folder"), &[])
+    }
+
+    /// A server over the data directory `data` in `dir`.
+    pub fn start(dir: TempDir, settings: &[&str]) -> Self {
+        let mut command = wirephoto(dir.path());
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(dir.path().join("data"));
+        for setting in settings {
+            command.args(["--set", setting]);
+        }
+        let log = fs::File::create(dir.path().join("log")).expect("log");
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(log).spawn().expect("the binary starts");
+        let mut output = BufReader::new(child.stdout.take().expect("piped"));
+        let mut line = String::new();
+        let mut url = None;
+        while url.is_none() && output.read_line(&mut line).expect("output") > 0 {
+            url = line.trim().strip_prefix("listening on ").map(str::to_owned);
+            line.clear();
+        }
+        let log = || fs::read_to_string(dir.path().join("log")).unwrap_or_default();
+        let url = url.unwrap_or_else(|| panic!("the server did not start: {}", log()));
+        // Redirects are answers that tests look at.
+        let client = Client::builder().redirect(reqwest::redirect::Policy::none());
+        let client = client.no_proxy().build().expect("client");
+        Self { url, dir, child, client, output }
+    }
+
+    /// The data directory.
+    pub fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    /// What the server logged so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.dir.path().join("log")).expect("log")
+    }
+
+    pub fn get(&self, path: &str) -> Response {
+        self.client.get(format!("{}{path}", self.url)).send().expect("answer")
+    }
+
+    /// GET with request headers.
+    pub fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Response {
+        let mut request = self.client.get(format!("{}{path}", self.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.send().expect("answer")
+    }
+
+    /// The body of a GET that must be 200.
+    pub fn bytes(&self, path: &str) -> Vec<u8> {
+        let response = self.get(path);
+        assert_eq!(response.status(), 200, "{path}");
+        response.bytes().expect("body").to_vec()
+    }
+
+    /// Runs a command of the binary on the server's data directory.
+    pub fn command(&self, arguments: &[&str]) -> Output {
+        let mut command = wirephoto(self.dir.path());
+        output(command.args(arguments).arg("--data").arg(self.data()))
+    }
+
+    /// Repeats `look` until it gives something; the server has 10 s to make it true.
+    pub fn until<T>(&self, what: &str, look: impl Fn() -> Option<T>) -> T {
+        let start = std::time::Instant::now();
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            assert!(start.elapsed().as_secs() < 10, "{what} did not happen");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Asks the server to stop and waits for its end.
+    pub fn stop(mut self) -> (std::process::ExitStatus, String) {
+        self.signal("TERM");
+        let status = self.child.wait().expect("ended");
+        let mut rest = String::new();
+        std::io::Read::read_to_string(&mut self.output, &mut rest).expect("output");
+        (status, self.log())
+    }
+
+    pub fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let status = Command::new("kill").args(["-s", name, &id]).status().expect("kill");
+        assert!(status.success());
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already; either way it is gone afterwards.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
