@@ -12,21 +12,21 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    auth::Keys,
-    clock,
-    compute::Compute,
-    config::{BaseUrl, Config},
-    db::Db,
-    error::{Error, Kind, Result},
-    ingest::{self, Failure, Found, Ingest, IngestLimits, Taken, accounts},
-    jobs,
-    limits::ACCOUNTS_BYTES_MAX,
-    media::{DecodeLimits, Media, Settings},
-    store::Store,
-    telemetry,
-    web::{self, App, Pages, Shared, listener::ListenerLimits},
-};
+use crate::auth::Keys;
+use crate::clock;
+use crate::compute::Compute;
+use crate::config::{BaseUrl, Config};
+use crate::db::Db;
+use crate::error::{Error, Kind, Result};
+use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Taken, accounts};
+use crate::jobs;
+use crate::limits::ACCOUNTS_BYTES_MAX;
+use crate::media::DecodeLimits;
+use crate::media::Media;
+use crate::media::Settings;
+use crate::store::Store;
+use crate::telemetry;
+use crate::web::{self, App, Pages, Shared, listener::ListenerLimits};
 
 /// What every command works on: the database and the store of a data directory.
 pub struct Archive {

@@ -11,15 +11,13 @@ use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use crate::{
-    app::{self, Archive, Server},
-    clock,
-    config::{self, Config, Sources},
-    db::Written,
-    error::Error,
-    ingest::{self, Failure, Found, Incoming, Taken},
-    telemetry,
-};
+use crate::app::{self, Archive, Server};
+use crate::clock;
+use crate::config::{self, Config, Sources};
+use crate::db::Written;
+use crate::error::Error;
+use crate::ingest::{self, Failure, Found, Incoming, Taken};
+use crate::telemetry;
 
 /// Rendition server and content API for news agencies and picture desks.
 #[derive(Debug, Parser)]

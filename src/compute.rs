@@ -12,7 +12,9 @@ use std::{
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::{error::Error, error::Result, telemetry};
+use crate::error::Error;
+use crate::error::Result;
+use crate::telemetry;
 
 type Work = Box<dyn FnOnce() + Send>;
 
@@ -141,7 +143,7 @@ mod tests {
         let (started, start) = mpsc::channel();
         let hold = move || {
             started.send(()).expect("the test listens");
-            drop(held.recv());
+            assert!(held.recv().is_err(), "the test lets go by dropping its end");
         };
         compute.submit(1, hold).expect("room");
         start.recv().expect("started");

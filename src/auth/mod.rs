@@ -6,11 +6,9 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
-use crate::{
-    db::{Db, DbError, KeyOwner},
-    limits::{API_KEY_BYTES_MAX, API_KEYS_MAX},
-    types::Hash,
-};
+use crate::db::{Db, DbError, KeyOwner};
+use crate::limits::{API_KEY_BYTES_MAX, API_KEYS_MAX};
+use crate::types::Hash;
 
 /// The role of the service operator's employees, who also see what is under embargo.
 const ROLE_PROVIDER: &str = "ROLE_PROVIDER";

@@ -62,7 +62,16 @@ pub fn load(sources: &Sources) -> Result<(Config, Values), ConfigError> {
 
 /// The error for a value that does not parse or is out of bounds.
 pub(super) fn bad_value(name: &str, text: &str, origin: &Origin, expected: &str) -> ConfigError {
-    ConfigError(format!("bad value {text:?} for {name} ({}): {expected}", origin.as_str()))
+    let place = match origin {
+        Origin::Environment => variable(name),
+        Origin::Default | Origin::File | Origin::Flag => origin.as_str().to_owned(),
+    };
+    ConfigError(format!("bad value {text:?} for {name} ({place}): {expected}"))
+}
+
+/// The variable that sets `name`.
+fn variable(name: &str) -> String {
+    format!("{PREFIX}{}", name.replacen('.', "__", 1).to_ascii_uppercase())
 }
 
 fn read_file(path: &Path, values: &mut Values) -> Result<(), ConfigError> {

@@ -31,7 +31,7 @@ impl Threads {
         for index in 0..DB_READERS {
             let connection = Connection::open(path)?;
             let waiting = Arc::clone(&waiting);
-            spawn(&format!("db-read-{index}"), move || read_loop(connection, &waiting))?;
+            spawn(&format!("db-read-{index}"), move || read_loop(&connection, &waiting))?;
         }
         let (writes, waiting) = mpsc::sync_channel::<Write>(DB_QUEUE_MAX);
         let mut connection = Connection::open(path)?;
@@ -73,7 +73,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), DbError
     started.map(drop).map_err(|cause| DbError::Schema(format!("thread {name}: {cause}")))
 }
 
-fn read_loop(connection: Connection, waiting: &Mutex<Receiver<Read>>) {
+fn read_loop(connection: &Connection, waiting: &Mutex<Receiver<Read>>) {
     loop {
         // A panic in a read ends its thread, not the queue: the receiver is whole.
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();

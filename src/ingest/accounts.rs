@@ -7,11 +7,9 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{
-    db::{Db, DbError, NewApiKey, NewUser},
-    limits::API_KEY_BYTES_MAX,
-    types::Hash,
-};
+use crate::db::{Db, DbError, NewApiKey, NewUser};
+use crate::limits::API_KEY_BYTES_MAX;
+use crate::types::Hash;
 
 /// Characters that an API key must have at least, so that it cannot be guessed.
 const KEY_CHARS_MIN: usize = 16;

@@ -6,10 +6,8 @@ use std::{
 };
 
 use super::{Failure, Incoming, IngestError, file_name};
-use crate::{
-    limits::{INGEST_DEPTH_MAX, INGEST_FILES_MAX, ITEM_FILES_MAX},
-    types::{ItemId, ItemKey, MediaType, RenditionName},
-};
+use crate::limits::{INGEST_DEPTH_MAX, INGEST_FILES_MAX, ITEM_FILES_MAX};
+use crate::types::{ItemId, ItemKey, MediaType, RenditionName};
 
 /// The name of an item folder's document.
 const DOCUMENT: &str = "item.json";

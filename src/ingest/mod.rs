@@ -20,14 +20,13 @@ use jiff::{Timestamp, tz::TimeZone};
 
 pub use files::{Found, find};
 
-use crate::{
-    db::{Db, DbError, NewItem, Written},
-    item::{Asset, Document, DocumentError},
-    limits::DOCUMENT_BYTES_MAX,
-    media::{jpeg::header::HeaderLimits, raster::Marker},
-    store::{Store, StoreError},
-    types::{ItemId, ItemKey, MediaType, RenditionName},
-};
+use crate::db::{Db, DbError, NewItem, Written};
+use crate::item::{Asset, Document, DocumentError};
+use crate::limits::DOCUMENT_BYTES_MAX;
+use crate::media::jpeg::header::HeaderLimits;
+use crate::media::raster::Marker;
+use crate::store::{Store, StoreError};
+use crate::types::{ItemId, ItemKey, MediaType, RenditionName};
 
 /// Something to take in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,7 +164,7 @@ impl Ingest {
         };
         let named = |error| Failure { path: incoming.path().to_owned(), error };
         outcome.map_err(|(path, error)| match path {
-            Some(path) => named(in_file(&path, error)),
+            Some(path) => named(in_file(&path, &error)),
             None => named(error),
         })
     }
@@ -181,7 +180,9 @@ impl Ingest {
         warnings.splice(0..0, picture.warnings.iter().cloned());
         let hires = RenditionName::NORMAL_HIRES;
         let asset = picture.store(&self.store, hires).map_err(|e| here(e.into()))?;
-        self.write(key, document, Some(vec![asset]), warnings, now).map_err(here)
+        self.write(key, document, Some(vec![asset]), now)
+            .map_err(here)
+            .map(|taken| Taken { warnings, ..taken })
     }
 
     fn claim(&self, id: &ItemId, path: &Path) -> Result<(), IngestError> {
@@ -231,7 +232,9 @@ impl Ingest {
             return Err(here(IngestError::NoPicture));
         }
         let assets = Some(assets).filter(|assets| !assets.is_empty());
-        self.write(key, document, assets, warnings, now).map_err(here)
+        self.write(key, document, assets, now)
+            .map_err(here)
+            .map(|taken| Taken { warnings, ..taken })
     }
 
     fn has_original(&self, key: &ItemKey) -> Result<bool, IngestError> {
@@ -245,7 +248,6 @@ impl Ingest {
         key: ItemKey,
         mut document: Document,
         assets: Option<Vec<Asset>>,
-        warnings: Vec<String>,
         now: Timestamp,
     ) -> Result<Taken, IngestError> {
         document.complete(&key, now, &self.zone);
@@ -259,7 +261,7 @@ impl Ingest {
             key: key.clone(),
         };
         let written = self.db.write_blocking(move |tx| tx.write_item(&item))?;
-        Ok(Taken { key, written, warnings })
+        Ok(Taken { key, written, warnings: Vec::new() })
     }
 }
 
@@ -271,7 +273,7 @@ fn here(error: IngestError) -> Located {
 }
 
 /// Names the file of an item folder in the error.
-fn in_file(path: &Path, error: IngestError) -> IngestError {
+fn in_file(path: &Path, error: &IngestError) -> IngestError {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     IngestError::Picture(format!("{name} {error}"))
 }

@@ -5,16 +5,14 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 
 use super::{IngestError, IngestLimits, files};
-use crate::{
-    item::{Asset, Document, DocumentError},
-    media::{
-        caption::{self, Caption},
-        jpeg::header::{Header, Process},
-        raster::{self, Colour, Job, Marker, Orientation, Output, RenderLimits, Sampling, Step},
-    },
-    store::{Store, StoreError},
-    types::{Hash, ItemId, ItemKey, RenditionName},
+use crate::item::{Asset, Document, DocumentError};
+use crate::media::caption::{self, Caption};
+use crate::media::jpeg::header::{Header, Process};
+use crate::media::raster::{
+    self, Colour, Job, Marker, Orientation, Output, RenderLimits, Sampling, Step,
 };
+use crate::store::{Store, StoreError};
+use crate::types::{Hash, ItemId, ItemKey, RenditionName};
 
 /// Long side to which a photograph is decoded to see whether it can be, pixels.
 const CHECK_PX: u32 = 64;

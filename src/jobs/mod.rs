@@ -5,13 +5,11 @@ use std::{
     time::Duration,
 };
 
-use crate::{
-    auth::Keys,
-    db::{Db, Follower},
-    limits::FOLLOW_MS,
-    media::Media,
-    telemetry,
-};
+use crate::auth::Keys;
+use crate::db::{Db, Follower};
+use crate::limits::FOLLOW_MS;
+use crate::media::Media;
+use crate::telemetry;
 
 /// Follows what any process writes to the database until `stop` is dropped: changed items leave
 /// the caches, changed accounts are read again.

@@ -3,13 +3,11 @@
 use jiff::Timestamp;
 
 use super::Entry;
-use crate::{
-    auth::Principal,
-    error::{Error, Kind},
-    item::has_picture,
-    media::path::{DocumentExtension, MediaPath, RenditionExtension, Target},
-    types::Usage,
-};
+use crate::auth::Principal;
+use crate::error::{Error, Kind};
+use crate::item::has_picture;
+use crate::media::path::{DocumentExtension, MediaPath, RenditionExtension, Target};
+use crate::types::Usage;
 
 /// Whether `principal` sees the item at `now`: neither withdrawn nor under embargo.
 #[must_use]

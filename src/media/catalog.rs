@@ -9,14 +9,13 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::{
-    db::{Db, StoredItem},
-    error::{Error, Result},
-    item::{Asset, Document, Links},
-    limits::ITEMS_CACHED_MAX,
-    media::{caption::Caption, links::UrlLinks},
-    types::{Hash, ItemKey},
-};
+use crate::db::{Db, StoredItem};
+use crate::error::{Error, Result};
+use crate::item::{Asset, Document, Links};
+use crate::limits::ITEMS_CACHED_MAX;
+use crate::media::caption::Caption;
+use crate::media::links::UrlLinks;
+use crate::types::{Hash, ItemKey};
 
 /// An item in memory.
 #[derive(Debug)]

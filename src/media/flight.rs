@@ -12,7 +12,8 @@ use std::{
 use tokio::sync::watch;
 
 use super::render::RenderError;
-use crate::{media::cache::Body, types::Hash};
+use crate::media::cache::Body;
+use crate::types::Hash;
 
 /// How a render ended.
 pub(super) type Outcome = Result<Body, RenderError>;

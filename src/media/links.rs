@@ -1,10 +1,8 @@
 //! The media URLs that we write: canonical, below `media_url`.
 
-use crate::{
-    item::Links,
-    media::path::{MediaPath, Operation, RenditionExtension},
-    types::{CropSpec, ItemKey, Rect, RenditionName},
-};
+use crate::item::Links;
+use crate::media::path::{MediaPath, Operation, RenditionExtension};
+use crate::types::{CropSpec, ItemKey, Rect, RenditionName};
 
 /// Writes links below a base.
 #[derive(Clone, Debug)]

@@ -29,16 +29,14 @@ pub use links::UrlLinks;
 pub use render::{Obtained, Source};
 pub use settings::{DecodeLimits, Settings};
 
-use crate::{
-    auth::Principal,
-    compute::Compute,
-    db::Db,
-    error::{Error, Kind, Result},
-    item::Served,
-    media::path::{DocumentExtension, MediaPath, RenditionExtension, Target},
-    store::Store,
-    types::{CropSpec, Hash, ItemKey, Rect},
-};
+use crate::auth::Principal;
+use crate::compute::Compute;
+use crate::db::Db;
+use crate::error::{Error, Kind, Result};
+use crate::item::Served;
+use crate::media::path::{DocumentExtension, MediaPath, RenditionExtension, Target};
+use crate::store::Store;
+use crate::types::{CropSpec, Hash, ItemKey, Rect};
 
 /// What a media URL stands for, known before any pixel is touched.
 #[derive(Debug)]

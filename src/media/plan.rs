@@ -10,12 +10,10 @@ use super::{
     Entry, Settings, access,
     raster::{Colour, Output, Sampling, Step, output_size},
 };
-use crate::{
-    error::{Error, Kind, Result},
-    item::{Asset, Served},
-    media::path::{MediaPath, Operation, Target},
-    types::{CropError, CropSpec, Hash, Rect, RenditionName, Size, Usage, Variant},
-};
+use crate::error::{Error, Kind, Result};
+use crate::item::{Asset, Served};
+use crate::media::path::{MediaPath, Operation, Target};
+use crate::types::{CropError, CropSpec, Hash, Rect, RenditionName, Size, Usage, Variant};
 
 /// Rises when the same plan would give other bytes than an earlier release's.
 const FORMAT: u32 = 1;
@@ -122,7 +120,8 @@ pub fn plan(entry: &Entry, path: &MediaPath, settings: &Settings) -> Result<Plan
     };
     let text = serde_json::to_vec(&plan).map_err(Error::internal)?;
     let operation = operation_name(name, &plan.steps);
-    let class = if operations.is_empty() { Class::Standard } else { Class::Variant };
+    let is_cut = |step: &Step| matches!(step, Step::Crop(_));
+    let class = if plan.steps.iter().any(is_cut) { Class::Variant } else { Class::Standard };
     Ok(Planned { key: Hash::of(&text), plan, size, class, operation })
 }
 

@@ -12,12 +12,10 @@ use super::{
     plan::{Plan, Planned},
     raster::{self, Job, Orientation, RasterError, RenderLimits},
 };
-use crate::{
-    clock::Stopwatch,
-    error::{Error, Kind, Result},
-    store::StoreError,
-    telemetry,
-};
+use crate::clock::Stopwatch;
+use crate::error::{Error, Kind, Result};
+use crate::store::StoreError;
+use crate::telemetry;
 
 /// Where the bytes came from, for logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,10 +88,10 @@ impl From<StoreError> for RenderError {
 
 impl From<RasterError> for RenderError {
     fn from(cause: RasterError) -> Self {
-        match cause {
-            RasterError::Abandoned => Self::Abandoned,
-            other => Self::Picture(other.to_string()),
+        if cause == RasterError::Abandoned {
+            return Self::Abandoned;
         }
+        Self::Picture(cause.to_string())
     }
 }
 

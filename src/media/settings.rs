@@ -3,13 +3,11 @@
 use std::{fs, path::Path};
 
 use super::raster::{MarkKind, MarkSetup, Marker};
-use crate::{
-    config::Config,
-    error::{Error, Result},
-    item::RenditionSizes,
-    limits::WATERMARK_BYTES_MAX,
-    media::jpeg::header::HeaderLimits,
-};
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::item::RenditionSizes;
+use crate::limits::WATERMARK_BYTES_MAX;
+use crate::media::jpeg::header::HeaderLimits;
 
 const FONT: &[u8] = include_bytes!("../../assets/fonts/Inter-SemiBold.otf");
 

@@ -64,9 +64,12 @@ impl Folder {
 
     fn open_checked(&self, hash: Hash, length: u64) -> Result<(File, PathBuf), StoreError> {
         let path = self.path(hash);
-        let file = File::open(&path).map_err(|cause| match cause.kind() {
-            io::ErrorKind::NotFound => StoreError::Missing(hash),
-            _ => failed(&path)(cause),
+        let file = File::open(&path).map_err(|cause| {
+            if cause.kind() == io::ErrorKind::NotFound {
+                StoreError::Missing(hash)
+            } else {
+                failed(&path)(cause)
+            }
         })?;
         let found = file.metadata().map_err(failed(&path))?.len();
         if found != length {

@@ -60,6 +60,8 @@ pub fn start_logs(format: LogFormat, level: &str) -> Result<()> {
         )
     };
     let filter = EnvFilter::try_new(level).map_err(|cause| invalid(cause.to_string()))?;
+    // Says only that the schema is current, with paths of the build.
+    let filter = filter.add_directive("rusqlite_migration=warn".parse().map_err(Error::internal)?);
     let terminal = std::io::stderr().is_terminal();
     let text = match format {
         LogFormat::Auto => terminal,

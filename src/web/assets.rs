@@ -12,10 +12,8 @@ use super::{
     conditional::{ETag, Precondition, Validators, evaluate},
     respond,
 };
-use crate::{
-    error::{Error, Kind},
-    types::Hash,
-};
+use crate::error::{Error, Kind};
+use crate::types::Hash;
 
 #[derive(RustEmbed)]
 #[folder = "assets/"]

@@ -9,10 +9,10 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures_util::stream;
 
-use crate::{
-    limits::STREAM_CHUNK_BYTES,
-    media::{self, Media, Tail},
-};
+use crate::limits::STREAM_CHUNK_BYTES;
+use crate::media;
+use crate::media::Media;
+use crate::media::Tail;
 
 /// A piece of a response's body.
 #[derive(Clone, Debug)]

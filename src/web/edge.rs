@@ -13,7 +13,10 @@ use http_body::Body as _;
 use uuid::Uuid;
 
 use super::{App, listener::ClientAddr, respond};
-use crate::{clock::Stopwatch, config::Addresses, error::Error, telemetry};
+use crate::clock::Stopwatch;
+use crate::config::Addresses;
+use crate::error::Error;
+use crate::telemetry;
 
 /// The header that carries a request's id in both directions.
 const REQUEST_ID: &str = "x-request-id";

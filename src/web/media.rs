@@ -16,12 +16,15 @@ use super::{
     range::{ByteRange, Multipart, RangeDecision, ranges, unsatisfied},
     respond,
 };
-use crate::{
-    clock,
-    error::{Error, Kind, Result},
-    limits::MEDIA_PATH_BYTES_MAX,
-    media::{Answer, JsonAnswer, Obtained, RenditionAnswer, path::MediaPath, path::Target},
-};
+use crate::clock;
+use crate::error::{Error, Kind, Result};
+use crate::limits::MEDIA_PATH_BYTES_MAX;
+use crate::media::Answer;
+use crate::media::JsonAnswer;
+use crate::media::Obtained;
+use crate::media::RenditionAnswer;
+use crate::media::path::MediaPath;
+use crate::media::path::Target;
 
 const JPEG: HeaderValue = HeaderValue::from_static("image/jpeg");
 

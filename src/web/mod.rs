@@ -12,7 +12,7 @@ mod health;
 pub mod listener;
 mod media;
 mod pages;
-mod range;
+pub mod range;
 mod respond;
 
 use std::{
@@ -32,7 +32,12 @@ use axum::{
 };
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use crate::{auth::Keys, config::Addresses, db::Db, error::Error, error::Kind, media::Media};
+use crate::auth::Keys;
+use crate::config::Addresses;
+use crate::db::Db;
+use crate::error::Error;
+use crate::error::Kind;
+use crate::media::Media;
 
 /// What the handlers share; cheap to clone.
 #[derive(Clone)]

@@ -12,14 +12,15 @@ use rust_embed::RustEmbed;
 use serde::{Deserialize, Serialize};
 
 use super::{App, respond};
-use crate::{
-    clock,
-    error::{Error, Kind, Result},
-    item::{Asset, Document, Links, Served},
-    limits::{PAGE_ITEMS, PAGES_MAX},
-    media::{Media, path::MediaPath, path::Operation, path::RenditionExtension},
-    types::{CropSpec, ItemKey, MediaType, Rect, RenditionName, Size, Usage, Variant},
-};
+use crate::clock;
+use crate::error::{Error, Kind, Result};
+use crate::item::{Asset, Document, Links, Served};
+use crate::limits::{PAGE_ITEMS, PAGES_MAX};
+use crate::media::Media;
+use crate::media::path::MediaPath;
+use crate::media::path::Operation;
+use crate::media::path::RenditionExtension;
+use crate::types::{CropSpec, ItemKey, MediaType, Rect, RenditionName, Size, Usage, Variant};
 
 #[derive(RustEmbed)]
 #[folder = "assets/pages/"]

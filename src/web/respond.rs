@@ -9,10 +9,8 @@ use axum::{
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::{
-    error::{Error, Kind},
-    limits::{NOT_FOUND_MAX_AGE_S, RETRY_AFTER_S},
-};
+use crate::error::{Error, Kind};
+use crate::limits::{NOT_FOUND_MAX_AGE_S, RETRY_AFTER_S};
 
 /// Characters of a caller's own text that an error message repeats.
 const ECHO_CHARS_MAX: usize = 200;

@@ -4,7 +4,8 @@ use jiff::Timestamp;
 use rusqlite::params;
 
 use super::{ReadTx, WriteTx};
-use crate::{db::DbError, types::Hash};
+use crate::db::DbError;
+use crate::types::Hash;
 
 /// A user to be written.
 #[derive(Clone, Debug)]

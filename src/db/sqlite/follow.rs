@@ -5,7 +5,9 @@ use std::path::Path;
 use rusqlite::params;
 
 use super::Connection;
-use crate::{db::DbError, limits::LOG_ROWS_MAX, types::ItemKey};
+use crate::db::DbError;
+use crate::limits::LOG_ROWS_MAX;
+use crate::types::ItemKey;
 
 /// What changed since the last look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

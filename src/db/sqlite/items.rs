@@ -4,11 +4,9 @@ use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::{ReadTx, WriteTx};
-use crate::{
-    db::DbError,
-    item::{Asset, PubStatus},
-    types::ItemKey,
-};
+use crate::db::DbError;
+use crate::item::{Asset, PubStatus};
+use crate::types::ItemKey;
 
 /// An item to be written.
 #[derive(Clone, Debug)]

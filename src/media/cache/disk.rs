@@ -16,7 +16,8 @@ use bytes::Bytes;
 use moka::{notification::RemovalCause, sync::Cache};
 
 use super::{Body, Tail};
-use crate::{media::plan::Class, types::Hash};
+use crate::media::plan::Class;
+use crate::types::Hash;
 
 /// Marks a file of this form; another form is a miss.
 const MAGIC: &[u8; 4] = b"WPc1";

@@ -16,7 +16,11 @@ use super::{
     plan::{Class, Planned},
     settings::CacheBudget,
 };
-use crate::{error::Error, error::Result, limits::SEEN_ONCE_MAX, telemetry, types::Hash};
+use crate::error::Error;
+use crate::error::Result;
+use crate::limits::SEEN_ONCE_MAX;
+use crate::telemetry;
+use crate::types::Hash;
 use disk::DiskTier;
 
 /// A part of an original that follows a rendition's own bytes: picture data that is sent as it

@@ -7,7 +7,8 @@
 use jiff::{civil::DateTime, tz::TimeZone};
 use serde_json::{Map, Value, json};
 
-use crate::{item::Document, media::caption::Caption};
+use crate::item::Document;
+use crate::media::caption::Caption;
 
 const PLACE_SCHEME: &str = "http://tt.se/spec/place/1.0/";
 const KEYWORD_SCHEME: &str = "http://tt.se/spec/keyword/1.0/";

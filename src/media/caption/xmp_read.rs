@@ -34,6 +34,9 @@ const PACKET_BYTES_MAX: usize = 4 << 20;
 const DEPTH_MAX: usize = 32;
 /// Namespaces that one element may declare; Adobe's packets declare some thirty.
 const NAMESPACES_MAX: usize = 128;
+/// Names that are resolved; each costs a walk over all namespaces in scope. Names inside of what
+/// is not read, such as an editing history, do not count.
+const NAMES_MAX: usize = 20_000;
 
 pub(super) const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 pub(super) const DC: &str = "http://purl.org/dc/elements/1.1/";
@@ -166,6 +169,8 @@ struct Parser<'p> {
     language: Option<String>,
     text: String,
     unknown_entity: bool,
+    /// Names that were resolved.
+    names: usize,
 }
 
 impl Packet {
@@ -184,6 +189,7 @@ impl Packet {
             language: None,
             text: String::new(),
             unknown_entity: false,
+            names: 0,
         };
         if let Err(problem) = parser.run(&decoded) {
             warnings.push(format!("xmp {problem}"));
@@ -249,6 +255,9 @@ impl Parser<'_> {
         let mut reader = NsReader::from_str(packet);
         reader.resolver_mut().set_max_declarations_per_element(NAMESPACES_MAX);
         loop {
+            if self.names > NAMES_MAX {
+                return Err(format!("has more than {NAMES_MAX} names"));
+            }
             let before = reader.buffer_position();
             let event =
                 reader.read_event().map_err(|_| format!("is not well-formed at byte {before}"))?;
@@ -289,6 +298,7 @@ impl Parser<'_> {
             self.open.push(Element::Other);
             return;
         }
+        self.names += 1;
         let (namespace, local) = reader.resolver().resolve_element(start.name());
         let name = (uri(&namespace), local.into_inner());
         let element = self.classify(inside, name);
@@ -329,6 +339,10 @@ impl Parser<'_> {
         }
         // Duplicates are not looked for: the first one counts.
         for attribute in start.attributes().with_checks(false).flatten() {
+            if self.names > NAMES_MAX {
+                return;
+            }
+            self.names += 1;
             let (namespace, local) = reader.resolver().resolve_attribute(attribute.key);
             let name = (uri(&namespace), local.into_inner());
             let Ok(value) = attribute.normalized_value(XmlVersion::Implicit1_0) else {
@@ -353,8 +367,9 @@ impl Parser<'_> {
 
     fn text(&mut self, text: &str) {
         let reads = matches!(self.open.last(), Some(Element::Property | Element::Value));
-        if reads && self.text.len() + text.len() <= TEXT_BYTES_MAX {
-            self.text.push_str(text);
+        if reads {
+            let room = TEXT_BYTES_MAX.saturating_sub(self.text.len());
+            self.text.push_str(text::cut(text, room));
         }
     }
 

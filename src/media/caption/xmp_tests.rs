@@ -144,6 +144,34 @@ fn what_stands_before_the_damage_counts() {
 }
 
 #[test]
+fn names_without_end_are_refused_and_histories_are_not() {
+    let extended = |children: &str| {
+        let guid = "0123456789ABCDEF0123456789ABCDEF";
+        let packet = |attributes: &str, children: &str| {
+            format!(
+                "<rdf:RDF {NAMESPACES}><rdf:Description {attributes}>{children}</rdf:Description></rdf:RDF>"
+            )
+        };
+        let mut segments = xmp(packet(&format!("xmpNote:HasExtendedXMP='{guid}'"), "").as_bytes());
+        let packet = packet("", children);
+        let length = u32::try_from(packet.len()).expect("small");
+        for (index, part) in packet.as_bytes().chunks(60_000).enumerate() {
+            let offset = u32::try_from(index * 60_000).expect("small");
+            let numbers = [length.to_be_bytes(), offset.to_be_bytes()].concat();
+            let signature = b"http://ns.adobe.com/xmp/extension/\0";
+            segments.extend(segment(0xE1, &[signature, guid.as_bytes(), &numbers, part]));
+        }
+        read_segments(&segments)
+    };
+    let many = "<a/>".repeat(20_001);
+    let reading = extended(&format!("<ps:City>Åre</ps:City>{many}<ps:Source>x</ps:Source>"));
+    assert_eq!((reading.caption.city.as_str(), reading.caption.source.as_str()), ("Åre", ""));
+    assert_eq!(reading.warnings, ["xmp has more than 20000 names"]);
+    let reading = extended(&format!("<History>{many}</History><ps:City>Åre</ps:City>"));
+    assert_eq!((reading.caption.city.as_str(), reading.warnings.len()), ("Åre", 0));
+}
+
+#[test]
 fn a_document_type_definition_is_refused() {
     let packet = format!(
         "<!DOCTYPE r [<!ENTITY a 'aaaa'>]><rdf:RDF {NAMESPACES}><rdf:Description ps:City='&a;'/>\

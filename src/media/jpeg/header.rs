@@ -90,7 +90,7 @@ pub enum HeaderError {
     #[error("the file is empty")]
     Empty,
     /// It does not start with SOI.
-    #[error("the file does not start with a jpeg marker")]
+    #[error("the file is not a JPEG: it does not start with FF D8")]
     NotJpeg,
     /// The file ends before EOI.
     #[error("the file ends in the middle of what starts at byte {offset}")]

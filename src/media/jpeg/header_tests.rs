@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 
 use crate::media::jpeg::embedded::Damage;
-use crate::media::jpeg::header::{Colour, Header, HeaderError, HeaderLimits, Process, Size};
+use crate::media::jpeg::header::{Colour, Header, HeaderError, HeaderLimits, Process};
 use crate::media::jpeg::rewrite::{icc_segments, picture_parts, rewrite_metadata, segment};
 use crate::media::jpeg::samples::{LIMITS, adobe, file, frame, jfif, join, scan};
+use crate::types::Size;
 
 fn ok(jpeg: &[u8]) -> Header {
     Header::parse(jpeg, &LIMITS).expect("a sample")

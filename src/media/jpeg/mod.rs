@@ -26,7 +26,9 @@
 //!
 //! [`header`] walks the markers, [`frame`] reads what the picture is, [`embedded`] takes metadata
 //! out, [`rewrite`] puts metadata in and leaves every byte of the picture as it was. None of them
-//! decodes a pixel.
+//! decodes a pixel. [`codec`] is libjpeg-turbo behind a safe face, the only file that names its
+//! crate. [`excerpt`] rewrites the part of a scan that a region needs as a small file, so that a
+//! crop never decodes the whole picture; [`segments`] reads the few headers that this takes.
 
 pub mod codec;
 pub mod embedded;
@@ -41,3 +43,5 @@ pub mod segments;
 mod header_tests;
 #[cfg(test)]
 pub(crate) mod samples;
+#[cfg(test)]
+pub(crate) mod test_pictures;

@@ -1,43 +1,46 @@
-//! Pictures for tests, made from numbers.
+//! JPEG files made of markers, for the tests of units that read headers.
 
-use crate::media::jpeg::codec::{Chroma, Encoding, Pixels, Space, encode};
-use crate::types::Size;
+use crate::media::jpeg::header::HeaderLimits;
+use crate::media::jpeg::rewrite::segment;
 
-/// Every colour space, and every sampling of YCbCr.
-pub(crate) const KINDS: [(Space, Chroma); 11] = [
-    (Space::Grey, Chroma::Full),
-    (Space::YCbCr, Chroma::Full),
-    (Space::YCbCr, Chroma::Half),
-    (Space::YCbCr, Chroma::Quarter),
-    (Space::YCbCr, Chroma::HalfDown),
-    (Space::YCbCr, Chroma::QuarterAcross),
-    (Space::YCbCr, Chroma::QuarterDown),
-    (Space::Rgb, Chroma::Full),
-    (Space::Cmyk, Chroma::Full),
-    (Space::Ycck, Chroma::Full),
-    (Space::Ycck, Chroma::Quarter),
-];
+/// Limits that no sample reaches.
+pub(crate) const LIMITS: HeaderLimits =
+    HeaderLimits { scans_max: 20, segments_max: 1_000, metadata_bytes_max: 4 << 20 };
 
-/// Slopes, edges and noise, different for every seed.
-pub(crate) fn pixels(size: Size, channels: usize, seed: u32) -> Pixels {
-    let mut state = seed.wrapping_mul(2_654_435_761) | 1;
-    let mut data = Vec::new();
-    for y in 0..size.height {
-        for x in 0..size.width {
-            for channel in 0..u32::try_from(channels).unwrap() {
-                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                let slope = (x * (3 + channel) + y * 2 + seed * 40) % 400;
-                let slope = if slope > 200 { 400 - slope } else { slope };
-                let edge = if (x / 11 + y / 7 + channel) % 3 == 0 { 35 } else { 0 };
-                data.push(u8::try_from(slope + edge + (state >> 28)).unwrap());
-            }
-        }
-    }
-    Pixels { size, channels, data }
+/// A JFIF segment with a thumbnail of one pixel.
+pub(crate) fn jfif() -> Vec<u8> {
+    segment(0xE0, &[b"JFIF\0\x01\x02\x01\0\x48\0\x48\x01\x01", b"rgb"])
 }
 
-/// A baseline file of such a picture.
-pub(crate) fn jpeg(size: Size, space: Space, chroma: Chroma, seed: u32) -> Vec<u8> {
-    let pixels = pixels(size, space.channels(), seed);
-    encode(&pixels, Encoding { quality: 88, space, chroma }).unwrap()
+/// An Adobe segment.
+pub(crate) fn adobe(transform: u8) -> Vec<u8> {
+    segment(0xEE, &[b"Adobe\0\x64\0\0\0\0", &[transform]])
+}
+
+/// A frame of 640x480 with the given marker and component identifiers.
+pub(crate) fn frame(marker: u8, ids: &[u8]) -> Vec<u8> {
+    let count = u8::try_from(ids.len()).expect("few components");
+    let components: Vec<u8> = ids.iter().flat_map(|&id| [id, 0x11, 0]).collect();
+    segment(marker, &[&[8, 1, 0xE0, 2, 0x80, count], &components])
+}
+
+/// A scan of the components, with entropy-coded data that holds a stuffed byte, a restart and fill
+/// bytes.
+pub(crate) fn scan(ids: &[u8]) -> Vec<u8> {
+    let count = u8::try_from(ids.len()).expect("few components");
+    let components: Vec<u8> = ids.iter().flat_map(|&id| [id, 0]).collect();
+    let mut scan = segment(0xDA, &[&[count], &components, &[0, 63, 0]]);
+    scan.extend(b"\x12\xFF\0\x34\xFF\xD0\x56\xFF\xFF\0\x78");
+    scan
+}
+
+/// A whole file: SOI, the metadata, tables, a baseline frame of three components, a scan, EOI.
+pub(crate) fn file(metadata: &[u8]) -> Vec<u8> {
+    let tables = [segment(0xDB, &[&[0; 65]]), frame(0xC0, &[1, 2, 3]), segment(0xC4, &[&[0; 17]])];
+    join(&[metadata, &tables.concat(), &scan(&[1, 2, 3])])
+}
+
+/// SOI, the parts, EOI.
+pub(crate) fn join(parts: &[&[u8]]) -> Vec<u8> {
+    [b"\xFF\xD8", parts.concat().as_slice(), b"\xFF\xD9"].concat()
 }

@@ -64,6 +64,9 @@ fn index(value: u32) -> usize {
 pub(crate) fn onto_pixels(pixels: &mut Pixels, stamp: &Stamp, place: Place, ground: Ground) {
     let (left, right, from_x) = visible(place.x, stamp.size.width, pixels.size.width);
     let (top, bottom, from_y) = visible(place.y, stamp.size.height, pixels.size.height);
+    if left >= right || top >= bottom {
+        return;
+    }
     let (stride, channels) = (index(pixels.size.width), pixels.channels);
     let width = index(stamp.size.width);
     for (y, row) in (top..bottom).zip(from_y..) {
@@ -110,6 +113,9 @@ pub(crate) fn onto_planes(planes: &mut Planes, stamp: &Stamp, place: Place) {
     let layout = Planes::layout(planes.size, planes.space, planes.chroma);
     let (left, right, from_x) = visible(place.x, stamp.size.width, planes.size.width);
     let (top, bottom, from_y) = visible(place.y, stamp.size.height, planes.size.height);
+    if left >= right || top >= bottom {
+        return;
+    }
     let width = index(stamp.size.width);
     for (y, row) in (top..bottom).zip(from_y..) {
         let marks = &stamp.pixels[row * width + from_x..][..right - left];
@@ -118,7 +124,7 @@ pub(crate) fn onto_planes(planes: &mut Planes, stamp: &Stamp, place: Place) {
             *sample = over(*sample, luma(*mark), mark[3]);
         }
     }
-    if planes.space == Space::Grey || left >= right || top >= bottom {
+    if planes.space == Space::Grey {
         return;
     }
     let (across, down) = planes.chroma.cell();
@@ -205,6 +211,18 @@ mod tests {
             };
             let expected = span(x, 4, 5) * span(y, 3, 4);
             assert_eq!(i64::try_from(covered), Ok(expected), "at {x},{y}");
+        }
+    }
+
+    #[test]
+    fn planes_that_a_mark_does_not_reach_stay() {
+        let size = Size { width: 5, height: 4 };
+        let (space, chroma) = (Space::YCbCr, Chroma::Quarter);
+        let samples = Planes::samples(&Planes::layout(size, space, chroma));
+        for (x, y) in [(5, 0), (0, 4), (-4, 0), (0, -3), (i64::MAX, i64::MIN)] {
+            let mut planes = Planes { size, space, chroma, data: vec![9; samples] };
+            onto_planes(&mut planes, &stamp(4, 3, WHITE), Place { x, y });
+            assert_eq!(planes.data, vec![9; samples], "at {x},{y}");
         }
     }
 

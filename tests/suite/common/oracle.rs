@@ -75,3 +75,77 @@ pub fn exiftool(jpeg: &[u8]) -> serde_json::Map<String, serde_json::Value> {
     let mut entries: Vec<serde_json::Map<_, _>> = serde_json::from_slice(&output).expect("JSON");
     entries.remove(0)
 }
+
+const UPRIGHT: &str = "
+import io, sys
+from PIL import Image, ImageOps
+picture = ImageOps.exif_transpose(Image.open(io.BytesIO(sys.stdin.buffer.read()))).convert('RGB')
+sys.stdout.buffer.write(b'%d %d\\n' % picture.size + picture.tobytes())
+";
+
+/// The picture turned upright as Pillow understands its orientation.
+pub fn upright(jpeg: &[u8]) -> Picture {
+    raw(&python(UPRIGHT, &[], jpeg))
+}
+
+/// A picture printed as a line with its size and then its bytes.
+fn raw(output: &[u8]) -> Picture {
+    let end = output.iter().position(|byte| *byte == b'\n').expect("a line");
+    let line = std::str::from_utf8(&output[..end]).expect("text");
+    let (width, height) = line.split_once(' ').expect("two numbers");
+    let (width, height) = (width.parse().expect("number"), height.parse().expect("number"));
+    Picture { width, height, pixels: output[end + 1..].to_vec() }
+}
+
+/// The embedded profile as Pillow puts it together; empty when there is none.
+pub fn profile(jpeg: &[u8]) -> Vec<u8> {
+    let script = "
+import io, sys
+from PIL import Image
+picture = Image.open(io.BytesIO(sys.stdin.buffer.read()))
+sys.stdout.buffer.write(picture.info.get('icc_profile') or b'')
+";
+    python(script, &[], jpeg)
+}
+
+const INKS: &str = "
+import io, sys
+from PIL import Image, ImageCms
+picture = Image.open(io.BytesIO(sys.stdin.buffer.read())).convert('RGB')
+inks = ImageCms.profileToProfile(picture, ImageCms.createProfile('sRGB'), sys.argv[2], outputMode='CMYK')
+if sys.argv[1] == 'raw':
+    sys.stdout.buffer.write(inks.tobytes())
+else:
+    profile = open(sys.argv[2], 'rb').read() if sys.argv[1] == 'profile' else b''
+    inks.save(sys.stdout.buffer, 'JPEG', quality=95, subsampling=0, icc_profile=profile)
+";
+
+/// An sRGB JPEG in inks: a JPEG with (`profile`) or without (`plain`) the profile that it is in,
+/// or the bare samples (`raw`), 255 for full ink.
+pub fn inks(jpeg: &[u8], form: &str) -> Vec<u8> {
+    let profile = super::checkout("assets/icc/cmyk.icc");
+    python(INKS, &[form, &profile.to_string_lossy()], jpeg)
+}
+
+/// The JPEG with metadata as exiftool writes it.
+pub fn exiftool_write(jpeg: &[u8], arguments: &[&str]) -> Vec<u8> {
+    let mut command = Command::new("exiftool");
+    command.args(["-q", "-charset", "iptc=UTF8", "-charset", "filename=UTF8"]);
+    command.args(arguments).args(["-o", "-", "-"]);
+    pipe(&mut command, jpeg)
+}
+
+/// What exiftool reads of every file in a folder, by file name.
+pub fn exiftool_folder(
+    folder: &std::path::Path,
+) -> Vec<(String, serde_json::Map<String, serde_json::Value>)> {
+    let mut command = Command::new("exiftool");
+    let arguments = ["-json", "-G1", "-a", "-n", "-warning", "-all", "-charset", "iptc=UTF8"];
+    command.args(arguments).arg(folder);
+    let output = pipe(&mut command, b"");
+    let entries: Vec<serde_json::Map<_, _>> = serde_json::from_slice(&output).expect("JSON");
+    let name = |entry: &serde_json::Map<String, serde_json::Value>| {
+        entry["System:FileName"].as_str().expect("a name").to_owned()
+    };
+    entries.into_iter().map(|entry| (name(&entry), entry)).collect()
+}

@@ -90,6 +90,34 @@ impl Server {
         Self::start(tempfile::tempdir().expect("folder"), &[])
     }
 
+    /// A server over `pictures`, each an id and a JPEG, and the accounts of the demo archive.
+    pub fn with_pictures<I: AsRef<str>>(settings: &[&str], pictures: &[(I, Vec<u8>)]) -> Self {
+        let dir = tempfile::tempdir().expect("folder");
+        let incoming = dir.path().join("incoming");
+        fs::create_dir(&incoming).expect("folder");
+        for (id, jpeg) in pictures {
+            fs::write(incoming.join(format!("{}.jpg", id.as_ref())), jpeg).expect("written");
+        }
+        let accounts = checkout("media-store/accounts.json");
+        for arguments in [["ingest"], ["import"]] {
+            let file = if arguments == ["ingest"] { &incoming } else { &accounts };
+            let mut command = wirephoto(dir.path());
+            command.args(arguments).arg(file).arg("--data").arg(dir.path().join("data"));
+            let output = output(&mut command);
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        Self::start(dir, settings)
+    }
+
+    /// Stops the server and starts another one over the same data directory.
+    pub fn restart(mut self, settings: &[&str]) -> Self {
+        self.signal("TERM");
+        assert!(self.child.wait().expect("ended").success(), "{}", self.log());
+        let dir = std::mem::replace(&mut self.dir, tempfile::tempdir().expect("folder"));
+        drop(self);
+        Self::start(dir, settings)
+    }
+
     /// A server over the data directory `data` in `dir`.
     pub fn start(dir: TempDir, settings: &[&str]) -> Self {
         let mut command = wirephoto(dir.path());
@@ -143,6 +171,18 @@ impl Server {
         let response = self.get(path);
         assert_eq!(response.status(), 200, "{path}");
         response.bytes().expect("body").to_vec()
+    }
+
+    /// The sum of a metric over its series whose labels contain `label`; 0 when there are none.
+    pub fn metric(&self, name: &str, label: &str) -> f64 {
+        let text = String::from_utf8(self.bytes("/metrics")).expect("text");
+        let value = |line: &str| {
+            let (series, value) = line.rsplit_once(' ')?;
+            let (found, labels) = series.split_once('{').unwrap_or((series, ""));
+            (found == name && labels.contains(label))
+                .then(|| value.parse::<f64>().expect("number"))
+        };
+        text.lines().filter_map(value).sum()
     }
 
     /// Runs a command of the binary on the server's data directory.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::media::jpeg::codec::tests::{as_optimised, as_progressive};
 use crate::media::jpeg::codec::{Chroma, Pixels, Scale, Space, decode};
-use crate::media::jpeg::samples;
+use crate::media::jpeg::test_pictures;
 use proptest::prelude::*;
 
 fn part(pixels: &Pixels, region: Rect) -> Vec<u8> {
@@ -31,7 +31,7 @@ fn check_same(jpeg: &[u8], region: Rect) {
 fn with_restarts(width: u32, strips: u32) -> Vec<u8> {
     let strip = |seed| {
         let size = Size { width, height: 16 };
-        samples::jpeg(size, Space::YCbCr, Chroma::Quarter, seed)
+        test_pictures::jpeg(size, Space::YCbCr, Chroma::Quarter, seed)
     };
     let first = strip(0);
     let scan = |jpeg: &[u8]| segments(jpeg).last().unwrap().end;
@@ -55,8 +55,8 @@ fn with_restarts(width: u32, strips: u32) -> Vec<u8> {
 #[test]
 fn corners_and_the_whole_are_exact_in_every_kind_of_file() {
     let size = Size { width: 101, height: 83 };
-    for (space, chroma) in samples::KINDS {
-        let jpeg = samples::jpeg(size, space, chroma, 7);
+    for (space, chroma) in test_pictures::KINDS {
+        let jpeg = test_pictures::jpeg(size, space, chroma, 7);
         for jpeg in [as_optimised(&jpeg), as_progressive(&jpeg), jpeg] {
             for region in [
                 Rect { x: 0, y: 0, width: 1, height: 1 },
@@ -92,7 +92,7 @@ fn a_missing_restart_is_damage() {
 #[test]
 fn an_excerpt_is_small() {
     let size = Size { width: 800, height: 600 };
-    let jpeg = samples::jpeg(size, Space::YCbCr, Chroma::Quarter, 1);
+    let jpeg = test_pictures::jpeg(size, Space::YCbCr, Chroma::Quarter, 1);
     let excerpt = excerpt(&jpeg, Rect { x: 400, y: 300, width: 16, height: 16 }).unwrap();
     assert_eq!(excerpt.shows, Rect { x: 384, y: 272, width: 48, height: 64 });
     assert!(excerpt.jpeg.len() < jpeg.len() / 20);
@@ -101,7 +101,7 @@ fn an_excerpt_is_small() {
 #[test]
 fn regions_outside_have_no_excerpt() {
     let size = Size { width: 40, height: 30 };
-    let jpeg = samples::jpeg(size, Space::Grey, Chroma::Full, 1);
+    let jpeg = test_pictures::jpeg(size, Space::Grey, Chroma::Full, 1);
     for region in [
         Rect { x: 0, y: 0, width: 41, height: 1 },
         Rect { x: 0, y: 30, width: 1, height: 1 },
@@ -115,7 +115,7 @@ fn regions_outside_have_no_excerpt() {
 #[test]
 fn a_scan_that_ends_early_is_damage() {
     let size = Size { width: 64, height: 64 };
-    let jpeg = samples::jpeg(size, Space::YCbCr, Chroma::Quarter, 9);
+    let jpeg = test_pictures::jpeg(size, Space::YCbCr, Chroma::Quarter, 9);
     let region = Rect { x: 40, y: 60, width: 4, height: 4 };
     for end in 0..jpeg.len() - 12 {
         assert!(baseline(&jpeg[..end], region).is_err(), "cut at {end} of {}", jpeg.len());
@@ -145,8 +145,8 @@ proptest! {
         let pick = |part: f64, edge: u32| ((part * f64::from(edge)) as u32).min(edge - 1);
         let (x, y) = (pick(x, width), pick(y, height));
         let region = Rect { x, y, width: 1 + pick(w, width - x), height: 1 + pick(h, height - y) };
-        let (space, chroma) = samples::KINDS[kind];
-        let jpeg = samples::jpeg(Size { width, height }, space, chroma, seed);
+        let (space, chroma) = test_pictures::KINDS[kind];
+        let jpeg = test_pictures::jpeg(Size { width, height }, space, chroma, seed);
         let jpeg = match coding {
             0 => jpeg,
             1 => as_optimised(&jpeg),
@@ -159,8 +159,8 @@ proptest! {
     fn damage_never_panics(
         at in proptest::collection::vec((0usize..6000, any::<u8>()), 1..6), kind in 0usize..11,
     ) {
-        let (space, chroma) = samples::KINDS[kind];
-        let mut jpeg = samples::jpeg(Size { width: 70, height: 50 }, space, chroma, 3);
+        let (space, chroma) = test_pictures::KINDS[kind];
+        let mut jpeg = test_pictures::jpeg(Size { width: 70, height: 50 }, space, chroma, 3);
         for (at, value) in at {
             let at = at % jpeg.len();
             jpeg[at] = value;

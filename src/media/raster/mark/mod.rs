@@ -43,7 +43,17 @@ const PAD: f32 = 0.14;
 
 /// The shadow: a narrow dark rim that separates letters from a white ground, and a wide soft one.
 /// Sigma in font sizes, gain on the blurred letters, greatest darkness.
-const SHADOWS: [(f32, f32, f32); 2] = [(0.018, 2.2, 0.62), (0.055, 1.5, 0.5)];
+const SHADOWS: [(f32, f32, f32); 2] = [(0.022, 2.6, 0.7), (0.06, 1.4, 0.5)];
+
+/// The narrowest blur, in pixels: below it a rim has no room between two samples.
+const SIGMA_MIN: f32 = 0.6;
+
+/// The font size in pixels above which the shadow is blurred in a smaller picture: it has no
+/// detail, and a blur costs as much as its radius times its pixels.
+const SHADOW_FONT_MAX: f32 = 64.0;
+
+/// The font size in pixels at which the shadow gains as much again: thin strokes blur to little.
+const SMALL: f32 = 16.0;
 
 /// Changes when the same settings begin to give other pixels.
 const VERSION: &str = "mark-1";
@@ -234,7 +244,13 @@ impl Marker {
         match &self.artwork {
             Artwork::Text { font, line, ink } => {
                 let letters = draw_line(font, line, *ink, size);
-                shade(&letters, font_size(*ink, size), self.opacity)
+                let small = shadow_size(*ink, size);
+                let shadow = if small == size {
+                    shadow(&letters, font_size(*ink, size))
+                } else {
+                    shadow(&draw_line(font, line, *ink, small), font_size(*ink, small))
+                };
+                shade(&letters, enlarge(shadow, small, size), self.opacity)
             }
             Artwork::Picture(picture) => draw_picture(picture, size, self.opacity),
         }
@@ -347,23 +363,48 @@ fn draw_line(font: &Font<'_>, line: &str, ink: Ink, size: Size) -> GrayImage {
     image
 }
 
-/// White letters over their shadow.
-fn shade(letters: &GrayImage, font_size: f32, opacity: f32) -> Stamp {
-    let (width, height) = letters.dimensions();
+/// The size in which the shadow of a line of `size` pixels is blurred.
+fn shadow_size(ink: Ink, size: Size) -> Size {
+    let font_size = font_size(ink, size);
+    if font_size <= SHADOW_FONT_MAX {
+        return size;
+    }
+    let factor = f64::from(SHADOW_FONT_MAX / font_size);
+    let edge = |edge: u32| rounded(f64::from(edge) * factor).clamp(1, edge);
+    Size { width: edge(size.width), height: edge(size.height) }
+}
+
+/// The darkness around letters: 255 for black.
+fn shadow(letters: &GrayImage, font_size: f32) -> Vec<u8> {
     let mut clear = vec![1.0f32; letters.as_raw().len()];
     for (sigma, gain, darkest) in SHADOWS {
-        let blurred = gaussian_blur_f32(letters, (sigma * font_size).max(0.35));
+        let blurred = gaussian_blur_f32(letters, (sigma * font_size).max(SIGMA_MIN));
+        let gain = gain * (1.0 + SMALL / font_size.max(1.0));
         for (clear, shadow) in clear.iter_mut().zip(blurred.as_raw()) {
             *clear *= 1.0 - (f32::from(*shadow) / 255.0 * gain).min(1.0) * darkest;
         }
     }
-    let pixel = |(letter, clear): (&u8, f32)| {
-        let letter = f32::from(*letter) / 255.0;
+    clear.into_iter().map(|clear| level(1.0 - clear)).collect()
+}
+
+/// Scales a shadow of `from` pixels to `to`.
+fn enlarge(shadow: Vec<u8>, from: Size, to: Size) -> Vec<u8> {
+    let shadow = Pixels { size: from, channels: 1, data: shadow };
+    // Without its shadow a mark is still a mark.
+    let samples = index(to.width) * index(to.height);
+    resize(shadow, to).map_or_else(|_| vec![0; samples], |pixels| pixels.data)
+}
+
+/// White letters over their shadow, of as many samples.
+fn shade(letters: &GrayImage, shadow: Vec<u8>, opacity: f32) -> Stamp {
+    let (width, height) = letters.dimensions();
+    let pixel = |(letter, dark): (&u8, u8)| {
+        let (letter, dark) = (f32::from(*letter) / 255.0, f32::from(dark) / 255.0);
         let white = level(letter * opacity);
-        let alpha = level((letter + (1.0 - clear) * (1.0 - letter)) * opacity).max(white);
+        let alpha = level((letter + dark * (1.0 - letter)) * opacity).max(white);
         [white, white, white, alpha]
     };
-    let pixels = letters.as_raw().iter().zip(clear).map(pixel).collect();
+    let pixels = letters.as_raw().iter().zip(shadow).map(pixel).collect();
     Stamp { size: Size { width, height }, pixels }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::media::jpeg::codec::{decode, encode, read_header};
-use crate::media::jpeg::samples;
+use crate::media::jpeg::test_pictures;
 use crate::media::raster::mark::tests::text;
 use crate::media::raster::{Output, RenderLimits, Source, StepError, output_size};
 use proptest::prelude::*;
@@ -88,10 +88,10 @@ fn chains() -> Vec<Vec<Step>> {
 #[test]
 fn crops_and_marks_in_any_order_equal_the_plain_way() {
     let size = Size { width: 160, height: 120 };
-    for (space, chroma) in samples::KINDS {
+    for (space, chroma) in test_pictures::KINDS {
         // Averaged again or not, colour that a file shares over several pixels loses something.
         let close = if chroma == Chroma::Full { 40.0 } else { 27.0 };
-        let jpeg = samples::jpeg(size, space, chroma, 11);
+        let jpeg = test_pictures::jpeg(size, space, chroma, 11);
         for steps in chains() {
             let job = job(&jpeg, &steps);
             let found = psnr(&pixels(&run(&job).jpeg), &plainly(&job));
@@ -103,8 +103,8 @@ fn crops_and_marks_in_any_order_equal_the_plain_way() {
 #[test]
 fn before_encoding_a_crop_is_exactly_that_of_the_full_decode() {
     let size = Size { width: 160, height: 120 };
-    for (space, chroma) in samples::KINDS {
-        let jpeg = samples::jpeg(size, space, chroma, 12);
+    for (space, chroma) in test_pictures::KINDS {
+        let jpeg = test_pictures::jpeg(size, space, chroma, 12);
         let marker = marker();
         for steps in chains() {
             for orientation in Orientation::ALL {
@@ -128,7 +128,7 @@ fn before_encoding_a_crop_is_exactly_that_of_the_full_decode() {
 #[test]
 fn every_orientation_comes_out_upright() {
     let size = Size { width: 96, height: 64 };
-    let upright = samples::pixels(size, 3, 5);
+    let upright = test_pictures::pixels(size, 3, 5);
     for orientation in Orientation::ALL {
         let back = match orientation {
             Orientation::Quarter => Orientation::ThreeQuarters,
@@ -160,7 +160,7 @@ fn every_orientation_comes_out_upright() {
 
 #[test]
 fn a_quarter_turn_turns_the_sampling() {
-    let jpeg = samples::jpeg(Size { width: 64, height: 48 }, Space::YCbCr, Chroma::Half, 1);
+    let jpeg = test_pictures::jpeg(Size { width: 64, height: 48 }, Space::YCbCr, Chroma::Half, 1);
     for colour in [Colour::Keep, Colour::Srgb] {
         let mut job = job(&jpeg, &[]);
         job.source.orientation = Orientation::Quarter;
@@ -174,8 +174,8 @@ fn a_quarter_turn_turns_the_sampling() {
 #[test]
 fn a_mark_leaves_the_rest_of_the_picture_alone() {
     let size = Size { width: 320, height: 240 };
-    for (space, chroma) in samples::KINDS {
-        let jpeg = samples::jpeg(size, space, chroma, 3);
+    for (space, chroma) in test_pictures::KINDS {
+        let jpeg = test_pictures::jpeg(size, space, chroma, 3);
         let without = pixels(&run(&job(&jpeg, &[])).jpeg);
         let with = pixels(&run(&job(&jpeg, &[Step::Watermark])).jpeg);
         let place = marker().place(size);
@@ -198,8 +198,8 @@ fn a_mark_leaves_the_rest_of_the_picture_alone() {
 #[test]
 fn grey_and_inks_stay_what_they_are() {
     let size = Size { width: 64, height: 48 };
-    for (space, chroma) in samples::KINDS {
-        let jpeg = samples::jpeg(size, space, chroma, 3);
+    for (space, chroma) in test_pictures::KINDS {
+        let jpeg = test_pictures::jpeg(size, space, chroma, 3);
         let expected = if space == Space::Rgb { Space::YCbCr } else { space };
         for steps in [vec![Step::Watermark], vec![Step::Fit { long_px: 30 }, Step::Watermark]] {
             let mut job = job(&jpeg, &steps);
@@ -217,7 +217,7 @@ fn grey_and_inks_stay_what_they_are() {
 #[test]
 fn inks_without_adobes_marker_come_out_in_its_convention() {
     let size = Size { width: 64, height: 48 };
-    let jpeg = samples::jpeg(size, Space::Cmyk, Chroma::Full, 3);
+    let jpeg = test_pictures::jpeg(size, Space::Cmyk, Chroma::Full, 3);
     let plain = segments::segments(&jpeg).find(|segment| segment.marker == 0xEE).unwrap();
     let mut bare = jpeg[..plain.end - plain.payload.len() - 4].to_vec();
     bare.extend_from_slice(&jpeg[plain.end..]);
@@ -229,7 +229,7 @@ fn inks_without_adobes_marker_come_out_in_its_convention() {
 #[test]
 fn a_profile_stays_only_with_its_pixels() {
     let adobe = moxcms::ColorProfile::new_adobe_rgb().encode().unwrap();
-    let jpeg = samples::jpeg(Size { width: 64, height: 48 }, Space::YCbCr, Chroma::Full, 3);
+    let jpeg = test_pictures::jpeg(Size { width: 64, height: 48 }, Space::YCbCr, Chroma::Full, 3);
     let mut job = job(&jpeg, &[]);
     assert!(!run(&job).keeps_profile);
     job.source.icc = Some(&adobe);
@@ -239,7 +239,7 @@ fn a_profile_stays_only_with_its_pixels() {
     let converted = run(&job);
     assert!(!converted.keeps_profile);
     assert!(psnr(&pixels(&kept.jpeg), &pixels(&converted.jpeg)) < 40.0);
-    let grey = samples::jpeg(Size { width: 64, height: 48 }, Space::Grey, Chroma::Full, 3);
+    let grey = test_pictures::jpeg(Size { width: 64, height: 48 }, Space::Grey, Chroma::Full, 3);
     let mut job = Job { source: source(&grey), ..job };
     job.source.icc = Some(&adobe);
     job.output.colour = Colour::Keep;
@@ -266,7 +266,8 @@ fn a_small_rendition_looks_like_the_original() {
 
 #[test]
 fn a_crop_decodes_little() {
-    let jpeg = samples::jpeg(Size { width: 800, height: 600 }, Space::YCbCr, Chroma::Quarter, 3);
+    let jpeg =
+        test_pictures::jpeg(Size { width: 800, height: 600 }, Space::YCbCr, Chroma::Quarter, 3);
     let steps = [Step::Watermark, Step::Crop(Rect { x: 700, y: 500, width: 50, height: 50 })];
     assert!(run(&job(&jpeg, &steps)).decoded_pixels < 20_000);
 }
@@ -275,8 +276,8 @@ fn a_crop_decodes_little() {
 fn tiny_pictures_survive_every_chain() {
     for (width, height) in [(1, 1), (1, 9), (9, 1), (2, 3), (17, 1), (1, 300)] {
         let size = Size { width, height };
-        for (space, chroma) in samples::KINDS {
-            let jpeg = samples::jpeg(size, space, chroma, 3);
+        for (space, chroma) in test_pictures::KINDS {
+            let jpeg = test_pictures::jpeg(size, space, chroma, 3);
             let corner = Rect { x: width - 1, y: height - 1, width: 1, height: 1 };
             for steps in [
                 vec![Step::Fit { long_px: 4 }, Step::Watermark],
@@ -300,7 +301,8 @@ fn tiny_pictures_survive_every_chain() {
 
 #[test]
 fn damage_is_told_and_gives_the_same_bytes() {
-    let jpeg = samples::jpeg(Size { width: 160, height: 120 }, Space::YCbCr, Chroma::Quarter, 3);
+    let jpeg =
+        test_pictures::jpeg(Size { width: 160, height: 120 }, Space::YCbCr, Chroma::Quarter, 3);
     let half = &jpeg[..jpeg.len() / 2];
     for steps in chains().into_iter().chain([vec![Step::Fit { long_px: 20 }]]) {
         let job = job(half, &steps);
@@ -313,7 +315,8 @@ fn damage_is_told_and_gives_the_same_bytes() {
 
 #[test]
 fn stray_bytes_in_the_headers_are_forgiven() {
-    let jpeg = samples::jpeg(Size { width: 40, height: 30 }, Space::YCbCr, Chroma::Quarter, 3);
+    let jpeg =
+        test_pictures::jpeg(Size { width: 40, height: 30 }, Space::YCbCr, Chroma::Quarter, 3);
     let mut dirty = jpeg[..2].to_vec();
     dirty.extend_from_slice(&[7, 7, 7]);
     dirty.extend_from_slice(&jpeg[2..]);
@@ -325,7 +328,8 @@ fn stray_bytes_in_the_headers_are_forgiven() {
 
 #[test]
 fn what_cannot_be_rendered_is_an_error() {
-    let jpeg = samples::jpeg(Size { width: 40, height: 30 }, Space::YCbCr, Chroma::Quarter, 3);
+    let jpeg =
+        test_pictures::jpeg(Size { width: 40, height: 30 }, Space::YCbCr, Chroma::Quarter, 3);
     let fails = |job: &Job<'_>| render(job, &marker(), &|| true).unwrap_err();
     let crop = Rect { x: 30, y: 0, width: 11, height: 1 };
     let outside = StepError::Outside { crop, image: Size { width: 40, height: 30 } };
@@ -344,7 +348,7 @@ fn what_cannot_be_rendered_is_an_error() {
 
 #[test]
 fn a_fractional_sampling_is_unsupported() {
-    let jpeg = samples::jpeg(Size { width: 48, height: 48 }, Space::YCbCr, Chroma::Full, 3);
+    let jpeg = test_pictures::jpeg(Size { width: 48, height: 48 }, Space::YCbCr, Chroma::Full, 3);
     let mut odd = jpeg;
     let frame = odd.windows(2).position(|pair| pair == [0xFF, 0xC0]).unwrap();
     odd[frame + 11] = 0x31;
@@ -355,7 +359,8 @@ fn a_fractional_sampling_is_unsupported() {
 
 #[test]
 fn a_render_stops_when_nobody_waits() {
-    let jpeg = samples::jpeg(Size { width: 160, height: 120 }, Space::YCbCr, Chroma::Quarter, 3);
+    let jpeg =
+        test_pictures::jpeg(Size { width: 160, height: 120 }, Space::YCbCr, Chroma::Quarter, 3);
     let steps = [Step::Fit { long_px: 40 }, Step::Watermark];
     for colour in [Colour::Keep, Colour::Srgb] {
         let mut job = job(&jpeg, &steps);
@@ -377,7 +382,8 @@ fn a_render_stops_when_nobody_waits() {
 
 #[test]
 fn threads_do_not_change_a_byte() {
-    let jpeg = samples::jpeg(Size { width: 900, height: 700 }, Space::YCbCr, Chroma::Quarter, 3);
+    let jpeg =
+        test_pictures::jpeg(Size { width: 900, height: 700 }, Space::YCbCr, Chroma::Quarter, 3);
     let steps = [Step::Fit { long_px: 400 }, Step::Watermark];
     let job = job(&jpeg, &steps);
     let on = |threads| {
@@ -406,8 +412,8 @@ proptest! {
             0..5,
         ),
     ) {
-        let (space, chroma) = samples::KINDS[kind];
-        let jpeg = samples::jpeg(Size { width, height }, space, chroma, tag);
+        let (space, chroma) = test_pictures::KINDS[kind];
+        let jpeg = test_pictures::jpeg(Size { width, height }, space, chroma, tag);
         let mut job = job(&jpeg, &steps);
         job.source.orientation = Orientation::of_tag(tag);
         job.output.colour = if colour { Colour::Srgb } else { Colour::Keep };

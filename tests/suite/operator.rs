@@ -1,0 +1,246 @@
+//! The operator's side: settings, commands, health, metrics, logs, and a README that stays true.
+
+use std::{fs, process::Output};
+
+use serde_json::Value;
+
+use crate::common::server::{output, wirephoto};
+use crate::common::{LARGE, Server, checkout};
+
+fn run(arguments: &[&str], variables: &[(&str, &str)]) -> (String, String, Option<i32>) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = wirephoto(dir.path());
+    let Output { stdout, stderr, status } =
+        output(command.args(arguments).envs(variables.to_vec()));
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (text(stdout), text(stderr), status.code())
+}
+
+fn setting(arguments: &[&str], variables: &[(&str, &str)], name: &str) -> (String, String) {
+    let arguments: Vec<_> = ["config", "--json"].iter().chain(arguments).copied().collect();
+    let (stdout, stderr, status) = run(&arguments, variables);
+    assert_eq!(status, Some(0), "{stderr}");
+    let rows: Vec<Value> = serde_json::from_str(&stdout).unwrap();
+    let row = rows.iter().find(|row| row["name"] == name).unwrap();
+    let text = |field: &str| row[field].as_str().unwrap().to_owned();
+    (text("value"), text("source"))
+}
+
+#[test]
+fn a_setting_comes_from_default_file_environment_or_flag_in_this_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("wirephoto.toml");
+    fs::write(&file, "[media]\npreview_px = 900\n").unwrap();
+    let file = file.to_string_lossy();
+    let name = "media.preview_px";
+    let variable = [("WIREPHOTO_MEDIA__PREVIEW_PX", "800")];
+    let check = |arguments: &[&str], variables: &[(&str, &str)], value: &str, source: &str| {
+        let expected = (value.to_owned(), source.to_owned());
+        assert_eq!(setting(arguments, variables, name), expected);
+    };
+    check(&[], &[], "1024", "default");
+    check(&["--config", &file], &[], "900", "file");
+    check(&["--config", &file], &variable, "800", "environment");
+    check(&["--config", &file, "--set", "media.preview_px=700"], &variable, "700", "flag");
+    assert_eq!(setting(&["--data", "/x"], &[], "data.dir"), ("/x".to_owned(), "flag".to_owned()));
+}
+
+#[test]
+fn unknown_and_bad_settings_stop_every_command_with_their_name() {
+    let check = |arguments: &[&str], variables: &[(&str, &str)], part: &str| {
+        let (_, stderr, status) = run(arguments, variables);
+        assert_eq!(status, Some(2), "{stderr}");
+        assert!(stderr.contains(part), "{stderr}");
+    };
+    check(&["serve", "--set", "media.prewiev_px=1"], &[], "unknown setting media.prewiev_px");
+    check(&["serve", "--listen", "nowhere"], &[], "server.listen");
+    check(&["config"], &[("WIREPHOTO_MEDIA__X", "1")], "WIREPHOTO_MEDIA__X");
+    check(
+        &["ingest", "x"],
+        &[("WIREPHOTO_CACHE__DISK_BYTES", "much")],
+        "WIREPHOTO_CACHE__DISK_BYTES",
+    );
+    check(&["serve", "--config", "missing.toml"], &[], "missing.toml");
+    check(&["serve", "--set", "telemetry.log_level=[["], &[], "telemetry.log_level");
+}
+
+#[test]
+fn bad_usage_is_status_2_and_failure_status_1() {
+    for arguments in [&["nonsense"][..], &["ingest"], &["import"], &["serve", "--port", "1"]] {
+        assert_eq!(run(arguments, &[]).2, Some(2), "{arguments:?}");
+    }
+    let (_, stderr, status) = run(&["import", "missing.json"], &[]);
+    assert!(status == Some(1) && stderr.contains("missing.json"), "{stderr}");
+    let (_, stderr, status) = run(&["serve", "--set", "media.watermark_png=missing.png"], &[]);
+    assert!(status == Some(1) && stderr.contains("media.watermark_png"), "{stderr}");
+    let (_, stderr, status) = run(&["serve", "--data", "/proc/nope"], &[]);
+    assert!(status == Some(1) && stderr.contains("/proc/nope"), "{stderr}");
+}
+
+#[test]
+fn an_address_that_is_taken_is_named() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let (_, stderr, status) = run(&["serve", "--listen", &address], &[]);
+    assert!(status == Some(1) && stderr.contains(&address), "{stderr}");
+}
+
+#[test]
+fn a_bad_accounts_file_is_refused_whole_without_repeating_a_key() {
+    let server = Server::empty();
+    let path = server.dir.path().join("accounts.json");
+    let check = |text: &str, part: &str| {
+        fs::write(&path, text).unwrap();
+        let output = server.command(&["import", &path.to_string_lossy()]);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains(part) && stderr.contains("accounts.json"), "{stderr}");
+        assert!(!stderr.contains("sesame"), "{stderr}");
+    };
+    check("[", "not an accounts file");
+    check(r#"{"apikeys": []}"#, "apikeys");
+    check(r#"{"apiKeys": [{"user": "a", "key": "sesame", "name": "x"}]}"#, "apiKeys[0]");
+    check(r#"{"apiKeys": [{"user": "a", "key": "sesame open the door", "name": "x"}]}"#, "spaces");
+    check(r#"{"apiKeys": [{"user": "", "key": "sesame-open-the-door"}]}"#, "user");
+    check(r#"{"apiKeys": [{"key": "sesame-open-the-door"}]}"#, "user");
+}
+
+#[test]
+fn health_and_metrics_are_there() {
+    let server = Server::demo();
+    assert_eq!(server.get("/health/live").text().unwrap(), r#"{"status":"live"}"#);
+    assert_eq!(server.get("/health/ready").text().unwrap(), r#"{"status":"ready"}"#);
+    server.bytes(&format!("/media/{LARGE}_NormalThumbnail.jpg"));
+    server.bytes(&format!("/media/{LARGE}_NormalThumbnail.jpg"));
+    let metrics = server.get("/metrics").text().unwrap();
+    for name in [
+        "wirephoto_http_requests_total{route=\"/media/{*path}\",status=\"2xx\"} 2",
+        "wirephoto_http_request_seconds_bucket",
+        "wirephoto_http_response_bytes_total",
+        "wirephoto_render_queue_depth 0",
+        "wirephoto_render_workers_busy 0",
+        "wirephoto_render_workers ",
+        "wirephoto_render_seconds_bucket{operation=\"thumbnail\"",
+        "wirephoto_renders_total{outcome=\"done\"} 1",
+        "wirephoto_decoded_megapixels_total",
+        "wirephoto_cache_lookups_total{tier=\"memory\",outcome=\"hit\"} 1",
+        "wirephoto_connections",
+    ] {
+        assert!(metrics.contains(name), "{name} is missing in:\n{metrics}");
+    }
+    server.until("the gauge of the cache", || {
+        let metrics = server.get("/metrics").text().unwrap();
+        metrics.contains("wirephoto_cache_bytes{tier=\"disk\"}").then_some(())
+    });
+}
+
+#[test]
+fn a_log_line_is_json_and_says_what_a_request_was() {
+    let server = Server::demo();
+    let path = format!("/media/{LARGE}_NormalPreview.jpg");
+    server.get_with(&path, &[("x-request-id", "my-id-1")]);
+    server.get_with(&path, &[("x-request-id", "my-id-2")]);
+    let line = |id: &str| {
+        let find = || server.log().lines().find(|line| line.contains(id)).map(str::to_owned);
+        serde_json::from_str::<Value>(&server.until("the log line", find)).unwrap()
+    };
+    let (first, second) = (line("my-id-1"), line("my-id-2"));
+    assert_eq!(first["level"], "INFO");
+    assert_eq!(first["route"], "/media/{*path}");
+    assert_eq!(first["path"], path);
+    assert_eq!(first["method"], "GET");
+    assert_eq!(first["status"], 200);
+    assert_eq!(first["client"], "127.0.0.1");
+    assert_eq!(first["operation"], "preview");
+    assert!(first["bytes"].as_u64().unwrap() > 10_000);
+    assert!(first["render_ms"].as_f64().unwrap() > 0.0);
+    assert_eq!((&first["cache"], &second["cache"]), (&"miss".into(), &"memory".into()));
+}
+
+#[test]
+fn logs_can_be_text() {
+    let server = Server::demo_with(&["telemetry.log_format=text"]);
+    server.get("/health/live");
+    let log = server.until("a line", || Some(server.log()).filter(|log| !log.is_empty()));
+    assert!(!log.starts_with('{') && log.contains("route=\"/health/live\""), "{log}");
+}
+
+#[test]
+fn the_demo_comes_up_with_one_command_and_a_second_start_takes_nothing_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let start = || {
+        let mut command = wirephoto(dir.path());
+        std::os::unix::fs::symlink(checkout("media-store/demo"), dir.path().join("demo")).ok();
+        fs::create_dir_all(dir.path().join("media-store")).unwrap();
+        let demo = dir.path().join("media-store/demo");
+        std::os::unix::fs::symlink(checkout("media-store/demo"), demo).ok();
+        command.args(["serve", "--demo", "--listen", "127.0.0.1:0"]);
+        let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut said = String::new();
+        let mut lines = std::io::BufReader::new(child.stdout.take().unwrap());
+        while !said.contains("Demo API key") {
+            assert!(std::io::BufRead::read_line(&mut lines, &mut said).unwrap() > 0, "{said}");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        said
+    };
+    assert!(start().contains("took in 14 photographs"));
+    assert!(!start().contains("took in"));
+}
+
+#[test]
+fn the_readme_lists_every_setting_as_it_is() {
+    let readme = fs::read_to_string(checkout("README.md")).unwrap();
+    let (stdout, ..) = run(&["config", "--json"], &[]);
+    let rows: Vec<Value> = serde_json::from_str(&stdout).unwrap();
+    for row in rows {
+        let text = |field: &str| row[field].as_str().unwrap().to_owned();
+        let default = text("default");
+        let default = if default.is_empty() { String::new() } else { format!("`{default}`") };
+        let line =
+            format!("| `{}` | {default} | {} | {} |", text("name"), text("unit"), text("meaning"));
+        assert!(readme.contains(&line), "README.md lacks\n{line}");
+    }
+}
+
+#[test]
+fn every_command_in_the_readme_is_one_that_the_binary_has() {
+    let readme = fs::read_to_string(checkout("README.md")).unwrap();
+    let commands = readme.lines().filter_map(|line| line.trim().strip_prefix("wirephoto "));
+    let mut count = 0;
+    for command in commands {
+        let words: Vec<_> = command.split("  ").next().unwrap().split_whitespace().collect();
+        let (_, help, status) = {
+            let (stdout, stderr, status) = run(&[words[0], "--help"], &[]);
+            (stderr, stdout, status)
+        };
+        assert_eq!(status, Some(0), "{command}");
+        for flag in words.iter().filter(|word| word.starts_with("--")) {
+            assert!(help.contains(flag), "{command}: {flag}");
+        }
+        count += 1;
+    }
+    assert!(count >= 4, "the README shows the commands");
+}
+
+#[test]
+fn every_url_in_the_readme_answers() {
+    let server = Server::demo();
+    let readme = fs::read_to_string(checkout("README.md")).unwrap();
+    let base = "http://127.0.0.1:8080";
+    let urls: std::collections::BTreeSet<&str> = readme
+        .match_indices(base)
+        .map(|(at, _)| {
+            let rest = &readme[at + base.len()..];
+            let end = rest.find(|c: char| c.is_whitespace() || "`\"')|<".contains(c));
+            &rest[..end.unwrap_or(rest.len())]
+        })
+        .filter(|path| !path.is_empty())
+        .collect();
+    assert!(urls.len() >= 3);
+    for path in urls {
+        let status = server.get(path).status().as_u16();
+        assert!(status == 200 || status == 302, "{path}: {status}");
+    }
+}
