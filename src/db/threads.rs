@@ -6,7 +6,7 @@ use std::{
         Arc, Mutex, PoisonError,
         mpsc::{self, Receiver, SyncSender, TrySendError},
     },
-    thread,
+    thread::{self, JoinHandle},
 };
 
 use super::{DbError, ReadTx, WriteTx, sqlite::Connection};
@@ -18,37 +18,63 @@ type Write = Box<dyn FnOnce(&mut Connection) + Send>;
 
 #[derive(Clone)]
 pub(super) struct Threads {
-    path: Arc<PathBuf>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    path: PathBuf,
+    /// Empty once the last handle is dropped.
+    queues: Option<Queues>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Queues {
     reads: SyncSender<Read>,
     writes: SyncSender<Write>,
 }
 
+impl Drop for Shared {
+    /// Ends the threads and waits for them: the last connection to close folds the write-ahead
+    /// log into the database.
+    fn drop(&mut self) {
+        self.queues = None;
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has closed its connection too.
+            drop(thread.join());
+        }
+    }
+}
+
 impl Threads {
-    /// Opens the connections; the threads end when the last handle is dropped.
+    /// Opens the connections; the threads end with the last handle.
     pub(super) fn start(path: &Path) -> Result<Self, DbError> {
         let (reads, waiting) = mpsc::sync_channel::<Read>(DB_QUEUE_MAX);
         let waiting = Arc::new(Mutex::new(waiting));
+        let mut threads = Vec::with_capacity(DB_READERS + 1);
         for index in 0..DB_READERS {
             let connection = Connection::open(path)?;
             let waiting = Arc::clone(&waiting);
-            spawn(&format!("db-read-{index}"), move || read_loop(&connection, &waiting))?;
+            let name = format!("db-read-{index}");
+            threads.push(spawn(&name, move || read_loop(&connection, &waiting))?);
         }
         let (writes, waiting) = mpsc::sync_channel::<Write>(DB_QUEUE_MAX);
         let mut connection = Connection::open(path)?;
-        spawn("db-write", move || {
+        threads.push(spawn("db-write", move || {
             for write in waiting {
                 write(&mut connection);
             }
-        })?;
-        Ok(Self { path: Arc::new(path.to_owned()), reads, writes })
+        })?);
+        let queues = Some(Queues { reads, writes });
+        Ok(Self { shared: Arc::new(Shared { path: path.to_owned(), queues, threads }) })
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.path
+        &self.shared.path
     }
 
     pub(super) fn submit_read(&self, read: Read) -> Result<(), DbError> {
-        self.reads.try_send(read).map_err(|refused| match refused {
+        let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
+        queues.reads.try_send(read).map_err(|refused| match refused {
             TrySendError::Full(_) => DbError::Overloaded,
             TrySendError::Disconnected(_) => DbError::Closed,
         })
@@ -63,14 +89,15 @@ impl Threads {
         let job: Write = Box::new(move |connection| {
             drop(sender.send(connection.write(write)));
         });
-        self.writes.send(job).map_err(|_| DbError::Closed)?;
+        let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
+        queues.writes.send(job).map_err(|_| DbError::Closed)?;
         receiver.recv().map_err(|_| DbError::Closed)?
     }
 }
 
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), DbError> {
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, DbError> {
     let started = thread::Builder::new().name(name.to_owned()).spawn(work);
-    started.map(drop).map_err(|cause| DbError::Schema(format!("thread {name}: {cause}")))
+    started.map_err(|cause| DbError::Schema(format!("thread {name}: {cause}")))
 }
 
 fn read_loop(connection: &Connection, waiting: &Mutex<Receiver<Read>>) {

@@ -79,7 +79,11 @@ impl Server {
         let dir = tempfile::tempdir().expect("folder");
         let data = dir.path().join("data");
         fs::create_dir(&data).expect("folder");
-        fs::copy(archive.join("wirephoto.db"), data.join("wirephoto.db")).expect("copied");
+        for name in ["wirephoto.db", "wirephoto.db-wal"] {
+            // The log is there only if the command that wrote it did not close the database.
+            let from = archive.join(name);
+            assert!(!from.exists() || fs::copy(&from, data.join(name)).is_ok(), "{name}");
+        }
         let originals = format!("store.originals={}", archive.join("originals").display());
         let settings: Vec<&str> = settings.iter().copied().chain([originals.as_str()]).collect();
         Self::start(dir, &settings)
