@@ -156,7 +156,7 @@ impl Server {
         let listener = listen(config.server.listen)?;
         let address = listener.local_addr().map_err(Error::internal)?;
         if config.server.public_url.0.is_empty() {
-            config.server.public_url = BaseUrl(format!("http://{address}"));
+            config.server.public_url = BaseUrl(default_url(address));
         }
         let media_config = &config.media;
         let workers = config.render_workers();
@@ -218,6 +218,14 @@ impl Server {
         tracing::info!(finished = report.finished, cut = report.cut, "stopped");
         Ok(())
     }
+}
+
+/// The base of links when none is set: an address that this machine's browser can open.
+fn default_url(address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        return format!("http://localhost:{}", address.port());
+    }
+    format!("http://{address}")
 }
 
 fn listen(address: SocketAddr) -> Result<TcpListener> {

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Inner, Media, RenditionAnswer,
-    cache::{Body, Tail},
+    cache::{self, Body, Tail},
     caption::{self, Caption, Keep},
     flight::{Outcome, Task},
     jpeg::{header::Header, rewrite::rewrite_metadata},
@@ -99,8 +99,9 @@ impl Media {
     /// The rendition from the memory tier, at once or not at all.
     #[must_use]
     pub fn find_cached(&self, answer: &RenditionAnswer) -> Option<Obtained> {
-        let body = self.inner.cache.find_in_memory(&answer.planned)?;
-        Some(Obtained { body, source: Source::Memory, waited_ms: 0.0 })
+        let body = self.inner.cache.find_in_memory(&answer.planned);
+        cache::count("memory", body.is_some());
+        body.map(|body| Obtained { body, source: Source::Memory, waited_ms: 0.0 })
     }
 
     /// Reads the bytes `range` of a tail from the store; it blocks on the disk.

@@ -1,1 +1,271 @@
-//! Tests of pages.
+//! The pages in a real browser, driven over WebDriver.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use reqwest::blocking::Client;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::common::{DEMO_KEY, Server, checkout, oracle, pictures::Picture};
+
+/// A desktop's and a phone's window, pixels.
+const DESKTOP: (u32, u32) = (1280, 900);
+const PHONE: (u32, u32) = (390, 844);
+
+/// A browser window without a screen; it is gone when this is dropped.
+struct Browser {
+    driver: Child,
+    client: Client,
+    session: String,
+    _profile: TempDir,
+}
+
+impl Browser {
+    fn open((width, height): (u32, u32)) -> Self {
+        let profile = tempfile::tempdir().expect("folder");
+        let mut command = Command::new("chromedriver");
+        command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut driver = command.spawn().expect("./test installs it");
+        let output = BufReader::new(driver.stdout.take().expect("piped"));
+        let port = output.lines().map_while(Result::ok).find_map(|line| {
+            line.strip_suffix('.')?.split_once("successfully on port ")?.1.parse::<u16>().ok()
+        });
+        let port = port.expect("chromedriver says its port");
+        let mut arguments: Vec<String> = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        arguments.push(format!("--user-data-dir={}", profile.path().display()));
+        arguments.push(format!("--window-size={width},{height}"));
+        let metrics = json!({ "width": width, "height": height, "pixelRatio": 1 });
+        let mut options = json!({ "args": arguments });
+        if width < 500 {
+            options["mobileEmulation"] = json!({ "deviceMetrics": metrics });
+        }
+        let wanted = json!({ "capabilities": { "alwaysMatch": {
+            "goog:chromeOptions": options,
+            "goog:loggingPrefs": { "browser": "ALL" },
+        } } });
+        let client = Client::builder().no_proxy().timeout(None).build().expect("client");
+        let base = format!("http://127.0.0.1:{port}/session");
+        let mut browser = Self { driver, client, session: base, _profile: profile };
+        let id = browser.post("", &wanted)["sessionId"].as_str().expect("a session").to_owned();
+        browser.session = format!("{}/{id}", browser.session);
+        browser
+    }
+
+    fn post(&self, command: &str, body: &Value) -> Value {
+        let request = self.client.post(format!("{}{command}", self.session));
+        let response = request.body(body.to_string()).send().expect("chromedriver answers");
+        let answer: Value = response.json().expect("JSON");
+        assert!(answer["value"].get("error").is_none(), "{command}: {answer:#}");
+        answer["value"].clone()
+    }
+
+    /// Opens a page and waits for it and all of its pictures.
+    fn visit(&self, url: &str) {
+        self.post("/url", &json!({ "url": url }));
+        let script = "
+            const done = arguments[arguments.length - 1];
+            for (const image of document.images) image.loading = 'eager';
+            const loaded = image => image.complete ? null : new Promise(resolve => {
+                image.addEventListener('load', resolve);
+                image.addEventListener('error', resolve);
+            });
+            Promise.all([...document.images].map(loaded).concat(document.fonts.ready))
+                .then(() => done(null));
+        ";
+        self.post("/execute/async", &json!({ "script": script, "args": [] }));
+    }
+
+    /// The value of an expression.
+    fn eval(&self, expression: &str) -> Value {
+        let script = format!("return {expression};");
+        self.post("/execute/sync", &json!({ "script": script, "args": [] }))
+    }
+
+    fn text(&self, expression: &str) -> String {
+        self.eval(expression).as_str().expect("text").to_owned()
+    }
+
+    /// What the browser complained about since the last look.
+    fn complaints(&self) -> Vec<String> {
+        let lines = self.post("/se/log", &json!({ "type": "browser" }));
+        lines.as_array().expect("lines").iter().map(Value::to_string).collect()
+    }
+
+    /// Saves the whole page as a PNG.
+    fn screenshot(&self, name: &str) {
+        let params = json!({ "captureBeyondViewport": true, "format": "png" });
+        let command = json!({ "cmd": "Page.captureScreenshot", "params": params });
+        let answer = self.post("/goog/cdp/execute", &command);
+        let text = answer["data"].as_str().expect("a picture");
+        let script =
+            "import base64, sys; sys.stdout.buffer.write(base64.b64decode(sys.stdin.read()))";
+        let png = oracle::python(script, &[], text.as_bytes());
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screens");
+        fs::create_dir_all(&folder).expect("folder");
+        fs::write(folder.join(name), png).expect("written");
+    }
+
+    /// Checks what holds for every page: its pictures are there, nothing was blocked or failed,
+    /// nothing sticks out to the right.
+    fn check_sound(&self, what: &str) {
+        let broken =
+            self.eval("[...document.images].filter(i => !i.naturalWidth).map(i => i.src)");
+        assert_eq!(broken, json!([]), "{what}: broken pictures");
+        assert_eq!(self.complaints(), Vec::<String>::new(), "{what}");
+        let width = self.eval("[document.documentElement.scrollWidth, innerWidth]");
+        let [page, window] = [&width[0], &width[1]].map(|value| value.as_u64().expect("pixels"));
+        assert!(page <= window, "{what}: {page} pixels wide in a window of {window}");
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Without the farewell the browser would outlive its driver.
+        drop(self.client.delete(&self.session).send());
+        drop(self.driver.kill());
+        drop(self.driver.wait());
+    }
+}
+
+const LINKS: &str = "[...document.querySelectorAll('ul.wall a')].map(a => a.href)";
+
+#[test]
+fn the_archive_is_looked_through_on_desktop_and_phone() {
+    let server = Server::demo();
+    let page = "/item/image/demo-solnedgang-over-bergen";
+    for (window, name) in [(DESKTOP, "desktop"), (PHONE, "phone")] {
+        let browser = Browser::open(window);
+        browser.visit(&format!("{}/", server.url));
+        browser.check_sound(name);
+        let links = browser.eval(LINKS);
+        let links = links.as_array().expect("links");
+        // The demo archive: a folder for each photograph but one, which is a bare file.
+        let folders = fs::read_dir(checkout("media-store/demo/image")).expect("folder").count();
+        assert_eq!(links.len(), folders + 1, "{name}");
+        let pictures = browser.eval("document.querySelectorAll('ul.wall img').length");
+        assert_eq!(pictures, folders + 1, "{name}");
+        assert!(links.contains(&json!(format!("{}{page}", server.url))), "{name}: {links:?}");
+        browser.screenshot(&format!("index-{name}.png"));
+        browser.visit(&format!("{}{page}", server.url));
+        browser.check_sound(&format!("{name}, item"));
+        browser.screenshot(&format!("item-{name}.png"));
+    }
+}
+
+#[test]
+fn every_photograph_has_a_page_with_caption_and_links_that_work() {
+    let server = Server::demo();
+    let browser = Browser::open(DESKTOP);
+    browser.visit(&format!("{}/", server.url));
+    let links = browser.eval(LINKS);
+    for link in links.as_array().expect("links").iter().map(|link| link.as_str().expect("a link"))
+    {
+        let key = link.split_once("/item/").expect("an item's page").1;
+        browser.visit(link);
+        browser.check_sound(key);
+        let text = server.bytes(&format!("/media/{key}.json"));
+        let document: Value = serde_json::from_slice(&text).expect("JSON");
+        let shown = browser.text("document.querySelector('main').innerText");
+        for property in ["headline", "byline", "copyrightnotice"] {
+            let expected = document[property].as_str().unwrap_or_default();
+            assert!(shown.contains(expected), "{key} {property}: {shown}");
+        }
+        for line in document["description_text"].as_str().unwrap_or_default().lines() {
+            assert!(shown.contains(line.trim()), "{key}: {line:?} is not in {shown}");
+        }
+        for rendition in document["renditions"].as_object().expect("renditions").values() {
+            let href = rendition["href"].as_str().expect("a link");
+            let anchors = format!("document.querySelectorAll('a[href=\"{href}\"]').length");
+            assert_ne!(browser.eval(&anchors), 0, "{key}: no link to {href}");
+        }
+    }
+    // The last page's links, its crops among them.
+    let links = browser.eval("[...document.querySelectorAll('article a')].map(a => a.href)");
+    let links: Vec<&str> =
+        links.as_array().expect("links").iter().filter_map(Value::as_str).collect();
+    assert!(links.iter().filter(|link| link.contains("-crop_")).count() >= 2, "{links:?}");
+    for link in links {
+        let response = server.client.get(format!("{link}?ak={DEMO_KEY}")).send().expect("answer");
+        assert_eq!(response.status(), 200, "{link}");
+        if link.ends_with(".jpg") {
+            Picture::decode(&response.bytes().expect("body"));
+        }
+    }
+}
+
+#[test]
+fn an_empty_archive_says_how_to_fill_it_and_an_unknown_item_is_not_found() {
+    let server = Server::empty();
+    let browser = Browser::open(PHONE);
+    browser.visit(&format!("{}/", server.url));
+    browser.check_sound("empty archive");
+    let shown = browser.text("document.querySelector('main').innerText");
+    assert!(shown.contains("wirephoto ingest"), "{shown}");
+    browser.screenshot("empty-phone.png");
+    for path in ["/item/image/no-such-item", "/item/nonsense/x", "/item/image/%3Cb%3E"] {
+        let response = server.get(path);
+        assert_eq!(response.status(), 404, "{path}");
+        let kind = response.headers()["content-type"].to_str().expect("ASCII").to_owned();
+        assert!(kind.starts_with("text/html"), "{path}: {kind}");
+        browser.visit(&format!("{}{path}", server.url));
+        let shown = browser.text("document.querySelector('h1').innerText");
+        assert_eq!(shown, "Not found", "{path}");
+        assert_eq!(browser.eval("document.querySelectorAll('main b').length"), 0, "{path}");
+        // The browser notes the 404 itself, and nothing else.
+        let others = |line: &String| !line.contains("status of 404");
+        assert_eq!(browser.complaints().into_iter().find(others), None, "{path}");
+    }
+    browser.screenshot("not-found-phone.png");
+}
+
+#[test]
+fn hostile_text_is_shown_as_text() {
+    let headline = "<script>document.title='gone'</script> \"quoted\" & 'single' <b>bold</b>";
+    let description = "</p><img src=x onerror=\"document.title='gone'\"> {{ 7 * 7 }} &amp;";
+    let byline = "\" onmouseover=\"document.title='gone'\" x=\"";
+    let server = Server::empty();
+    let folder = server.dir.path().join("image/hostile");
+    fs::create_dir_all(&folder).expect("folder");
+    let document = json!({
+        "headline": headline,
+        "description_text": description,
+        "byline": byline,
+        "copyrightnotice": "<i>\u{a9}</i>",
+        "language": "sv\" onload=\"x",
+    });
+    fs::write(folder.join("item.json"), document.to_string()).expect("written");
+    fs::write(folder.join("NormalHires.jpg"), Picture::waves(300, 200).jpeg()).expect("written");
+    let output = server.command(&["ingest", &folder.to_string_lossy()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let browser = Browser::open(DESKTOP);
+    for path in ["/", "/item/image/hostile"] {
+        server
+            .until("the item", || server.get(path).text().ok()?.contains("hostile").then_some(()));
+        browser.visit(&format!("{}{path}", server.url));
+        browser.check_sound(path);
+        let shown = browser.text("document.querySelector('main').innerText");
+        assert!(shown.contains(headline), "{path}: {shown}");
+        assert!(shown.contains(byline), "{path}: {shown}");
+        assert!(path == "/" || shown.contains(description), "{path}: {shown}");
+        assert!(!browser.text("document.title").starts_with("gone"), "{path}");
+        let foreign = "document.querySelectorAll('main script, main b, main i, [onload], [onerror], [onmouseover]').length";
+        assert_eq!(browser.eval(foreign), 0, "{path}");
+    }
+}

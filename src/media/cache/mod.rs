@@ -131,24 +131,22 @@ impl RenditionCache {
 
     /// Whether the disk tier has it, without looking at the disk.
     pub(super) fn is_on_disk(&self, planned: &Planned) -> bool {
-        self.disk.as_ref().is_some_and(|disk| disk.contains(planned.class, planned.key))
+        let Some(disk) = &self.disk else { return false };
+        let found = disk.contains(planned.class, planned.key);
+        count("disk", found);
+        found
     }
 
     /// The body in memory.
     pub(super) fn find_in_memory(&self, planned: &Planned) -> Option<Body> {
-        let found = self.memory.as_ref()?.part(planned.class).get(&planned.key);
-        count("memory", found.is_some());
-        found
+        self.memory.as_ref()?.part(planned.class).get(&planned.key)
     }
 
     /// The body on disk, which then is in memory too; it blocks on the disk.
     pub(super) fn read_from_disk(&self, planned: &Planned) -> Option<Body> {
-        let found = self.disk.as_ref()?.read(planned.class, planned.key);
-        count("disk", found.is_some());
-        if let Some(body) = &found {
-            self.insert(planned, body);
-        }
-        found
+        let found = self.disk.as_ref()?.read(planned.class, planned.key)?;
+        self.insert(planned, &found);
+        Some(found)
     }
 
     /// Keeps a body in memory.
@@ -192,7 +190,8 @@ fn gauge(tier: &'static str, bytes: u64) {
     metrics::gauge!(telemetry::CACHE_BYTES, "tier" => tier).set(bytes as f64);
 }
 
-fn count(tier: &'static str, hit: bool) {
+/// Counts a look-up in a tier.
+pub(super) fn count(tier: &'static str, hit: bool) {
     let outcome = if hit { "hit" } else { "miss" };
     metrics::counter!(telemetry::CACHE_LOOKUPS, "tier" => tier, "outcome" => outcome).increment(1);
 }

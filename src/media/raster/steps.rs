@@ -58,11 +58,8 @@ pub fn output_size(upright: Size, steps: &[Step]) -> Result<Size, StepError> {
 
 /// The size of `crop` if it lies in a picture of `image` pixels.
 pub(crate) fn check_crop(crop: Rect, image: Size) -> Result<Size, StepError> {
-    let inside = |start: u32, length: u32, edge: u32| {
-        length > 0 && start.checked_add(length).is_some_and(|end| end <= edge)
-    };
-    if inside(crop.x, crop.width, image.width) && inside(crop.y, crop.height, image.height) {
-        Ok(Size { width: crop.width, height: crop.height })
+    if !crop.is_empty() && crop.inside(image) {
+        Ok(crop.size())
     } else {
         Err(StepError::Outside { crop, image })
     }
@@ -77,12 +74,7 @@ fn scaled(edge: u32, numerator: u32, denominator: u32) -> u32 {
 
 /// The size of a picture fitted to a long side.
 pub(crate) fn fit(size: Size, long_px: u32) -> Size {
-    let (long, wanted) = (size.width.max(size.height), long_px.max(1));
-    if long <= wanted {
-        return size;
-    }
-    let edge = |edge: u32| if edge == long { wanted } else { scaled(edge, wanted, long) };
-    Size { width: edge(size.width), height: edge(size.height) }
+    size.fit_within(long_px.max(1))
 }
 
 /// The size to which a picture is scaled to cover another, and the size then cut out.

@@ -186,7 +186,7 @@ impl Server {
             (found == name && labels.contains(label))
                 .then(|| value.parse::<f64>().expect("number"))
         };
-        text.lines().filter_map(value).sum()
+        text.lines().filter_map(value).fold(0.0, |sum, value| sum + value)
     }
 
     /// Runs a command of the binary on the server's data directory.
