@@ -12,6 +12,11 @@ use std::{
     time::Duration,
 };
 
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{Signal, SignalKind, signal},
+};
+
 use crate::auth::Keys;
 use crate::clock;
 use crate::compute::Compute;
@@ -133,7 +138,9 @@ pub struct Server {
     app: App,
     address: SocketAddr,
     public_url: String,
-    follower: Option<Follow>,
+    follower: Follow,
+    runtime: Runtime,
+    signals: StopSignals,
 }
 
 struct Follow {
@@ -169,7 +176,13 @@ impl Server {
         let app = App { shared: Arc::new(shared(&config, db, media, keys, metrics)?) };
         let public_url = config.server.public_url.0.clone();
         let limits = listener_limits(&config);
-        Ok(Self { listener, limits, app, address, public_url, follower: Some(follower) })
+        let runtime = runtime()?;
+        // Before anybody is told that the server listens: a signal in between would kill it.
+        let signals = {
+            let _inside = runtime.enter();
+            StopSignals::catch()?
+        };
+        Ok(Self { listener, limits, app, address, public_url, follower, runtime, signals })
     }
 
     /// The address that is listened on.
@@ -185,39 +198,43 @@ impl Server {
     }
 
     /// Serves until the process is asked to stop (SIGTERM, SIGINT), then drains.
-    pub fn run(mut self) -> Result<()> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .thread_name("serve")
-            .build()
-            .map_err(Error::internal)?;
-        runtime.block_on(self.serve())?;
+    pub fn run(self) -> Result<()> {
+        let Self { listener, limits, app, follower, runtime, signals, .. } = self;
+        runtime.block_on(serve(listener, limits, app, signals))?;
         // Reads of originals that a client left behind may still block a thread for a moment.
         runtime.shutdown_timeout(Duration::from_secs(1));
-        if let Some(follow) = self.follower.take() {
-            drop(follow.stop);
-            drop(follow.thread.join());
-        }
+        drop(follower.stop);
+        drop(follower.thread.join());
         Ok(())
     }
+}
 
-    async fn serve(&mut self) -> Result<()> {
-        let listener = self.listener.try_clone().map_err(Error::internal)?;
-        let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::internal)?;
-        let shared = Arc::clone(&self.app.shared);
-        let (stop, stopping) = tokio::sync::watch::channel(false);
-        tokio::spawn(async move {
-            stop_signal().await;
-            // Load balancers learn it from readiness before connections close.
-            shared.draining.store(true, Ordering::SeqCst);
-            tracing::info!("stopping: no new connections, requests under way finish");
-            stop.send_replace(true);
-        });
-        let router = web::router(self.app.clone());
-        let report = web::listener::serve(listener, router, self.limits.clone(), stopping).await;
-        tracing::info!(finished = report.finished, cut = report.cut, "stopped");
-        Ok(())
-    }
+fn runtime() -> Result<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.enable_all().thread_name("serve").build().map_err(Error::internal)
+}
+
+/// Serves until a signal comes, then drains. Takes the listener for good: a copy that stayed open
+/// would let new clients connect and hang for as long as the drain takes.
+async fn serve(
+    listener: TcpListener,
+    limits: ListenerLimits,
+    app: App,
+    signals: StopSignals,
+) -> Result<()> {
+    let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::internal)?;
+    let shared = Arc::clone(&app.shared);
+    let (stop, stopping) = tokio::sync::watch::channel(false);
+    tokio::spawn(async move {
+        signals.first().await;
+        // Load balancers learn it from readiness before connections close.
+        shared.draining.store(true, Ordering::SeqCst);
+        tracing::info!("stopping: no new connections, requests under way finish");
+        stop.send_replace(true);
+    });
+    let report = web::listener::serve(listener, web::router(app), limits, stopping).await;
+    tracing::info!(finished = report.finished, cut = report.cut, "stopped");
+    Ok(())
 }
 
 /// The base of links when none is set: an address that this machine's browser can open.
@@ -288,19 +305,25 @@ fn listener_limits(config: &Config) -> ListenerLimits {
     }
 }
 
-/// Ends with the first SIGTERM or SIGINT.
-async fn stop_signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = match signal(SignalKind::terminate()) {
-        Ok(terminate) => terminate,
-        Err(cause) => {
-            tracing::error!("SIGTERM cannot be caught: {cause}");
-            return std::future::pending().await;
+/// SIGTERM and SIGINT, caught from [`StopSignals::catch`] on.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    /// Must be called inside the runtime.
+    fn catch() -> Result<Self> {
+        let catch = |kind| signal(kind).map_err(Error::internal);
+        let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
+        Ok(Self { terminate: catch(terminate)?, interrupt: catch(interrupt)? })
+    }
+
+    /// Ends with the first of them.
+    async fn first(mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
-    };
-    let interrupt = tokio::signal::ctrl_c();
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt => {}
     }
 }
