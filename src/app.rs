@@ -222,6 +222,7 @@ async fn serve(
     app: App,
     signals: StopSignals,
 ) -> Result<()> {
+    let unready = app.shared.unready;
     let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::internal)?;
     let shared = Arc::clone(&app.shared);
     let (stop, stopping) = tokio::sync::watch::channel(false);
@@ -229,6 +230,7 @@ async fn serve(
         signals.first().await;
         // Load balancers learn it from readiness before connections close.
         shared.draining.store(true, Ordering::SeqCst);
+        tokio::time::sleep(unready).await;
         tracing::info!("stopping: no new connections, requests under way finish");
         stop.send_replace(true);
     });
@@ -287,6 +289,7 @@ fn shared(
             config.media.max_age_s, config.media.stale_while_revalidate_s
         ),
         patience: Duration::from_secs(u64::from(config.server.request_timeout_s)),
+        unready: Duration::from_secs(u64::from(config.server.unready_s)),
         pages: Pages::compile()?,
         draining: AtomicBool::new(false),
     })

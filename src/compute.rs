@@ -1,7 +1,8 @@
 //! A bounded queue in front of the worker pool.
 //!
 //! Work is taken in order while a worker is free and the estimated memory of all work under way
-//! stays within the budget; one piece alone may exceed it. A full queue refuses at once. Work
+//! stays within the budget; one piece alone may exceed it, and small pieces may pass a large one
+//! that waits for memory. A full queue drops what nobody wants any more, then refuses at once. Work
 //! belongs to the pool: whoever asked for it may leave.
 
 use std::{
@@ -14,6 +15,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::Error;
 use crate::error::Result;
+use crate::limits::BYPASS_MAX;
 use crate::telemetry;
 
 type Work = Box<dyn FnOnce() + Send>;
@@ -25,6 +27,7 @@ pub struct Full;
 
 struct Job {
     memory_bytes: u64,
+    wanted: Box<dyn Fn() -> bool + Send>,
     work: Work,
 }
 
@@ -33,6 +36,8 @@ struct State {
     waiting: VecDeque<Job>,
     running: usize,
     memory_bytes: u64,
+    /// How often in a row the piece at the front was overtaken.
+    bypassed: usize,
 }
 
 struct Shared {
@@ -76,13 +81,18 @@ impl Compute {
     pub fn submit(
         &self,
         memory_bytes: u64,
+        wanted: impl Fn() -> bool + Send + 'static,
         work: impl FnOnce() + Send + 'static,
     ) -> Result<(), Full> {
         let mut state = self.shared.lock();
         if state.waiting.len() >= self.shared.waiting_max {
+            state.waiting.retain(|job| (job.wanted)());
+        }
+        if state.waiting.len() >= self.shared.waiting_max {
             return Err(Full);
         }
-        state.waiting.push_back(Job { memory_bytes, work: Box::new(work) });
+        let (wanted, work) = (Box::new(wanted), Box::new(work));
+        state.waiting.push_back(Job { memory_bytes, wanted, work });
         Shared::pump(&self.shared, &mut state);
         Ok(())
     }
@@ -108,10 +118,11 @@ impl Shared {
                     || state.memory_bytes.saturating_add(job.memory_bytes)
                         <= shared.memory_bytes_max
             };
-            if !state.waiting.front().is_some_and(fits) {
-                break;
-            }
-            let Some(Job { memory_bytes, work }) = state.waiting.pop_front() else { break };
+            // What needs less memory may pass what needs more, but not for ever.
+            let window = if state.bypassed < BYPASS_MAX { state.waiting.len() } else { 1 };
+            let Some(index) = state.waiting.iter().take(window).position(fits) else { break };
+            state.bypassed = if index == 0 { 0 } else { state.bypassed + 1 };
+            let Some(Job { memory_bytes, work, .. }) = state.waiting.remove(index) else { break };
             state.running += 1;
             state.memory_bytes = state.memory_bytes.saturating_add(memory_bytes);
             let own = Arc::clone(shared);
@@ -145,7 +156,7 @@ mod tests {
             started.send(()).expect("the test listens");
             assert!(held.recv().is_err(), "the test lets go by dropping its end");
         };
-        compute.submit(1, hold).expect("room");
+        compute.submit(1, || true, hold).expect("room");
         start.recv().expect("started");
         (compute, release)
     }
@@ -154,18 +165,45 @@ mod tests {
     fn a_full_queue_refuses_and_recovers() {
         let (compute, release) = busy(1, 100);
         let (done, finished) = mpsc::channel();
-        compute.submit(1, move || done.send(()).expect("the test listens")).expect("room");
-        assert_eq!(compute.submit(1, || ()), Err(Full));
+        compute
+            .submit(1, || true, move || done.send(()).expect("the test listens"))
+            .expect("room");
+        assert_eq!(compute.submit(1, || true, || ()), Err(Full));
         drop(release);
         finished.recv().expect("the waiting work ran");
     }
 
     #[test]
+    fn a_full_queue_drops_what_nobody_wants() {
+        let (compute, release) = busy(1, 100);
+        compute.submit(1, || false, || panic!("nobody wanted it")).expect("room");
+        let (done, finished) = mpsc::channel();
+        let work = move || done.send(()).expect("the test listens");
+        compute.submit(1, || true, work).expect("room for what is wanted");
+        drop(release);
+        finished.recv().expect("ran");
+    }
+
+    #[test]
+    fn small_work_passes_work_that_waits_for_memory() {
+        let compute = Compute::start(2, 8, 100).expect("threads");
+        let (release, held) = mpsc::channel::<()>();
+        let (said, order) = mpsc::channel();
+        let (large, small) = (said.clone(), said);
+        compute.submit(60, || true, move || assert!(held.recv().is_err())).expect("room");
+        compute.submit(60, || true, move || large.send("large").expect("heard")).expect("room");
+        compute.submit(10, || true, move || small.send("small").expect("heard")).expect("room");
+        assert_eq!(order.recv(), Ok("small"));
+        drop(release);
+        assert_eq!(order.recv(), Ok("large"));
+    }
+
+    #[test]
     fn a_panic_ends_one_piece_of_work_alone() {
         let compute = Compute::start(1, 4, 100).expect("threads");
-        compute.submit(1, || panic!("on purpose")).expect("room");
+        compute.submit(1, || true, || panic!("on purpose")).expect("room");
         let (done, finished) = mpsc::channel();
-        compute.submit(1, move || done.send(7).expect("the test listens")).expect("room");
+        compute.submit(1, || true, move || done.send(7).expect("the test listens")).expect("room");
         assert_eq!(finished.recv(), Ok(7));
     }
 
@@ -185,7 +223,7 @@ mod tests {
                 running.lock().expect("no panic").0 -= 1;
                 done.send(()).expect("the test listens");
             };
-            compute.submit(80, work).expect("room");
+            compute.submit(80, || true, work).expect("room");
         }
         (0..6).for_each(|_| finished.recv().expect("ran"));
         assert_eq!(running.lock().expect("no panic").1, 1);

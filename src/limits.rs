@@ -32,8 +32,11 @@ pub const DB_READERS: usize = 2;
 pub const DB_BUSY_MS: u64 = 10_000;
 /// Items on one page of the newest photographs.
 pub const PAGE_ITEMS: usize = 60;
-/// Pages of the newest photographs that can be asked for.
-pub const PAGES_MAX: usize = 10_000;
+/// Pages of the newest photographs that can be asked for; deeper ones are what search is for.
+pub const PAGES_MAX: usize = 200;
+/// Renders that may overtake one that waits for memory, so that small ones do not wait for a
+/// large one and the large one does not wait for ever.
+pub const BYPASS_MAX: usize = 64;
 /// Bytes read from an original at a time while it is sent.
 pub const STREAM_CHUNK_BYTES: usize = 256 * 1024;
 /// Segments (APPn, tables, …) of one JPEG. Real files have below 100; an ICC profile of 16 MB

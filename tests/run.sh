@@ -4,6 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# The build's time is not the start's.
+cargo build --release --locked --quiet --bin wirephoto
 work="$(mktemp -d)"
 log="$work/log"
 # An own data directory: the checkout's may be in use.
@@ -11,11 +13,16 @@ log="$work/log"
 server=$!
 trap 'kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 
-for _ in $(seq 1200); do
+for _ in $(seq 120); do
     grep -q '^  Demo API key' "$log" && break
     kill -0 "$server" 2>/dev/null || { cat "$log" "$work/errors" >&2; exit 1; }
     sleep 0.5
 done
+if ! grep -q '^  Demo API key' "$log"; then
+    echo "./run did not come up" >&2
+    cat "$log" "$work/errors" >&2
+    exit 1
+fi
 urls=$(sed -n '/Three URLs/,/^$/p' "$log" | grep -o 'http://.*')
 [ "$(printf '%s\n' "$urls" | wc -l)" -eq 3 ]
 while read -r url; do
@@ -24,7 +31,8 @@ while read -r url; do
     /usr/bin/python3 -c 'import sys; from PIL import Image; Image.open(sys.argv[1]).load()' "$work/picture"
 done <<<"$urls"
 page=$(grep -o 'http://[^ ]*/$' "$log" | head -1)
-curl -fsS "$page" | grep -q '<ul class="wall">'
+curl -fsS -o "$work/page" "$page"
+grep -q '<ul class="wall">' "$work/page"
 kill -TERM "$server"
 wait "$server"
 echo "./run: three URLs and the page answer, SIGTERM ends it with status 0"

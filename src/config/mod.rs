@@ -137,6 +137,7 @@ settings! {
         idle_timeout_s: u32 = "75", 1..=3600, "s", "Time a connection without a request stays open";
         write_rate_min_bytes_s: u32 = "4096", 0..=100_000_000, "bytes/s", "A client that reads more slowly than this is cut off; 0 turns it off";
         request_timeout_s: u32 = "60", 1..=600, "s", "Time until a request that still waits for its rendition is answered 503";
+        unready_s: u32 = "1", 0..=600, "s", "Time between /health/ready turning 503 at a stop and the end of new connections";
         drain_s: u32 = "30", 0..=600, "s", "Time that requests under way have to finish after a stop was asked for";
         site_name: String = "Wirephoto", Any, "text", "Name on the pages";
     }

@@ -7,7 +7,7 @@ use std::{
 
 use super::{Failure, Incoming, IngestError, file_name};
 use crate::limits::{INGEST_DEPTH_MAX, INGEST_FILES_MAX, ITEM_FILES_MAX};
-use crate::types::{ItemId, ItemKey, MediaType, RenditionName};
+use crate::types::{ItemId, ItemKey, MediaType, RenditionName, Usage, Variant};
 
 /// The name of an item folder's document.
 const DOCUMENT: &str = "item.json";
@@ -121,17 +121,24 @@ pub(super) fn read_folder(path: &Path) -> Result<ItemFolder, IngestError> {
             continue;
         }
         let known = name.strip_suffix(".jpg").and_then(|stem| RenditionName::parse(stem).ok());
-        match known.filter(|known| file_name(*known) == name) {
+        match known.filter(|known| file_name(*known) == name && is_taken(*known)) {
             Some(known) => pictures.push((known, entry.path())),
             None => {
                 return Err(IngestError::Name(format!(
-                    "has the file {name:?}; expected item.json and names such as NormalHires.jpg"
+                    "has the file {name:?}; expected item.json, NormalHires.jpg, \
+                     NormalPreview.jpg or NormalThumbnail.jpg"
                 )));
             }
         }
     }
     let key = ItemKey { media_type, id };
     Ok(ItemFolder { key, document: path.join(DOCUMENT), pictures })
+}
+
+/// Whether a photograph's rendition may come in as a file; the others are made.
+fn is_taken(name: RenditionName) -> bool {
+    let used = matches!(name.usage, Usage::Hires | Usage::Preview | Usage::Thumbnail);
+    name.variant == Variant::Normal && used
 }
 
 /// Reads a file of at most `bytes_max` bytes; `setting` is what allows more.

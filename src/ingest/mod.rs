@@ -12,6 +12,7 @@ mod photograph;
 use std::{
     collections::HashMap,
     fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
@@ -256,7 +257,10 @@ impl Ingest {
             assets,
             pub_status: document.pub_status(),
             order_time: document.order_time(key.media_type, now, &self.zone),
-            embargoed: document.time("embargoed"),
+            // A time beyond what can be held, such as the end of the year 9999, hides for good.
+            embargoed: document
+                .text("embargoed")
+                .map(|text| text.parse().unwrap_or(Timestamp::MAX)),
             stored: now,
             key: key.clone(),
         };
@@ -299,7 +303,14 @@ pub fn take_in_all(
                 loop {
                     let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
                     let Some(incoming) = next else { return };
-                    report(&incoming, &ingest.take_in(&incoming, now()));
+                    // A library that panics on one file must not end the run.
+                    let taken =
+                        catch_unwind(AssertUnwindSafe(|| ingest.take_in(&incoming, now())));
+                    let panicked = |_| {
+                        let error = IngestError::Picture("made the reader panic".to_owned());
+                        Err(Failure { path: incoming.path().to_owned(), error })
+                    };
+                    report(&incoming, &taken.unwrap_or_else(panicked));
                 }
             });
         }

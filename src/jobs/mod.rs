@@ -15,6 +15,7 @@ use crate::telemetry;
 /// the caches, changed accounts are read again.
 pub fn follow(mut follower: Follower, db: &Db, media: &Media, keys: &Keys, stop: &Receiver<()>) {
     let mut failing = false;
+    let mut keys_stale = false;
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(Duration::from_millis(FOLLOW_MS))
     {
         let outcome = follower.changes().and_then(|change| {
@@ -23,7 +24,13 @@ pub fn follow(mut follower: Follower, db: &Db, media: &Media, keys: &Keys, stop:
                 metrics::counter!(telemetry::ITEMS_CHANGED).increment(count);
                 media.item_changed(&change.items);
             }
-            if change.accounts { keys.reload(db) } else { Ok(()) }
+            // Stays set until it worked: a key that was taken away must not live on.
+            keys_stale |= change.accounts;
+            if keys_stale {
+                keys.reload(db)?;
+                keys_stale = false;
+            }
+            Ok(())
         });
         // One line when it starts to fail and one when it works again, not ten a second.
         match (&outcome, failing) {

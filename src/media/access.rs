@@ -12,8 +12,7 @@ use crate::types::Usage;
 /// Whether `principal` sees the item at `now`: neither withdrawn nor under embargo.
 #[must_use]
 pub fn is_visible(entry: &Entry, principal: Option<&Principal>, now: Timestamp) -> bool {
-    let embargoed = entry.embargoed.is_some_and(|until| until > now);
-    let sees = !embargoed || principal.is_some_and(Principal::sees_embargoed);
+    let sees = !entry.is_embargoed(now) || principal.is_some_and(Principal::sees_embargoed);
     sees && entry.document.pub_status().is_served()
 }
 

@@ -44,6 +44,12 @@ impl Entry {
         Ok(Self { key, document, assets, embargoed, stored, uri, caption, json })
     }
 
+    /// Whether the item is hidden at `now`.
+    #[must_use]
+    pub fn is_embargoed(&self, now: Timestamp) -> bool {
+        self.embargoed.is_some_and(|until| until > now)
+    }
+
     /// The caption that renditions carry, and a hash of it.
     pub fn caption(&self) -> &(Caption, Hash) {
         self.caption.get_or_init(|| {

@@ -167,6 +167,8 @@ impl Media {
             return Err(access::unauthenticated());
         }
         let entry = self.item(path.key(), principal, now).await?;
+        // Under embargo only the provider gets here; that answer must not enter a shared cache.
+        let open = open && !entry.is_embargoed(now);
         match path.target() {
             Target::Item => Ok(Answer::Page(path.key().clone())),
             Target::Document(file) if file.extension() == DocumentExtension::Json => {

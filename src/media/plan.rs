@@ -100,8 +100,9 @@ pub fn plan(entry: &Entry, path: &MediaPath, settings: &Settings) -> Result<Plan
             Operation::Crop(crop) => {
                 let now = size_after(upright, &steps)?;
                 let crop = crop.resolve(now).map_err(|error| bad_crop(&error))?;
-                // All of the picture is the picture.
-                if crop != Rect::new(0, 0, now) {
+                // All of the picture is the picture, but a Hires that lies on its side is turned.
+                let lies = name.usage == Usage::Hires && source.orientation > 1;
+                if crop != Rect::new(0, 0, now) || (lies && steps.is_empty()) {
                     steps.push(Step::Crop(crop));
                 }
             }
@@ -149,8 +150,9 @@ fn rendition_steps<'a>(
             Usage::Hires | Usage::Preview | Usage::Thumbnail | Usage::Hidef | Usage::Lores,
         ) => return None,
     };
-    let own = entry.assets.iter().find(|asset| asset.name == name);
-    let source = own.or_else(|| Served::source(&entry.assets, name.usage))?;
+    // A square cut needs the whole picture, not a thumbnail that came with it.
+    let from = if name.variant == Variant::Cropped { Usage::Hires } else { name.usage };
+    let source = Served::source(&entry.assets, from)?;
     Some((source, steps))
 }
 

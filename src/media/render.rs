@@ -152,7 +152,7 @@ impl Media {
         let memory = planned.plan.memory_bytes();
         // The task is shared with the refusal below; whichever side gets it speaks.
         let task = Arc::new(std::sync::Mutex::new(Some(task)));
-        let own = Arc::clone(&task);
+        let (own, watched) = (Arc::clone(&task), Arc::clone(&task));
         let take = |task: &std::sync::Mutex<Option<Task>>| {
             task.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
         };
@@ -161,7 +161,11 @@ impl Media {
                 media.inner.run(&planned, &caption, task);
             }
         };
-        if self.inner.compute.submit(memory, work).is_err() {
+        let wanted = move || {
+            let task = watched.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            task.as_ref().is_some_and(Task::is_wanted)
+        };
+        if self.inner.compute.submit(memory, wanted, work).is_err() {
             metrics::counter!(telemetry::RENDERS, "outcome" => "refused").increment(1);
             if let Some(task) = take(&task) {
                 task.finish(Err(RenderError::Overloaded));
@@ -202,6 +206,7 @@ impl Inner {
                 task.finish(outcome);
                 self.cache.write_to_disk(planned, &body);
             }
+            Err(RenderError::Abandoned) => task.finish(outcome),
             Err(error) => {
                 let blob = planned.plan.source.blob;
                 tracing::error!(%blob, operation = planned.operation, "render failed: {error}");

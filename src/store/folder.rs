@@ -7,10 +7,10 @@ use std::{
     fs::{self, File, OpenOptions},
     io::{self, Read, Write},
     path::{Path, PathBuf},
-    process,
-    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
+
+use uuid::Uuid;
 
 use super::{BlobReader, StoreError};
 use crate::types::Hash;
@@ -41,19 +41,22 @@ impl Folder {
     }
 
     pub(super) fn write(&self, hash: Hash, bytes: &[u8]) -> Result<(), StoreError> {
-        static COUNTER: AtomicU64 = AtomicU64::new(0);
         let path = self.path(hash);
-        if fs::metadata(&path).is_ok_and(|found| found.len() == bytes.len() as u64) {
-            return Ok(());
-        }
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let tmp = self.dir.join("tmp").join(format!("{}-{number}", process::id()));
-        let written = write_and_flush(&tmp, bytes).and_then(|()| {
-            let parent = path.parent().unwrap_or(&self.dir);
-            fs::create_dir_all(parent)?;
-            fs::rename(&tmp, &path)?;
+        let parent = path.parent().unwrap_or(&self.dir);
+        // Also when the blob is there: whoever wrote it may not have come to this yet.
+        let flush_folders = || {
             File::open(parent)?.sync_all()?;
             File::open(&self.dir)?.sync_all()
+        };
+        if fs::metadata(&path).is_ok_and(|found| found.len() == bytes.len() as u64) {
+            return flush_folders().map_err(failed(&path));
+        }
+        // Unique among machines too: process ids repeat between containers.
+        let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
+        let written = write_and_flush(&tmp, bytes).and_then(|()| {
+            fs::create_dir_all(parent)?;
+            fs::rename(&tmp, &path)?;
+            flush_folders()
         });
         written.map_err(|cause| {
             // The write failed; that its remains cannot be removed either adds nothing.
@@ -110,7 +113,7 @@ impl Folder {
 }
 
 fn write_and_flush(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }

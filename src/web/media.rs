@@ -19,14 +19,15 @@ use super::{
 use crate::clock;
 use crate::error::{Error, Kind, Result};
 use crate::limits::MEDIA_PATH_BYTES_MAX;
+use crate::media;
 use crate::media::Answer;
 use crate::media::JsonAnswer;
-use crate::media::Obtained;
 use crate::media::RenditionAnswer;
 use crate::media::path::MediaPath;
 use crate::media::path::Target;
 
 const JPEG: HeaderValue = HeaderValue::from_static("image/jpeg");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// `/media/…`: GET and HEAD, and the preflight of browsers.
 pub(super) async fn media(State(app): State<App>, request: Request) -> Response {
@@ -89,7 +90,7 @@ async fn answer(app: &App, method: &Method, uri: &Uri, headers: &HeaderMap) -> R
         && let Some(channel) = credentials::query_value(uri, "channel")
     {
         // With a channel the item's URL asks for a delivery, which is never open.
-        let known = principal.ok_or_else(crate::media::access::unauthenticated)?;
+        let known = principal.ok_or_else(media::access::unauthenticated)?;
         let channel = respond::shorten(&channel);
         let message = format!("{} has no channel {channel}", known.user_name);
         return Err(Error::new(Kind::NotFound, message));
@@ -142,21 +143,45 @@ fn without_body(app: &App, status: StatusCode, validators: &Validators, open: bo
     let mut response = Response::new(Body::empty());
     *response.status_mut() = status;
     describe(app, response.headers_mut(), validators, open);
+    keep_errors_out_of_caches(&mut response);
     response
+}
+
+/// A 412 or 416 answers one client's precondition, nobody else's request.
+fn keep_errors_out_of_caches(response: &mut Response) {
+    if response.status().is_client_error() {
+        let headers = response.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
 }
 
 fn json(app: &App, method: &Method, headers: &HeaderMap, answer: &JsonAnswer) -> Result<Response> {
     let validators = validators(&answer.etag, answer.modified)?;
-    let status = match evaluate(method, headers, &validators) {
+    if let Some(response) = decided(app, method, headers, &validators, answer.open) {
+        return Ok(response);
+    }
+    let whole = media::Body { head: answer.body.clone(), tail: None };
+    let decision = ranges(method, headers, &validators, whole.len());
+    let mut response = framed(app, &whole, &JSON, &validators, &decision);
+    describe(app, response.headers_mut(), &validators, answer.open);
+    keep_errors_out_of_caches(&mut response);
+    Ok(response)
+}
+
+/// The response that the request's preconditions already decide, if they do.
+fn decided(
+    app: &App,
+    method: &Method,
+    headers: &HeaderMap,
+    validators: &Validators,
+    open: bool,
+) -> Option<Response> {
+    let status = match evaluate(method, headers, validators) {
         Precondition::NotModified => StatusCode::NOT_MODIFIED,
         Precondition::Failed => StatusCode::PRECONDITION_FAILED,
-        Precondition::Proceed => {
-            let mut response = respond::json_text(StatusCode::OK, answer.body.clone());
-            describe(app, response.headers_mut(), &validators, answer.open);
-            return Ok(response);
-        }
+        Precondition::Proceed => return None,
     };
-    Ok(without_body(app, status, &validators, answer.open))
+    Some(without_body(app, status, validators, open))
 }
 
 async fn rendition(
@@ -166,27 +191,17 @@ async fn rendition(
     answer: &RenditionAnswer,
 ) -> Result<Response> {
     let validators = validators(&answer.etag, answer.modified)?;
-    match evaluate(method, headers, &validators) {
-        Precondition::NotModified => {
-            return Ok(without_body(app, StatusCode::NOT_MODIFIED, &validators, answer.open));
-        }
-        Precondition::Failed => {
-            return Ok(without_body(
-                app,
-                StatusCode::PRECONDITION_FAILED,
-                &validators,
-                answer.open,
-            ));
-        }
-        Precondition::Proceed => {}
+    if let Some(response) = decided(app, method, headers, &validators, answer.open) {
+        return Ok(response);
     }
     let obtained = match app.shared.media.find_cached(answer) {
         Some(obtained) => obtained,
         None => app.shared.media.obtain(answer, app.shared.patience).await?,
     };
     let decision = ranges(method, headers, &validators, obtained.body.len());
-    let mut response = framed(app, &obtained, &validators, &decision);
+    let mut response = framed(app, &obtained.body, &JPEG, &validators, &decision);
     describe(app, response.headers_mut(), &validators, answer.open);
+    keep_errors_out_of_caches(&mut response);
     if let Some(name) = &answer.file_name
         && let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""))
     {
@@ -204,30 +219,30 @@ async fn rendition(
 /// The body in full or in the ranges asked for, with its framing.
 fn framed(
     app: &App,
-    obtained: &Obtained,
+    whole: &media::Body,
+    kind: &HeaderValue,
     validators: &Validators,
     decision: &RangeDecision,
 ) -> Response {
-    let whole = &obtained.body;
     let length = whole.len();
     let send = |pieces: Vec<Piece>| body(app.shared.media.clone(), pieces);
     let mut response = match decision {
         RangeDecision::Full => {
             let mut response =
-                respond::typed(StatusCode::OK, JPEG, send(pieces(whole, 0..length)));
+                respond::typed(StatusCode::OK, kind.clone(), send(pieces(whole, 0..length)));
             set_length(response.headers_mut(), length);
             response
         }
         RangeDecision::Single(range) => {
             let sent = send(pieces(whole, bytes_of(*range)));
-            let mut response = respond::typed(StatusCode::PARTIAL_CONTENT, JPEG, sent);
+            let mut response = respond::typed(StatusCode::PARTIAL_CONTENT, kind.clone(), sent);
             let headers = response.headers_mut();
             set_length(headers, range.len());
             headers.insert(header::CONTENT_RANGE, range.content_range(length));
             response
         }
         RangeDecision::Multi(ranges) => {
-            let framing = Multipart::new(ranges, &JPEG, length, &validators.etag);
+            let framing = Multipart::new(ranges, kind, length, &validators.etag);
             let mut parts = Vec::new();
             for part in framing.parts {
                 parts.push(Piece::Memory(part.head));
@@ -241,7 +256,7 @@ fn framed(
         }
         RangeDecision::Unsatisfiable => {
             let status = StatusCode::RANGE_NOT_SATISFIABLE;
-            let mut response = respond::typed(status, JPEG, Body::empty());
+            let mut response = respond::typed(status, kind.clone(), Body::empty());
             response.headers_mut().insert(header::CONTENT_RANGE, unsatisfied(length));
             response
         }

@@ -68,6 +68,8 @@ pub struct Shared {
     pub open_cache_control: String,
     /// How long a request waits for its rendition.
     pub patience: Duration,
+    /// Time between readiness turning false and the end of new connections.
+    pub unready: Duration,
     /// The page templates.
     pub pages: Pages,
     /// Set when the service stops: readiness turns false before connections close.

@@ -310,10 +310,12 @@ fn error_page(app: &App, error: &Error) -> Response {
     };
     // Without its page the error still goes out, as JSON.
     let Ok(text) = app.shared.pages.render("error.html", context) else { return response };
-    let page = html(app, status, text);
-    let keep = response.headers_mut().remove(header::CACHE_CONTROL);
-    let mut page = page;
-    page.headers_mut().extend(keep.map(|value| (header::CACHE_CONTROL, value)));
+    let mut page = html(app, status, text);
+    for name in [header::CACHE_CONTROL, header::RETRY_AFTER] {
+        if let Some(value) = response.headers_mut().remove(&name) {
+            page.headers_mut().insert(name, value);
+        }
+    }
     page
 }
 

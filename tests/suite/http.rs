@@ -268,23 +268,6 @@ fn a_304_renders_nothing() {
     assert_eq!(renders(&server), 1.0);
 }
 
-#[test]
-fn one_rendition_has_one_tag_however_it_is_spelled_and_another_has_another() {
-    let server = Server::demo();
-    let tag = |rest: &str| header(&server.get(&format!("/media/{LARGE}{rest}")), "etag");
-    let canonical = tag("-crop_w30_h20_x10_y5_NormalPreview.jpg");
-    for rest in [
-        "-crop_y5_x10_h20_w30_NormalPreview.jpg",
-        "-crop_w30_h20_x10_y5_normalpreview.jpg",
-        "-crop_w0030_h20_x10_y5_NormalPreview.jpg",
-    ] {
-        assert_eq!(tag(rest), canonical, "{rest}");
-    }
-    for rest in ["-crop_w30_h20_x10_y6_NormalPreview.jpg", "_NormalPreview.jpg"] {
-        assert_ne!(tag(rest), canonical, "{rest}");
-    }
-}
-
 // ---- Ranges ------------------------------------------------------------------------------------
 
 #[test]
@@ -488,7 +471,7 @@ fn a_stop_lets_a_slow_download_end_and_takes_nothing_new() {
     server.until("the stop", || {
         let url = format!("{}/health/ready", server.url);
         let refused = |answer: Response| answer.status() == StatusCode::SERVICE_UNAVAILABLE;
-        Client::new().get(url).send().map_or(true, refused).then_some(())
+        server.client.get(url).send().map_or(true, refused).then_some(())
     });
     assert!(server.child.try_wait().expect("status").is_none(), "it ended under a download");
     let mut rest = Vec::new();

@@ -304,6 +304,9 @@ fn an_item_folder_needs_its_picture_and_knows_its_files() {
     assert!(ingest(&server, &path).1.contains("Hires.jpg"));
     fs::remove_file(path.join("Hires.jpg")).unwrap();
     assert!(ingest(&server, &path).1.contains("has no NormalHires.jpg"));
+    fs::write(path.join("WatermarkPreview.jpg"), picture()).unwrap();
+    assert!(ingest(&server, &path).1.contains("WatermarkPreview.jpg"));
+    fs::remove_file(path.join("WatermarkPreview.jpg")).unwrap();
     fs::write(path.join("NormalHires.jpg"), b"no picture").unwrap();
     let (_, errors, status) = ingest(&server, &path);
     assert!(errors.contains("image/x: NormalHires.jpg"), "{errors}");
@@ -490,6 +493,8 @@ fn an_item_under_embargo_is_seen_by_the_provider_alone() {
     let dir = input(&server);
     let item = json!({ "headline": "Later", "embargoed": "2999-01-01T00:00:00Z" });
     take_in(&server, &folder(&dir, "image/later", &item));
+    let item = json!({ "embargoed": "9999-12-31T23:59:59Z" });
+    take_in(&server, &folder(&dir, "image/never", &item));
     take_in(&server, &folder(&dir, "image/past", &json!({ "embargoed": "2020-01-01T00:00:00Z" })));
     let accounts = dir.join("accounts.json");
     let users = json!([{ "id": 1, "userName": "staff", "roles": ["ROLE_PROVIDER"] }]);
@@ -507,7 +512,12 @@ fn an_item_under_embargo_is_seen_by_the_provider_alone() {
     assert_eq!(status("/media/image/later.jpg?ak=other-key-0000-0000"), 404);
     assert_eq!(status("/media/image/later.json"), 404);
     assert_eq!(status("/media/image/later_NormalPreview.jpg"), 404);
+    assert_eq!(status("/media/image/never.json"), 404, "a time beyond all times hides too");
     assert_eq!(status("/media/image/past.json"), 200);
+    let early = server.get("/media/image/later_NormalPreview.jpg?ak=staff-key-0000-0000");
+    assert_eq!(early.status(), 200);
+    let policy = early.headers()["cache-control"].to_str().unwrap();
+    assert!(policy.starts_with("private"), "{policy}");
     assert!(!server.get("/").text().unwrap().contains("Later"));
 }
 

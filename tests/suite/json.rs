@@ -129,3 +129,19 @@ fn links_start_with_the_configured_address() {
         assert!(rendition["href"].as_str().unwrap().starts_with("https://cdn.example/x/media/"));
     }
 }
+
+#[test]
+fn metadata_has_ranges_and_its_failed_conditions_stay_out_of_caches() {
+    let server = Server::demo();
+    let path = format!("/media/{LARGE}.json");
+    let whole = server.bytes(&path);
+    let part = server.get_with(&path, &[("range", "bytes=10-19")]);
+    assert_eq!(part.status(), 206);
+    assert_eq!(part.bytes().unwrap(), &whole[10..20]);
+    let outside = server.get_with(&path, &[("range", "bytes=9999999-")]);
+    let failed = server.get_with(&path, &[("if-match", "\"other\"")]);
+    for (response, status) in [(outside, 416), (failed, 412)] {
+        assert_eq!(response.status(), status);
+        assert_eq!(response.headers()["cache-control"], "no-store", "{status}");
+    }
+}

@@ -2,6 +2,13 @@
 //! command line, its files. `tests/COVERAGE.md` says which sentence of the contract each test
 //! proves.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::cast_precision_loss,
+    clippy::disallowed_methods,
+    reason = "a test says by panicking what is wrong, and may look at clock and environment"
+)]
+
 mod common;
 mod http;
 mod ingest;

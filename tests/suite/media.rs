@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::pictures::Picture;
+use crate::common::pictures::{Picture, with_orientation};
 use crate::common::{DEMO_KEY, LARGE, Server};
 
 /// The one detail of a 400.
@@ -155,4 +155,19 @@ fn settings_change_the_renditions_and_their_tags() {
     assert_eq!(Picture::decode(&ours.bytes().unwrap()).size(), (800, 533));
     let document: Value = server.get(&format!("/media/{LARGE}.json")).json().unwrap();
     assert_eq!(document["renditions"]["r01"]["width"], 800);
+}
+
+#[test]
+fn a_cut_of_all_of_a_hires_that_lies_on_its_side_is_upright() {
+    let stored = Picture::corners(320, 200);
+    let jpeg = with_orientation(&stored.jpeg(), 6);
+    let server = Server::with_pictures(&[], &[("lies", jpeg)]);
+    let server_path = |suffix: &str| format!("/media/image/lies{suffix}?ak={DEMO_KEY}");
+    let plain = Picture::decode(&server.bytes(&server_path(".jpg")));
+    assert_eq!(plain.size(), (320, 200), "the Hires itself is untouched");
+    let cut = Picture::decode(&server.bytes(&server_path("-crop_w200_h320.jpg")));
+    assert_eq!(cut.size(), (200, 320));
+    // Turned by a quarter clockwise, the lower left corner comes to the upper left.
+    let [red, green, blue] = cut.mean(5, 5, 20, 20);
+    assert!(red > 180.0 && green > 180.0 && blue < 80.0, "yellow: {red} {green} {blue}");
 }

@@ -245,3 +245,15 @@ fn every_url_in_the_readme_answers() {
         assert!(status == 200 || status == 302, "{path}: {status}");
     }
 }
+
+#[test]
+fn readiness_turns_false_before_connections_end() {
+    let server = Server::demo_with(&["server.unready_s=3"]);
+    assert_eq!(server.get("/health/ready").status(), 200);
+    server.signal("TERM");
+    server.until("readiness to turn false", || {
+        (server.get("/health/ready").status() == 503).then_some(())
+    });
+    assert_eq!(server.get("/health/live").status(), 200, "what comes now is still served");
+    assert!(server.stop().0.success());
+}

@@ -231,10 +231,12 @@ fn check_colours(what: &str, found: &Picture, expected: &Picture) {
     let distance = found.distance(expected);
     assert!(distance <= 3.0, "{what}: mean difference {distance:.2}");
     let (width, height) = found.size();
-    let means = [found.mean(0, 0, width, height), expected.mean(0, 0, width, height)];
-    for channel in 0..3 {
-        let off = (means[0][channel] - means[1][channel]).abs();
-        assert!(off <= 4.0, "{what}: channel {channel} is off by {off:.2}");
+    let means = found.mean(0, 0, width, height).into_iter();
+    for (mean, reference) in means.zip(expected.mean(0, 0, width, height)) {
+        assert!(
+            (mean - reference).abs() <= 4.0,
+            "{what}: a channel's mean is {mean:.1}, not {reference:.1}"
+        );
     }
 }
 
@@ -583,12 +585,8 @@ fn a_damaged_picture_comes_in_with_a_warning_and_gives_the_same_bytes_twice() {
         }
         jpeg
     };
-    let cut = good[..good.len() * 3 / 5].to_vec();
-    let pictures = [
-        ("overwritten", damage(good.clone())),
-        ("slow", damage(progressive(&good))),
-        ("cut", cut),
-    ];
+    let slow = damage(progressive(&good));
+    let pictures = [("overwritten", damage(good)), ("slow", slow)];
     let server = Server::with_pictures(&UNCACHED, &pictures);
     for (id, jpeg) in &pictures {
         let path = server.dir.path().join(format!("{id}.jpg"));

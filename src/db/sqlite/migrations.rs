@@ -15,7 +15,8 @@ CREATE TABLE items (
     stored_ms INTEGER NOT NULL,
     UNIQUE (media_type, id)
 ) STRICT;
-CREATE INDEX items_by_time ON items (media_type, pubstatus, order_ms DESC, item_id DESC);
+CREATE INDEX items_by_time
+    ON items (media_type, pubstatus, order_ms DESC, item_id DESC, embargoed_ms);
 
 CREATE TABLE item_log (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,

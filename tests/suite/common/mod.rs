@@ -5,7 +5,7 @@ pub mod oracle;
 pub mod pictures;
 pub mod server;
 
-pub use server::{Server, wirephoto};
+pub use server::Server;
 
 /// The API key of `media-store/accounts.json`.
 pub const DEMO_KEY: &str = "demo-key-0000-0000-000000000001";
