@@ -29,6 +29,9 @@ use crate::media::raster::Marker;
 use crate::store::{Store, StoreError};
 use crate::types::{ItemId, ItemKey, MediaType, RenditionName};
 
+/// The end of an embargo whose time is beyond what can be held, such as the end of the year 9999.
+const FOREVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
+
 /// Something to take in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Incoming {
@@ -257,10 +260,7 @@ impl Ingest {
             assets,
             pub_status: document.pub_status(),
             order_time: document.order_time(key.media_type, now, &self.zone),
-            // A time beyond what can be held, such as the end of the year 9999, hides for good.
-            embargoed: document
-                .text("embargoed")
-                .map(|text| text.parse().unwrap_or(Timestamp::MAX)),
+            embargoed: document.text("embargoed").map(|text| text.parse().unwrap_or(FOREVER)),
             stored: now,
             key: key.clone(),
         };
