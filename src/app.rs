@@ -25,7 +25,7 @@ use crate::db::Db;
 use crate::error::{Error, Kind, Result};
 use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Taken, accounts};
 use crate::jobs;
-use crate::limits::ACCOUNTS_BYTES_MAX;
+use crate::limits::{ACCOUNTS_BYTES_MAX, METRICS_UPKEEP};
 use crate::media::DecodeLimits;
 use crate::media::Media;
 use crate::media::Settings;
@@ -223,6 +223,15 @@ async fn serve(
     signals: StopSignals,
 ) -> Result<()> {
     let unready = app.shared.unready;
+    let metrics = app.shared.metrics.clone();
+    // Samples of histograms are kept one by one until somebody adds them up: a scrape, or this.
+    tokio::spawn(async move {
+        let mut beat = tokio::time::interval(METRICS_UPKEEP);
+        loop {
+            beat.tick().await;
+            metrics.run_upkeep();
+        }
+    });
     let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::internal)?;
     let shared = Arc::clone(&app.shared);
     let (stop, stopping) = tokio::sync::watch::channel(false);

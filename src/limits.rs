@@ -46,6 +46,8 @@ pub const JPEG_SEGMENTS_MAX: u32 = 2000;
 pub const JPEG_METADATA_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Keys of crops remembered as seen once, for admission to the disk cache.
 pub const SEEN_ONCE_MAX: u64 = 100_000;
+/// Time between two summaries of what the histograms gathered; 24 bytes a request until then.
+pub const METRICS_UPKEEP: std::time::Duration = std::time::Duration::from_secs(5);
 /// Seconds a client should wait before it tries again when a queue is full.
 pub const RETRY_AFTER_S: u32 = 2;
 /// Seconds for which a "not found" may be cached.

@@ -1,7 +1,7 @@
 //! Items kept in memory: what a media URL needs to know without asking the database.
 
 use std::sync::{
-    Arc, OnceLock,
+    Arc, OnceLock, PoisonError, RwLock,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -15,7 +15,8 @@ use crate::item::{Asset, Document, Links};
 use crate::limits::ITEMS_CACHED_MAX;
 use crate::media::caption::Caption;
 use crate::media::links::UrlLinks;
-use crate::types::{Hash, ItemKey};
+use crate::media::plan::Planned;
+use crate::types::{Hash, ItemKey, RenditionName};
 
 /// An item in memory.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub struct Entry {
     uri: String,
     caption: OnceLock<(Caption, Hash)>,
     json: OnceLock<Bytes>,
+    /// Plans of the renditions that every item has; at most one for each name.
+    plans: RwLock<Vec<(RenditionName, Arc<Planned>)>>,
 }
 
 impl Entry {
@@ -41,7 +44,8 @@ impl Entry {
             .map_err(|cause| Error::internal(format!("item {key}: {cause}")))?;
         let StoredItem { document: _, assets, embargoed, stored } = item;
         let (caption, json) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { key, document, assets, embargoed, stored, uri, caption, json })
+        let plans = RwLock::default();
+        Ok(Self { key, document, assets, embargoed, stored, uri, caption, json, plans })
     }
 
     /// Whether the item is hidden at `now`.
@@ -57,6 +61,27 @@ impl Entry {
             let text = serde_json::to_vec(&caption).unwrap_or_default();
             (caption, Hash::of(&text))
         })
+    }
+
+    /// The plan of the rendition `name` without operations, made by `make` the first time.
+    ///
+    /// An entry never changes and the settings neither, so the plan stays what it is.
+    pub(super) fn plan(
+        &self,
+        name: RenditionName,
+        make: impl FnOnce() -> Result<Planned>,
+    ) -> Result<Arc<Planned>> {
+        let plans = self.plans.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, planned)) = plans.iter().find(|(known, _)| *known == name) {
+            return Ok(Arc::clone(planned));
+        }
+        drop(plans);
+        let planned = Arc::new(make()?);
+        let mut plans = self.plans.write().unwrap_or_else(PoisonError::into_inner);
+        if !plans.iter().any(|(known, _)| *known == name) {
+            plans.push((name, Arc::clone(&planned)));
+        }
+        Ok(planned)
     }
 
     /// The document's text as served, made by `make` the first time.

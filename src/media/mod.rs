@@ -66,7 +66,7 @@ pub struct JsonAnswer {
 #[derive(Debug)]
 pub struct RenditionAnswer {
     /// The plan that makes it.
-    pub planned: plan::Planned,
+    pub planned: Arc<plan::Planned>,
     /// Entity tag without quotes.
     pub etag: String,
     /// When the item was stored.
@@ -203,7 +203,15 @@ impl Media {
     }
 
     fn rendition(&self, entry: Arc<Entry>, path: &MediaPath, open: bool) -> Result<Answer> {
-        let planned = plan::plan(&entry, path, &self.inner.settings)?;
+        let make = || plan::plan(&entry, path, &self.inner.settings);
+        let planned = match path.target() {
+            Target::Rendition(file) if file.operations().is_empty() => {
+                entry.plan(file.name(), make)?
+            }
+            Target::Item | Target::Pricelist | Target::Document(_) | Target::Rendition(_) => {
+                Arc::new(make()?)
+            }
+        };
         Ok(Answer::Rendition(Box::new(RenditionAnswer {
             etag: planned.key.short(),
             modified: entry.stored,
