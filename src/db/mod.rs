@@ -1,4 +1,4 @@
-//! The database: one handle, transactions as closures, no SQL outside [`sqlite`].
+//! The database: one handle, transactions as closures, no SQL outside `sqlite`.
 //!
 //! One thread owns the write connection and runs one closure as one transaction: it commits on
 //! `Ok` and rolls back on `Err`. A few threads own a read connection each. Callers wait on
