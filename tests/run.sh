@@ -13,7 +13,7 @@ log="$work/log"
 server=$!
 trap 'kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; rm -rf "$work"' EXIT
 
-for _ in $(seq 120); do
+for _ in $(seq 600); do
     grep -q '^  Demo API key' "$log" && break
     kill -0 "$server" 2>/dev/null || { cat "$log" "$work/errors" >&2; exit 1; }
     sleep 0.5
