@@ -124,7 +124,7 @@ fn renders(criterion: &mut Criterion) {
         ("cropped_thumbnail", "cropped_thumbnail", (0, 0)),
         ("crop_top_left", "crop", (0, 0)),
         ("crop_middle", "crop", (right / 2, bottom / 2)),
-        ("crop_middle_odd", "crop", (right / 2 | 1, bottom / 2 | 1)),
+        ("crop_middle_odd", "crop", ((right / 2) | 1, (bottom / 2) | 1)),
         ("crop_bottom_right", "crop", (right, bottom)),
         ("watermark_preview", "watermark_preview", (0, 0)),
         ("watermark_hires", "watermark_hires", (0, 0)),
