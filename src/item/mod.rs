@@ -183,7 +183,7 @@ fn stored_uri(key: &ItemKey) -> String {
     format!("http://localhost/media/{key}")
 }
 
-/// The page and media types that the document type of `media_type` stands for.
+/// Whether items of `media_type` are photographs, whose renditions are made from a JPEG.
 #[must_use]
 pub fn has_picture(media_type: MediaType) -> bool {
     match media_type {
