@@ -23,7 +23,7 @@ pub(super) struct Folder {
     dir: PathBuf,
 }
 
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     let path = path.display().to_string();
     move |cause| StoreError::Io { path, cause }
 }
@@ -65,24 +65,9 @@ impl Folder {
         })
     }
 
-    fn open_checked(&self, hash: Hash, length: u64) -> Result<(File, PathBuf), StoreError> {
-        let path = self.path(hash);
-        let file = File::open(&path).map_err(|cause| {
-            if cause.kind() == io::ErrorKind::NotFound {
-                StoreError::Missing(hash)
-            } else {
-                failed(&path)(cause)
-            }
-        })?;
-        let found = file.metadata().map_err(failed(&path))?.len();
-        if found != length {
-            return Err(StoreError::Length { hash, found, expected: length });
-        }
-        Ok((file, path))
-    }
-
     pub(super) fn read(&self, hash: Hash, length: u64) -> Result<Vec<u8>, StoreError> {
-        let (file, path) = self.open_checked(hash, length)?;
+        let path = self.path(hash);
+        let file = BlobReader::open(&path, hash, length)?.file;
         let capacity = usize::try_from(length).map_err(io::Error::other).map_err(failed(&path))?;
         let mut bytes = Vec::with_capacity(capacity);
         file.take(length).read_to_end(&mut bytes).map_err(failed(&path))?;
@@ -93,8 +78,11 @@ impl Folder {
     }
 
     pub(super) fn reader(&self, hash: Hash, length: u64) -> Result<BlobReader, StoreError> {
-        let (file, _) = self.open_checked(hash, length)?;
-        Ok(BlobReader { hash, file })
+        BlobReader::open(&self.path(hash), hash, length)
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<Hash>, StoreError> {
+        list(&self.dir)
     }
 
     pub(super) fn sweep(&self) -> Result<usize, StoreError> {
@@ -116,4 +104,22 @@ fn write_and_flush(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
+}
+
+/// The hashes whose files lie in `dir` as `ab/cdef…`.
+pub(super) fn list(dir: &Path) -> Result<Vec<Hash>, StoreError> {
+    let mut found = Vec::new();
+    for folder in fs::read_dir(dir).map_err(failed(dir))? {
+        let folder = folder.map_err(failed(dir))?;
+        let start = folder.file_name().to_string_lossy().into_owned();
+        if start.len() != 2 || !folder.path().is_dir() {
+            continue;
+        }
+        for file in fs::read_dir(folder.path()).map_err(failed(dir))? {
+            let name = file.map_err(failed(dir))?.file_name();
+            found.extend(format!("{start}{}", name.to_string_lossy()).parse::<Hash>().ok());
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
 }

@@ -4,10 +4,12 @@
 //! a path. A blob appears whole or not at all and never changes, so readers need no lock and
 //! writing the same bytes twice is one blob. Today a folder lies behind it.
 
+mod derived;
 mod folder;
 
 use std::{io, ops::Range, path::Path};
 
+pub use derived::{Derived, Kind};
 use folder::Folder;
 
 use crate::types::Hash;
@@ -72,29 +74,90 @@ impl Store {
         self.folder.reader(hash, length)
     }
 
+    /// The keys of all blobs, sorted.
+    pub fn list(&self) -> Result<Vec<Hash>, StoreError> {
+        self.folder.list()
+    }
+
     /// Removes what interrupted writes left behind; gives how many files it removed.
     pub fn sweep(&self) -> Result<usize, StoreError> {
         self.folder.sweep()
     }
 }
 
-/// An open blob.
+/// An open blob or derived file.
 #[derive(Debug)]
 pub struct BlobReader {
     hash: Hash,
     file: std::fs::File,
+    length: u64,
+    stamp: u64,
 }
 
 impl BlobReader {
+    /// Opens the file of `hash` at `path`, which must have `length` bytes.
+    fn open(path: &Path, hash: Hash, length: u64) -> Result<Self, StoreError> {
+        use std::os::unix::fs::MetadataExt;
+        let file = std::fs::File::open(path).map_err(|cause| {
+            if cause.kind() == io::ErrorKind::NotFound {
+                StoreError::Missing(hash)
+            } else {
+                folder::failed(path)(cause)
+            }
+        })?;
+        let facts = file.metadata().map_err(folder::failed(path))?;
+        if facts.len() != length {
+            return Err(StoreError::Length { hash, found: facts.len(), expected: length });
+        }
+        let numbers = [facts.ino(), facts.dev(), facts.mtime().cast_unsigned()];
+        let stamp = numbers.into_iter().fold(facts.mtime_nsec().cast_unsigned(), |stamp, number| {
+            // Any good mixture does: two stamps are compared for being the same.
+            (stamp ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+        });
+        Ok(Self { hash, file, length, stamp })
+    }
+
+    /// A number that changes when somebody writes the file or puts another in its place.
+    #[must_use]
+    pub fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
+    /// Bytes in all.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
     /// Reads the bytes `range`, which lie inside the blob.
     pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
-        use std::os::unix::fs::FileExt;
+        use std::io::Read;
         let io = |cause| StoreError::Io { path: self.hash.to_string(), cause };
         let length = usize::try_from(range.end.saturating_sub(range.start))
             .map_err(|cause| io(io::Error::other(cause)))?;
-        let mut bytes = vec![0; length];
-        self.file.read_exact_at(&mut bytes, range.start).map_err(io)?;
+        // Memory that is read into need not be cleared first.
+        let mut bytes = Vec::with_capacity(length);
+        let from = At { file: &self.file, at: range.start };
+        from.take(range.end - range.start).read_to_end(&mut bytes).map_err(io)?;
+        if bytes.len() < length {
+            return Err(io(io::ErrorKind::UnexpectedEof.into()));
+        }
         Ok(bytes)
+    }
+}
+
+/// Reads a file from a place of its own, so that threads can share it.
+struct At<'a> {
+    file: &'a std::fs::File,
+    at: u64,
+}
+
+impl io::Read for At<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        use std::os::unix::fs::FileExt;
+        let read = self.file.read_at(bytes, self.at)?;
+        self.at += read as u64;
+        Ok(read)
     }
 }
 

@@ -31,14 +31,20 @@
 //! crop never decodes the whole picture; [`segments`] reads the few headers that this takes.
 
 pub mod codec;
+pub mod dct;
 pub mod embedded;
 pub mod excerpt;
 pub mod frame;
 pub mod header;
 mod huffman;
 pub mod rewrite;
+pub mod scan;
+#[cfg(target_arch = "x86_64")]
+mod simd;
 pub mod segments;
 
+#[cfg(test)]
+mod dct_tests;
 #[cfg(test)]
 mod header_tests;
 #[cfg(test)]

@@ -443,6 +443,18 @@ pub fn cut(jpeg: &[u8], region: Rect) -> Result<Vec<u8>, CodecError> {
     transformer.transform_to_vec(&transform, jpeg).map_err(|error| fatal(&error))
 }
 
+/// Rewrites the coefficients of any kind of scan as one baseline scan with the standard tables,
+/// which have a code for everything.
+///
+/// All coefficients of the file are held for a moment, two bytes each; no pixel is made. The
+/// result has no metadata but what says what the components mean. Damage of any kind is an error.
+pub fn to_baseline(jpeg: &[u8]) -> Result<Vec<u8>, CodecError> {
+    let mut transformer = Transformer::new().map_err(|error| fatal(&error))?;
+    let mut transform = Transform::default();
+    transform.copy_none = true;
+    transformer.transform_to_vec(&transform, jpeg).map_err(|error| fatal(&error))
+}
+
 fn compressor(encoding: Encoding) -> turbojpeg::Result<Compressor> {
     let mut compressor = Compressor::new()?;
     compressor.set_quality(i32::from(encoding.quality.clamp(1, 100)))?;

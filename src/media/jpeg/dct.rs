@@ -1,0 +1,381 @@
+//! The cosine transforms between blocks of 8x8 samples and blocks of 8x8 coefficients.
+//!
+//! # What a coefficient is
+//! JPEG cuts a picture into blocks of 8x8 samples. Each block is a weighted sum of 64 fixed
+//! patterns: pattern (v, u) is a cosine with u half waves from left to right times a cosine with v
+//! half waves from top to bottom. The 64 weights are the *coefficients*. The weight of the flat
+//! pattern (0, 0) is called DC, the others AC. Photographs are smooth, so most of the weights of
+//! fine patterns are near zero, and *quantisation* (division by a table, rounded) makes them zero.
+//!
+//! ITU-T T.81, A.3.3, for samples `s` from which 128 has been taken, so that they lie around zero:
+//!
+//! ```text
+//! S(v,u) = 1/4 C(u) C(v) Σx Σy s(y,x) cos((2x+1)uπ/16) cos((2y+1)vπ/16)      forward
+//! s(y,x) = 1/4 Σu Σv C(u) C(v) S(v,u) cos((2x+1)uπ/16) cos((2y+1)vπ/16)      inverse
+//! C(0) = 1/√2, C(k) = 1 otherwise
+//! ```
+//!
+//! # How it is computed
+//! The sum falls apart into two directions, each 8 transforms of 8 numbers: the inverse does the
+//! columns first and then the rows, the forward transform the rows first. For 8 numbers we use the
+//! factorisation of Loeffler, Ligtenberg and Moschytz (ICASSP 1989), which is scaled: each
+//! direction gives √8 times the true value, both together 8 times. The inverse takes the 8 away by
+//! its last shift, the forward transform by dividing by 8 times the table.
+//!
+//! T.81 leaves the rounding open, so two correct decoders may differ by one. We take libjpeg's
+//! rounding, "slow integer" (`JDCT_ISLOW`), as libjpeg-turbo's x86-64 code does it, to the last
+//! bit: a rendition must not change when a picture takes another way through the server. Cosines
+//! are integers times 2⁻¹³: with `ck = cos(kπ/16)`, the constant 1.175875602 is `√2 c3` and stands
+//! as 9633. The first direction keeps two extra bits, so it shifts right by 13 − 2; the second
+//! shifts by 13 + 2, and the inverse by 3 more for the factor 8. Each shift adds a half first, so
+//! it rounds to nearest, halves upward.
+//!
+//! With the products merged, the odd half of both directions is one function: from `a` and `b`,
+//! two pairs of 16 bits, and `z = a + b`, each result is a pair times two constants plus `z` times
+//! two constants. This is the shape of `pmaddwd`, which multiplies two pairs and adds in 32 bits.
+//!
+//! # Where 16 bits wrap
+//! Numbers between the directions have 16 bits. In the inverse, a real encoder's coefficients
+//! leave room; a damaged or hostile file's do not. Then these rules are the meaning of the file:
+//! - `in0 ± in4` and the two sums `z` wrap to 16 bits;
+//! - the sums in 32 bits cannot overflow: at most 16 bits times 64570 in all (2¹³ + 4433 + 10704 +
+//!   41241), plus the half, is 2 115 960 832;
+//! - what the first direction hands on is clamped to 16 bits;
+//! - but a block whose rows 1 to 7 are zero skips the first direction: its row 0, times 4,
+//!   *wraps*;
+//! - samples are clamped to −128..=127 before 128 is added.
+//!
+//! The forward transform never wraps: 64 samples of at most 128 times 4 is 32768, reached on the
+//! negative side only, and its results are at most 8192 away from zero.
+
+#[cfg(target_arch = "x86_64")]
+use super::simd::Avx2;
+
+/// Weights of a pair of inputs, times 2¹³.
+pub(super) type Weights = [i16; 2];
+
+/// Fraction bits of the constants.
+pub(super) const FRACTION_BITS: u32 = 13;
+/// Right shift of the first direction: it keeps two extra bits.
+pub(super) const FIRST_SHIFT: u32 = FRACTION_BITS - 2;
+/// Right shift of the inverse's second direction: the two extra bits and the factor 8 go.
+pub(super) const LAST_SHIFT_INVERSE: u32 = FRACTION_BITS + 2 + 3;
+/// Right shift of the forward transform's second direction; the factor 8 stays.
+pub(super) const LAST_SHIFT_FORWARD: u32 = FRACTION_BITS + 2;
+
+// Each name is its value, 0.298631336 and so on; the cosines are in the test of these constants.
+pub(super) const F_0_298: i16 = 2446;
+pub(super) const F_0_390: i16 = 3196;
+pub(super) const F_0_541: i16 = 4433;
+pub(super) const F_0_765: i16 = 6270;
+pub(super) const F_0_899: i16 = 7373;
+pub(super) const F_1_175: i16 = 9633;
+pub(super) const F_1_501: i16 = 12299;
+pub(super) const F_1_847: i16 = 15137;
+pub(super) const F_1_961: i16 = 16069;
+pub(super) const F_2_053: i16 = 16819;
+pub(super) const F_2_562: i16 = 20995;
+pub(super) const F_3_072: i16 = 25172;
+
+/// Even half, pair (2, 6) of the inverse: what joins the sum of 0 and 4.
+pub(super) const EVEN_WITH_SUM: Weights = [F_0_541 + F_0_765, F_0_541];
+/// Even half, pair (2, 6) of the inverse: what joins the difference of 0 and 4.
+pub(super) const EVEN_WITH_DIFFERENCE: Weights = [F_0_541, F_0_541 - F_1_847];
+/// Odd half, weights of `z` in results 0 and 2.
+pub(super) const ODD_Z_0_2: Weights = [F_1_175 - F_1_961, F_1_175];
+/// Odd half, weights of `z` in results 1 and 3.
+pub(super) const ODD_Z_1_3: Weights = [F_1_175, F_1_175 - F_0_390];
+/// Odd half, weights of `a` in result 0.
+pub(super) const ODD_A_0: Weights = [F_0_298 - F_0_899, -F_0_899];
+/// Odd half, weights of `a` in result 3.
+pub(super) const ODD_A_3: Weights = [-F_0_899, F_1_501 - F_0_899];
+/// Odd half, weights of `b` in result 2.
+pub(super) const ODD_B_2: Weights = [F_3_072 - F_2_562, -F_2_562];
+/// Odd half, weights of `b` in result 1.
+pub(super) const ODD_B_1: Weights = [-F_2_562, F_2_053 - F_2_562];
+
+/// Largest table entry that [`Divisors`] needs to tell apart.
+///
+/// Coefficients are at most 1024 away from zero, so every entry above 2048 rounds all of them to
+/// 0. This one does too, and 8 times it fits the 16-bit reciprocals.
+const STEP_MAX: u16 = 4095;
+
+/// Which instructions the transforms use. The results are the same.
+#[derive(Clone, Copy, Debug)]
+pub struct Dct {
+    instructions: Instructions,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Instructions {
+    Scalar,
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+}
+
+impl Dct {
+    /// Takes the fastest instructions that this processor has.
+    pub fn detect() -> Dct {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = Avx2::detect() {
+            return Dct { instructions: Instructions::Avx2(avx2) };
+        }
+        Dct::scalar()
+    }
+
+    /// Takes the portable code. It is several times slower and the reference of the tests.
+    pub fn scalar() -> Dct {
+        Dct { instructions: Instructions::Scalar }
+    }
+
+    /// Whether the portable code is used.
+    pub fn is_scalar(&self) -> bool {
+        matches!(self.instructions, Instructions::Scalar)
+    }
+
+    /// Turns coefficients into samples.
+    ///
+    /// `blocks`: dequantised coefficients, row by row, any values. Block i becomes columns
+    /// `8i..8i+8` of 8 rows of `out`; row r starts at `out[r * stride]`. Nothing else in `out` is
+    /// written. ITU-T T.81, A.3.3 and A.3.1 (level shift); for the rounding see the module.
+    ///
+    /// Panics if the rows overlap (`stride` less than 8 samples per block) or leave `out`.
+    pub fn inverse(&self, blocks: &[[i16; 64]], out: &mut [u8], stride: usize) {
+        if blocks.is_empty() {
+            return;
+        }
+        check_bounds(blocks.len(), out.len(), stride);
+        let mut chunks = out.chunks_mut(stride);
+        let mut rows: [&mut [u8]; 8] = std::array::from_fn(|_| {
+            let row = chunks.next().expect("the bounds were checked");
+            &mut row[..8 * blocks.len()]
+        });
+        match self.instructions {
+            Instructions::Scalar => inverse_scalar(blocks, &mut rows),
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2(avx2) => avx2.inverse(blocks, &mut rows),
+        }
+    }
+
+    /// Turns samples into quantised coefficients.
+    ///
+    /// Columns `8i..8i+8` of 8 rows of `samples`, where row r starts at `samples[r * stride]`,
+    /// become block i: coefficients row by row, divided by the table behind `divisors` and rounded
+    /// to nearest, halves away from zero. They lie in −1024..=1024. Every block is written whole.
+    /// ITU-T T.81, A.3.3 and A.3.4; for the rounding before the division see the module.
+    ///
+    /// Panics if `stride` is less than 8 samples per block or the rows leave `samples`.
+    pub fn forward(
+        &self,
+        samples: &[u8],
+        stride: usize,
+        divisors: &Divisors,
+        blocks: &mut [[i16; 64]],
+    ) {
+        if blocks.is_empty() {
+            return;
+        }
+        check_bounds(blocks.len(), samples.len(), stride);
+        let rows: [&[u8]; 8] =
+            std::array::from_fn(|row| &samples[row * stride..][..8 * blocks.len()]);
+        match self.instructions {
+            Instructions::Scalar => forward_scalar(&rows, divisors, blocks),
+            #[cfg(target_arch = "x86_64")]
+            Instructions::Avx2(avx2) => avx2.forward(&rows, divisors, blocks),
+        }
+    }
+}
+
+/// Panics unless 8 rows of `blocks` blocks, `stride` apart, fit into `samples` samples.
+fn check_bounds(blocks: usize, samples: usize, stride: usize) {
+    let fits = blocks.checked_mul(8).is_some_and(|width| {
+        let needed = stride.checked_mul(7).and_then(|start| start.checked_add(width));
+        width <= stride && needed.is_some_and(|needed| needed <= samples)
+    });
+    assert!(
+        fits,
+        "8 rows of {blocks} blocks, {stride} apart, leave a buffer of {samples} samples"
+    );
+}
+
+/// Eight times a quantisation table, as reciprocals: division as two multiplications.
+///
+/// For a divisor `d` and a magnitude `m`, `(m + d/2) / d` is the top 16 bits of the product
+/// `(m + correction) * reciprocal`, then the top 16 bits of that times `scale`. The
+/// reciprocal is `2^(16+b) / d`, b being the highest bit of `d`, rounded to nearest; where it was
+/// rounded down, the correction is `d/2 + 1` and not `d/2`. (Agner Fog, "Optimizing
+/// subroutines in assembly language", chapter on division.) It is exact for all magnitudes that
+/// the transform gives; a test tries every step up to 4100 around every half.
+#[derive(Clone, Debug)]
+pub struct Divisors {
+    /// `[row][column]`.
+    pub(super) corrections: [[u16; 8]; 8],
+    /// `[row][column]`.
+    pub(super) reciprocals: [[u16; 8]; 8],
+    /// `[row][column]`.
+    pub(super) scales: [[u16; 8]; 8],
+}
+
+impl Divisors {
+    /// Prepares a quantisation table: 64 steps, row by row (not in zigzag order).
+    ///
+    /// A step of 0, which T.81 B.2.4.1 forbids, counts as 1.
+    pub fn new(table: &[u16; 64]) -> Divisors {
+        let mut divisors =
+            Divisors { corrections: [[0; 8]; 8], reciprocals: [[0; 8]; 8], scales: [[0; 8]; 8] };
+        for (index, step) in table.iter().enumerate() {
+            let (row, column) = (index / 8, index % 8);
+            let (correction, reciprocal, scale) = reciprocal(8 * (*step).clamp(1, STEP_MAX));
+            divisors.corrections[row][column] = correction;
+            divisors.reciprocals[row][column] = reciprocal;
+            divisors.scales[row][column] = scale;
+        }
+        divisors
+    }
+}
+
+/// Correction, reciprocal and scale of a divisor in `8..=32760`.
+fn reciprocal(divisor: u16) -> (u16, u16, u16) {
+    let half = divisor / 2;
+    let power = 16 + divisor.ilog2();
+    let quotient = (1u32 << power) / u32::from(divisor);
+    let remainder = (1u32 << power) % u32::from(divisor);
+    let (correction, quotient, power) = if remainder == 0 {
+        // A power of two: 2^16 would not fit, so both move by one bit.
+        (half, quotient / 2, power - 1)
+    } else if remainder <= u32::from(half) {
+        (half + 1, quotient, power)
+    } else {
+        (half, quotient + 1, power)
+    };
+    let fits = "at most 2^16 - 1, because the divisor has 15 bits and is no power of two";
+    (correction, u16::try_from(quotient).expect(fits), 1 << (32 - power))
+}
+
+/// The portable [`Dct::inverse`]; each row has 8 samples per block.
+pub(super) fn inverse_scalar(blocks: &[[i16; 64]], rows: &mut [&mut [u8]; 8]) {
+    for (index, block) in blocks.iter().enumerate() {
+        let samples = inverse_block(block);
+        for (row, samples) in rows.iter_mut().zip(samples) {
+            row[8 * index..8 * index + 8].copy_from_slice(&samples);
+        }
+    }
+}
+
+fn inverse_block(block: &[i16; 64]) -> [[u8; 8]; 8] {
+    let (rows, _) = block.as_chunks::<8>();
+    let mut work = [[0; 8]; 8];
+    if rows[1..].iter().flatten().all(|&coefficient| coefficient == 0) {
+        work = [rows[0].map(|coefficient| coefficient.wrapping_mul(4)); 8];
+    } else {
+        for column in 0..8 {
+            let line = std::array::from_fn(|row| rows[row][column]);
+            for (row, value) in work.iter_mut().zip(inverse_line(line, FIRST_SHIFT)) {
+                row[column] = value;
+            }
+        }
+    }
+    work.map(|line| inverse_line(line, LAST_SHIFT_INVERSE).map(sample))
+}
+
+/// The inverse of one line: coefficients of rising frequency become values from left to right.
+fn inverse_line(line: [i16; 8], shift: u32) -> [i16; 8] {
+    let sum = i32::from(line[0].wrapping_add(line[4])) << FRACTION_BITS;
+    let difference = i32::from(line[0].wrapping_sub(line[4])) << FRACTION_BITS;
+    let with_sum = weigh([line[2], line[6]], EVEN_WITH_SUM);
+    let with_difference = weigh([line[2], line[6]], EVEN_WITH_DIFFERENCE);
+    let even = [
+        sum + with_sum,
+        difference + with_difference,
+        difference - with_difference,
+        sum - with_sum,
+    ];
+    let [odd_0, odd_1, odd_2, odd_3] = odd_half([line[7], line[1]], [line[3], line[5]]);
+    let odd = [odd_3, odd_2, odd_1, odd_0];
+    std::array::from_fn(|index| match index {
+        0..4 => narrow(round_shift(even[index] + odd[index], shift)),
+        _ => narrow(round_shift(even[7 - index] - odd[7 - index], shift)),
+    })
+}
+
+/// The portable [`Dct::forward`]; each row has 8 samples per block.
+pub(super) fn forward_scalar(rows: &[&[u8]; 8], divisors: &Divisors, blocks: &mut [[i16; 64]]) {
+    for (index, block) in blocks.iter_mut().enumerate() {
+        let work = rows.map(|row| {
+            let line: [i16; 8] =
+                std::array::from_fn(|column| i16::from(row[8 * index + column]) - 128);
+            forward_line(line, FIRST_SHIFT)
+        });
+        let (lines, _) = block.as_chunks_mut::<8>();
+        for column in 0..8 {
+            let line = forward_line(work.map(|row| row[column]), LAST_SHIFT_FORWARD);
+            for (row, value) in line.into_iter().enumerate() {
+                lines[row][column] = quantise(value, divisors, row, column);
+            }
+        }
+    }
+}
+
+/// The forward transform of one line: values from left to right become rising frequencies.
+fn forward_line(line: [i16; 8], shift: u32) -> [i16; 8] {
+    let sums: [i16; 4] = std::array::from_fn(|index| line[index] + line[7 - index]);
+    let differences: [i16; 4] = std::array::from_fn(|index| line[index] - line[7 - index]);
+    let (outer, inner) = (sums[0] + sums[3], sums[1] + sums[2]);
+    let pair = [sums[0] - sums[3], sums[1] - sums[2]];
+    let odd = odd_half([differences[3], differences[0]], [differences[1], differences[2]]);
+    let values = [
+        (i32::from(outer) + i32::from(inner)) << FRACTION_BITS,
+        odd[3],
+        weigh(pair, EVEN_WITH_SUM),
+        odd[2],
+        (i32::from(outer) - i32::from(inner)) << FRACTION_BITS,
+        odd[1],
+        weigh(pair, EVEN_WITH_DIFFERENCE),
+        odd[0],
+    ];
+    values.map(|value| narrow(round_shift(value, shift)))
+}
+
+/// The odd half of a line in both directions.
+///
+/// The inverse gives coefficients (7, 1) and (3, 5) and adds results 3, 2, 1, 0 to the left half.
+/// The forward transform gives the differences of samples (3, 0) and (1, 2), counted from the
+/// edges, and takes coefficients 7, 5, 3, 1.
+fn odd_half(a: [i16; 2], b: [i16; 2]) -> [i32; 4] {
+    let z = [a[0].wrapping_add(b[0]), a[1].wrapping_add(b[1])];
+    [
+        weigh(a, ODD_A_0) + weigh(z, ODD_Z_0_2),
+        weigh(b, ODD_B_1) + weigh(z, ODD_Z_1_3),
+        weigh(b, ODD_B_2) + weigh(z, ODD_Z_0_2),
+        weigh(a, ODD_A_3) + weigh(z, ODD_Z_1_3),
+    ]
+}
+
+fn weigh(pair: [i16; 2], weights: Weights) -> i32 {
+    i32::from(pair[0]) * i32::from(weights[0]) + i32::from(pair[1]) * i32::from(weights[1])
+}
+
+/// Divides by `2^shift`, to nearest, halves upward.
+fn round_shift(value: i32, shift: u32) -> i32 {
+    (value + (1 << (shift - 1))) >> shift
+}
+
+/// Clamps to 16 bits.
+fn narrow(value: i32) -> i16 {
+    let [low, high, ..] = value.clamp(i16::MIN.into(), i16::MAX.into()).to_le_bytes();
+    i16::from_le_bytes([low, high])
+}
+
+/// Shifts the level from around 0 to around 128 and clamps to a sample.
+fn sample(value: i16) -> u8 {
+    value.saturating_add(128).clamp(0, 255).to_le_bytes()[0]
+}
+
+pub(super) fn quantise(value: i16, divisors: &Divisors, row: usize, column: usize) -> i16 {
+    let corrected = value.unsigned_abs() + divisors.corrections[row][column];
+    let product = u32::from(corrected) * u32::from(divisors.reciprocals[row][column]);
+    let quotient = (product >> 16) * u32::from(divisors.scales[row][column]);
+    let [_, _, low, high] = quotient.to_le_bytes();
+    let magnitude = i16::from_le_bytes([low, high]);
+    if value < 0 { -magnitude } else { magnitude }
+}

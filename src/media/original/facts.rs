@@ -1,0 +1,266 @@
+//! The side file: what ingest found out about an original, so that serving need not.
+//!
+//! ```text
+//! "WPix"  version  CRC-32 of the rest, 4 bytes
+//! SHA-256 of the original   length   stamp   long side of a Preview that levels were made for
+//! first scan's data   end of the picture   sums of its blocks
+//! way in: 0 none, reason │ 1 the original, components, index │ 2 a working copy, …, index
+//! level: 0 none │ 1 length, sum, width, height
+//! ```
+//!
+//! Numbers are of variable length ([`crate::media::jpeg::scan::pack`]). A file that is not exactly
+//! this, or of another original, is no side file: it is made again.
+
+use super::sums::Sums;
+use crate::media::jpeg::scan::index::Index;
+use crate::media::jpeg::scan::pack::{put_number, take_number};
+use crate::types::{Hash, Size};
+
+const MAGIC: &[u8; 4] = b"WPix";
+/// Rises when the form changes, or what is made of an original.
+const VERSION: u8 = 1;
+/// Bytes of a reason.
+const REASON_BYTES_MAX: usize = 200;
+
+/// How a picture can be entered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum WayIn {
+    /// Only as a whole; why.
+    None(String),
+    /// In the original.
+    Original(Entrance),
+    /// In a working copy.
+    Working(Working),
+}
+
+/// An index with what reading it takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entrance {
+    pub(super) components: usize,
+    pub(super) index: Index,
+}
+
+/// A working copy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Working {
+    /// Bytes.
+    pub(super) length: u64,
+    pub(super) sums: Sums,
+    pub(super) entrance: Entrance,
+}
+
+/// A smaller copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Level {
+    /// Bytes.
+    pub(super) length: u64,
+    /// CRC-32 of them.
+    pub(super) sum: u32,
+    /// Pixels as stored, like the original's.
+    pub(super) size: Size,
+}
+
+/// What is known of an original.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Facts {
+    pub(super) source: Hash,
+    /// Bytes.
+    pub(super) length: u64,
+    /// The store's stamp when the bytes last were what the hash says.
+    pub(super) stamp: u64,
+    /// The long side of a Preview, for which the level was made.
+    pub(super) preview_px: u32,
+    /// Offset of the first scan's data.
+    pub(super) start: u64,
+    /// Offset behind the picture's end.
+    pub(super) end: u64,
+    pub(super) sums: Sums,
+    pub(super) way_in: WayIn,
+    pub(super) level: Option<Level>,
+}
+
+impl Entrance {
+    fn print(&self, out: &mut Vec<u8>) {
+        put_number(out, long(self.components));
+        self.index.pack(self.components, out);
+    }
+
+    fn parse(bytes: &mut &[u8]) -> Option<Self> {
+        let components = usize::try_from(take_number(bytes)?).ok()?;
+        let index = Index::unpack(components, bytes)?;
+        Some(Self { components, index })
+    }
+}
+
+fn long(value: usize) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+impl Facts {
+    pub(super) fn print(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend_from_slice(&self.source.0);
+        for number in
+            [self.length, self.stamp, u64::from(self.preview_px), self.start, self.end]
+        {
+            put_number(&mut out, number);
+        }
+        self.sums.print(&mut out);
+        match &self.way_in {
+            WayIn::None(reason) => {
+                let reason = &reason.as_bytes()[..reason.len().min(REASON_BYTES_MAX)];
+                put_number(&mut out, 0);
+                put_number(&mut out, long(reason.len()));
+                out.extend_from_slice(reason);
+            }
+            WayIn::Original(entrance) => {
+                put_number(&mut out, 1);
+                entrance.print(&mut out);
+            }
+            WayIn::Working(working) => {
+                put_number(&mut out, 2);
+                put_number(&mut out, working.length);
+                working.sums.print(&mut out);
+                working.entrance.print(&mut out);
+            }
+        }
+        put_number(&mut out, u64::from(self.level.is_some()));
+        if let Some(level) = &self.level {
+            let size = [level.size.width, level.size.height].map(u64::from);
+            for number in [level.length, u64::from(level.sum), size[0], size[1]] {
+                put_number(&mut out, number);
+            }
+        }
+        let sum = crc32fast::hash(&out);
+        [MAGIC.as_slice(), &[VERSION], &sum.to_le_bytes(), &out].concat()
+    }
+
+    /// Reads a side file; `None` for anything that [`Facts::print`] of this version did not write.
+    pub(super) fn parse(file: &[u8]) -> Option<Self> {
+        let rest = file.strip_prefix(MAGIC)?.strip_prefix(&[VERSION])?;
+        let (sum, mut rest) = rest.split_first_chunk::<4>()?;
+        if crc32fast::hash(rest) != u32::from_le_bytes(*sum) {
+            return None;
+        }
+        let bytes = &mut rest;
+        let (source, tail) = bytes.split_first_chunk::<32>()?;
+        *bytes = tail;
+        let (length, stamp) = (take_number(bytes)?, take_number(bytes)?);
+        let preview_px = u32::try_from(take_number(bytes)?).ok()?;
+        let (start, end) = (take_number(bytes)?, take_number(bytes)?);
+        let sums = Sums::parse(bytes, length)?;
+        let way_in = WayIn::parse(bytes)?;
+        let level = match take_number(bytes)? {
+            0 => None,
+            1 => Some(Level::parse(bytes)?),
+            _ => return None,
+        };
+        let whole = bytes.is_empty() && start <= end && end <= length;
+        let source = Hash(*source);
+        whole.then_some(Self { source, length, stamp, preview_px, start, end, sums, way_in, level })
+    }
+
+    /// Bytes that the facts take in memory.
+    pub(super) fn weight(&self) -> usize {
+        let entries = |entrance: &Entrance| entrance.index.entries.len() * 16;
+        let way_in = match &self.way_in {
+            WayIn::None(_) => 0,
+            WayIn::Original(entrance) => entries(entrance),
+            WayIn::Working(working) => entries(&working.entrance) + working.sums.count() * 4,
+        };
+        way_in + self.sums.count() * 4 + 512
+    }
+}
+
+impl WayIn {
+    fn parse(bytes: &mut &[u8]) -> Option<Self> {
+        match take_number(bytes)? {
+            0 => {
+                let length = usize::try_from(take_number(bytes)?).ok()?;
+                let (reason, tail) = bytes.split_at_checked(length)?;
+                *bytes = tail;
+                Some(Self::None(String::from_utf8_lossy(reason).into_owned()))
+            }
+            1 => Entrance::parse(bytes).map(Self::Original),
+            2 => {
+                let length = take_number(bytes)?;
+                let sums = Sums::parse(bytes, length)?;
+                let entrance = Entrance::parse(bytes)?;
+                Some(Self::Working(Working { length, sums, entrance }))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Level {
+    fn parse(bytes: &mut &[u8]) -> Option<Self> {
+        let (length, sum) = (take_number(bytes)?, u32::try_from(take_number(bytes)?).ok()?);
+        let mut edge = || u32::try_from(take_number(bytes)?).ok();
+        Some(Self { length, sum, size: Size::new(edge()?, edge()?) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::media::jpeg::scan::index::Entry;
+
+    fn all() -> Vec<Facts> {
+        let entries = vec![Entry { place: 4000, dc: [0; 4] }, Entry { place: 9001, dc: [7, -3, 2, 0] }];
+        let index = Index { every: 64, entries, end: 10_000, marker: 1251 };
+        let entrance = Entrance { components: 3, index };
+        let bytes = vec![5; 40_000];
+        let working =
+            Working { length: 40_000, sums: Sums::of(&bytes), entrance: entrance.clone() };
+        let level = Level { length: 700, sum: u32::MAX, size: Size::new(1500, 1000) };
+        let ways =
+            [WayIn::None("process".to_owned()), WayIn::Original(entrance), WayIn::Working(working)];
+        let facts = |(way_in, level)| Facts {
+            source: Hash::of(&bytes),
+            length: 40_000,
+            stamp: u64::MAX,
+            preview_px: 1024,
+            start: 500,
+            end: 39_999,
+            sums: Sums::of(&bytes),
+            way_in,
+            level,
+        };
+        ways.into_iter().zip([None, Some(level), Some(level)]).map(facts).collect()
+    }
+
+    #[test]
+    fn what_is_printed_is_parsed() {
+        for facts in all() {
+            assert_eq!(Facts::parse(&facts.print()), Some(facts));
+        }
+    }
+
+    #[test]
+    fn a_torn_or_damaged_side_file_is_none() {
+        for facts in all() {
+            let file = facts.print();
+            for at in 0..file.len() {
+                assert_eq!(Facts::parse(&file[..at]), None);
+                let mut damaged = file.clone();
+                damaged[at] ^= 0x10;
+                assert_eq!(Facts::parse(&damaged), None, "byte {at}");
+            }
+            assert_eq!(Facts::parse(&[file, vec![0]].concat()), None);
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_is_found_in_its_block() {
+        let mut bytes: Vec<u8> = (0..=255).cycle().take(50_000).collect();
+        let sums = Sums::of(&bytes);
+        let blocks = Sums::blocks(&(20_000..30_000), 50_000);
+        assert_eq!(blocks, 16_384..32_768);
+        assert!(sums.agree(16_384, &bytes[16_384..32_768]));
+        bytes[20_000] ^= 1;
+        assert!(!sums.agree(16_384, &bytes[16_384..32_768]));
+        assert!(sums.agree(32_768, &bytes[32_768..]));
+        assert_eq!(Sums::blocks(&(49_000..50_000), 50_000), 32_768..50_000);
+    }
+}

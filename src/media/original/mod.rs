@@ -1,0 +1,498 @@
+//! Originals with what was derived from them.
+//!
+//! An original is never changed. Beside it lie files that can be made again at any time: the *side
+//! file* with the index and the sums of the original's blocks ([`facts`]), a *working copy* where
+//! the original cannot be entered, and a *level*, a smaller copy for Previews. [`Originals`] makes
+//! them when an original comes in and again whenever one is missing, damaged or of an older
+//! version.
+//!
+//! Whatever is read is checked: parts against the sums of their blocks, wholes too. An original
+//! that is not what it was is [`OriginalError::Changed`], never a wrong picture.
+
+mod facts;
+mod prepare;
+mod sums;
+
+use std::{ops::Range, sync::Arc};
+
+use moka::sync::Cache;
+
+use crate::limits::{INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX};
+use crate::media::jpeg::header::{Header, HeaderError, HeaderLimits};
+use crate::media::jpeg::scan::index::Index;
+use crate::media::jpeg::scan::{Bytes, Scan, Unfit};
+use crate::media::raster::Spread;
+use crate::store::{BlobReader, Derived, Kind, Store, StoreError};
+use crate::telemetry;
+use crate::types::{Hash, Size};
+use facts::{Entrance, Facts, WayIn};
+use prepare::Request;
+use sums::Sums;
+
+/// Why an original or a derived file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OriginalError {
+    /// The store failed, or has no such original.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Its bytes are not those that came in.
+    #[error("original {0} was changed on disk after it came in")]
+    Changed(Hash),
+    /// A derived file is not what was written; it can be made again.
+    #[error("the {} file of original {hash} is damaged", kind.as_str())]
+    Derived {
+        /// Which.
+        kind: Kind,
+        /// Of what.
+        hash: Hash,
+    },
+    /// The original's markers cannot be read.
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+}
+
+/// An original on its way in.
+pub struct NewOriginal<'a> {
+    /// The file.
+    pub bytes: &'a [u8],
+    /// What was parsed from it.
+    pub header: &'a Header,
+}
+
+/// What became of an original that came in.
+#[derive(Debug)]
+pub struct Stored {
+    /// Its key.
+    pub hash: Hash,
+    /// Why it can only be decoded as a whole, if so.
+    pub whole: Option<String>,
+    /// Whether its picture was decoded on the way, at a part of its size.
+    pub decoded: bool,
+    /// What the decoder found odd then.
+    pub warning: Option<String>,
+}
+
+/// What [`Originals::check`] found wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finding {
+    /// No blob of this hash.
+    Missing,
+    /// The blob's bytes are not those of its hash, or fewer or more.
+    Changed,
+    /// A derived file is missing, damaged or old.
+    Derived(Kind),
+}
+
+/// The originals of a store.
+#[derive(Clone)]
+pub struct Originals {
+    store: Store,
+    derived: Derived,
+    limits: HeaderLimits,
+    preview_px: u32,
+    known: Cache<Hash, Arc<Facts>>,
+}
+
+impl Originals {
+    /// `preview_px` is the long side of a Preview, for which levels are made.
+    #[must_use]
+    pub fn new(store: Store, derived: Derived, limits: HeaderLimits, preview_px: u32) -> Self {
+        let weigh = |_: &Hash, facts: &Arc<Facts>| u32::try_from(facts.weight()).unwrap_or(u32::MAX);
+        let known = Cache::builder().max_capacity(INDEX_CACHE_BYTES).weigher(weigh).build();
+        Self { store, derived, limits, preview_px, known }
+    }
+
+    /// The store below.
+    #[must_use]
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Stores an original and makes what is derived from it.
+    ///
+    /// When this returns the original is on disk. That a derived file cannot be written is logged:
+    /// it will be made again.
+    pub fn store_new(
+        &self,
+        new: &NewOriginal<'_>,
+        spread: Spread<'_>,
+    ) -> Result<Stored, StoreError> {
+        let length = new.bytes.len() as u64;
+        // Hashing and writing wait for the disk; deriving needs a core.
+        let (hash, made) = std::thread::scope(|scope| {
+            let writing = scope.spawn(|| self.store.write(new.bytes));
+            let made = prepare::make(&self.request(Hash([0; 32]), new, spread));
+            let written = writing.join().unwrap_or_else(|_| {
+                let cause = std::io::Error::other("the writer panicked");
+                Err(StoreError::Io { path: "store".to_owned(), cause })
+            });
+            written.map(|hash| (hash, made))
+        })?;
+        let stamp = self.store.reader(hash, length)?.stamp();
+        let mut made = made;
+        (made.facts.source, made.facts.stamp) = (hash, stamp);
+        let whole = match &made.facts.way_in {
+            WayIn::None(reason) => Some(reason.clone()),
+            WayIn::Original(_) | WayIn::Working(_) => None,
+        };
+        let (decoded, warning) = (made.level.is_some(), made.warning.clone());
+        self.keep(made);
+        Ok(Stored { hash, whole, decoded, warning })
+    }
+
+    fn request<'a>(
+        &'a self,
+        source: Hash,
+        new: &NewOriginal<'a>,
+        spread: Spread<'a>,
+    ) -> Request<'a> {
+        Request {
+            source,
+            stamp: 0,
+            bytes: new.bytes,
+            header: new.header,
+            limits: &self.limits,
+            preview_px: self.preview_px,
+            spread,
+        }
+    }
+
+    /// Writes derived files, the side file last, and remembers the facts.
+    fn keep(&self, made: prepare::Made) -> Arc<Facts> {
+        let hash = made.facts.source;
+        let files = [
+            (Kind::Working, made.working.as_deref()),
+            (Kind::Level, made.level.as_deref()),
+            (Kind::Index, Some(made.facts.print().as_slice())),
+        ];
+        for (kind, file) in files {
+            let done = match file {
+                Some(bytes) => self.derived.write(kind, hash, bytes),
+                None => self.derived.remove(kind, hash),
+            };
+            if let Err(cause) = done {
+                tracing::warn!("derived file is not kept: {cause}");
+            }
+        }
+        if let WayIn::None(reason) = &made.facts.way_in {
+            metrics::counter!(telemetry::NOT_INDEXED).increment(1);
+            tracing::info!(original = %hash, "is rendered as a whole: {reason}");
+        }
+        let facts = Arc::new(made.facts);
+        self.known.insert(hash, Arc::clone(&facts));
+        facts
+    }
+
+    /// Opens an original of `length` bytes; its derived files are made if need be.
+    pub fn open(
+        &self,
+        hash: Hash,
+        length: u64,
+        spread: Spread<'_>,
+    ) -> Result<Original, OriginalError> {
+        let reader = self.store.reader(hash, length)?;
+        let facts = match self.known.get(&hash).or_else(|| self.read_facts(hash, length)) {
+            Some(facts) => facts,
+            None => self.rebuild(hash, length, spread)?,
+        };
+        Ok(Original { originals: self.clone(), facts, reader })
+    }
+
+    /// The facts in the side file, if it is whole, of this version and these settings.
+    fn read_facts(&self, hash: Hash, length: u64) -> Option<Arc<Facts>> {
+        let file = self.derived.read(Kind::Index, hash, SIDE_FILE_BYTES_MAX).ok().flatten()?;
+        let facts = Facts::parse(&file)?;
+        let fits = facts.source == hash
+            && facts.length == length
+            && facts.preview_px == self.preview_px;
+        let facts = Arc::new(Some(facts).filter(|_| fits)?);
+        self.known.insert(hash, Arc::clone(&facts));
+        Some(facts)
+    }
+
+    /// Makes the derived files of an original again.
+    ///
+    /// Fails with [`OriginalError::Changed`] when its bytes are not those of its hash.
+    pub fn rebuild_files(
+        &self,
+        hash: Hash,
+        length: u64,
+        spread: Spread<'_>,
+    ) -> Result<(), OriginalError> {
+        self.rebuild(hash, length, spread).map(drop)
+    }
+
+    fn rebuild(
+        &self,
+        hash: Hash,
+        length: u64,
+        spread: Spread<'_>,
+    ) -> Result<Arc<Facts>, OriginalError> {
+        self.known.invalidate(&hash);
+        let stamp = self.store.reader(hash, length)?.stamp();
+        let bytes = self.store.read(hash, length)?;
+        if Hash::of(&bytes) != hash {
+            return Err(OriginalError::Changed(hash));
+        }
+        let header = Header::parse(&bytes, &self.limits)?;
+        let new = NewOriginal { bytes: &bytes, header: &header };
+        let request = Request { stamp, ..self.request(hash, &new, spread) };
+        metrics::counter!(telemetry::INDEX_REBUILDS).increment(1);
+        tracing::info!(original = %hash, "derived files are made again");
+        Ok(self.keep(prepare::make(&request)))
+    }
+
+    /// Checks an original and its derived files, byte for byte.
+    pub fn check(&self, hash: Hash, length: u64) -> Result<Vec<Finding>, StoreError> {
+        match self.store.read(hash, length) {
+            Err(StoreError::Missing(_)) => return Ok(vec![Finding::Missing]),
+            Err(StoreError::Length { .. }) => return Ok(vec![Finding::Changed]),
+            Err(other) => return Err(other),
+            Ok(bytes) if Hash::of(&bytes) != hash => return Ok(vec![Finding::Changed]),
+            Ok(_) => {}
+        }
+        self.known.invalidate(&hash);
+        let Some(facts) = self.read_facts(hash, length) else {
+            return Ok(vec![Finding::Derived(Kind::Index)]);
+        };
+        let mut found = Vec::new();
+        let whole = |kind, length, agrees: &dyn Fn(&[u8]) -> bool| {
+            let file = self.derived.read(kind, hash, length)?;
+            Ok::<_, StoreError>(file.is_some_and(|file| file.len() as u64 == length && agrees(&file)))
+        };
+        if let WayIn::Working(working) = &facts.way_in
+            && !whole(Kind::Working, working.length, &|file| working.sums.agree(0, file))?
+        {
+            found.push(Finding::Derived(Kind::Working));
+        }
+        if let Some(level) = &facts.level
+            && !whole(Kind::Level, level.length, &|file| crc32fast::hash(file) == level.sum)?
+        {
+            found.push(Finding::Derived(Kind::Level));
+        }
+        Ok(found)
+    }
+
+    /// Removes the derived files of originals that are not `wanted`; gives how many originals had
+    /// some.
+    pub fn sweep_derived(&self, wanted: &dyn Fn(Hash) -> bool) -> Result<usize, StoreError> {
+        let mut removed = 0;
+        for kind in Kind::ALL {
+            for hash in self.derived.list(kind)?.into_iter().filter(|hash| !wanted(*hash)) {
+                self.derived.remove(kind, hash)?;
+                removed += 1;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// Reads the bytes `range` of an original that is sent as it is; they are checked.
+    pub fn read(
+        &self,
+        hash: Hash,
+        length: u64,
+        range: Range<u64>,
+    ) -> Result<Vec<u8>, OriginalError> {
+        let original = self.open(hash, length, &serially)?;
+        read_checked(&original.reader, &original.facts.sums, range)?
+            .ok_or(OriginalError::Changed(hash))
+    }
+
+    /// Checks that an original is what it was before any of it is sent: by its stamp, or if that
+    /// is another one, by its bytes.
+    pub fn verify(&self, hash: Hash, length: u64) -> Result<(), OriginalError> {
+        let original = self.open(hash, length, &serially)?;
+        if original.reader.stamp() == original.facts.stamp {
+            return Ok(());
+        }
+        original.whole()?;
+        let facts = Facts { stamp: original.reader.stamp(), ..Facts::clone(&original.facts) };
+        if let Err(cause) = self.derived.write(Kind::Index, hash, &facts.print()) {
+            tracing::warn!("derived file is not kept: {cause}");
+        }
+        self.known.insert(hash, Arc::new(facts));
+        Ok(())
+    }
+}
+
+/// Runs pieces of work one after the other.
+pub fn serially(count: usize, work: &(dyn Fn(usize) + Sync)) {
+    (0..count).for_each(work);
+}
+
+/// Reads `range` with whole blocks around it; `None` if a block is not what it was.
+fn read_checked(
+    reader: &BlobReader,
+    sums: &Sums,
+    range: Range<u64>,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let blocks = Sums::blocks(&range, reader.length());
+    let mut bytes = reader.read(blocks.clone())?;
+    if !sums.agree(blocks.start, &bytes) {
+        return Ok(None);
+    }
+    let index = |at: u64| usize::try_from(at - blocks.start).unwrap_or(usize::MAX);
+    bytes.truncate(index(range.end));
+    bytes.drain(..index(range.start).min(bytes.len()));
+    Ok(Some(bytes))
+}
+
+/// An open original.
+pub struct Original {
+    originals: Originals,
+    facts: Arc<Facts>,
+    reader: BlobReader,
+}
+
+impl Original {
+    /// Its key.
+    #[must_use]
+    pub fn hash(&self) -> Hash {
+        self.facts.source
+    }
+
+    /// The bytes before the first scan's data, and what they say.
+    pub fn head(&self) -> Result<Head, OriginalError> {
+        let (start, end) = (self.facts.start, self.facts.end);
+        let bytes = read_checked(&self.reader, &self.facts.sums, 0..start)?;
+        let bytes = bytes.ok_or(OriginalError::Changed(self.hash()))?;
+        let end = usize::try_from(end).unwrap_or(usize::MAX);
+        let header = Header::parse_start(&bytes, &self.originals.limits, end)?;
+        Ok(Head { bytes, header })
+    }
+
+    /// All of its bytes.
+    pub fn whole(&self) -> Result<Vec<u8>, OriginalError> {
+        let bytes = self.reader.read(0..self.reader.length())?;
+        let agrees = self.facts.sums.agree(0, &bytes);
+        if agrees { Ok(bytes) } else { Err(OriginalError::Changed(self.hash())) }
+    }
+
+    /// The bytes `range`.
+    pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, OriginalError> {
+        let bytes = read_checked(&self.reader, &self.facts.sums, range)?;
+        bytes.ok_or(OriginalError::Changed(self.hash()))
+    }
+
+    /// Why the picture can only be decoded as a whole, if so.
+    #[must_use]
+    pub fn only_whole(&self) -> Option<&str> {
+        match &self.facts.way_in {
+            WayIn::None(reason) => Some(reason),
+            WayIn::Original(_) | WayIn::Working(_) => None,
+        }
+    }
+
+    /// The size of the level, as stored.
+    #[must_use]
+    pub fn level_size(&self) -> Option<Size> {
+        self.facts.level.map(|level| level.size)
+    }
+
+    /// The level's bytes; the original has one.
+    pub fn level(&self) -> Result<Vec<u8>, OriginalError> {
+        let hash = self.hash();
+        let damaged = OriginalError::Derived { kind: Kind::Level, hash };
+        let Some(level) = self.facts.level else { return Err(damaged) };
+        let file = self.originals.derived.read(Kind::Level, hash, level.length)?;
+        file.filter(|file| crc32fast::hash(file) == level.sum).ok_or(damaged)
+    }
+
+    /// The picture, open for reading parts of it; `None` if it can only be decoded as a whole.
+    /// `head` is the original's own.
+    pub fn picture(&self, head: &Head) -> Result<Option<Picture<'_>>, OriginalError> {
+        let hash = self.hash();
+        let (scan, entrance, working) = match &self.facts.way_in {
+            WayIn::None(_) => return Ok(None),
+            WayIn::Original(entrance) => {
+                (Scan::read(&head.header, &head.bytes), entrance, None)
+            }
+            WayIn::Working(working) => {
+                let damaged = || OriginalError::Derived { kind: Kind::Working, hash };
+                let derived = &self.originals.derived;
+                let reader = derived.reader(Kind::Working, hash, working.length);
+                let reader = reader.map_err(|_| damaged())?;
+                let start = working.entrance.index.entries.first().map_or(0, |e| e.place / 8);
+                let head = read_checked(&reader, &working.sums, 0..start.min(working.length))?;
+                let head = head.ok_or_else(damaged)?;
+                let end = usize::try_from(working.length).unwrap_or(usize::MAX);
+                let header = Header::parse_start(&head, &self.originals.limits, end)?;
+                let scan = Scan::read(&header, &head);
+                let head = Head { bytes: head, header };
+                (scan, &working.entrance, Some((reader, &working.sums, head)))
+            }
+        };
+        let length = working.as_ref().map_or(self.facts.length, |working| working.0.length());
+        let damaged = || OriginalError::Derived { kind: Kind::Index, hash };
+        let scan = scan.map_err(|_| damaged())?;
+        if !entrance.index.fits(&scan, length) {
+            return Err(damaged());
+        }
+        Ok(Some(Picture { original: self, scan, entrance, working }))
+    }
+}
+
+/// A file's bytes before the first scan's data.
+pub struct Head {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// What they say.
+    pub header: Header,
+}
+
+/// A picture that can be entered: the original or its working copy.
+pub struct Picture<'a> {
+    original: &'a Original,
+    scan: Scan,
+    entrance: &'a Entrance,
+    working: Option<(BlobReader, &'a Sums, Head)>,
+}
+
+impl Picture<'_> {
+    /// What its headers say.
+    #[must_use]
+    pub fn scan(&self) -> &Scan {
+        &self.scan
+    }
+
+    /// Where it can be entered.
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        &self.entrance.index
+    }
+
+    /// Whether it is the original and not a copy.
+    #[must_use]
+    pub fn is_original(&self) -> bool {
+        self.working.is_none()
+    }
+
+    /// The head of the file that the picture is read from; `own` is the original's.
+    #[must_use]
+    pub fn head<'b>(&'b self, own: &'b Head) -> &'b Head {
+        self.working.as_ref().map_or(own, |(_, _, head)| head)
+    }
+
+    /// The bytes at `ranges`, checked.
+    pub fn read(&self, ranges: Vec<Range<u64>>) -> Result<Bytes<'static>, OriginalError> {
+        let hash = self.original.hash();
+        let mut bytes = Bytes::default();
+        for range in ranges {
+            let start = range.start;
+            let found = match &self.working {
+                None => self.original.read(range)?,
+                Some((reader, sums, _)) => read_checked(reader, sums, range)?
+                    .ok_or(OriginalError::Derived { kind: Kind::Working, hash })?,
+            };
+            bytes.push(start, found);
+        }
+        Ok(bytes)
+    }
+
+    /// The index contradicts the checked bytes: it is to be made again.
+    #[must_use]
+    pub fn contradicted(&self, unfit: Unfit) -> OriginalError {
+        tracing::warn!(original = %self.original.hash(), "the index does not fit: {unfit}");
+        OriginalError::Derived { kind: Kind::Index, hash: self.original.hash() }
+    }
+}

@@ -1,0 +1,159 @@
+//! Making an original's derived files: index, working copy, level.
+
+use super::facts::{Entrance, Facts, Level, WayIn, Working};
+use super::sums::Sums;
+use crate::media::jpeg::codec::{self, Chroma, Encoding, Pixels, Scale, Space};
+use crate::media::jpeg::header::{Header, HeaderLimits, Process};
+use crate::media::jpeg::rewrite::colour_segments;
+use crate::media::jpeg::scan::index::Index;
+use crate::media::jpeg::scan::{Bytes, Scan, Unfit};
+use crate::media::raster::{Spread, decode_bands};
+use crate::types::{Hash, Size};
+
+/// How much longer than a Preview's long side that of its level is at least, in percent: scaling
+/// down needs more pixels than it gives.
+const LEVEL_PERCENT_MIN: u64 = 125;
+/// Qualities in which a level is tried.
+const LEVEL_QUALITIES: [u8; 4] = [92, 88, 82, 75];
+/// What a level may take of its original, in percent.
+const LEVEL_SHARE_PERCENT: u64 = 14;
+
+/// What is made of an original.
+pub(super) struct Made {
+    pub(super) facts: Facts,
+    pub(super) working: Option<Vec<u8>>,
+    pub(super) level: Option<Vec<u8>>,
+    /// What the decoder found odd while it made the level; `None` also if it made none.
+    pub(super) warning: Option<String>,
+}
+
+/// What the facts are made for.
+pub(super) struct Request<'a> {
+    pub(super) source: Hash,
+    pub(super) stamp: u64,
+    pub(super) bytes: &'a [u8],
+    pub(super) header: &'a Header,
+    pub(super) limits: &'a HeaderLimits,
+    pub(super) preview_px: u32,
+    pub(super) spread: Spread<'a>,
+}
+
+/// Makes everything that can be derived from an original.
+///
+/// Memory: for a file that needs a working copy two bytes for each sample, else about the file.
+pub(super) fn make(request: &Request<'_>) -> Made {
+    let Request { source, stamp, bytes, header, preview_px, .. } = *request;
+    let mut working = None;
+    let way_in = match enter(header, bytes) {
+        Ok(way) => Ok(way),
+        Err(Unfit::Process | Unfit::Scans) if can_be_rewritten(header) => {
+            codec::to_baseline(bytes).map_err(|cause| cause.to_string()).and_then(|copy| {
+                let header = Header::parse(&copy, request.limits).map_err(|e| e.to_string())?;
+                let way = enter(&header, &copy).map_err(|e| e.to_string())?;
+                working = Some((copy, header));
+                Ok(way)
+            })
+        }
+        Err(unfit) => Err(unfit.to_string()),
+    };
+    let (level, warning) = match &way_in {
+        Ok((scan, index)) => {
+            let (bytes, header) =
+                working.as_ref().map_or((bytes, header), |(copy, header)| (copy, header));
+            make_level(request, (scan, index), (bytes, header))
+        }
+        Err(_) => (None, None),
+    };
+    let entrance =
+        |(scan, index): (Scan, Index)| Entrance { components: scan.parts.len(), index };
+    let way_in = match (way_in, &working) {
+        (Err(reason), _) => WayIn::None(reason),
+        (Ok(way), None) => WayIn::Original(entrance(way)),
+        (Ok(way), Some((copy, _))) => WayIn::Working(Working {
+            length: copy.len() as u64,
+            sums: Sums::of(copy),
+            entrance: entrance(way),
+        }),
+    };
+    let described = level.as_ref().map(|(file, size)| Level {
+        length: file.len() as u64,
+        sum: crc32fast::hash(file),
+        size: *size,
+    });
+    let facts = Facts {
+        source,
+        length: bytes.len() as u64,
+        stamp,
+        preview_px,
+        start: scan_data(header, bytes),
+        end: header.end as u64,
+        sums: Sums::of(bytes),
+        way_in,
+        level: described,
+    };
+    let (working, level) = (working.map(|(copy, _)| copy), level.map(|(file, _)| file));
+    Made { facts, working, level, warning }
+}
+
+fn enter(header: &Header, bytes: &[u8]) -> Result<(Scan, Index), Unfit> {
+    let scan = Scan::read(header, bytes)?;
+    let index = Index::build(&scan, bytes)?;
+    Ok((scan, index))
+}
+
+/// Whether libjpeg-turbo can hold the coefficients and write them in one scan.
+fn can_be_rewritten(header: &Header) -> bool {
+    let huffman_or_arithmetic = match header.process {
+        Process::Baseline
+        | Process::Extended
+        | Process::Progressive
+        | Process::ArithmeticSequential
+        | Process::ArithmeticProgressive => true,
+        Process::Lossless | Process::ArithmeticLossless | Process::Hierarchical => false,
+    };
+    huffman_or_arithmetic && header.precision == 8
+}
+
+/// Offset of the first scan's data.
+fn scan_data(header: &Header, bytes: &[u8]) -> u64 {
+    let at = header.first_scan;
+    let length = bytes.get(at + 2..at + 4).unwrap_or(&[0, 2]);
+    (at + 2 + usize::from(length[0]) * 256 + usize::from(length[1])) as u64
+}
+
+/// A smaller copy for Previews, if the picture is large enough to be worth one.
+fn make_level(
+    request: &Request<'_>,
+    (scan, index): (&Scan, &Index),
+    (bytes, header): (&[u8], &Header),
+) -> (Option<(Vec<u8>, Size)>, Option<String>) {
+    let Some(scale) = level_scale(header.size, request.preview_px) else { return (None, None) };
+    let colour = colour_segments(header, bytes);
+    let picture = (scan, index, colour.as_slice());
+    let decoded = decode_bands(picture, &Bytes::whole(bytes), scale, request.spread);
+    let Ok(decoded) = decoded else { return (None, None) };
+    let most = request.bytes.len() as u64 * LEVEL_SHARE_PERCENT / 100;
+    let file = LEVEL_QUALITIES.into_iter().find_map(|quality| {
+        encode_level(&decoded.value, quality).filter(|file| file.len() as u64 <= most)
+    });
+    (file.map(|file| (file, decoded.value.size)), decoded.warning)
+}
+
+fn encode_level(pixels: &Pixels, quality: u8) -> Option<Vec<u8>> {
+    let (space, chroma) = match pixels.channels {
+        1 => (Space::Grey, Chroma::Full),
+        3 => (Space::YCbCr, Chroma::Quarter),
+        _ => return None,
+    };
+    codec::encode(pixels, Encoding { quality, space, chroma }).ok()
+}
+
+/// The least scale that is enough for a Preview; `None` if that is not much less than the picture.
+fn level_scale(size: Size, preview_px: u32) -> Option<Scale> {
+    let long = |scale: Scale| {
+        let size = scale.of(size);
+        u64::from(size.width.max(size.height))
+    };
+    let wanted = u64::from(preview_px) * LEVEL_PERCENT_MIN / 100;
+    [1, 2, 4].map(Scale::eighths).into_iter().find(|scale| long(*scale) >= wanted)
+}
