@@ -102,7 +102,7 @@ fn made(jpeg: &[u8], marker: &Marker, (steps, output): &(Vec<Step>, Output)) -> 
     let source =
         Source { jpeg, orientation: Orientation::Upright, icc: None, adobe: false, stored };
     let limits = RenderLimits { pixels_max: 500_000_000 };
-    render(&Job { source, steps, output: *output, limits }, marker, &|| true).expect("renders")
+    render(&Job { source, steps, output: *output, limits }, marker, &|_| true).expect("renders")
 }
 
 fn renders(criterion: &mut Criterion) {

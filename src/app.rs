@@ -297,6 +297,7 @@ fn shared(
             "public, max-age={}, stale-while-revalidate={}",
             config.media.max_age_s, config.media.stale_while_revalidate_s
         ),
+        work_headers: config.server.work_headers,
         patience: Duration::from_secs(u64::from(config.server.request_timeout_s)),
         unready: Duration::from_secs(u64::from(config.server.unready_s)),
         pages: Pages::compile()?,

@@ -37,6 +37,9 @@ pub const PAGES_MAX: usize = 200;
 /// Renders that may overtake one that waits for memory, so that small ones do not wait for a
 /// large one and the large one does not wait for ever.
 pub const BYPASS_MAX: usize = 64;
+/// Parts of a rendition's body, in memory or in the store. A Hires with a mark needs four: new
+/// metadata, the rows above the mark, those with it, those below.
+pub const BODY_PARTS_MAX: usize = 8;
 /// Bytes read from an original at a time while it is sent.
 pub const STREAM_CHUNK_BYTES: usize = 256 * 1024;
 /// Segments (APPn, tables, …) of one JPEG. Real files have below 100; an ICC profile of 16 MB

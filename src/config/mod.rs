@@ -139,6 +139,7 @@ settings! {
         request_timeout_s: u32 = "60", 1..=600, "s", "Time until a request that still waits for its rendition is answered 503";
         unready_s: u32 = "1", 0..=600, "s", "Time between /health/ready turning 503 at a stop and the end of new connections";
         drain_s: u32 = "30", 0..=600, "s", "Time that requests under way have to finish after a stop was asked for";
+        work_headers: bool = "true", Any, "", "Whether renditions say how they were made: Server-Timing and Wirephoto-Path";
         site_name: String = "Wirephoto", Any, "text", "Name on the pages";
     }
     /// Where the database and everything derived lie.

@@ -72,7 +72,7 @@ impl Photograph {
         let limits = RenderLimits { pixels_max: limits.pixels_max };
         let steps = [Step::Fit { long_px: CHECK_PX }];
         let job = Job { source, steps: &steps, output, limits };
-        let checked = raster::render(&job, marker, &|| true);
+        let checked = raster::render(&job, marker, &|_| true);
         let unusable = |cause| IngestError::Picture(format!("cannot be decoded: {cause}"));
         checked.map(|rendered| rendered.warning).map_err(unusable)
     }

@@ -11,12 +11,11 @@ use std::{
 
 use tokio::sync::watch;
 
-use super::render::RenderError;
-use crate::media::cache::Body;
+use super::render::{Made, RenderError};
 use crate::types::Hash;
 
 /// How a render ended.
-pub(super) type Outcome = Result<Body, RenderError>;
+pub(super) type Outcome = Result<Arc<Made>, RenderError>;
 type Slot = watch::Sender<Option<Outcome>>;
 
 /// The renders under way, by the key of their plan.
@@ -102,9 +101,13 @@ impl Drop for Task {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::media::cache::Body;
+    use crate::media::raster::Way;
+    use crate::media::timing::Timing;
 
-    fn body() -> Body {
-        Body { head: bytes::Bytes::from_static(b"picture"), tail: None }
+    fn made() -> Arc<Made> {
+        let body = Body::memory(&b"picture"[..]);
+        Arc::new(Made { body, way: Way::Whole, timing: Timing::default() })
     }
 
     #[tokio::test]
@@ -117,8 +120,8 @@ mod tests {
         let task = task.expect("the first runs it");
         drop(first);
         assert!(task.is_wanted(), "the second still waits");
-        task.finish(Ok(body()));
-        assert_eq!(second.wait().await.expect("rendered").head, "picture");
+        task.finish(Ok(made()));
+        assert_eq!(second.wait().await.expect("rendered"), made());
         assert!(flight.join(key).1.is_some(), "a later request starts anew");
     }
 

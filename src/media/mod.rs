@@ -16,6 +16,7 @@ pub mod plan;
 pub mod raster;
 mod render;
 mod settings;
+mod timing;
 
 use std::{path::Path, sync::Arc};
 
@@ -23,11 +24,12 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
 
-pub use cache::{Body, Tail};
+pub use cache::{Body, Extent, Part};
 pub use catalog::Entry;
 pub use links::UrlLinks;
 pub use render::{Obtained, Source};
 pub use settings::{DecodeLimits, Settings};
+pub use timing::Timing;
 
 use crate::auth::Principal;
 use crate::compute::Compute;

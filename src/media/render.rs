@@ -5,27 +5,33 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     Inner, Media, RenditionAnswer,
-    cache::{self, Body, Tail},
+    cache::{self, Body, Extent, Part},
     caption::{self, Caption, Keep},
     flight::{Outcome, Task},
     jpeg::{header::Header, rewrite::rewrite_metadata},
     plan::{Plan, Planned},
-    raster::{self, Job, Orientation, RasterError, RenderLimits},
+    raster::{self, Job, Orientation, RasterError, RenderLimits, Stage, Way},
+    timing::{StageClock, Timing},
 };
 use crate::clock::Stopwatch;
 use crate::error::{Error, Kind, Result};
 use crate::store::StoreError;
 use crate::telemetry;
 
-/// Where the bytes came from, for logs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where the bytes came from.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Source {
     /// The memory tier.
     Memory,
     /// The disk tier.
     Disk,
     /// Rendered for this request or an equal one.
-    Rendered,
+    Rendered {
+        /// How they were made.
+        way: Way,
+        /// Where the time went.
+        timing: Timing,
+    },
 }
 
 impl Source {
@@ -35,7 +41,7 @@ impl Source {
         match self {
             Self::Memory => "memory",
             Self::Disk => "disk",
-            Self::Rendered => "miss",
+            Self::Rendered { .. } => "miss",
         }
     }
 }
@@ -49,6 +55,14 @@ pub struct Obtained {
     pub source: Source,
     /// Milliseconds the request waited for them.
     pub waited_ms: f64,
+}
+
+/// What a render made, for everybody who waits for it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Made {
+    pub(super) body: Body,
+    pub(super) way: Way,
+    pub(super) timing: Timing,
 }
 
 /// Why a render gave no picture. Cloned to everybody who waits for it.
@@ -104,12 +118,11 @@ impl Media {
         body.map(|body| Obtained { body, source: Source::Memory, waited_ms: 0.0 })
     }
 
-    /// Reads the bytes `range` of a tail from the store; it blocks on the disk.
-    pub fn read_tail(&self, tail: &Tail, range: std::ops::Range<u64>) -> Result<Vec<u8>> {
+    /// Reads an extent from the store; it blocks on the disk.
+    pub fn read_extent(&self, extent: &Extent) -> Result<Vec<u8>> {
         let reader =
-            self.inner.store.reader(tail.blob, tail.blob_length).map_err(Error::internal)?;
-        let start = tail.range.start;
-        reader.read(start + range.start..start + range.end).map_err(Error::internal)
+            self.inner.store.reader(extent.blob, extent.blob_length).map_err(Error::internal)?;
+        reader.read(extent.range.clone()).map_err(Error::internal)
     }
 
     /// The rendition's bytes.
@@ -142,7 +155,9 @@ impl Media {
         if let Some(task) = task {
             self.start_render(answer, task);
         }
-        Ok((waiting.wait().await?, Source::Rendered))
+        let made = waiting.wait().await?;
+        let Made { ref body, way, timing } = *made;
+        Ok((body.clone(), Source::Rendered { way, timing }))
     }
 
     fn start_render(&self, answer: &RenditionAnswer, task: Task) {
@@ -153,12 +168,13 @@ impl Media {
         // The task is shared with the refusal below; whichever side gets it speaks.
         let task = Arc::new(std::sync::Mutex::new(Some(task)));
         let (own, watched) = (Arc::clone(&task), Arc::clone(&task));
+        let queued = Stopwatch::start();
         let take = |task: &std::sync::Mutex<Option<Task>>| {
             task.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
         };
         let work = move || {
             if let Some(task) = take(&own) {
-                media.inner.run(&planned, &caption, task);
+                media.inner.run(&planned, &caption, task, queued.elapsed_ms());
             }
         };
         let wanted = move || {
@@ -174,19 +190,40 @@ impl Media {
     }
 }
 
+impl Made {
+    /// Adds the render to the metrics.
+    fn count(&self) {
+        metrics::counter!(telemetry::RENDER_PATHS, "path" => self.way.as_str()).increment(1);
+        for (stage, ms) in self.timing.stages() {
+            metrics::histogram!(telemetry::STAGE_SECONDS, "stage" => stage).record(ms / 1000.0);
+        }
+    }
+}
+
 impl Inner {
     /// Renders on a worker thread, tells who waits, and fills the cache.
-    fn run(&self, planned: &Planned, caption: &Caption, task: Task) {
+    fn run(&self, planned: &Planned, caption: &Caption, task: Task, queue_ms: f64) {
         if !task.is_wanted() {
             metrics::counter!(telemetry::RENDERS, "outcome" => "abandoned").increment(1);
             return;
         }
         let watch = Stopwatch::start();
-        let mut outcome = self.render(&planned.plan, caption, &|| task.is_wanted());
-        if matches!(outcome, Err(RenderError::Abandoned)) && task.is_wanted() {
+        let stages = StageClock::start(queue_ms);
+        let begin = |stage| {
+            stages.begin(stage);
+            task.is_wanted()
+        };
+        let mut rendered = self.render(&planned.plan, caption, &begin);
+        if matches!(rendered, Err(RenderError::Abandoned)) && task.is_wanted() {
             // Somebody came between the decision to drop the work and its end.
-            outcome = self.render(&planned.plan, caption, &|| true);
+            let begin = |stage| {
+                stages.begin(stage);
+                true
+            };
+            rendered = self.render(&planned.plan, caption, &begin);
         }
+        let timing = stages.finish();
+        let outcome = rendered.map(|(body, way)| Arc::new(Made { body, way, timing }));
         let result = match &outcome {
             Ok(_) => "done",
             Err(RenderError::Abandoned) => "abandoned",
@@ -195,13 +232,16 @@ impl Inner {
         metrics::counter!(telemetry::RENDERS, "outcome" => result).increment(1);
         metrics::histogram!(telemetry::RENDER_SECONDS, "operation" => planned.operation)
             .record(watch.elapsed().as_secs_f64());
+        if let Ok(made) = &outcome {
+            made.count();
+        }
         self.publish(planned, task, outcome);
     }
 
     fn publish(&self, planned: &Planned, task: Task, outcome: Outcome) {
         match &outcome {
-            Ok(body) => {
-                let body = body.clone();
+            Ok(made) => {
+                let body = made.body.clone();
                 self.cache.insert(planned, &body);
                 task.finish(outcome);
                 self.cache.write_to_disk(planned, &body);
@@ -219,9 +259,12 @@ impl Inner {
         &self,
         plan: &Plan,
         caption: &Caption,
-        keep_on: &dyn Fn() -> bool,
-    ) -> Result<Body, RenderError> {
+        begin: &dyn Fn(Stage) -> bool,
+    ) -> Result<(Body, Way), RenderError> {
         let picture = |cause: &dyn std::fmt::Display| RenderError::Picture(cause.to_string());
+        if !begin(Stage::Read) {
+            return Err(RenderError::Abandoned);
+        }
         let asset = &plan.source;
         let jpeg = self.store.read(asset.blob, asset.length)?;
         let header =
@@ -238,8 +281,9 @@ impl Inner {
             let metadata = captioned(asset.orientation);
             let (head, tail) = rewrite_metadata(&jpeg, &header, &metadata, icc.as_deref());
             let range = tail.start as u64..tail.end as u64;
-            let tail = Tail { blob: asset.blob, blob_length: asset.length, range };
-            return Ok(Body { head: head.into(), tail: Some(tail) });
+            let scans = Extent { blob: asset.blob, blob_length: asset.length, range };
+            let body = Body::new([Part::Memory(head.into()), Part::Store(scans)]);
+            return Ok((body, Way::Original));
         };
         let source = raster::Source {
             jpeg: &jpeg,
@@ -250,7 +294,7 @@ impl Inner {
         };
         let limits = RenderLimits { pixels_max: self.settings.limits.pixels_max };
         let job = Job { source, steps: &plan.steps, output, limits };
-        let rendered = raster::render(&job, &self.settings.marker, keep_on)?;
+        let rendered = raster::render(&job, &self.settings.marker, begin)?;
         let megapixels = rendered.decoded_pixels.div_ceil(1_000_000);
         metrics::counter!(telemetry::DECODED_MEGAPIXELS).increment(megapixels);
         if let Some(warning) = &rendered.warning {
@@ -261,6 +305,6 @@ impl Inner {
             .map_err(|e| picture(&e))?;
         let (mut head, tail) = rewrite_metadata(&rendered.jpeg, &plain, &captioned(1), icc);
         head.extend_from_slice(&rendered.jpeg[tail]);
-        Ok(Body { head: head.into(), tail: None })
+        Ok((Body::memory(head), rendered.way))
     }
 }

@@ -25,6 +25,10 @@ pub const WORKERS_BUSY: &str = "wirephoto_render_workers_busy";
 pub const WORKERS: &str = "wirephoto_render_workers";
 /// Seconds of one render, by operation (histogram).
 pub const RENDER_SECONDS: &str = "wirephoto_render_seconds";
+/// Seconds that a stage of a render took: queue, read, decode, blend, encode (histogram).
+pub const STAGE_SECONDS: &str = "wirephoto_stage_seconds";
+/// Renders that were done, by the way they took (counter).
+pub const RENDER_PATHS: &str = "wirephoto_render_paths_total";
 /// Renders by outcome: done, failed, abandoned, refused (counter).
 pub const RENDERS: &str = "wirephoto_renders_total";
 /// Megapixels decoded (counter).
@@ -107,6 +111,11 @@ fn describe() {
     gauge!(WORKERS_BUSY, "Renders under way");
     gauge!(WORKERS, "Render workers");
     histogram!(RENDER_SECONDS, "Seconds of one render, by operation");
+    histogram!(
+        STAGE_SECONDS,
+        "Seconds of one stage of a render: queue, read, decode, blend, encode"
+    );
+    counter!(RENDER_PATHS, "Renders by the way they took");
     counter!(RENDERS, "Renders by outcome");
     counter!(DECODED_MEGAPIXELS, "Megapixels decoded");
     counter!(CACHE_LOOKUPS, "Rendition cache look-ups by tier and outcome");

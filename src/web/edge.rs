@@ -40,6 +40,8 @@ pub(super) struct Work {
     pub(super) cache: Option<&'static str>,
     /// Kind of rendition.
     pub(super) operation: Option<&'static str>,
+    /// How a rendition was made, where that happened for this request.
+    pub(super) way: Option<&'static str>,
     /// Milliseconds spent waiting for the bytes.
     pub(super) render_ms: Option<f64>,
 }
@@ -74,6 +76,7 @@ pub(super) async fn watch(app: &App, request: Request, next: Next) -> Response {
         bytes,
         operation = work.operation,
         cache = work.cache,
+        way = work.way,
         render_ms = work.render_ms,
         ms = watch.elapsed_ms(),
         "request"

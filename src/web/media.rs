@@ -9,12 +9,12 @@ use axum::{
 
 use super::{
     App,
-    body::{Piece, body, pieces},
+    body::body,
     conditional::{ETag, Precondition, Validators, evaluate, print_date},
     credentials,
     edge::Work,
     range::{ByteRange, Multipart, RangeDecision, ranges, unsatisfied},
-    respond,
+    respond, timing,
 };
 use crate::clock;
 use crate::error::{Error, Kind, Result};
@@ -22,6 +22,7 @@ use crate::limits::MEDIA_PATH_BYTES_MAX;
 use crate::media;
 use crate::media::Answer;
 use crate::media::JsonAnswer;
+use crate::media::Part;
 use crate::media::RenditionAnswer;
 use crate::media::path::MediaPath;
 use crate::media::path::Target;
@@ -71,7 +72,8 @@ fn allow_origins(headers: &mut HeaderMap) {
     headers.insert(
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
         HeaderValue::from_static(
-            "Accept-Ranges, Content-Range, Content-Length, ETag, Retry-After",
+            "Accept-Ranges, Content-Range, Content-Length, ETag, Retry-After, Server-Timing, \
+             Wirephoto-Path",
         ),
     );
 }
@@ -160,7 +162,7 @@ fn json(app: &App, method: &Method, headers: &HeaderMap, answer: &JsonAnswer) ->
     if let Some(response) = decided(app, method, headers, &validators, answer.open) {
         return Ok(response);
     }
-    let whole = media::Body { head: answer.body.clone(), tail: None };
+    let whole = media::Body::memory(answer.body.clone());
     let decision = ranges(method, headers, &validators, whole.len());
     let mut response = framed(app, &whole, &JSON, &validators, &decision);
     describe(app, response.headers_mut(), &validators, answer.open);
@@ -208,8 +210,12 @@ async fn rendition(
         // An item's id is plain ASCII, so no second form of the name is needed.
         response.headers_mut().insert(header::CONTENT_DISPOSITION, value);
     }
+    if app.shared.work_headers && response.status().is_success() {
+        timing::describe(response.headers_mut(), &obtained.source, answer.open);
+    }
     response.extensions_mut().insert(Work {
         cache: Some(obtained.source.as_str()),
+        way: timing::way(&obtained.source),
         operation: Some(answer.planned.operation),
         render_ms: Some(obtained.waited_ms),
     });
@@ -225,16 +231,16 @@ fn framed(
     decision: &RangeDecision,
 ) -> Response {
     let length = whole.len();
-    let send = |pieces: Vec<Piece>| body(app.shared.media.clone(), pieces);
+    let send = |parts: Vec<Part>| body(app.shared.media.clone(), parts);
     let mut response = match decision {
         RangeDecision::Full => {
             let mut response =
-                respond::typed(StatusCode::OK, kind.clone(), send(pieces(whole, 0..length)));
+                respond::typed(StatusCode::OK, kind.clone(), send(whole.slice(0..length)));
             set_length(response.headers_mut(), length);
             response
         }
         RangeDecision::Single(range) => {
-            let sent = send(pieces(whole, bytes_of(*range)));
+            let sent = send(whole.slice(bytes_of(*range)));
             let mut response = respond::typed(StatusCode::PARTIAL_CONTENT, kind.clone(), sent);
             let headers = response.headers_mut();
             set_length(headers, range.len());
@@ -245,10 +251,10 @@ fn framed(
             let framing = Multipart::new(ranges, kind, length, &validators.etag);
             let mut parts = Vec::new();
             for part in framing.parts {
-                parts.push(Piece::Memory(part.head));
-                parts.extend(pieces(whole, bytes_of(part.range)));
+                parts.push(Part::Memory(part.head));
+                parts.extend(whole.slice(bytes_of(part.range)));
             }
-            parts.push(Piece::Memory(framing.tail));
+            parts.push(Part::Memory(framing.tail));
             let kind = framing.content_type;
             let mut response = respond::typed(StatusCode::PARTIAL_CONTENT, kind, send(parts));
             set_length(response.headers_mut(), framing.length);

@@ -14,6 +14,7 @@ mod media;
 mod pages;
 pub mod range;
 mod respond;
+mod timing;
 
 use std::{
     sync::{
@@ -66,6 +67,8 @@ pub struct Shared {
     pub trusted_proxies: Addresses,
     /// `Cache-Control` of open renditions.
     pub open_cache_control: String,
+    /// Whether renditions say how they were made.
+    pub work_headers: bool,
     /// How long a request waits for its rendition.
     pub patience: Duration,
     /// Time between readiness turning false and the end of new connections.

@@ -42,7 +42,8 @@ fn header(response: &Response, name: &str) -> String {
 
 /// The headers that do not change from one answer to the next.
 fn lasting(response: &Response) -> BTreeMap<String, String> {
-    let lasting = |name: &&str| !["date", "x-request-id"].contains(name);
+    let changing = ["date", "x-request-id", "server-timing", "wirephoto-path"];
+    let lasting = |name: &&str| !changing.contains(name);
     let names = response.headers().keys().map(reqwest::header::HeaderName::as_str);
     names.filter(lasting).map(|name| (name.to_owned(), header(response, name))).collect()
 }
@@ -166,6 +167,77 @@ fn browsers_may_read_open_renditions_from_any_site() {
     let private = server.get_with(&hires(), &origin);
     assert_eq!(private.status(), 200);
     assert_eq!(header(&private, "access-control-allow-origin"), "");
+}
+
+/// The names of a `Server-Timing` header; each duration must be a number of milliseconds.
+fn timed(response: &Response) -> Vec<String> {
+    let text = header(response, "server-timing");
+    let name = |stage: &str| {
+        let (name, ms) = stage.split_once(";dur=").unwrap_or_else(|| panic!("{text}"));
+        assert!((0.0..60_000.0).contains(&ms.parse::<f64>().expect("a number")), "{text}");
+        assert!(ms.split_once('.').is_none_or(|(_, decimals)| decimals.len() <= 3), "{text}");
+        name.to_owned()
+    };
+    text.split(", ").map(name).collect()
+}
+
+#[test]
+fn a_rendition_says_how_it_was_made_and_then_that_it_was_cached() {
+    let server = Server::demo();
+    let hires = |operations: &str| format!("/media/{LARGE}{operations}.jpg?ak={DEMO_KEY}");
+    let plain = ["queue", "read", "decode", "encode"].as_slice();
+    let marked = ["queue", "read", "decode", "blend", "encode"].as_slice();
+    for (path, way, stages) in [
+        (hires("-crop_w400_h300_x901_y703"), "region", plain),
+        (format!("/media/{LARGE}_WatermarkPreview.jpg"), "whole", marked),
+        (PREVIEW.to_owned(), "whole", plain),
+        (hires(""), "original", &["queue", "read"]),
+    ] {
+        let made = server.get(&path);
+        assert_eq!(header(&made, "wirephoto-path"), way, "{path}");
+        assert_eq!(timed(&made), stages, "{path}");
+        let again = server.get_with(&path, &[("Range", "bytes=5-99")]);
+        assert_eq!(again.status(), 206);
+        assert_eq!(header(&again, "wirephoto-path"), "cache", "{path}");
+        assert_eq!(header(&again, "server-timing"), "cache;desc=\"memory\"", "{path}");
+        for (condition, value) in [("If-None-Match", "*"), ("Range", "bytes=99999999-")] {
+            let without = server.get_with(&path, &[(condition, value)]);
+            assert!([304, 416].contains(&without.status().as_u16()), "{path}");
+            assert_eq!(header(&without, "wirephoto-path"), "", "{path} {condition}");
+            assert_eq!(header(&without, "server-timing"), "", "{path} {condition}");
+        }
+    }
+    let count = |way: &str| server.metric("wirephoto_render_paths_total", way);
+    assert_eq!([count("region"), count("whole"), count("original")], [1.0, 2.0, 1.0]);
+    // Scripts of other sites may read it of what is open.
+    let open = server.get(PREVIEW);
+    assert_eq!(header(&open, "timing-allow-origin"), "*");
+    let exposed = header(&open, "access-control-expose-headers");
+    assert!(exposed.contains("Server-Timing") && exposed.contains("Wirephoto-Path"), "{exposed}");
+    assert_eq!(header(&server.get(&hires("")), "timing-allow-origin"), "");
+}
+
+#[test]
+fn a_rendition_from_disk_says_so() {
+    let server = Server::demo_with(&["cache.memory_bytes=0"]);
+    server.bytes(THUMBNAIL);
+    server.until("the file", || kept(&server).gt(&0).then_some(()));
+    let response = server.get(THUMBNAIL);
+    assert_eq!(header(&response, "server-timing"), "cache;desc=\"disk\"");
+    assert_eq!(header(&response, "wirephoto-path"), "cache");
+}
+
+#[test]
+fn the_operator_can_keep_to_himself_how_renditions_are_made() {
+    let server = Server::demo_with(&["server.work_headers=false"]);
+    for path in [THUMBNAIL, THUMBNAIL, &hires()] {
+        let response = server.get(path);
+        assert_eq!(response.status(), 200);
+        for name in ["server-timing", "wirephoto-path", "timing-allow-origin"] {
+            assert_eq!(header(&response, name), "", "{path} {name}");
+        }
+    }
+    assert!(server.metric("wirephoto_render_paths_total", "original") > 0.0);
 }
 
 #[test]

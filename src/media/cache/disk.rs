@@ -12,19 +12,15 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use bytes::Bytes;
 use moka::{notification::RemovalCause, sync::Cache};
 
-use super::{Body, Tail};
+use super::{
+    Body,
+    record::{decode, encode},
+};
 use crate::media::plan::Class;
 use crate::types::Hash;
 
-/// Marks a file of this form; another form is a miss.
-const MAGIC: &[u8; 4] = b"WPc1";
-/// Magic, checksum, flag of the tail.
-const FIXED_BYTES: usize = 4 + 16 + 1;
-/// Hash, length, start and end of the tail.
-const TAIL_BYTES: usize = 32 + 8 * 3;
 /// A file takes whole blocks.
 const BLOCK_BYTES: u64 = 4096;
 
@@ -153,63 +149,18 @@ fn weight(bytes: u64) -> u32 {
     u32::try_from(bytes.div_ceil(BLOCK_BYTES) * BLOCK_BYTES).unwrap_or(u32::MAX)
 }
 
-fn encode(body: &Body) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(FIXED_BYTES + TAIL_BYTES + body.head.len());
-    bytes.extend_from_slice(MAGIC);
-    bytes.extend_from_slice(&[0; 16]);
-    match &body.tail {
-        None => bytes.push(0),
-        Some(tail) => {
-            bytes.push(1);
-            bytes.extend_from_slice(&tail.blob.0);
-            for number in [tail.blob_length, tail.range.start, tail.range.end] {
-                bytes.extend_from_slice(&number.to_le_bytes());
-            }
-        }
-    }
-    bytes.extend_from_slice(&body.head);
-    let checksum = Hash::of(&bytes[20..]);
-    bytes[4..20].copy_from_slice(&checksum.0[..16]);
-    bytes
-}
-
-/// Reads a file's record; `None` for anything that [`encode`] did not write.
-fn decode(bytes: Vec<u8>) -> Option<Body> {
-    let (fixed, rest) = bytes.split_at_checked(FIXED_BYTES)?;
-    let sum_ok = fixed.starts_with(MAGIC) && fixed[4..20] == Hash::of(&bytes[20..]).0[..16];
-    if !sum_ok {
-        return None;
-    }
-    let (tail, skip) = match fixed[20] {
-        0 => (None, FIXED_BYTES),
-        1 => {
-            let (blob, numbers) = rest.split_at_checked(32)?;
-            let number = |index: usize| {
-                let bytes = numbers.get(index * 8..index * 8 + 8)?;
-                Some(u64::from_le_bytes(bytes.try_into().ok()?))
-            };
-            let (length, start, end) = (number(0)?, number(1)?, number(2)?);
-            let inside = start <= end && end <= length;
-            let blob = Hash(blob.try_into().ok()?);
-            let tail = Tail { blob, blob_length: length, range: start..end };
-            (Some(inside.then_some(tail)?), FIXED_BYTES + TAIL_BYTES)
-        }
-        _ => return None,
-    };
-    Some(Body { head: Bytes::from(bytes).slice(skip..), tail })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::media::cache::{Extent, Part};
 
     fn body(bytes: usize) -> Body {
-        Body { head: Bytes::from(vec![7; bytes]), tail: None }
+        Body::memory(vec![7; bytes])
     }
 
-    fn with_tail(bytes: usize) -> Body {
-        let tail = Tail { blob: Hash([9; 32]), blob_length: 100, range: 10..90 };
-        Body { tail: Some(tail), ..body(bytes) }
+    fn mixed(bytes: usize) -> Body {
+        let extent = Extent { blob: Hash([9; 32]), blob_length: 100, range: 10..90 };
+        Body::new([Part::Memory(vec![7; bytes].into()), Part::Store(extent)])
     }
 
     fn key(number: u8) -> Hash {
@@ -226,11 +177,11 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary folder");
         let tier = DiskTier::open(dir.path(), 1 << 20, 1 << 20).expect("opened");
         tier.write(Class::Standard, key(1), &body(1000)).expect("written");
-        tier.write(Class::Variant, key(2), &with_tail(10)).expect("written");
+        tier.write(Class::Variant, key(2), &mixed(10)).expect("written");
         drop(tier);
         let tier = DiskTier::open(dir.path(), 1 << 20, 1 << 20).expect("opened");
         assert_eq!(tier.read(Class::Standard, key(1)), Some(body(1000)));
-        assert_eq!(tier.read(Class::Variant, key(2)), Some(with_tail(10)));
+        assert_eq!(tier.read(Class::Variant, key(2)), Some(mixed(10)));
         assert_eq!(tier.read(Class::Standard, key(2)), None);
     }
 
@@ -265,19 +216,6 @@ mod tests {
         assert!(files(&dir.path().join("variants")) <= 16);
         for number in 0..8 {
             assert_eq!(tier.read(Class::Standard, key(number)), Some(body(4000)), "{number}");
-        }
-    }
-
-    #[test]
-    fn no_bytes_make_the_decoder_fail_badly() {
-        let good = encode(&with_tail(5));
-        for end in 0..good.len() {
-            assert_eq!(decode(good[..end].to_vec()), None, "cut at {end}");
-        }
-        for at in 0..good.len() {
-            let mut bad = good.clone();
-            bad[at] ^= 0x40;
-            assert_eq!(decode(bad), None, "flipped at {at}");
         }
     }
 }

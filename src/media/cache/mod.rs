@@ -5,15 +5,15 @@
 //! moka's policy admits by frequency of use. The disk tier keeps its files over a restart; a
 //! variant is admitted to it on its second render.
 
+mod body;
 mod disk;
+mod record;
 
 use std::{
-    ops::Range,
     path::Path,
     sync::{Arc, LazyLock},
 };
 
-use bytes::Bytes;
 use moka::sync::Cache;
 
 use super::{
@@ -25,43 +25,8 @@ use crate::error::Result;
 use crate::limits::SEEN_ONCE_MAX;
 use crate::telemetry;
 use crate::types::Hash;
+pub use body::{Body, Extent, Part};
 use disk::DiskTier;
-
-/// A part of an original that follows a rendition's own bytes: picture data that is sent as it
-/// lies in the store.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tail {
-    /// The original.
-    pub blob: Hash,
-    /// Bytes of the original.
-    pub blob_length: u64,
-    /// The bytes of the original that are sent.
-    pub range: Range<u64>,
-}
-
-/// The bytes of a rendition: those in memory, then those in the store, if any.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Body {
-    /// Bytes in memory.
-    pub head: Bytes,
-    /// Bytes in the store.
-    pub tail: Option<Tail>,
-}
-
-impl Body {
-    /// Bytes in all.
-    #[must_use]
-    pub fn len(&self) -> u64 {
-        let tail = self.tail.as_ref().map_or(0, |tail| tail.range.end - tail.range.start);
-        self.head.len() as u64 + tail
-    }
-
-    /// Whether there are no bytes.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
 
 /// A tier's two parts.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +61,7 @@ impl MemoryTier {
     fn new(shares: Shares) -> Self {
         let part = |bytes| {
             let weigh = |_: &Hash, body: &Body| {
-                u32::try_from(body.head.len() + ENTRY_BYTES).unwrap_or(u32::MAX)
+                u32::try_from(body.memory_bytes() + ENTRY_BYTES).unwrap_or(u32::MAX)
             };
             Cache::builder().max_capacity(bytes).weigher(weigh).build()
         };

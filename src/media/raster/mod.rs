@@ -87,6 +87,54 @@ pub struct Job<'a> {
     pub limits: RenderLimits,
 }
 
+/// A stage of a render.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// The original and its metadata are read; [`render`] begins after it.
+    Read,
+    /// The original becomes pixels: decoded, turned, converted, scaled.
+    Decode,
+    /// Marks are blended in.
+    Blend,
+    /// The result is encoded and gets its metadata.
+    Encode,
+}
+
+/// The way by which a result was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The original with its picture data untouched.
+    Original,
+    /// Blocks of the original were taken over as they are coded.
+    LosslessCrop,
+    /// Only the part of the original around what is shown was decoded.
+    Region,
+    /// Only the rows under the mark were coded anew.
+    LocalMark,
+    /// The picture went through in bands and never was in memory as a whole.
+    Bands,
+    /// It was made from a stored smaller copy.
+    Level,
+    /// The original was decoded as a whole.
+    Whole,
+}
+
+impl Way {
+    /// The word in headers, logs and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Original => "original",
+            Self::LosslessCrop => "lossless-crop",
+            Self::Region => "region",
+            Self::LocalMark => "local-mark",
+            Self::Bands => "bands",
+            Self::Level => "level",
+            Self::Whole => "whole",
+        }
+    }
+}
+
 /// The result of a render.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendered {
@@ -98,6 +146,8 @@ pub struct Rendered {
     pub keeps_profile: bool,
     /// Pixels that were decoded for it, for accounting.
     pub decoded_pixels: u64,
+    /// How it was made.
+    pub way: Way,
     /// What the decoder complained about; the picture is damaged somewhere.
     pub warning: Option<String>,
 }

@@ -14,7 +14,7 @@ use crate::media::raster::mark::Marker;
 use crate::media::raster::resize::{cut, decode_scale, resize};
 use crate::media::raster::steps::{check_crop, cover, fit};
 use crate::media::raster::{
-    Colour, Job, Orientation, RasterError, Rendered, Sampling, Step, colour, interest,
+    Colour, Job, Orientation, RasterError, Rendered, Sampling, Stage, Step, Way, colour, interest,
 };
 use crate::types::{Rect, Size};
 use std::borrow::Cow;
@@ -24,8 +24,9 @@ const EXCERPT_PERCENT_MAX: u64 = 60;
 
 /// Carries out a job.
 ///
-/// `keep_on` is asked between the stages; once it says no, the render ends as
-/// [`RasterError::Abandoned`]. A single stage (decoding a whole picture, say) is not interrupted.
+/// `stage` is told when a stage begins or goes on to its next step, in whatever order and as often
+/// as the job needs; once it says no, the render ends as [`RasterError::Abandoned`]. A single step
+/// (decoding a whole picture, say) is not interrupted.
 ///
 /// Memory: for a crop a small multiple of the crop; for a whole picture its samples once or twice;
 /// for progressive originals another two bytes for each sample of each component.
@@ -38,9 +39,9 @@ const EXCERPT_PERCENT_MAX: u64 = 60;
 pub fn render(
     job: &Job<'_>,
     marker: &Marker,
-    keep_on: &dyn Fn() -> bool,
+    stage: &dyn Fn(Stage) -> bool,
 ) -> Result<Rendered, RasterError> {
-    let mut work = Work::new(job, marker, keep_on, open(job)?);
+    let mut work = Work::new(job, marker, stage, open(job)?);
     for step in job.steps {
         work.apply(step)?;
     }
@@ -83,7 +84,7 @@ fn size_of(rect: Rect) -> Size {
 struct Work<'a> {
     job: &'a Job<'a>,
     marker: &'a Marker,
-    keep_on: &'a dyn Fn() -> bool,
+    stage: &'a dyn Fn(Stage) -> bool,
     jpeg: Cow<'a, [u8]>,
     header: Header,
     /// Pixels after a change of scale; before it the original is the base.
@@ -95,6 +96,7 @@ struct Work<'a> {
     /// The base's pixels are sRGB already.
     srgb: bool,
     decoded_pixels: u64,
+    way: Way,
     warning: Option<String>,
 }
 
@@ -102,13 +104,13 @@ impl<'a> Work<'a> {
     fn new(
         job: &'a Job<'a>,
         marker: &'a Marker,
-        keep_on: &'a dyn Fn() -> bool,
+        stage: &'a dyn Fn(Stage) -> bool,
         (jpeg, header): (Cow<'a, [u8]>, Header),
     ) -> Work<'a> {
         Work {
             job,
             marker,
-            keep_on,
+            stage,
             jpeg,
             header,
             base: None,
@@ -116,12 +118,13 @@ impl<'a> Work<'a> {
             marks: Vec::new(),
             srgb: false,
             decoded_pixels: 0,
+            way: Way::Whole,
             warning: None,
         }
     }
 
-    fn ask(&self) -> Result<(), RasterError> {
-        if (self.keep_on)() { Ok(()) } else { Err(RasterError::Abandoned) }
+    fn begin(&self, stage: Stage) -> Result<(), RasterError> {
+        if (self.stage)(stage) { Ok(()) } else { Err(RasterError::Abandoned) }
     }
 
     fn apply(&mut self, step: &Step) -> Result<(), RasterError> {
@@ -154,8 +157,8 @@ impl<'a> Work<'a> {
     fn scale(&mut self, wanted: Size) -> Result<(), RasterError> {
         if wanted != size_of(self.region) {
             let pixels = self.pixels(Some(wanted))?;
+            self.begin(Stage::Decode)?;
             let small = resize(pixels, wanted)?;
-            self.ask()?;
             self.rebase(small);
         }
         Ok(())
@@ -169,11 +172,11 @@ impl<'a> Work<'a> {
             Some(base) => cut(base, region),
             None => self.decode(wanted.filter(|_| self.marks.is_empty()))?,
         };
-        self.ask()?;
         if self.marks.is_empty() {
             return Ok(pixels);
         }
         let mut pixels = self.convert(pixels)?;
+        self.begin(Stage::Blend)?;
         let ground = match pixels.channels {
             1 => Ground::Grey,
             3 => Ground::Rgb,
@@ -192,15 +195,14 @@ impl<'a> Work<'a> {
             return Ok(pixels);
         }
         self.srgb = true;
+        self.begin(Stage::Decode)?;
         let source = &self.job.source;
-        let pixels = colour::to_srgb(pixels, source.icc, source.adobe)?;
-        self.ask()?;
-        Ok(pixels)
+        colour::to_srgb(pixels, source.icc, source.adobe)
     }
 
     /// Decodes the region of the original and turns it upright.
     fn decode(&mut self, wanted: Option<Size>) -> Result<Pixels, RasterError> {
-        self.ask()?;
+        self.begin(Stage::Decode)?;
         let orientation = self.job.source.orientation;
         let stored = orientation.to_stored(self.region, self.header.size);
         let scale =
@@ -219,7 +221,7 @@ impl<'a> Work<'a> {
             self.count(value.size, warning);
             value
         };
-        self.ask()?;
+        self.begin(Stage::Decode)?;
         Ok(orientation.turn(pixels))
     }
 
@@ -229,10 +231,14 @@ impl<'a> Work<'a> {
     }
 
     /// An excerpt, where that is cheaper than the whole picture.
-    fn part(&self, stored: Rect) -> Option<Excerpt> {
+    fn part(&mut self, stored: Rect) -> Option<Excerpt> {
         let area = |size: Size| u64::from(size.width) * u64::from(size.height);
         let small = area(size_of(stored)) * 100 <= area(self.header.size) * EXCERPT_PERCENT_MAX;
-        small.then(|| excerpt(&self.jpeg, stored)).flatten()
+        let part = small.then(|| excerpt(&self.jpeg, stored)).flatten();
+        if part.is_some() {
+            self.way = Way::Region;
+        }
+        part
     }
 
     fn finish(mut self) -> Result<Rendered, RasterError> {
@@ -241,17 +247,18 @@ impl<'a> Work<'a> {
             && colour::fits(self.job.source.icc, self.header.space.channels());
         let jpeg = match self.planes()? {
             Some(planes) => {
-                self.ask()?;
+                self.begin(Stage::Encode)?;
                 codec::encode_planes(&planes, self.job.output.quality)?
             }
             None => {
                 let pixels = self.pixels(None)?;
                 let pixels = self.convert(pixels)?;
+                self.begin(Stage::Encode)?;
                 self.encode(pixels)?
             }
         };
-        let Work { decoded_pixels, warning, .. } = self;
-        Ok(Rendered { jpeg, size, keeps_profile, decoded_pixels, warning })
+        let Work { decoded_pixels, way, warning, .. } = self;
+        Ok(Rendered { jpeg, size, keeps_profile, decoded_pixels, way, warning })
     }
 
     fn encode(&self, pixels: Pixels) -> Result<Vec<u8>, RasterError> {
@@ -289,7 +296,7 @@ impl<'a> Work<'a> {
         if !(samplings && known && stays && on_grid(stored, orientation.reverses(), chroma)) {
             return Ok(None);
         }
-        self.ask()?;
+        self.begin(Stage::Decode)?;
         let part = self.part(stored);
         let jpeg = part.as_ref().map_or(&*self.jpeg, |part| part.jpeg.as_slice());
         let decoded = match codec::decode_planes(jpeg) {
@@ -301,7 +308,9 @@ impl<'a> Work<'a> {
         let (x, y) = part.map_or((0, 0), |part| (part.shows.x, part.shows.y));
         let shift = Rect { x: stored.x - x, y: stored.y - y, ..stored };
         let mut planes = turn_planes(decoded.value, shift, orientation);
-        self.ask()?;
+        if !self.marks.is_empty() {
+            self.begin(Stage::Blend)?;
+        }
         for canvas in std::mem::take(&mut self.marks) {
             let (stamp, place) = self.marker.prepare(size_of(canvas));
             onto_planes(&mut planes, &stamp, moved(place, canvas, self.region));

@@ -6,7 +6,7 @@ use crate::media::jpeg::test_pictures;
 use crate::media::raster::mark::tests::text;
 use crate::media::raster::{Output, RenderLimits, Source, StepError, output_size};
 use proptest::prelude::*;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 const LIMITS: RenderLimits = RenderLimits { pixels_max: 1_000_000 };
 const BEST: Output = Output { quality: 100, sampling: Sampling::Keep, colour: Colour::Keep };
@@ -26,7 +26,7 @@ fn job<'a>(jpeg: &'a [u8], steps: &'a [Step]) -> Job<'a> {
 }
 
 fn run(job: &Job<'_>) -> Rendered {
-    let rendered = render(job, &marker(), &|| true).unwrap();
+    let rendered = render(job, &marker(), &|_| true).unwrap();
     assert_eq!(read_header(&rendered.jpeg).unwrap().size, rendered.size);
     let upright = job.source.orientation.turn_size(job.source.stored);
     assert_eq!(output_size(upright, job.steps), Ok(rendered.size));
@@ -114,7 +114,7 @@ fn before_encoding_a_crop_is_exactly_that_of_the_full_decode() {
                     continue;
                 }
                 let (bytes, header) = open(&job).unwrap();
-                let mut work = Work::new(&job, &marker, &|| true, (bytes, header));
+                let mut work = Work::new(&job, &marker, &|_| true, (bytes, header));
                 for step in &steps {
                     work.apply(step).unwrap();
                 }
@@ -330,7 +330,7 @@ fn stray_bytes_in_the_headers_are_forgiven() {
 fn what_cannot_be_rendered_is_an_error() {
     let jpeg =
         test_pictures::jpeg(Size { width: 40, height: 30 }, Space::YCbCr, Chroma::Quarter, 3);
-    let fails = |job: &Job<'_>| render(job, &marker(), &|| true).unwrap_err();
+    let fails = |job: &Job<'_>| render(job, &marker(), &|_| true).unwrap_err();
     let crop = Rect { x: 30, y: 0, width: 11, height: 1 };
     let outside = StepError::Outside { crop, image: Size { width: 40, height: 30 } };
     assert_eq!(fails(&job(&jpeg, &[Step::Crop(crop)])), RasterError::Step(outside));
@@ -353,7 +353,7 @@ fn a_fractional_sampling_is_unsupported() {
     let frame = odd.windows(2).position(|pair| pair == [0xFF, 0xC0]).unwrap();
     odd[frame + 11] = 0x31;
     odd[frame + 14] = 0x21;
-    let failed = render(&job(&odd, &[]), &marker(), &|| true).unwrap_err();
+    let failed = render(&job(&odd, &[]), &marker(), &|_| true).unwrap_err();
     assert!(matches!(failed, RasterError::Unsupported(_)), "{failed:?}");
 }
 
@@ -366,7 +366,7 @@ fn a_render_stops_when_nobody_waits() {
         let mut job = job(&jpeg, &steps);
         job.output.colour = colour;
         let asked = Cell::new(0);
-        let count = || {
+        let count = |_| {
             asked.set(asked.get() + 1);
             true
         };
@@ -374,9 +374,51 @@ fn a_render_stops_when_nobody_waits() {
         assert!(asked.get() >= 3);
         for stop in 0..asked.get() {
             let left = Cell::new(stop);
-            let keep_on = || left.replace(left.get() - 1) > 0;
-            assert_eq!(render(&job, &marker(), &keep_on), Err(RasterError::Abandoned));
+            let stage = |_| left.replace(left.get() - 1) > 0;
+            assert_eq!(render(&job, &marker(), &stage), Err(RasterError::Abandoned));
         }
+    }
+}
+
+/// The stages of a job, without repeats in a row, and the way it took.
+fn course(job: &Job<'_>) -> (Vec<Stage>, Way) {
+    let stages = RefCell::new(Vec::new());
+    let note = |stage| {
+        stages.borrow_mut().push(stage);
+        true
+    };
+    let way = render(job, &marker(), &note).unwrap().way;
+    let mut stages = stages.into_inner();
+    stages.dedup();
+    (stages, way)
+}
+
+#[test]
+fn a_render_says_its_stages_and_its_way() {
+    use Stage::{Blend, Decode, Encode};
+    let jpeg =
+        test_pictures::jpeg(Size { width: 160, height: 120 }, Space::YCbCr, Chroma::Quarter, 3);
+    let even = Step::Crop(Rect { x: 16, y: 32, width: 48, height: 48 });
+    let odd = Step::Crop(Rect { x: 13, y: 31, width: 48, height: 48 });
+    let large = Step::Crop(Rect { x: 1, y: 1, width: 150, height: 110 });
+    let small = Step::Fit { long_px: 40 };
+    let (plain, marked) = (vec![Decode, Encode], vec![Decode, Blend, Encode]);
+    for colour in [Colour::Keep, Colour::Srgb] {
+        let check = |steps: &[Step], stages: &[Stage], way: Way| {
+            let mut job = job(&jpeg, steps);
+            job.output.colour = colour;
+            assert_eq!(course(&job), (stages.to_vec(), way), "{steps:?} {colour:?}");
+        };
+        check(&[], &plain, Way::Whole);
+        check(&[Step::Watermark], &marked, Way::Whole);
+        check(&[small.clone()], &plain, Way::Whole);
+        check(&[small.clone(), Step::Watermark], &marked, Way::Whole);
+        check(&[large.clone()], &plain, Way::Whole);
+        check(&[even.clone()], &plain, Way::Region);
+        check(&[odd.clone()], &plain, Way::Region);
+        check(&[odd.clone(), Step::Watermark], &marked, Way::Region);
+        check(&[odd.clone(), small.clone()], &plain, Way::Region);
+        check(&[Step::Watermark, small.clone()], &[Decode, Blend, Decode, Encode], Way::Whole);
     }
 }
 
@@ -422,7 +464,7 @@ proptest! {
         match output_size(upright, &steps) {
             Ok(_) => prop_assert_eq!(run(&job).warning, None),
             Err(error) => {
-                let failed = render(&job, &marker(), &|| true);
+                let failed = render(&job, &marker(), &|_| true);
                 prop_assert_eq!(failed, Err(RasterError::Step(error)));
             }
         }

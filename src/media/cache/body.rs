@@ -1,0 +1,193 @@
+//! The bytes of a rendition: a short list of parts, each in memory or in the store.
+//!
+//! What a rendition shares with its original is named, not copied, so a rewritten original of
+//! 40 MB takes some kilobytes here.
+
+use std::{ops::Range, sync::Arc};
+
+use bytes::Bytes;
+
+use crate::limits::BODY_PARTS_MAX;
+use crate::types::Hash;
+
+/// A run of bytes of an original, sent as they lie in the store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// The original.
+    pub blob: Hash,
+    /// Bytes of the original.
+    pub blob_length: u64,
+    /// The bytes of the original that are meant; inside it.
+    pub range: Range<u64>,
+}
+
+/// A part of a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Bytes in memory.
+    Memory(Bytes),
+    /// Bytes in the store.
+    Store(Extent),
+}
+
+impl Part {
+    /// Bytes of the part.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => bytes.len() as u64,
+            Self::Store(extent) => extent.range.end.saturating_sub(extent.range.start),
+        }
+    }
+
+    /// Whether there are no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes `range` of the part; `range` is inside it.
+    fn slice(&self, range: Range<u64>) -> Self {
+        match self {
+            Self::Memory(bytes) => {
+                let index = |at| usize::try_from(at).expect("inside bytes that are in memory");
+                Self::Memory(bytes.slice(index(range.start)..index(range.end)))
+            }
+            Self::Store(extent) => {
+                let start = extent.range.start;
+                let range = start + range.start..start + range.end;
+                Self::Store(Extent { range, ..extent.clone() })
+            }
+        }
+    }
+}
+
+/// The bytes of a rendition in order; cheap to clone. No part of it is empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Body(Arc<[Part]>);
+
+impl Body {
+    /// A body of `parts`, of which empty ones are left out: at most [`BODY_PARTS_MAX`].
+    #[must_use]
+    pub fn new(parts: impl IntoIterator<Item = Part>) -> Self {
+        let parts: Arc<[Part]> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        assert!(parts.len() <= BODY_PARTS_MAX, "a body of {} parts", parts.len());
+        Self(parts)
+    }
+
+    /// A body in memory.
+    #[must_use]
+    pub fn memory(bytes: impl Into<Bytes>) -> Self {
+        Self::new([Part::Memory(bytes.into())])
+    }
+
+    /// The parts in order.
+    #[must_use]
+    pub fn parts(&self) -> &[Part] {
+        &self.0
+    }
+
+    /// Bytes in all.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.0.iter().map(Part::len).sum()
+    }
+
+    /// Whether there are no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Bytes in memory.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let bytes = |part: &Part| match part {
+            Part::Memory(bytes) => bytes.len(),
+            Part::Store(_) => 0,
+        };
+        self.0.iter().map(bytes).sum()
+    }
+
+    /// The parts that make up the bytes `range`; what of it lies behind the end is left out.
+    #[must_use]
+    pub fn slice(&self, range: Range<u64>) -> Vec<Part> {
+        let mut parts = Vec::with_capacity(self.0.len());
+        let mut start = 0;
+        for part in &*self.0 {
+            let end = start + part.len();
+            let (from, to) = (range.start.max(start), range.end.min(end));
+            if from < to {
+                parts.push(part.slice(from - start..to - start));
+            }
+            start = end;
+        }
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The original that extents point into.
+    fn original() -> Vec<u8> {
+        (100..200).collect()
+    }
+
+    fn memory(bytes: &'static [u8]) -> Part {
+        Part::Memory(Bytes::from_static(bytes))
+    }
+
+    fn stored(range: Range<u64>) -> Part {
+        Part::Store(Extent { blob: Hash([9; 32]), blob_length: 100, range })
+    }
+
+    fn bytes_of(parts: &[Part]) -> Vec<u8> {
+        let bytes = |part: &Part| match part {
+            Part::Memory(bytes) => bytes.to_vec(),
+            Part::Store(extent) => {
+                let index = |at| usize::try_from(at).unwrap();
+                original()[index(extent.range.start)..index(extent.range.end)].to_vec()
+            }
+        };
+        parts.iter().flat_map(bytes).collect()
+    }
+
+    #[test]
+    fn every_range_of_any_list_of_parts_is_that_range_of_the_whole() {
+        for body in [
+            Body::memory(&b"picture"[..]),
+            Body::new([stored(3..9)]),
+            Body::new([memory(b"head"), stored(10..30)]),
+            Body::new([memory(b"head"), stored(10..20), memory(b"rows"), stored(40..45)]),
+            Body::new([stored(0..5), stored(50..52), memory(b"a"), memory(b"end")]),
+            Body::new([]),
+        ] {
+            let whole = bytes_of(body.parts());
+            assert_eq!(body.len(), whole.len() as u64);
+            assert_eq!(body.is_empty(), whole.is_empty());
+            for start in 0..=whole.len() {
+                for end in start..=whole.len() {
+                    let parts = body.slice(start as u64..end as u64);
+                    assert_eq!(bytes_of(&parts), whole[start..end], "{body:?} {start}..{end}");
+                    assert!(parts.iter().all(|part| !part.is_empty()), "{body:?} {start}..{end}");
+                }
+            }
+            assert_eq!(bytes_of(&body.slice(0..u64::MAX)), whole);
+        }
+    }
+
+    #[test]
+    fn empty_parts_are_left_out_and_only_memory_counts_as_memory() {
+        let body = Body::new([memory(b""), memory(b"head"), stored(7..7), stored(0..90)]);
+        assert_eq!(body.parts(), [memory(b"head"), stored(0..90)]);
+        assert_eq!((body.memory_bytes(), body.len()), (4, 94));
+    }
+
+    #[test]
+    #[should_panic(expected = "a body of 9 parts")]
+    fn a_body_of_too_many_parts_is_a_mistake_of_ours() {
+        drop(Body::new([(); BODY_PARTS_MAX + 1].map(|()| memory(b"x"))));
+    }
+}

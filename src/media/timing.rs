@@ -1,0 +1,125 @@
+//! Where the time of a render goes, by stage.
+
+use std::cell::Cell;
+
+use super::raster::Stage;
+use crate::clock::Stopwatch;
+
+/// Milliseconds that a render took, by stage; a stage that did not happen has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Timing {
+    /// From the request to the start on a worker.
+    pub queue_ms: f64,
+    /// Reading the original and its metadata.
+    pub read_ms: Option<f64>,
+    /// From the original's bytes to pixels.
+    pub decode_ms: Option<f64>,
+    /// Blending the mark in.
+    pub blend_ms: Option<f64>,
+    /// From pixels to the result's bytes.
+    pub encode_ms: Option<f64>,
+}
+
+impl Timing {
+    /// Name and milliseconds of the stages that happened, in the order of a render.
+    pub fn stages(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let stages = [
+            ("queue", Some(self.queue_ms)),
+            ("read", self.read_ms),
+            ("decode", self.decode_ms),
+            ("blend", self.blend_ms),
+            ("encode", self.encode_ms),
+        ];
+        stages.into_iter().filter_map(|(name, ms)| Some((name, ms?)))
+    }
+
+    fn add(&mut self, stage: Stage, ms: f64) {
+        let sum = match stage {
+            Stage::Read => &mut self.read_ms,
+            Stage::Decode => &mut self.decode_ms,
+            Stage::Blend => &mut self.blend_ms,
+            Stage::Encode => &mut self.encode_ms,
+        };
+        *sum = Some(sum.unwrap_or(0.0) + ms);
+    }
+}
+
+/// Stages summed up so far, and since when which one runs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Course {
+    timing: Timing,
+    running: Option<(Stage, f64)>,
+}
+
+impl Course {
+    /// Ends the running stage at `at_ms` and starts `next`.
+    fn turn(mut self, next: Option<Stage>, at_ms: f64) -> Self {
+        if let Some((stage, since_ms)) = self.running {
+            self.timing.add(stage, at_ms - since_ms);
+        }
+        self.running = next.map(|stage| (stage, at_ms));
+        self
+    }
+}
+
+/// Measures the stages of one render.
+pub(super) struct StageClock {
+    watch: Stopwatch,
+    course: Cell<Course>,
+}
+
+impl StageClock {
+    /// Starts before the first stage of a render that waited for `queue_ms`.
+    pub(super) fn start(queue_ms: f64) -> Self {
+        let timing = Timing { queue_ms, ..Timing::default() };
+        let course = Cell::new(Course { timing, running: None });
+        Self { watch: Stopwatch::start(), course }
+    }
+
+    /// A stage begins, or goes on; the one before it ends.
+    pub(super) fn begin(&self, stage: Stage) {
+        self.course.set(self.course.get().turn(Some(stage), self.watch.elapsed_ms()));
+    }
+
+    /// The last stage ends.
+    pub(super) fn finish(&self) -> Timing {
+        self.course.set(self.course.get().turn(None, self.watch.elapsed_ms()));
+        self.course.get().timing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stage_that_begins_several_times_is_summed_up() {
+        let mut course = Course::default();
+        for (stage, at_ms) in [
+            (Some(Stage::Read), 1.0),
+            (Some(Stage::Decode), 3.0),
+            (Some(Stage::Decode), 7.0),
+            (Some(Stage::Encode), 15.0),
+            (Some(Stage::Decode), 31.0),
+            (None, 63.0),
+        ] {
+            course = course.turn(stage, at_ms);
+        }
+        let found: Vec<_> = course.timing.stages().collect();
+        let expected = [("queue", 0.0), ("read", 2.0), ("decode", 44.0), ("encode", 16.0)];
+        assert_eq!(found, expected);
+        assert_eq!(course.turn(None, 99.0).timing, course.timing, "nothing runs any more");
+    }
+
+    #[test]
+    fn the_clock_gives_every_stage_that_began_and_keeps_the_time_in_the_queue() {
+        let clock = StageClock::start(2.5);
+        clock.begin(Stage::Read);
+        clock.begin(Stage::Blend);
+        let timing = clock.finish();
+        let names: Vec<_> = timing.stages().map(|(name, _)| name).collect();
+        assert_eq!(names, ["queue", "read", "blend"]);
+        assert_eq!(timing.queue_ms.to_bits(), 2.5f64.to_bits());
+        assert!(timing.stages().all(|(_, ms)| ms >= 0.0));
+    }
+}
