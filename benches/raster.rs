@@ -99,8 +99,15 @@ fn recipe(operation: &str, (x, y): (u32, u32)) -> Option<(Vec<Step>, Output)> {
 
 fn made(jpeg: &[u8], marker: &Marker, (steps, output): &(Vec<Step>, Output)) -> Rendered {
     let stored = read_header(jpeg).expect("a JPEG").size;
-    let source =
-        Source { jpeg, orientation: Orientation::Upright, icc: None, adobe: false, stored };
+    let source = Source {
+        jpeg,
+        orientation: Orientation::Upright,
+        icc: None,
+        adobe: false,
+        stored,
+        shows: stored,
+        bands: None,
+    };
     let limits = RenderLimits { pixels_max: 500_000_000 };
     render(&Job { source, steps, output: *output, limits }, marker, &|_| true).expect("renders")
 }

@@ -25,20 +25,24 @@ use crate::db::Db;
 use crate::error::{Error, Kind, Result};
 use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Taken, accounts};
 use crate::jobs;
-use crate::limits::{ACCOUNTS_BYTES_MAX, METRICS_UPKEEP};
+use crate::limits::{ACCOUNTS_BYTES_MAX, METRICS_UPKEEP, WARM_QUEUE_MAX};
+use crate::media;
 use crate::media::DecodeLimits;
 use crate::media::Media;
 use crate::media::Settings;
+use crate::media::original::Originals;
+use crate::store::Derived;
 use crate::store::Store;
 use crate::telemetry;
+use crate::types::ItemKey;
 use crate::web::{self, App, Pages, Shared, listener::ListenerLimits};
 
 /// What every command works on: the database and the store of a data directory.
 pub struct Archive {
     /// The database.
     pub db: Db,
-    /// The originals.
-    pub store: Store,
+    /// The originals, with what is derived from them.
+    pub originals: Originals,
 }
 
 impl Archive {
@@ -53,7 +57,11 @@ impl Archive {
         let db = Db::open(dir).map_err(|cause| unusable(cause.to_string()))?;
         let store =
             Store::open(&config.originals_dir()).map_err(|cause| unusable(cause.to_string()))?;
-        Ok(Self { db, store })
+        let derived = Derived::open(&config.data.dir.join("derived"))
+            .map_err(|cause| unusable(cause.to_string()))?;
+        let DecodeLimits { header, .. } = DecodeLimits::of(config);
+        let originals = Originals::new(store, derived, header, config.media.preview_px);
+        Ok(Self { db, originals })
     }
 
     /// A run of ingest into this archive.
@@ -64,7 +72,7 @@ impl Archive {
         let limits = IngestLimits { pixels_max, file_bytes_max, header };
         let zone = config.ingest.timezone.0.clone();
         let marker = Settings::of(config)?.marker;
-        Ok(Ingest::new(self.db.clone(), self.store.clone(), limits, zone, marker))
+        Ok(Ingest::new(self.db.clone(), self.originals.clone(), limits, zone, marker))
     }
 
     /// Takes the accounts file at `path` in.
@@ -155,8 +163,8 @@ impl Server {
     /// sense together with the machine.
     pub fn start(mut config: Config, archive: Archive) -> Result<Self> {
         let metrics = telemetry::start_metrics()?;
-        let Archive { db, store } = archive;
-        let swept = store.sweep().map_err(Error::internal)?;
+        let Archive { db, originals } = archive;
+        let swept = originals.store().sweep().map_err(Error::internal)?;
         if swept > 0 {
             tracing::info!(files = swept, "removed what interrupted writes left");
         }
@@ -169,9 +177,12 @@ impl Server {
         let workers = config.render_workers();
         let compute = Compute::start(workers, media_config.queue, media_config.memory_bytes)?;
         let cache_dir = config.data.dir.join("derived").join("cache");
-        let media = Media::start(Settings::of(&config)?, db.clone(), store, compute, &cache_dir)?;
+        let media =
+            Media::start(Settings::of(&config)?, db.clone(), originals, compute, &cache_dir)?;
         let keys = Keys::default();
-        let follower = start_follower(&db, &media, &keys)?;
+        let (wanted, to_warm) = tokio::sync::mpsc::channel(WARM_QUEUE_MAX);
+        let wanted = config.media.warm.then_some(wanted);
+        let follower = start_follower(&db, &media, &keys, wanted)?;
         keys.reload(&db)?;
         let app = App { shared: Arc::new(shared(&config, db, media, keys, metrics)?) };
         let public_url = config.server.public_url.0.clone();
@@ -182,6 +193,8 @@ impl Server {
             let _inside = runtime.enter();
             StopSignals::catch()?
         };
+        let warmer = media::warm::run(app.shared.media.clone(), to_warm);
+        runtime.spawn(warmer);
         Ok(Self { listener, limits, app, address, public_url, follower, runtime, signals })
     }
 
@@ -266,13 +279,18 @@ fn listen(address: SocketAddr) -> Result<TcpListener> {
     Ok(listener)
 }
 
-fn start_follower(db: &Db, media: &Media, keys: &Keys) -> Result<Follow> {
+fn start_follower(
+    db: &Db,
+    media: &Media,
+    keys: &Keys,
+    wanted: Option<tokio::sync::mpsc::Sender<ItemKey>>,
+) -> Result<Follow> {
     let follower = db.follower()?;
     let (stop, stopped) = mpsc::channel();
     let (db, media, keys) = (db.clone(), media.clone(), keys.clone());
     let thread = std::thread::Builder::new()
         .name("follow".to_owned())
-        .spawn(move || jobs::follow(follower, &db, &media, &keys, &stopped))
+        .spawn(move || jobs::follow(follower, &db, (&media, &keys), wanted.as_ref(), &stopped))
         .map_err(Error::internal)?;
     Ok(Follow { stop, thread })
 }

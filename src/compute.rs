@@ -18,6 +18,13 @@ use crate::error::Result;
 use crate::limits::BYPASS_MAX;
 use crate::telemetry;
 
+/// Runs `work(0)` … `work(count - 1)` on the threads of the pool that it is called from, or of a
+/// common one outside; returns when all are done.
+pub fn spread(count: usize, work: &(dyn Fn(usize) + Sync)) {
+    use rayon::iter::{IntoParallelIterator, ParallelIterator};
+    (0..count).into_par_iter().for_each(work);
+}
+
 type Work = Box<dyn FnOnce() + Send>;
 
 /// The queue is full.

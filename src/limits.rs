@@ -55,3 +55,11 @@ pub const METRICS_UPKEEP: std::time::Duration = std::time::Duration::from_secs(5
 pub const RETRY_AFTER_S: u32 = 2;
 /// Seconds for which a "not found" may be cached.
 pub const NOT_FOUND_MAX_AGE_S: u32 = 60;
+/// Bytes of indexes and sums kept in memory; those of a 100-megapixel original take 250 kB.
+pub const INDEX_CACHE_BYTES: u64 = 32 * 1024 * 1024;
+/// Bytes of a side file; that of the largest original has a tenth.
+pub const SIDE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Items whose standard renditions wait to be made in the background; more are made on request.
+pub const WARM_QUEUE_MAX: usize = 10_000;
+/// Bytes behind a mark that are sent from memory; more are streamed from the store.
+pub const TAIL_READ_BYTES_MAX: u64 = 256 * 1024;

@@ -168,6 +168,7 @@ settings! {
         file_bytes_max: u64 = "536870912", 1024..=4_294_967_296, "bytes", "Larger originals are refused";
         scans_max: u32 = "100", 1..=1000, "scans", "Progressive photographs with more scans are refused";
         workers: usize = "0", 0..=256, "threads", "Renders at a time; 0: one a core";
+        warm: bool = "true", Any, "", "Whether Preview and Thumbnail of new photographs are made before somebody asks for them";
         queue: usize = "128", 1..=100_000, "renders", "Renders that may wait; more are answered 503";
         memory_bytes: u64 = "1073741824", 16_777_216..=1_099_511_627_776, "bytes", "Memory that renders under way may take together; one alone may exceed it";
         max_age_s: u32 = "300", 0..=31_536_000, "s", "Cache-Control max-age of open renditions";

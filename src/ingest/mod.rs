@@ -20,13 +20,15 @@ use std::{
 use jiff::{Timestamp, tz::TimeZone};
 
 pub use files::{Found, find};
+use photograph::Photograph;
 
 use crate::db::{Db, DbError, NewItem, Written};
 use crate::item::{Asset, Document, DocumentError};
 use crate::limits::DOCUMENT_BYTES_MAX;
 use crate::media::jpeg::header::HeaderLimits;
+use crate::media::original::Originals;
 use crate::media::raster::Marker;
-use crate::store::{Store, StoreError};
+use crate::store::StoreError;
 use crate::types::{ItemId, ItemKey, MediaType, RenditionName};
 
 /// The end of an embargo whose time is beyond what can be held, such as the end of the year 9999.
@@ -138,7 +140,7 @@ pub struct IngestLimits {
 /// Takes files in. Shared by the threads of one run.
 pub struct Ingest {
     db: Db,
-    store: Store,
+    originals: Originals,
     limits: IngestLimits,
     marker: Arc<Marker>,
     zone: TimeZone,
@@ -148,16 +150,16 @@ pub struct Ingest {
 }
 
 impl Ingest {
-    /// Takes in into `db` and `store`; `zone` is whose midnight orders photographs.
+    /// Takes in into `db` and `originals`; `zone` is whose midnight orders photographs.
     #[must_use]
     pub fn new(
         db: Db,
-        store: Store,
+        originals: Originals,
         limits: IngestLimits,
         zone: TimeZone,
         marker: Arc<Marker>,
     ) -> Self {
-        Self { db, store, limits, marker, zone, names: Mutex::default() }
+        Self { db, originals, limits, marker, zone, names: Mutex::default() }
     }
 
     /// Takes one thing in; `now` is when it comes in.
@@ -174,19 +176,30 @@ impl Ingest {
     }
 
     fn take_photograph(&self, path: &Path, now: Timestamp) -> Result<Taken, Located> {
-        let picture = photograph::read(path, &self.limits, &self.marker).map_err(here)?;
+        let picture = photograph::read(path, &self.limits).map_err(here)?;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let id = ItemId::parse(stem).unwrap_or_else(|_| picture.derived_id());
         self.claim(&id, path).map_err(here)?;
         let key = ItemKey { media_type: MediaType::Image, id };
         let (document, mut warnings) =
             picture.document(&key, &self.zone).map_err(|e| here(e.into()))?;
-        warnings.splice(0..0, picture.warnings.iter().cloned());
         let hires = RenditionName::NORMAL_HIRES;
-        let asset = picture.store(&self.store, hires).map_err(|e| here(e.into()))?;
+        let (asset, odd) = self.store(&picture, hires).map_err(here)?;
+        warnings.splice(0..0, odd);
         self.write(key, document, Some(vec![asset]), now)
             .map_err(here)
             .map(|taken| Taken { warnings, ..taken })
+    }
+
+    /// Stores a photograph with what is derived from it; gives what is odd about it too.
+    ///
+    /// Nothing names the original yet when it turns out that it cannot be decoded.
+    fn store(
+        &self,
+        picture: &Photograph,
+        name: RenditionName,
+    ) -> Result<(Asset, Vec<String>), IngestError> {
+        picture.store(&self.originals, name, (&self.limits, &self.marker))
     }
 
     fn claim(&self, id: &ItemId, path: &Path) -> Result<(), IngestError> {
@@ -221,9 +234,10 @@ impl Ingest {
         let mut warnings = Vec::new();
         for (name, file) in folder.pictures {
             let located = |error| (Some(file.clone()), error);
-            let picture = photograph::read(&file, &self.limits, &self.marker).map_err(located)?;
-            warnings.extend(picture.warnings.iter().cloned());
-            assets.push(picture.store(&self.store, name).map_err(|e| located(e.into()))?);
+            let picture = photograph::read(&file, &self.limits).map_err(located)?;
+            let (asset, odd) = self.store(&picture, name).map_err(located)?;
+            warnings.extend(odd);
+            assets.push(asset);
         }
         // A folder without files brings a new document for the files that the item has.
         let hires = RenditionName::NORMAL_HIRES;

@@ -5,13 +5,14 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 
 use super::{IngestError, IngestLimits, files};
+use crate::compute;
 use crate::item::{Asset, Document, DocumentError};
 use crate::media::caption::{self, Caption};
 use crate::media::jpeg::header::{Header, Process};
+use crate::media::original::{NewOriginal, Originals};
 use crate::media::raster::{
     self, Colour, Job, Marker, Orientation, Output, RenderLimits, Sampling, Step,
 };
-use crate::store::{Store, StoreError};
 use crate::types::{Hash, ItemId, ItemKey, RenditionName};
 
 /// Long side to which a photograph is decoded to see whether it can be, pixels.
@@ -26,12 +27,8 @@ pub(super) struct Photograph {
     pub(super) warnings: Vec<String>,
 }
 
-/// Reads the photograph at `path` and checks that it can be rendered.
-pub(super) fn read(
-    path: &Path,
-    limits: &IngestLimits,
-    marker: &Marker,
-) -> Result<Photograph, IngestError> {
+/// Reads the photograph at `path` and checks its headers.
+pub(super) fn read(path: &Path, limits: &IngestLimits) -> Result<Photograph, IngestError> {
     let bytes = files::read(path, limits.file_bytes_max, "media.file_bytes_max")?;
     let header = Header::parse(&bytes, &limits.header)
         .map_err(|cause| IngestError::Picture(cause.to_string()))?;
@@ -42,16 +39,13 @@ pub(super) fn read(
         return Err(IngestError::TooLarge { found, limit, unit: "pixels", setting });
     }
     let reading = caption::read(&header, &bytes);
-    let mut photograph = Photograph {
+    Ok(Photograph {
         caption: reading.caption,
         orientation: reading.orientation,
         warnings: reading.warnings,
         bytes,
         header,
-    };
-    let damage = photograph.check_decodes(limits, marker)?;
-    photograph.warnings.extend(damage.map(|damage| format!("picture data is damaged: {damage}")));
-    Ok(photograph)
+    })
 }
 
 impl Photograph {
@@ -67,6 +61,8 @@ impl Photograph {
             icc: None,
             adobe: self.header.adobe_transform.is_some(),
             stored: self.header.size,
+            shows: self.header.size,
+            bands: None,
         };
         let output = Output { quality: 50, sampling: Sampling::S420, colour: Colour::Keep };
         let limits = RenderLimits { pixels_max: limits.pixels_max };
@@ -109,16 +105,33 @@ impl Photograph {
         }
     }
 
-    /// Stores the bytes and gives the facts about them.
-    pub(super) fn store(&self, store: &Store, name: RenditionName) -> Result<Asset, StoreError> {
-        Ok(Asset {
+    /// Stores the bytes with what is derived from them, sees that the picture can be decoded, and
+    /// gives the facts about it and what is odd.
+    pub(super) fn store(
+        &self,
+        originals: &Originals,
+        name: RenditionName,
+        (limits, marker): (&IngestLimits, &Marker),
+    ) -> Result<(Asset, Vec<String>), IngestError> {
+        let new = NewOriginal { bytes: &self.bytes, header: &self.header };
+        let stored = originals.store_new(&new, &compute::spread)?;
+        let damage = if stored.decoded {
+            stored.warning
+        } else {
+            // The index has shown the codes to be sound; a decoder may still not like the kind.
+            self.check_decodes(limits, marker)?
+        };
+        let mut odd = self.warnings.clone();
+        odd.extend(damage.map(|damage| format!("picture data is damaged: {damage}")));
+        let asset = Asset {
             name,
-            blob: store.write(&self.bytes)?,
+            blob: stored.hash,
             length: self.bytes.len() as u64,
             stored: self.header.size,
             orientation: self.orientation,
             progressive: self.header.process == Process::Progressive,
             components: u8::try_from(self.header.components.len()).unwrap_or(u8::MAX),
-        })
+        };
+        Ok((asset, odd))
     }
 }

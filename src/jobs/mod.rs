@@ -5,15 +5,26 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::mpsc::Sender;
+
 use crate::auth::Keys;
 use crate::db::{Db, Follower};
 use crate::limits::FOLLOW_MS;
 use crate::media::Media;
 use crate::telemetry;
+use crate::types::ItemKey;
 
 /// Follows what any process writes to the database until `stop` is dropped: changed items leave
 /// the caches, changed accounts are read again.
-pub fn follow(mut follower: Follower, db: &Db, media: &Media, keys: &Keys, stop: &Receiver<()>) {
+/// Items that were written are sent to `wanted`, so that their standard renditions are made before
+/// somebody asks; those that find no room there are left to the first request.
+pub fn follow(
+    mut follower: Follower,
+    db: &Db,
+    (media, keys): (&Media, &Keys),
+    wanted: Option<&Sender<ItemKey>>,
+    stop: &Receiver<()>,
+) {
     let mut failing = false;
     let mut keys_stale = false;
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(Duration::from_millis(FOLLOW_MS))
@@ -23,6 +34,11 @@ pub fn follow(mut follower: Follower, db: &Db, media: &Media, keys: &Keys, stop:
                 let count = u64::try_from(change.items.len()).unwrap_or(u64::MAX);
                 metrics::counter!(telemetry::ITEMS_CHANGED).increment(count);
                 media.item_changed(&change.items);
+                if let Some(wanted) = wanted {
+                    // A full queue ends it: what comes later has no room either.
+                    let mut keys = change.items.iter();
+                    while keys.next().is_some_and(|key| wanted.try_send(key.clone()).is_ok()) {}
+                }
             }
             // Stays set until it worked: a key that was taken away must not live on.
             keys_stale |= change.accounts;

@@ -11,12 +11,15 @@ mod catalog;
 mod flight;
 pub mod jpeg;
 mod links;
+mod make;
+pub mod original;
 pub mod path;
 pub mod plan;
 pub mod raster;
 mod render;
 mod settings;
 mod timing;
+pub mod warm;
 
 use std::{path::Path, sync::Arc};
 
@@ -36,8 +39,8 @@ use crate::compute::Compute;
 use crate::db::Db;
 use crate::error::{Error, Kind, Result};
 use crate::item::Served;
+use crate::media::original::Originals;
 use crate::media::path::{DocumentExtension, MediaPath, RenditionExtension, Target};
-use crate::store::Store;
 use crate::types::{CropSpec, Hash, ItemKey, Rect};
 
 /// What a media URL stands for, known before any pixel is touched.
@@ -90,20 +93,20 @@ struct Inner {
     settings: Settings,
     links: UrlLinks,
     catalog: catalog::Catalog,
-    store: Store,
+    originals: Originals,
     cache: cache::RenditionCache,
     flight: flight::Flight,
     compute: Compute,
 }
 
 impl Media {
-    /// Starts the section over a database, a store and a folder for the cache.
+    /// Starts the section over a database, the originals and a folder for the cache.
     ///
     /// Fails when the cache folder cannot be made.
     pub fn start(
         settings: Settings,
         db: Db,
-        store: Store,
+        originals: Originals,
         compute: Compute,
         cache_dir: &Path,
     ) -> Result<Self> {
@@ -111,7 +114,7 @@ impl Media {
         let inner = Inner {
             catalog: catalog::Catalog::new(db, links.clone()),
             links,
-            store,
+            originals,
             cache: cache::RenditionCache::open(cache_dir, settings.cache)?,
             flight: flight::Flight::default(),
             compute,

@@ -16,7 +16,7 @@ use crate::media::path::{MediaPath, Operation, Target};
 use crate::types::{CropError, CropSpec, Hash, Rect, RenditionName, Size, Usage, Variant};
 
 /// Rises when the same plan would give other bytes than an earlier release's.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Everything that decides the bytes of a rendition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -37,9 +37,37 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Roughly the memory that rendering takes at its peak: the file, and what is decoded of it.
+    /// Roughly the memory that rendering takes at its peak: what is read, and what is decoded.
+    ///
+    /// `known` is what is known of the original: whether it can be entered, and its level's size.
     #[must_use]
-    pub fn memory_bytes(&self) -> u64 {
+    pub fn memory_bytes(&self, known: Option<(bool, Option<Size>)>) -> u64 {
+        /// Headers, index, buffers.
+        const SMALL: u64 = 4 << 20;
+        let components = u64::from(self.source.components);
+        let only_cuts =
+            self.steps.iter().all(|step| matches!(step, Step::Crop(_) | Step::Watermark));
+        match (known, self.steps.first()) {
+            (_, None) => SMALL,
+            (Some((true, _)), Some(_)) if only_cuts => {
+                let cut = self.steps.iter().find_map(|step| match step {
+                    Step::Crop(crop) => Some(crop.size().pixels().saturating_mul(components * 3)),
+                    Step::Fit { .. } | Step::Cover { .. } | Step::Watermark => None,
+                });
+                // Without a crop it is a mark: the rows from it to the end are moved.
+                let copied = if self.source.progressive { 2 } else { 0 };
+                let rows = self.source.length / 4 + copied * self.source.length;
+                SMALL.saturating_add(cut.unwrap_or(rows))
+            }
+            (Some((_, Some(level))), Some(_)) if !only_cuts => {
+                SMALL.saturating_add(level.pixels().saturating_mul(components * 2))
+            }
+            (Some(_) | None, Some(_)) => self.memory_bytes_whole(),
+        }
+    }
+
+    /// The same for a picture that is decoded from its own file.
+    fn memory_bytes_whole(&self) -> u64 {
         let whole = self.source.stored.pixels().saturating_mul(u64::from(self.source.components));
         let first = self.steps.first();
         let decoded = match first {

@@ -6,16 +6,15 @@ use std::{sync::Arc, time::Duration};
 use super::{
     Inner, Media, RenditionAnswer,
     cache::{self, Body, Extent, Part},
-    caption::{self, Caption, Keep},
+    caption::Caption,
     flight::{Outcome, Task},
-    jpeg::{header::Header, rewrite::rewrite_metadata},
-    plan::{Plan, Planned},
-    raster::{self, Job, Orientation, RasterError, RenderLimits, Stage, Way},
+    original::OriginalError,
+    plan::Planned,
+    raster::{RasterError, Way},
     timing::{StageClock, Timing},
 };
 use crate::clock::Stopwatch;
 use crate::error::{Error, Kind, Result};
-use crate::store::StoreError;
 use crate::telemetry;
 
 /// Where the bytes came from.
@@ -74,8 +73,8 @@ pub(super) enum RenderError {
     Panicked,
     #[error("nobody waited any more")]
     Abandoned,
-    #[error("original {0}")]
-    Original(Arc<StoreError>),
+    #[error("{0}")]
+    Original(Arc<OriginalError>),
     #[error("{0}")]
     Picture(String),
 }
@@ -94,8 +93,8 @@ impl From<RenderError> for Error {
     }
 }
 
-impl From<StoreError> for RenderError {
-    fn from(cause: StoreError) -> Self {
+impl From<OriginalError> for RenderError {
+    fn from(cause: OriginalError) -> Self {
         Self::Original(Arc::new(cause))
     }
 }
@@ -118,11 +117,30 @@ impl Media {
         body.map(|body| Obtained { body, source: Source::Memory, waited_ms: 0.0 })
     }
 
-    /// Reads an extent from the store; it blocks on the disk.
+    /// Reads an extent; it blocks on the disk.
+    ///
+    /// Fails when the original is missing or its bytes there are not what they were.
     pub fn read_extent(&self, extent: &Extent) -> Result<Vec<u8>> {
-        let reader =
-            self.inner.store.reader(extent.blob, extent.blob_length).map_err(Error::internal)?;
-        reader.read(extent.range.clone()).map_err(Error::internal)
+        let Extent { blob, blob_length, ref range } = *extent;
+        self.inner.originals.read(blob, blob_length, range.clone()).map_err(Error::internal)
+    }
+
+    /// Checks, before anything is sent, that the originals of a body's extents are what they were;
+    /// it blocks on the disk.
+    ///
+    /// Fails with [`Kind::Internal`], and a log line that names the original.
+    pub fn check_extents(&self, body: &Body) -> Result<()> {
+        for part in body.parts() {
+            match part {
+                Part::Memory(_) => {}
+                Part::Store(extent) => self
+                    .inner
+                    .originals
+                    .verify(extent.blob, extent.blob_length)
+                    .map_err(Error::internal)?,
+            }
+        }
+        Ok(())
     }
 
     /// The rendition's bytes.
@@ -164,7 +182,8 @@ impl Media {
         let media = self.clone();
         let planned = answer.planned.clone();
         let caption = answer.entry.caption().0.clone();
-        let memory = planned.plan.memory_bytes();
+        let known = self.inner.originals.known(planned.plan.source.blob);
+        let memory = planned.plan.memory_bytes(known);
         // The task is shared with the refusal below; whichever side gets it speaks.
         let task = Arc::new(std::sync::Mutex::new(Some(task)));
         let (own, watched) = (Arc::clone(&task), Arc::clone(&task));
@@ -213,14 +232,14 @@ impl Inner {
             stages.begin(stage);
             task.is_wanted()
         };
-        let mut rendered = self.render(&planned.plan, caption, &begin);
+        let mut rendered = self.make(&planned.plan, caption, &begin);
         if matches!(rendered, Err(RenderError::Abandoned)) && task.is_wanted() {
             // Somebody came between the decision to drop the work and its end.
             let begin = |stage| {
                 stages.begin(stage);
                 true
             };
-            rendered = self.render(&planned.plan, caption, &begin);
+            rendered = self.make(&planned.plan, caption, &begin);
         }
         let timing = stages.finish();
         let outcome = rendered.map(|(body, way)| Arc::new(Made { body, way, timing }));
@@ -253,58 +272,5 @@ impl Inner {
                 task.finish(outcome);
             }
         }
-    }
-
-    fn render(
-        &self,
-        plan: &Plan,
-        caption: &Caption,
-        begin: &dyn Fn(Stage) -> bool,
-    ) -> Result<(Body, Way), RenderError> {
-        let picture = |cause: &dyn std::fmt::Display| RenderError::Picture(cause.to_string());
-        if !begin(Stage::Read) {
-            return Err(RenderError::Abandoned);
-        }
-        let asset = &plan.source;
-        let jpeg = self.store.read(asset.blob, asset.length)?;
-        let header =
-            Header::parse(&jpeg, &self.settings.limits.header).map_err(|e| picture(&e))?;
-        let icc = header.icc(&jpeg).value;
-        let captioned = |orientation| match plan.caption {
-            Some(_) => {
-                let keep = Keep { orientation, gps: plan.keep_gps };
-                caption::write(caption, &header.exif(&jpeg), keep)
-            }
-            None => Vec::new(),
-        };
-        let Some(output) = plan.output else {
-            let metadata = captioned(asset.orientation);
-            let (head, tail) = rewrite_metadata(&jpeg, &header, &metadata, icc.as_deref());
-            let range = tail.start as u64..tail.end as u64;
-            let scans = Extent { blob: asset.blob, blob_length: asset.length, range };
-            let body = Body::new([Part::Memory(head.into()), Part::Store(scans)]);
-            return Ok((body, Way::Original));
-        };
-        let source = raster::Source {
-            jpeg: &jpeg,
-            orientation: Orientation::of_tag(u32::from(asset.orientation)),
-            icc: icc.as_deref(),
-            adobe: header.adobe_transform.is_some(),
-            stored: asset.stored,
-        };
-        let limits = RenderLimits { pixels_max: self.settings.limits.pixels_max };
-        let job = Job { source, steps: &plan.steps, output, limits };
-        let rendered = raster::render(&job, &self.settings.marker, begin)?;
-        let megapixels = rendered.decoded_pixels.div_ceil(1_000_000);
-        metrics::counter!(telemetry::DECODED_MEGAPIXELS).increment(megapixels);
-        if let Some(warning) = &rendered.warning {
-            tracing::warn!(blob = %asset.blob, "picture data is damaged: {warning}");
-        }
-        let icc = icc.as_deref().filter(|_| rendered.keeps_profile);
-        let plain = Header::parse(&rendered.jpeg, &self.settings.limits.header)
-            .map_err(|e| picture(&e))?;
-        let (mut head, tail) = rewrite_metadata(&rendered.jpeg, &plain, &captioned(1), icc);
-        head.extend_from_slice(&rendered.jpeg[tail]);
-        Ok((Body::memory(head), rendered.way))
     }
 }

@@ -110,10 +110,11 @@ impl BlobReader {
             return Err(StoreError::Length { hash, found: facts.len(), expected: length });
         }
         let numbers = [facts.ino(), facts.dev(), facts.mtime().cast_unsigned()];
-        let stamp = numbers.into_iter().fold(facts.mtime_nsec().cast_unsigned(), |stamp, number| {
-            // Any good mixture does: two stamps are compared for being the same.
-            (stamp ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
-        });
+        let stamp =
+            numbers.into_iter().fold(facts.mtime_nsec().cast_unsigned(), |stamp, number| {
+                // Any good mixture does: two stamps are compared for being the same.
+                (stamp ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+            });
         Ok(Self { hash, file, length, stamp })
     }
 

@@ -40,6 +40,13 @@ pub const CACHE_BYTES: &str = "wirephoto_cache_bytes";
 /// Items taken in, by outcome (counter).
 pub const ITEMS_CHANGED: &str = "wirephoto_items_changed_total";
 
+/// Originals that came in or were indexed and can only be decoded as a whole (counter).
+pub const NOT_INDEXED: &str = "wirephoto_originals_not_indexed_total";
+/// Originals whose derived files were made again (counter).
+pub const INDEX_REBUILDS: &str = "wirephoto_index_rebuilds_total";
+/// Direct ways that could not be gone to their end, by reason (counter).
+pub const WAYS_LEFT: &str = "wirephoto_render_ways_left_total";
+
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
@@ -116,6 +123,9 @@ fn describe() {
         "Seconds of one stage of a render: queue, read, decode, blend, encode"
     );
     counter!(RENDER_PATHS, "Renders by the way they took");
+    counter!(NOT_INDEXED, "Originals that can only be decoded as a whole");
+    counter!(INDEX_REBUILDS, "Originals whose derived files were made again");
+    counter!(WAYS_LEFT, "Direct ways that could not be gone to their end");
     counter!(RENDERS, "Renders by outcome");
     counter!(DECODED_MEGAPIXELS, "Megapixels decoded");
     counter!(CACHE_LOOKUPS, "Rendition cache look-ups by tier and outcome");

@@ -200,6 +200,11 @@ async fn rendition(
         Some(obtained) => obtained,
         None => app.shared.media.obtain(answer, app.shared.patience).await?,
     };
+    if obtained.body.parts().iter().any(|part| matches!(part, Part::Store(_))) {
+        let (media, body) = (app.shared.media.clone(), obtained.body.clone());
+        let checked = tokio::task::spawn_blocking(move || media.check_extents(&body));
+        checked.await.map_err(Error::internal)??;
+    }
     let decision = ranges(method, headers, &validators, obtained.body.len());
     let mut response = framed(app, &obtained.body, &JPEG, &validators, &decision);
     describe(app, response.headers_mut(), &validators, answer.open);

@@ -98,6 +98,11 @@ impl RenditionCache {
         Ok(Self { memory, disk, seen: Cache::new(SEEN_ONCE_MAX) })
     }
 
+    /// Whether anything is kept at all.
+    pub(super) fn keeps(&self) -> bool {
+        self.memory.is_some() || self.disk.is_some()
+    }
+
     /// Whether the disk tier has it, without looking at the disk.
     pub(super) fn is_on_disk(&self, planned: &Planned) -> bool {
         let Some(disk) = &self.disk else { return false };

@@ -18,7 +18,8 @@ use crate::types::Size;
 
 /// Start of frame, baseline; the other frames follow it.
 const SOF0: u8 = 0xC0;
-const DHT: u8 = 0xC4;
+/// Huffman tables.
+pub(super) const DHT: u8 = 0xC4;
 /// Reserved for JPEG extensions, stands among the frame markers.
 const JPG: u8 = 0xC8;
 const DAC: u8 = 0xCC;
@@ -205,6 +206,24 @@ impl Header {
         Walk::new(jpeg, limits).run()
     }
 
+    /// Parses the markers up to the first scan of a file whose picture ends at `end`.
+    ///
+    /// `jpeg` holds the file at least up to the scan's data. What lies behind is not looked at:
+    /// one scan is counted, and no metadata behind it. Fails as [`Header::parse`] does.
+    pub fn parse_start(
+        jpeg: &[u8],
+        limits: &HeaderLimits,
+        end: usize,
+    ) -> Result<Header, HeaderError> {
+        if !jpeg.starts_with(&[0xFF, SOI]) {
+            return Err(HeaderError::NotJpeg);
+        }
+        let mut walk = Walk { start_only: true, ..Walk::new(jpeg, limits) };
+        walk.to_first_scan()?;
+        walk.at = end;
+        walk.finish()
+    }
+
     /// Metadata segments before the first scan: APPn and COM with the ranges of their payloads.
     pub fn metadata(&self) -> impl Iterator<Item = &Segment> {
         self.segments.iter().filter(|segment| segment.is_metadata())
@@ -233,6 +252,8 @@ struct Walk<'a> {
     metadata_bytes: usize,
     late_metadata: u32,
     skipped_bytes: usize,
+    /// The data of the first scan is not looked at.
+    start_only: bool,
 }
 
 impl<'a> Walk<'a> {
@@ -253,6 +274,7 @@ impl<'a> Walk<'a> {
             metadata_bytes: 0,
             late_metadata: 0,
             skipped_bytes: 0,
+            start_only: false,
         }
     }
 
@@ -266,6 +288,19 @@ impl<'a> Walk<'a> {
                 _ => self.segment(marker, offset)?,
             }
         }
+    }
+
+    fn to_first_scan(&mut self) -> Result<(), HeaderError> {
+        while self.scans == 0 {
+            let (marker, offset) = self.next_marker()?;
+            match marker {
+                EOI => return Err(HeaderError::NoScan),
+                SOI => return Err(HeaderError::BadSegment { marker, offset }),
+                TEM | RST0..=RST7 => {}
+                _ => self.segment(marker, offset)?,
+            }
+        }
+        Ok(())
     }
 
     /// Finds the next marker and moves behind it; gives its code and the offset of its `FF`.
@@ -377,6 +412,9 @@ impl<'a> Walk<'a> {
                 limit: self.limits.scans_max,
             });
         }
+        if self.start_only {
+            return Ok(());
+        }
         self.at = entropy_end(self.jpeg, self.at).ok_or(HeaderError::Truncated { offset })?;
         Ok(())
     }
@@ -399,7 +437,7 @@ impl<'a> Walk<'a> {
             late_metadata: self.late_metadata,
             first_scan: self.first_scan,
             end: self.at,
-            trailer_bytes: self.jpeg.len() - self.at,
+            trailer_bytes: self.jpeg.len().saturating_sub(self.at),
             skipped_bytes: self.skipped_bytes,
         })
     }

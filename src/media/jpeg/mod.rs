@@ -26,22 +26,23 @@
 //!
 //! [`header`] walks the markers, [`frame`] reads what the picture is, [`embedded`] takes metadata
 //! out, [`rewrite`] puts metadata in and leaves every byte of the picture as it was. None of them
-//! decodes a pixel. [`codec`] is libjpeg-turbo behind a safe face, the only file that names its
-//! crate. [`excerpt`] rewrites the part of a scan that a region needs as a small file, so that a
-//! crop never decodes the whole picture; [`segments`] reads the few headers that this takes.
+//! decodes a pixel. [`mend`] cleans headers that libjpeg-turbo does not like. [`codec`] is
+//! libjpeg-turbo behind a safe face, the only file that names its crate.
+//!
+//! [`scan`] enters a baseline scan anywhere: it decodes a rectangle, takes one out with its
+//! coefficients, or changes a few blocks and nothing else. [`dct`] has the transforms between
+//! samples and coefficients; `simd` is the only file with `unsafe` code.
 
 pub mod codec;
 pub mod dct;
 pub mod embedded;
-pub mod excerpt;
 pub mod frame;
 pub mod header;
-mod huffman;
+pub mod mend;
 pub mod rewrite;
 pub mod scan;
 #[cfg(target_arch = "x86_64")]
 mod simd;
-pub mod segments;
 
 #[cfg(test)]
 mod dct_tests;

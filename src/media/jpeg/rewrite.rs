@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::media::jpeg::embedded::ICC;
 use crate::media::jpeg::header::{
-    APP0, APP2, APP14, Header, JFIF_BYTES, Segment, adobe_transform, is_jfif,
+    APP0, APP2, APP14, DHT, Header, JFIF_BYTES, Segment, adobe_transform, is_jfif,
 };
 
 /// Bytes of a segment's payload at most: its length is 16 bits and counts itself.
@@ -58,6 +58,15 @@ pub fn picture_parts(header: &Header, jpeg: &[u8]) -> PictureParts {
     PictureParts { jfif, adobe, tables, scans: header.first_scan..header.end }
 }
 
+/// The segments of `jpeg` that say what its components mean: JFIF's, without a thumbnail, and
+/// Adobe's. `header` is what was parsed from `jpeg`.
+pub fn colour_segments(header: &Header, jpeg: &[u8]) -> Vec<u8> {
+    let parts = picture_parts(header, jpeg);
+    let mut out = parts.jfif.map_or_else(Vec::new, |jfif| segment(APP0, &[&jfif]));
+    out.extend_from_slice(parts.adobe.and_then(|range| jpeg.get(range)).unwrap_or_default());
+    out
+}
+
 /// Gives the file new metadata: all bytes before the first scan, and the range of `jpeg` that
 /// follows them, up to EOI.
 ///
@@ -71,7 +80,30 @@ pub fn rewrite_metadata(
     metadata: &[u8],
     icc: Option<&[u8]>,
 ) -> (Vec<u8>, Range<usize>) {
-    let parts = picture_parts(header, jpeg);
+    rewrite(picture_parts(header, jpeg), jpeg, metadata, icc)
+}
+
+/// As [`rewrite_metadata`], with `huffman` in the place of the segments that define Huffman
+/// tables.
+pub fn rewrite_with_tables(
+    jpeg: &[u8],
+    header: &Header,
+    (metadata, icc): (&[u8], Option<&[u8]>),
+    huffman: &[u8],
+) -> (Vec<u8>, Range<usize>) {
+    let mut parts = picture_parts(header, jpeg);
+    parts.tables.retain(|range| jpeg.get(range.start + 1) != Some(&DHT));
+    let (mut head, scans) = rewrite(parts, jpeg, metadata, icc);
+    head.extend_from_slice(huffman);
+    (head, scans)
+}
+
+fn rewrite(
+    parts: PictureParts,
+    jpeg: &[u8],
+    metadata: &[u8],
+    icc: Option<&[u8]>,
+) -> (Vec<u8>, Range<usize>) {
     let mut head = vec![0xFF, 0xD8];
     if let Some(jfif) = &parts.jfif {
         head.extend(segment(APP0, &[jfif]));

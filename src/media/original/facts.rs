@@ -100,9 +100,7 @@ impl Facts {
     pub(super) fn print(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(&self.source.0);
-        for number in
-            [self.length, self.stamp, u64::from(self.preview_px), self.start, self.end]
-        {
+        for number in [self.length, self.stamp, u64::from(self.preview_px), self.start, self.end] {
             put_number(&mut out, number);
         }
         self.sums.print(&mut out);
@@ -157,7 +155,17 @@ impl Facts {
         };
         let whole = bytes.is_empty() && start <= end && end <= length;
         let source = Hash(*source);
-        whole.then_some(Self { source, length, stamp, preview_px, start, end, sums, way_in, level })
+        whole.then_some(Self {
+            source,
+            length,
+            stamp,
+            preview_px,
+            start,
+            end,
+            sums,
+            way_in,
+            level,
+        })
     }
 
     /// Bytes that the facts take in memory.
@@ -207,15 +215,19 @@ mod tests {
     use crate::media::jpeg::scan::index::Entry;
 
     fn all() -> Vec<Facts> {
-        let entries = vec![Entry { place: 4000, dc: [0; 4] }, Entry { place: 9001, dc: [7, -3, 2, 0] }];
+        let entries =
+            vec![Entry { place: 4000, dc: [0; 4] }, Entry { place: 9001, dc: [7, -3, 2, 0] }];
         let index = Index { every: 64, entries, end: 10_000, marker: 1251 };
         let entrance = Entrance { components: 3, index };
         let bytes = vec![5; 40_000];
         let working =
             Working { length: 40_000, sums: Sums::of(&bytes), entrance: entrance.clone() };
         let level = Level { length: 700, sum: u32::MAX, size: Size::new(1500, 1000) };
-        let ways =
-            [WayIn::None("process".to_owned()), WayIn::Original(entrance), WayIn::Working(working)];
+        let ways = [
+            WayIn::None("process".to_owned()),
+            WayIn::Original(entrance),
+            WayIn::Working(working),
+        ];
         let facts = |(way_in, level)| Facts {
             source: Hash::of(&bytes),
             length: 40_000,

@@ -97,7 +97,8 @@ impl Originals {
     /// `preview_px` is the long side of a Preview, for which levels are made.
     #[must_use]
     pub fn new(store: Store, derived: Derived, limits: HeaderLimits, preview_px: u32) -> Self {
-        let weigh = |_: &Hash, facts: &Arc<Facts>| u32::try_from(facts.weight()).unwrap_or(u32::MAX);
+        let weigh =
+            |_: &Hash, facts: &Arc<Facts>| u32::try_from(facts.weight()).unwrap_or(u32::MAX);
         let known = Cache::builder().max_capacity(INDEX_CACHE_BYTES).weigher(weigh).build();
         Self { store, derived, limits, preview_px, known }
     }
@@ -160,10 +161,11 @@ impl Originals {
     /// Writes derived files, the side file last, and remembers the facts.
     fn keep(&self, made: prepare::Made) -> Arc<Facts> {
         let hash = made.facts.source;
+        let side_file = made.facts.print();
         let files = [
             (Kind::Working, made.working.as_deref()),
             (Kind::Level, made.level.as_deref()),
-            (Kind::Index, Some(made.facts.print().as_slice())),
+            (Kind::Index, Some(side_file.as_slice())),
         ];
         for (kind, file) in files {
             let done = match file {
@@ -202,9 +204,8 @@ impl Originals {
     fn read_facts(&self, hash: Hash, length: u64) -> Option<Arc<Facts>> {
         let file = self.derived.read(Kind::Index, hash, SIDE_FILE_BYTES_MAX).ok().flatten()?;
         let facts = Facts::parse(&file)?;
-        let fits = facts.source == hash
-            && facts.length == length
-            && facts.preview_px == self.preview_px;
+        let fits =
+            facts.source == hash && facts.length == length && facts.preview_px == self.preview_px;
         let facts = Arc::new(Some(facts).filter(|_| fits)?);
         self.known.insert(hash, Arc::clone(&facts));
         Some(facts)
@@ -258,7 +259,9 @@ impl Originals {
         let mut found = Vec::new();
         let whole = |kind, length, agrees: &dyn Fn(&[u8]) -> bool| {
             let file = self.derived.read(kind, hash, length)?;
-            Ok::<_, StoreError>(file.is_some_and(|file| file.len() as u64 == length && agrees(&file)))
+            Ok::<_, StoreError>(
+                file.is_some_and(|file| file.len() as u64 == length && agrees(&file)),
+            )
         };
         if let WayIn::Working(working) = &facts.way_in
             && !whole(Kind::Working, working.length, &|file| working.sums.agree(0, file))?
@@ -284,6 +287,15 @@ impl Originals {
             }
         }
         Ok(removed)
+    }
+
+    /// What is known of an original without looking: whether it can be entered, and the size of
+    /// its level. `None` if nothing is.
+    #[must_use]
+    pub fn known(&self, hash: Hash) -> Option<(bool, Option<Size>)> {
+        let facts = self.known.get(&hash)?;
+        let enters = !matches!(facts.way_in, WayIn::None(_));
+        Some((enters, facts.level.map(|level| level.size)))
     }
 
     /// Reads the bytes `range` of an original that is sent as it is; they are checked.
@@ -404,9 +416,7 @@ impl Original {
         let hash = self.hash();
         let (scan, entrance, working) = match &self.facts.way_in {
             WayIn::None(_) => return Ok(None),
-            WayIn::Original(entrance) => {
-                (Scan::read(&head.header, &head.bytes), entrance, None)
-            }
+            WayIn::Original(entrance) => (Scan::read(&head.header, &head.bytes), entrance, None),
             WayIn::Working(working) => {
                 let damaged = || OriginalError::Derived { kind: Kind::Working, hash };
                 let derived = &self.originals.derived;
@@ -475,18 +485,30 @@ impl Picture<'_> {
 
     /// The bytes at `ranges`, checked.
     pub fn read(&self, ranges: Vec<Range<u64>>) -> Result<Bytes<'static>, OriginalError> {
-        let hash = self.original.hash();
         let mut bytes = Bytes::default();
         for range in ranges {
-            let start = range.start;
-            let found = match &self.working {
-                None => self.original.read(range)?,
-                Some((reader, sums, _)) => read_checked(reader, sums, range)?
-                    .ok_or(OriginalError::Derived { kind: Kind::Working, hash })?,
-            };
-            bytes.push(start, found);
+            bytes.push(range.start, self.read_all(range)?);
         }
         Ok(bytes)
+    }
+
+    /// The bytes `range`, checked.
+    pub fn read_all(&self, range: Range<u64>) -> Result<Vec<u8>, OriginalError> {
+        match &self.working {
+            None => self.original.read(range),
+            Some((reader, sums, _)) => {
+                let damaged =
+                    OriginalError::Derived { kind: Kind::Working, hash: self.original.hash() };
+                read_checked(reader, sums, range)?.ok_or(damaged)
+            }
+        }
+    }
+
+    /// All bytes of its file.
+    pub fn whole(&self) -> Result<Vec<u8>, OriginalError> {
+        let length =
+            self.working.as_ref().map_or(self.original.facts.length, |working| working.0.length());
+        self.read_all(0..length)
     }
 
     /// The index contradicts the checked bytes: it is to be made again.

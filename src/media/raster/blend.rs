@@ -32,12 +32,13 @@ pub(crate) enum Ground {
 
 /// `sample` seen through a mark of `alpha`, with the mark's own part added.
 #[inline]
-fn over(sample: u8, part: u8, alpha: u8) -> u8 {
+pub(crate) fn over(sample: u8, part: u8, alpha: u8) -> u8 {
     let through = (u32::from(sample) * u32::from(255 - alpha) + 127) / 255;
     u8::try_from(through + u32::from(part)).unwrap_or(u8::MAX)
 }
 
-fn luma([red, green, blue, _]: [u8; 4]) -> u8 {
+/// The brightness of a mark's pixel.
+pub(crate) fn luma([red, green, blue, _]: [u8; 4]) -> u8 {
     let sum = 77 * u32::from(red) + 150 * u32::from(green) + 29 * u32::from(blue) + 128;
     u8::try_from(sum >> 8).unwrap_or(u8::MAX)
 }
@@ -97,7 +98,7 @@ pub(crate) fn onto_pixels(pixels: &mut Pixels, stamp: &Stamp, place: Place, grou
 }
 
 /// The colour differences of a mark's pixel, times 255, around 0.
-fn differences([red, green, blue, _]: [u8; 4]) -> [i32; 2] {
+pub(crate) fn differences([red, green, blue, _]: [u8; 4]) -> [i32; 2] {
     let (red, green, blue) = (i32::from(red), i32::from(green), i32::from(blue));
     // The coefficients of JFIF in 1/65536.
     [
@@ -157,11 +158,17 @@ fn mix(
     (alpha, part, area): (i32, i32, i32),
 ) {
     let sample = &mut data[plane.start + y * plane.width + x];
-    let whole = 255 * area;
-    let through = (i32::from(*sample) - 128) * (whole - alpha);
+    *sample = mix_sample(*sample, (alpha, part, 255 * area));
+}
+
+/// A sample of a colour difference, mixed with the sums over its cell: of the mark's alpha, of its
+/// own part, and of alpha if the mark were solid.
+#[inline]
+pub(crate) fn mix_sample(sample: u8, (alpha, part, whole): (i32, i32, i32)) -> u8 {
+    let through = (i32::from(sample) - 128) * (whole - alpha);
     // `part` carries a factor of 256 over the levels of one pixel.
     let value = (through + part * 255 / 256 + whole / 2).div_euclid(whole) + 128;
-    *sample = u8::try_from(value.clamp(0, 255)).unwrap_or(u8::MAX);
+    u8::try_from(value.clamp(0, 255)).unwrap_or(u8::MAX)
 }
 
 #[cfg(test)]

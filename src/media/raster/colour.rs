@@ -74,7 +74,7 @@ fn fitting(icc: Option<&[u8]>, channels: usize) -> Option<ColorProfile> {
 }
 
 /// Says whether a profile may stay with pictures of `channels` components.
-pub(crate) fn fits(icc: Option<&[u8]>, channels: usize) -> bool {
+pub fn fits(icc: Option<&[u8]>, channels: usize) -> bool {
     fitting(icc, channels).is_some()
 }
 

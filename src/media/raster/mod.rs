@@ -4,8 +4,12 @@
 //! the same bytes, whatever the machine's load or number of threads. Which steps a rendition takes
 //! is decided above; metadata is read and written elsewhere.
 
+mod bands;
 mod blend;
 mod colour;
+mod direct;
+#[cfg(test)]
+mod direct_tests;
 mod interest;
 mod mark;
 mod orient;
@@ -14,14 +18,19 @@ mod resize;
 mod steps;
 
 use crate::media::jpeg::codec::CodecError;
+use crate::media::jpeg::scan::Scan;
+use crate::media::jpeg::scan::index::Index;
 use crate::types::Size;
 use serde::Serialize;
 use thiserror::Error;
 
+pub use bands::{BandsError, Spread, decode_bands};
+pub use colour::fits as profile_fits;
+pub use direct::{Direct, DirectError, Done, Entered};
 pub use mark::{MarkError, MarkKind, MarkSetup, Marker};
 pub use orient::Orientation;
 pub use render::render;
-pub use steps::{Step, StepError, output_size};
+pub use steps::{Step, StepError, output_size, scaled_size};
 
 /// An original.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +45,30 @@ pub struct Source<'a> {
     pub adobe: bool,
     /// The size of the stored picture, before orientation, as the caller knows it.
     pub stored: Size,
+    /// The size of the picture in `jpeg`: `stored`, or less where that is a smaller copy. A
+    /// smaller copy is taken if the first step scales, and to no more than its size.
+    pub shows: Size,
+    /// How the picture in `jpeg` can be entered, to decode it on several threads.
+    pub bands: Option<Bands<'a>>,
+}
+
+/// What decoding in bands takes.
+#[derive(Clone, Copy)]
+pub struct Bands<'a> {
+    /// What the headers say.
+    pub scan: &'a Scan,
+    /// Where the picture can be entered.
+    pub index: &'a Index,
+    /// The segments that say what its components mean.
+    pub colour: &'a [u8],
+    /// The threads.
+    pub spread: Spread<'a>,
+}
+
+impl std::fmt::Debug for Bands<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bands").field("scan", &self.scan).finish_non_exhaustive()
+    }
 }
 
 /// The sampling of the colour differences in the output.

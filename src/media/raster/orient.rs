@@ -100,6 +100,29 @@ impl Orientation {
         }
     }
 
+    /// The orientation that undoes this one.
+    #[must_use]
+    pub fn inverse(self) -> Orientation {
+        match self {
+            Orientation::Quarter => Orientation::ThreeQuarters,
+            Orientation::ThreeQuarters => Orientation::Quarter,
+            Orientation::Upright
+            | Orientation::Mirrored
+            | Orientation::Half
+            | Orientation::Flipped
+            | Orientation::Transposed
+            | Orientation::Transverse => self,
+        }
+    }
+
+    /// Finds where a rectangle of a picture stored as `stored` lies in the upright one.
+    ///
+    /// `rect` lies inside the stored picture.
+    #[must_use]
+    pub fn to_upright(self, rect: Rect, stored: Size) -> Rect {
+        self.inverse().to_stored(rect, self.turn_size(stored))
+    }
+
     /// Turns stored pixels upright; costs a copy unless they are upright.
     #[must_use]
     pub fn turn(self, pixels: Pixels) -> Pixels {

@@ -56,6 +56,16 @@ pub fn output_size(upright: Size, steps: &[Step]) -> Result<Size, StepError> {
     })
 }
 
+/// The size to which `step` scales a picture of `size`; `None` if it does not scale.
+#[must_use]
+pub fn scaled_size(size: Size, step: &Step) -> Option<Size> {
+    match step {
+        Step::Fit { long_px } => Some(fit(size, *long_px)),
+        Step::Cover { width, height } => Some(cover(size, *width, *height).0),
+        Step::Crop(_) | Step::Watermark => None,
+    }
+}
+
 /// The size of `crop` if it lies in a picture of `image` pixels.
 pub(crate) fn check_crop(crop: Rect, image: Size) -> Result<Size, StepError> {
     if !crop.is_empty() && crop.inside(image) {

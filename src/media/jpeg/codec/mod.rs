@@ -1,15 +1,15 @@
 //! libjpeg-turbo behind a safe face.
 //!
 //! Whole pictures go in and out as interleaved pixels or as planes of components; what is not
-//! needed is left out by [`Scale`] (fewer pixels from the DCT itself) or by `excerpt` (a region).
+//! needed is left out by [`Scale`] (fewer pixels from the DCT itself) or by `scan` (a region).
 //! Nothing of the crate's types leaves this file.
 
-use crate::types::{Rect, Size};
+use crate::types::Size;
 use serde::Serialize;
 use thiserror::Error;
 use turbojpeg::{
     Colorspace, Compressor, DecompressHeader, Decompressor, Image, PixelFormat, ScalingFactor,
-    Subsamp, Transform, TransformCrop, Transformer, YuvImage,
+    Subsamp, Transform, Transformer, YuvImage,
 };
 
 /// Scans that a progressive file may have; usual encoders write 6 to 12, the most frugal 64.
@@ -422,25 +422,6 @@ pub fn decode_planes(jpeg: &[u8]) -> Result<Decoded<Planes>, CodecError> {
     };
     let warning = warning_of(decompressor.decompress_to_yuv(jpeg, image))?;
     Ok(Decoded { value: Planes { size, space, chroma, data }, warning })
-}
-
-/// Copies the coefficients of `region` into a small JPEG of their own, for any kind of scan.
-///
-/// `region` lies in the picture and starts on the grid of its MCUs. All coefficients of the file
-/// are held for a moment, two bytes each; no pixel is made. Damage of any kind is an error.
-pub fn cut(jpeg: &[u8], region: Rect) -> Result<Vec<u8>, CodecError> {
-    // The transformer has no limit on scans: a decoder's header pass cannot count them either, so
-    // the caller counts them with `segments`.
-    let mut transformer = Transformer::new().map_err(|error| fatal(&error))?;
-    let mut transform = Transform::default();
-    transform.copy_none = true;
-    transform.crop = Some(TransformCrop {
-        x: px(region.x),
-        y: px(region.y),
-        width: Some(px(region.width)),
-        height: Some(px(region.height)),
-    });
-    transformer.transform_to_vec(&transform, jpeg).map_err(|error| fatal(&error))
 }
 
 /// Rewrites the coefficients of any kind of scan as one baseline scan with the standard tables,

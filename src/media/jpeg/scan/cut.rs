@@ -12,9 +12,7 @@ use crate::media::jpeg::scan::index::Index;
 use crate::media::jpeg::scan::region::{joined, rows};
 use crate::media::jpeg::scan::tables::{AC, Codes, DC, Spec};
 use crate::media::jpeg::scan::walk::{Coder, Place, Walk};
-use crate::media::jpeg::scan::{
-    Bytes, COMPONENTS_MAX, DHT, DQT, McuRect, Scan, Unfit,
-};
+use crate::media::jpeg::scan::{Bytes, COMPONENTS_MAX, DHT, DQT, McuRect, Scan, Unfit};
 use crate::types::{Rect, Size};
 
 /// Whether the upper left corner of `rect` lies on the grid of MCUs.
@@ -76,7 +74,12 @@ pub fn cut(
     for span in rows(scan, &mcus) {
         index.fill(&mut data, bytes, span.clone())?;
         let mut walk = index.enter(scan, &data, span.start)?;
-        copy_run(&mut walk, &data, span.end, (&coders, &mut writer, &mut last))?;
+        let out = (coders.as_slice(), &mut writer, &mut last);
+        if scan.interval == 0 {
+            copy_span(index, scan, (&mut walk, &data), span.end, out)?;
+        } else {
+            copy_run(&mut walk, &data, span.end, out)?;
+        }
     }
     let mut out = vec![0xFF, 0xD8];
     out.extend_from_slice(colour);
@@ -84,6 +87,28 @@ pub fn cut(
     writer.finish_into(&mut out);
     out.extend_from_slice(&[0xFF, 0xD9]);
     Ok(out)
+}
+
+/// Copies the MCUs up to `end` of a scan without restarts: the first one with new differences, the
+/// others as bits between two places, of which the second is found from the index.
+fn copy_span(
+    index: &Index,
+    scan: &Scan,
+    (walk, data): (&mut Walk<'_>, &Unstuffed),
+    end: u32,
+    (coders, writer, last): (&[Coder], &mut Writer, &mut [i32; COMPONENTS_MAX]),
+) -> Result<(), Unfit> {
+    recode_mcu(walk, data, (coders, writer, last))?;
+    let start = walk.position();
+    // The last MCU is walked, so that the predictors behind it are known.
+    if walk.mcu() < end {
+        let mut behind = index.enter(scan, data, end - 1)?;
+        behind.skip_mcu()?;
+        behind.check()?;
+        *last = behind.predictors()?.map(i32::from);
+        writer.copy(data, start, behind.position());
+    }
+    Ok(())
 }
 
 /// Copies the MCUs up to `end`: the first one, and each behind a restart, with new differences.
@@ -203,7 +228,8 @@ pub(super) fn headers(scan: &Scan, size: Size, interval: u16) -> Result<Vec<u8>,
         selectors.extend([part.id, table(dc)? << 4 | table(ac)?]);
     }
     // Baseline or, with tables of 16 bits, extended (T.81 table B.1); and tables beyond 1.
-    let extended = wide || scan.parts.iter().any(|part| part.table_numbers.0.max(part.table_numbers.1) > 1);
+    let extended =
+        wide || scan.parts.iter().any(|part| part.table_numbers.0.max(part.table_numbers.1) > 1);
     let [height, width] = [short(size.height)?.to_be_bytes(), short(size.width)?.to_be_bytes()];
     out.extend(segment(0xC0 | u8::from(extended), &[&[8], &height, &width, &[count], &frame]));
     out.extend(huffman_segments(scan)?);

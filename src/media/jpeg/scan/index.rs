@@ -6,6 +6,9 @@ use crate::media::jpeg::scan::bits::Unstuffed;
 use crate::media::jpeg::scan::walk::Walk;
 use crate::media::jpeg::scan::{Bytes, COMPONENTS_MAX, Scan, Unfit};
 
+/// End of image.
+const EOI: u8 = 0xD9;
+
 /// MCUs between two entries at least and at most.
 const EVERY_MIN: u32 = 16;
 const EVERY_MAX: u32 = 1 << 16;
@@ -49,6 +52,12 @@ impl Index {
         let stuffed = file.get(start..).ok_or(Unfit::Bytes)?;
         let mut data = Unstuffed::default();
         data.fill(stuffed, scan.start)?;
+        // Whatever else may come, such as tables, can make libjpeg-turbo refuse the file.
+        let behind = usize::try_from(data.stop()).ok().and_then(|at| file.get(at + 1..));
+        let next = behind.unwrap_or_default().iter().find(|byte| **byte != 0xFF);
+        if next != Some(&EOI) {
+            return Err(Unfit::Scans);
+        }
         let every = spacing(scan.mcus(), data.stop() - scan.start);
         let mut walk = Walk::enter(scan, &data, &first(scan), 0)?;
         let mut entries = Vec::new();
@@ -116,9 +125,10 @@ impl Index {
     /// has, places that rise and lie in the scan.
     #[must_use]
     pub fn fits(&self, scan: &Scan, length: u64) -> bool {
-        let count = scan.mcus().checked_div(self.every).and_then(|_| {
-            usize::try_from(scan.mcus().div_ceil(self.every)).ok()
-        });
+        let count = scan
+            .mcus()
+            .checked_div(self.every)
+            .and_then(|_| usize::try_from(scan.mcus().div_ceil(self.every)).ok());
         let places = || self.entries.iter().map(|entry| entry.place).chain([self.end]);
         count == Some(self.entries.len())
             && self.entries.first() == Some(&first(scan))

@@ -73,15 +73,12 @@ const MCU_BLOCKS_MAX: usize = 10;
 pub const COMPONENTS_MAX: usize = 4;
 
 /// Where the coefficient of each zigzag position stands in a block's rows (T.81 figure A.6).
-///
-/// Longer than a block: damaged data can run past its end before that is noticed.
 #[rustfmt::skip]
-pub const ZIGZAG: [u8; 80] = [
+pub const ZIGZAG: [u8; 64] = [
      0,  1,  8, 16,  9,  2,  3, 10, 17, 24, 32, 25, 18, 11,  4,  5,
     12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13,  6,  7, 14, 21, 28,
     35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
     58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
-    63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63, 63,
 ];
 
 /// Why a scan or a part of it cannot be read here.
@@ -154,6 +151,9 @@ pub struct Part {
     pub quant_number: u8,
     /// Its quantisation table in zigzag order.
     pub quant: [u16; 64],
+    /// The same with where each coefficient goes: 16 bits of divisor, then the place in a block.
+    /// As long as damaged data can run past a block's end before that is noticed.
+    steps: Box<[u32; 128]>,
     /// Numbers of its DC and AC table, 0 to 3.
     pub table_numbers: (usize, usize),
     /// Samples of the whole component, without what completes blocks.
@@ -220,9 +220,9 @@ impl Scan {
             return Err(Unfit::Sampling);
         }
         let mut tables: [[Option<Table>; 4]; 2] = Default::default();
-        for (class, number) in parts.iter().flat_map(|part| {
-            [(DC, part.table_numbers.0), (AC, part.table_numbers.1)]
-        }) {
+        for (class, number) in
+            parts.iter().flat_map(|part| [(DC, part.table_numbers.0), (AC, part.table_numbers.1)])
+        {
             let spec = specs[class][number].as_ref().ok_or(Unfit::Tables)?;
             if tables[class][number].is_none() {
                 tables[class][number] = Some(Table::new(spec, class)?);
@@ -347,8 +347,7 @@ fn read_scan_header(header: &Header, head: &[u8]) -> Result<(Vec<[u8; 2]>, u64),
     let end = at + 2 + usize::from(length[0]) * 256 + usize::from(length[1]);
     let payload = head.get(at + 4..end).ok_or(Unfit::Bytes)?;
     let (count, rest) = payload.split_first().ok_or(Unfit::Scans)?;
-    let (selectors, tail) =
-        rest.split_at_checked(2 * usize::from(*count)).ok_or(Unfit::Scans)?;
+    let (selectors, tail) = rest.split_at_checked(2 * usize::from(*count)).ok_or(Unfit::Scans)?;
     let count = usize::from(*count);
     if count != header.components.len() || count > COMPONENTS_MAX || tail != [0, 63, 0] {
         return Err(Unfit::Scans);
@@ -380,12 +379,21 @@ fn read_parts(
         // The only component of a scan has MCUs of one block, whatever its factors (T.81 A.2.2).
         let (h, v) = if alone { (1, 1) } else { (component.h, component.v) };
         let (most_h, most_v) = if alone { (1, 1) } else { (most_h, most_v) };
+        if most_h % h != 0 || most_v % v != 0 {
+            return Err(Unfit::Sampling);
+        }
+        let quant = quant.ok_or(Unfit::Tables)?;
+        let mut steps = Box::new([63 << 16; 128]);
+        for ((step, divisor), place) in steps.iter_mut().zip(quant).zip(ZIGZAG) {
+            *step = u32::from(divisor) | u32::from(place) << 16;
+        }
         Ok(Part {
             id: component.id,
             across: u32::from(h),
             down: u32::from(v),
             quant_number: component.tq,
-            quant: quant.ok_or(Unfit::Tables)?,
+            quant,
+            steps,
             table_numbers,
             size: Size::new(
                 sampled(header.size.width, h, most_h)?,
@@ -445,7 +453,10 @@ impl<'a> Bytes<'a> {
         let (start, piece) = next.checked_sub(1).map(|at| &self.pieces[at]).ok_or(Unfit::Bytes)?;
         let index = |at: u64| usize::try_from(at - start).map_err(|_| Unfit::Bytes);
         let (first, last) = (index(range.start)?, index(range.end.max(range.start))?);
-        piece.get(first..last.min(piece.len())).filter(|bytes| !bytes.is_empty()).ok_or(Unfit::Bytes)
+        piece
+            .get(first..last.min(piece.len()))
+            .filter(|bytes| !bytes.is_empty())
+            .ok_or(Unfit::Bytes)
     }
 }
 

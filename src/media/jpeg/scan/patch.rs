@@ -19,7 +19,7 @@ use crate::media::jpeg::scan::bits::{Unstuffed, Writer};
 use crate::media::jpeg::scan::cut::{coders, huffman_segments, recode_mcu};
 use crate::media::jpeg::scan::index::Index;
 use crate::media::jpeg::scan::region::{Grid, Samples, Strip};
-use crate::media::jpeg::scan::walk::{Coder, Walk};
+use crate::media::jpeg::scan::walk::{Coder, Place, Walk};
 use crate::media::jpeg::scan::{
     Bytes, COMPONENTS_MAX, McuRect, Part, Scan, Unfit, ZIGZAG, to_usize,
 };
@@ -202,28 +202,30 @@ impl<'a> Rewrite<'a> {
         paint: &mut dyn FnMut(&mut Samples),
         (row, columns): (u32, &Range<u32>),
     ) -> Result<(), Unfit> {
-        let mut ahead = walk.clone();
         self.strip.clear();
+        let mut places = Vec::new();
+        let mut restarts = Vec::new();
         for column in 0..columns.len() {
-            if column > 0 {
-                ahead.begin()?;
+            if column > 0
+                && let Some(number) = walk.begin()?
+            {
+                restarts.push((column, number));
             }
-            ahead.decode_mcu(&mut self.strip, column)?;
+            walk.decode_and_tell(&mut self.strip, column, &mut |place| places.push(place))?;
         }
-        ahead.check()?;
+        walk.check()?;
         let mut samples = strip_samples(self.scan, row, columns);
         self.strip.inverse(dct, &mut samples.grids, 0);
         paint(&mut samples);
         self.strip.forward(dct, &samples.grids, 0, &self.divisors);
         self.aligned = false;
-        for column in 0..columns.len() {
-            if column > 0
-                && let Some(number) = walk.begin()?
-            {
+        let mut restarts = restarts.into_iter().peekable();
+        for (column, places) in places.chunks_exact(self.scan.blocks.len()).enumerate() {
+            if let Some((_, number)) = restarts.next_if(|(at, _)| *at == column) {
                 self.writer.restart(number);
                 self.last = [0; COMPONENTS_MAX];
             }
-            self.code_mcu(walk, (row, columns.start), column)?;
+            self.code_mcu(places, (row, columns.start), column)?;
         }
         (self.copied, self.done) = (walk.position(), walk.mcu());
         Ok(())
@@ -232,30 +234,28 @@ impl<'a> Rewrite<'a> {
     /// Writes the MCU in `column` of the strip: painted blocks anew, the others with their bits.
     fn code_mcu(
         &mut self,
-        walk: &mut Walk<'a>,
+        places: &[Place],
         (row, first): (u32, u32),
         column: usize,
     ) -> Result<(), Unfit> {
         let Self { scan, data, coders, rect, strip, writer, last, .. } = self;
-        let (mut number, mut written) = (0, Ok(()));
-        walk.places(&mut |place| {
+        for (number, place) in places.iter().enumerate() {
             let at = strip.position(number, column);
-            number += 1;
             let coder = &coders[place.part];
             let origin = strip.place(at, (scan, row, first));
             if is_touched(&scan.parts[place.part], origin, *rect) {
                 let block = strip.block(at);
                 let dc = i32::from(block[0]);
-                let coded = coder.write_dc(writer, dc - last[place.part]);
-                written = written.and(coded).and_then(|()| coder.write_ac(writer, block));
+                coder.write_dc(writer, dc - last[place.part])?;
+                coder.write_ac(writer, block)?;
                 last[place.part] = dc;
             } else {
-                written = written.and(coder.write_dc(writer, place.dc - last[place.part]));
+                coder.write_dc(writer, place.dc - last[place.part])?;
                 writer.copy(data, place.ac, place.end);
                 last[place.part] = place.dc;
             }
-        })?;
-        written
+        }
+        Ok(())
     }
 
     /// Joins what was written to what follows. Without an MCU between here and `next`, the next

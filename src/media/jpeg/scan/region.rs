@@ -41,7 +41,10 @@ pub struct Samples {
 
 /// The bytes of the file that decoding `rect`, in pixels as stored, takes; in rising order.
 pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Vec<Range<u64>>, Unfit> {
-    rows(scan, &scan.mcus_of(rect)?).map(|mcus| index.bytes(mcus)).collect::<Result<Vec<_>, _>>().map(joined)
+    rows(scan, &scan.mcus_of(rect)?)
+        .map(|mcus| index.bytes(mcus))
+        .collect::<Result<Vec<_>, _>>()
+        .map(joined)
 }
 
 /// The MCUs of each row of a rectangle of MCUs.
@@ -182,7 +185,8 @@ impl Strip {
 
     /// Turns the coefficients into samples of row `row` of MCUs.
     pub(super) fn inverse(&self, dct: Dct, grids: &mut [Grid], row: usize) {
-        for ((blocks, (_, down, across)), grid) in self.blocks.iter().zip(&self.shapes).zip(grids) {
+        for ((blocks, (_, down, across)), grid) in self.blocks.iter().zip(&self.shapes).zip(grids)
+        {
             for (y, blocks) in blocks.chunks_exact(*across).enumerate() {
                 let start = (row * down + y) * 8 * grid.stride;
                 dct.inverse(blocks, &mut grid.data[start..start + 8 * grid.stride], grid.stride);
@@ -249,16 +253,25 @@ struct Axis {
 impl Axis {
     fn new((start, length): (u32, u32), cell: u32, samples: usize, from: From) -> Self {
         let samples = u32::try_from(samples).unwrap_or(u32::MAX);
-        // Luma planes are padded beyond the rectangle; their cells are single pixels.
         let pixel = match from {
-            From::End if cell > 1 => {
+            From::End => {
                 i64::from(start) + i64::from(length) - i64::from(samples) * i64::from(cell)
             }
-            From::Start | From::End => i64::from(start),
+            From::Start => i64::from(start),
         };
         let cells = i64::from(cell);
         let behind = u32::try_from(pixel.rem_euclid(cells)).unwrap_or(0);
         Self { first: pixel.div_euclid(cells), behind, cell }
+    }
+
+    /// What the sample before counts, in pixels of a cell.
+    fn weight(&self) -> u16 {
+        u16::try_from(self.cell - self.behind).unwrap_or(0)
+    }
+
+    /// What the sample behind counts.
+    fn rest(&self) -> u16 {
+        u16::try_from(self.behind).unwrap_or(0)
     }
 }
 
@@ -267,23 +280,33 @@ impl Grid {
     fn cut(&self, plane: Plane, across: &Axis, down: &Axis, out: &mut [u8]) {
         let columns = clamped(across.first, plane.width + 1, self.origin.0, self.size.width);
         let rows = clamped(down.first, plane.height + 1, self.origin.1, self.size.height);
-        for (y, out) in out.chunks_exact_mut(plane.width).enumerate() {
-            let upper = &self.data[rows[y] * self.stride..][..self.stride];
-            if across.behind == 0 && down.behind == 0 {
-                copy(upper, &columns, out);
-                continue;
-            }
-            let lower = &self.data[rows[y + 1] * self.stride..][..self.stride];
-            let weigh = |from: u32, to: u32, axis: &Axis| {
-                from * (axis.cell - axis.behind) + to * axis.behind
-            };
-            let area = across.cell * down.cell;
-            for (sample, pair) in out.iter_mut().zip(columns.windows(2)) {
-                let at = |row: &[u8]| {
-                    weigh(u32::from(row[pair[0]]), u32::from(row[pair[1]]), across)
-                };
-                let sum = weigh(at(upper), at(lower), down);
-                *sample = u8::try_from((sum + area / 2) / area).unwrap_or(u8::MAX);
+        let row = |y: usize| &self.data[rows[y] * self.stride..][..self.stride];
+        let rows_out = out.chunks_exact_mut(plane.width.max(1)).enumerate();
+        if across.behind == 0 && down.behind == 0 {
+            rows_out.for_each(|(y, out)| copy(row(y), &columns, out));
+            return;
+        }
+        // Samples of the row above and below, times their number in a cell on the way across.
+        let weighed = |y: usize, samples: &mut [u8], sums: &mut Vec<u16>| {
+            copy(row(y), &columns, samples);
+            let (from, to) = (across.weight(), across.rest());
+            sums.clear();
+            let pairs = samples.iter().zip(&samples[1..]);
+            sums.extend(pairs.map(|(a, b)| u16::from(*a) * from + u16::from(*b) * to));
+        };
+        let mut samples = vec![0; plane.width + 1];
+        let (mut upper, mut lower) = (Vec::new(), Vec::new());
+        weighed(0, &mut samples, &mut lower);
+        let (from, to) = (down.weight(), down.rest());
+        // Cells have a power of two of pixels.
+        let area = across.cell * down.cell;
+        let (half, shift) = (u16::try_from(area / 2).unwrap_or(0), area.trailing_zeros());
+        for (y, out) in rows_out {
+            std::mem::swap(&mut upper, &mut lower);
+            weighed(y + 1, &mut samples, &mut lower);
+            for ((sample, a), b) in out.iter_mut().zip(&upper).zip(&lower) {
+                let [low, _] = ((a * from + b * to + half) >> shift).to_le_bytes();
+                *sample = low;
             }
         }
     }

@@ -14,6 +14,9 @@ pub const AC: usize = 1;
 /// Bits that one look into [`Table`] covers; longer codes are rare and walk their lengths.
 pub(super) const LOOK: u32 = 11;
 
+/// Bits that one look covers when codes are only passed over.
+pub(super) const PAIR: u32 = 12;
+
 /// [`Step::advance`] of the code that ends a block: beyond any position.
 pub(super) const END: u8 = 128;
 
@@ -68,33 +71,79 @@ fn symbols(class: usize) -> Box<dyn Iterator<Item = u8>> {
     Box::new([0, SIXTEEN_ZEROS].into_iter().chain(runs))
 }
 
-/// What the first bits of the buffer mean.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Step {
-    /// Bits of the code and of the value behind it, 0 if the code is longer than the look or does
-    /// not exist.
-    pub(super) total: u8,
+/// What the first bits of the buffer mean, in one word: the chain from one code to the next is what
+/// reading a scan waits for, and it must be short.
+///
+/// From the lowest bit: 8 bits with the length of the code and the value behind it together, 8 with
+/// that of the code, 8 with that of the value, 8 with the number of coefficients that an AC symbol
+/// moves on by, [`END`] for the end of the block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Step(u32);
+
+impl Step {
+    fn new(length: u8, symbol: u8, class: usize) -> Self {
+        let (size, advance) = match (class, symbol >> 4, symbol & 15) {
+            (DC, _, _) => (symbol, 1),
+            (_, run, 0) if run != 15 => (0, END),
+            (_, run, size) => (size, run + 1),
+        };
+        Self(u32::from_le_bytes([length + size, length, size, advance]))
+    }
+
+    /// Bits of the code and of the value behind it.
+    #[inline(always)]
+    pub(super) fn total(self) -> u32 {
+        self.0 & 63
+    }
+
     /// Bits of the code.
-    pub(super) code: u8,
+    #[inline(always)]
+    pub(super) fn code(self) -> u32 {
+        self.0 >> 8 & 63
+    }
+
     /// Bits of the value.
-    pub(super) size: u8,
-    /// Coefficients that an AC symbol moves on by, [`END`] for the end of the block.
-    pub(super) advance: u8,
+    #[inline(always)]
+    pub(super) fn size(self) -> u32 {
+        self.0 >> 16 & 15
+    }
+
+    /// Coefficients to move on by.
+    #[inline(always)]
+    pub(super) fn advance(self) -> u32 {
+        self.0 >> 24
+    }
 }
 
-fn step(length: u8, symbol: u8, class: usize) -> Step {
-    if class == DC {
-        return Step { total: length + symbol, code: length, size: symbol, advance: 1 };
+/// What one or two AC codes at the top of the buffer mean together, for passing blocks over.
+///
+/// From the lowest bit: 6 bits with the length of codes and values, 8 with the coefficients that
+/// they move on by, [`END`] more if the second one, or the only one, ends the block. Zero if there
+/// is no code that fits into the look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pair(u16);
+
+impl Pair {
+    /// Bits of the codes and values.
+    #[inline(always)]
+    pub(super) fn total(self) -> u32 {
+        u32::from(self.0 & 63)
     }
-    let (run, size) = (symbol >> 4, symbol & 15);
-    let advance = if size == 0 && run != 15 { END } else { run + 1 };
-    Step { total: length + size, code: length, size, advance }
+
+    /// Coefficients to move on by.
+    #[inline(always)]
+    pub(super) fn advance(self) -> u32 {
+        u32::from(self.0 >> 6)
+    }
 }
 
 /// A table, ready to decode.
 #[derive(Clone, Debug)]
 pub struct Table {
+    /// By the bits of a look; zero where the code is longer or does not exist.
     look: Box<[Step; 1 << LOOK]>,
+    /// The same for AC codes two by two.
+    pairs: Box<[Pair; 1 << PAIR]>,
     /// Per length from 1: the first code, the number of codes, the index of its first symbol.
     lengths: [(u32, u32, usize); 16],
     /// What each symbol means, in the order of the codes.
@@ -107,8 +156,9 @@ impl Table {
     /// Fails on counts that make no prefix code or use the code of all ones, and on symbols that
     /// no baseline picture has.
     pub fn new(spec: &Spec, class: usize) -> Result<Self, Unfit> {
-        let mut table =
-            Self { look: Box::new([Step::default(); 1 << LOOK]), lengths: [(0, 0, 0); 16], steps: Vec::new() };
+        let look = Box::new([Step::default(); 1 << LOOK]);
+        let pairs = Box::new([Pair::default(); 1 << PAIR]);
+        let mut table = Self { look, pairs, lengths: [(0, 0, 0); 16], steps: Vec::new() };
         let (mut code, mut index) = (0u32, 0usize);
         for (length, count) in (1u8..).zip(spec.counts) {
             table.lengths[usize::from(length) - 1] = (code, u32::from(count), index);
@@ -118,7 +168,7 @@ impl Table {
                 if code + 1 >= 1 << length || !is_known(symbol, class) {
                     return Err(Unfit::Tables);
                 }
-                let step = step(length, symbol, class);
+                let step = Step::new(length, symbol, class);
                 table.steps.push(step);
                 if u32::from(length) <= LOOK {
                     let shift = LOOK - u32::from(length);
@@ -129,14 +179,40 @@ impl Table {
             }
             code <<= 1;
         }
+        if class == AC {
+            for (index, bits) in (0u64..1 << PAIR).enumerate() {
+                table.pairs[index] = table.make_pair(bits << (64 - PAIR));
+            }
+        }
         Ok(table)
+    }
+
+    /// The pair at the top of `buffer`, of which [`PAIR`] bits are known.
+    fn make_pair(&self, buffer: u64) -> Pair {
+        let known = |buffer, left: u32| self.find(buffer).filter(|step| step.total() <= left);
+        let Some(first) = known(buffer, PAIR) else { return Pair(0) };
+        let (mut total, mut advance) = (first.total(), first.advance());
+        if advance < u32::from(END)
+            && let Some(second) = known(buffer << total, PAIR - total)
+        {
+            total += second.total();
+            advance += second.advance();
+        }
+        Pair(u16::try_from(total | advance << 6).unwrap_or(0))
+    }
+
+    /// What is at the top of `buffer`, one or two codes at a time.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, reason = "twelve bits are left")]
+    pub(super) fn pair(&self, buffer: u64) -> Pair {
+        self.pairs[(buffer >> (64 - PAIR)) as usize]
     }
 
     /// The meaning of the code at the top of `buffer`; `None` if there is no such code.
     #[inline(always)]
     pub(super) fn find(&self, buffer: u64) -> Option<Step> {
         let step = self.look[top(buffer)];
-        if step.total == 0 { self.find_long(buffer) } else { Some(step) }
+        if step == Step(0) { self.find_long(buffer) } else { Some(step) }
     }
 
     #[cold]
@@ -154,8 +230,9 @@ impl Table {
 }
 
 #[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "eleven bits are left")]
 fn top(buffer: u64) -> usize {
-    usize::try_from(buffer >> (64 - LOOK)).unwrap_or(0) & ((1 << LOOK) - 1)
+    (buffer >> (64 - LOOK)) as usize
 }
 
 fn is_known(symbol: u8, class: usize) -> bool {
@@ -251,7 +328,7 @@ mod tests {
         for length in 1..=16u32 {
             let ones = (1u64 << (length - 1)) - 1;
             let step = table.find(ones << 1 << (64 - length)).expect("code");
-            assert_eq!((u32::from(step.code), u32::from(step.advance)), (length, length));
+            assert_eq!((step.code(), step.advance()), (length, length));
         }
         assert!(table.find(u64::MAX).is_none());
     }

@@ -8,8 +8,8 @@ use super::walk::Block;
 use super::{Bytes, COMPONENTS_MAX, Scan, Unfit, to_usize};
 use crate::media::jpeg::codec::Space;
 use crate::media::jpeg::header::Header;
+use crate::media::jpeg::rewrite::colour_segments;
 use crate::media::jpeg::samples::LIMITS;
-use crate::media::jpeg::rewrite::{picture_parts, segment};
 
 /// A file with its scan and index.
 pub(crate) struct Indexed {
@@ -25,9 +25,7 @@ impl Indexed {
         let header = Header::parse(&jpeg, &LIMITS).map_err(|_| Unfit::Bytes)?;
         let scan = Scan::read(&header, &jpeg)?;
         let index = Index::build(&scan, &jpeg)?;
-        let parts = picture_parts(&header, &jpeg);
-        let mut colour = parts.jfif.map_or(Vec::new(), |jfif| segment(0xE0, &[&jfif]));
-        colour.extend(parts.adobe.iter().flat_map(|range| &jpeg[range.clone()]));
+        let colour = colour_segments(&header, &jpeg);
         Ok(Self { jpeg, scan, index, colour })
     }
 

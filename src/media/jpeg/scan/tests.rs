@@ -94,10 +94,10 @@ fn check_region(indexed: &Indexed, rect: Rect, from: (From, From)) {
         let layout = Planes::layout(planes.size, planes.space, planes.chroma);
         for (number, (plane, part)) in layout.iter().zip(&scan.parts).enumerate() {
             let start = |from, start: u32, length: u32, cell: u32, samples: usize| match from {
-                From::End if cell > 1 => {
+                From::End => {
                     i64::from(start + length) - i64::try_from(samples).unwrap() * i64::from(cell)
                 }
-                From::Start | From::End => i64::from(start),
+                From::Start => i64::from(start),
             };
             let (cx, cy) = part.cell;
             let left = start(from.0, rect.x, rect.width, cx, plane.width);
@@ -107,8 +107,12 @@ fn check_region(indexed: &Indexed, rect: Rect, from: (From, From)) {
                     let pixel = |first: i64, at: usize, cell: u32| {
                         first + i64::try_from(at).unwrap() * i64::from(cell)
                     };
-                    let wanted =
-                        expected(&full, number, part.cell, (pixel(left, x, cx), pixel(top, y, cy)));
+                    let wanted = expected(
+                        &full,
+                        number,
+                        part.cell,
+                        (pixel(left, x, cx), pixel(top, y, cy)),
+                    );
                     let found = planes.data[plane.start + y * plane.width + x];
                     assert_eq!(found, wanted, "component {number} at {x},{y} of {rect:?}");
                 }
@@ -155,9 +159,8 @@ fn darken(scan: &Scan, rect: Rect) -> impl FnMut(&mut Samples) {
     let parts = scan.parts.clone();
     move |samples| {
         for (number, (grid, part)) in samples.grids.iter_mut().zip(&parts).enumerate() {
-            let span = |start: u32, length: u32, cell: u32| {
-                start / cell..(start + length).div_ceil(cell)
-            };
+            let span =
+                |start: u32, length: u32, cell: u32| start / cell..(start + length).div_ceil(cell);
             let columns = span(rect.x, rect.width, part.cell.0);
             let rows = span(rect.y, rect.height, part.cell.1);
             let width = to_usize(grid.size.width);
@@ -295,7 +298,8 @@ fn pictures_of_one_pixel_are_exact() {
 #[test]
 fn bands_are_the_whole_picture() {
     for kind in 0..KINDS.len() {
-        for coding in [Coding::Plain, Coding::Optimised, Coding::Restarts(7), Coding::Restarts(94)] {
+        for coding in [Coding::Plain, Coding::Optimised, Coding::Restarts(7), Coding::Restarts(94)]
+        {
             let indexed = picture(Size::new(1501, 1507), kind, coding, 2);
             if !are_exact(&indexed.scan) {
                 continue;
@@ -392,8 +396,9 @@ fn an_index_of_another_file_is_noticed_or_harmless() {
 fn any_rect() -> impl Strategy<Value = (Size, Rect)> {
     (1u32..140, 1u32..140).prop_flat_map(|(width, height)| {
         (0..width, 0..height).prop_flat_map(move |(x, y)| {
-            (1..=width - x, 1..=height - y)
-                .prop_map(move |(w, h)| (Size::new(width, height), Rect::new(x, y, Size::new(w, h))))
+            (1..=width - x, 1..=height - y).prop_map(move |(w, h)| {
+                (Size::new(width, height), Rect::new(x, y, Size::new(w, h)))
+            })
         })
     })
 }

@@ -18,7 +18,7 @@ struct Plan<'a> {
     part: usize,
     dc: &'a Table,
     ac: &'a Table,
-    quant: &'a [u16; 64],
+    steps: &'a [u32; 128],
 }
 
 /// Where a block stands in the data, in bits, and its DC as it was coded: not dequantised.
@@ -60,7 +60,7 @@ impl<'a> Walk<'a> {
         let position = data.from_file(entry.place)?;
         let plan = |part: &usize| {
             let (dc, ac) = scan.tables_of(*part)?;
-            Ok(Plan { part: *part, dc, ac, quant: &scan.parts[*part].quant })
+            Ok(Plan { part: *part, dc, ac, steps: &scan.parts[*part].steps })
         };
         let interval = scan.interval;
         Ok(Self {
@@ -161,17 +161,32 @@ impl<'a> Walk<'a> {
     /// Decodes an MCU into `column` of a cleared strip; the coefficients are dequantised.
     #[inline]
     pub(super) fn decode_mcu(&mut self, strip: &mut Strip, column: usize) -> Result<(), Unfit> {
+        self.decode_and_tell(strip, column, &mut |_| ())
+    }
+
+    /// The same, and tells of each block where it stands.
+    #[inline(always)]
+    pub(super) fn decode_and_tell(
+        &mut self,
+        strip: &mut Strip,
+        column: usize,
+        found: &mut impl FnMut(Place),
+    ) -> Result<(), Unfit> {
         let mut wild = 0;
         for (number, plan) in self.plans.iter().enumerate() {
-            let dc = &mut self.dc[plan.part];
+            let part = plan.part;
             let block = strip.block_mut(number, column);
+            let start = self.reader.position();
+            let dc = &mut self.dc[part];
             let decoded = read_dc(&mut self.reader, plan.dc, dc).and_then(|()| {
-                let first = *dc * i32::from(plan.quant[0]);
+                let ac = self.reader.position();
+                let first = *dc * divisor(plan.steps[0]);
                 block[0] = low_16(first);
                 wild |= beyond_16_bits(first) | beyond_16_bits(*dc);
-                decode_ac(&mut self.reader, plan, block)
+                wild |= decode_ac(&mut self.reader, plan, block)?;
+                Some(Place { part, dc: *dc, start, ac, end: self.reader.position() })
             });
-            wild |= decoded.ok_or(Unfit::Damaged { mcu: self.mcu })?;
+            found(decoded.ok_or(Unfit::Damaged { mcu: self.mcu })?);
         }
         if wild != 0 {
             return Err(Unfit::Range);
@@ -209,14 +224,25 @@ fn low_16(value: i32) -> i16 {
     value as i16
 }
 
+/// The divisor in an entry of [`crate::media::jpeg::scan::Part`]'s steps.
+#[inline(always)]
+fn divisor(step: u32) -> i32 {
+    (step & 0xFFFF).cast_signed()
+}
+
 /// The value of `size` bits at the top of `bits` (T.81 F.2.2.1, EXTEND).
 #[inline(always)]
 #[expect(clippy::cast_possible_truncation, reason = "at most eleven bits are left")]
-fn value(bits: u64, size: u8) -> i32 {
+fn value(bits: u64, size: u32) -> i32 {
     let raw = (bits >> 1 >> (63 - size)) as i32;
     // Values that start with 0 are negative.
     let negative = i32::from(bits >> 63 == 0);
     raw - negative * ((1 << size) - 1)
+}
+
+#[inline(always)]
+fn index(value: u32) -> usize {
+    usize::try_from(value).unwrap_or(0)
 }
 
 /// Adds the next DC difference to `dc`; leaves at least 26 bits held.
@@ -224,33 +250,36 @@ fn value(bits: u64, size: u8) -> i32 {
 fn read_dc(reader: &mut Reader<'_>, table: &Table, dc: &mut i32) -> Option<()> {
     reader.refill();
     let step = table.find(reader.buffer)?;
-    *dc = dc.wrapping_add(value(reader.buffer << step.code, step.size));
-    reader.skip(u32::from(step.total));
+    *dc = dc.wrapping_add(value(reader.buffer << step.code(), step.size()));
+    reader.skip(step.total());
     Some(())
 }
 
 /// Passes the AC codes of a block; at least 26 bits are held.
 #[inline(always)]
 fn skip_ac(reader: &mut Reader<'_>, table: &Table) -> Option<()> {
+    const END_OF_BLOCK: u32 = END as u32;
     let mut at = 1u32;
     loop {
-        let step = table.find(reader.buffer)?;
-        reader.skip(u32::from(step.total));
-        at += u32::from(step.advance);
-        if at >= 64 {
-            break;
+        let pair = table.pair(reader.buffer);
+        let next = at + pair.advance();
+        if next < 64 && pair.total() > 0 {
+            reader.skip(pair.total());
+            at = next;
+        } else if (END_OF_BLOCK..END_OF_BLOCK + 64).contains(&next) {
+            reader.skip(pair.total());
+            return Some(());
+        } else {
+            // A long code, or the last of the block, behind which another table begins.
+            let step = table.find(reader.buffer)?;
+            reader.skip(step.total());
+            at += step.advance();
+            if at >= 64 {
+                return (at == 64 || at > END_OF_BLOCK).then_some(());
+            }
         }
-        // Two codes of at most 26 bits for each time that bits are taken in.
         reader.refill();
-        let step = table.find(reader.buffer)?;
-        reader.skip(u32::from(step.total));
-        at += u32::from(step.advance);
-        if at >= 64 {
-            break;
-        }
     }
-    // Beyond the block, but not by the code that ends it.
-    (at == 64 || at > u32::from(END)).then_some(())
 }
 
 /// Reads the AC codes of a block; at least 26 bits are held. Gives bits that are set if a
@@ -260,16 +289,16 @@ fn decode_ac(reader: &mut Reader<'_>, plan: &Plan<'_>, block: &mut Block) -> Opt
     let (mut at, mut wild) = (1usize, 0);
     loop {
         let step = plan.ac.find(reader.buffer)?;
-        if !take_ac(reader, step, plan.quant, block, (&mut at, &mut wild)) {
+        if !take_ac(reader, step, plan.steps, block, (&mut at, &mut wild)) {
             break;
         }
         reader.refill();
         let step = plan.ac.find(reader.buffer)?;
-        if !take_ac(reader, step, plan.quant, block, (&mut at, &mut wild)) {
+        if !take_ac(reader, step, plan.steps, block, (&mut at, &mut wild)) {
             break;
         }
     }
-    (at <= 64).then_some(wild)
+    (at <= 64).then_some(wild >> 16)
 }
 
 /// Takes one AC code; false behind the last one of the block.
@@ -277,26 +306,61 @@ fn decode_ac(reader: &mut Reader<'_>, plan: &Plan<'_>, block: &mut Block) -> Opt
 fn take_ac(
     reader: &mut Reader<'_>,
     step: Step,
-    quant: &[u16; 64],
+    steps: &[u32; 128],
     block: &mut Block,
     (at, wild): (&mut usize, &mut u32),
 ) -> bool {
-    if step.size == 0 {
-        reader.skip(u32::from(step.code));
-        if step.advance == END {
+    if step.size() == 0 {
+        reader.skip(step.code());
+        if step.advance() == u32::from(END) {
             return false;
         }
         *at += 16;
         return *at < 64;
     }
-    *at += usize::from(step.advance) - 1;
-    let product =
-        value(reader.buffer << step.code, step.size) * i32::from(quant[(*at).min(63)]);
-    reader.skip(u32::from(step.total));
-    *wild |= beyond_16_bits(product);
-    block[usize::from(ZIGZAG[(*at).min(79)]) & 63] = low_16(product);
+    *at += index(step.advance()) - 1;
+    let place = steps[*at & 127];
+    let product = value(reader.buffer << step.code(), step.size()) * divisor(place);
+    reader.skip(step.total());
+    // Above the sixteenth bit nothing may be set.
+    *wild |= product.wrapping_add(1 << 15).cast_unsigned();
+    block[index(place >> 16) & 63] = low_16(product);
     *at += 1;
     *at < 64
+}
+
+/// For each row of a block and each set of columns in it: their zigzag positions as bits.
+static POSITIONS: [[u64; 256]; 8] = positions();
+
+const fn positions() -> [[u64; 256]; 8] {
+    let mut out = [[0; 256]; 8];
+    let mut position = 0;
+    while position < 64 {
+        let (row, column) = ((ZIGZAG[position] >> 3) as usize, ZIGZAG[position] & 7);
+        let mut columns = 0;
+        while columns < 256 {
+            if columns >> column & 1 == 1 {
+                out[row][columns] |= 1 << position;
+            }
+            columns += 1;
+        }
+        position += 1;
+    }
+    out
+}
+
+/// The zigzag positions of the coefficients that are not zero, as bits.
+#[inline(always)]
+fn non_zero(block: &Block) -> u64 {
+    let mut out = 0;
+    for (row, positions) in block.as_chunks::<8>().0.iter().zip(&POSITIONS) {
+        let mut columns = 0u8;
+        for (column, value) in row.iter().enumerate() {
+            columns |= u8::from(*value != 0) << column;
+        }
+        out |= positions[usize::from(columns)];
+    }
+    out
 }
 
 /// The codes that blocks of one component are written with.
@@ -338,20 +402,18 @@ impl Coder {
     /// is put into the zeros before it so that both halves have codes, or the coefficient becomes
     /// smaller, or falls away: what changes is the least that the table can say.
     pub(super) fn write_ac(&self, writer: &mut Writer, block: &Block) -> Result<(), Unfit> {
-        let mut run = 0u32;
-        for place in &ZIGZAG[1..64] {
-            let coefficient = i32::from(block[usize::from(*place) & 63]);
-            if coefficient == 0 {
-                run += 1;
-                continue;
-            }
-            if self.write_value(writer, run, coefficient.clamp(-1023, 1023)) {
-                run = 0;
-            } else {
-                run += 1;
+        let mut rest = non_zero(block) & !1;
+        // Zigzag position behind the last coefficient that was written.
+        let mut next = 1;
+        while rest != 0 {
+            let at = rest.trailing_zeros();
+            rest &= rest - 1;
+            let coefficient = i32::from(block[usize::from(ZIGZAG[index(at) & 63]) & 63]);
+            if self.write_value(writer, at - next, coefficient.clamp(-1023, 1023)) {
+                next = at + 1;
             }
         }
-        if run > 0 {
+        if next < 64 {
             let (code, length) = self.ac.of(0);
             if length == 0 {
                 return Err(Unfit::Tables);

@@ -6,6 +6,8 @@
 //!
 //! Spec §4 Media interface, variant `Watermark`.
 
+mod grids;
+
 use crate::media::jpeg::codec::Pixels;
 use crate::media::raster::blend::{Place, Stamp};
 use crate::media::raster::resize::resize;
@@ -130,6 +132,8 @@ pub struct Marker {
     id: String,
     /// Least recently used first.
     kept: Mutex<Vec<Arc<Stamp>>>,
+    /// The same for the grids of components.
+    layers: Mutex<Vec<Arc<grids::Layers>>>,
 }
 
 impl std::fmt::Debug for Marker {
@@ -161,8 +165,8 @@ impl Marker {
             }
             MarkKind::Png(file) => Artwork::Picture(read_png(&file)?),
         };
-        let kept = Mutex::new(Vec::new());
-        Ok(Marker { artwork, width_fraction, margin_fraction, opacity, id, kept })
+        let (kept, layers) = (Mutex::default(), Mutex::default());
+        Ok(Marker { artwork, width_fraction, margin_fraction, opacity, id, kept, layers })
     }
 
     /// A hash of everything that changes the mark's pixels, for cache keys: 32 hex digits.

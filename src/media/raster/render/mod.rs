@@ -7,8 +7,9 @@
 use crate::media::jpeg::codec::{
     self, Chroma, CodecError, Decoded, Encoding, Header, Pixels, Planes, Scale, Space,
 };
-use crate::media::jpeg::excerpt::{Excerpt, excerpt};
-use crate::media::jpeg::segments;
+use crate::media::jpeg::mend;
+use crate::media::jpeg::scan::Bytes;
+use crate::media::raster::bands::decode_bands;
 use crate::media::raster::blend::{Ground, Place, onto_pixels, onto_planes};
 use crate::media::raster::mark::Marker;
 use crate::media::raster::resize::{cut, decode_scale, resize};
@@ -18,9 +19,6 @@ use crate::media::raster::{
 };
 use crate::types::{Rect, Size};
 use std::borrow::Cow;
-
-/// Share of the picture above which an excerpt costs more than it saves, in percent.
-const EXCERPT_PERCENT_MAX: u64 = 60;
 
 /// Carries out a job.
 ///
@@ -54,19 +52,19 @@ fn open<'a>(job: &Job<'a>) -> Result<(Cow<'a, [u8]>, Header), RasterError> {
     let (jpeg, header) = match codec::read_header(source.jpeg) {
         Ok(header) => (Cow::Borrowed(source.jpeg), header),
         Err(error) => {
-            let cleaned = segments::cleaned(source.jpeg).ok_or(error)?;
+            let cleaned = mend::mended(source.jpeg).ok_or(error)?;
             let header = codec::read_header(&cleaned)?;
             (Cow::Owned(cleaned), header)
         }
     };
     let (size, pixels_max) = (header.size, job.limits.pixels_max);
-    if u64::from(size.width) * u64::from(size.height) > pixels_max {
+    if size.pixels().max(source.stored.pixels()) > pixels_max {
         return Err(RasterError::TooLarge { size, pixels_max });
     }
-    if size != source.stored {
+    if size != source.shows {
         return Err(RasterError::Decode(format!(
             "the file holds {}x{} pixels, expected {}x{}",
-            size.width, size.height, source.stored.width, source.stored.height
+            size.width, size.height, source.shows.width, source.shows.height
         )));
     }
     Ok((jpeg, header))
@@ -114,7 +112,7 @@ impl<'a> Work<'a> {
             jpeg,
             header,
             base: None,
-            region: whole(job.source.orientation.turn_size(header.size)),
+            region: whole(job.source.orientation.turn_size(job.source.stored)),
             marks: Vec::new(),
             srgb: false,
             decoded_pixels: 0,
@@ -203,42 +201,43 @@ impl<'a> Work<'a> {
     /// Decodes the region of the original and turns it upright.
     fn decode(&mut self, wanted: Option<Size>) -> Result<Pixels, RasterError> {
         self.begin(Stage::Decode)?;
-        let orientation = self.job.source.orientation;
-        let stored = orientation.to_stored(self.region, self.header.size);
-        let scale =
-            wanted.filter(|_| size_of(stored) == self.header.size).map_or(Scale::FULL, |wanted| {
-                decode_scale(self.header.size, orientation.turn_size(wanted))
-            });
-        let part = self.part(stored);
-        let jpeg = part.as_ref().map_or(&*self.jpeg, |part| part.jpeg.as_slice());
-        let Decoded { value, warning } = codec::decode(jpeg, scale)?;
-        let pixels = if scale == Scale::FULL {
-            let offset = part.map_or((0, 0), |part| (part.shows.x, part.shows.y));
-            let (x, y) = (stored.x - offset.0, stored.y - offset.1);
-            self.count(value.size, warning);
-            cut(value, Rect { x, y, ..stored })
-        } else {
-            self.count(value.size, warning);
-            value
-        };
+        let source = &self.job.source;
+        let orientation = source.orientation;
+        let stored = orientation.to_stored(self.region, source.stored);
+        let is_whole = size_of(stored) == source.stored;
+        let is_smaller = self.header.size != source.stored;
+        let scale = wanted.filter(|_| is_whole).map_or(Scale::FULL, |wanted| {
+            decode_scale(self.header.size, orientation.turn_size(wanted))
+        });
+        if is_smaller && !(is_whole && wanted.is_some()) {
+            let text = "a smaller copy was given for a step that needs the original";
+            return Err(RasterError::Internal(text.to_owned()));
+        }
+        let Decoded { value, warning } = self.decode_at(scale)?;
+        self.count(value.size, warning);
+        let pixels = if is_whole { value } else { cut(value, stored) };
         self.begin(Stage::Decode)?;
         Ok(orientation.turn(pixels))
+    }
+
+    /// Decodes the file at `scale`, in bands if that can be.
+    fn decode_at(&mut self, scale: Scale) -> Result<Decoded<Pixels>, RasterError> {
+        if self.header.size != self.job.source.stored {
+            self.way = Way::Level;
+        } else if let Some(bands) = self.job.source.bands {
+            let picture = (bands.scan, bands.index, bands.colour);
+            let bytes = Bytes::whole(&self.jpeg);
+            if let Ok(decoded) = decode_bands(picture, &bytes, scale, bands.spread) {
+                self.way = Way::Bands;
+                return Ok(decoded);
+            }
+        }
+        Ok(codec::decode(&self.jpeg, scale)?)
     }
 
     fn count(&mut self, size: Size, warning: Option<String>) {
         self.decoded_pixels += u64::from(size.width) * u64::from(size.height);
         self.warning = self.warning.take().or(warning);
-    }
-
-    /// An excerpt, where that is cheaper than the whole picture.
-    fn part(&mut self, stored: Rect) -> Option<Excerpt> {
-        let area = |size: Size| u64::from(size.width) * u64::from(size.height);
-        let small = area(size_of(stored)) * 100 <= area(self.header.size) * EXCERPT_PERCENT_MAX;
-        let part = small.then(|| excerpt(&self.jpeg, stored)).flatten();
-        if part.is_some() {
-            self.way = Way::Region;
-        }
-        part
     }
 
     fn finish(mut self) -> Result<Rendered, RasterError> {
@@ -297,17 +296,13 @@ impl<'a> Work<'a> {
             return Ok(None);
         }
         self.begin(Stage::Decode)?;
-        let part = self.part(stored);
-        let jpeg = part.as_ref().map_or(&*self.jpeg, |part| part.jpeg.as_slice());
-        let decoded = match codec::decode_planes(jpeg) {
+        let decoded = match codec::decode_planes(&self.jpeg) {
             Ok(decoded) => decoded,
             Err(CodecError::Unsupported(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         self.count(decoded.value.size, decoded.warning);
-        let (x, y) = part.map_or((0, 0), |part| (part.shows.x, part.shows.y));
-        let shift = Rect { x: stored.x - x, y: stored.y - y, ..stored };
-        let mut planes = turn_planes(decoded.value, shift, orientation);
+        let mut planes = turn_planes(decoded.value, stored, orientation);
         if !self.marks.is_empty() {
             self.begin(Stage::Blend)?;
         }
@@ -320,7 +315,7 @@ impl<'a> Work<'a> {
 }
 
 /// Where a mark placed on `canvas` lies in `region`; both in the same pixels.
-fn moved(place: Place, canvas: Rect, region: Rect) -> Place {
+pub(super) fn moved(place: Place, canvas: Rect, region: Rect) -> Place {
     Place {
         x: place.x + i64::from(canvas.x) - i64::from(region.x),
         y: place.y + i64::from(canvas.y) - i64::from(region.y),
@@ -338,7 +333,7 @@ fn on_grid(stored: Rect, (backwards, upwards): (bool, bool), chroma: Chroma) -> 
 }
 
 /// Cuts `region`, which lies on the grid, out of the planes and turns each of them upright.
-fn turn_planes(planes: Planes, region: Rect, orientation: Orientation) -> Planes {
+pub(super) fn turn_planes(planes: Planes, region: Rect, orientation: Orientation) -> Planes {
     let upright = orientation == Orientation::Upright;
     let Planes { size, space, chroma, data } = planes;
     if upright && size == size_of(region) {
@@ -366,4 +361,4 @@ fn turn_planes(planes: Planes, region: Rect, orientation: Orientation) -> Planes
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::media::jpeg::codec::{decode, encode, read_header};
-use crate::media::jpeg::test_pictures;
+use crate::media::jpeg::scan::test_scans::Indexed;
+use crate::media::jpeg::{samples, test_pictures};
+use crate::media::raster::Bands;
 use crate::media::raster::mark::tests::text;
 use crate::media::raster::{Output, RenderLimits, Source, StepError, output_size};
 use proptest::prelude::*;
@@ -11,17 +13,25 @@ use std::cell::{Cell, RefCell};
 const LIMITS: RenderLimits = RenderLimits { pixels_max: 1_000_000 };
 const BEST: Output = Output { quality: 100, sampling: Sampling::Keep, colour: Colour::Keep };
 
-fn marker() -> Marker {
+pub(crate) fn marker() -> Marker {
     Marker::new(text(0.4, 0.05)).unwrap()
 }
 
-fn source(jpeg: &[u8]) -> Source<'_> {
+pub(crate) fn source(jpeg: &[u8]) -> Source<'_> {
     let stored = read_header(jpeg).unwrap().size;
     let adobe = jpeg.windows(5).any(|part| part == b"Adobe");
-    Source { jpeg, orientation: Orientation::Upright, icc: None, adobe, stored }
+    Source {
+        jpeg,
+        orientation: Orientation::Upright,
+        icc: None,
+        adobe,
+        stored,
+        shows: stored,
+        bands: None,
+    }
 }
 
-fn job<'a>(jpeg: &'a [u8], steps: &'a [Step]) -> Job<'a> {
+pub(crate) fn job<'a>(jpeg: &'a [u8], steps: &'a [Step]) -> Job<'a> {
     Job { source: source(jpeg), steps, output: BEST, limits: LIMITS }
 }
 
@@ -33,11 +43,11 @@ fn run(job: &Job<'_>) -> Rendered {
     rendered
 }
 
-fn pixels(jpeg: &[u8]) -> Pixels {
+pub(crate) fn pixels(jpeg: &[u8]) -> Pixels {
     decode(jpeg, Scale::FULL).unwrap().value
 }
 
-fn psnr(a: &Pixels, b: &Pixels) -> f64 {
+pub(crate) fn psnr(a: &Pixels, b: &Pixels) -> f64 {
     assert_eq!((a.size, a.channels), (b.size, b.channels));
     let square = |(a, b): (&u8, &u8)| f64::from(a.abs_diff(*b)).powi(2);
     let sum: f64 = a.data.iter().zip(&b.data).map(square).sum();
@@ -46,7 +56,7 @@ fn psnr(a: &Pixels, b: &Pixels) -> f64 {
 }
 
 /// The steps without a change of scale, done plainly on a full decode.
-fn plainly(job: &Job<'_>) -> Pixels {
+pub(crate) fn plainly(job: &Job<'_>) -> Pixels {
     let mut picture = job.source.orientation.turn(pixels(job.source.jpeg));
     let ground = match picture.channels {
         1 => Ground::Grey,
@@ -68,7 +78,7 @@ fn plainly(job: &Job<'_>) -> Pixels {
 
 const CROP: Rect = Rect { x: 13, y: 31, width: 90, height: 77 };
 
-fn chains() -> Vec<Vec<Step>> {
+pub(crate) fn chains() -> Vec<Vec<Step>> {
     let crop = Step::Crop(CROP);
     let aligned = Step::Crop(Rect { x: 8, y: 40, width: 64, height: 48 });
     let again = Step::Crop(Rect { x: 5, y: 6, width: 40, height: 33 });
@@ -218,9 +228,9 @@ fn grey_and_inks_stay_what_they_are() {
 fn inks_without_adobes_marker_come_out_in_its_convention() {
     let size = Size { width: 64, height: 48 };
     let jpeg = test_pictures::jpeg(size, Space::Cmyk, Chroma::Full, 3);
-    let plain = segments::segments(&jpeg).find(|segment| segment.marker == 0xEE).unwrap();
-    let mut bare = jpeg[..plain.end - plain.payload.len() - 4].to_vec();
-    bare.extend_from_slice(&jpeg[plain.end..]);
+    let header = crate::media::jpeg::header::Header::parse(&jpeg, &samples::LIMITS).unwrap();
+    let plain = header.segments.iter().find(|segment| segment.marker == 0xEE).unwrap().whole();
+    let bare = [&jpeg[..plain.start], &jpeg[plain.end..]].concat();
     assert!(!source(&bare).adobe);
     let found = pixels(&run(&job(&bare, &[])).jpeg);
     assert!(psnr(&found, &colour::invert(pixels(&bare))) > 40.0);
@@ -414,10 +424,10 @@ fn a_render_says_its_stages_and_its_way() {
         check(&[small.clone()], &plain, Way::Whole);
         check(&[small.clone(), Step::Watermark], &marked, Way::Whole);
         check(&[large.clone()], &plain, Way::Whole);
-        check(&[even.clone()], &plain, Way::Region);
-        check(&[odd.clone()], &plain, Way::Region);
-        check(&[odd.clone(), Step::Watermark], &marked, Way::Region);
-        check(&[odd.clone(), small.clone()], &plain, Way::Region);
+        check(&[even.clone()], &plain, Way::Whole);
+        check(&[odd.clone()], &plain, Way::Whole);
+        check(&[odd.clone(), Step::Watermark], &marked, Way::Whole);
+        check(&[odd.clone(), small.clone()], &plain, Way::Whole);
         check(&[Step::Watermark, small.clone()], &[Decode, Blend, Decode, Encode], Way::Whole);
     }
 }
@@ -425,14 +435,39 @@ fn a_render_says_its_stages_and_its_way() {
 #[test]
 fn threads_do_not_change_a_byte() {
     let jpeg =
-        test_pictures::jpeg(Size { width: 900, height: 700 }, Space::YCbCr, Chroma::Quarter, 3);
+        test_pictures::jpeg(Size { width: 1900, height: 1700 }, Space::YCbCr, Chroma::Quarter, 3);
+    let indexed = Indexed::open(jpeg.clone()).unwrap();
     let steps = [Step::Fit { long_px: 400 }, Step::Watermark];
-    let job = job(&jpeg, &steps);
-    let on = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| run(&job))
+    let on = |threads: usize| {
+        // Each thread takes the next piece of work that is left.
+        let spread = move |count: usize, work: &(dyn Fn(usize) + Sync)| {
+            let next = std::sync::atomic::AtomicUsize::new(0);
+            std::thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| {
+                        loop {
+                            let number = next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                            if number >= count {
+                                return;
+                            }
+                            work(number);
+                        }
+                    });
+                }
+            });
+        };
+        let mut job = job(&jpeg, &steps);
+        job.limits.pixels_max = 10_000_000;
+        let (scan, index, colour) = (&indexed.scan, &indexed.index, indexed.colour.as_slice());
+        job.source.bands = Some(Bands { scan, index, colour, spread: &spread });
+        run(&job)
     };
-    assert_eq!(on(1), on(3));
+    let one = on(1);
+    assert_eq!(one.way, Way::Bands);
+    assert_eq!(one, on(3));
+    let mut whole = job(&jpeg, &steps);
+    whole.limits.pixels_max = 10_000_000;
+    assert!(run(&whole).jpeg == one.jpeg, "bands are the whole picture");
 }
 
 proptest! {

@@ -1,0 +1,312 @@
+//! Makes the bytes of a plan, by the shortest way that its original allows.
+
+use super::{
+    Inner,
+    cache::{Body, Extent, Part},
+    caption::{self, Caption, Keep},
+    jpeg::{
+        header::Header,
+        rewrite::{colour_segments, rewrite_metadata, rewrite_with_tables},
+        scan::{Unfit, patch::Patched},
+    },
+    original::{Head, Original, OriginalError, Picture},
+    plan::Plan,
+    raster::{
+        self, Bands, Direct, DirectError, Done, Entered, Job, Orientation, Output, RenderLimits,
+        Rendered, Stage, Step, Way, profile_fits, scaled_size,
+    },
+    render::RenderError,
+};
+use crate::compute;
+use crate::limits::TAIL_READ_BYTES_MAX;
+use crate::telemetry;
+use crate::types::Size;
+
+/// What is known while a rendition is made.
+struct Making<'a> {
+    inner: &'a Inner,
+    plan: &'a Plan,
+    caption: &'a Caption,
+    begin: &'a dyn Fn(Stage) -> bool,
+    original: &'a Original,
+    head: &'a Head,
+    icc: Option<&'a [u8]>,
+}
+
+impl Inner {
+    /// Makes the rendition. Derived files that turn out damaged are made again, once.
+    pub(super) fn make(
+        &self,
+        plan: &Plan,
+        caption: &Caption,
+        begin: &dyn Fn(Stage) -> bool,
+    ) -> Result<(Body, Way), RenderError> {
+        match self.make_once(plan, caption, begin) {
+            Err(RenderError::Original(cause))
+                if matches!(*cause, OriginalError::Derived { .. }) =>
+            {
+                tracing::warn!("{cause}");
+                let asset = &plan.source;
+                self.originals.rebuild_files(asset.blob, asset.length, &compute::spread)?;
+                self.make_once(plan, caption, begin)
+            }
+            other => other,
+        }
+    }
+
+    fn make_once(
+        &self,
+        plan: &Plan,
+        caption: &Caption,
+        begin: &dyn Fn(Stage) -> bool,
+    ) -> Result<(Body, Way), RenderError> {
+        if !begin(Stage::Read) {
+            return Err(RenderError::Abandoned);
+        }
+        let asset = &plan.source;
+        let original = self.originals.open(asset.blob, asset.length, &compute::spread)?;
+        let head = original.head()?;
+        let icc = head.header.icc(&head.bytes).value;
+        let making = Making {
+            inner: self,
+            plan,
+            caption,
+            begin,
+            original: &original,
+            head: &head,
+            icc: icc.as_deref(),
+        };
+        let Some(output) = plan.output else { return Ok((making.untouched(), Way::Original)) };
+        let picture = original.picture(&head)?;
+        if let Some(picture) = &picture
+            && let Some(made) = making.direct(picture, output)?
+        {
+            return Ok(made);
+        }
+        making.decoded(picture.as_ref(), output)
+    }
+}
+
+impl Making<'_> {
+    /// The metadata that the rendition carries; its pixels are turned as `orientation` says.
+    fn metadata(&self, orientation: u8) -> Vec<u8> {
+        let keep = Keep { orientation, gps: self.plan.keep_gps };
+        match self.plan.caption {
+            Some(_) => {
+                caption::write(self.caption, &self.head.header.exif(&self.head.bytes), keep)
+            }
+            None => Vec::new(),
+        }
+    }
+
+    fn extent(&self, range: std::ops::Range<u64>) -> Part {
+        let asset = &self.plan.source;
+        Part::Store(Extent { blob: asset.blob, blob_length: asset.length, range })
+    }
+
+    /// The original's own picture data behind new metadata.
+    fn untouched(&self) -> Body {
+        let Head { bytes, header } = self.head;
+        let metadata = self.metadata(self.plan.source.orientation);
+        let (head, scans) = rewrite_metadata(bytes, header, &metadata, self.icc);
+        let scans = scans.start as u64..scans.end as u64;
+        Body::new([Part::Memory(head.into()), self.extent(scans)])
+    }
+
+    /// A crop or mark that touches only what it changes; `None` if there is no such way.
+    fn direct(
+        &self,
+        picture: &Picture<'_>,
+        output: Output,
+    ) -> Result<Option<(Body, Way)>, RenderError> {
+        let head = picture.head(self.head);
+        let colour = colour_segments(&head.header, &head.bytes);
+        let entered = Entered {
+            scan: picture.scan(),
+            index: picture.index(),
+            colour: &colour,
+            orientation: Orientation::of_tag(u32::from(self.plan.source.orientation)),
+        };
+        let Some(direct) = Direct::choose(&entered, &self.plan.steps, output) else {
+            return Ok(None);
+        };
+        let marker = &self.inner.settings.marker;
+        let limits = &self.inner.settings.limits.header;
+        let done = direct.needs(&entered, marker).map_err(DirectError::from);
+        let done = match done {
+            Ok(ranges) => {
+                let bytes = picture.read(ranges)?;
+                direct.run(&entered, &bytes, (marker, output.quality, limits), self.begin)
+            }
+            Err(unfit) => Err(unfit),
+        };
+        match done {
+            Ok(Done::File { jpeg, size, way }) => {
+                count_pixels(size.pixels());
+                let channels = picture.scan().parts.len();
+                let icc = self.icc.filter(|icc| profile_fits(Some(icc), channels));
+                Ok(Some((self.finished(&jpeg, icc, 1)?, way)))
+            }
+            Ok(Done::Part(small)) => self.part(&direct, &small, output).map(Some),
+            Ok(Done::Patched(patched)) => {
+                Ok(Some((self.patched(picture, patched)?, Way::LocalMark)))
+            }
+            Err(DirectError::Raster(cause)) => Err(cause.into()),
+            Err(DirectError::Unfit(unfit @ (Unfit::Damaged { .. } | Unfit::Bytes))) => {
+                // The bytes are what they were, so the index is wrong.
+                Err(picture.contradicted(unfit).into())
+            }
+            Err(DirectError::Unfit(unfit)) => {
+                metrics::counter!(telemetry::WAYS_LEFT, "reason" => unfit.word()).increment(1);
+                tracing::debug!(original = %self.original.hash(), "decoded whole: {unfit}");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Goes on with a small file that holds the crop.
+    fn part(
+        &self,
+        direct: &Direct,
+        small: &[u8],
+        output: Output,
+    ) -> Result<(Body, Way), RenderError> {
+        let (shows, crop, marked) = match direct {
+            Direct::Part { shows, crop, marked } => (*shows, *crop, *marked),
+            Direct::Cut { .. } | Direct::Region { .. } | Direct::Mark => {
+                return Err(RenderError::Picture("no part was asked for".to_owned()));
+            }
+        };
+        let mut steps = vec![Step::Crop(crop)];
+        steps.extend(marked.then_some(Step::Watermark));
+        let source = self.source(small, (shows.size(), shows.size()), None);
+        let rendered = self.render(source, &steps, output)?;
+        let icc = self.icc.filter(|_| rendered.keeps_profile);
+        Ok((self.finished(&rendered.jpeg, icc, 1)?, Way::Region))
+    }
+
+    /// The picture with the changed rows between its own bytes.
+    fn patched(&self, picture: &Picture<'_>, patched: Patched) -> Result<Body, RenderError> {
+        let Head { bytes, header } = picture.head(self.head);
+        let metadata = self.metadata(self.plan.source.orientation);
+        let (mut head, scans) =
+            rewrite_with_tables(bytes, header, (&metadata, self.icc), &patched.tables);
+        let Patched { prefix, mut middle, suffix, .. } = patched;
+        let start = usize::try_from(prefix.start).unwrap_or(usize::MAX);
+        head.extend_from_slice(bytes.get(scans.start..start).unwrap_or_default());
+        let rest = suffix..scans.end as u64;
+        if !picture.is_original() {
+            // A working copy may be made again at any time, so nothing refers to it.
+            head.extend(picture.read_all(prefix)?);
+            head.append(&mut middle);
+            head.extend(picture.read_all(rest)?);
+            return Ok(Body::memory(head));
+        }
+        let mut parts = vec![Part::Memory(head.into()), self.extent(prefix)];
+        if rest.end - rest.start <= TAIL_READ_BYTES_MAX {
+            middle.extend(self.original.read(rest)?);
+            parts.push(Part::Memory(middle.into()));
+        } else {
+            parts.extend([Part::Memory(middle.into()), self.extent(rest)]);
+        }
+        Ok(Body::new(parts))
+    }
+
+    /// Decodes the picture, whole or at a part of its size.
+    fn decoded(
+        &self,
+        picture: Option<&Picture<'_>>,
+        output: Output,
+    ) -> Result<(Body, Way), RenderError> {
+        let asset = &self.plan.source;
+        let (jpeg, shows) = match self.level()? {
+            Some(level) => level,
+            None => match picture {
+                Some(picture) if !picture.is_original() => (picture.whole()?, asset.stored),
+                Some(_) | None => (self.original.whole()?, asset.stored),
+            },
+        };
+        let colour = picture.map(|picture| {
+            let head = picture.head(self.head);
+            colour_segments(&head.header, &head.bytes)
+        });
+        let bands = picture.zip(colour.as_deref()).filter(|_| shows == asset.stored);
+        let bands = bands.map(|(picture, colour)| Bands {
+            scan: picture.scan(),
+            index: picture.index(),
+            colour,
+            spread: &compute::spread,
+        });
+        let source = self.source(&jpeg, (asset.stored, shows), bands);
+        let rendered = self.render(source, &self.plan.steps, output)?;
+        let icc = self.icc.filter(|_| rendered.keeps_profile);
+        Ok((self.finished(&rendered.jpeg, icc, 1)?, rendered.way))
+    }
+
+    /// The level, if there is one and it is large enough for what is asked.
+    fn level(&self) -> Result<Option<(Vec<u8>, Size)>, RenderError> {
+        let upright = self.plan.source.upright();
+        let wanted = self.plan.steps.first().and_then(|step| scaled_size(upright, step));
+        let (Some(wanted), Some(size)) = (wanted, self.original.level_size()) else {
+            return Ok(None);
+        };
+        let orientation = Orientation::of_tag(u32::from(self.plan.source.orientation));
+        let upright = orientation.turn_size(size);
+        if wanted.width > upright.width || wanted.height > upright.height {
+            return Ok(None);
+        }
+        Ok(Some((self.original.level()?, size)))
+    }
+
+    fn source<'b>(
+        &'b self,
+        jpeg: &'b [u8],
+        (stored, shows): (Size, Size),
+        bands: Option<Bands<'b>>,
+    ) -> raster::Source<'b> {
+        raster::Source {
+            jpeg,
+            orientation: Orientation::of_tag(u32::from(self.plan.source.orientation)),
+            icc: self.icc,
+            adobe: self.head.header.adobe_transform.is_some(),
+            stored,
+            shows,
+            bands,
+        }
+    }
+
+    fn render(
+        &self,
+        source: raster::Source<'_>,
+        steps: &[Step],
+        output: Output,
+    ) -> Result<Rendered, RenderError> {
+        let limits = RenderLimits { pixels_max: self.inner.settings.limits.pixels_max };
+        let job = Job { source, steps, output, limits };
+        let rendered = raster::render(&job, &self.inner.settings.marker, self.begin)?;
+        count_pixels(rendered.decoded_pixels);
+        if let Some(warning) = &rendered.warning {
+            tracing::warn!(blob = %self.plan.source.blob, "picture data is damaged: {warning}");
+        }
+        Ok(rendered)
+    }
+
+    /// A rendered file with its metadata.
+    fn finished(
+        &self,
+        jpeg: &[u8],
+        icc: Option<&[u8]>,
+        orientation: u8,
+    ) -> Result<Body, RenderError> {
+        let limits = &self.inner.settings.limits.header;
+        let plain = Header::parse_start(jpeg, limits, jpeg.len())
+            .map_err(|cause| RenderError::Picture(cause.to_string()))?;
+        let (mut head, tail) = rewrite_metadata(jpeg, &plain, &self.metadata(orientation), icc);
+        head.extend_from_slice(&jpeg[tail]);
+        Ok(Body::memory(head))
+    }
+}
+
+fn count_pixels(pixels: u64) {
+    metrics::counter!(telemetry::DECODED_MEGAPIXELS).increment(pixels.div_ceil(1_000_000));
+}

@@ -1,0 +1,44 @@
+//! Standard renditions made before somebody asks for them.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc::Receiver;
+
+use super::{Answer, Media};
+use crate::clock;
+use crate::media::path::MediaPath;
+use crate::types::ItemKey;
+
+/// Renditions that are made of each item.
+const NAMES: [&str; 2] = ["NormalPreview", "NormalThumbnail"];
+/// Time that one rendition may take, queue and all.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Makes Preview and Thumbnail of the items that `wanted` names, one after the other, so that
+/// requests find workers free. Ends when the sender is gone.
+pub async fn run(media: Media, mut wanted: Receiver<ItemKey>) {
+    while let Some(key) = wanted.recv().await {
+        for name in NAMES {
+            media.warm(&key, name).await;
+        }
+    }
+}
+
+impl Media {
+    /// Makes a rendition if everybody may see the item and no cache has it.
+    ///
+    /// What fails here fails again, and is answered, when somebody asks.
+    async fn warm(&self, key: &ItemKey, name: &str) {
+        if !self.inner.cache.keeps() {
+            return;
+        }
+        let Ok(path) = MediaPath::parse(&format!("{key}_{name}.jpg")) else { return };
+        let answer = self.resolve(&path, None, clock::now()).await;
+        if let Ok(Answer::Rendition(answer)) = answer
+            && self.find_cached(&answer).is_none()
+            && let Err(cause) = self.obtain(&answer, PATIENCE).await
+        {
+            tracing::debug!(item = %key, "{name} is not made ahead: {cause}");
+        }
+    }
+}
