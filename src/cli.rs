@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use crate::app::{self, Archive, Server};
+use crate::app::{self, Archive, Server, check};
 use crate::clock;
 use crate::config::{self, Config, Sources};
 use crate::db::Written;
@@ -64,6 +64,18 @@ enum Command {
         /// The accounts file.
         #[arg(value_name = "FILE")]
         file: PathBuf,
+    },
+    /// Checks database against store, and what is derived against the originals; exit status 1 if
+    /// anything is missing, damaged or orphaned.
+    Check {
+        #[command(flatten)]
+        common: Common,
+        /// Makes derived files again that are not right, and removes those that nobody needs.
+        #[arg(long)]
+        repair: bool,
+        /// Prints one JSON object a line.
+        #[arg(long)]
+        json: bool,
     },
     /// Prints every setting: value, default, source, unit and meaning.
     Config {
@@ -167,6 +179,10 @@ fn run(command: Command) -> Result<(), Trouble> {
         Command::Import { common, json, file } => {
             let (config, _) = config::load(&common.sources(&[]))?;
             import(&config, &file, json)
+        }
+        Command::Check { common, repair, json } => {
+            let (config, _) = config::load(&common.sources(&[]))?;
+            check(&config, repair, json)
         }
         Command::Config { common, json } => print_config(&common.sources(&[]), json),
     }
@@ -322,6 +338,36 @@ fn import(config: &Config, file: &std::path::Path, json: bool) -> Result<(), Tro
         complain(&format!("{count} {list} left alone: this version does not use them yet"));
     }
     Ok(())
+}
+
+fn check(config: &Config, repair: bool, json: bool) -> Result<(), Trouble> {
+    let archive = Archive::open(config)?;
+    let report = check::check(&archive, repair, config.ingest_workers())?;
+    let mut remains = 0;
+    for problem in &report.problems {
+        remains += usize::from(problem.remains());
+        if json {
+            say(&json!({ "problem": problem.word(), "text": problem.to_string() }).to_string());
+        } else if problem.remains() {
+            complain(&problem.to_string());
+        } else {
+            say(&problem.to_string());
+        }
+    }
+    let check::Report { originals, removed, .. } = report;
+    if json {
+        say(&json!({ "originals": originals, "problems": remains, "removed": removed })
+            .to_string());
+    } else {
+        let mut text = format!("{originals} originals checked, {remains} problems");
+        if removed > 0 {
+            text.push_str(&format!(
+                "; {removed} derived files of originals that are gone removed"
+            ));
+        }
+        say(&text);
+    }
+    if remains > 0 { Err(Trouble::Reported) } else { Ok(()) }
 }
 
 fn print_config(sources: &Sources, json: bool) -> Result<(), Trouble> {

@@ -59,6 +59,8 @@ pub const NOT_FOUND_MAX_AGE_S: u32 = 60;
 pub const INDEX_CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// Bytes of a side file; that of the largest original has a tenth.
 pub const SIDE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Items that a check reads from the database at a time.
+pub const CHECK_ROWS: usize = 1000;
 /// Items whose standard renditions wait to be made in the background; more are made on request.
 pub const WARM_QUEUE_MAX: usize = 10_000;
 /// Bytes behind a mark that are sent from memory; more are streamed from the store.

@@ -26,7 +26,7 @@ pub(super) fn body(media: Media, parts: Vec<Part>) -> Body {
             Part::Memory(bytes) => return Ok(Some((bytes, (media, parts)))),
             Part::Store(extent) => extent,
         };
-        let (chunk, rest) = split(extent);
+        let (chunk, rest) = split(&extent);
         if let Some(rest) = rest {
             parts.push_front(Part::Store(rest));
         }
@@ -41,9 +41,9 @@ pub(super) fn body(media: Media, parts: Vec<Part>) -> Body {
 }
 
 /// The next chunk of an extent, and what is left of it.
-fn split(extent: Extent) -> (Extent, Option<Extent>) {
+fn split(extent: &Extent) -> (Extent, Option<Extent>) {
     let (start, end) = (extent.range.start, extent.range.end);
     let middle = end.min(start.saturating_add(STREAM_CHUNK_BYTES as u64));
     let rest = (middle < end).then(|| Extent { range: middle..end, ..extent.clone() });
-    (Extent { range: start..middle, ..extent }, rest)
+    (Extent { range: start..middle, ..extent.clone() }, rest)
 }

@@ -10,6 +10,7 @@
 )]
 
 mod common;
+mod engine;
 mod http;
 mod ingest;
 mod json;

@@ -121,7 +121,7 @@ fn health_and_metrics_are_there() {
         "wirephoto_render_workers ",
         "wirephoto_render_seconds_bucket{operation=\"thumbnail\"",
         "wirephoto_renders_total{outcome=\"done\"} 1",
-        "wirephoto_render_paths_total{path=\"whole\"} 1",
+        "wirephoto_render_paths_total{path=\"bands\"} 1",
         "wirephoto_stage_seconds_count{stage=\"queue\"} 1",
         "wirephoto_stage_seconds_count{stage=\"read\"} 1",
         "wirephoto_stage_seconds_bucket{stage=\"decode\"",
@@ -161,7 +161,7 @@ fn a_log_line_is_json_and_says_what_a_request_was() {
     assert!(first["bytes"].as_u64().unwrap() > 10_000);
     assert!(first["render_ms"].as_f64().unwrap() > 0.0);
     assert_eq!((&first["cache"], &second["cache"]), (&"miss".into(), &"memory".into()));
-    assert_eq!((&first["way"], &second["way"]), (&"whole".into(), &Value::Null));
+    assert_eq!((&first["way"], &second["way"]), (&"bands".into(), &Value::Null));
 }
 
 #[test]

@@ -94,6 +94,33 @@ impl ReadTx<'_> {
         raw.map(|raw| raw.item(&format!("item {key}"))).transpose()
     }
 
+    /// The files of items behind the row `after`, `limit` of them in the order of rows: row number,
+    /// identity, files. The first row is behind 0.
+    pub fn list_assets(
+        &self,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<(i64, ItemKey, Vec<Asset>)>, DbError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT item_id, media_type, id, assets FROM items WHERE item_id > ?1
+             ORDER BY item_id LIMIT ?2",
+        )?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = statement.query_map(params![after, limit], |row| {
+            let text = |column| row.get::<_, String>(column);
+            Ok((row.get::<_, i64>(0)?, text(1)?, text(2)?, text(3)?))
+        })?;
+        let mut found = Vec::new();
+        for row in rows {
+            let (number, media_type, id, assets) = row?;
+            let what = format!("item {media_type}/{id}");
+            let key = format!("{media_type}/{id}").parse().map_err(|why| damaged(&what, &why))?;
+            let assets = serde_json::from_str(&assets).map_err(|why| damaged(&what, &why))?;
+            found.push((number, key, assets));
+        }
+        Ok(found)
+    }
+
     /// The newest usable items of the media type `media_type` that are not under embargo at
     /// `now`, `limit` of them after the first `skip`, and how many there are in all.
     pub fn newest_items(

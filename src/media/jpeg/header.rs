@@ -219,7 +219,7 @@ impl Header {
             return Err(HeaderError::NotJpeg);
         }
         let mut walk = Walk { start_only: true, ..Walk::new(jpeg, limits) };
-        walk.to_first_scan()?;
+        walk.reach_first_scan()?;
         walk.at = end;
         walk.finish()
     }
@@ -290,7 +290,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn to_first_scan(&mut self) -> Result<(), HeaderError> {
+    fn reach_first_scan(&mut self) -> Result<(), HeaderError> {
         while self.scans == 0 {
             let (marker, offset) = self.next_marker()?;
             match marker {

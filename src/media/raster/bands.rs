@@ -21,6 +21,9 @@ pub enum BandsError {
     Codec(#[from] CodecError),
 }
 
+/// What became of a band.
+type Outcome = Result<Decoded<Pixels>, BandsError>;
+
 /// Decodes the whole picture at `scale`, at most a half, in bands.
 ///
 /// The pixels are those of [`codec::decode`], whatever `spread` does. `bytes` holds the file;
@@ -37,8 +40,7 @@ pub fn decode_bands(
         return Err(Unfit::Sampling.into());
     }
     let rows = bands::split(scan);
-    let slots: Vec<Mutex<Option<Result<Decoded<Pixels>, BandsError>>>> =
-        rows.iter().map(|_| Mutex::new(None)).collect();
+    let slots: Vec<Mutex<Option<Outcome>>> = rows.iter().map(|_| Mutex::new(None)).collect();
     spread(rows.len(), &|number| {
         let band = bands::band(scan, index, bytes, &rows[number], colour);
         let decoded =

@@ -111,7 +111,9 @@ impl Direct {
             _ => return Self::region(scan, region, stored, canvases),
         };
         if region == whole && marked {
-            return scan.planes.is_some().then_some(Self::Mark);
+            // A turned picture comes out upright, so all of it changes.
+            let stays = orientation == Orientation::Upright && scan.planes.is_some();
+            return stays.then_some(Self::Mark);
         }
         let keeps = orientation == Orientation::Upright && cut::is_on_grid(scan, stored);
         if keeps && (!marked || scan.planes.is_some()) {

@@ -478,4 +478,6 @@ pub fn encode_planes(planes: &Planes, quality: u8) -> Result<Vec<u8>, CodecError
 }
 
 #[cfg(test)]
+mod dct_tests;
+#[cfg(test)]
 pub(crate) mod tests;

@@ -203,7 +203,6 @@ impl Table {
 
     /// What is at the top of `buffer`, one or two codes at a time.
     #[inline(always)]
-    #[expect(clippy::cast_possible_truncation, reason = "twelve bits are left")]
     pub(super) fn pair(&self, buffer: u64) -> Pair {
         self.pairs[(buffer >> (64 - PAIR)) as usize]
     }
@@ -230,7 +229,6 @@ impl Table {
 }
 
 #[inline(always)]
-#[expect(clippy::cast_possible_truncation, reason = "eleven bits are left")]
 fn top(buffer: u64) -> usize {
     (buffer >> (64 - LOOK)) as usize
 }

@@ -122,7 +122,7 @@ fn check_region(indexed: &Indexed, rect: Rect, from: (From, From)) {
 }
 
 /// What is cut out with its surroundings decodes to the pixels of the full decode.
-fn check_cut(indexed: &Indexed, rect: Rect) {
+fn check_cut_pixels(indexed: &Indexed, rect: Rect) -> Vec<u8> {
     let Indexed { scan, index, jpeg, colour, .. } = indexed;
     let shows = surroundings(scan, rect);
     assert!(is_on_grid(scan, shows));
@@ -133,6 +133,13 @@ fn check_cut(indexed: &Indexed, rect: Rect) {
     let inner = Rect { x: rect.x - shows.x, y: rect.y - shows.y, ..rect };
     let full = decode(jpeg, Scale::FULL).expect("decoded").value;
     assert!(part(&decoded.value, inner) == part(&full, rect), "{rect:?} differs");
+    small
+}
+
+/// And its coefficients are the same.
+fn check_cut(indexed: &Indexed, rect: Rect) {
+    let small = check_cut_pixels(indexed, rect);
+    let shows = surroundings(&indexed.scan, rect);
     check_coefficients(indexed, shows, &Indexed::open(small).expect("a file of our own"));
 }
 
@@ -477,4 +484,47 @@ proptest! {
             }
         }
     }
+}
+
+/// Photographs of cameras and editors: the demo archive, and those in the folder that
+/// `TEST_PHOTOS` names.
+#[test]
+fn the_engine_is_exact_on_real_photographs() {
+    let mut folders = vec![std::path::PathBuf::from("media-store/demo")];
+    #[expect(clippy::disallowed_methods, reason = "a test has no settings but this variable")]
+    folders.extend(std::env::var_os("TEST_PHOTOS").map(std::path::PathBuf::from));
+    let (mut seen, mut indexed_count) = (0, 0);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            if path.extension().is_none_or(|extension| extension != "jpg") {
+                continue;
+            }
+            let jpeg = std::fs::read(&path).unwrap();
+            seen += 1;
+            let jpeg = match Indexed::open(jpeg.clone()) {
+                Err(Unfit::Process | Unfit::Scans) => to_baseline(&jpeg).expect("transformed"),
+                Err(other) => panic!("{}: {other}", path.display()),
+                Ok(_) => jpeg,
+            };
+            let indexed = Indexed::open(jpeg).expect("indexed");
+            indexed_count += 1;
+            let Size { width, height } = indexed.scan.size;
+            for (x, y) in
+                [(0, 0), (width / 3 + 1, height / 2 + 3), (width * 3 / 4, height * 3 / 4)]
+            {
+                let size = Size::new((width - x).min(203), (height - y).min(151));
+                let rect = Rect::new(x, y, size);
+                check_cut_pixels(&indexed, rect);
+                if indexed.has_planes() {
+                    check_region(&indexed, rect, (From::Start, From::Start));
+                }
+            }
+        }
+    }
+    assert!(seen >= 14 && seen == indexed_count, "{seen} photographs, {indexed_count} indexed");
 }

@@ -1,5 +1,7 @@
 //! Assembly: opens what the commands share and runs the server from start to drain.
 
+pub mod check;
+
 use std::{
     fs,
     net::{SocketAddr, TcpListener},

@@ -1,0 +1,260 @@
+//! Crops, marks and previews by their shortest way, and what keeps originals honest.
+
+use std::fs;
+use std::path::PathBuf;
+
+use turbojpeg::{Subsamp, Transform, TransformOp};
+
+use super::common::{
+    DEMO_KEY,
+    oracle::{self, python},
+    pictures::Picture,
+    server::Server,
+};
+
+/// A server with one photograph, `image/one`, and nothing that would make renditions ahead.
+fn server(jpeg: &[u8]) -> Server {
+    Server::with_pictures(&["media.warm=false"], &[("one", jpeg.to_vec())])
+}
+
+fn hires(rest: &str) -> String {
+    format!("/media/image/one{rest}.jpg?ak={DEMO_KEY}")
+}
+
+/// The way that a rendition took, and its bytes.
+fn made(server: &Server, path: &str) -> (String, Vec<u8>) {
+    let response = server.get(path);
+    assert_eq!(response.status(), 200, "{path}: {}", server.log());
+    let way =
+        response.headers().get("wirephoto-path").expect("a way").to_str().unwrap().to_owned();
+    (way, response.bytes().unwrap().to_vec())
+}
+
+fn progressive(jpeg: &[u8]) -> Vec<u8> {
+    let mut transform = Transform::op(TransformOp::None);
+    transform.progressive = true;
+    turbojpeg::transform(&transform, jpeg).expect("a JPEG").to_vec()
+}
+
+/// The files below a folder of the data directory.
+fn files(server: &Server, folder: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![server.data().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if entry.path().is_dir() {
+                folders.push(entry.path());
+            } else {
+                found.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+fn only(server: &Server, folder: &str) -> PathBuf {
+    let found = files(server, folder);
+    assert_eq!(found.len(), 1, "{folder}: {found:?}");
+    found[0].clone()
+}
+
+/// Changes a byte in the middle of a file, its length and name stay.
+fn damage(path: &std::path::Path, part: f64) {
+    let mut bytes = fs::read(path).unwrap();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place in it")]
+    let at = (bytes.len() as f64 * part) as usize;
+    // Not FF and not 00, before or after: the markers stay as they are.
+    let at = (at..).find(|at| (2..250).contains(&bytes[*at]) && bytes[at + 1] != 0).unwrap();
+    bytes[at] ^= 1;
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn a_crop_decodes_its_region_and_a_crop_on_the_grid_keeps_its_coefficients() {
+    for subsampling in [Subsamp::Sub2x2, Subsamp::Sub2x1, Subsamp::None, Subsamp::Gray] {
+        let jpeg = Picture::grain(900, 700).jpeg_with(subsampling, 93);
+        for original in [progressive(&jpeg), jpeg] {
+            let server = server(&original);
+            let whole = Picture::decode(&original);
+            let (way, crop) = made(&server, &hires("-crop_w301_h203_x101_y77"));
+            assert_eq!(way, "region", "{subsampling:?}");
+            let found = Picture::decode(&crop).psnr(&whole.crop(101, 77, 301, 203));
+            assert!(found > 30.0, "{subsampling:?}: {found:.1} dB");
+            let (way, crop) = made(&server, &hires("-crop_w300_h200_x160_y320"));
+            assert_eq!(way, "lossless-crop", "{subsampling:?}");
+            // One pixel at the edges may see another neighbour's colour.
+            let inner = Picture::decode(&crop).crop(2, 2, 296, 196);
+            assert!(inner.distance(&whole.crop(162, 322, 296, 196)) == 0.0, "{subsampling:?}");
+        }
+    }
+}
+
+#[test]
+fn a_watermark_on_the_hires_leaves_the_rest_of_the_picture_as_it_is() {
+    for original in [
+        Picture::grain(900, 700).jpeg_with(Subsamp::Sub2x2, 93),
+        Picture::grain(900, 700).jpeg_with(Subsamp::None, 93),
+        progressive(&Picture::grain(900, 700).jpeg_with(Subsamp::Sub2x2, 93)),
+    ] {
+        let server = server(&original);
+        let (way, marked) = made(&server, &hires("_WatermarkHires"));
+        assert_eq!(way, "local-mark");
+        let (before, after) = (Picture::decode(&original), Picture::decode(&marked));
+        assert_eq!(before.size(), after.size());
+        let (width, height) = before.size();
+        let upper = |picture: &Picture| picture.crop(0, 0, width, height / 2);
+        let right = |picture: &Picture| picture.crop(width * 3 / 4, 0, width / 4, height);
+        assert!(upper(&before).distance(&upper(&after)) == 0.0, "the upper half is untouched");
+        assert!(right(&before).distance(&right(&after)) == 0.0, "the right side is untouched");
+        assert!(before.distance(&after) > 0.05, "there is a mark");
+        // A reader that warns about anything fails here.
+        python(
+            "import sys,io,warnings\nfrom PIL import Image\nwarnings.simplefilter('error')\nImage.open(io.BytesIO(sys.stdin.buffer.read())).load()",
+            &[],
+            &marked,
+        );
+        assert_eq!(server.bytes(&hires("")).len() / 50, marked.len() / 50, "about as long");
+    }
+}
+
+#[test]
+fn a_preview_comes_from_a_stored_level_and_without_one_from_bands() {
+    let jpeg = Picture::grain(3000, 2000).jpeg_with(Subsamp::Sub2x2, 90);
+    let large = server(&jpeg);
+    let (way, preview) = made(&large, "/media/image/one_NormalPreview.jpg");
+    assert_eq!(way, "level");
+    assert_eq!(files(&large, "derived/level").len(), 1);
+    let small = Server::with_pictures(
+        &["media.preview_px=1400", "media.warm=false"],
+        &[("one", jpeg.clone())],
+    );
+    assert_eq!(made(&small, "/media/image/one_NormalPreview.jpg").0, "bands");
+    let expected = oracle::srgb(&jpeg, 1024);
+    let found = Picture::decode(&preview);
+    assert_eq!(found.size(), (1024, 683));
+    let found = found.psnr(&expected);
+    assert!(found > 28.0, "{found:.1} dB");
+}
+
+#[test]
+fn inks_and_odd_colour_spaces_are_cropped_by_their_region_too() {
+    let inks = oracle::inks(&Picture::waves(600, 400).jpeg(), "profile");
+    let server = server(&inks);
+    let (way, crop) = made(&server, &hires("-crop_w101_h83_x205_y99"));
+    assert_eq!(way, "region");
+    let whole = server.bytes(&hires("-crop_w599_h399_x1_y1"));
+    let whole = oracle::srgb(&whole, 600).crop(204, 98, 101, 83);
+    let found = oracle::srgb(&crop, 101).psnr(&whole);
+    assert!(found > 25.0, "{found:.1} dB");
+}
+
+#[test]
+fn a_missing_or_damaged_index_is_made_again() {
+    let mut server = server(&Picture::grain(1300, 900).jpeg());
+    assert_eq!(made(&server, &hires("-crop_w200_h150_x11_y501")).0, "region");
+    for change in ["remove", "cut", "flip", "other"] {
+        // A new process has read nothing yet.
+        let index = only(&server, "derived/index");
+        match change {
+            "remove" => fs::remove_file(&index).unwrap(),
+            "cut" => fs::write(&index, &fs::read(&index).unwrap()[..40]).unwrap(),
+            "flip" => damage(&index, 0.5),
+            _ => fs::write(&index, b"WPix").unwrap(),
+        }
+        server =
+            server.restart(&["media.warm=false", "cache.memory_bytes=0", "cache.disk_bytes=0"]);
+        let (way, bytes) = made(&server, &hires("-crop_w200_h150_x13_y501"));
+        assert_eq!(way, "region", "{change}");
+        assert_eq!(Picture::decode(&bytes).size(), (200, 150));
+        assert!(fs::read(only(&server, "derived/index")).unwrap().len() > 60, "{change}");
+    }
+}
+
+#[test]
+fn a_crop_reads_only_what_it_needs_and_a_changed_original_is_an_error_that_names_it() {
+    let server = server(&Picture::grain(2400, 1800).jpeg_with(Subsamp::Sub2x2, 93));
+    let original = only(&server, "originals");
+    let hash: String = original
+        .components()
+        .rev()
+        .take(2)
+        .collect::<Vec<_>>()
+        .iter()
+        .rev()
+        .map(|part| part.as_os_str().to_string_lossy().into_owned())
+        .collect();
+    damage(&original, 0.9);
+    // What lies far above the changed byte was never looked at.
+    assert_eq!(made(&server, &hires("-crop_w300_h200_x501_y101")).0, "region");
+    for path in [hires("-crop_w2300_h200_x50_y1590"), hires(""), hires("_WatermarkHires")] {
+        let response = server.get(&path);
+        assert_eq!(response.status(), 500, "{path}");
+        assert!(
+            !response.text().unwrap().contains(&hash),
+            "the client learns nothing of the store"
+        );
+    }
+    let named = || {
+        server
+            .log()
+            .lines()
+            .any(|line| line.contains(&hash) && line.contains("changed"))
+            .then_some(())
+    };
+    server.until("a log line that names the original", named);
+    assert!(original.is_file(), "nothing was removed");
+}
+
+#[test]
+fn a_check_finds_what_is_wrong_and_repairs_what_is_derived() {
+    let server = Server::with_pictures(
+        &["media.warm=false"],
+        &[("one", Picture::grain(700, 500).jpeg()), ("two", Picture::waves(640, 480).jpeg())],
+    );
+    let check = |arguments: &[&str]| {
+        let output = server.command(&[&["check"], arguments].concat());
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout) + &text(&output.stderr), output.status.code().unwrap())
+    };
+    let (said, status) = check(&[]);
+    assert_eq!((said.trim(), status), ("2 originals checked, 0 problems", 0));
+    let index = files(&server, "derived/index").remove(0);
+    damage(&index, 0.7);
+    let (said, status) = check(&[]);
+    assert!(said.contains("the index file of original") && said.contains("image/"), "{said}");
+    assert_eq!(status, 1);
+    let (said, status) = check(&["--repair"]);
+    assert!(said.contains("made again"), "{said}");
+    assert_eq!(status, 0);
+    assert_eq!(check(&[]).1, 0);
+    // An original cannot be made again.
+    let originals = files(&server, "originals");
+    damage(&originals[0], 0.8);
+    let (said, status) = check(&["--repair", "--json"]);
+    assert!(said.contains(r#""problem":"damaged""#), "{said}");
+    assert_eq!(status, 1);
+    fs::remove_file(&originals[0]).unwrap();
+    let stray = server.data().join("originals/ab");
+    fs::create_dir_all(&stray).unwrap();
+    fs::write(stray.join("0".repeat(62)), b"nobody's").unwrap();
+    let (said, status) = check(&[]);
+    assert!(said.contains("is missing") && said.contains("named by no item"), "{said}");
+    assert_eq!(status, 1);
+    assert!(stray.join("0".repeat(62)).is_file(), "an orphan is told, not removed");
+}
+
+#[test]
+fn standard_renditions_of_a_new_photograph_are_made_before_somebody_asks() {
+    let server = Server::demo();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("new-one.jpg");
+    fs::write(&file, Picture::grain(1500, 1000).jpeg()).unwrap();
+    let output = server.command(&["ingest", file.to_str().unwrap()]);
+    assert!(output.status.success());
+    let renders = || (server.metric("wirephoto_renders_total", "done") >= 2.0).then_some(());
+    server.until("two renders", renders);
+    for name in ["Preview", "Thumbnail"] {
+        let path = format!("/media/image/new-one_Normal{name}.jpg");
+        assert_eq!(made(&server, &path).0, "cache", "{name}");
+    }
+}
