@@ -32,18 +32,25 @@ pub fn mended(jpeg: &[u8]) -> Option<Vec<u8>> {
             }
             APP14 if payload.starts_with(b"Adobe") && payload.len() > TRANSFORM => {
                 let mut payload = payload.to_vec();
-                if payload[TRANSFORM] > 2 {
-                    // What the library assumes after its warning.
+                if payload[TRANSFORM] != 0 {
+                    // What the library assumes after its warning about all but this one.
                     payload[TRANSFORM] = if header.components.len() == 4 { 2 } else { 1 };
                 }
                 out.extend(segment(APP14, &[&payload]));
             }
-            _ if part.is_metadata() => {}
-            marker => out.extend(segment(marker, &[payload])),
+            marker if is_picture(marker) => out.extend(segment(marker, &[payload])),
+            _ => {}
         }
     }
     out.extend_from_slice(jpeg.get(header.first_scan..)?);
     Some(out)
+}
+
+/// Whether the marker starts a table, a frame or the restart interval (T.81 table B.1).
+///
+/// The library refuses files with reserved markers, which other readers pass over.
+fn is_picture(marker: u8) -> bool {
+    matches!(marker, 0xC0..=0xC7 | 0xC9..=0xCF | 0xDB | 0xDD)
 }
 
 #[cfg(test)]
@@ -61,9 +68,23 @@ mod tests {
     }
 
     #[test]
+    fn reserved_segments_fall_away() {
+        let clean = file(&[]);
+        for marker in [0x02, 0xBF, 0xC8, 0xDE, 0xDF, 0xF0, 0xFD] {
+            assert_eq!(
+                mended(&file(&segment(marker, &[b"?"]))).as_ref(),
+                Some(&clean),
+                "{marker:02X}"
+            );
+        }
+    }
+
+    #[test]
     fn an_unknown_adobe_transform_gets_its_usual_meaning() {
         assert_eq!(mended(&file(&adobe(7))), Some(file(&adobe(1))));
         assert_eq!(mended(&file(&adobe(0))), Some(file(&adobe(0))));
+        // The file has three components; 2 is known, but for four.
+        assert_eq!(mended(&file(&adobe(2))), Some(file(&adobe(1))));
     }
 
     #[test]

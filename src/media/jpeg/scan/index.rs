@@ -58,6 +58,10 @@ impl Index {
         if next != Some(&EOI) {
             return Err(Unfit::Scans);
         }
+        // No walk sees a restart marker that stands before everything.
+        if data.restart(0).is_some_and(|(start, _)| start == 0) {
+            return Err(Unfit::Damaged { mcu: 0 });
+        }
         let every = spacing(scan.mcus(), data.stop() - scan.start);
         let mut walk = Walk::enter(scan, &data, &first(scan), 0)?;
         let mut entries = Vec::new();

@@ -65,6 +65,8 @@ use tables::{AC, DC, Spec, Table};
 const DHT: u8 = 0xC4;
 /// Start of a quantisation table segment.
 const DQT: u8 = 0xDB;
+/// Start of a segment for arithmetic coding.
+const DAC: u8 = 0xCC;
 
 /// Blocks of one MCU (T.81 B.2.3).
 const MCU_BLOCKS_MAX: usize = 10;
@@ -207,6 +209,10 @@ impl Scan {
         if header.scans != 1 {
             return Err(Unfit::Scans);
         }
+        // libjpeg-turbo has no colours for two components.
+        if header.colour().is_none() {
+            return Err(Unfit::Sampling);
+        }
         let (specs, quants) = read_tables(header, head)?;
         let (selectors, start) = read_scan_header(header, head)?;
         let parts = read_parts(header, &selectors, &quants)?;
@@ -298,6 +304,8 @@ fn read_tables(header: &Header, head: &[u8]) -> Result<(Specs, Quants), Unfit> {
         match segment.marker {
             DHT => read_huffman(payload, &mut specs)?,
             DQT => read_quantisation(payload, &mut quants)?,
+            // Nothing here needs it, but libjpeg-turbo refuses the file if it is broken.
+            DAC => return Err(Unfit::Tables),
             _ => {}
         }
     }
@@ -308,7 +316,11 @@ fn read_tables(header: &Header, head: &[u8]) -> Result<(Specs, Quants), Unfit> {
 fn read_huffman(mut payload: &[u8], specs: &mut Specs) -> Result<(), Unfit> {
     while let Some((head, rest)) = payload.split_first() {
         let (counts, rest) = rest.split_first_chunk::<16>().ok_or(Unfit::Tables)?;
-        let total = counts.iter().map(|count| usize::from(*count)).sum();
+        let total: usize = counts.iter().map(|count| usize::from(*count)).sum();
+        // More symbols than bytes: libjpeg-turbo refuses the file, whoever uses the table.
+        if total > 256 {
+            return Err(Unfit::Tables);
+        }
         let (symbols, rest) = rest.split_at_checked(total).ok_or(Unfit::Tables)?;
         let class = specs.get_mut(usize::from(head >> 4)).ok_or(Unfit::Tables)?;
         let place = class.get_mut(usize::from(head & 15)).ok_or(Unfit::Tables)?;

@@ -371,6 +371,17 @@ fn a_wrong_restart_marker_is_damage() {
 }
 
 #[test]
+fn a_restart_before_the_first_mcu_is_damage() {
+    for coding in [Coding::Plain, Coding::Restarts(6)] {
+        let indexed = picture(Size::new(83, 70), 3, coding, 1);
+        let mut jpeg = indexed.jpeg.clone();
+        let start = usize::try_from(indexed.scan.start).unwrap();
+        jpeg.splice(start..start, [0xFF, 0xD0]);
+        assert_eq!(Indexed::open(jpeg).err(), Some(Unfit::Damaged { mcu: 0 }));
+    }
+}
+
+#[test]
 fn regions_outside_the_picture_are_refused() {
     let indexed = picture(Size::new(40, 30), 0, Coding::Plain, 1);
     let Indexed { scan, index, .. } = &indexed;

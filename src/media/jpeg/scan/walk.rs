@@ -180,7 +180,8 @@ impl<'a> Walk<'a> {
             let dc = &mut self.dc[part];
             let decoded = read_dc(&mut self.reader, plan.dc, dc).and_then(|()| {
                 let ac = self.reader.position();
-                let first = *dc * divisor(plan.steps[0]);
+                // An index of another file can have predictors that no file has.
+                let first = dc.wrapping_mul(divisor(plan.steps[0]));
                 block[0] = low_16(first);
                 wild |= beyond_16_bits(first) | beyond_16_bits(*dc);
                 wild |= decode_ac(&mut self.reader, plan, block)?;
