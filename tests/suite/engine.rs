@@ -72,7 +72,7 @@ fn damage(path: &std::path::Path, part: f64) {
 #[test]
 fn a_crop_decodes_its_region_and_a_crop_on_the_grid_keeps_its_coefficients() {
     for subsampling in [Subsamp::Sub2x2, Subsamp::Sub2x1, Subsamp::None, Subsamp::Gray] {
-        let jpeg = Picture::grain(900, 700).jpeg_with(subsampling, 93);
+        let jpeg = Picture::waves(900, 700).jpeg_with(subsampling, 93);
         for original in [progressive(&jpeg), jpeg] {
             let server = server(&original);
             let whole = Picture::decode(&original);
@@ -113,7 +113,8 @@ fn a_watermark_on_the_hires_leaves_the_rest_of_the_picture_as_it_is() {
             &[],
             &marked,
         );
-        assert_eq!(server.bytes(&hires("")).len() / 50, marked.len() / 50, "about as long");
+        let plain = server.bytes(&hires("")).len();
+        assert!(marked.len().abs_diff(plain) < plain / 20, "about as long");
     }
 }
 
@@ -245,7 +246,7 @@ fn a_check_finds_what_is_wrong_and_repairs_what_is_derived() {
 
 #[test]
 fn standard_renditions_of_a_new_photograph_are_made_before_somebody_asks() {
-    let server = Server::demo();
+    let server = Server::empty();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("new-one.jpg");
     fs::write(&file, Picture::grain(1500, 1000).jpeg()).unwrap();

@@ -24,7 +24,7 @@ pub enum BandsError {
 /// What became of a band.
 type Outcome = Result<Decoded<Pixels>, BandsError>;
 
-/// Decodes the whole picture at `scale`, at most a half, in bands.
+/// Decodes the whole picture at `scale`, less than the full one, in bands.
 ///
 /// The pixels are those of [`codec::decode`], whatever `spread` does. `bytes` holds the file;
 /// `colour` the segments that say what the components mean.
@@ -36,7 +36,7 @@ pub fn decode_bands(
     scale: Scale,
     spread: Spread<'_>,
 ) -> Result<Decoded<Pixels>, BandsError> {
-    if !bands::are_exact(scan) || scale > Scale::eighths(4) {
+    if !bands::are_exact(scan) || scale == Scale::FULL {
         return Err(Unfit::Sampling.into());
     }
     let rows = bands::split(scan);

@@ -2,8 +2,8 @@
 //!
 //! A band is some rows of MCUs behind headers with another height. libjpeg-turbo scales while it
 //! decodes, and it knows nothing of threads: given bands, it makes a small picture on all cores.
-//! Down to half the size and below, 4:2:0 needs no samples of a neighbouring row, so that bands
-//! give exactly the rows that the whole picture gives.
+//! Below the full size it takes larger transforms for the colour of 4:2:0 instead of interpolating
+//! between rows, so that bands give exactly the rows that the whole picture gives.
 
 use std::ops::Range;
 
@@ -16,12 +16,12 @@ use crate::types::Size;
 /// Pixels of a band at least: below that, opening a decoder costs more than the band.
 const BAND_PIXELS: u64 = 1 << 20;
 
-/// Whether bands, decoded at half the size or less, give what the whole picture gives.
+/// Whether bands, decoded at less than the full size, give what the whole picture gives.
 ///
 /// False where libjpeg-turbo interpolates colour from the row above and below even then.
 #[must_use]
 pub fn are_exact(scan: &Scan) -> bool {
-    // At half the size a colour difference of one row in two needs no interpolation any more.
+    // Below the full size a colour difference of one row in two needs no interpolation any more.
     scan.parts.iter().all(|part| part.cell.1 <= 2 && part.cell.0 >= part.cell.1)
         && scan.planes.is_some()
 }
