@@ -13,6 +13,8 @@
 //! place <width> <height>              where the mark lies: x, y, width, height
 //! ```
 
+mod picture;
+
 use std::{
     fs,
     hint::black_box,
@@ -20,8 +22,9 @@ use std::{
 };
 
 use criterion::{Criterion, criterion_group};
+use picture::made_picture;
 use wirephoto::clock::Stopwatch;
-use wirephoto::media::jpeg::codec::{Chroma, Encoding, Pixels, Space, encode, read_header};
+use wirephoto::media::jpeg::codec::{Chroma, read_header};
 use wirephoto::media::raster::{
     Colour, Job, MarkKind, MarkSetup, Marker, Orientation, Output, RenderLimits, Rendered,
     Sampling, Source, Step, render,
@@ -41,31 +44,6 @@ const CROP: Size = Size { width: 800, height: 600 };
 #[expect(clippy::disallowed_methods, reason = "a bench has no settings but these variables")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
-}
-
-/// A wave of `x` over `period`, 0 to 127.
-fn wave(x: u32, period: u32) -> u32 {
-    let at = x % period * 256 / period;
-    if at < 128 { at } else { 255 - at }
-}
-
-/// A picture of busy and calm parts, the same every time.
-fn picture(size: Size) -> Vec<u8> {
-    let mut data = Vec::new();
-    let mut state = 1u32;
-    for y in 0..size.height {
-        for x in 0..size.width {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let grain = if wave(x + y / 2, 2900) > 60 { state >> 27 } else { state >> 30 };
-            let edge = if wave(x + 2 * y, 731) + wave(3 * x + y, 977) > 190 { 50 } else { 0 };
-            let base = wave(x, 5000) / 2 + wave(y, 3000) / 2 + edge + grain;
-            for colour in [base, base + wave(x + y, 4100) / 5, base * 7 / 10] {
-                data.push(u8::try_from(colour.min(255)).expect("at most 255"));
-            }
-        }
-    }
-    let encoding = Encoding { quality: 88, space: Space::YCbCr, chroma: Chroma::Quarter };
-    encode(&Pixels { size, channels: 3, data }, encoding).expect("the picture is encoded")
 }
 
 fn marker() -> Marker {
@@ -120,7 +98,7 @@ fn renders(criterion: &mut Criterion) {
     let size = if test(std::env::args().collect()) { SIZE_OF_TEST } else { SIZE };
     let jpeg = match variable("BENCH_JPEG") {
         Some(file) => fs::read(file).expect("BENCH_JPEG names a file"),
-        None => picture(size),
+        None => made_picture(size, Chroma::Quarter),
     };
     let marker = marker();
     let Size { width, height } = read_header(&jpeg).expect("a JPEG").size;

@@ -12,11 +12,13 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::app::{self, Archive, Server, check};
+use crate::bench::{self, BenchError, Effort, Setup};
 use crate::clock;
 use crate::config::{self, Config, Sources};
 use crate::db::Written;
 use crate::error::Error;
 use crate::ingest::{self, Failure, Found, Incoming, Taken};
+use crate::limits::{BENCH_SECONDS, BENCH_SECONDS_MAX};
 use crate::telemetry;
 
 /// Rendition server and content API for news agencies and picture desks.
@@ -77,6 +79,29 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Measures how many crops, watermarks and previews a second this machine makes.
+    ///
+    /// The photographs are copied into a data directory that is made for the run and removed at
+    /// its end; nothing else is touched. Each operation is measured on one render worker and on
+    /// all of them, without cache and without HTTP.
+    Bench {
+        #[command(flatten)]
+        given: Given,
+        /// Folder in which the data directory is made, to measure another disk than that of the
+        /// system's temporary files.
+        #[arg(long, value_name = "DIR")]
+        data: Option<PathBuf>,
+        /// Seconds for each operation; at least five renditions are made.
+        #[arg(long, value_name = "N", default_value_t = BENCH_SECONDS,
+            value_parser = clap::value_parser!(u64).range(1..=BENCH_SECONDS_MAX))]
+        seconds: u64,
+        /// Prints a JSON object.
+        #[arg(long)]
+        json: bool,
+        /// Photographs, or folders of them.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
     /// Prints every setting: value, default, source, unit and meaning.
     Config {
         #[command(flatten)]
@@ -92,6 +117,13 @@ struct Common {
     /// Data directory: database, originals, derived files.
     #[arg(long, value_name = "DIR")]
     data: Option<String>,
+    #[command(flatten)]
+    given: Given,
+}
+
+/// Where settings come from.
+#[derive(Args, Debug)]
+struct Given {
     /// Settings file; without it wirephoto.toml is read if it is there.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -107,12 +139,12 @@ fn name_and_value(text: &str) -> Result<(String, String), String> {
 
 impl Common {
     fn sources(&self, more: &[(&str, &Option<String>)]) -> Sources {
-        let mut flags = self.settings.clone();
+        let mut flags = self.given.settings.clone();
         let named = [("data.dir", &self.data)];
         for (name, value) in named.iter().chain(more) {
             flags.extend(value.iter().map(|value| ((*name).to_owned(), value.clone())));
         }
-        Sources { file: self.config.clone(), flags }
+        Sources { file: self.given.config.clone(), flags }
     }
 }
 
@@ -183,6 +215,13 @@ fn run(command: Command) -> Result<(), Trouble> {
         Command::Check { common, repair, json } => {
             let (config, _) = config::load(&common.sources(&[]))?;
             check(&config, repair, json)
+        }
+        Command::Bench { given, data, seconds, json, files } => {
+            let sources = Sources { file: given.config, flags: given.settings };
+            let (config, _) = config::load(&sources)?;
+            let within = data.unwrap_or_else(config::temporary_dir);
+            let effort = Effort::seconds(seconds);
+            measure(&Setup { config: &config, files: &files, within: &within, effort }, json)
         }
         Command::Config { common, json } => print_config(&common.sources(&[]), json),
     }
@@ -368,6 +407,33 @@ fn check(config: &Config, repair: bool, json: bool) -> Result<(), Trouble> {
         say(&text);
     }
     if remains > 0 { Err(Trouble::Reported) } else { Ok(()) }
+}
+
+fn measure(setup: &Setup<'_>, json: bool) -> Result<(), Trouble> {
+    let bar = if json || !io::stderr().is_terminal() {
+        ProgressBar::hidden()
+    } else {
+        ProgressBar::new_spinner()
+    };
+    let measured = bench::run(setup, &|what| {
+        bar.set_message(what.to_owned());
+        bar.tick();
+    });
+    bar.finish_and_clear();
+    match measured {
+        Ok(report) if json => say(&report.json().to_string()),
+        Ok(report) => say(report.table().trim_end()),
+        Err(BenchError::Files(failures)) => {
+            failures.iter().for_each(|failure| complain(&failure.to_string()));
+            return Err(Trouble::Reported);
+        }
+        Err(BenchError::Interrupted) => {
+            complain("interrupted");
+            return Err(Trouble::Reported);
+        }
+        Err(BenchError::Failed(error)) => return Err(error.into()),
+    }
+    Ok(())
 }
 
 fn print_config(sources: &Sources, json: bool) -> Result<(), Trouble> {

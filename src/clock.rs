@@ -11,7 +11,7 @@ pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// Measures elapsed time for logs and metrics; it never decides anything.
+/// Measures elapsed time for logs, metrics and benchmarks; it never decides what is answered.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Instant);
 

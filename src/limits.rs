@@ -65,3 +65,11 @@ pub const CHECK_ROWS: usize = 1000;
 pub const WARM_QUEUE_MAX: usize = 10_000;
 /// Bytes behind a mark that are sent from memory; more are streamed from the store.
 pub const TAIL_READ_BYTES_MAX: u64 = 256 * 1024;
+/// Seconds for which a benchmark measures each operation, unless it is told otherwise.
+pub const BENCH_SECONDS: u64 = 2;
+/// Seconds that it may be told.
+pub const BENCH_SECONDS_MAX: u64 = 60;
+/// Renditions that it makes even if they take longer; fewer say nothing.
+pub const BENCH_RENDITIONS_MIN: usize = 5;
+/// Renditions after which it has seen enough; their times take 8 bytes each.
+pub const BENCH_RENDITIONS_MAX: usize = 1_000_000;

@@ -33,6 +33,15 @@ pub struct Principal {
 }
 
 impl Principal {
+    /// The operator at the command line, who sees everything that lies on the machine.
+    ///
+    /// Commands act in this name. No request does: whoever calls over the network is what
+    /// [`Keys::find`] says, and `tests/tidy.rs` checks that nothing there makes this principal.
+    #[must_use]
+    pub fn operator() -> Self {
+        Self { user_name: "operator".to_owned(), roles: vec![ROLE_PROVIDER.to_owned()] }
+    }
+
     /// Whether the caller sees items under embargo.
     #[must_use]
     pub fn sees_embargoed(&self) -> bool {

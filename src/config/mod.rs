@@ -227,6 +227,12 @@ impl Config {
     }
 }
 
+/// The system's folder for temporary files.
+#[must_use]
+pub fn temporary_dir() -> PathBuf {
+    std::env::temp_dir()
+}
+
 fn first<'a>(urls: &[&'a BaseUrl]) -> &'a str {
     urls.iter().map(|url| url.0.as_str()).find(|url| !url.is_empty()).unwrap_or_default()
 }

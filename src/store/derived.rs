@@ -98,6 +98,16 @@ impl Derived {
         }
     }
 
+    /// Bytes of a file; `None` if there is none.
+    pub fn length(&self, kind: Kind, hash: Hash) -> Result<Option<u64>, StoreError> {
+        let path = self.path(kind, hash);
+        match fs::metadata(&path) {
+            Ok(facts) => Ok(Some(facts.len())),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(failed(&path)(cause)),
+        }
+    }
+
     /// Opens a file of `length` bytes for reading parts of it.
     pub fn reader(&self, kind: Kind, hash: Hash, length: u64) -> Result<BlobReader, StoreError> {
         BlobReader::open(&self.path(kind, hash), hash, length)

@@ -1,6 +1,10 @@
 //! The operator's side: settings, commands, health, metrics, logs, and a README that stays true.
 
-use std::{fs, process::Output};
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
 
 use serde_json::Value;
 
@@ -103,6 +107,107 @@ fn a_bad_accounts_file_is_refused_whole_without_repeating_a_key() {
     check(r#"{"apiKeys": [{"user": "a", "key": "sesame open the door", "name": "x"}]}"#, "spaces");
     check(r#"{"apiKeys": [{"user": "", "key": "sesame-open-the-door"}]}"#, "user");
     check(r#"{"apiKeys": [{"key": "sesame-open-the-door"}]}"#, "user");
+}
+
+/// Runs `wirephoto bench` on `files` in a folder `dir`, whose temporary files lie in `tmp` there.
+fn bench(dir: &Path, arguments: &[&str], files: &[&Path]) -> Command {
+    fs::create_dir_all(dir.join("tmp")).unwrap();
+    let mut command = wirephoto(dir);
+    command.arg("bench").args(arguments).args(files).env("TMPDIR", dir.join("tmp"));
+    command
+}
+
+fn is_empty(dir: &Path) -> bool {
+    fs::read_dir(dir).unwrap().next().is_none()
+}
+
+#[test]
+fn bench_says_how_fast_renditions_are_made_and_by_which_way() {
+    let dir = tempfile::tempdir().unwrap();
+    let photograph = checkout(&format!("media-store/demo/{LARGE}"));
+    // A service's own folders must stay as they are.
+    let own = format!("store.originals={}", dir.path().join("own").display());
+    let arguments = ["--seconds", "1", "--json", "--set", "media.workers=2", "--set", &own];
+    let Output { stdout, stderr, status } =
+        output(&mut bench(dir.path(), &arguments, &[&photograph]));
+    assert!(status.success() && stderr.is_empty(), "{}", String::from_utf8_lossy(&stderr));
+    let report: Value = serde_json::from_slice(&stdout).unwrap();
+    assert_eq!((&report["photographs"], &report["pixels"]), (&1.into(), &(4272 * 2848).into()));
+    assert!(report["ingestMs"]["p50"].as_f64().unwrap() > 0.0);
+    for (kind, least) in [("index", 0.01), ("level", 1.0), ("working", 50.0)] {
+        assert!(report["derived"][kind]["percent"].as_f64().unwrap() > least, "{report}");
+    }
+    let expected = [
+        ("crop", "region"),
+        ("crop-on-grid", "lossless-crop"),
+        ("crop-watermark", "region"),
+        ("watermark", "local-mark"),
+        ("preview", "level"),
+        ("preview-watermark", "level"),
+        ("thumbnail", "level"),
+    ];
+    let operations = report["operations"].as_array().unwrap();
+    assert_eq!(operations.len(), 2 * expected.len());
+    for (measured, (index, (operation, way))) in
+        operations.iter().zip(expected.iter().cycle().enumerate())
+    {
+        let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{measured}"));
+        assert_eq!(measured["operation"], *operation);
+        assert_eq!(measured["workers"], if index < expected.len() { 1 } else { 2 });
+        let made = number(&measured["renditions"]);
+        assert!(made >= 5.0 && number(&measured["seconds"]) > 0.0, "{measured}");
+        // One crop in some hundreds lies on the grid by chance.
+        assert!(number(&measured["paths"][way]) > 0.9 * made, "{measured}");
+        let [p50, p95, p99] = ["p50", "p95", "p99"].map(|name| number(&measured["ms"][name]));
+        assert!(0.0 < p50 && p50 <= p95 && p95 <= p99, "{measured}");
+        assert!(number(&measured["bytesEach"]) > 1000.0, "{measured}");
+        assert!(number(&measured["peakBytes"]) > 1e6, "{measured}");
+    }
+    let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["tmp"]);
+    assert!(is_empty(&dir.path().join("tmp")));
+}
+
+#[test]
+fn bench_names_files_that_are_no_photographs_and_measures_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (text, disguised) = (dir.path().join("notes.txt"), dir.path().join("notes.jpg"));
+    fs::write(&text, "no picture").unwrap();
+    fs::write(&disguised, "no picture").unwrap();
+    let good = checkout(&format!("media-store/demo/{LARGE}"));
+    let Output { stdout, stderr, status } =
+        output(&mut bench(dir.path(), &["--json"], &[&good, &text, &disguised]));
+    let stderr = String::from_utf8(stderr).unwrap();
+    assert!(status.code() == Some(1) && stdout.is_empty(), "{stderr}");
+    assert!(stderr.contains("notes.txt: ") && stderr.contains("notes.jpg: "), "{stderr}");
+    assert!(!stderr.contains("solnedgang"), "{stderr}");
+    assert!(is_empty(&dir.path().join("tmp")));
+    for seconds in ["0", "61", "some"] {
+        let (_, stderr, status) = run(&["bench", "--seconds", seconds, "x.jpg"], &[]);
+        assert!(status == Some(2) && stderr.contains("--seconds"), "{stderr}");
+    }
+}
+
+#[test]
+fn an_interrupted_bench_leaves_nothing_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let photograph = checkout(&format!("media-store/demo/{LARGE}"));
+    let within = dir.path().join("disk");
+    fs::create_dir(&within).unwrap();
+    let arguments = ["--seconds", "60", "--data", &within.to_string_lossy()];
+    let mut command = bench(dir.path(), &arguments, &[&photograph]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    // The signals are caught before the folder is made.
+    while is_empty(&within) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
+        std::thread::yield_now();
+    }
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+    let Output { stderr, status, .. } = child.wait_with_output().unwrap();
+    assert_eq!(status.code(), Some(1));
+    assert!(String::from_utf8(stderr).unwrap().contains("interrupted"));
+    assert!(is_empty(&within) && is_empty(&dir.path().join("tmp")));
 }
 
 #[test]

@@ -109,6 +109,12 @@ impl Originals {
         &self.store
     }
 
+    /// The derived files beside it.
+    #[must_use]
+    pub fn derived(&self) -> &Derived {
+        &self.derived
+    }
+
     /// Stores an original and makes what is derived from it.
     ///
     /// When this returns the original is on disk. That a derived file cannot be written is logged:

@@ -1,0 +1,77 @@
+//! Renditions per second as the service makes them, from ingest to the last byte: what
+//! `wirephoto bench` prints, here for made pictures.
+//!
+//! The pictures are 4:2:0 and 4:4:4 ones of 24 megapixels, with `BENCH_LARGE=1` of 100 megapixels
+//! too; or else the files that `BENCH_JPEG` names, between colons. `cargo bench -- --test` makes
+//! each rendition once of a small picture.
+
+mod picture;
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use picture::made_picture;
+use wirephoto::bench::{Effort, Setup, run};
+use wirephoto::config::{self, Sources};
+use wirephoto::media::jpeg::codec::Chroma;
+use wirephoto::types::Size;
+
+/// The product's allocator: it decides over memory and speed with several threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const SIZE: Size = Size { width: 6000, height: 4000 };
+const SIZE_LARGE: Size = Size { width: 12_000, height: 8336 };
+const SIZE_OF_TEST: Size = Size { width: 1200, height: 800 };
+
+#[expect(clippy::disallowed_methods, reason = "a bench has no settings but these variables")]
+fn variable(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name)
+}
+
+/// Makes the pictures of `sizes` in the folder `dir`.
+fn made_files(dir: &Path, sizes: &[Size]) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for size in sizes {
+        for (name, chroma) in [("420", Chroma::Quarter), ("444", Chroma::Full)] {
+            let file = dir.join(format!("made-{}x{}-{name}.jpg", size.width, size.height));
+            fs::write(&file, made_picture(*size, chroma))?;
+            files.push(file);
+        }
+    }
+    Ok(files)
+}
+
+fn main() -> io::Result<()> {
+    // Without `--bench` it is `cargo test` that runs this.
+    let has = |wanted: &str| std::env::args().any(|arg| arg == wanted);
+    let test = has("--test") || !has("--bench");
+    let large = variable("BENCH_LARGE").is_some_and(|value| value == "1");
+    let sizes: &[Size] = match (test, large) {
+        (true, _) => &[SIZE_OF_TEST],
+        (false, false) => &[SIZE],
+        (false, true) => &[SIZE, SIZE_LARGE],
+    };
+    let dir = tempfile::tempdir()?;
+    let files = match variable("BENCH_JPEG").filter(|_| !test) {
+        Some(named) => std::env::split_paths(&named).collect(),
+        None => made_files(dir.path(), sizes)?,
+    };
+    let effort = if test { Effort::ONCE } else { Effort::default() };
+    // An empty file, so that settings in the working directory do not count.
+    let settings = dir.path().join("wirephoto.toml");
+    fs::write(&settings, "")?;
+    let sources = Sources { file: Some(settings), flags: Vec::new() };
+    let (config, _) = config::load(&sources).map_err(io::Error::other)?;
+    let mut out = io::stdout().lock();
+    for file in &files {
+        let files = std::slice::from_ref(file);
+        let setup = Setup { config: &config, files, within: dir.path(), effort };
+        let report = run(&setup, &|_| ()).unwrap_or_else(|cause| panic!("{cause:?}"));
+        writeln!(out, "\n{}\n{}", file.display(), report.table())?;
+    }
+    Ok(())
+}
