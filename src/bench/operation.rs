@@ -1,7 +1,5 @@
 //! The operations that are measured, as media URLs.
 
-use std::fmt::Write;
-
 use crate::config::Config;
 use crate::types::{ItemKey, Rect, Size};
 

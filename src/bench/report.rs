@@ -1,7 +1,5 @@
 //! What was measured, as a table for people and as JSON.
 
-use std::fmt::Write;
-
 use serde_json::{Map, Value, json};
 
 use super::{Measured, Percentiles};

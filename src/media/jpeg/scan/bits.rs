@@ -179,63 +179,81 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Bytes by which a writer's memory grows at least.
+const GROWTH: usize = 4096;
+
 /// Writes bits; markers and stuffing come in [`Writer::finish_into`].
 #[derive(Debug, Default)]
 pub(super) struct Writer {
+    /// Complete bytes up to `at`, and room behind them.
     bytes: Vec<u8>,
+    at: usize,
+    /// The bits of the byte that is not complete yet, at its lower end.
     buffer: u64,
+    /// Their number, 0 to 7.
     held: u32,
     /// Where restart markers stand between the bytes, and their numbers.
     restarts: Vec<(usize, u8)>,
 }
 
 impl Writer {
-    /// Writes the lowest `count` bits of `bits`, at most 32, the others being zero.
+    /// Writes the lowest `count` bits of `bits`, 1 to 56, the others being zero.
+    ///
+    /// Eight bytes are stored each time, of which the next call overwrites what is not complete:
+    /// that costs less than asking how many are.
     #[inline(always)]
-    pub(super) fn put(&mut self, bits: u32, count: u32) {
-        self.buffer = self.buffer << count | u64::from(bits);
+    pub(super) fn put(&mut self, bits: u64, count: u32) {
+        self.buffer = self.buffer << count | bits;
         self.held += count;
-        if self.held >= 32 {
-            self.held -= 32;
-            let [_, _, _, _, word @ ..] = (self.buffer >> self.held).to_be_bytes();
-            self.bytes.extend_from_slice(&word);
+        let word = (self.buffer << (64 - self.held)).to_be_bytes();
+        if let Some(room) = self.bytes.get_mut(self.at..).and_then(<[u8]>::first_chunk_mut::<8>) {
+            *room = word;
+        } else {
+            self.grow(word);
         }
+        self.at += usize::try_from(self.held >> 3).unwrap_or(0);
+        self.held &= 7;
+    }
+
+    #[cold]
+    fn grow(&mut self, word: [u8; 8]) {
+        self.bytes.truncate(self.at);
+        self.bytes.extend_from_slice(&word);
+        self.bytes.resize(self.at + self.at / 2 + GROWTH, 0);
     }
 
     /// Copies the bits from `start` up to `end`.
     pub(super) fn copy(&mut self, data: &Unstuffed, start: u64, end: u64) {
         let mut at = start;
-        while at + 32 <= end {
-            self.put(high(data.word(at), 32), 32);
-            at += 32;
+        while at + 56 <= end {
+            self.put(data.word(at) >> 8, 56);
+            at += 56;
         }
         let rest = u32::try_from(end.saturating_sub(at)).unwrap_or(0);
         if rest > 0 {
-            self.put(high(data.word(at), rest), rest);
+            self.put(data.word(at) >> (64 - rest), rest);
         }
     }
 
     /// Completes the last byte with ones, as T.81 F.1.2.3 wants it.
     pub(super) fn align(&mut self) {
-        let open = (8 - self.held % 8) % 8;
-        self.put((1 << open) - 1, open);
-        while self.held >= 8 {
-            self.held -= 8;
-            let [.., byte] = (self.buffer >> self.held).to_be_bytes();
-            self.bytes.push(byte);
+        let open = (8 - self.held) % 8;
+        if open > 0 {
+            self.put((1 << open) - 1, open);
         }
     }
 
     /// Writes the restart marker `number`, 0 to 7, on a byte's border.
     pub(super) fn restart(&mut self, number: u8) {
         self.align();
-        self.restarts.push((self.bytes.len(), number));
+        self.restarts.push((self.at, number));
     }
 
     /// Appends everything to `out`, stuffed, with its restart markers; completes the last byte.
     pub(super) fn finish_into(mut self, out: &mut Vec<u8>) {
         self.align();
-        out.reserve(self.bytes.len() + self.bytes.len() / 64 + 2 * self.restarts.len());
+        self.bytes.truncate(self.at);
+        out.reserve(self.at + self.at / 64 + 2 * self.restarts.len());
         let mut from = 0;
         for (at, number) in &self.restarts {
             stuff(&self.bytes[from..*at], out);
@@ -244,12 +262,6 @@ impl Writer {
         }
         stuff(&self.bytes[from..], out);
     }
-}
-
-/// The highest `count` bits of `word`, 1 to 32.
-#[inline(always)]
-fn high(word: u64, count: u32) -> u32 {
-    u32::try_from(word >> (64 - count)).unwrap_or(u32::MAX)
 }
 
 fn stuff(bytes: &[u8], out: &mut Vec<u8>) {
@@ -266,6 +278,11 @@ fn stuff(bytes: &[u8], out: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// The highest `count` bits of `word`, 1 to 64.
+    fn high(word: u64, count: u32) -> u64 {
+        word >> (64 - count)
+    }
 
     fn unstuffed(data: &[u8]) -> Unstuffed {
         let mut unstuffed = Unstuffed::default();
@@ -327,7 +344,9 @@ mod tests {
             let (a, b) = (a.index(bytes.len() * 8 + 1), b.index(bytes.len() * 8 + 1));
             let (start, end) = (long(a.min(b)), long(a.max(b)));
             let mut writer = Writer::default();
-            writer.put(0, lead);
+            if lead > 0 {
+                writer.put(0, lead);
+            }
             writer.copy(&data, start, end);
             let mut out = Vec::new();
             writer.finish_into(&mut out);

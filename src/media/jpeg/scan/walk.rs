@@ -379,9 +379,9 @@ fn size_of(value: i32) -> u32 {
 
 /// The value bits of `value` (T.81 F.1.2.1).
 #[inline(always)]
-fn bits_of(value: i32, size: u32) -> u32 {
+fn bits_of(value: i32, size: u32) -> u64 {
     let bits = if value < 0 { value - 1 } else { value };
-    bits.cast_unsigned() & ((1 << size) - 1)
+    u64::from(bits.cast_unsigned() & ((1 << size) - 1))
 }
 
 impl Coder {
@@ -393,7 +393,7 @@ impl Coder {
         if length == 0 {
             return Err(Unfit::Tables);
         }
-        writer.put(code << size | bits_of(difference, size), length + size);
+        writer.put(u64::from(code) << size | bits_of(difference, size), length + size);
         Ok(())
     }
 
@@ -419,7 +419,7 @@ impl Coder {
             if length == 0 {
                 return Err(Unfit::Tables);
             }
-            writer.put(code, length);
+            writer.put(u64::from(code), length);
         }
         Ok(())
     }
@@ -431,7 +431,7 @@ impl Coder {
         if run < 16 {
             let (code, length) = self.code(run, size);
             if length > 0 {
-                writer.put(code << size | bits_of(value, size), length + size);
+                writer.put(u64::from(code) << size | bits_of(value, size), length + size);
                 return true;
             }
         }
@@ -461,9 +461,9 @@ impl Coder {
                 let last = held.len() - 1;
                 for (index, (code, length)) in held.into_iter().enumerate() {
                     if index == last {
-                        writer.put(code << size | bits_of(value, size), length + size);
+                        writer.put(u64::from(code) << size | bits_of(value, size), length + size);
                     } else {
-                        writer.put(code, length);
+                        writer.put(u64::from(code), length);
                     }
                 }
                 return true;
