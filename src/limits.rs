@@ -41,7 +41,7 @@ pub const BYPASS_MAX: usize = 64;
 /// metadata, the rows above the mark, those with it, those below.
 pub const BODY_PARTS_MAX: usize = 8;
 /// Bytes read from an original at a time while it is sent.
-pub const STREAM_CHUNK_BYTES: usize = 256 * 1024;
+pub const STREAM_CHUNK_BYTES: usize = 512 * 1024;
 /// Segments (APPn, tables, …) of one JPEG. Real files have below 100; an ICC profile of 16 MB
 /// takes 255.
 pub const JPEG_SEGMENTS_MAX: u32 = 2000;

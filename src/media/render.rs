@@ -3,6 +3,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use bytes::Bytes;
+
 use super::{
     Inner, Media, RenditionAnswer,
     cache::{self, Body, Extent, Part},
@@ -120,7 +122,7 @@ impl Media {
     /// Reads an extent; it blocks on the disk.
     ///
     /// Fails when the original is missing or its bytes there are not what they were.
-    pub fn read_extent(&self, extent: &Extent) -> Result<Vec<u8>> {
+    pub fn read_extent(&self, extent: &Extent) -> Result<Bytes> {
         let Extent { blob, blob_length, ref range } = *extent;
         self.inner.originals.read(blob, blob_length, range.clone()).map_err(Error::internal)
     }

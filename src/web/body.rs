@@ -6,13 +6,13 @@
 use std::{collections::VecDeque, io};
 
 use axum::body::Body;
-use bytes::Bytes;
 use futures_util::stream;
 
 use crate::limits::STREAM_CHUNK_BYTES;
 use crate::media::Extent;
 use crate::media::Media;
 use crate::media::Part;
+use crate::media::original::BLOCK_BYTES;
 
 /// A body of `parts`, in order.
 pub(super) fn body(media: Media, parts: Vec<Part>) -> Body {
@@ -36,14 +36,16 @@ pub(super) fn body(media: Media, parts: Vec<Part>) -> Body {
             tracing::error!("a body broke off: {cause}");
             io::Error::other(cause)
         })?;
-        Ok(Some((Bytes::from(bytes), (media, parts))))
+        Ok(Some((bytes, (media, parts))))
     }))
 }
 
-/// The next chunk of an extent, and what is left of it.
+/// The next chunk of an extent, and what is left of it. It ends where a block of the original
+/// does, so that no block is read and checked twice.
 fn split(extent: &Extent) -> (Extent, Option<Extent>) {
     let (start, end) = (extent.range.start, extent.range.end);
-    let middle = end.min(start.saturating_add(STREAM_CHUNK_BYTES as u64));
+    let chunk_end = start.saturating_add(STREAM_CHUNK_BYTES as u64) / BLOCK_BYTES * BLOCK_BYTES;
+    let middle = end.min(chunk_end);
     let rest = (middle < end).then(|| Extent { range: middle..end, ..extent.clone() });
     (Extent { range: start..middle, ..extent.clone() }, rest)
 }

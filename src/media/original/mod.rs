@@ -27,6 +27,7 @@ use crate::telemetry;
 use crate::types::{Hash, Size};
 use facts::{Entrance, Facts, WayIn};
 use prepare::Request;
+pub use sums::BLOCK_BYTES;
 use sums::Sums;
 
 /// Why an original or a derived file cannot be used.
@@ -305,15 +306,20 @@ impl Originals {
     }
 
     /// Reads the bytes `range` of an original that is sent as it is; they are checked.
+    ///
+    /// Nothing is read for nothing where the range ends at a multiple of [`BLOCK_BYTES`].
     pub fn read(
         &self,
         hash: Hash,
         length: u64,
         range: Range<u64>,
-    ) -> Result<Vec<u8>, OriginalError> {
+    ) -> Result<bytes::Bytes, OriginalError> {
         let original = self.open(hash, length, &serially)?;
-        read_checked(&original.reader, &original.facts.sums, range)?
-            .ok_or(OriginalError::Changed(hash))
+        let blocks = read_blocks(&original.reader, &original.facts.sums, &range)?;
+        let (start, bytes) = blocks.ok_or(OriginalError::Changed(hash))?;
+        let length = bytes.len();
+        let index = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX).min(length);
+        Ok(bytes::Bytes::from(bytes).slice(index(range.start)..index(range.end)))
     }
 
     /// Checks that an original is what it was before any of it is sent: by its stamp, or if that
@@ -338,18 +344,26 @@ pub fn serially(count: usize, work: &(dyn Fn(usize) + Sync)) {
     (0..count).for_each(work);
 }
 
-/// Reads `range` with whole blocks around it; `None` if a block is not what it was.
+/// Reads the whole blocks around `range`: where they start, and their bytes; `None` if one of them
+/// is not what it was.
+fn read_blocks(
+    reader: &BlobReader,
+    sums: &Sums,
+    range: &Range<u64>,
+) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+    let blocks = Sums::blocks(range, reader.length());
+    let bytes = reader.read(blocks.clone())?;
+    Ok(sums.agree(blocks.start, &bytes).then_some((blocks.start, bytes)))
+}
+
+/// Reads `range`; `None` if a block of it is not what it was.
 fn read_checked(
     reader: &BlobReader,
     sums: &Sums,
     range: Range<u64>,
 ) -> Result<Option<Vec<u8>>, StoreError> {
-    let blocks = Sums::blocks(&range, reader.length());
-    let mut bytes = reader.read(blocks.clone())?;
-    if !sums.agree(blocks.start, &bytes) {
-        return Ok(None);
-    }
-    let index = |at: u64| usize::try_from(at - blocks.start).unwrap_or(usize::MAX);
+    let Some((start, mut bytes)) = read_blocks(reader, sums, &range)? else { return Ok(None) };
+    let index = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
     bytes.truncate(index(range.end));
     bytes.drain(..index(range.start).min(bytes.len()));
     Ok(Some(bytes))

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::media::jpeg::scan::pack::{put_number, take_number};
 
-/// Bytes of a block: four bytes of sum for each are a fortieth of a percent.
-const BLOCK_BYTES: u64 = 16 << 10;
+/// Bytes of a block that has a sum of its own: four bytes of sum for each are a fortieth of a percent.
+pub const BLOCK_BYTES: u64 = 16 << 10;
 
 /// The CRC-32 of each block of a file; the last block may be shorter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
