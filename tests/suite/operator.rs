@@ -287,7 +287,7 @@ fn the_demo_comes_up_with_one_command_and_a_second_start_takes_nothing_in() {
         let demo = dir.path().join("media-store/demo");
         std::os::unix::fs::symlink(checkout("media-store/demo"), demo).ok();
         command.args(["serve", "--demo", "--listen", "127.0.0.1:0"]);
-        let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut said = String::new();
         let mut lines = std::io::BufReader::new(child.stdout.take().unwrap());
         while !said.contains("Demo API key") {
