@@ -78,6 +78,10 @@ impl Inner {
         };
         let Some(output) = plan.output else { return Ok((making.untouched(), Way::Original)) };
         let picture = original.picture(&head)?;
+        if let Some(reason) = original.only_whole() {
+            metrics::counter!(telemetry::WAYS_LEFT, "reason" => "not-indexed").increment(1);
+            tracing::info!(original = %original.hash(), "is decoded as a whole: {reason}");
+        }
         if let Some(picture) = &picture
             && let Some(made) = making.direct(picture, output)?
         {

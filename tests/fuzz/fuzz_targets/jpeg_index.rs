@@ -1,0 +1,129 @@
+//! Feeds arbitrary files to the indexer, and arbitrary bytes to the reader of indexes.
+//!
+//! An index that was built must be what a plain decoder finds, survive packing, fit its scan, and
+//! stand for a picture that libjpeg-turbo decodes without a complaint. An index that was not built
+//! may give any picture, but no panic.
+
+#![no_main]
+
+use jpeg::plain::Plain;
+use jpeg::{Case, LIMITS, Opened, at, pixels};
+use libfuzzer_sys::fuzz_target;
+use wirephoto::media::jpeg::codec::{Scale, Space, read_header};
+use wirephoto::media::jpeg::dct::Dct;
+use wirephoto::media::jpeg::header::{Colour, Header};
+use wirephoto::media::jpeg::scan::index::{Entry, Index};
+use wirephoto::media::jpeg::scan::{Bytes, Scan, bands, cut, patch, region};
+use wirephoto::types::Rect;
+
+fuzz_target!(|data: &[u8]| {
+    let Some(case) = Case::read(data) else { return };
+    let Some(opened) = Opened::new(case.jpeg.clone()) else { return };
+    let length = u64::try_from(opened.jpeg.len()).expect("64 bits");
+    assert!(opened.index.fits(&opened.scan, length));
+    let components = opened.scan.parts.len();
+    let mut packed = Vec::new();
+    opened.index.pack(components, &mut packed);
+    let mut rest = packed.as_slice();
+    assert_eq!(Index::unpack(components, &mut rest).as_ref(), Some(&opened.index));
+    assert!(rest.is_empty());
+
+    check_start(&opened);
+
+    let plain = opened.plain();
+    check_entries(&opened, &plain);
+    let mended = opened.mended();
+    let space = read_header(&mended).expect("asked before").space;
+    assert_eq!(opened.header.colour().map(space_of), Some(space));
+    let scale = if case.options & 1 == 0 { Scale::FULL } else { Scale::eighths(1) };
+    assert!(!pixels(&mended, scale, plain.extra).data.is_empty());
+
+    let rect = case.rect(opened.scan.size);
+    for pair in case.spare.chunks_exact(2) {
+        let at = usize::from(pair[0]) % packed.len();
+        packed[at] ^= pair[1];
+    }
+    try_foreign(&opened, &packed, rect);
+    try_foreign(&opened, &with_wrong_dc(&plain, &case, &opened.index), rect);
+    try_foreign(&opened, &opened.jpeg[opened.header.end..], rect);
+});
+
+fn space_of(colour: Colour) -> Space {
+    match colour {
+        Colour::Gray => Space::Grey,
+        Colour::YCbCr => Space::YCbCr,
+        Colour::Rgb => Space::Rgb,
+        Colour::Cmyk => Space::Cmyk,
+        Colour::Ycck => Space::Ycck,
+    }
+}
+
+/// The start of the file alone says the same of the scan.
+fn check_start(opened: &Opened) {
+    let Opened { jpeg, header, scan, .. } = opened;
+    let start = &jpeg[..at(scan.start)];
+    let again = Header::parse_start(start, &LIMITS, header.end).expect("it was parsed whole");
+    let whole = Header { late_metadata: 0, trailer_bytes: 0, ..header.clone() };
+    assert_eq!(Header { skipped_bytes: whole.skipped_bytes, ..again }, whole);
+    let again = Scan::read(&whole, start).expect("it was read whole");
+    assert_eq!((again.start, again.size, again.interval), (scan.start, scan.size, scan.interval));
+}
+
+/// Entries and ends are where the plain decoder was.
+fn check_entries(opened: &Opened, plain: &Plain) {
+    let Opened { scan, index, .. } = opened;
+    assert_eq!(plain.starts.len(), usize::try_from(scan.mcus()).expect("32 bits"));
+    let every = usize::try_from(index.every).expect("32 bits");
+    for (entry, (place, dc)) in index.entries.iter().zip(plain.starts.iter().step_by(every)) {
+        assert_eq!((entry.place, entry.dc.map(i32::from)), (*place, *dc));
+    }
+    if !plain.late_restarts {
+        assert_eq!(index.end, plain.end);
+    }
+    let marker = plain.end.div_ceil(8) + u64::try_from(plain.extra).expect("64 bits");
+    // The last byte may be a stuffed one.
+    assert!(index.marker == marker || index.marker == marker + 1);
+}
+
+/// An index with true places and wrong predictors, packed.
+fn with_wrong_dc(plain: &Plain, case: &Case, index: &Index) -> Vec<u8> {
+    let [a, b, c, d, e, f, every, _] = case.spare;
+    let dc = [[a, b], [c, d], [e, f], [b, c]].map(i16::from_le_bytes);
+    let every = 1 + u32::from(every % 32);
+    let places = plain.starts.iter().step_by(at(every.into()));
+    let mut entries: Vec<Entry> = places.map(|(place, _)| Entry { place: *place, dc }).collect();
+    entries[0].dc = [0; 4];
+    let mut packed = Vec::new();
+    Index { every, entries, ..index.clone() }.pack(plain.parts.len(), &mut packed);
+    packed
+}
+
+/// Reads an index that somebody else wrote, and uses it.
+fn try_foreign(opened: &Opened, mut packed: &[u8], rect: Rect) {
+    let Opened { scan, jpeg, colour, .. } = opened;
+    let components = scan.parts.len();
+    let Some(index) = Index::unpack(components, &mut packed) else { return };
+    let mut again = Vec::new();
+    index.pack(components, &mut again);
+    assert_eq!(Index::unpack(components, &mut again.as_slice()).as_ref(), Some(&index));
+    if !index.fits(scan, u64::try_from(jpeg.len()).expect("64 bits")) {
+        return;
+    }
+    if let Ok(ranges) = region::needs(scan, &index, rect)
+        && ranges.iter().all(|range| range.end <= u64::try_from(jpeg.len()).expect("64 bits"))
+    {
+        let bytes = opened.only(ranges);
+        let found = region::decode(scan, &index, &bytes, rect, Dct::detect());
+        assert_eq!(found, region::decode(scan, &index, &bytes, rect, Dct::scalar()));
+    }
+    let bytes = Bytes::whole(jpeg);
+    let shows = cut::surroundings(scan, rect);
+    drop(cut::needs(scan, &index, shows));
+    drop(cut::cut(scan, &index, &bytes, shows, colour));
+    drop(patch::needs(scan, &index, rect));
+    drop(patch::patch(scan, &index, &bytes, rect, (Dct::detect(), &mut |_| ())));
+    for rows in bands::split(scan) {
+        drop(bands::needs(scan, &index, &rows));
+        drop(bands::band(scan, &index, &bytes, &rows, colour));
+    }
+}
