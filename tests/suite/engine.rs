@@ -134,7 +134,8 @@ fn a_preview_comes_from_a_stored_level_and_without_one_from_bands() {
     let found = Picture::decode(&preview);
     assert_eq!(found.size(), (1024, 683));
     let found = found.psnr(&expected);
-    assert!(found > 28.0, "{found:.1} dB");
+    // Of pure grain; a photograph gives far more.
+    assert!(found > 24.0, "{found:.1} dB");
 }
 
 #[test]
