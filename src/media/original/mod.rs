@@ -1,7 +1,7 @@
 //! Originals with what was derived from them.
 //!
 //! An original is never changed. Beside it lie files that can be made again at any time: the *side
-//! file* with the index and the sums of the original's blocks ([`facts`]), a *working copy* where
+//! file* with the index and the sums of the original's blocks (`facts`), a *working copy* where
 //! the original cannot be entered, and a *level*, a smaller copy for Previews. [`Originals`] makes
 //! them when an original comes in and again whenever one is missing, damaged or of an older
 //! version.
