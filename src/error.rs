@@ -84,6 +84,26 @@ impl Error {
         }
     }
 
+    /// A refusal of a caller that is known; `code` says why, `agreement_required` for instance.
+    #[must_use]
+    pub fn forbidden(code: &str, message: impl Into<String>) -> Self {
+        Self::new(Kind::Forbidden, message).with_code(code)
+    }
+
+    /// The same error with an `errorCode` of its own that belongs to no one part of the request.
+    #[must_use]
+    pub fn with_code(mut self, code: &str) -> Self {
+        let message = self.message.clone();
+        let error_code = code.to_owned();
+        self.details.push(Detail {
+            error_code,
+            location: "headers",
+            message,
+            path: String::new(),
+        });
+        self
+    }
+
     /// Our own mistake or a failing resource; the client learns nothing of `source`.
     #[must_use]
     pub fn internal(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {

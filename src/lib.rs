@@ -4,6 +4,7 @@
 //! library exists so that benches, fuzz targets and tests reach the units; its interface may
 //! change with every release. Users of the product run the binary.
 
+pub mod account;
 pub mod app;
 pub mod auth;
 pub mod bench;

@@ -16,8 +16,22 @@ pub const INGEST_FILES_MAX: usize = 1_000_000;
 pub const ITEM_FILES_MAX: usize = 200;
 /// Items whose facts are kept in memory; one takes a few kB.
 pub const ITEMS_CACHED_MAX: u64 = 20_000;
-/// API keys kept in memory.
-pub const API_KEYS_MAX: usize = 1_000_000;
+/// Access tokens, API keys and sessions kept in memory, each; one takes about 200 bytes.
+pub const TOKENS_CACHED_MAX: u64 = 100_000;
+/// Users kept in memory with their agreements; one takes a few kB.
+pub const ACCOUNTS_CACHED_MAX: u64 = 20_000;
+/// Bytes of an access token, a refresh token, a code or a session that a caller presents.
+pub const TOKEN_BYTES_MAX: usize = 128;
+/// Bytes of a user name.
+pub const USER_NAME_BYTES_MAX: usize = 254;
+/// Bytes of a password or a client secret; longer ones only cost hashing time.
+pub const PASSWORD_BYTES_MAX: usize = 1024;
+/// User names and addresses whose failed logins are counted.
+pub const THROTTLE_KEYS_MAX: usize = 100_000;
+/// Secrets that were verified a short while ago, remembered so that they need no slow hash.
+pub const VERIFIED_MAX: u64 = 10_000;
+/// Time for which a verified secret is remembered.
+pub const VERIFIED_FOR: std::time::Duration = std::time::Duration::from_secs(300);
 /// Bytes of an API key that a caller presents.
 pub const API_KEY_BYTES_MAX: usize = 256;
 /// Rows of the item log that the follower reads at a time.

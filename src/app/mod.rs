@@ -19,7 +19,7 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
 };
 
-use crate::auth::Keys;
+use crate::auth::{Auth, HashLimits};
 use crate::clock;
 use crate::compute::Compute;
 use crate::config::{BaseUrl, Config};
@@ -181,12 +181,11 @@ impl Server {
         let cache_dir = config.data.dir.join("derived").join("cache");
         let media =
             Media::start(Settings::of(&config)?, db.clone(), originals, compute, &cache_dir)?;
-        let keys = Keys::default();
+        let auth = Auth::start(db.clone(), hash_limits(&config))?;
         let (wanted, to_warm) = tokio::sync::mpsc::channel(WARM_QUEUE_MAX);
         let wanted = config.media.warm.then_some(wanted);
-        let follower = start_follower(&db, &media, &keys, wanted)?;
-        keys.reload(&db)?;
-        let app = App { shared: Arc::new(shared(&config, db, media, keys, metrics)?) };
+        let follower = start_follower(&db, &media, &auth, wanted)?;
+        let app = App { shared: Arc::new(shared(&config, db, media, auth, metrics)?) };
         let public_url = config.server.public_url.0.clone();
         let limits = listener_limits(&config);
         let runtime = runtime()?;
@@ -284,15 +283,15 @@ fn listen(address: SocketAddr) -> Result<TcpListener> {
 fn start_follower(
     db: &Db,
     media: &Media,
-    keys: &Keys,
+    auth: &Auth,
     wanted: Option<tokio::sync::mpsc::Sender<ItemKey>>,
 ) -> Result<Follow> {
     let follower = db.follower()?;
     let (stop, stopped) = mpsc::channel();
-    let (db, media, keys) = (db.clone(), media.clone(), keys.clone());
+    let (media, auth) = (media.clone(), auth.clone());
     let thread = std::thread::Builder::new()
         .name("follow".to_owned())
-        .spawn(move || jobs::follow(follower, &db, (&media, &keys), wanted.as_ref(), &stopped))
+        .spawn(move || jobs::follow(follower, (&media, &auth), wanted.as_ref(), &stopped))
         .map_err(Error::internal)?;
     Ok(Follow { stop, thread })
 }
@@ -301,12 +300,12 @@ fn shared(
     config: &Config,
     db: Db,
     media: Media,
-    keys: Keys,
+    auth: Auth,
     metrics: metrics_exporter_prometheus::PrometheusHandle,
 ) -> Result<Shared> {
     Ok(Shared {
         media,
-        keys,
+        auth,
         db,
         metrics,
         site_url: config.site_url().to_owned(),
@@ -323,6 +322,19 @@ fn shared(
         pages: Pages::compile()?,
         draining: AtomicBool::new(false),
     })
+}
+
+fn hash_limits(config: &Config) -> HashLimits {
+    let auth = &config.auth;
+    HashLimits {
+        memory_kib: auth.hash_memory_kib,
+        iterations: auth.hash_iterations,
+        workers: config.hash_workers(),
+        queue: auth.login_queue,
+        failures_per_user: auth.failures_per_user,
+        failures_per_address: auth.failures_per_address,
+        window: Duration::from_secs(u64::from(auth.failure_window_s)),
+    }
 }
 
 fn listener_limits(config: &Config) -> ListenerLimits {

@@ -130,6 +130,7 @@ settings! {
         listen: SocketAddr = "127.0.0.1:8080", Any, "address", "Address and port to listen on";
         public_url: BaseUrl = "", Any, "URL", "Base of the links we write; empty: http:// and the address listened on";
         media_url: BaseUrl = "", Any, "URL", "Base of media links, a CDN's name for instance; empty: public_url";
+        auth_url: BaseUrl = "", Any, "URL", "Base of the OAuth2 addresses and the issuer of id tokens; empty: public_url";
         site_url: BaseUrl = "", Any, "URL", "Base of the web site that item URLs redirect to; empty: public_url";
         trusted_proxies: Addresses = "", Any, "IP list", "Proxies whose X-Forwarded-For is believed";
         connections_max: u32 = "4096", 1..=1_000_000, "connections", "Connections open at a time";
@@ -180,6 +181,19 @@ settings! {
         disk_bytes: u64 = "4294967296", 0..=1_125_899_906_842_624, "bytes", "Renditions kept on disk; 0 turns this tier off";
         crops_share: f32 = "0.25", 0.0..=0.9, "", "Part of each tier that crops and other variants of a URL may take";
     }
+    /// Logins, tokens and purchases.
+    auth: Auth {
+        access_token_s: u32 = "604800", 60..=31_536_000, "s", "Time that an access token is valid";
+        refresh_token_s: u32 = "7776000", 60..=315_360_000, "s", "Time that a refresh token is valid; each refresh begins it anew";
+        session_s: u32 = "43200", 60..=31_536_000, "s", "Time that a login in the browser lasts";
+        hash_memory_kib: u32 = "19456", 8..=4_194_304, "KiB", "Memory that hashing one password takes (argon2id)";
+        hash_iterations: u32 = "2", 1..=1000, "", "Passes over that memory";
+        hash_workers: usize = "0", 0..=64, "threads", "Passwords hashed at a time, at low priority; 0: half the cores";
+        login_queue: usize = "256", 1..=100_000, "logins", "Logins that may wait for a hash; more are answered 503";
+        failures_per_user: u32 = "10", 1..=1_000_000, "logins", "Failed logins of one user name within the window, then 503";
+        failures_per_address: u32 = "100", 1..=1_000_000, "logins", "Failed logins from one address within the window, then 503";
+        failure_window_s: u32 = "900", 1..=86_400, "s", "The window in which failed logins are counted";
+    }
     /// What becomes of files that come in.
     ingest: Ingest {
         workers: usize = "0", 0..=256, "threads", "Files taken in at a time; 0: one a core";
@@ -197,6 +211,21 @@ impl Config {
     #[must_use]
     pub fn media_url(&self) -> &str {
         first(&[&self.server.media_url, &self.server.public_url])
+    }
+
+    /// Base of the OAuth2 addresses, the issuer.
+    #[must_use]
+    pub fn auth_url(&self) -> &str {
+        first(&[&self.server.auth_url, &self.server.public_url])
+    }
+
+    /// Passwords hashed at a time.
+    #[must_use]
+    pub fn hash_workers(&self) -> usize {
+        match self.auth.hash_workers {
+            0 => (cores_or(0) / 2).max(1),
+            count => count,
+        }
     }
 
     /// Base of links to pages.

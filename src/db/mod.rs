@@ -12,9 +12,10 @@ use std::path::Path;
 
 use tokio::sync::oneshot;
 
-pub use sqlite::accounts::{KeyOwner, NewApiKey, NewUser};
+pub use sqlite::accounts::{AccountChange, NewApiKey, NewUser};
 pub use sqlite::follow::{Change, Follower};
 pub use sqlite::items::{NewItem, NewestItem, StoredItem, Written};
+pub use sqlite::tokens::{Session, Token};
 pub use sqlite::{ReadTx, WriteTx};
 
 use crate::error::{Error, Kind, Result};
@@ -104,6 +105,19 @@ impl Db {
             drop(sender.send(outcome.and_then(|tx| read(&tx))));
         }))?;
         receiver.recv().map_err(|_| DbError::Closed)?
+    }
+
+    /// Runs `write` as one transaction; its outcome comes when it is on disk.
+    pub async fn write<T, F>(&self, write: F) -> Result<T, DbError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
+    {
+        let (sender, receiver) = oneshot::channel();
+        self.threads.submit_write(Box::new(move |connection| {
+            drop(sender.send(connection.write(write)));
+        }))?;
+        receiver.await.map_err(|_| DbError::Closed)?
     }
 
     /// Runs `write` as one transaction and blocks the calling thread until it is on disk; never

@@ -14,7 +14,8 @@ use crate::limits::{DB_QUEUE_MAX, DB_READERS};
 
 /// A read, given its transaction or the reason why there is none.
 pub(super) type Read = Box<dyn FnOnce(Result<ReadTx<'_>, DbError>) + Send>;
-type Write = Box<dyn FnOnce(&mut Connection) + Send>;
+/// A write, given the connection that it opens its transaction on.
+pub(super) type Write = Box<dyn FnOnce(&mut Connection) + Send>;
 
 #[derive(Clone)]
 pub(super) struct Threads {
@@ -75,6 +76,15 @@ impl Threads {
     pub(super) fn submit_read(&self, read: Read) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         queues.reads.try_send(read).map_err(|refused| match refused {
+            TrySendError::Full(_) => DbError::Overloaded,
+            TrySendError::Disconnected(_) => DbError::Closed,
+        })
+    }
+
+    /// Queues a write without waiting for its turn.
+    pub(super) fn submit_write(&self, write: Write) -> Result<(), DbError> {
+        let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
+        queues.writes.try_send(write).map_err(|refused| match refused {
             TrySendError::Full(_) => DbError::Overloaded,
             TrySendError::Disconnected(_) => DbError::Closed,
         })

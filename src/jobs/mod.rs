@@ -7,26 +7,24 @@ use std::{
 
 use tokio::sync::mpsc::Sender;
 
-use crate::auth::Keys;
-use crate::db::{Db, Follower};
+use crate::auth::Auth;
+use crate::db::Follower;
 use crate::limits::FOLLOW_MS;
 use crate::media::Media;
 use crate::telemetry;
 use crate::types::ItemKey;
 
 /// Follows what any process writes to the database until `stop` is dropped: changed items leave
-/// the caches, changed accounts are read again.
+/// the caches, and so do changed accounts.
 /// Items that were written are sent to `wanted`, so that their standard renditions are made before
 /// somebody asks; those that find no room there are left to the first request.
 pub fn follow(
     mut follower: Follower,
-    db: &Db,
-    (media, keys): (&Media, &Keys),
+    (media, auth): (&Media, &Auth),
     wanted: Option<&Sender<ItemKey>>,
     stop: &Receiver<()>,
 ) {
     let mut failing = false;
-    let mut keys_stale = false;
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(Duration::from_millis(FOLLOW_MS))
     {
         let outcome = follower.changes().and_then(|change| {
@@ -40,12 +38,7 @@ pub fn follow(
                     while keys.next().is_some_and(|key| wanted.try_send(key.clone()).is_ok()) {}
                 }
             }
-            // Stays set until it worked: a key that was taken away must not live on.
-            keys_stale |= change.accounts;
-            if keys_stale {
-                keys.reload(db)?;
-                keys_stale = false;
-            }
+            auth.forget(&change.accounts);
             Ok(())
         });
         // One line when it starts to fail and one when it works again, not ten a second.

@@ -1,25 +1,58 @@
 //! Takes the caller's credentials from a request (Spec §5 Authentication).
 //!
-//! `Authorization: ApiKey <key>` or the query parameter `ak`; the header wins. The key never
-//! enters a cache key, a log line or a link.
+//! `Authorization: Bearer <access token>`, `Authorization: ApiKey <key>` or the query parameter
+//! `ak`; the header wins. None of them ever enters a cache key, a log line or a link.
 
 use std::{borrow::Cow, sync::Arc};
 
 use axum::http::{HeaderMap, Uri, header};
 
-use crate::auth::{Credentials, Keys, Principal};
+use super::App;
+use crate::auth::{Credentials, Principal};
+use crate::clock;
+use crate::error::{Error, Kind, Result};
 
 /// The caller, if its credentials are good.
-pub(super) fn principal(keys: &Keys, headers: &HeaderMap, uri: &Uri) -> Option<Arc<Principal>> {
-    if let Some(value) = headers.get(header::AUTHORIZATION) {
-        return keys.find(from_header(value.to_str().unwrap_or_default()));
+///
+/// Fails when they cannot be looked up.
+pub(super) async fn principal(
+    app: &App,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> Result<Option<Arc<Principal>>> {
+    let now = clock::now();
+    let mut lines = headers.get_all(header::AUTHORIZATION).iter();
+    if let Some(line) = lines.next() {
+        if lines.next().is_some() {
+            return Ok(None);
+        }
+        let credentials = from_header(line.to_str().unwrap_or_default());
+        return app.shared.auth.find(credentials, now).await;
     }
-    let key = query_value(uri, "ak")?;
-    keys.find(Credentials::ApiKey(&key))
+    let Some(key) = query_value(uri, "ak") else { return Ok(None) };
+    app.shared.auth.find(Credentials::ApiKey(&key), now).await
 }
 
-fn from_header(value: &str) -> Credentials<'_> {
+/// The caller of an API, which must be known (Spec §5: "the token must carry at least scope
+/// `roles`").
+pub(super) async fn required(app: &App, headers: &HeaderMap, uri: &Uri) -> Result<Arc<Principal>> {
+    let found = principal(app, headers, uri).await?;
+    let caller = found.ok_or_else(|| Error::new(Kind::Unauthenticated, "Unauthorized"))?;
+    caller.require_scope(crate::account::Scope::Roles)?;
+    Ok(caller)
+}
+
+/// Whether the request presents a bearer token, good or not.
+pub(super) fn has_bearer(headers: &HeaderMap) -> bool {
+    let line = headers.get(header::AUTHORIZATION).and_then(|line| line.to_str().ok());
+    line.is_some_and(|line| matches!(from_header(line), Credentials::Bearer(_)))
+}
+
+pub(super) fn from_header(value: &str) -> Credentials<'_> {
     match value.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
+            Credentials::Bearer(token.trim())
+        }
         Some((scheme, key)) if scheme.eq_ignore_ascii_case("apikey") => {
             Credentials::ApiKey(key.trim())
         }

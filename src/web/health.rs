@@ -9,6 +9,7 @@ use axum::{
 use serde_json::json;
 
 use super::{App, respond};
+use crate::account::OrganizationId;
 
 /// `GET /health/live`: the process answers.
 pub(super) async fn live() -> Response {
@@ -20,7 +21,8 @@ pub(super) async fn ready(State(app): State<App>) -> Response {
     let state = if app.shared.is_draining() {
         Err("draining")
     } else {
-        let read = app.shared.db.read(|tx| tx.list_api_keys(1).map(drop)).await;
+        let read =
+            app.shared.db.read(|tx| tx.find_organization(OrganizationId(0)).map(drop)).await;
         read.map_err(|cause| {
             tracing::error!("not ready: {cause}");
             "the database cannot be read"

@@ -87,14 +87,14 @@ async fn answer(app: &App, method: &Method, uri: &Uri, headers: &HeaderMap) -> R
     let path = MediaPath::parse(text).map_err(|error| {
         Error::invalid("path", error.part(), "format", respond::shorten(&error.to_string()))
     })?;
-    let principal = credentials::principal(&app.shared.keys, headers, uri);
+    let principal = credentials::principal(app, headers, uri).await?;
     if matches!(path.target(), Target::Item)
         && let Some(channel) = credentials::query_value(uri, "channel")
     {
         // With a channel the item's URL asks for a delivery, which is never open.
         let known = principal.ok_or_else(media::access::unauthenticated)?;
         let channel = respond::shorten(&channel);
-        let message = format!("{} has no channel {channel}", known.user_name);
+        let message = format!("{} has no channel {channel}", known.user().user_name);
         return Err(Error::new(Kind::NotFound, message));
     }
     let answer = app.shared.media.resolve(&path, principal.as_deref(), clock::now()).await?;

@@ -33,7 +33,7 @@ use axum::{
 };
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use crate::auth::Keys;
+use crate::auth::Auth;
 use crate::config::Addresses;
 use crate::db::Db;
 use crate::error::Error;
@@ -51,8 +51,8 @@ pub struct App {
 pub struct Shared {
     /// The media section.
     pub media: Media,
-    /// The API keys in force.
-    pub keys: Keys,
+    /// Who calls.
+    pub auth: Auth,
     /// The database.
     pub db: Db,
     /// What `/metrics` prints.

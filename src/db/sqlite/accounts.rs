@@ -1,11 +1,56 @@
-//! Users and API keys, as far as they decide who may fetch what.
+//! Accounts as far as they decide who calls and what that caller may do.
+
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use rusqlite::params;
+use rusqlite::{OptionalExtension, Row, params};
 
-use super::{ReadTx, WriteTx};
+use super::{ReadTx, WriteTx, damaged, time};
+use crate::account::{
+    Access, Account, Agreement, AgreementId, AgreementType, Organization, OrganizationId, Phone,
+    Prepaids, Product, ProductId, User, UserId,
+};
 use crate::db::DbError;
 use crate::types::Hash;
+
+/// Something that caches in memory must forget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccountChange {
+    /// An access token ended.
+    Token(Hash),
+    /// An API key ended or has another owner.
+    Key(Hash),
+    /// A session ended.
+    Session(Hash),
+    /// A user changed.
+    User(UserId),
+    /// Something that many accounts depend on changed: an agreement, a product, an organization.
+    Everything,
+}
+
+impl AccountChange {
+    /// Reads a row of the log. What this version does not know counts as everything.
+    pub(super) fn parse(what: &str, id: &str) -> Self {
+        let hash = |change: fn(Hash) -> Self| id.parse().map(change);
+        match what {
+            "token" => hash(Self::Token).unwrap_or(Self::Everything),
+            "key" => hash(Self::Key).unwrap_or(Self::Everything),
+            "session" => hash(Self::Session).unwrap_or(Self::Everything),
+            "user" => id.parse().map_or(Self::Everything, |id| Self::User(UserId(id))),
+            _ => Self::Everything,
+        }
+    }
+
+    fn print(self) -> (&'static str, String) {
+        match self {
+            Self::Token(hash) => ("token", hash.to_string()),
+            Self::Key(hash) => ("key", hash.to_string()),
+            Self::Session(hash) => ("session", hash.to_string()),
+            Self::User(id) => ("user", id.to_string()),
+            Self::Everything => ("everything", String::new()),
+        }
+    }
+}
 
 /// A user to be written.
 #[derive(Clone, Debug)]
@@ -29,42 +74,187 @@ pub struct NewApiKey {
     pub name: String,
 }
 
-/// A key that may be used, with its owner.
-#[derive(Clone, Debug)]
-pub struct KeyOwner {
-    /// SHA-256 of the key.
-    pub key_hash: Hash,
-    /// Whose key it is.
-    pub user_name: String,
-    /// The owner's roles.
-    pub roles: Vec<String>,
+/// The columns that [`read_user`] reads.
+pub(super) const USER_COLUMNS: &str = "user_id, organization_id, user_name, first_name, last_name, \
+     email_address, department, phone_direct, phone_mobile, roles, admin, mediebank, active, \
+     service_account";
+
+/// Reads the columns [`USER_COLUMNS`].
+pub(super) fn read_user(row: &Row<'_>) -> Result<User, DbError> {
+    let user_name: String = row.get(2)?;
+    let roles: String = row.get(9)?;
+    let roles =
+        serde_json::from_str(&roles).map_err(|why| damaged(format!("user {user_name}"), &why))?;
+    Ok(User {
+        id: UserId(row.get(0)?),
+        organization: row.get::<_, Option<i64>>(1)?.map(OrganizationId),
+        user_name,
+        first_name: row.get(3)?,
+        last_name: row.get(4)?,
+        email_address: row.get(5)?,
+        department: row.get(6)?,
+        phone: Phone { direct: row.get(7)?, mobile: row.get(8)? },
+        roles,
+        access: Access { admin: row.get(10)?, mediebank: row.get(11)? },
+        active: row.get(12)?,
+        service_account: row.get(13)?,
+    })
+}
+
+/// Reads the columns `product_id, code, name, description`, the first of them at `at`.
+pub(super) fn read_product(row: &Row<'_>, at: usize) -> rusqlite::Result<Product> {
+    Ok(Product {
+        id: ProductId(row.get(at)?),
+        code: row.get(at + 1)?,
+        name: row.get(at + 2)?,
+        description: row.get(at + 3)?,
+    })
 }
 
 impl ReadTx<'_> {
-    /// Every key whose owner is active, `limit` at most.
-    pub fn list_api_keys(&self, limit: usize) -> Result<Vec<KeyOwner>, DbError> {
+    /// The owner of the API key with that hash, unless the key was revoked.
+    pub fn find_key(&self, key: &Hash) -> Result<Option<UserId>, DbError> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT key_hash, user_name, coalesce(roles, '[]') FROM api_keys
-             LEFT JOIN users USING (user_name)
-             WHERE coalesce(active, 1) <> 0 ORDER BY created_ms LIMIT ?1",
+            "SELECT user_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL",
         )?;
-        let rows = statement.query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, String>(2)?))
-        })?;
-        let mut keys = Vec::new();
-        for row in rows {
-            let (hash, user_name, roles) = row?;
-            let damaged =
-                |why: String| DbError::Damaged { what: format!("api key of {user_name}"), why };
-            let key_hash = hash.parse().map_err(|why| damaged(format!("{why}")))?;
-            let roles = serde_json::from_str(&roles).map_err(|why| damaged(why.to_string()))?;
-            keys.push(KeyOwner { key_hash, user_name, roles });
+        let found = statement.query_row([key.to_string()], |row| row.get(0).map(UserId));
+        Ok(found.optional()?)
+    }
+
+    /// The user with its organization and agreements.
+    pub fn find_account(&self, id: UserId) -> Result<Option<Account>, DbError> {
+        let Some(user) = self.find_user(id)? else { return Ok(None) };
+        let organization = match user.organization {
+            Some(id) => self.find_organization(id)?.map(Arc::new),
+            None => None,
+        };
+        let agreements = self.list_agreements_of_user(id)?;
+        Ok(Some(Account { user, organization, agreements }))
+    }
+
+    /// The user.
+    pub fn find_user(&self, id: UserId) -> Result<Option<User>, DbError> {
+        let mut statement = self
+            .connection
+            .prepare_cached(&format!("SELECT {USER_COLUMNS} FROM users WHERE user_id = ?1"))?;
+        let mut rows = statement.query([id.0])?;
+        rows.next()?.map(read_user).transpose()
+    }
+
+    /// The user of that name, and the argon2id hash of its password if it has one.
+    pub fn find_user_by_name(
+        &self,
+        user_name: &str,
+    ) -> Result<Option<(User, Option<String>)>, DbError> {
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT {USER_COLUMNS}, password FROM users WHERE user_name = ?1"
+        ))?;
+        let mut rows = statement.query([user_name])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        Ok(Some((read_user(row)?, row.get(14)?)))
+    }
+
+    /// The organization.
+    pub fn find_organization(&self, id: OrganizationId) -> Result<Option<Organization>, DbError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT name, currency, country, address, phone_direct FROM organizations
+             WHERE organization_id = ?1",
+        )?;
+        let mut rows = statement.query([id.0])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        let address: String = row.get(3)?;
+        let address = serde_json::from_str(&address)
+            .map_err(|why| damaged(format!("organization {id}"), &why))?;
+        Ok(Some(Organization {
+            id,
+            name: row.get(0)?,
+            currency: row.get(1)?,
+            country: row.get(2)?,
+            address,
+            phone_direct: row.get(4)?,
+        }))
+    }
+
+    /// The agreements of a user in the order of their numbers, expired ones too.
+    pub fn list_agreements_of_user(&self, id: UserId) -> Result<Vec<Agreement>, DbError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT agreement_id, organization_id, type, super, name, description, expires_ms,
+                 prepaid_total, prepaid_remaining
+             FROM agreements JOIN user_agreements USING (agreement_id)
+             WHERE user_id = ?1 ORDER BY agreement_id",
+        )?;
+        let mut rows = statement.query([id.0])?;
+        let mut agreements = Vec::new();
+        while let Some(row) = rows.next()? {
+            agreements.push(self.read_agreement(row)?);
         }
-        Ok(keys)
+        Ok(agreements)
+    }
+
+    fn read_agreement(&self, row: &Row<'_>) -> Result<Agreement, DbError> {
+        let id = AgreementId(row.get(0)?);
+        let what = format!("agreement {id}");
+        let kind: String = row.get(2)?;
+        let kind = AgreementType::find(&kind).ok_or_else(|| damaged(&what, &"its type"))?;
+        let (total, remaining): (Option<u32>, Option<u32>) = (row.get(7)?, row.get(8)?);
+        let prepaids = total.zip(remaining);
+        let expires = row.get::<_, Option<i64>>(6)?;
+        Ok(Agreement {
+            id,
+            organization: OrganizationId(row.get(1)?),
+            kind,
+            super_agreement: row.get(3)?,
+            products: self.list_products_of_agreement(id)?,
+            name: row.get(4)?,
+            description: row.get(5)?,
+            expires: expires.map(|ms| time(&what, ms)).transpose()?,
+            prepaids: prepaids.map(|(total, remaining)| Prepaids { total, remaining }),
+        })
+    }
+
+    fn list_products_of_agreement(&self, id: AgreementId) -> Result<Vec<Product>, DbError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT product_id, code, name, description
+             FROM products JOIN agreement_products USING (product_id)
+             WHERE agreement_id = ?1 ORDER BY product_id",
+        )?;
+        let rows = statement.query_map([id.0], |row| read_product(row, 0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 }
 
 impl WriteTx<'_> {
+    /// Tells every process that `change` is to be forgotten. Called in the transaction that makes
+    /// the change.
+    pub fn log_account_change(
+        &self,
+        change: AccountChange,
+        now: Timestamp,
+    ) -> Result<(), DbError> {
+        let (what, id) = change.print();
+        self.transaction
+            .prepare_cached("INSERT INTO account_log (what, id, at_ms) VALUES (?1, ?2, ?3)")?
+            .execute(params![what, id, now.as_millisecond()])?;
+        self.changes.borrow_mut().push(change);
+        Ok(())
+    }
+
+    /// The changes that this transaction logged so far, for the caches of this process.
+    #[must_use]
+    pub fn account_changes(&self) -> Vec<AccountChange> {
+        self.changes.borrow().clone()
+    }
+
+    /// Removes rows of the account log that every process has read long ago, `limit` at most.
+    pub fn sweep_account_log(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut statement = self.transaction.prepare_cached(
+            "DELETE FROM account_log WHERE seq IN
+                 (SELECT seq FROM account_log WHERE at_ms < ?1 ORDER BY seq LIMIT ?2)",
+        )?;
+        Ok(statement.execute(params![before.as_millisecond(), limit])?)
+    }
+
     /// Writes users and keys; what is there already is replaced, what is not named stays.
     pub fn write_accounts(
         &self,
@@ -72,24 +262,25 @@ impl WriteTx<'_> {
         keys: &[NewApiKey],
         now: Timestamp,
     ) -> Result<(), DbError> {
+        let ms = now.as_millisecond();
         let mut write_user = self.transaction.prepare_cached(
-            "INSERT INTO users (user_name, active, roles) VALUES (?1, ?2, ?3)
+            "INSERT INTO users (user_name, active, roles, admin, mediebank, service_account, created_ms)
+             VALUES (?1, ?2, ?3, 0, 0, 0, ?4)
              ON CONFLICT DO UPDATE SET active = excluded.active, roles = excluded.roles",
         )?;
         for user in users {
             let roles = serde_json::Value::from(user.roles.clone()).to_string();
-            write_user.execute(params![user.user_name, user.active, roles])?;
+            write_user.execute(params![user.user_name, user.active, roles, ms])?;
         }
         let mut write_key = self.transaction.prepare_cached(
-            "INSERT INTO api_keys (key_hash, user_name, name, created_ms) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT DO UPDATE SET user_name = excluded.user_name, name = excluded.name",
+            "INSERT INTO api_keys (key_hash, user_id, name, created_ms)
+             SELECT ?1, user_id, ?3, ?4 FROM users WHERE user_name = ?2
+             ON CONFLICT (key_hash) DO UPDATE SET user_id = excluded.user_id, name = excluded.name",
         )?;
         for key in keys {
             let hash = key.key_hash.to_string();
-            write_key.execute(params![hash, key.user_name, key.name, now.as_millisecond()])?;
+            write_key.execute(params![hash, key.user_name, key.name, ms])?;
         }
-        self.transaction
-            .execute("UPDATE versions SET version = version + 1 WHERE what = 'accounts'", [])?;
-        Ok(())
+        self.log_account_change(AccountChange::Everything, now)
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rusqlite::params;
 
-use super::Connection;
+use super::{Connection, accounts::AccountChange};
 use crate::db::DbError;
 use crate::limits::LOG_ROWS_MAX;
 use crate::types::ItemKey;
@@ -14,24 +14,24 @@ use crate::types::ItemKey;
 pub struct Change {
     /// Items that were written, in the order of the log.
     pub items: Vec<ItemKey>,
-    /// Whether users or keys were written.
-    pub accounts: bool,
+    /// What changed in accounts.
+    pub accounts: Vec<AccountChange>,
 }
 
-/// Follows the item log and the version of the accounts on a connection of its own.
+/// Follows the item log and the account log on a connection of its own.
 pub struct Follower {
     connection: Connection,
     data_version: i64,
     seq: i64,
-    accounts: i64,
+    account_seq: i64,
 }
 
 impl Follower {
     pub(in crate::db) fn open(path: &Path) -> Result<Self, DbError> {
         let connection = Connection::open(path)?;
-        let mut follower = Self { connection, data_version: -1, seq: 0, accounts: 0 };
+        let mut follower = Self { connection, data_version: -1, seq: 0, account_seq: 0 };
         follower.seq = follower.number("SELECT coalesce(max(seq), 0) FROM item_log")?;
-        follower.accounts = follower.accounts_version()?;
+        follower.account_seq = follower.number("SELECT coalesce(max(seq), 0) FROM account_log")?;
         Ok(follower)
     }
 
@@ -39,12 +39,8 @@ impl Follower {
         Ok(self.connection.0.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
     }
 
-    fn accounts_version(&self) -> Result<i64, DbError> {
-        self.number("SELECT version FROM versions WHERE what = 'accounts'")
-    }
-
-    /// What was written since the last call; at most [`LOG_ROWS_MAX`] items, the rest with the
-    /// next call.
+    /// What was written since the last call; at most [`LOG_ROWS_MAX`] of a kind, the
+    /// rest with the next call.
     pub fn changes(&mut self) -> Result<Change, DbError> {
         // Rises when another connection committed; a few microseconds when nothing did.
         let data_version = self.number("PRAGMA data_version")?;
@@ -68,13 +64,29 @@ impl Follower {
         }
         drop(rows);
         drop(statement);
-        let accounts = self.accounts_version()?;
-        change.accounts = accounts != self.accounts;
-        self.accounts = accounts;
+        let (account_seq, more) = self.account_changes(&mut change.accounts)?;
         self.seq = seq;
-        if read < LOG_ROWS_MAX {
+        self.account_seq = account_seq;
+        if read < LOG_ROWS_MAX && !more {
             self.data_version = data_version;
         }
         Ok(change)
+    }
+
+    /// Reads the account log on: where it stands then, and whether there is more of it.
+    fn account_changes(&self, changes: &mut Vec<AccountChange>) -> Result<(i64, bool), DbError> {
+        let mut statement = self.connection.0.prepare_cached(
+            "SELECT seq, what, id FROM account_log WHERE seq > ?1 ORDER BY seq LIMIT ?2",
+        )?;
+        let limit = i64::try_from(LOG_ROWS_MAX).unwrap_or(i64::MAX);
+        let mut rows = statement.query(params![self.account_seq, limit])?;
+        let (mut seq, mut read) = (self.account_seq, 0);
+        while let Some(row) = rows.next()? {
+            seq = row.get(0)?;
+            let (what, id): (String, String) = (row.get(1)?, row.get(2)?);
+            changes.push(AccountChange::parse(&what, &id));
+            read += 1;
+        }
+        Ok((seq, read == LOG_ROWS_MAX))
     }
 }

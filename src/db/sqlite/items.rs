@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::{ReadTx, WriteTx};
+use super::{ReadTx, WriteTx, damaged, time};
 use crate::db::DbError;
 use crate::item::{Asset, PubStatus};
 use crate::types::ItemKey;
@@ -56,14 +56,6 @@ pub struct NewestItem {
     pub key: ItemKey,
     /// The item.
     pub item: StoredItem,
-}
-
-fn damaged(what: impl Into<String>, why: &dyn std::fmt::Display) -> DbError {
-    DbError::Damaged { what: what.into(), why: why.to_string() }
-}
-
-fn time(what: &str, ms: i64) -> Result<Timestamp, DbError> {
-    Timestamp::from_millisecond(ms).map_err(|why| damaged(what, &why))
 }
 
 /// The columns `document, assets, embargoed_ms, stored_ms` of a row.

@@ -6,13 +6,24 @@ pub(super) mod accounts;
 pub(super) mod follow;
 pub(super) mod items;
 mod migrations;
+pub(super) mod tokens;
 
-use std::{path::Path, time::Duration};
+use std::{cell::RefCell, path::Path, time::Duration};
 
+use jiff::Timestamp;
 use rusqlite::{ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use super::{DbError, threads::Read};
 use crate::limits::DB_BUSY_MS;
+
+fn damaged(what: impl Into<String>, why: &dyn std::fmt::Display) -> DbError {
+    DbError::Damaged { what: what.into(), why: why.to_string() }
+}
+
+/// A time that is stored in milliseconds; `what` names its row.
+fn time(what: &str, ms: i64) -> Result<Timestamp, DbError> {
+    Timestamp::from_millisecond(ms).map_err(|why| damaged(what, &why))
+}
 
 /// An error of the driver.
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +65,8 @@ pub struct ReadTx<'a> {
 /// Reads and writes in one transaction.
 pub struct WriteTx<'a> {
     transaction: Transaction<'a>,
+    /// What this transaction changed in accounts.
+    changes: RefCell<Vec<accounts::AccountChange>>,
 }
 
 impl WriteTx<'_> {
@@ -93,7 +106,7 @@ impl Connection {
         write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
     ) -> Result<T, DbError> {
         let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let tx = WriteTx { transaction };
+        let tx = WriteTx { transaction, changes: RefCell::default() };
         let outcome = write(&tx)?;
         tx.transaction.commit()?;
         Ok(outcome)

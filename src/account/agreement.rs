@@ -1,0 +1,101 @@
+//! Agreements and the products that they cover (Spec §2 Agreement, Product).
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::{AgreementId, OrganizationId, ProductId};
+
+/// How downloads under an agreement are paid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AgreementType {
+    /// Delivers at once, without limit.
+    Subscription,
+    /// Every download is an order that somebody approves.
+    Direct,
+    /// Every download is an order that somebody approves.
+    Normal,
+    /// Delivers at once, a number of downloads.
+    Prepaid,
+}
+
+impl AgreementType {
+    /// The name in documents and in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Subscription => "Subscription",
+            Self::Direct => "Direct",
+            Self::Normal => "Normal",
+            Self::Prepaid => "Prepaid",
+        }
+    }
+
+    /// The type of that name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        let all = [Self::Subscription, Self::Direct, Self::Normal, Self::Prepaid];
+        all.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+/// A product, which items and agreements name by its code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Product {
+    /// Its number.
+    pub id: ProductId,
+    /// Its code, such as `FOTO`.
+    pub code: String,
+    /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it holds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+}
+
+/// Downloads of a prepaid agreement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prepaids {
+    /// Bought.
+    pub total: u32,
+    /// Left.
+    pub remaining: u32,
+}
+
+/// An agreement of an organization. It serializes as in `GET /user/v1/user`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Agreement {
+    /// Its number.
+    pub id: AgreementId,
+    /// Whose it is.
+    #[serde(skip)]
+    pub organization: OrganizationId,
+    /// How downloads are paid.
+    #[serde(rename = "type")]
+    pub kind: AgreementType,
+    /// Whether it covers every item; then it overrides any agreement of type Subscription.
+    pub super_agreement: bool,
+    /// What it covers.
+    pub products: Vec<Product>,
+    /// Its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// When it ends.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Timestamp>,
+    /// Downloads bought and left; `Prepaid` agreements only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prepaids: Option<Prepaids>,
+}
+
+impl Agreement {
+    /// Whether the agreement is in force at `now`.
+    #[must_use]
+    pub fn is_in_force(&self, now: Timestamp) -> bool {
+        self.expires.is_none_or(|expires| expires > now)
+    }
+}

@@ -1,0 +1,61 @@
+//! OAuth2 clients (Spec §5: "a client id and client secret are issued to each integration").
+
+use serde::{Deserialize, Serialize};
+
+/// A way to get tokens that a client may be allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Grant {
+    /// Web apps.
+    AuthorizationCode,
+    /// Single-page apps of old.
+    Implicit,
+    /// Server-side apps that know the user's password.
+    Password,
+    /// A new token set for an old refresh token.
+    RefreshToken,
+}
+
+impl Grant {
+    /// The name in `grant_type` and in the accounts file.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::AuthorizationCode => "authorization_code",
+            Self::Implicit => "implicit",
+            Self::Password => "password",
+            Self::RefreshToken => "refresh_token",
+        }
+    }
+}
+
+/// A program that is known by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// Its name in requests; not secret.
+    pub client_id: String,
+    /// Its name for people.
+    pub name: String,
+    /// The argon2id hash of its secret; `None` for a public client.
+    pub secret: Option<String>,
+    /// Addresses that answers may be sent to; compared exactly.
+    pub redirect_uris: Vec<String>,
+    /// What it may do.
+    pub grants: Vec<Grant>,
+    /// Whether it may be used.
+    pub active: bool,
+}
+
+impl Client {
+    /// Whether the client may use `grant`.
+    #[must_use]
+    pub fn allows(&self, grant: Grant) -> bool {
+        self.grants.contains(&grant)
+    }
+
+    /// Whether the client can keep no secret.
+    #[must_use]
+    pub fn is_public(&self) -> bool {
+        self.secret.is_none()
+    }
+}

@@ -1,0 +1,83 @@
+//! Amounts of money as exact decimals (Spec §2 License: `^-?\d+\.\d\d`).
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// An amount in hundredths of a currency's unit, which the organization names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Money {
+    hundredths: i64,
+}
+
+/// The text is no amount.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected an amount with two decimals, such as 1200.00")]
+pub struct MoneyError;
+
+impl FromStr for Money {
+    type Err = MoneyError;
+
+    fn from_str(text: &str) -> Result<Self, MoneyError> {
+        let (negative, digits) = match text.strip_prefix('-') {
+            Some(rest) => (true, rest),
+            None => (false, text),
+        };
+        let (units, cents) = digits.split_once('.').ok_or(MoneyError)?;
+        let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        if units.is_empty() || cents.len() != 2 || !all_digits(units) || !all_digits(cents) {
+            return Err(MoneyError);
+        }
+        let units: i64 = units.parse().map_err(|_| MoneyError)?;
+        let cents: i64 = cents.parse().map_err(|_| MoneyError)?;
+        let amount = units.checked_mul(100).and_then(|sum| sum.checked_add(cents));
+        let amount = amount.ok_or(MoneyError)?;
+        Ok(Self { hundredths: if negative { -amount } else { amount } })
+    }
+}
+
+impl fmt::Display for Money {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let amount = self.hundredths.unsigned_abs();
+        let sign = if self.hundredths < 0 { "-" } else { "" };
+        write!(f, "{sign}{}.{:02}", amount / 100, amount % 100)
+    }
+}
+
+impl Serialize for Money {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Money {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn err_amounts_without_two_decimals_are_refused() {
+        for text in
+            ["", "1", "1.", "1.0", "1.000", ".00", "-.00", "+1.00", "1,00", "1e2.00", " 1.00"]
+        {
+            assert_eq!(text.parse::<Money>(), Err(MoneyError), "{text:?}");
+        }
+        assert_eq!("92233720368547758.08".parse::<Money>(), Err(MoneyError));
+    }
+
+    proptest! {
+        #[test]
+        fn an_amount_prints_as_it_parses(hundredths in -i64::MAX..=i64::MAX) {
+            let money = Money { hundredths };
+            prop_assert_eq!(money.to_string().parse::<Money>(), Ok(money));
+        }
+    }
+}

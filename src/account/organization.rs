@@ -1,0 +1,58 @@
+//! Organizations (Spec §2 Organization).
+
+use serde::{Deserialize, Serialize};
+
+use super::OrganizationId;
+
+/// An address; every part may be missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct Address {
+    /// Street and number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub street: Option<String>,
+    /// Post box.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub r#box: Option<String>,
+    /// Postal code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zip_code: Option<String>,
+    /// City.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub city: Option<String>,
+    /// Country.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub country: Option<String>,
+}
+
+/// The addresses of an organization.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Addresses {
+    /// Where to go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visit: Option<Address>,
+    /// Where to write.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub postal: Option<Address>,
+    /// Where to send invoices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub billing: Option<Address>,
+}
+
+/// A customer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Organization {
+    /// Its number.
+    pub id: OrganizationId,
+    /// Its name.
+    pub name: Option<String>,
+    /// The currency of its prices, such as `SEK`.
+    pub currency: Option<String>,
+    /// Its country, such as `SE`.
+    pub country: Option<String>,
+    /// Its addresses.
+    pub address: Addresses,
+    /// Its telephone number.
+    pub phone_direct: Option<String>,
+}

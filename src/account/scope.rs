@@ -1,0 +1,188 @@
+//! Scopes of a token (Spec §5 Authentication, OAuth2 service).
+
+use std::fmt;
+
+/// What a token may be used for, or what its id token tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub enum Scope {
+    /// OpenID Connect: who logged in.
+    OpenId = 1,
+    /// Exposes `email`.
+    Email = 2,
+    /// Exposes `roles`; every API needs it.
+    Roles = 4,
+    /// Exposes `name`, `family_name`, `given_name`, `user_id`.
+    User = 8,
+    /// Exposes `customer_id`, `customer_name`, `department`.
+    Customer = 16,
+    /// View and update the profile; no API requires it.
+    Profile = 32,
+    /// View and update collections; no API requires it.
+    Collection = 64,
+    /// The organization's user administration.
+    Admin = 128,
+}
+
+impl Scope {
+    /// Every scope, in the order in which they are printed.
+    pub const ALL: [Self; 8] = [
+        Self::OpenId,
+        Self::Roles,
+        Self::Email,
+        Self::User,
+        Self::Customer,
+        Self::Profile,
+        Self::Collection,
+        Self::Admin,
+    ];
+
+    /// The name in `scope` parameters.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenId => "openid",
+            Self::Email => "email",
+            Self::Roles => "roles",
+            Self::User => "user",
+            Self::Customer => "customer",
+            Self::Profile => "profile",
+            Self::Collection => "collection",
+            Self::Admin => "admin",
+        }
+    }
+
+    fn bit(self) -> u16 {
+        self as u16
+    }
+}
+
+/// A set of scopes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scopes(u16);
+
+/// A `scope` parameter that cannot be taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScopeError {
+    /// Not words of printable ASCII without quotes, one space between them.
+    #[error("scope is not a list of words separated by one space")]
+    Malformed,
+    /// A word that is no scope.
+    #[error("unknown scope {0}")]
+    Unknown(String),
+}
+
+/// Characters of a caller's own word that an error repeats.
+const ECHO_CHARS_MAX: usize = 40;
+
+impl Scopes {
+    /// No scope.
+    pub const NONE: Self = Self(0);
+
+    /// The set of `scopes`.
+    #[must_use]
+    pub fn of(scopes: &[Scope]) -> Self {
+        Self(scopes.iter().fold(0, |bits, scope| bits | scope.bit()))
+    }
+
+    /// What an API key carries: everything but `admin`.
+    #[must_use]
+    pub fn of_key() -> Self {
+        let all = Self::of(&Scope::ALL);
+        Self(all.0 & !Scope::Admin.bit())
+    }
+
+    /// Reads a `scope` parameter (RFC 6749 §3.3). Repeated words count once; `offline_access` is
+    /// taken and means nothing, because every authorization brings a refresh token.
+    pub fn parse(text: &str) -> Result<Self, ScopeError> {
+        let mut scopes = Self::NONE;
+        if text.is_empty() {
+            return Ok(scopes);
+        }
+        for word in text.split(' ') {
+            let allowed = |byte: u8| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\';
+            if word.is_empty() || !word.bytes().all(allowed) {
+                return Err(ScopeError::Malformed);
+            }
+            if word == "offline_access" {
+                continue;
+            }
+            let known = Scope::ALL.into_iter().find(|scope| scope.as_str() == word);
+            let unknown = || ScopeError::Unknown(word.chars().take(ECHO_CHARS_MAX).collect());
+            scopes = scopes.with(known.ok_or_else(unknown)?);
+        }
+        Ok(scopes)
+    }
+
+    /// The set with `scope`.
+    #[must_use]
+    pub fn with(self, scope: Scope) -> Self {
+        Self(self.0 | scope.bit())
+    }
+
+    /// Whether `scope` is in the set.
+    #[must_use]
+    pub fn has(self, scope: Scope) -> bool {
+        self.0 & scope.bit() != 0
+    }
+
+    /// Whether every scope of this set is in `other`.
+    #[must_use]
+    pub fn is_within(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The scopes of the set.
+    pub fn iter(self) -> impl Iterator<Item = Scope> {
+        Scope::ALL.into_iter().filter(move |scope| self.has(*scope))
+    }
+}
+
+impl fmt::Display for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, scope) in self.iter().enumerate() {
+            if index > 0 {
+                f.write_str(" ")?;
+            }
+            f.write_str(scope.as_str())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ok_scopes_print_as_they_are_parsed() {
+        for bits in 0..256 {
+            let scopes = Scopes(bits);
+            assert_eq!(Scopes::parse(&scopes.to_string()), Ok(scopes));
+        }
+        let scopes = Scopes::parse("roles roles offline_access email").unwrap();
+        assert_eq!(scopes.to_string(), "roles email");
+    }
+
+    #[test]
+    fn err_scopes_name_what_is_wrong() {
+        for text in [" roles", "roles ", "roles  email", "roles\temail", "ro\"les", "rol\\es", "é"]
+        {
+            assert_eq!(Scopes::parse(text), Err(ScopeError::Malformed), "{text:?}");
+        }
+        assert_eq!(Scopes::parse("roles Roles"), Err(ScopeError::Unknown("Roles".to_owned())));
+    }
+
+    #[test]
+    fn a_key_carries_everything_but_admin() {
+        let key = Scopes::of_key();
+        assert!(!key.has(Scope::Admin) && key.has(Scope::Roles) && key.has(Scope::Collection));
+        assert!(key.is_within(Scopes::of(&Scope::ALL)) && !Scopes::of(&Scope::ALL).is_within(key));
+    }
+}

@@ -1,0 +1,144 @@
+//! A caller that is known.
+
+use std::sync::Arc;
+
+use crate::account::{
+    Access, Account, Agreement, FamilyId, OrganizationId, Phone, ROLE_PROVIDER, Scope, Scopes,
+    User, UserId,
+};
+use crate::error::{Error, Result};
+
+/// How a caller made itself known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// An access token of that family.
+    Bearer {
+        /// What the token was given out with.
+        family: FamilyId,
+    },
+    /// An API key.
+    ApiKey,
+    /// HTTP Basic.
+    Basic,
+    /// A login in the browser.
+    Session,
+    /// The operator at the command line.
+    Operator,
+}
+
+/// A caller that is known: the user, and what its credentials may be used for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal {
+    account: Arc<Account>,
+    scopes: Scopes,
+    method: Method,
+}
+
+impl Principal {
+    pub(super) fn new(account: Arc<Account>, scopes: Scopes, method: Method) -> Self {
+        Self { account, scopes, method }
+    }
+
+    /// The operator at the command line, who sees everything that lies on the machine.
+    ///
+    /// Commands act in this name. No request does: whoever calls over the network is what
+    /// [`Auth::find`](super::Auth::find) says, and `tests/tidy.rs` checks that nothing there makes
+    /// this principal.
+    #[must_use]
+    pub fn operator() -> Self {
+        let user = User {
+            id: UserId(0),
+            organization: None,
+            user_name: "operator".to_owned(),
+            first_name: None,
+            last_name: None,
+            email_address: None,
+            department: None,
+            phone: Phone::default(),
+            roles: vec![ROLE_PROVIDER.to_owned()],
+            access: Access::default(),
+            active: true,
+            service_account: true,
+        };
+        let account = Account { user, organization: None, agreements: Vec::new() };
+        Self { account: Arc::new(account), scopes: Scopes::of_key(), method: Method::Operator }
+    }
+
+    /// The user with its organization and agreements.
+    #[must_use]
+    pub fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
+    /// The user.
+    #[must_use]
+    pub fn user(&self) -> &User {
+        &self.account.user
+    }
+
+    /// The agreements of the user, expired ones too.
+    #[must_use]
+    pub fn agreements(&self) -> &[Agreement] {
+        &self.account.agreements
+    }
+
+    /// The user's organization.
+    ///
+    /// Fails for a user without one.
+    pub fn organization(&self) -> Result<OrganizationId> {
+        let none = || Error::forbidden("organization_required", "The user has no organization");
+        self.user().organization.ok_or_else(none)
+    }
+
+    /// What the credentials may be used for.
+    #[must_use]
+    pub fn scopes(&self) -> Scopes {
+        self.scopes
+    }
+
+    /// How the caller made itself known.
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// Whether the user has the role of that name.
+    #[must_use]
+    pub fn has_role(&self, role: &str) -> bool {
+        self.user().roles.iter().any(|own| own == role)
+    }
+
+    /// Whether the caller sees items under embargo.
+    #[must_use]
+    pub fn sees_embargoed(&self) -> bool {
+        self.has_role(ROLE_PROVIDER)
+    }
+
+    /// Fails with `insufficient_scope` when the credentials do not carry `scope`.
+    pub fn require_scope(&self, scope: Scope) -> Result<()> {
+        if self.scopes.has(scope) {
+            return Ok(());
+        }
+        let message = format!("The token lacks the scope {}", scope.as_str());
+        Err(Error::forbidden("insufficient_scope", message))
+    }
+
+    /// Fails unless the token has the scope `admin` and the user the access level `admin`
+    /// (Spec §5).
+    pub fn require_admin(&self) -> Result<()> {
+        self.require_scope(Scope::Admin)?;
+        if self.user().access.admin {
+            return Ok(());
+        }
+        Err(Error::forbidden("admin_required", "The user lacks the access level admin"))
+    }
+
+    /// Fails with `service_account_unsupported` for a program.
+    pub fn require_person(&self) -> Result<()> {
+        if !self.user().service_account {
+            return Ok(());
+        }
+        let message = "Service accounts are not supported here";
+        Err(Error::forbidden("service_account_unsupported", message))
+    }
+}
