@@ -26,6 +26,24 @@ pub const TOKEN_BYTES_MAX: usize = 128;
 pub const USER_NAME_BYTES_MAX: usize = 254;
 /// Bytes of a password or a client secret; longer ones only cost hashing time.
 pub const PASSWORD_BYTES_MAX: usize = 1024;
+/// Parameters of a request to an OAuth2 endpoint; real ones have below 20.
+pub const PARAMETERS_MAX: usize = 64;
+/// Bytes of one of them, decoded. Redirect addresses are the longest.
+pub const PARAMETER_BYTES_MAX: usize = 8 * 1024;
+/// Bytes of `state` and of `nonce`, each, which come back in an address or in an id token.
+pub const ECHO_BYTES_MAX: usize = 2 * 1024;
+/// Seconds within which an authorization code is exchanged.
+pub const CODE_S: u32 = 60;
+/// Authorizations of one client that a user has at a time; the oldest gives way.
+pub const FAMILIES_MAX: usize = 1000;
+/// Used refresh tokens of one authorization that are remembered, so that a stolen one is noticed.
+pub const USED_REFRESH_TOKENS_MAX: usize = 1000;
+/// Browsers that a user is logged in with at a time; the oldest login gives way.
+pub const SESSIONS_MAX: usize = 100;
+/// Rows of a kind that a sweep of what expired removes in its transaction.
+pub const SWEEP_ROWS: usize = 500;
+/// Seconds after which every process has read a row of the account log.
+pub const ACCOUNT_LOG_S: u32 = 3600;
 /// User names and addresses whose failed logins are counted.
 pub const THROTTLE_KEYS_MAX: usize = 100_000;
 /// Secrets that were verified a short while ago, remembered so that they need no slow hash.

@@ -14,8 +14,10 @@ use tokio::sync::oneshot;
 
 pub use sqlite::accounts::{AccountChange, NewApiKey, NewUser};
 pub use sqlite::follow::{Change, Follower};
+pub use sqlite::grants::{Code, Family, NewCode, NewFamily, RefreshToken};
 pub use sqlite::items::{NewItem, NewestItem, StoredItem, Written};
-pub use sqlite::tokens::{Session, Token};
+pub use sqlite::sessions::{Session, SigningKey};
+pub use sqlite::tokens::Token;
 pub use sqlite::{ReadTx, WriteTx};
 
 use crate::error::{Error, Kind, Result};

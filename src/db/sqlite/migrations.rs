@@ -203,7 +203,8 @@ CREATE TABLE refresh_tokens (
     expires_ms INTEGER NOT NULL,
     used_ms INTEGER
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX refresh_tokens_by_family ON refresh_tokens (family_id);
+CREATE INDEX refresh_tokens_by_family ON refresh_tokens (family_id, used_ms);
+CREATE INDEX refresh_tokens_by_end ON refresh_tokens (expires_ms);
 
 CREATE TABLE consents (
     user_id INTEGER NOT NULL REFERENCES users ON DELETE CASCADE,

@@ -1,11 +1,19 @@
-//! What OAuth2 gives out: access tokens and sessions, looked up by hash.
+//! Access and refresh tokens, looked up by hash.
 
 use jiff::Timestamp;
 use rusqlite::params;
 
-use super::{ReadTx, damaged, time};
+use super::{
+    ReadTx, WriteTx,
+    accounts::AccountChange,
+    damaged,
+    grants::{FAMILY_COLUMNS, RefreshToken, read_family},
+    sessions::read_hash,
+    time,
+};
 use crate::account::{FamilyId, Scopes, UserId};
 use crate::db::DbError;
+use crate::limits::USED_REFRESH_TOKENS_MAX;
 use crate::types::Hash;
 
 /// An access token that was given out.
@@ -23,24 +31,13 @@ pub struct Token {
     pub expires: Timestamp,
 }
 
-/// A login in a browser.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Session {
-    /// Who logged in.
-    pub user: UserId,
-    /// When.
-    pub auth_time: Timestamp,
-    /// When it ends.
-    pub expires: Timestamp,
-}
-
 /// Scopes as they are stored.
 pub(super) fn read_scopes(what: &str, text: &str) -> Result<Scopes, DbError> {
     Scopes::parse(text).map_err(|why| damaged(what, &why))
 }
 
 impl ReadTx<'_> {
-    /// The access token with that hash, expired or not.
+    /// The access token with that hash, expired or not; none of a client that is not active.
     pub fn find_access_token(&self, token: &Hash) -> Result<Option<Token>, DbError> {
         let mut statement = self.connection.prepare_cached(
             "SELECT family_id, user_id, client_id, access_tokens.scopes, access_tokens.expires_ms
@@ -60,16 +57,111 @@ impl ReadTx<'_> {
         }))
     }
 
-    /// The session with that hash, expired or not.
-    pub fn find_session(&self, session: &Hash) -> Result<Option<Session>, DbError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT user_id, auth_ms, expires_ms FROM sessions WHERE session_hash = ?1",
-        )?;
-        let mut rows = statement.query(params![session.to_string()])?;
+    /// The refresh token with that hash, expired and used ones too.
+    pub fn find_refresh_token(&self, token: &Hash) -> Result<Option<RefreshToken>, DbError> {
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT {FAMILY_COLUMNS}, refresh_tokens.expires_ms, used_ms IS NOT NULL
+             FROM refresh_tokens JOIN families USING (family_id) WHERE token_hash = ?1"
+        ))?;
+        let mut rows = statement.query([token.to_string()])?;
         let Some(row) = rows.next()? else { return Ok(None) };
-        let user = UserId(row.get(0)?);
-        let what = format!("session of user {user}");
-        let (auth_time, expires) = (time(&what, row.get(1)?)?, time(&what, row.get(2)?)?);
-        Ok(Some(Session { user, auth_time, expires }))
+        let family = read_family(row)?;
+        let what = format!("refresh token of family {}", family.id);
+        let expires = time(&what, row.get(5)?)?;
+        Ok(Some(RefreshToken { family, expires, is_used: row.get(6)? }))
+    }
+}
+
+impl WriteTx<'_> {
+    /// Writes an access token of a family, which lasts at least as long from now on.
+    pub fn write_access_token(
+        &self,
+        token: &Hash,
+        family: FamilyId,
+        scopes: Scopes,
+        expires: Timestamp,
+    ) -> Result<(), DbError> {
+        let (hash, ms) = (token.to_string(), expires.as_millisecond());
+        self.transaction
+            .prepare_cached(
+                "INSERT INTO access_tokens (token_hash, family_id, scopes, expires_ms)
+                 VALUES (?1, ?2, ?3, ?4)",
+            )?
+            .execute(params![hash, family.0, scopes.to_string(), ms])?;
+        self.extend_family(family, ms)
+    }
+
+    /// Writes a refresh token of a family, which lasts at least as long from now on. Of the
+    /// family's used ones beyond [`USED_REFRESH_TOKENS_MAX`] the oldest are forgotten.
+    pub fn write_refresh_token(
+        &self,
+        token: &Hash,
+        family: FamilyId,
+        expires: Timestamp,
+    ) -> Result<(), DbError> {
+        let (hash, ms) = (token.to_string(), expires.as_millisecond());
+        let keep = i64::try_from(USED_REFRESH_TOKENS_MAX).unwrap_or(i64::MAX);
+        self.transaction
+            .prepare_cached(
+                "DELETE FROM refresh_tokens WHERE token_hash IN
+                     (SELECT token_hash FROM refresh_tokens
+                      WHERE family_id = ?1 AND used_ms IS NOT NULL
+                      ORDER BY used_ms DESC LIMIT -1 OFFSET ?2)",
+            )?
+            .execute(params![family.0, keep])?;
+        self.transaction
+            .prepare_cached(
+                "INSERT INTO refresh_tokens (token_hash, family_id, expires_ms)
+                 VALUES (?1, ?2, ?3)",
+            )?
+            .execute(params![hash, family.0, ms])?;
+        self.extend_family(family, ms)
+    }
+
+    /// Marks a refresh token as used.
+    pub fn use_refresh_token(&self, token: &Hash, now: Timestamp) -> Result<(), DbError> {
+        self.transaction
+            .prepare_cached("UPDATE refresh_tokens SET used_ms = ?2 WHERE token_hash = ?1")?
+            .execute(params![token.to_string(), now.as_millisecond()])?;
+        Ok(())
+    }
+
+    /// Ends the access token with that hash, if there is one.
+    pub fn end_access_token(&self, token: &Hash, now: Timestamp) -> Result<(), DbError> {
+        let mut statement =
+            self.transaction.prepare_cached("DELETE FROM access_tokens WHERE token_hash = ?1")?;
+        if statement.execute([token.to_string()])? > 0 {
+            self.log_account_change(AccountChange::Token(*token), now)?;
+        }
+        Ok(())
+    }
+
+    /// Ends every access token of a family.
+    pub fn end_access_tokens(&self, family: FamilyId, now: Timestamp) -> Result<(), DbError> {
+        let mut statement = self.transaction.prepare_cached(
+            "DELETE FROM access_tokens WHERE family_id = ?1 RETURNING token_hash",
+        )?;
+        let ended = statement.query_map([family.0], |row| row.get::<_, String>(0))?;
+        for hash in ended.collect::<Result<Vec<_>, _>>()? {
+            let hash = read_hash("access_tokens", &hash)?;
+            self.log_account_change(AccountChange::Token(hash), now)?;
+        }
+        Ok(())
+    }
+
+    /// Removes tokens that ended before `now`, `limit` of a kind at most. Nothing is logged:
+    /// whoever remembers one knows when it ended.
+    pub fn sweep_tokens(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut removed = 0;
+        for table in ["access_tokens", "refresh_tokens"] {
+            let mut statement = self.transaction.prepare_cached(&format!(
+                "DELETE FROM {table} WHERE token_hash IN
+                     (SELECT token_hash FROM {table} WHERE expires_ms < ?1
+                      ORDER BY expires_ms LIMIT ?2)"
+            ))?;
+            removed += statement.execute(params![now.as_millisecond(), limit])?;
+        }
+        Ok(removed)
     }
 }

@@ -1,0 +1,108 @@
+//! Where answers of the authorization endpoint go: the client's redirect address with parameters.
+
+use super::parameters::encode;
+
+/// Where the parameters of an answer stand in the address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ResponseMode {
+    /// Behind `?`, for the client's server.
+    Query,
+    /// Behind `#`, for the client's page.
+    Fragment,
+}
+
+/// Schemes that run what the address holds instead of going there.
+const SCHEMES_THAT_RUN: [&str; 5] = ["javascript", "data", "vbscript", "blob", "about"];
+
+/// Whether a registered redirect address can be answered to.
+///
+/// An operator's mistake must not become a header of two lines or a script: absolute, only
+/// characters that a URI may have, no fragment (RFC 6749 §3.1.2), no scheme that runs.
+pub(super) fn is_usable(uri: &str) -> bool {
+    let allowed = |byte: u8| {
+        byte.is_ascii_graphic()
+            && !matches!(
+                byte,
+                b'#' | b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}'
+            )
+    };
+    let Some((scheme, rest)) = uri.split_once(':') else { return false };
+    let letters = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.bytes().all(letters)
+        && !SCHEMES_THAT_RUN.iter().any(|runs| scheme.eq_ignore_ascii_case(runs))
+        && !rest.is_empty()
+        && rest.bytes().all(allowed)
+}
+
+/// The address `uri` with `pairs`. A query that it has already stays as it is.
+pub(super) fn address(uri: &str, mode: ResponseMode, pairs: &[(&str, &str)]) -> String {
+    let mut address = uri.to_owned();
+    let mut separator = match mode {
+        ResponseMode::Fragment => "#",
+        ResponseMode::Query if uri.ends_with(['?', '&']) => "",
+        ResponseMode::Query if uri.contains('?') => "&",
+        ResponseMode::Query => "?",
+    };
+    for (name, value) in pairs {
+        address.push_str(separator);
+        address.push_str(name);
+        address.push('=');
+        address.push_str(&encode(value));
+        separator = "&";
+    }
+    address
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_keep_the_query_of_the_address() {
+        let check = |uri, mode, expected: &str| {
+            assert_eq!(address(uri, mode, &[("a", "1 &"), ("b", "\r\n")]), expected);
+        };
+        check("https://c.test/cb", ResponseMode::Query, "https://c.test/cb?a=1%20%26&b=%0D%0A");
+        check(
+            "https://c.test/?x=%20",
+            ResponseMode::Query,
+            "https://c.test/?x=%20&a=1%20%26&b=%0D%0A",
+        );
+        check("https://c.test/?", ResponseMode::Query, "https://c.test/?a=1%20%26&b=%0D%0A");
+        check(
+            "https://c.test/?x=1&",
+            ResponseMode::Query,
+            "https://c.test/?x=1&a=1%20%26&b=%0D%0A",
+        );
+        check(
+            "https://c.test/?x=1",
+            ResponseMode::Fragment,
+            "https://c.test/?x=1#a=1%20%26&b=%0D%0A",
+        );
+    }
+
+    #[test]
+    fn addresses_that_are_no_plain_absolute_uri_are_not_answered_to() {
+        for uri in ["https://c.test/cb", "http://127.0.0.1:9/", "com.example.app:/cb?x=1"] {
+            assert!(is_usable(uri), "{uri}");
+        }
+        for uri in [
+            "",
+            "/cb",
+            "c.test",
+            ":x",
+            "https:",
+            "1http://c.test",
+            "https://c.test/#f",
+            "https://c.test/\r\nx: y",
+            "https://c.test/å",
+            "https://c.test/ b",
+            "https://c.test\\@d.test",
+            "JavaScript:alert(1)",
+            "data:text/html,x",
+        ] {
+            assert!(!is_usable(uri), "{uri}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What id tokens and the user endpoint tell of a user (Spec §5, OpenID Connect Core §2).
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::account::{Account, Scope, Scopes};
+use crate::types::Hash;
+
+/// Every claim there may be, as it is published.
+pub(super) const NAMES: [&str; 17] = [
+    "iss",
+    "sub",
+    "aud",
+    "exp",
+    "iat",
+    "auth_time",
+    "nonce",
+    "at_hash",
+    "email",
+    "roles",
+    "name",
+    "family_name",
+    "given_name",
+    "user_id",
+    "customer_id",
+    "customer_name",
+    "department",
+];
+
+/// What an id token says besides who the user is.
+pub(super) struct IdToken<'a> {
+    pub(super) issuer: &'a str,
+    pub(super) client_id: &'a str,
+    pub(super) scopes: Scopes,
+    pub(super) auth_time: Timestamp,
+    pub(super) nonce: Option<&'a str>,
+    /// The access token that goes with it.
+    pub(super) access_token: Option<&'a str>,
+    pub(super) issued: Timestamp,
+    pub(super) expires: Timestamp,
+}
+
+impl IdToken<'_> {
+    /// The claims about `account`.
+    pub(super) fn claims(&self, account: &Account) -> Map<String, Value> {
+        let mut claims = Map::new();
+        let mut put = |name: &str, value: Value| claims.insert(name.to_owned(), value);
+        put("iss", self.issuer.into());
+        put("sub", account.user.id.to_string().into());
+        put("aud", self.client_id.into());
+        put("exp", self.expires.as_second().into());
+        put("iat", self.issued.as_second().into());
+        put("auth_time", self.auth_time.as_second().into());
+        if let Some(nonce) = self.nonce {
+            put("nonce", nonce.into());
+        }
+        if let Some(access_token) = self.access_token {
+            // The left half of the token's SHA-256 as base64url (OpenID Connect Core §3.1.3.6).
+            put("at_hash", Hash::of(access_token.as_bytes()).short().into());
+        }
+        claims.extend(exposed(account, self.scopes));
+        claims
+    }
+}
+
+/// What the user endpoint answers.
+pub(super) fn user_info(account: &Account, scopes: Scopes) -> Value {
+    let mut claims = Map::new();
+    claims.insert("sub".to_owned(), account.user.id.to_string().into());
+    claims.insert("scope".to_owned(), scopes.to_string().into());
+    claims.extend(exposed(account, scopes));
+    Value::Object(claims)
+}
+
+/// What `scopes` expose of a user; what is not known is left out.
+fn exposed(account: &Account, scopes: Scopes) -> Map<String, Value> {
+    let (user, mut claims) = (&account.user, Map::new());
+    let mut put = |name: &str, value: Option<Value>| {
+        claims.extend(value.map(|value| (name.to_owned(), value)));
+    };
+    let text = |text: &Option<String>| text.clone().map(Value::from);
+    if scopes.has(Scope::Email) {
+        put("email", text(&user.email_address));
+    }
+    if scopes.has(Scope::Roles) {
+        put("roles", Some(user.roles.clone().into()));
+    }
+    if scopes.has(Scope::User) {
+        put("name", Some(user.display_name().into()));
+        put("family_name", text(&user.last_name));
+        put("given_name", text(&user.first_name));
+        put("user_id", Some(user.id.0.into()));
+    }
+    if scopes.has(Scope::Customer) {
+        let organization = account.organization.as_ref();
+        put("customer_id", user.organization.map(|id| id.0.into()));
+        put("customer_name", organization.and_then(|one| text(&one.name)));
+        put("department", text(&user.department));
+    }
+    claims
+}

@@ -1,0 +1,38 @@
+//! What the service says of itself (OpenID Connect Discovery §3, RFC 8414, RFC 9207).
+
+use serde_json::{Value, json};
+
+use super::{
+    claims,
+    request::{Prompt, ResponseType},
+};
+use crate::account::{Grant, Scope};
+
+/// The document at `/.well-known/openid-configuration`.
+pub(super) fn document(issuer: &str) -> Value {
+    let grants = [Grant::AuthorizationCode, Grant::Implicit, Grant::Password, Grant::RefreshToken];
+    let methods = ["client_secret_basic", "client_secret_post", "none"];
+    json!({
+        "issuer": issuer,
+        "authorization_endpoint": format!("{issuer}/o/oauth2/auth"),
+        "token_endpoint": format!("{issuer}/o/oauth2/token"),
+        "revocation_endpoint": format!("{issuer}/o/oauth2/revoke"),
+        "jwks_uri": format!("{issuer}/o/oauth2/keys"),
+        "userinfo_endpoint": format!("{issuer}/o/v2/user"),
+        "response_types_supported": ResponseType::NAMES,
+        "response_modes_supported": ["query", "fragment"],
+        "grant_types_supported": grants.map(Grant::as_str),
+        "scopes_supported": Scope::ALL.map(Scope::as_str),
+        "claims_supported": claims::NAMES,
+        "claims_parameter_supported": false,
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["RS256"],
+        "token_endpoint_auth_methods_supported": methods,
+        "revocation_endpoint_auth_methods_supported": methods,
+        "code_challenge_methods_supported": ["S256"],
+        "prompt_values_supported": Prompt::ALL.map(Prompt::as_str),
+        "authorization_response_iss_parameter_supported": true,
+        "request_parameter_supported": false,
+        "request_uri_parameter_supported": false,
+    })
+}

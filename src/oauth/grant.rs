@@ -1,0 +1,243 @@
+//! The token and the revocation endpoint: who asks, what for, what comes back.
+
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{
+    Inner, after,
+    claims::IdToken,
+    client::{self, ClientAuthentication},
+    error::{OAuthErrorCode, TokenError},
+    exchange::{self, Granted, NewTokens, Outcome, Proof},
+    parameters::Parameters,
+};
+use crate::account::{Client, Grant, Scope, Scopes};
+use crate::auth::{Login, Secret};
+use crate::db::{DbError, NewFamily, WriteTx};
+use crate::error::Result;
+use crate::types::Hash;
+
+/// The parameters that mean something here. One that comes twice ends the request.
+const KNOWN: [&str; 12] = [
+    "grant_type",
+    "client_id",
+    "client_secret",
+    "code",
+    "redirect_uri",
+    "code_verifier",
+    "username",
+    "password",
+    "refresh_token",
+    "scope",
+    "token",
+    "token_type_hint",
+];
+
+/// What the token endpoint gives (RFC 6749 §5.1, Spec §5). It has no `Debug`: all of it is secret.
+#[derive(Serialize)]
+pub struct TokenSet {
+    /// The access token.
+    pub access_token: String,
+    /// Always `Bearer`.
+    pub token_type: &'static str,
+    /// Seconds for which the access token is valid.
+    pub expires_in: u32,
+    /// What a new set is asked for with, if the client may do that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refresh_token: Option<String>,
+    /// Who the user is, as a signed JWT. Spec §5 names it in every token set, whether `openid`
+    /// was asked for or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id_token: Option<String>,
+    /// What the access token may be used for.
+    pub scope: String,
+}
+
+fn refuse<T>(code: OAuthErrorCode, text: &str) -> Result<T, TokenError> {
+    Err(TokenError::new(code, text))
+}
+
+fn required<'a>(form: &'a Parameters, name: &str) -> Result<&'a str, TokenError> {
+    let code = OAuthErrorCode::InvalidRequest;
+    form.find(name).ok_or_else(|| TokenError::new(code, &format!("{name} is missing")))
+}
+
+fn reject_repeated(form: &Parameters) -> Result<(), TokenError> {
+    match form.find_repeated(&KNOWN) {
+        None => Ok(()),
+        Some(name) => {
+            refuse(OAuthErrorCode::InvalidRequest, &format!("{name} came more than once"))
+        }
+    }
+}
+
+/// The scopes that a form asks for, if it does.
+fn scopes(form: &Parameters) -> Result<Option<Scopes>, TokenError> {
+    let invalid = |why: crate::account::ScopeError| {
+        TokenError::new(OAuthErrorCode::InvalidScope, &why.to_string())
+    };
+    form.find("scope").map(Scopes::parse).transpose().map_err(invalid)
+}
+
+/// The token endpoint: authentication of the client first, then its grant.
+pub(super) async fn token(
+    inner: &Inner,
+    form: &Parameters,
+    authentication: ClientAuthentication<'_>,
+    (address, now): (IpAddr, Timestamp),
+) -> Result<TokenSet, TokenError> {
+    reject_repeated(form)?;
+    let client = client::authenticate(&inner.auth, form, authentication).await?;
+    let name = required(form, "grant_type")?;
+    let grants = [Grant::AuthorizationCode, Grant::Password, Grant::RefreshToken];
+    let Some(grant) = grants.into_iter().find(|grant| grant.as_str() == name) else {
+        return refuse(OAuthErrorCode::UnsupportedGrantType, "there is no such grant_type");
+    };
+    if !client.allows(grant) {
+        let text = "the client may not use this grant_type";
+        return refuse(OAuthErrorCode::UnauthorizedClient, text);
+    }
+    let issue = Issue::new(inner, &client, now)?;
+    let outcome = match grant {
+        Grant::AuthorizationCode => redeem(inner, form, &client, &issue).await?,
+        Grant::RefreshToken => refresh(inner, form, &client, &issue).await?,
+        // Nothing of `grants` is implicit.
+        Grant::Password | Grant::Implicit => {
+            let user = log_in(inner, form, (address, now)).await?;
+            open(inner, user, &client, &issue).await?
+        }
+    };
+    match outcome {
+        Outcome::Granted(granted) => Ok(issue.token_set(inner, &client, &granted)?),
+        Outcome::Refused(reason) => refuse(OAuthErrorCode::InvalidGrant, reason),
+        Outcome::TooWide => {
+            refuse(OAuthErrorCode::InvalidScope, "scope is more than was granted before")
+        }
+    }
+}
+
+/// Tokens that are about to be given out: the secrets for the client, the hashes for the database.
+struct Issue {
+    access: Secret,
+    refresh: Option<Secret>,
+    tokens: NewTokens,
+    now: Timestamp,
+}
+
+impl Issue {
+    fn new(inner: &Inner, client: &Client, now: Timestamp) -> Result<Self> {
+        let lifetimes = &inner.lifetimes;
+        let access = Secret::new()?;
+        let refresh = client.allows(Grant::RefreshToken).then(Secret::new).transpose()?;
+        let refresh_expires = after(now, lifetimes.refresh_token_s);
+        let tokens = NewTokens {
+            access: access.hash(),
+            access_expires: after(now, lifetimes.access_token_s),
+            refresh: refresh.as_ref().map(|refresh| (refresh.hash(), refresh_expires)),
+        };
+        Ok(Self { access, refresh, tokens, now })
+    }
+
+    fn token_set(self, inner: &Inner, client: &Client, granted: &Granted) -> Result<TokenSet> {
+        let access_token = self.access.reveal().to_owned();
+        let id_token = IdToken {
+            issuer: &inner.issuer,
+            client_id: &client.client_id,
+            scopes: granted.scopes,
+            auth_time: granted.auth_time,
+            nonce: granted.nonce.as_deref(),
+            access_token: Some(&access_token),
+            issued: self.now,
+            expires: self.tokens.access_expires,
+        };
+        let id_token = inner.keys.sign(&id_token.claims(&granted.account))?;
+        Ok(TokenSet {
+            access_token,
+            token_type: "Bearer",
+            expires_in: inner.lifetimes.access_token_s,
+            refresh_token: self.refresh.map(|refresh| refresh.reveal().to_owned()),
+            id_token: Some(id_token),
+            scope: granted.scopes.to_string(),
+        })
+    }
+}
+
+async fn redeem(
+    inner: &Inner,
+    form: &Parameters,
+    client: &Client,
+    issue: &Issue,
+) -> Result<Outcome, TokenError> {
+    let hash = Hash::of(required(form, "code")?.as_bytes());
+    let proof = Proof {
+        redirect_uri: form.find("redirect_uri").map(str::to_owned),
+        verifier: form.find("code_verifier").map(str::to_owned),
+    };
+    let (client, tokens, now) = (client.clone(), issue.tokens, issue.now);
+    let work =
+        move |tx: &WriteTx<'_>| exchange::redeem(tx, (&hash, &proof), &client, &tokens, now);
+    Ok(inner.auth.write(work).await?)
+}
+
+async fn refresh(
+    inner: &Inner,
+    form: &Parameters,
+    client: &Client,
+    issue: &Issue,
+) -> Result<Outcome, TokenError> {
+    let hash = Hash::of(required(form, "refresh_token")?.as_bytes());
+    let asked = scopes(form)?.filter(|asked| !asked.is_empty());
+    let (client, tokens, now) = (client.clone(), issue.tokens, issue.now);
+    let work =
+        move |tx: &WriteTx<'_>| exchange::refresh(tx, (&hash, asked), &client, &tokens, now);
+    Ok(inner.auth.write(work).await?)
+}
+
+/// The user whose name and password are in `form`, and what the client asks for.
+async fn log_in(
+    inner: &Inner,
+    form: &Parameters,
+    (address, now): (IpAddr, Timestamp),
+) -> Result<(crate::account::UserId, Scopes), TokenError> {
+    let (user_name, password) = (required(form, "username")?, required(form, "password")?);
+    let scopes = scopes(form)?.unwrap_or_default();
+    if !scopes.has(Scope::Roles) {
+        return refuse(OAuthErrorCode::InvalidScope, "scope does not include roles");
+    }
+    match inner.auth.login(user_name, password, address, now).await? {
+        Login::Ok(account) => Ok((account.user.id, scopes)),
+        Login::Refused => refuse(OAuthErrorCode::InvalidGrant, "user name or password are wrong"),
+        Login::Throttled(wait_s) => Err(TokenError::throttled(wait_s)),
+    }
+}
+
+async fn open(
+    inner: &Inner,
+    (user, scopes): (crate::account::UserId, Scopes),
+    client: &Client,
+    issue: &Issue,
+) -> Result<Outcome, DbError> {
+    let (tokens, now) = (issue.tokens, issue.now);
+    let family = NewFamily { user, client_id: client.client_id.clone(), scopes, auth_time: now };
+    inner.auth.write(move |tx| exchange::open(tx, &family, &tokens, now)).await
+}
+
+/// The revocation endpoint. `token_type_hint` only says where to look first; both places are one
+/// look-up away.
+pub(super) async fn revoke(
+    inner: &Inner,
+    form: &Parameters,
+    authentication: ClientAuthentication<'_>,
+    now: Timestamp,
+) -> Result<(), TokenError> {
+    reject_repeated(form)?;
+    let client = client::authenticate(&inner.auth, form, authentication).await?;
+    let hash = Hash::of(required(form, "token")?.as_bytes());
+    let work = move |tx: &WriteTx<'_>| exchange::revoke(tx, &hash, &client, now);
+    if inner.auth.write(work).await? {
+        return Ok(());
+    }
+    refuse(OAuthErrorCode::InvalidGrant, "the token was issued to another client")
+}

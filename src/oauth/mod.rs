@@ -1,0 +1,312 @@
+//! The OAuth2 and OpenID Connect service (Spec §5): authorization requests, codes, token sets, id
+//! tokens, logins in the browser. `web` speaks HTTP and shows the pages; it gets addresses to send
+//! a browser to, documents and errors from here.
+//!
+//! Access tokens, refresh tokens and codes are random strings of which only hashes are stored. All
+//! that one authorization gave is a *family*; whoever presents a code or a refresh token a second
+//! time ends the family. It follows RFC 9700: PKCE, addresses compared as text, `iss` in answers.
+//! The password and implicit grants are there because the contract demands them; a client has
+//! them only when the operator says so.
+
+mod answer;
+mod claims;
+mod client;
+mod discovery;
+mod error;
+mod exchange;
+mod grant;
+mod keys;
+mod parameters;
+mod request;
+#[cfg(test)]
+mod test_service;
+#[cfg(test)]
+mod tests;
+
+use std::{net::IpAddr, sync::Arc};
+
+use jiff::{SignedDuration, Timestamp};
+
+pub use client::ClientAuthentication;
+pub use error::{AuthorizationError, OAuthErrorCode, TokenError};
+pub use grant::TokenSet;
+pub use parameters::{Parameters, ParametersError};
+pub use request::{AuthorizationRequest, Prompt, Prompts};
+
+use crate::account::{Account, UserId};
+use crate::auth::{Auth, Secret};
+use crate::db::{NewCode, NewFamily, Session};
+use crate::error::Result;
+use crate::limits::{ACCOUNT_LOG_S, CODE_S, SWEEP_ROWS};
+use crate::types::Hash;
+use claims::IdToken;
+use keys::Keys;
+
+/// How long what is given out lasts.
+#[derive(Clone, Copy, Debug)]
+pub struct Lifetimes {
+    /// Seconds of an access token, and of the id token that comes with it.
+    pub access_token_s: u32,
+    /// Seconds of a refresh token; each refresh begins them anew.
+    pub refresh_token_s: u32,
+    /// Seconds of a login in the browser.
+    pub session_s: u32,
+}
+
+/// The service; cheap to clone.
+#[derive(Clone)]
+pub struct OAuth {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    auth: Auth,
+    issuer: String,
+    lifetimes: Lifetimes,
+    keys: Keys,
+}
+
+/// `seconds` after `now`.
+fn after(now: Timestamp, seconds: u32) -> Timestamp {
+    let span = SignedDuration::from_secs(i64::from(seconds));
+    now.checked_add(span).unwrap_or(Timestamp::MAX)
+}
+
+impl OAuth {
+    /// Loads the signing key and makes one when there is none; blocks the calling thread.
+    ///
+    /// `issuer` is the base of the service's addresses, without a slash at its end.
+    pub fn start(
+        auth: Auth,
+        issuer: String,
+        lifetimes: Lifetimes,
+        now: Timestamp,
+    ) -> Result<Self> {
+        let keys = Keys::load(auth.db(), now)?;
+        let issuer = issuer.trim_end_matches('/').to_owned();
+        Ok(Self { inner: Arc::new(Inner { auth, issuer, lifetimes, keys }) })
+    }
+
+    /// Reads an authorization request.
+    ///
+    /// Only a redirect address that the client has registered ever becomes part of an answer.
+    pub async fn request(
+        &self,
+        parameters: &Parameters,
+    ) -> Result<AuthorizationRequest, AuthorizationError> {
+        let client_id = request::client_id(parameters)?;
+        let name = client_id.to_owned();
+        let client = self.inner.auth.db().read(move |tx| tx.find_client(&name)).await;
+        let client = client.map_err(crate::error::Error::from)?;
+        match client.filter(|client| client.active) {
+            Some(client) => request::parse(parameters, &client, &self.inner.issuer),
+            None => request::unknown_client(client_id),
+        }
+    }
+
+    /// Whether the user has let the client have all that it asks for.
+    pub async fn is_consented(
+        &self,
+        request: &AuthorizationRequest,
+        user: UserId,
+    ) -> Result<bool> {
+        let client_id = request.client_id.clone();
+        let read = move |tx: &crate::db::ReadTx<'_>| tx.find_consent(user, &client_id);
+        let given = self.inner.auth.db().read(read).await?;
+        Ok(request.scopes.is_within(given))
+    }
+
+    /// Writes that the user lets the client have what it asks for.
+    pub async fn consent(
+        &self,
+        request: &AuthorizationRequest,
+        user: UserId,
+        now: Timestamp,
+    ) -> Result<()> {
+        let (client_id, scopes) = (request.client_id.clone(), request.scopes);
+        let write =
+            move |tx: &crate::db::WriteTx<'_>| tx.write_consent(user, &client_id, scopes, now);
+        Ok(self.inner.auth.write(write).await?)
+    }
+
+    /// Grants `request` to `user`, who logged in at `auth_time` and has consented: the address to
+    /// send the browser to.
+    pub async fn authorize(
+        &self,
+        request: &AuthorizationRequest,
+        user: &Account,
+        auth_time: Timestamp,
+        now: Timestamp,
+    ) -> Result<String> {
+        let family = NewFamily {
+            user: user.user.id,
+            client_id: request.client_id.clone(),
+            scopes: request.scopes,
+            auth_time,
+        };
+        match request.response_type {
+            request::ResponseType::Code => self.authorize_code(request, family, now).await,
+            request::ResponseType::Token
+            | request::ResponseType::IdToken
+            | request::ResponseType::IdTokenAndToken => {
+                self.authorize_tokens(request, user, family, now).await
+            }
+        }
+    }
+
+    async fn authorize_code(
+        &self,
+        request: &AuthorizationRequest,
+        family: NewFamily,
+        now: Timestamp,
+    ) -> Result<String> {
+        let code = Secret::new()?;
+        let hash = code.hash();
+        let uri = request.named_redirect_uri.then(|| request.redirect_uri.clone());
+        let new = NewCode {
+            redirect_uri: uri,
+            challenge: request.challenge.clone(),
+            nonce: request.nonce.clone(),
+            expires: after(now, CODE_S),
+        };
+        let write = move |tx: &crate::db::WriteTx<'_>| {
+            let family = tx.open_family(&family, now)?;
+            tx.write_code(&hash, family, &new)
+        };
+        self.inner.auth.write(write).await?;
+        Ok(request.address(&self.inner.issuer, vec![("code", code.reveal())]))
+    }
+
+    /// The implicit grant: tokens in the address itself, and never a refresh token.
+    async fn authorize_tokens(
+        &self,
+        request: &AuthorizationRequest,
+        user: &Account,
+        family: NewFamily,
+        now: Timestamp,
+    ) -> Result<String> {
+        let Inner { auth, issuer, lifetimes, keys } = &*self.inner;
+        let (auth_time, expires) = (family.auth_time, after(now, lifetimes.access_token_s));
+        let access = Secret::new()?;
+        if request.response_type.has_token() {
+            let hash = access.hash();
+            let write = move |tx: &crate::db::WriteTx<'_>| {
+                let (id, scopes) = (tx.open_family(&family, now)?, family.scopes);
+                tx.write_access_token(&hash, id, scopes, expires)
+            };
+            auth.write(write).await?;
+        }
+        let access_token = request.response_type.has_token().then(|| access.reveal());
+        let id_token = IdToken {
+            issuer,
+            client_id: &request.client_id,
+            scopes: request.scopes,
+            auth_time,
+            nonce: request.nonce.as_deref(),
+            access_token,
+            issued: now,
+            expires,
+        };
+        let id_token = match request.response_type.has_id_token() {
+            true => Some(keys.sign(&id_token.claims(user))?),
+            false => None,
+        };
+        let (seconds, scope) = (lifetimes.access_token_s.to_string(), request.scopes.to_string());
+        let mut pairs = Vec::new();
+        if let Some(access_token) = access_token {
+            pairs.extend([("access_token", access_token), ("token_type", "Bearer")]);
+            pairs.extend([("expires_in", seconds.as_str()), ("scope", scope.as_str())]);
+        }
+        pairs.extend(id_token.as_deref().map(|id_token| ("id_token", id_token)));
+        Ok(request.address(issuer, pairs))
+    }
+
+    /// The address to send the browser to when `request` is refused.
+    #[must_use]
+    pub fn refuse(
+        &self,
+        request: &AuthorizationRequest,
+        error: OAuthErrorCode,
+        description: &str,
+    ) -> String {
+        request.refusal(&self.inner.issuer, error, description)
+    }
+
+    /// The token endpoint. `address` is the caller's, for counting failed logins.
+    pub async fn token(
+        &self,
+        form: &Parameters,
+        client: ClientAuthentication<'_>,
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Result<TokenSet, TokenError> {
+        grant::token(&self.inner, form, client, (address, now)).await
+    }
+
+    /// The revocation endpoint (RFC 7009). A token that nobody knows is revoked already; another
+    /// client's is refused with `invalid_grant`, the code of RFC 6749 §5.2 for a token that "was
+    /// issued to another client".
+    pub async fn revoke(
+        &self,
+        form: &Parameters,
+        client: ClientAuthentication<'_>,
+        now: Timestamp,
+    ) -> Result<(), TokenError> {
+        grant::revoke(&self.inner, form, client, now).await
+    }
+
+    /// What the user endpoint tells the bearer of an access token; `None` when the token is not
+    /// valid (any more).
+    pub async fn user_info(
+        &self,
+        access_token: &str,
+        now: Timestamp,
+    ) -> Result<Option<serde_json::Value>> {
+        let auth = &self.inner.auth;
+        let Some(token) = auth.token(access_token, now).await? else { return Ok(None) };
+        let account = auth.account(token.user).await?;
+        Ok(account.map(|account| claims::user_info(&account, token.scopes)))
+    }
+
+    /// The document at `/.well-known/openid-configuration`.
+    #[must_use]
+    pub fn discovery(&self) -> serde_json::Value {
+        discovery::document(&self.inner.issuer)
+    }
+
+    /// The public keys that id tokens are verified with (RFC 7517).
+    #[must_use]
+    pub fn key_set(&self) -> serde_json::Value {
+        self.inner.keys.key_set()
+    }
+
+    /// Opens a session for a user that just logged in; the secret is the cookie's value.
+    pub async fn open_session(&self, user: UserId, now: Timestamp) -> Result<Secret> {
+        let secret = Secret::new()?;
+        let (hash, expires) = (secret.hash(), after(now, self.inner.lifetimes.session_s));
+        let session = Session { user, auth_time: now, expires };
+        self.inner.auth.write(move |tx| tx.write_session(&hash, &session)).await?;
+        Ok(secret)
+    }
+
+    /// Ends the session of that text, if there is one.
+    pub async fn close_session(&self, session: &str, now: Timestamp) -> Result<()> {
+        let hash = Hash::of(session.as_bytes());
+        Ok(self.inner.auth.write(move |tx| tx.end_session(&hash, now)).await?)
+    }
+
+    /// Removes what expired, and what the account log no longer needs to say; at most
+    /// [`SWEEP_ROWS`] rows of a kind. Zero means that nothing is left to remove.
+    pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
+        let span = SignedDuration::from_secs(i64::from(ACCOUNT_LOG_S));
+        let read_long_ago = now.checked_sub(span).unwrap_or(Timestamp::MIN);
+        let sweep = move |tx: &crate::db::WriteTx<'_>| {
+            let mut removed = tx.sweep_tokens(now, SWEEP_ROWS)?;
+            removed += tx.sweep_families(now, SWEEP_ROWS)?;
+            removed += tx.sweep_sessions(now, SWEEP_ROWS)?;
+            removed += tx.sweep_account_log(read_long_ago, SWEEP_ROWS)?;
+            Ok(removed)
+        };
+        Ok(self.inner.auth.db().write(sweep).await?)
+    }
+}
