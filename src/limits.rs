@@ -16,6 +16,8 @@ pub const INGEST_FILES_MAX: usize = 1_000_000;
 pub const ITEM_FILES_MAX: usize = 200;
 /// Items whose facts are kept in memory; one takes a few kB.
 pub const ITEMS_CACHED_MAX: u64 = 20_000;
+/// Time between two removals of expired tokens and sessions.
+pub const ACCOUNTS_SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
 /// Access tokens, API keys and sessions kept in memory, each; one takes about 200 bytes.
 pub const TOKENS_CACHED_MAX: u64 = 100_000;
 /// Users kept in memory with their agreements; one takes a few kB.
@@ -44,6 +46,10 @@ pub const SESSIONS_MAX: usize = 100;
 pub const SWEEP_ROWS: usize = 500;
 /// Seconds after which every process has read a row of the account log.
 pub const ACCOUNT_LOG_S: u32 = 3600;
+/// Bytes of a form. An authorization request on a consent page is the longest.
+pub const FORM_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of the address that a login leads back to.
+pub const RETURN_BYTES_MAX: usize = 8 * 1024;
 /// User names and addresses whose failed logins are counted.
 pub const THROTTLE_KEYS_MAX: usize = 100_000;
 /// Secrets that were verified a short while ago, remembered so that they need no slow hash.

@@ -27,12 +27,13 @@ use crate::db::Db;
 use crate::error::{Error, Kind, Result};
 use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Taken, accounts};
 use crate::jobs;
-use crate::limits::{ACCOUNTS_BYTES_MAX, METRICS_UPKEEP, WARM_QUEUE_MAX};
+use crate::limits::{ACCOUNTS_BYTES_MAX, ACCOUNTS_SWEEP, METRICS_UPKEEP, WARM_QUEUE_MAX};
 use crate::media;
 use crate::media::DecodeLimits;
 use crate::media::Media;
 use crate::media::Settings;
 use crate::media::original::Originals;
+use crate::oauth::{Lifetimes, OAuth};
 use crate::store::Derived;
 use crate::store::Store;
 use crate::telemetry;
@@ -185,7 +186,9 @@ impl Server {
         let (wanted, to_warm) = tokio::sync::mpsc::channel(WARM_QUEUE_MAX);
         let wanted = config.media.warm.then_some(wanted);
         let follower = start_follower(&db, &media, &auth, wanted)?;
-        let app = App { shared: Arc::new(shared(&config, db, media, auth, metrics)?) };
+        let oauth = start_oauth(&config, &auth)?;
+        let services = Services { db, media, auth, oauth };
+        let app = App { shared: Arc::new(shared(&config, services, metrics)?) };
         let public_url = config.server.public_url.0.clone();
         let limits = listener_limits(&config);
         let runtime = runtime()?;
@@ -196,6 +199,7 @@ impl Server {
         };
         let warmer = media::warm::run(app.shared.media.clone(), to_warm);
         runtime.spawn(warmer);
+        runtime.spawn(sweep_accounts(app.shared.oauth.clone()));
         Ok(Self { listener, limits, app, address, public_url, follower, runtime, signals })
     }
 
@@ -220,6 +224,19 @@ impl Server {
         drop(follower.stop);
         drop(follower.thread.join());
         Ok(())
+    }
+}
+
+/// Removes expired tokens, codes, sessions and old rows of the account log, now and then.
+async fn sweep_accounts(oauth: OAuth) {
+    let mut beat = tokio::time::interval(ACCOUNTS_SWEEP);
+    loop {
+        beat.tick().await;
+        match oauth.sweep(clock::now()).await {
+            Ok(0) => {}
+            Ok(rows) => tracing::info!(rows, "removed expired tokens and sessions"),
+            Err(cause) => tracing::error!("expired tokens cannot be removed: {cause}"),
+        }
     }
 }
 
@@ -296,16 +313,35 @@ fn start_follower(
     Ok(Follow { stop, thread })
 }
 
-fn shared(
-    config: &Config,
+/// What the handlers call.
+struct Services {
     db: Db,
     media: Media,
     auth: Auth,
+    oauth: OAuth,
+}
+
+fn start_oauth(config: &Config, auth: &Auth) -> Result<OAuth> {
+    let lifetimes = Lifetimes {
+        access_token_s: config.auth.access_token_s,
+        refresh_token_s: config.auth.refresh_token_s,
+        session_s: config.auth.session_s,
+    };
+    OAuth::start(auth.clone(), config.auth_url().to_owned(), lifetimes, clock::now())
+}
+
+fn shared(
+    config: &Config,
+    services: Services,
     metrics: metrics_exporter_prometheus::PrometheusHandle,
 ) -> Result<Shared> {
+    let Services { db, media, auth, oauth } = services;
     Ok(Shared {
         media,
         auth,
+        oauth,
+        session_s: config.auth.session_s,
+        secure_cookies: config.auth_url().starts_with("https:"),
         db,
         metrics,
         site_url: config.site_url().to_owned(),

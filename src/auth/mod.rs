@@ -34,6 +34,7 @@ use crate::limits::{
     ACCOUNTS_CACHED_MAX, API_KEY_BYTES_MAX, PASSWORD_BYTES_MAX, TOKEN_BYTES_MAX,
     TOKENS_CACHED_MAX, USER_NAME_BYTES_MAX, VERIFIED_FOR, VERIFIED_MAX,
 };
+use crate::telemetry;
 use crate::types::Hash;
 use password::Passwords;
 use throttle::Throttle;
@@ -54,7 +55,7 @@ pub enum Credentials<'a> {
 }
 
 /// How passwords are hashed and failed logins are throttled.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct HashLimits {
     /// Memory of one hash, KiB.
     pub memory_kib: u32,
@@ -324,6 +325,24 @@ impl Auth {
     /// It takes as long for a name that nobody has. Fails with [`Kind::Overloaded`] when too many
     /// logins wait.
     pub async fn login(
+        &self,
+        user_name: &str,
+        password: &str,
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Result<Login> {
+        let outcome = self.check(user_name, password, address, now).await;
+        let word = match &outcome {
+            Ok(Login::Ok(_)) => "done",
+            Ok(Login::Refused) => "refused",
+            Ok(Login::Throttled(_)) => "throttled",
+            Err(_) => "failed",
+        };
+        metrics::counter!(telemetry::LOGINS, "outcome" => word).increment(1);
+        outcome
+    }
+
+    async fn check(
         &self,
         user_name: &str,
         password: &str,

@@ -15,6 +15,7 @@ use argon2::{Algorithm, Argon2, Params, PasswordHash, PasswordHasher, PasswordVe
 use tokio::sync::oneshot;
 
 use crate::error::{Error, Kind, Result};
+use crate::telemetry;
 
 type Work = Box<dyn FnOnce() + Send>;
 
@@ -85,6 +86,7 @@ impl Passwords {
     pub(super) fn fits(&self) -> impl Fn(&str, Option<&str>) -> bool + Send + 'static {
         let (hasher, nobody) = (self.hasher.clone(), Arc::clone(&self.nobody));
         move |password, hash| {
+            metrics::counter!(telemetry::HASHES).increment(1);
             let matches = hasher.verify(password, hash.unwrap_or(&nobody));
             hash.is_some() && matches
         }

@@ -27,7 +27,7 @@ pub fn follow(
     let mut failing = false;
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(Duration::from_millis(FOLLOW_MS))
     {
-        let outcome = follower.changes().and_then(|change| {
+        let outcome = follower.changes().map(|change| {
             if !change.items.is_empty() {
                 let count = u64::try_from(change.items.len()).unwrap_or(u64::MAX);
                 metrics::counter!(telemetry::ITEMS_CHANGED).increment(count);
@@ -39,7 +39,6 @@ pub fn follow(
                 }
             }
             auth.forget(&change.accounts);
-            Ok(())
         });
         // One line when it starts to fail and one when it works again, not ten a second.
         match (&outcome, failing) {

@@ -54,6 +54,8 @@ pub(super) async fn watch(app: &App, request: Request, next: Next) -> Response {
     let path = respond::shorten(request.uri().path());
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
+    // The token of a device lets push to it: it stays out of the log.
+    let path = if route.ends_with("{token}") { route.to_owned() } else { path };
     let client = client(&request, &app.shared.trusted_proxies);
     // A handler holds no lock and no half-written state across an await.
     let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
@@ -153,7 +155,7 @@ fn new_id() -> Uuid {
 ///
 /// Each proxy appends the address it was called from, so the list is read from its end, past the
 /// proxies that are trusted.
-fn client(request: &Request, trusted: &Addresses) -> Option<IpAddr> {
+pub(super) fn client(request: &Request, trusted: &Addresses) -> Option<IpAddr> {
     let peer = request.extensions().get::<ClientAddr>()?.0.ip();
     if !trusted.0.contains(&peer) {
         return Some(peer);

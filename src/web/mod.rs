@@ -8,12 +8,17 @@ mod body;
 pub mod conditional;
 mod credentials;
 mod edge;
+mod form;
 mod health;
+mod item_page;
 pub mod listener;
+mod login;
 mod media;
+mod oauth;
 mod pages;
 pub mod range;
 mod respond;
+mod session;
 mod timing;
 
 use std::{
@@ -29,7 +34,7 @@ use axum::{
     extract::{Request, State},
     middleware::{self, Next},
     response::Response,
-    routing::{any, get},
+    routing::{any, get, post},
 };
 use metrics_exporter_prometheus::PrometheusHandle;
 
@@ -39,6 +44,7 @@ use crate::db::Db;
 use crate::error::Error;
 use crate::error::Kind;
 use crate::media::Media;
+use crate::oauth::OAuth;
 
 /// What the handlers share; cheap to clone.
 #[derive(Clone)]
@@ -53,6 +59,12 @@ pub struct Shared {
     pub media: Media,
     /// Who calls.
     pub auth: Auth,
+    /// The OAuth2 provider.
+    pub oauth: OAuth,
+    /// Seconds that a login in the browser lasts.
+    pub session_s: u32,
+    /// Whether cookies are for TLS only: the service is reached by `https`.
+    pub secure_cookies: bool,
     /// The database.
     pub db: Db,
     /// What `/metrics` prints.
@@ -93,11 +105,22 @@ pub use pages::Pages;
 pub fn router(app: App) -> Router {
     Router::new()
         .route("/", get(pages::index))
-        .route("/item/{media_type}/{id}", get(pages::item))
+        .route("/item/{media_type}/{id}", get(item_page::item))
         .route("/assets/{*path}", get(assets::asset))
         .route("/favicon.ico", get(assets::favicon))
         .route("/media/{*path}", any(media::media))
         .route("/media/", any(media::media))
+        .route("/o/oauth2/auth", get(oauth::authorize).post(oauth::authorize))
+        .route("/o/oauth2/token", post(oauth::token))
+        .route("/o/oauth2/revoke", post(oauth::revoke))
+        .route("/o/oauth2/keys", get(oauth::keys))
+        .route("/o/v2/user", get(oauth::user).post(oauth::user))
+        .route("/.well-known/openid-configuration", get(oauth::discovery))
+        .route("/.well-known/oauth-authorization-server", get(oauth::discovery))
+        .route("/o/.well-known/openid-configuration", get(oauth::discovery))
+        .route("/o/login", get(login::show).post(login::submit))
+        .route("/o/consent", post(oauth::decide))
+        .route("/o/logout", post(login::leave))
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
         .route("/metrics", get(health::metrics))

@@ -1,9 +1,9 @@
-//! The pages a newcomer looks at first: the newest photographs and a page per item.
+//! The pages: templates, what their heads say, the newest photographs, errors.
 
 use axum::{
     body::Body,
-    extract::{Path, Query, State},
-    http::{HeaderValue, StatusCode, header},
+    extract::{Query, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::Response,
 };
 use jiff::tz::TimeZone;
@@ -11,16 +11,13 @@ use minijinja::{Environment, Value, context, value::Serde};
 use rust_embed::RustEmbed;
 use serde::{Deserialize, Serialize};
 
-use super::{App, respond};
+use super::{App, respond, session::Visitor};
 use crate::clock;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::item::{Asset, Document, Links, Served};
 use crate::limits::{PAGE_ITEMS, PAGES_MAX};
 use crate::media::Media;
-use crate::media::path::MediaPath;
-use crate::media::path::Operation;
-use crate::media::path::RenditionExtension;
-use crate::types::{CropSpec, ItemKey, MediaType, Rect, RenditionName, Size, Usage, Variant};
+use crate::types::{ItemKey, MediaType, RenditionName, Usage, Variant};
 
 #[derive(RustEmbed)]
 #[folder = "assets/pages/"]
@@ -75,12 +72,16 @@ struct Card {
 }
 
 /// `GET /`: the newest photographs.
-pub(super) async fn index(State(app): State<App>, Query(query): Query<ListQuery>) -> Response {
-    let page = list(&app, &query).await;
+pub(super) async fn index(
+    State(app): State<App>,
+    Query(query): Query<ListQuery>,
+    headers: HeaderMap,
+) -> Response {
+    let page = list(&app, &query, &headers).await;
     page.unwrap_or_else(|error| error_page(&app, &error))
 }
 
-async fn list(app: &App, query: &ListQuery) -> Result<Response> {
+async fn list(app: &App, query: &ListQuery, headers: &HeaderMap) -> Result<Response> {
     let page = match &query.page {
         None => 1,
         Some(text) => {
@@ -99,17 +100,42 @@ async fn list(app: &App, query: &ListQuery) -> Result<Response> {
         cards.extend(card(app, &found.key, &document, &found.item.assets));
     }
     let more = u64::try_from(skip + PAGE_ITEMS).unwrap_or(u64::MAX) < total;
-    let text = app.shared.pages.render(
-        "index.html",
-        context! {
-            site_name => app.shared.site_name.clone(),
-            items => Value::from(Serde(cards)),
-            total => total,
-            newer_url => (page > 1).then(|| page_url(page - 1)),
-            older_url => more.then(|| page_url(page + 1)),
-        },
-    )?;
-    Ok(html(app, StatusCode::OK, text))
+    let visitor = Visitor::find(app, headers).await?;
+    let context = context! {
+        items => Value::from(Serde(cards)),
+        total => total,
+        newer_url => (page > 1).then(|| page_url(page - 1)),
+        older_url => more.then(|| page_url(page + 1)),
+        ..head(app, visitor.as_ref(), &page_url(page))
+    };
+    page_for(app, visitor.as_ref(), "index.html", context)
+}
+
+/// What the head of the page at `here` says of its visitor.
+pub(super) fn head(app: &App, visitor: Option<&Visitor>, here: &str) -> Value {
+    let here: String = form_urlencoded::byte_serialize(here.as_bytes()).collect();
+    context! {
+        site_name => app.shared.site_name.clone(),
+        user => visitor.map(|visitor| Value::from(Serde(visitor.head()))),
+        logout_action => "/o/logout",
+        csrf => visitor.map(Visitor::form_token),
+        login_url => format!("/o/login?return_to={here}"),
+    }
+}
+
+/// A page that differs by visitor. That of somebody who is logged in is kept by nobody.
+pub(super) fn page_for(
+    app: &App,
+    visitor: Option<&Visitor>,
+    template: &str,
+    context: Value,
+) -> Result<Response> {
+    let mut response = match visitor {
+        Some(_) => private(app, StatusCode::OK, template, context, None)?,
+        None => html(app, StatusCode::OK, app.shared.pages.render(template, context)?),
+    };
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Cookie"));
+    Ok(response)
 }
 
 fn page_url(page: usize) -> String {
@@ -139,160 +165,21 @@ fn card(app: &App, key: &ItemKey, document: &Document, assets: &[Asset]) -> Opti
     })
 }
 
-fn served<'a>(media: &Media, key: &'a ItemKey, assets: &'a [Asset]) -> Served<'a> {
+pub(super) fn served<'a>(media: &Media, key: &'a ItemKey, assets: &'a [Asset]) -> Served<'a> {
     Served { key, assets, sizes: media.settings().sizes, crop: None }
 }
 
-fn text(document: &Document, name: &str) -> String {
+pub(super) fn text(document: &Document, name: &str) -> String {
     document.text(name).unwrap_or_default().to_owned()
 }
 
-fn date(document: &Document, zone: &TimeZone) -> String {
+pub(super) fn date(document: &Document, zone: &TimeZone) -> String {
     let time = document.time("versioncreated");
     let shown = |time: jiff::Timestamp| time.to_zoned(zone.clone()).strftime("%-d %b %Y %H:%M");
     time.map(|time| shown(time).to_string()).unwrap_or_default()
 }
 
-/// `GET /item/<mediaType>/<id>`: one item with its caption and renditions.
-pub(super) async fn item(
-    State(app): State<App>,
-    Path((media_type, id)): Path<(String, String)>,
-) -> Response {
-    let page = item_page(&app, &media_type, &id).await;
-    page.unwrap_or_else(|error| error_page(&app, &error))
-}
-
-#[derive(Serialize)]
-struct RenditionRow {
-    name: String,
-    usage: &'static str,
-    variant: &'static str,
-    href: String,
-    width: u32,
-    height: u32,
-    size_text: String,
-    open: bool,
-}
-
-#[derive(Serialize)]
-struct CropRow {
-    label: &'static str,
-    href: String,
-    width: u32,
-    height: u32,
-}
-
-async fn item_page(app: &App, media_type: &str, id: &str) -> Result<Response> {
-    let key: ItemKey = format!("{media_type}/{id}")
-        .parse()
-        .map_err(|_| Error::new(Kind::NotFound, "There is no such item."))?;
-    let media = &app.shared.media;
-    let entry = media.item(&key, None, clock::now()).await?;
-    let served = served(media, &key, &entry.assets);
-    let preview = served.size(Usage::Preview).unwrap_or(Size { width: 0, height: 0 });
-    let links = media.links();
-    let link = |variant, usage| links.rendition(&key, RenditionName { variant, usage }, None);
-    let document = &entry.document;
-    let names = |list: &str| document.texts(list, "name").map(str::to_owned).collect::<Vec<_>>();
-    let paragraphs: Vec<&str> = document
-        .text("description_text")
-        .unwrap_or_default()
-        .lines()
-        .filter(|l| !l.is_empty())
-        .collect();
-    let item = context! {
-        headline => text(document, "headline"),
-        description => paragraphs.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>(),
-        byline => text(document, "byline"),
-        source => text(document, "source"),
-        copyright => text(document, "copyrightnotice"),
-        usage_terms => text(document, "usageterms"),
-        ednote => text(document, "ednote"),
-        language => text(document, "language"),
-        created => date(document, &app.shared.zone),
-        place => names("place"),
-        persons => names("person"),
-        keywords => names("subject"),
-        uri => links.item(&key),
-        id => key.id.to_string(),
-        media_type => key.media_type.as_str(),
-        preview_url => link(Variant::Normal, Usage::Preview),
-        preview_width => preview.width,
-        preview_height => preview.height,
-        watermark_preview_url => link(Variant::Watermark, Usage::Preview),
-        metadata_url => format!("{}.json", links.item(&key)),
-    };
-    let text = app.shared.pages.render(
-        "item.html",
-        context! {
-            site_name => app.shared.site_name.clone(),
-            item => item,
-            renditions => Value::from(Serde(rendition_rows(&served, links))),
-            crops => Value::from(Serde(crop_rows(&key, preview, app))),
-            back_url => "/",
-        },
-    )?;
-    Ok(html(app, StatusCode::OK, text))
-}
-
-fn rendition_rows<L: Links>(served: &Served<'_>, links: &L) -> Vec<RenditionRow> {
-    let names = [
-        (Variant::Normal, Usage::Hires),
-        (Variant::Normal, Usage::Preview),
-        (Variant::Watermark, Usage::Preview),
-        (Variant::Normal, Usage::Thumbnail),
-    ];
-    let row = |(variant, usage): (Variant, Usage)| {
-        let size = served.size(usage)?;
-        let length = Served::source(served.assets, usage)?.length;
-        Some(RenditionRow {
-            name: format!("{} {}", variant.as_str(), usage.as_str()),
-            usage: usage.as_str(),
-            variant: variant.as_str(),
-            href: links.rendition(served.key, RenditionName { variant, usage }, None),
-            width: size.width,
-            height: size.height,
-            size_text: if usage == Usage::Hires { bytes_text(length) } else { String::new() },
-            open: usage != Usage::Hires,
-        })
-    };
-    names.into_iter().filter_map(row).collect()
-}
-
-fn bytes_text(bytes: u64) -> String {
-    let tenths = bytes.div_ceil(100_000);
-    format!("{}.{} MB", tenths / 10, tenths % 10)
-}
-
-/// A few crops of the Preview to try: square, wide, and with the mark.
-fn crop_rows(key: &ItemKey, preview: Size, app: &App) -> Vec<CropRow> {
-    let side = preview.width.min(preview.height);
-    let centred = |width: u32, height: u32| Rect {
-        x: (preview.width - width) / 2,
-        y: (preview.height - height) / 2,
-        width,
-        height,
-    };
-    let wide_height = (preview.width * 9 / 16).min(preview.height);
-    let wide = centred(preview.width.min(wide_height * 16 / 9), wide_height);
-    let rows = [
-        ("Square", centred(side, side), false),
-        ("16:9", wide, false),
-        ("16:9 with watermark", wide, true),
-    ];
-    let name = RenditionName { variant: Variant::Normal, usage: Usage::Preview };
-    let row = |(label, rect, marked): (&'static str, Rect, bool)| {
-        let crop = Operation::Crop(CropSpec::try_from(rect).ok()?);
-        let path = MediaPath::rendition(key.clone(), name, RenditionExtension::Jpg);
-        let path = path.with_operation(crop).ok()?;
-        let path = if marked { path.with_operation(Operation::Watermark).ok()? } else { path };
-        let href = app.shared.media.links().url(&path);
-        Some(CropRow { label, href, width: rect.width, height: rect.height })
-    };
-    rows.into_iter().filter_map(row).collect()
-}
-
-fn error_page(app: &App, error: &Error) -> Response {
+pub(super) fn error_page(app: &App, error: &Error) -> Response {
     let mut response = respond::error(error);
     let status = response.status();
     let title = match status {
@@ -319,20 +206,44 @@ fn error_page(app: &App, error: &Error) -> Response {
     page
 }
 
+/// A page for one visitor: nobody keeps it and nobody frames it. Its forms may lead to `origin` in
+/// the end, besides to us.
+pub(super) fn private(
+    app: &App,
+    status: StatusCode,
+    template: &str,
+    context: Value,
+    origin: Option<&str>,
+) -> Result<Response> {
+    let text = app.shared.pages.render(template, context)?;
+    let mut response = html(app, status, text);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy(app, origin));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    // The address of an authorization request is nobody else's.
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    Ok(response)
+}
+
 fn html(app: &App, status: StatusCode, text: String) -> Response {
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     let mut response = respond::typed(status, kind, Body::from(text));
     let headers = response.headers_mut();
-    // Pictures may come from a CDN's name; everything else is ours.
-    let media = &app.shared.media.settings().media_url;
-    let policy = format!(
-        "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self' {media}; \
-         base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-    );
-    if let Ok(policy) = HeaderValue::from_str(&policy) {
-        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
-    }
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy(app, None));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
+}
+
+/// Pictures may come from a CDN's name; everything else is ours. Browsers hold redirects that
+/// answer a form to the policy too, so a login for a client names the client's origin.
+fn policy(app: &App, origin: Option<&str>) -> HeaderValue {
+    let media = &app.shared.media.settings().media_url;
+    let origin = origin.filter(|origin| !origin.contains([';', ',', ' '])).unwrap_or_default();
+    let policy = format!(
+        "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self' {media}; \
+         base-uri 'none'; form-action 'self' {origin}; frame-ancestors 'none'"
+    );
+    HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 }

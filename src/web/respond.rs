@@ -79,6 +79,11 @@ pub(super) fn error(error: &Error) -> Response {
     response
 }
 
+/// stub
+pub(super) fn refused(cause: &Error, _: &axum::http::HeaderMap) -> Response {
+    error(cause)
+}
+
 fn cache_control(kind: Kind) -> HeaderValue {
     match kind {
         Kind::NotFound => HeaderValue::from_str(&format!("max-age={NOT_FOUND_MAX_AGE_S}"))

@@ -9,12 +9,15 @@
     reason = "a test says by panicking what is wrong, and may look at clock and environment"
 )]
 
+mod clients;
 mod common;
 mod engine;
 mod http;
 mod ingest;
 mod json;
+mod login;
 mod media;
+mod oauth;
 mod operator;
 mod pages;
 mod pixels;

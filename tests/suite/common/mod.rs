@@ -1,6 +1,7 @@
 //! What the tests share: a server of their own, its client, pictures made on the spot, and other
 //! programs that read our output.
 
+pub mod browser;
 pub mod oracle;
 pub mod pictures;
 pub mod server;

@@ -170,6 +170,11 @@ impl Server {
         request.send().expect("answer")
     }
 
+    /// POST of a form.
+    pub fn post_form(&self, path: &str, fields: &[(&str, &str)]) -> Response {
+        self.client.post(format!("{}{path}", self.url)).form(fields).send().expect("answer")
+    }
+
     /// The body of a GET that must be 200.
     pub fn bytes(&self, path: &str) -> Vec<u8> {
         let response = self.get(path);

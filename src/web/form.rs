@@ -1,0 +1,48 @@
+//! Bodies of HTML forms, and the redirect that answers them.
+
+use axum::{
+    body::{Body, to_bytes},
+    extract::Request,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::Response,
+};
+
+use super::respond;
+use crate::error::{Error, Kind, Result};
+use crate::limits::FORM_BYTES_MAX;
+
+/// The encoded body of a form with the request's headers.
+///
+/// Fails for another content type, for a body beyond [`FORM_BYTES_MAX`], and for one that is not
+/// ASCII.
+pub(super) async fn form_body(request: Request) -> Result<(HeaderMap, String)> {
+    let (parts, body) = request.into_parts();
+    let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim());
+    if !kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/x-www-form-urlencoded")) {
+        let message = "expected a body of the type application/x-www-form-urlencoded";
+        return Err(Error::new(Kind::InvalidArgument, message));
+    }
+    let too_large = |cause: axum::Error| {
+        let message = format!("the form cannot be read or has more than {FORM_BYTES_MAX} bytes");
+        Error::new(Kind::TooLarge, message).because(cause)
+    };
+    let bytes = to_bytes(body, FORM_BYTES_MAX).await.map_err(too_large)?;
+    let text = String::from_utf8(bytes.to_vec());
+    let text = text.ok().filter(|text| text.is_ascii());
+    let text = text.ok_or_else(|| Error::new(Kind::InvalidArgument, "the form is not encoded"))?;
+    Ok((parts.headers, text))
+}
+
+/// To another page after a form, by GET. The answer is nobody else's.
+pub(super) fn see_other(location: &str) -> Response {
+    let Ok(location) = HeaderValue::from_str(location) else {
+        return respond::error(&Error::internal("a redirect address has control characters"));
+    };
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    let headers = response.headers_mut();
+    headers.insert(header::LOCATION, location);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

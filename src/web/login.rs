@@ -1,0 +1,324 @@
+//! Login, consent and logout pages. They work without scripts; every form carries a token.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
+    response::Response,
+};
+use minijinja::{Value, context, value::Serde};
+use serde::Serialize;
+
+use super::{
+    App, edge,
+    form::{form_body, see_other},
+    oauth, pages,
+    session::{self, Cookie, Visitor},
+};
+use crate::account::Scope;
+use crate::auth::Login;
+use crate::clock;
+use crate::error::{Error, Kind, Result};
+use crate::limits::RETURN_BYTES_MAX;
+use crate::oauth::{AuthorizationRequest, Parameters};
+
+/// Where a login leads when it was asked for from nowhere.
+const HOME: &str = "/";
+
+/// What a login page says besides its fields.
+#[derive(Default)]
+pub(super) struct Notice<'a> {
+    pub(super) status: StatusCode,
+    pub(super) error: Option<&'a str>,
+    pub(super) user_name: Option<&'a str>,
+    /// Whether name or password were wrong.
+    pub(super) invalid: bool,
+    /// What the login is for, if it is for a client.
+    pub(super) purpose: Option<Purpose>,
+}
+
+/// The client that a login is for.
+#[derive(Clone, Debug)]
+pub(super) struct Purpose {
+    /// Its name for people.
+    pub(super) client_name: String,
+    /// Where it leads in the end: scheme, host and port of the redirect address.
+    pub(super) origin: String,
+}
+
+impl Purpose {
+    pub(super) fn of(request: &AuthorizationRequest) -> Self {
+        let origin = redirect_origin(&request.redirect_uri);
+        Self { client_name: request.client_name.clone(), origin }
+    }
+}
+
+/// The login page that leads to `return_to`.
+pub(super) fn page(
+    app: &App,
+    headers: &HeaderMap,
+    return_to: &str,
+    notice: &Notice<'_>,
+) -> Result<Response> {
+    let (cookie, set) = session::form_cookie(app, headers)?;
+    let context = context! {
+        site_name => app.shared.site_name.clone(),
+        action => "/o/login",
+        csrf => session::form_token(&cookie),
+        return_to => return_to,
+        client_name => notice.purpose.as_ref().map(|purpose| purpose.client_name.clone()),
+        error => notice.error,
+        invalid => notice.invalid,
+        user_name => notice.user_name,
+    };
+    let origin = notice.purpose.as_ref().map(|purpose| purpose.origin.as_str());
+    let mut response = pages::private(app, notice.status, "login.html", context, origin)?;
+    if let Some(set) = set {
+        response.headers_mut().append(header::SET_COOKIE, set);
+    }
+    Ok(response)
+}
+
+/// `GET /o/login`: for the web site's own pages.
+pub(super) async fn show(State(app): State<App>, uri: Uri, headers: HeaderMap) -> Response {
+    let page = show_page(&app, &uri, &headers).await;
+    page.unwrap_or_else(|error| pages::error_page(&app, &error))
+}
+
+async fn show_page(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
+    let query = Parameters::parse(uri.query().unwrap_or_default()).ok();
+    let wanted = query.as_ref().and_then(|query| query.find("return_to"));
+    let return_to = wanted.filter(|path| is_ours(path)).unwrap_or(HOME);
+    if Visitor::find(app, headers).await?.is_some() {
+        return Ok(see_other(return_to));
+    }
+    page(app, headers, return_to, &Notice::default())
+}
+
+/// `POST /o/login`: name and password.
+pub(super) async fn submit(State(app): State<App>, request: Request) -> Response {
+    let outcome = log_in(&app, request).await;
+    outcome.unwrap_or_else(|error| pages::error_page(&app, &error))
+}
+
+async fn log_in(app: &App, request: Request) -> Result<Response> {
+    let client = edge::client(&request, &app.shared.trusted_proxies);
+    let address = client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let (headers, form) = form_body(request).await?;
+    let form = parse(&form)?;
+    let return_to = form.find("return_to").filter(|path| is_ours(path)).unwrap_or(HOME);
+    let purpose = oauth::purpose(app, return_to).await;
+    let name = form.find("username").unwrap_or_default();
+    let again = |status, error: &str| {
+        let (error, user_name, purpose) = (Some(error), Some(name), purpose.clone());
+        let invalid = status == StatusCode::FORBIDDEN;
+        let notice = Notice { status, error, user_name, invalid, purpose };
+        page(app, &headers, return_to, &notice)
+    };
+    let cookie = Cookie::Form.find(app, &headers);
+    if !session::is_form_token(cookie.as_deref(), form.find("csrf")) {
+        let text = "The login form has expired. Please try again.";
+        return again(StatusCode::BAD_REQUEST, text);
+    }
+    let password = form.find("password").unwrap_or_default();
+    match app.shared.auth.login(name, password, address, clock::now()).await {
+        Ok(Login::Ok(account)) => {
+            if let Some(visitor) = Visitor::find(app, &headers).await? {
+                visitor.leave(app).await?;
+            }
+            let session = app.shared.oauth.open_session(account.user.id, clock::now()).await?;
+            let mut response = see_other(return_to);
+            let seconds = Some(app.shared.session_s);
+            let cookies = [
+                Cookie::Session.set(app, session.reveal(), seconds),
+                // The form has done its work; another login gets another one.
+                Cookie::Form.set(app, "", Some(0)),
+            ];
+            for cookie in cookies.into_iter().flatten() {
+                response.headers_mut().append(header::SET_COOKIE, cookie);
+            }
+            Ok(response)
+        }
+        Ok(Login::Refused) => {
+            again(StatusCode::FORBIDDEN, "The user name or the password is wrong.")
+        }
+        Ok(Login::Throttled(wait_s)) => {
+            let text = "Too many attempts failed. Please wait before you try again.";
+            let mut response = again(StatusCode::SERVICE_UNAVAILABLE, text)?;
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
+            Ok(response)
+        }
+        Err(error) if error.kind() == Kind::Overloaded => {
+            let text = "Many people log in at this moment. Please try again.";
+            let mut response = again(StatusCode::SERVICE_UNAVAILABLE, text)?;
+            let wait = HeaderValue::from(crate::limits::RETRY_AFTER_S);
+            response.headers_mut().insert(header::RETRY_AFTER, wait);
+            Ok(response)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// `POST /o/logout`: ends the session.
+pub(super) async fn leave(State(app): State<App>, request: Request) -> Response {
+    let outcome = log_out(&app, request).await;
+    outcome.unwrap_or_else(|error| pages::error_page(&app, &error))
+}
+
+async fn log_out(app: &App, request: Request) -> Result<Response> {
+    let (headers, form) = form_body(request).await?;
+    let form = parse(&form)?;
+    let return_to = form.find("return_to").filter(|path| is_ours(path)).unwrap_or(HOME);
+    if let Some(visitor) = Visitor::find(app, &headers).await? {
+        if !visitor.sent(form.find("csrf")) {
+            return Err(expired());
+        }
+        visitor.leave(app).await?;
+    }
+    let mut response = see_other(return_to);
+    if let Some(cookie) = Cookie::Session.set(app, "", Some(0)) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+/// The answer to a form without its token.
+pub(super) fn expired() -> Error {
+    Error::new(Kind::InvalidArgument, "The form has expired. Please go back and try again.")
+}
+
+/// The parameters of a form of ours.
+pub(super) fn parse(form: &str) -> Result<Parameters> {
+    let bad = |_| Error::new(Kind::InvalidArgument, "The form cannot be read");
+    Parameters::parse(form).map_err(bad)
+}
+
+#[derive(Serialize)]
+struct ScopeRow {
+    name: &'static str,
+    title: &'static str,
+    text: &'static str,
+}
+
+#[derive(Serialize)]
+struct Field<'a> {
+    name: &'static str,
+    value: &'a str,
+}
+
+/// The page that asks a visitor whether a client may act in his name. `encoded` are the parameters
+/// of the authorization request.
+pub(super) fn consent(
+    app: &App,
+    visitor: &Visitor,
+    request: &AuthorizationRequest,
+    encoded: &str,
+) -> Result<Response> {
+    let scopes: Vec<ScopeRow> = request.scopes.iter().map(describe).collect();
+    let fields = [Field { name: "request", value: encoded }];
+    let target = redirect_origin(&request.redirect_uri);
+    let context = context! {
+        site_name => app.shared.site_name.clone(),
+        action => "/o/consent",
+        logout_action => "/o/logout",
+        return_to => format!("/o/oauth2/auth?{encoded}"),
+        csrf => visitor.form_token(),
+        fields => Value::from(Serde(fields)),
+        client_name => request.client_name.clone(),
+        redirect_host => target.clone(),
+        user => Value::from(Serde(visitor.head())),
+        user_name => visitor.account.user.user_name.clone(),
+        display_name => visitor.account.user.display_name(),
+        scopes => Value::from(Serde(scopes)),
+    };
+    pages::private(app, StatusCode::OK, "consent.html", context, Some(&target))
+}
+
+fn describe(scope: Scope) -> ScopeRow {
+    let (title, text) = match scope {
+        Scope::OpenId => ("See who you are", "It learns that it is you who logged in."),
+        Scope::Roles => (
+            "Use the archive as you",
+            "Search, follow and download photographs under the agreements of your organization. \
+             It sees your roles.",
+        ),
+        Scope::User => ("See your name", "Your first and last name and your user id."),
+        Scope::Email => ("See your e-mail address", ""),
+        Scope::Customer => ("See your organization", "Its name and id, and your department."),
+        Scope::Profile => {
+            ("See and change your profile", "The settings that programs keep there.")
+        }
+        Scope::Collection => ("See and change your collections", ""),
+        Scope::Admin => {
+            ("Manage the users of your organization", "Add and change them, if you may do that.")
+        }
+    };
+    ScopeRow { name: scope.as_str(), title, text }
+}
+
+/// Scheme, host and port of an address; the scheme alone where there is no host.
+pub(super) fn redirect_origin(uri: &str) -> String {
+    let Some((scheme, rest)) = uri.split_once(':') else { return String::new() };
+    match rest.strip_prefix("//") {
+        Some(rest) if matches!(scheme, "http" | "https") => {
+            let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+            format!("{scheme}://{}", &rest[..end])
+        }
+        _ => format!("{scheme}:"),
+    }
+}
+
+/// Whether a path that came with a request leads to a page of ours, and nowhere else.
+fn is_ours(path: &str) -> bool {
+    let page = path == HOME
+        || path.starts_with("/?page=")
+        || path.starts_with("/item/")
+        || path.starts_with("/o/oauth2/auth?");
+    let plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    page && plain && !path.contains("//") && path.len() <= RETURN_BYTES_MAX
+}
+
+/// An empty answer that closes a conversation.
+pub(super) fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_leads_to_pages_of_ours_only() {
+        for path in ["/", "/item/image/x", "/?page=2", "/o/oauth2/auth?client_id=a&x=%2F%2Fb"] {
+            assert!(is_ours(path), "{path}");
+        }
+        for path in [
+            "",
+            "//evil.example",
+            "/\\evil.example",
+            "https://evil.example/",
+            "/item/..//evil.example",
+            "/o/oauth2/auth",
+            "/o/logout",
+            "/item/a\r\nb",
+            "/item/å",
+            "javascript:alert(1)",
+        ] {
+            assert!(!is_ours(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_origin_of_a_redirect_address_is_found() {
+        let check = |uri, origin: &str| assert_eq!(redirect_origin(uri), origin);
+        check("https://app.example/cb?x=1", "https://app.example");
+        check("http://127.0.0.1:9000/cb", "http://127.0.0.1:9000");
+        check("http://[::1]:9000", "http://[::1]:9000");
+        check("com.example.app:/cb", "com.example.app:");
+        check("com.example.app://cb", "com.example.app:");
+    }
+}

@@ -1,0 +1,161 @@
+//! The login in a browser: session cookie, form cookie and the tokens that protect forms.
+//!
+//! Both cookies are `HttpOnly` and `SameSite=Lax`, and behind TLS `Secure` under the `__Host-`
+//! prefix, so that no other host can set them. A form carries a token that only a page of ours
+//! could have been given: a hash of the cookie, which other sites can neither read nor send along.
+
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, HeaderValue, header};
+use serde::Serialize;
+
+use super::App;
+use crate::account::Account;
+use crate::auth::{Credentials, Principal, Secret};
+use crate::clock;
+use crate::db::Session;
+use crate::error::Result;
+use crate::limits::TOKEN_BYTES_MAX;
+use crate::types::Hash;
+
+/// Which cookie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cookie {
+    /// A login.
+    Session,
+    /// A form that was shown to somebody who is not logged in.
+    Form,
+}
+
+impl Cookie {
+    fn name(self, secure: bool) -> &'static str {
+        match (self, secure) {
+            (Self::Session, false) => "wirephoto_session",
+            (Self::Session, true) => "__Host-wirephoto_session",
+            (Self::Form, false) => "wirephoto_form",
+            (Self::Form, true) => "__Host-wirephoto_form",
+        }
+    }
+
+    /// The cookie's value in a request.
+    pub(super) fn find(self, app: &App, headers: &HeaderMap) -> Option<String> {
+        let name = self.name(app.shared.secure_cookies);
+        let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+        let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+        let value = pairs.map(|(key, value)| (key.trim(), value.trim()));
+        let value = value.filter(|(key, _)| *key == name).map(|(_, value)| value).next()?;
+        (!value.is_empty() && value.len() <= TOKEN_BYTES_MAX).then(|| value.to_owned())
+    }
+
+    /// The header that sets the cookie for `seconds`; without them it ends with the browser.
+    pub(super) fn set(self, app: &App, value: &str, seconds: Option<u32>) -> Option<HeaderValue> {
+        let secure = app.shared.secure_cookies;
+        let age = seconds.map(|seconds| format!("; Max-Age={seconds}")).unwrap_or_default();
+        let tail = if secure { "; Secure" } else { "" };
+        let name = self.name(secure);
+        let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{age}{tail}");
+        HeaderValue::from_str(&text).ok()
+    }
+}
+
+/// The token that a form carries, made from a cookie's value.
+pub(super) fn form_token(cookie: &str) -> String {
+    Hash::of(format!("wirephoto form\0{cookie}").as_bytes()).short()
+}
+
+/// Whether the token of a form belongs to the cookie.
+pub(super) fn is_form_token(cookie: Option<&str>, token: Option<&str>) -> bool {
+    let expected = cookie.map(form_token);
+    // Comparing takes the same time for every wrong token of one length: hashes are compared.
+    let hash = |text: &str| Hash::of(text.as_bytes());
+    expected.zip(token).is_some_and(|(expected, token)| hash(&expected) == hash(token))
+}
+
+/// Somebody who is logged in in this browser.
+#[derive(Clone)]
+pub(super) struct Visitor {
+    /// The user.
+    pub(super) account: Arc<Account>,
+    /// When and until when.
+    pub(super) session: Arc<Session>,
+    cookie: String,
+}
+
+/// What the head of a page shows of a visitor.
+#[derive(Serialize)]
+pub(super) struct Head {
+    user_name: String,
+    display_name: String,
+    organization_name: Option<String>,
+}
+
+impl Visitor {
+    /// The visitor that the request's session cookie belongs to.
+    pub(super) async fn find(app: &App, headers: &HeaderMap) -> Result<Option<Self>> {
+        let Some(cookie) = Cookie::Session.find(app, headers) else { return Ok(None) };
+        let auth = &app.shared.auth;
+        let Some(session) = auth.session(&cookie, clock::now()).await? else { return Ok(None) };
+        let Some(account) = auth.account(session.user).await? else { return Ok(None) };
+        Ok(Some(Self { account, session, cookie }))
+    }
+
+    /// The visitor as a caller of the sections.
+    pub(super) async fn principal(&self, app: &App) -> Result<Option<Arc<Principal>>> {
+        app.shared.auth.find(Credentials::Session(&self.cookie), clock::now()).await
+    }
+
+    /// The token of forms on the visitor's pages.
+    pub(super) fn form_token(&self) -> String {
+        form_token(&self.cookie)
+    }
+
+    /// Whether a form with that token was shown to this visitor.
+    pub(super) fn sent(&self, token: Option<&str>) -> bool {
+        is_form_token(Some(&self.cookie), token)
+    }
+
+    /// What the head of a page shows.
+    pub(super) fn head(&self) -> Head {
+        let organization = self.account.organization.as_ref();
+        Head {
+            user_name: self.account.user.user_name.clone(),
+            display_name: self.account.user.display_name(),
+            organization_name: organization.and_then(|one| one.name.clone()),
+        }
+    }
+
+    /// Ends the session.
+    pub(super) async fn leave(&self, app: &App) -> Result<()> {
+        app.shared.oauth.close_session(&self.cookie, clock::now()).await
+    }
+}
+
+/// The form cookie of a request, or a new one with the header that sets it.
+pub(super) fn form_cookie(
+    app: &App,
+    headers: &HeaderMap,
+) -> Result<(String, Option<HeaderValue>)> {
+    if let Some(cookie) = Cookie::Form.find(app, headers) {
+        return Ok((cookie, None));
+    }
+    let secret = Secret::new()?;
+    let value = secret.reveal().to_owned();
+    let set = Cookie::Form.set(app, &value, None);
+    Ok((value, set))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_token_belongs_to_one_cookie() {
+        let token = form_token("cookie");
+        assert!(is_form_token(Some("cookie"), Some(&token)));
+        assert!(!is_form_token(Some("another"), Some(&token)));
+        assert!(!is_form_token(Some("cookie"), Some("")));
+        assert!(!is_form_token(Some("cookie"), None));
+        assert!(!is_form_token(None, Some(&token)));
+        assert!(!is_form_token(None, None));
+    }
+}

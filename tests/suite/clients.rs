@@ -1,0 +1,102 @@
+//! Ordinary client libraries against the server: the public API client and two OAuth2 libraries,
+//! unmodified. The scripts in `tests/clients` drive them and say by their exit status whether all
+//! held; what they need is installed once, beside the build.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::{LazyLock, Mutex, PoisonError},
+};
+
+use serde_json::json;
+
+use crate::common::{Server, checkout};
+
+/// One installation at a time, also where tests run side by side.
+static INSTALLING: LazyLock<Mutex<()>> = LazyLock::new(Mutex::default);
+
+fn run(command: &mut Command) -> Output {
+    let output = command.output().expect("./test installs it");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let said = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{command:?}\n{said}");
+    output
+}
+
+/// The scripts with what they need, in a folder that outlives the run.
+fn installed(stamp: &str, install: impl Fn(&Path)) -> PathBuf {
+    let _one = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("clients");
+    fs::create_dir_all(&folder).expect("folder");
+    for entry in fs::read_dir(checkout("tests/clients")).expect("scripts").flatten() {
+        if entry.path().is_file() {
+            fs::copy(entry.path(), folder.join(entry.file_name())).expect("copied");
+        }
+    }
+    let (wanted, done) = (folder.join(stamp), folder.join(format!("{stamp}.installed")));
+    let wanted = fs::read(wanted).expect("what is needed");
+    if fs::read(&done).ok().as_ref() != Some(&wanted) {
+        install(&folder);
+        fs::write(done, wanted).expect("written");
+    }
+    folder
+}
+
+fn node_scripts() -> PathBuf {
+    installed("package-lock.json", |folder| {
+        run(Command::new("npm").args(["ci", "--ignore-scripts", "--silent"]).current_dir(folder));
+    })
+}
+
+fn python_scripts() -> PathBuf {
+    installed("requirements.txt", |folder| {
+        let venv = folder.join("venv");
+        run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv));
+        let mut pip = Command::new(venv.join("bin/pip"));
+        pip.args(["install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"]);
+        run(pip.current_dir(folder));
+    })
+}
+
+/// A server over the demo archive that knows the scripts' accounts too.
+fn server() -> Server {
+    let server = Server::demo();
+    let accounts = checkout("tests/clients/accounts.json");
+    let output = server.command(&["import", &accounts.to_string_lossy()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    server
+}
+
+fn script(program: &Path, folder: &Path, name: &str, argument: &serde_json::Value) {
+    let mut command = Command::new(program);
+    for (name, _) in std::env::vars_os() {
+        // A proxy of the machine is not between a client and a server on loopback.
+        if name.to_string_lossy().to_ascii_lowercase().ends_with("_proxy") {
+            command.env_remove(name);
+        }
+    }
+    let output = run(command.arg(name).arg(argument.to_string()).current_dir(folder));
+    assert!(output.stdout.starts_with(b"{"), "{name} says what it saw");
+}
+
+#[test]
+fn the_public_client_library_uses_every_method_of_its_user_namespace() {
+    let (server, folder) = (server(), node_scripts());
+    let media = ["/media/image/demo-urtavla.jpg", "/media/image/demo-paint-brushes.jpg"];
+    let argument = json!({ "base": server.url, "media": media });
+    script(Path::new("node"), &folder, "user_api.mjs", &argument);
+}
+
+#[test]
+fn openid_client_runs_code_implicit_refresh_and_revocation() {
+    let (server, folder) = (server(), node_scripts());
+    script(Path::new("node"), &folder, "openid.mjs", &json!({ "base": server.url }));
+}
+
+#[test]
+fn authlib_runs_code_implicit_password_refresh_and_revocation() {
+    let (server, folder) = (server(), python_scripts());
+    let python = folder.join("venv/bin/python");
+    script(&python, &folder, "oauth.py", &json!({ "base": server.url }));
+}

@@ -1,0 +1,179 @@
+//! A real browser, driven over WebDriver.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use reqwest::blocking::Client;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::oracle;
+
+/// A desktop's and a phone's window, pixels.
+pub const DESKTOP: (u32, u32) = (1280, 900);
+pub const PHONE: (u32, u32) = (390, 844);
+
+/// A browser window without a screen; it is gone when this is dropped.
+pub struct Browser {
+    driver: Child,
+    client: Client,
+    session: String,
+    profile: TempDir,
+}
+
+impl Browser {
+    pub fn open((width, height): (u32, u32)) -> Self {
+        let profile = tempfile::tempdir().expect("folder");
+        let mut command = Command::new("chromedriver");
+        command.arg("--port=0").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut driver = command.spawn().expect("./test installs it");
+        let output = BufReader::new(driver.stdout.take().expect("piped"));
+        let port = output.lines().map_while(Result::ok).find_map(|line| {
+            line.strip_suffix('.')?.split_once("successfully on port ")?.1.parse::<u16>().ok()
+        });
+        let port = port.expect("chromedriver says its port");
+        let mut arguments: Vec<String> = [
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        arguments.push(format!("--user-data-dir={}", profile.path().display()));
+        arguments.push(format!("--window-size={width},{height}"));
+        let metrics = json!({ "width": width, "height": height, "pixelRatio": 1 });
+        let mut options = json!({ "args": arguments });
+        if width < 500 {
+            options["mobileEmulation"] = json!({ "deviceMetrics": metrics });
+        }
+        let wanted = json!({ "capabilities": { "alwaysMatch": {
+            "goog:chromeOptions": options,
+            "goog:loggingPrefs": { "browser": "ALL" },
+        } } });
+        let client = Client::builder().no_proxy().timeout(None).build().expect("client");
+        let base = format!("http://127.0.0.1:{port}/session");
+        let mut browser = Self { driver, client, session: base, profile };
+        let id = browser.post("", &wanted)["sessionId"].as_str().expect("a session").to_owned();
+        browser.session = format!("{}/{id}", browser.session);
+        browser
+    }
+
+    fn post(&self, command: &str, body: &Value) -> Value {
+        let request = self.client.post(format!("{}{command}", self.session));
+        let response = request.body(body.to_string()).send().expect("chromedriver answers");
+        let answer: Value = response.json().expect("JSON");
+        assert!(answer["value"].get("error").is_none(), "{command}: {answer:#}");
+        answer["value"].clone()
+    }
+
+    /// Opens a page and waits for it and all of its pictures.
+    pub fn visit(&self, url: &str) {
+        self.post("/url", &json!({ "url": url }));
+        let script = "
+            const done = arguments[arguments.length - 1];
+            for (const image of document.images) image.loading = 'eager';
+            const loaded = image => image.complete ? null : new Promise(resolve => {
+                image.addEventListener('load', resolve);
+                image.addEventListener('error', resolve);
+            });
+            Promise.all([...document.images].map(loaded).concat(document.fonts.ready))
+                .then(() => done(null));
+        ";
+        self.post("/execute/async", &json!({ "script": script, "args": [] }));
+    }
+
+    /// Types `text` into the field that `selector` finds.
+    pub fn fill(&self, selector: &str, text: &str) {
+        let found = self.post("/element", &json!({ "using": "css selector", "value": selector }));
+        let id = found.as_object().and_then(|one| one.values().next()).expect("an element");
+        let id = id.as_str().expect("an id");
+        self.post(&format!("/element/{id}/clear"), &json!({}));
+        self.post(&format!("/element/{id}/value"), &json!({ "text": text }));
+    }
+
+    /// Clicks on what `selector` finds.
+    pub fn click(&self, selector: &str) {
+        let found = self.post("/element", &json!({ "using": "css selector", "value": selector }));
+        let id = found.as_object().and_then(|one| one.values().next()).expect("an element");
+        let command = format!("/element/{}/click", id.as_str().expect("an id"));
+        self.post(&command, &json!({}));
+    }
+
+    /// Where the browser is.
+    pub fn address(&self) -> String {
+        let response = self.client.get(format!("{}/url", self.session)).send().expect("answer");
+        let answer: Value = response.json().expect("JSON");
+        answer["value"].as_str().expect("an address").to_owned()
+    }
+
+    /// Saves downloads into a folder of its own, which is given.
+    pub fn keep_downloads(&self) -> std::path::PathBuf {
+        let folder = self.profile.path().join("downloads");
+        fs::create_dir_all(&folder).expect("folder");
+        let params = json!({ "behavior": "allow", "downloadPath": folder });
+        let command = json!({ "cmd": "Browser.setDownloadBehavior", "params": params });
+        self.post("/goog/cdp/execute", &command);
+        folder
+    }
+
+    /// The value of an expression.
+    pub fn eval(&self, expression: &str) -> Value {
+        let script = format!("return {expression};");
+        self.post("/execute/sync", &json!({ "script": script, "args": [] }))
+    }
+
+    pub fn text(&self, expression: &str) -> String {
+        self.eval(expression).as_str().expect("text").to_owned()
+    }
+
+    /// What the browser complained about since the last look.
+    pub fn complaints(&self) -> Vec<String> {
+        let lines = self.post("/se/log", &json!({ "type": "browser" }));
+        lines.as_array().expect("lines").iter().map(Value::to_string).collect()
+    }
+
+    /// Saves the whole page as a PNG.
+    pub fn screenshot(&self, name: &str) {
+        let params = json!({ "captureBeyondViewport": true, "format": "png" });
+        let command = json!({ "cmd": "Page.captureScreenshot", "params": params });
+        let answer = self.post("/goog/cdp/execute", &command);
+        let text = answer["data"].as_str().expect("a picture");
+        let script =
+            "import base64, sys; sys.stdout.buffer.write(base64.b64decode(sys.stdin.read()))";
+        let png = oracle::python(script, &[], text.as_bytes());
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("screens");
+        fs::create_dir_all(&folder).expect("folder");
+        fs::write(folder.join(name), png).expect("written");
+    }
+
+    /// Checks what holds for every page: its pictures are there, nothing was blocked or failed,
+    /// nothing sticks out to the right.
+    pub fn check_sound(&self, what: &str) {
+        let broken =
+            self.eval("[...document.images].filter(i => !i.naturalWidth).map(i => i.src)");
+        assert_eq!(broken, json!([]), "{what}: broken pictures");
+        assert_eq!(self.complaints(), Vec::<String>::new(), "{what}");
+        let width = self.eval("[document.documentElement.scrollWidth, innerWidth]");
+        let [page, window] = [&width[0], &width[1]].map(|value| value.as_u64().expect("pixels"));
+        assert!(page <= window, "{what}: {page} pixels wide in a window of {window}");
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Without the farewell the browser would outlive its driver.
+        drop(self.client.delete(&self.session).send());
+        drop(self.driver.kill());
+        drop(self.driver.wait());
+    }
+}
