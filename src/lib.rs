@@ -19,6 +19,7 @@ pub mod item;
 pub mod jobs;
 pub mod limits;
 pub mod media;
+pub mod orders;
 pub mod store;
 pub mod telemetry;
 pub mod types;

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 pub use sqlite::accounts::{AccountChange, NewApiKey, NewUser};
 pub use sqlite::follow::{Change, Follower};
 pub use sqlite::items::{NewItem, NewestItem, StoredItem, Written};
+pub use sqlite::orders::{LiveOrder, OrdersOf, Reported};
 pub use sqlite::tokens::{Session, Token};
 pub use sqlite::{ReadTx, WriteTx};
 

@@ -6,6 +6,7 @@ pub(super) mod accounts;
 pub(super) mod follow;
 pub(super) mod items;
 mod migrations;
+pub(super) mod orders;
 pub(super) mod tokens;
 
 use std::{cell::RefCell, path::Path, time::Duration};
