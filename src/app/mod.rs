@@ -33,6 +33,7 @@ use crate::media::DecodeLimits;
 use crate::media::Media;
 use crate::media::Settings;
 use crate::media::original::Originals;
+use crate::orders::Orders;
 use crate::store::Derived;
 use crate::store::Store;
 use crate::telemetry;
@@ -179,13 +180,14 @@ impl Server {
         let workers = config.render_workers();
         let compute = Compute::start(workers, media_config.queue, media_config.memory_bytes)?;
         let cache_dir = config.data.dir.join("derived").join("cache");
-        let media =
-            Media::start(Settings::of(&config)?, db.clone(), originals, compute, &cache_dir)?;
         let auth = Auth::start(db.clone(), hash_limits(&config))?;
+        let orders = Orders::new(db.clone(), Some(auth.clone()));
+        let settings = Settings::of(&config)?;
+        let media = Media::start(settings, orders.clone(), originals, compute, &cache_dir)?;
         let (wanted, to_warm) = tokio::sync::mpsc::channel(WARM_QUEUE_MAX);
         let wanted = config.media.warm.then_some(wanted);
         let follower = start_follower(&db, &media, &auth, wanted)?;
-        let app = App { shared: Arc::new(shared(&config, db, media, auth, metrics)?) };
+        let app = App { shared: Arc::new(shared(&config, (media, auth, orders), metrics)?) };
         let public_url = config.server.public_url.0.clone();
         let limits = listener_limits(&config);
         let runtime = runtime()?;
@@ -298,15 +300,14 @@ fn start_follower(
 
 fn shared(
     config: &Config,
-    db: Db,
-    media: Media,
-    auth: Auth,
+    (media, auth, orders): (Media, Auth, Orders),
     metrics: metrics_exporter_prometheus::PrometheusHandle,
 ) -> Result<Shared> {
     Ok(Shared {
+        db: orders.db().clone(),
         media,
         auth,
-        db,
+        orders,
         metrics,
         site_url: config.site_url().to_owned(),
         site_name: config.server.site_name.clone(),

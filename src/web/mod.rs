@@ -39,6 +39,7 @@ use crate::db::Db;
 use crate::error::Error;
 use crate::error::Kind;
 use crate::media::Media;
+use crate::orders::Orders;
 
 /// What the handlers share; cheap to clone.
 #[derive(Clone)]
@@ -53,6 +54,8 @@ pub struct Shared {
     pub media: Media,
     /// Who calls.
     pub auth: Auth,
+    /// Purchases.
+    pub orders: Orders,
     /// The database.
     pub db: Db,
     /// What `/metrics` prints.
