@@ -51,6 +51,7 @@ pub struct Error {
     kind: Kind,
     message: String,
     details: Vec<Detail>,
+    scope: Option<&'static str>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -58,7 +59,7 @@ impl Error {
     /// An error with a sentence that the client may see.
     #[must_use]
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), details: Vec::new(), source: None }
+        Self { kind, message: message.into(), details: Vec::new(), scope: None, source: None }
     }
 
     /// A failed validation of the part `path` at `location`; `rule` is one of the contract's
@@ -70,18 +71,27 @@ impl Error {
         rule: &str,
         message: impl Into<String>,
     ) -> Self {
-        let detail = Detail {
-            error_code: format!("{rule}.openapi.requestValidation"),
-            location,
-            message: message.into(),
-            path: path.into(),
-        };
+        let code = format!("{rule}.openapi.requestValidation");
+        let message = message.into();
         Self {
-            kind: Kind::InvalidArgument,
             message: "Request validation failed".to_owned(),
-            details: vec![detail],
-            source: None,
+            ..Self::at(location, path, code, message)
         }
+    }
+
+    /// A well-formed part `path` at `location` that the state of things does not allow; `code`
+    /// says why, `order_already_reported` for instance.
+    #[must_use]
+    pub fn at(
+        location: &'static str,
+        path: impl Into<String>,
+        code: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        let message = message.into();
+        let (error_code, path) = (code.into(), path.into());
+        let detail = Detail { error_code, location, message: message.clone(), path };
+        Self { details: vec![detail], ..Self::new(Kind::InvalidArgument, message) }
     }
 
     /// A refusal of a caller that is known; `code` says why, `agreement_required` for instance.
@@ -102,6 +112,13 @@ impl Error {
             path: String::new(),
         });
         self
+    }
+
+    /// A refusal of credentials that do not carry `scope`; a challenge names it.
+    #[must_use]
+    pub fn insufficient_scope(scope: &'static str) -> Self {
+        let message = format!("The token lacks the scope {scope}");
+        Self { scope: Some(scope), ..Self::forbidden("insufficient_scope", message) }
     }
 
     /// Our own mistake or a failing resource; the client learns nothing of `source`.
@@ -133,6 +150,12 @@ impl Error {
     #[must_use]
     pub fn details(&self) -> &[Detail] {
         &self.details
+    }
+
+    /// The scope that the credentials lack.
+    #[must_use]
+    pub fn missing_scope(&self) -> Option<&'static str> {
+        self.scope
     }
 
     /// The private cause with its own causes, for the log.

@@ -20,6 +20,7 @@ pub mod jobs;
 pub mod limits;
 pub mod media;
 pub mod oauth;
+pub mod orders;
 pub mod store;
 pub mod telemetry;
 pub mod types;

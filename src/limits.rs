@@ -56,6 +56,17 @@ pub const THROTTLE_KEYS_MAX: usize = 100_000;
 pub const VERIFIED_MAX: u64 = 10_000;
 /// Time for which a verified secret is remembered.
 pub const VERIFIED_FOR: std::time::Duration = std::time::Duration::from_secs(300);
+/// Time for which a purchase may be downloaded again (agreed: 30 days).
+pub const DOWNLOADABLE_FOR: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
+/// Time in which the use of a purchase is to be reported (Spec §2 is silent: 60 days, a month
+/// after the last free download).
+pub const REPORTABLE_FOR: std::time::Duration = std::time::Duration::from_secs(60 * 86_400);
+/// Purchases kept in memory, so that a repeated download touches no disk; one takes 200 bytes.
+pub const PURCHASES_CACHED_MAX: u64 = 100_000;
+/// Orders in one list, as many as hits of a search.
+pub const ORDERS_LISTED_MAX: usize = 10_000;
+/// Characters of what a customer wants on an invoice.
+pub const INVOICE_TEXT_CHARS_MAX: usize = 2000;
 /// Bytes of an API key that a caller presents.
 pub const API_KEY_BYTES_MAX: usize = 256;
 /// Rows of the item log that the follower reads at a time.

@@ -39,7 +39,7 @@ impl AgreementType {
 }
 
 /// A product, which items and agreements name by its code.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Product {
     /// Its number.
     pub id: ProductId,

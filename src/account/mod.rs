@@ -14,7 +14,7 @@ pub use agreement::{Agreement, AgreementType, Prepaids, Product};
 pub use client::{Client, Grant};
 pub use ids::{AgreementId, FamilyId, OrderId, OrganizationId, ProductId, UserId};
 pub use money::{Money, MoneyError};
-pub use order::{License, Order, OrderAgreement, Period};
+pub use order::{License, Order, OrderAgreement, OrderStatus, Period};
 pub use organization::{Address, Addresses, Organization};
 pub use scope::{Scope, ScopeError, Scopes};
 pub use user::{Access, Account, Phone, ROLE_PROVIDER, User};

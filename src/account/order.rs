@@ -53,6 +53,30 @@ pub struct License {
     pub description: Option<String>,
 }
 
+/// Which orders a list holds, by whether their use was reported (Spec §4 `GET /user/v1/order`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderStatus {
+    /// Those that were.
+    Reported,
+    /// Those that were not.
+    Unreported,
+    /// Both.
+    All,
+}
+
+impl OrderStatus {
+    /// The status of that name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        match name {
+            "reported" => Some(Self::Reported),
+            "unreported" => Some(Self::Unreported),
+            "all" => Some(Self::All),
+            _ => None,
+        }
+    }
+}
+
 /// The agreement of an order, as it was then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderAgreement {

@@ -34,6 +34,7 @@ use crate::media::Media;
 use crate::media::Settings;
 use crate::media::original::Originals;
 use crate::oauth::{Lifetimes, OAuth};
+use crate::orders::Orders;
 use crate::store::Derived;
 use crate::store::Store;
 use crate::telemetry;
@@ -180,14 +181,15 @@ impl Server {
         let workers = config.render_workers();
         let compute = Compute::start(workers, media_config.queue, media_config.memory_bytes)?;
         let cache_dir = config.data.dir.join("derived").join("cache");
-        let media =
-            Media::start(Settings::of(&config)?, db.clone(), originals, compute, &cache_dir)?;
         let auth = Auth::start(db.clone(), hash_limits(&config))?;
+        let orders = Orders::new(db.clone(), Some(auth.clone()));
+        let settings = Settings::of(&config)?;
+        let media = Media::start(settings, orders.clone(), originals, compute, &cache_dir)?;
         let (wanted, to_warm) = tokio::sync::mpsc::channel(WARM_QUEUE_MAX);
         let wanted = config.media.warm.then_some(wanted);
         let follower = start_follower(&db, &media, &auth, wanted)?;
         let oauth = start_oauth(&config, &auth)?;
-        let services = Services { db, media, auth, oauth };
+        let services = Services { media, auth, oauth, orders };
         let app = App { shared: Arc::new(shared(&config, services, metrics)?) };
         let public_url = config.server.public_url.0.clone();
         let limits = listener_limits(&config);
@@ -315,10 +317,10 @@ fn start_follower(
 
 /// What the handlers call.
 struct Services {
-    db: Db,
     media: Media,
     auth: Auth,
     oauth: OAuth,
+    orders: Orders,
 }
 
 fn start_oauth(config: &Config, auth: &Auth) -> Result<OAuth> {
@@ -335,14 +337,15 @@ fn shared(
     services: Services,
     metrics: metrics_exporter_prometheus::PrometheusHandle,
 ) -> Result<Shared> {
-    let Services { db, media, auth, oauth } = services;
+    let Services { media, auth, oauth, orders } = services;
     Ok(Shared {
+        db: orders.db().clone(),
         media,
         auth,
         oauth,
         session_s: config.auth.session_s,
         secure_cookies: config.auth_url().starts_with("https:"),
-        db,
+        orders,
         metrics,
         site_url: config.site_url().to_owned(),
         site_name: config.server.site_name.clone(),

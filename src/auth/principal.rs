@@ -119,8 +119,7 @@ impl Principal {
         if self.scopes.has(scope) {
             return Ok(());
         }
-        let message = format!("The token lacks the scope {}", scope.as_str());
-        Err(Error::forbidden("insufficient_scope", message))
+        Err(Error::insufficient_scope(scope.as_str()))
     }
 
     /// Fails unless the token has the scope `admin` and the user the access level `admin`

@@ -19,7 +19,8 @@ use crate::error::{Error, Result};
 use crate::limits::{BENCH_RENDITIONS_MAX, STREAM_CHUNK_BYTES};
 use crate::media::path::MediaPath;
 use crate::media::raster::Way;
-use crate::media::{Answer, Body, Extent, Media, Part, Settings, Source};
+use crate::media::{Answer, Body, Caller, Extent, Media, Part, Settings, Source};
+use crate::orders::Orders;
 
 /// Times that were not exceeded by a share of renditions, milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -138,9 +139,9 @@ impl<'a> Bench<'a> {
         let compute = Compute::start(workers, workers, self.config.media.memory_bytes)?;
         let client = |_| {
             let Archive { db, originals } = self.archive;
-            let (db, originals) = (db.clone(), originals.clone());
+            let (orders, originals) = (Orders::new(db.clone(), None), originals.clone());
             let cache = self.config.data.dir.join("derived").join("cache");
-            Media::start(self.settings.clone(), db, originals, compute.clone(), &cache)
+            Media::start(self.settings.clone(), orders, originals, compute.clone(), &cache)
         };
         (0..workers).map(client).collect()
     }
@@ -217,7 +218,8 @@ impl<'a> Bench<'a> {
         let path = MediaPath::parse(&text).map_err(Error::internal)?;
         let patience = Duration::from_secs(u64::from(self.config.server.request_timeout_s));
         let obtained = self.runtime.block_on(async {
-            match media.resolve(&path, Some(&self.operator), clock::now()).await? {
+            let caller = Caller { principal: Some(&self.operator), agr: None };
+            match media.resolve(&path, caller, clock::now()).await? {
                 Answer::Rendition(answer) => media.obtain(&answer, patience).await,
                 Answer::Page(_) | Answer::Json(_) => Err(Error::internal("no rendition")),
             }

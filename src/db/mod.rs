@@ -16,6 +16,7 @@ pub use sqlite::accounts::{AccountChange, NewApiKey, NewUser};
 pub use sqlite::follow::{Change, Follower};
 pub use sqlite::grants::{Code, Family, NewCode, NewFamily, RefreshToken};
 pub use sqlite::items::{NewItem, NewestItem, StoredItem, Written};
+pub use sqlite::orders::{LiveOrder, OrdersOf, Reported};
 pub use sqlite::sessions::{Session, SigningKey};
 pub use sqlite::tokens::Token;
 pub use sqlite::{ReadTx, WriteTx};

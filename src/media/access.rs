@@ -3,11 +3,37 @@
 use jiff::Timestamp;
 
 use super::Entry;
+use crate::account::{AgreementId, Scope};
 use crate::auth::Principal;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, Result};
 use crate::item::has_picture;
 use crate::media::path::{DocumentExtension, MediaPath, RenditionExtension, Target};
 use crate::types::Usage;
+
+/// Who asks for media.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Caller<'a> {
+    /// Whose credentials came with the request, if they are good.
+    pub principal: Option<&'a Principal>,
+    /// The agreement that is to pay, `agr`.
+    pub agr: Option<AgreementId>,
+}
+
+impl<'a> Caller<'a> {
+    /// The caller as what is open knows it: credentials that may not be used here count as none.
+    #[must_use]
+    pub fn visitor(self) -> Option<&'a Principal> {
+        self.principal.filter(|known| known.scopes().has(Scope::Roles))
+    }
+
+    /// The caller, who must be known and whose token must carry at least the scope `roles`
+    /// (Spec §5).
+    pub fn known(self) -> Result<&'a Principal> {
+        let known = self.principal.ok_or_else(unauthenticated)?;
+        known.require_scope(Scope::Roles)?;
+        Ok(known)
+    }
+}
 
 /// Whether `principal` sees the item at `now`: neither withdrawn nor under embargo.
 #[must_use]
@@ -40,6 +66,32 @@ pub fn is_open(path: &MediaPath) -> bool {
             }
         },
         Target::Pricelist => false,
+    }
+}
+
+/// Whether what `path` names is bought: every rendition of an item or of its associated objects
+/// that is more than a Preview, and whatever holds one (Spec §4: "downloading hires media … counts
+/// as a purchase").
+///
+/// An operation changes nothing of it: all of the Hires and a corner of it are the Hires.
+#[must_use]
+pub fn needs_purchase(path: &MediaPath) -> bool {
+    match path.target() {
+        Target::Item | Target::Pricelist => false,
+        Target::Rendition(file) => match file.extension() {
+            RenditionExtension::Pdf | RenditionExtension::Eps => true,
+            RenditionExtension::Jpg | RenditionExtension::Mp4 => match file.name().usage {
+                Usage::Hires | Usage::Hidef | Usage::Lores => true,
+                Usage::Preview | Usage::Thumbnail => false,
+            },
+        },
+        Target::Document(file) => match file.extension() {
+            DocumentExtension::Zip => true,
+            DocumentExtension::Json
+            | DocumentExtension::Xml
+            | DocumentExtension::Cutpaste
+            | DocumentExtension::Indesign => false,
+        },
     }
 }
 

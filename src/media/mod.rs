@@ -27,6 +27,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
 
+pub use access::Caller;
 pub use cache::{Body, Extent, Part};
 pub use catalog::Entry;
 pub use links::UrlLinks;
@@ -36,11 +37,11 @@ pub use timing::Timing;
 
 use crate::auth::Principal;
 use crate::compute::Compute;
-use crate::db::Db;
 use crate::error::{Error, Kind, Result};
 use crate::item::Served;
 use crate::media::original::Originals;
 use crate::media::path::{DocumentExtension, MediaPath, RenditionExtension, Target};
+use crate::orders::{self, Decision, ItemFacts, Orders};
 use crate::types::{CropSpec, Hash, ItemKey, Rect};
 
 /// What a media URL stands for, known before any pixel is touched.
@@ -61,8 +62,8 @@ pub struct JsonAnswer {
     pub body: Bytes,
     /// Entity tag without quotes.
     pub etag: String,
-    /// When the item was stored.
-    pub modified: Timestamp,
+    /// When the item was stored, where the document depends on nothing else.
+    pub modified: Option<Timestamp>,
     /// Whether everybody may have it.
     pub open: bool,
 }
@@ -78,6 +79,9 @@ pub struct RenditionAnswer {
     pub modified: Timestamp,
     /// Whether everybody may have it.
     pub open: bool,
+    /// What the caller's agreements say, where the rendition is bought. It is recorded by
+    /// [`Media::purchase`], and nothing may be delivered before that.
+    pub purchase: Option<Decision>,
     /// File name under which a browser saves it, for a Hires.
     pub file_name: Option<String>,
     entry: Arc<Entry>,
@@ -93,6 +97,7 @@ struct Inner {
     settings: Settings,
     links: UrlLinks,
     catalog: catalog::Catalog,
+    orders: Orders,
     originals: Originals,
     cache: cache::RenditionCache,
     flight: flight::Flight,
@@ -100,20 +105,22 @@ struct Inner {
 }
 
 impl Media {
-    /// Starts the section over a database, the originals and a folder for the cache.
+    /// Starts the section over purchases and their database, the originals and a folder for the
+    /// cache.
     ///
     /// Fails when the cache folder cannot be made.
     pub fn start(
         settings: Settings,
-        db: Db,
+        orders: Orders,
         originals: Originals,
         compute: Compute,
         cache_dir: &Path,
     ) -> Result<Self> {
         let links = UrlLinks::new(settings.media_url.clone());
         let inner = Inner {
-            catalog: catalog::Catalog::new(db, links.clone()),
+            catalog: catalog::Catalog::new(orders.db().clone(), links.clone()),
             links,
+            orders,
             originals,
             cache: cache::RenditionCache::open(cache_dir, settings.cache)?,
             flight: flight::Flight::default(),
@@ -160,34 +167,81 @@ impl Media {
             .ok_or_else(|| Error::new(Kind::NotFound, format!("no item {key}")))
     }
 
-    /// Decides what `path` stands for and whether `principal` may have it.
+    /// Decides what `path` stands for and whether `caller` may have it; nothing is recorded.
+    ///
+    /// Fails with [`Kind::Unauthenticated`] or with `insufficient_scope` for what is not open, and
+    /// with `agreement_required` for what none of the caller's agreements covers.
     pub async fn resolve(
         &self,
         path: &MediaPath,
-        principal: Option<&Principal>,
+        caller: Caller<'_>,
         now: Timestamp,
     ) -> Result<Answer> {
         let open = access::is_open(path);
-        if !open && principal.is_none() {
-            return Err(access::unauthenticated());
-        }
+        let principal = if open { caller.visitor() } else { Some(caller.known()?) };
         let entry = self.item(path.key(), principal, now).await?;
+        let purchase = self.decide(path, &entry, caller, now).await?;
         // Under embargo only the provider gets here; that answer must not enter a shared cache.
         let open = open && !entry.is_embargoed(now);
         match path.target() {
             Target::Item => Ok(Answer::Page(path.key().clone())),
+            Target::Pricelist => self.pricelist(&entry, caller, now).await.map(Answer::Json),
             Target::Document(file) if file.extension() == DocumentExtension::Json => {
                 self.json(&entry, file.crop(), open).map(Answer::Json)
             }
             Target::Rendition(file)
                 if file.extension() == RenditionExtension::Jpg && file.association().is_none() =>
             {
-                self.rendition(entry, path, open)
+                self.rendition(entry, path, (open, purchase))
             }
-            Target::Document(_) | Target::Rendition(_) | Target::Pricelist => {
-                Err(access::not_available(path))
-            }
+            Target::Document(_) | Target::Rendition(_) => Err(access::not_available(path)),
         }
+    }
+
+    /// What the caller's agreements say where `path` is bought.
+    async fn decide(
+        &self,
+        path: &MediaPath,
+        entry: &Entry,
+        caller: Caller<'_>,
+        now: Timestamp,
+    ) -> Result<Option<Decision>> {
+        if !access::needs_purchase(path) {
+            return Ok(None);
+        }
+        let decision =
+            self.inner.orders.check(caller.known()?, facts(entry), caller.agr, now).await?;
+        Ok(Some(decision))
+    }
+
+    /// Records that `caller` gets the rendition, where it is bought.
+    ///
+    /// Fails as [`Orders::purchase`] does; then nothing of the rendition may be delivered.
+    pub async fn purchase(
+        &self,
+        answer: &RenditionAnswer,
+        caller: Caller<'_>,
+        now: Timestamp,
+    ) -> Result<()> {
+        if answer.purchase.is_none() {
+            return Ok(());
+        }
+        let item = facts(&answer.entry);
+        self.inner.orders.purchase(caller.known()?, item, caller.agr, now).await
+    }
+
+    /// The licences that the caller could use for the item.
+    async fn pricelist(
+        &self,
+        entry: &Entry,
+        caller: Caller<'_>,
+        now: Timestamp,
+    ) -> Result<JsonAnswer> {
+        let licenses = self.inner.orders.pricelist(caller.known()?, facts(entry), now).await?;
+        let list: Vec<Value> = licenses.iter().map(orders::json::license).collect();
+        let body = Bytes::from(Value::from(list).to_string());
+        let etag = Hash::of(&body).short();
+        Ok(JsonAnswer { body, etag, modified: None, open: false })
     }
 
     fn json(&self, entry: &Entry, crop: Option<CropSpec>, open: bool) -> Result<JsonAnswer> {
@@ -197,7 +251,7 @@ impl Media {
             Some(crop) => Bytes::from(self.document(entry, Some(crop))?.to_string()),
         };
         let etag = Hash::of(&body).short();
-        Ok(JsonAnswer { body, etag, modified: entry.stored, open })
+        Ok(JsonAnswer { body, etag, modified: Some(entry.stored), open })
     }
 
     /// The document as served, with our links.
@@ -207,7 +261,12 @@ impl Media {
         served.document(&entry.document, &self.inner.links).map_err(|e| plan::bad_crop(&e))
     }
 
-    fn rendition(&self, entry: Arc<Entry>, path: &MediaPath, open: bool) -> Result<Answer> {
+    fn rendition(
+        &self,
+        entry: Arc<Entry>,
+        path: &MediaPath,
+        (open, purchase): (bool, Option<Decision>),
+    ) -> Result<Answer> {
         let make = || plan::plan(&entry, path, &self.inner.settings);
         let planned = match path.target() {
             Target::Rendition(file) if file.operations().is_empty() => {
@@ -223,7 +282,12 @@ impl Media {
             file_name: access::file_name(path),
             planned,
             open,
+            purchase,
             entry,
         })))
     }
+}
+
+fn facts(entry: &Entry) -> ItemFacts<'_> {
+    ItemFacts { key: &entry.key, document: &entry.document }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::Receiver;
 
-use super::{Answer, Media};
+use super::{Answer, Caller, Media};
 use crate::clock;
 use crate::media::path::MediaPath;
 use crate::types::ItemKey;
@@ -33,7 +33,7 @@ impl Media {
             return;
         }
         let Ok(path) = MediaPath::parse(&format!("{key}_{name}.jpg")) else { return };
-        let answer = self.resolve(&path, None, clock::now()).await;
+        let answer = self.resolve(&path, Caller::default(), clock::now()).await;
         if let Ok(Answer::Rendition(answer)) = answer
             && self.find_cached(&answer).is_none()
             && let Err(cause) = self.obtain(&answer, PATIENCE).await

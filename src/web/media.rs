@@ -6,6 +6,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
     response::Response,
 };
+use jiff::Timestamp;
 
 use super::{
     App,
@@ -16,16 +17,19 @@ use super::{
     range::{ByteRange, Multipart, RangeDecision, ranges, unsatisfied},
     respond, timing,
 };
+use crate::account::AgreementId;
 use crate::clock;
 use crate::error::{Error, Kind, Result};
 use crate::limits::MEDIA_PATH_BYTES_MAX;
 use crate::media;
 use crate::media::Answer;
+use crate::media::Caller;
 use crate::media::JsonAnswer;
 use crate::media::Part;
 use crate::media::RenditionAnswer;
 use crate::media::path::MediaPath;
 use crate::media::path::Target;
+use crate::orders::Decision;
 
 const JPEG: HeaderValue = HeaderValue::from_static("image/jpeg");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -45,7 +49,7 @@ pub(super) async fn media(State(app): State<App>, request: Request) -> Response 
         }
     }
     answer(&app, method, uri, headers).await.unwrap_or_else(|error| {
-        let mut response = respond::error(&error);
+        let mut response = respond::refused(&error, headers);
         // A script may read why a picture is not there.
         allow_origins(response.headers_mut());
         response
@@ -78,6 +82,14 @@ fn allow_origins(headers: &mut HeaderMap) {
     );
 }
 
+/// A request for media with its caller.
+struct Asked<'a> {
+    method: &'a Method,
+    headers: &'a HeaderMap,
+    caller: Caller<'a>,
+    now: Timestamp,
+}
+
 async fn answer(app: &App, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
     let text = uri.path().strip_prefix("/media/").unwrap_or_default();
     if text.len() > MEDIA_PATH_BYTES_MAX {
@@ -92,17 +104,31 @@ async fn answer(app: &App, method: &Method, uri: &Uri, headers: &HeaderMap) -> R
         && let Some(channel) = credentials::query_value(uri, "channel")
     {
         // With a channel the item's URL asks for a delivery, which is never open.
-        let known = principal.ok_or_else(media::access::unauthenticated)?;
+        let known = Caller { principal: principal.as_deref(), agr: None }.known()?;
         let channel = respond::shorten(&channel);
         let message = format!("{} has no channel {channel}", known.user().user_name);
         return Err(Error::new(Kind::NotFound, message));
     }
-    let answer = app.shared.media.resolve(&path, principal.as_deref(), clock::now()).await?;
-    match answer {
+    // Somebody unknown is told so first, whatever else is wrong.
+    let is_bought = principal.is_some() && media::access::needs_purchase(&path);
+    let agr = if is_bought { agreement(uri)? } else { None };
+    let caller = Caller { principal: principal.as_deref(), agr };
+    let asked = Asked { method, headers, caller, now: clock::now() };
+    match app.shared.media.resolve(&path, caller, asked.now).await? {
         Answer::Page(key) => Ok(redirect(&format!("{}/item/{key}", app.shared.site_url))),
-        Answer::Json(answer) => json(app, method, headers, &answer),
-        Answer::Rendition(answer) => rendition(app, method, headers, &answer).await,
+        Answer::Json(answer) => json(app, &asked, &answer),
+        Answer::Rendition(answer) => rendition(app, &asked, &answer).await,
     }
+}
+
+/// The agreement that is to pay, from the query parameter `agr`.
+fn agreement(uri: &Uri) -> Result<Option<AgreementId>> {
+    let Some(text) = credentials::query_value(uri, "agr") else { return Ok(None) };
+    let malformed = |_| {
+        let message = format!("agr is {:?}, expected a number", respond::shorten(&text));
+        Error::invalid("query", "agr", "type", message)
+    };
+    text.parse().map(AgreementId).map(Some).map_err(malformed)
 }
 
 /// To the item's page on the customer web site.
@@ -134,8 +160,8 @@ fn describe(app: &App, headers: &mut HeaderMap, validators: &Validators, open: b
     }
 }
 
-fn validators(etag: &str, modified: jiff::Timestamp) -> Result<Validators> {
-    let last_modified = u64::try_from(modified.as_second()).ok();
+fn validators(etag: &str, modified: Option<Timestamp>) -> Result<Validators> {
+    let last_modified = modified.and_then(|time| u64::try_from(time.as_second()).ok());
     let etag = ETag::new(etag).ok_or_else(|| Error::internal("an entity tag is not ASCII"))?;
     Ok(Validators { etag, last_modified })
 }
@@ -157,13 +183,13 @@ fn keep_errors_out_of_caches(response: &mut Response) {
     }
 }
 
-fn json(app: &App, method: &Method, headers: &HeaderMap, answer: &JsonAnswer) -> Result<Response> {
+fn json(app: &App, asked: &Asked<'_>, answer: &JsonAnswer) -> Result<Response> {
     let validators = validators(&answer.etag, answer.modified)?;
-    if let Some(response) = decided(app, method, headers, &validators, answer.open) {
+    if let Some(response) = decided(app, asked, &validators, answer.open) {
         return Ok(response);
     }
     let whole = media::Body::memory(answer.body.clone());
-    let decision = ranges(method, headers, &validators, whole.len());
+    let decision = ranges(asked.method, asked.headers, &validators, whole.len());
     let mut response = framed(app, &whole, &JSON, &validators, &decision);
     describe(app, response.headers_mut(), &validators, answer.open);
     keep_errors_out_of_caches(&mut response);
@@ -171,14 +197,8 @@ fn json(app: &App, method: &Method, headers: &HeaderMap, answer: &JsonAnswer) ->
 }
 
 /// The response that the request's preconditions already decide, if they do.
-fn decided(
-    app: &App,
-    method: &Method,
-    headers: &HeaderMap,
-    validators: &Validators,
-    open: bool,
-) -> Option<Response> {
-    let status = match evaluate(method, headers, validators) {
+fn decided(app: &App, asked: &Asked<'_>, validators: &Validators, open: bool) -> Option<Response> {
+    let status = match evaluate(asked.method, asked.headers, validators) {
         Precondition::NotModified => StatusCode::NOT_MODIFIED,
         Precondition::Failed => StatusCode::PRECONDITION_FAILED,
         Precondition::Proceed => return None,
@@ -186,14 +206,20 @@ fn decided(
     Some(without_body(app, status, validators, open))
 }
 
-async fn rendition(
-    app: &App,
-    method: &Method,
-    headers: &HeaderMap,
-    answer: &RenditionAnswer,
-) -> Result<Response> {
-    let validators = validators(&answer.etag, answer.modified)?;
-    if let Some(response) = decided(app, method, headers, &validators, answer.open) {
+/// Delivers a rendition. What is bought is recorded only when its bytes are at hand and about to be
+/// sent, so that no 304, 412, 416, 503 or HEAD costs anything.
+async fn rendition(app: &App, asked: &Asked<'_>, answer: &RenditionAnswer) -> Result<Response> {
+    let validators = validators(&answer.etag, Some(answer.modified))?;
+    let decided = decided(app, asked, &validators, answer.open);
+    if let Some(Err(refusal)) = answer.purchase.map(Decision::granted) {
+        // A right comes before a precondition: a 304 would say that the caller's copy is good.
+        if decided.is_some() || *asked.method == Method::HEAD {
+            return Err(refusal);
+        }
+        // It places the order and fails, or goes on: somebody approved in this moment.
+        app.shared.media.purchase(answer, asked.caller, asked.now).await?;
+    }
+    if let Some(response) = decided {
         return Ok(response);
     }
     let obtained = match app.shared.media.find_cached(answer) {
@@ -205,7 +231,10 @@ async fn rendition(
         let checked = tokio::task::spawn_blocking(move || media.check_extents(&body));
         checked.await.map_err(Error::internal)??;
     }
-    let decision = ranges(method, headers, &validators, obtained.body.len());
+    let decision = ranges(asked.method, asked.headers, &validators, obtained.body.len());
+    if *asked.method != Method::HEAD && decision != RangeDecision::Unsatisfiable {
+        app.shared.media.purchase(answer, asked.caller, asked.now).await?;
+    }
     let mut response = framed(app, &obtained.body, &JPEG, &validators, &decision);
     describe(app, response.headers_mut(), &validators, answer.open);
     keep_errors_out_of_caches(&mut response);

@@ -45,6 +45,7 @@ use crate::error::Error;
 use crate::error::Kind;
 use crate::media::Media;
 use crate::oauth::OAuth;
+use crate::orders::Orders;
 
 /// What the handlers share; cheap to clone.
 #[derive(Clone)]
@@ -65,6 +66,8 @@ pub struct Shared {
     pub session_s: u32,
     /// Whether cookies are for TLS only: the service is reached by `https`.
     pub secure_cookies: bool,
+    /// Purchases.
+    pub orders: Orders,
     /// The database.
     pub db: Db,
     /// What `/metrics` prints.

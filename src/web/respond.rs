@@ -3,12 +3,13 @@
 
 use axum::{
     body::Body,
-    http::{HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::Response,
 };
 use bytes::Bytes;
 use serde_json::json;
 
+use super::credentials;
 use crate::error::{Error, Kind};
 use crate::limits::{NOT_FOUND_MAX_AGE_S, RETRY_AFTER_S};
 
@@ -37,6 +38,19 @@ pub(super) fn shorten(text: &str) -> String {
     }
 }
 
+/// The response to a failed request with these headers: as [`error`], and a 401 says that the
+/// bearer token which came is not good (RFC 6750 §3.1).
+pub(super) fn refused(failure: &Error, headers: &HeaderMap) -> Response {
+    let mut response = error(failure);
+    if failure.kind() == Kind::Unauthenticated && credentials::has_bearer(headers) {
+        let challenge = HeaderValue::from_static(
+            "Bearer realm=\"wirephoto\", error=\"invalid_token\", ApiKey realm=\"wirephoto\"",
+        );
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
 /// The response to a failed request, with the log line of the failure.
 pub(super) fn error(error: &Error) -> Response {
     let status = status(error.kind());
@@ -62,14 +76,23 @@ pub(super) fn error(error: &Error) -> Response {
     headers.insert(header::CACHE_CONTROL, cache_control(error.kind()));
     match error.kind() {
         Kind::Unauthenticated => {
-            let challenge = HeaderValue::from_static("ApiKey realm=\"wirephoto\"");
+            let challenge =
+                HeaderValue::from_static("Bearer realm=\"wirephoto\", ApiKey realm=\"wirephoto\"");
             headers.insert(header::WWW_AUTHENTICATE, challenge);
         }
         Kind::Overloaded | Kind::Timeout | Kind::Unavailable => {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
         }
+        Kind::Forbidden => {
+            if let Some(scope) = error.missing_scope()
+                && let Ok(challenge) = HeaderValue::from_str(&format!(
+                    "Bearer realm=\"wirephoto\", error=\"insufficient_scope\", scope=\"{scope}\""
+                ))
+            {
+                headers.insert(header::WWW_AUTHENTICATE, challenge);
+            }
+        }
         Kind::InvalidArgument
-        | Kind::Forbidden
         | Kind::NotFound
         | Kind::Conflict
         | Kind::Unsupported
@@ -77,11 +100,6 @@ pub(super) fn error(error: &Error) -> Response {
         | Kind::Internal => {}
     }
     response
-}
-
-/// stub
-pub(super) fn refused(cause: &Error, _: &axum::http::HeaderMap) -> Response {
-    error(cause)
 }
 
 fn cache_control(kind: Kind) -> HeaderValue {

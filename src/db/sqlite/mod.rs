@@ -7,6 +7,7 @@ pub(super) mod follow;
 pub(super) mod grants;
 pub(super) mod items;
 mod migrations;
+pub(super) mod orders;
 pub(super) mod sessions;
 pub(super) mod tokens;
 

@@ -1,0 +1,156 @@
+//! Orders as their owners see them: lists, reports on use, and the licences to report under.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::{ItemFacts, Orders, coverage, product_codes};
+use crate::account::{Agreement, License, Order, OrderId, OrderStatus};
+use crate::auth::Principal;
+use crate::db::{DbError, OrdersOf, ReadTx, Reported, WriteTx};
+use crate::error::{Error, Kind, Result};
+use crate::item::Document;
+use crate::limits::{INVOICE_TEXT_CHARS_MAX, ORDERS_LISTED_MAX};
+
+/// What a customer says of an order (Spec §2 Order update body).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Whether the item was used and is to be invoiced.
+    pub approve: bool,
+    /// The licence that it was used under; needed with `approve`.
+    pub license: Option<Uuid>,
+    /// What is to be on the invoice.
+    pub invoice_text: Option<String>,
+}
+
+impl Report {
+    /// Checks what can be checked without the order.
+    fn check(&self) -> Result<()> {
+        if self.approve && self.license.is_none() {
+            let message = "a license must be supplied when approve is true";
+            return Err(Error::invalid("body", "license", "required", message));
+        }
+        let text = self.invoice_text.as_deref().unwrap_or_default();
+        if text.chars().count() > INVOICE_TEXT_CHARS_MAX {
+            let message = format!("invoiceText has more than {INVOICE_TEXT_CHARS_MAX} characters");
+            return Err(Error::invalid("body", "invoiceText", "maxLength", message));
+        }
+        Ok(())
+    }
+}
+
+/// A report on its way into the database.
+struct Reporting {
+    id: OrderId,
+    report: Report,
+    owner: Owner,
+    agreements: Vec<Agreement>,
+    now: Timestamp,
+}
+
+/// Whose orders a caller sees: its own, and with the access level `admin` those of the whole
+/// organization (Spec §4 `GET /user/v1/order`).
+#[derive(Clone, Copy)]
+struct Owner {
+    own: OrdersOf,
+    all: Option<OrdersOf>,
+}
+
+impl Owner {
+    fn of(principal: &Principal) -> Self {
+        let user = principal.user();
+        let organization = user.organization.filter(|_| user.access.admin);
+        Self { own: OrdersOf::User(user.id), all: organization.map(OrdersOf::Organization) }
+    }
+
+    fn sees(self, order: &Order) -> bool {
+        let is_of = |owner| match owner {
+            OrdersOf::User(id) => order.user == id,
+            OrdersOf::Organization(id) => order.organization == id,
+        };
+        is_of(self.own) || self.all.is_some_and(is_of)
+    }
+}
+
+impl Orders {
+    /// `size` of the orders that `principal` sees behind the `start` newest, the newest first; at
+    /// most [`ORDERS_LISTED_MAX`].
+    pub async fn list(
+        &self,
+        principal: &Principal,
+        start: usize,
+        size: usize,
+        status: OrderStatus,
+    ) -> Result<Vec<Order>> {
+        let Owner { own, all } = Owner::of(principal);
+        let (of, size) = (all.unwrap_or(own), size.min(ORDERS_LISTED_MAX));
+        Ok(self.inner.db.read(move |tx| tx.list_orders(of, status, start, size)).await?)
+    }
+
+    /// Reports the order `id`, once.
+    ///
+    /// Fails with [`Kind::NotFound`] when `principal` sees no such order, with
+    /// `order_already_reported`, with a validation error when `approve` comes without a licence,
+    /// and with `license_not_applicable` when the licence is not in the item's pricelist.
+    pub async fn report(
+        &self,
+        principal: &Principal,
+        id: OrderId,
+        report: Report,
+        now: Timestamp,
+    ) -> Result<Order> {
+        report.check()?;
+        let (owner, agreements) = (Owner::of(principal), principal.agreements().to_vec());
+        let reporting = Reporting { id, report, owner, agreements, now };
+        self.inner.db.write(move |tx| reporting.record(tx)).await?
+    }
+
+    /// The licences that `principal` could report the use of `item` under at `now`.
+    pub async fn pricelist(
+        &self,
+        principal: &Principal,
+        item: ItemFacts<'_>,
+        now: Timestamp,
+    ) -> Result<Vec<License>> {
+        let codes = coverage::covered_codes(principal.agreements(), &item.codes(), now);
+        Ok(self.inner.db.read(move |tx| tx.list_licenses_of_products(&codes)).await?)
+    }
+}
+
+impl Reporting {
+    /// Runs in one transaction; what it refuses, it refuses before it writes.
+    fn record(self, tx: &WriteTx<'_>) -> Result<Result<Order>, DbError> {
+        let id = self.id;
+        let missing = || Error::new(Kind::NotFound, format!("no order {id}"));
+        let found = tx.as_read().find_order(id)?.filter(|order| self.owner.sees(order));
+        let Some(order) = found else { return Ok(Err(missing())) };
+        if order.reported.is_some() {
+            let message = format!("order {id} is already reported");
+            return Ok(Err(Error::at("path", "id", "order_already_reported", message)));
+        }
+        let license = match self.license(&tx.as_read(), &order)? {
+            Ok(license) => license,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let Report { approve: approved, invoice_text, .. } = self.report;
+        tx.report_order(id, &Reported { approved, license, invoice_text, at: self.now })?;
+        Ok(tx.as_read().find_order(id)?.ok_or_else(missing))
+    }
+
+    /// The licence of the report, which must be in the item's pricelist; none when nothing is
+    /// approved.
+    fn license(&self, tx: &ReadTx<'_>, order: &Order) -> Result<Result<Option<License>>, DbError> {
+        let Some(uuid) = self.report.license.filter(|_| self.report.approve) else {
+            return Ok(Ok(None));
+        };
+        let item = tx.find_item(&order.item)?;
+        let document = item.and_then(|item| Document::from_stored(&item.document).ok());
+        let codes = document.map(|document| product_codes(&document)).unwrap_or_default();
+        let codes = coverage::covered_codes(&self.agreements, &codes, self.now);
+        let licenses = tx.list_licenses_of_products(&codes)?;
+        let found = licenses.into_iter().find(|license| license.uuid == uuid);
+        Ok(found.map(Some).ok_or_else(|| {
+            let message = format!("license {uuid} is not in the pricelist of {}", order.item);
+            Error::at("body", "license.uuid", "license_not_applicable", message)
+        }))
+    }
+}

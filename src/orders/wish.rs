@@ -1,0 +1,208 @@
+//! One purchase against the database: what it would mean, and its record in one transaction.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+
+use super::ItemFacts;
+use super::coverage::{Candidate, Choice, choose, product_in_common};
+use crate::account::{
+    Agreement, AgreementId, AgreementType, Order, OrderAgreement, OrderId, OrganizationId,
+    Product, ProductId, UserId,
+};
+use crate::auth::Principal;
+use crate::db::{DbError, ReadTx, WriteTx};
+use crate::limits::{DOWNLOADABLE_FOR, REPORTABLE_FOR};
+use crate::types::ItemKey;
+
+/// What somebody wants to download, with the agreements that cover it.
+#[derive(Debug)]
+pub(super) struct Wish {
+    user: UserId,
+    item: ItemKey,
+    codes: Vec<String>,
+    headline: String,
+    byline: String,
+    source: String,
+    /// In the order in which they are used.
+    agreements: Vec<Agreement>,
+    now: Timestamp,
+}
+
+/// What comes of a wish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wished {
+    /// A row is there under which the item may be downloaded.
+    Bought {
+        /// Who bought it.
+        organization: OrganizationId,
+        /// Under which agreement.
+        agreement: AgreementId,
+        /// Until when.
+        until: Timestamp,
+    },
+    /// The item may be downloaded once a row is written.
+    ToBuy,
+    /// An order under this agreement has to be approved first.
+    Order {
+        agreement: AgreementId,
+        /// Whether it is there already.
+        recorded: bool,
+    },
+    /// Nothing is left of the agreements, which are prepaid.
+    Exhausted,
+}
+
+impl Wished {
+    fn bought(agreement: &Agreement, until: Timestamp) -> Self {
+        Self::Bought { organization: agreement.organization, agreement: agreement.id, until }
+    }
+
+    /// Whether there is nothing to write.
+    pub(super) fn is_recorded(&self) -> bool {
+        match self {
+            Self::Bought { .. } | Self::Exhausted => true,
+            Self::ToBuy => false,
+            Self::Order { recorded, .. } => *recorded,
+        }
+    }
+}
+
+impl Wish {
+    pub(super) fn new(
+        principal: &Principal,
+        item: ItemFacts<'_>,
+        covering: &[&Agreement],
+        now: Timestamp,
+    ) -> Arc<Self> {
+        let text = |name| item.document.text(name).unwrap_or_default().to_owned();
+        Arc::new(Self {
+            user: principal.user().id,
+            item: item.key.clone(),
+            codes: item.codes(),
+            headline: text("headline"),
+            byline: text("byline"),
+            source: text("source"),
+            agreements: covering.iter().copied().cloned().collect(),
+            now,
+        })
+    }
+
+    pub(super) fn item(&self) -> &ItemKey {
+        &self.item
+    }
+
+    pub(super) fn agreements(&self) -> &[Agreement] {
+        &self.agreements
+    }
+
+    /// What the wish means at this state of the database.
+    pub(super) fn look(&self, tx: &ReadTx<'_>) -> Result<Wished, DbError> {
+        let candidates = self.candidates(tx)?;
+        Ok(match choose(&candidates) {
+            Choice::Free(agreement, live) => Wished::bought(agreement, live.downloadable_until),
+            Choice::Buy(_) => Wished::ToBuy,
+            Choice::Order { agreement, recorded } => {
+                Wished::Order { agreement: agreement.id, recorded }
+            }
+            Choice::Exhausted => Wished::Exhausted,
+        })
+    }
+
+    /// Decides and writes what there is to write.
+    pub(super) fn record(&self, tx: &WriteTx<'_>) -> Result<Wished, DbError> {
+        let candidates = self.candidates(&tx.as_read())?;
+        match choose(&candidates) {
+            Choice::Free(agreement, live) => {
+                Ok(Wished::bought(agreement, live.downloadable_until))
+            }
+            Choice::Buy(agreement) => {
+                if agreement.kind == AgreementType::Prepaid
+                    && !tx.take_prepaid(agreement.id, self.now)?
+                {
+                    // Not while this transaction runs: it saw that something is left.
+                    return Ok(Wished::Exhausted);
+                }
+                let order = self.order(&tx.as_read(), agreement)?;
+                tx.insert_order(&order)?;
+                Ok(Wished::bought(agreement, order.downloadable_until))
+            }
+            Choice::Order { agreement, recorded } => {
+                if !recorded {
+                    tx.insert_order(&self.order(&tx.as_read(), agreement)?)?;
+                }
+                Ok(Wished::Order { agreement: agreement.id, recorded: true })
+            }
+            Choice::Exhausted => Ok(Wished::Exhausted),
+        }
+    }
+
+    fn candidates<'a>(&'a self, tx: &ReadTx<'_>) -> Result<Vec<Candidate<'a>>, DbError> {
+        let candidate = |agreement: &'a Agreement| {
+            let (id, organization) = (agreement.id, agreement.organization);
+            let live = tx.find_live_order(organization, &self.item, id, self.now)?;
+            let remaining = match agreement.kind {
+                AgreementType::Prepaid => tx.prepaid_remaining(id)?,
+                AgreementType::Subscription | AgreementType::Direct | AgreementType::Normal => 0,
+            };
+            Ok(Candidate { agreement, live, remaining })
+        };
+        self.agreements.iter().map(candidate).collect()
+    }
+
+    /// The row for a purchase under `agreement`.
+    fn order(&self, tx: &ReadTx<'_>, agreement: &Agreement) -> Result<Order, DbError> {
+        let manual = match agreement.kind {
+            AgreementType::Subscription | AgreementType::Prepaid => false,
+            AgreementType::Direct | AgreementType::Normal => true,
+        };
+        Ok(Order {
+            id: OrderId(0),
+            organization: agreement.organization,
+            user: self.user,
+            item: self.item.clone(),
+            headline: self.headline.clone(),
+            byline: self.byline.clone(),
+            source: self.source.clone(),
+            agreement: OrderAgreement {
+                id: agreement.id,
+                name: agreement.name.clone(),
+                kind: agreement.kind,
+            },
+            product: self.product(tx, agreement)?,
+            license: None,
+            created: self.now,
+            downloadable_until: after(self.now, DOWNLOADABLE_FOR),
+            reporting_deadline: Some(after(self.now, REPORTABLE_FOR)),
+            reported: None,
+            approved: None,
+            manual,
+            invoice_text: None,
+        })
+    }
+
+    /// The product that the item is bought as.
+    ///
+    /// Spec §2 is silent on a super agreement that has none of the item's products: it is the
+    /// item's own product, else the agreement's first, else one that is called like the agreement.
+    fn product(&self, tx: &ReadTx<'_>, agreement: &Agreement) -> Result<Product, DbError> {
+        if let Some(product) = product_in_common(agreement, &self.codes) {
+            return Ok(product.clone());
+        }
+        if let Some(product) = tx.first_known_product(&self.codes)? {
+            return Ok(product);
+        }
+        let nameless = || Product {
+            id: ProductId(0),
+            code: String::new(),
+            name: agreement.name.clone(),
+            description: None,
+        };
+        Ok(agreement.products.first().cloned().unwrap_or_else(nameless))
+    }
+}
+
+/// The time `duration` after `now`; the end of time where there is none.
+fn after(now: Timestamp, duration: Duration) -> Timestamp {
+    now.checked_add(duration).unwrap_or(Timestamp::MAX)
+}
