@@ -7,6 +7,7 @@
 
 pub mod coverage;
 pub mod json;
+mod offers;
 mod report;
 mod wish;
 
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use moka::sync::Cache;
 
+pub use offers::{Offer, OfferState};
 pub use report::Report;
 
 use crate::account::{Agreement, AgreementId, AgreementType, OrganizationId};

@@ -1,8 +1,8 @@
 //! A page per item: its picture, caption, renditions, rights and download.
 
 use axum::{
-    extract::{Path, State},
-    http::HeaderMap,
+    extract::{Path, Request, State},
+    http::{HeaderMap, StatusCode},
     response::Response,
 };
 use minijinja::{Value, context, value::Serde};
@@ -10,12 +10,18 @@ use serde::Serialize;
 
 use super::{
     App,
+    download_panel::Panel,
+    form::{form_body, see_other},
+    login,
     pages::{date, error_page, head, page_for, served, text},
     session::Visitor,
 };
+use crate::account::AgreementId;
 use crate::clock;
 use crate::error::{Error, Kind, Result};
 use crate::item::{Links, Served};
+use crate::media::Caller;
+use crate::media::Entry;
 use crate::media::path::MediaPath;
 use crate::media::path::Operation;
 use crate::media::path::RenditionExtension;
@@ -29,6 +35,58 @@ pub(super) async fn item(
 ) -> Response {
     let page = item_page(&app, &media_type, &id, &headers).await;
     page.unwrap_or_else(|error| error_page(&app, &error))
+}
+
+/// `POST /item/<mediaType>/<id>/download`: the Hires for a visitor, with its purchase. What stands
+/// in the way is said on the item's page.
+pub(super) async fn download(
+    State(app): State<App>,
+    Path((media_type, id)): Path<(String, String)>,
+    request: Request,
+) -> Response {
+    let (headers, form) = match form_body(request).await {
+        Ok(parts) => parts,
+        Err(error) => return error_page(&app, &error),
+    };
+    let response = buy(&app, &media_type, &id, (&headers, &form)).await;
+    response.unwrap_or_else(|error| error_page(&app, &error))
+}
+
+async fn buy(
+    app: &App,
+    media_type: &str,
+    id: &str,
+    (headers, form): (&HeaderMap, &str),
+) -> Result<Response> {
+    let key = parse_key(media_type, id)?;
+    let form = login::parse(form)?;
+    let page = format!("/item/{key}");
+    let Some(visitor) = Visitor::find(app, headers).await? else {
+        let here: String = form_urlencoded::byte_serialize(page.as_bytes()).collect();
+        return Ok(see_other(&format!("/o/login?return_to={here}")));
+    };
+    if !visitor.sent(form.find("csrf")) {
+        return Err(login::expired());
+    }
+    let agr = form.find("agr").and_then(|agr| agr.parse().ok()).map(AgreementId);
+    let principal = visitor.principal(app).await?;
+    let hires = RenditionName { variant: Variant::Normal, usage: Usage::Hires };
+    let path = MediaPath::rendition(key.clone(), hires, RenditionExtension::Jpg);
+    let caller = Caller { principal: principal.as_deref(), agr };
+    match super::media::download(app, &path, caller).await {
+        Ok(response) => Ok(response),
+        Err(error) if error.kind() == Kind::Forbidden => {
+            let mut response = show(app, &key, Some(&visitor), Some(&error)).await?;
+            *response.status_mut() = StatusCode::FORBIDDEN;
+            Ok(response)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn parse_key(media_type: &str, id: &str) -> Result<ItemKey> {
+    let none = |_| Error::new(Kind::NotFound, "There is no such item.");
+    format!("{media_type}/{id}").parse().map_err(none)
 }
 
 #[derive(Serialize)]
@@ -57,16 +115,40 @@ async fn item_page(
     id: &str,
     headers: &HeaderMap,
 ) -> Result<Response> {
-    let key: ItemKey = format!("{media_type}/{id}")
-        .parse()
-        .map_err(|_| Error::new(Kind::NotFound, "There is no such item."))?;
-    let media = &app.shared.media;
+    let key = parse_key(media_type, id)?;
     let visitor = Visitor::find(app, headers).await?;
-    let entry = media.item(&key, None, clock::now()).await?;
-    let served = served(media, &key, &entry.assets);
+    show(app, &key, visitor.as_ref(), None).await
+}
+
+/// The page of the item `key` for `visitor`. `refusal` is what became of a download.
+async fn show(
+    app: &App,
+    key: &ItemKey,
+    visitor: Option<&Visitor>,
+    refusal: Option<&Error>,
+) -> Result<Response> {
+    let media = &app.shared.media;
+    let entry = media.item(key, None, clock::now()).await?;
+    let panel = Panel::of(app, visitor, &entry, refusal).await?;
+    let served = served(media, key, &entry.assets);
+    let (renditions, crops) = (rendition_rows(&served, media.links()), crop_rows(&served, app));
+    let context = context! {
+        item => describe(app, &entry, &served),
+        renditions => Value::from(Serde(renditions)),
+        crops => Value::from(Serde(crops)),
+        download => Value::from(Serde(panel)),
+        back_url => "/",
+        ..head(app, visitor, &format!("/item/{key}"))
+    };
+    page_for(app, visitor, "item.html", context)
+}
+
+/// What the page says of the item itself.
+fn describe(app: &App, entry: &Entry, served: &Served<'_>) -> Value {
+    let key = &entry.key;
     let preview = served.size(Usage::Preview).unwrap_or(Size { width: 0, height: 0 });
-    let links = media.links();
-    let link = |variant, usage| links.rendition(&key, RenditionName { variant, usage }, None);
+    let links = app.shared.media.links();
+    let link = |variant, usage| links.rendition(key, RenditionName { variant, usage }, None);
     let document = &entry.document;
     let names = |list: &str| document.texts(list, "name").map(str::to_owned).collect::<Vec<_>>();
     let paragraphs: Vec<&str> = document
@@ -75,7 +157,7 @@ async fn item_page(
         .lines()
         .filter(|l| !l.is_empty())
         .collect();
-    let item = context! {
+    context! {
         headline => text(document, "headline"),
         description => paragraphs.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>(),
         byline => text(document, "byline"),
@@ -88,25 +170,16 @@ async fn item_page(
         place => names("place"),
         persons => names("person"),
         keywords => names("subject"),
-        uri => links.item(&key),
+        uri => links.item(key),
         id => key.id.to_string(),
         media_type => key.media_type.as_str(),
         preview_url => link(Variant::Normal, Usage::Preview),
         preview_width => preview.width,
         preview_height => preview.height,
         watermark_preview_url => link(Variant::Watermark, Usage::Preview),
-        metadata_url => format!("{}.json", links.item(&key)),
-    };
-    let context = context! {
-        item => item,
-        renditions => Value::from(Serde(rendition_rows(&served, links))),
-        crops => Value::from(Serde(crop_rows(&key, preview, app))),
-        back_url => "/",
-        ..head(app, visitor.as_ref(), &format!("/item/{key}"))
-    };
-    page_for(app, visitor.as_ref(), "item.html", context)
+        metadata_url => format!("{}.json", links.item(key)),
+    }
 }
-
 fn rendition_rows<L: Links>(served: &Served<'_>, links: &L) -> Vec<RenditionRow> {
     let names = [
         (Variant::Normal, Usage::Hires),
@@ -131,13 +204,15 @@ fn rendition_rows<L: Links>(served: &Served<'_>, links: &L) -> Vec<RenditionRow>
     names.into_iter().filter_map(row).collect()
 }
 
-fn bytes_text(bytes: u64) -> String {
+pub(super) fn bytes_text(bytes: u64) -> String {
     let tenths = bytes.div_ceil(100_000);
     format!("{}.{} MB", tenths / 10, tenths % 10)
 }
 
 /// A few crops of the Preview to try: square, wide, and with the mark.
-fn crop_rows(key: &ItemKey, preview: Size, app: &App) -> Vec<CropRow> {
+fn crop_rows(served: &Served<'_>, app: &App) -> Vec<CropRow> {
+    let (key, preview) =
+        (served.key, served.size(Usage::Preview).unwrap_or(Size { width: 0, height: 0 }));
     let side = preview.width.min(preview.height);
     let centred = |width: u32, height: u32| Rect {
         x: (preview.width - width) / 2,

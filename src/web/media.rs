@@ -121,6 +121,16 @@ async fn answer(app: &App, method: &Method, uri: &Uri, headers: &HeaderMap) -> R
     }
 }
 
+/// The Hires of an item for a visitor who asked for it by a form of ours, with its purchase.
+pub(super) async fn download(app: &App, path: &MediaPath, caller: Caller<'_>) -> Result<Response> {
+    let (method, headers) = (&Method::GET, &HeaderMap::new());
+    let asked = Asked { method, headers, caller, now: clock::now() };
+    match app.shared.media.resolve(path, caller, asked.now).await? {
+        Answer::Rendition(answer) => rendition(app, &asked, &answer).await,
+        Answer::Page(_) | Answer::Json(_) => Err(media::access::not_available(path)),
+    }
+}
+
 /// The agreement that is to pay, from the query parameter `agr`.
 fn agreement(uri: &Uri) -> Result<Option<AgreementId>> {
     let Some(text) = credentials::query_value(uri, "agr") else { return Ok(None) };

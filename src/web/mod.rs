@@ -7,6 +7,7 @@ mod assets;
 mod body;
 pub mod conditional;
 mod credentials;
+mod download_panel;
 mod edge;
 mod form;
 mod health;
@@ -109,6 +110,7 @@ pub fn router(app: App) -> Router {
     Router::new()
         .route("/", get(pages::index))
         .route("/item/{media_type}/{id}", get(item_page::item))
+        .route("/item/{media_type}/{id}/download", post(item_page::download))
         .route("/assets/{*path}", get(assets::asset))
         .route("/favicon.ico", get(assets::favicon))
         .route("/media/{*path}", any(media::media))

@@ -1,0 +1,114 @@
+//! The part of an item's page that offers its Hires: login, agreements, what a download means.
+
+use jiff::{Timestamp, tz::TimeZone};
+use serde::Serialize;
+
+use super::{App, item_page::bytes_text, pages::served, session::Visitor};
+use crate::clock;
+use crate::error::{Error, Result};
+use crate::item::Served;
+use crate::media::Entry;
+use crate::orders::{ItemFacts, Offer, OfferState};
+use crate::types::Usage;
+
+/// An agreement that the visitor can choose.
+#[derive(Serialize)]
+struct AgreementRow {
+    id: i64,
+    name: String,
+    type_text: &'static str,
+    detail_text: Option<String>,
+}
+
+/// What the page says of the Hires: how to get it, under which agreement.
+#[derive(Default, Serialize)]
+pub(super) struct Panel {
+    size_text: Option<String>,
+    /// Where the form goes; `None` while there is nothing to ask for.
+    action: Option<String>,
+    agreements: Vec<AgreementRow>,
+    until_text: Option<String>,
+    order_note: Option<&'static str>,
+    /// No agreement of the visitor covers the item.
+    none: bool,
+    error: Option<String>,
+}
+
+impl Panel {
+    /// What it says to `visitor`. `refusal` is what became of a download that was asked for.
+    pub(super) async fn of(
+        app: &App,
+        visitor: Option<&Visitor>,
+        entry: &Entry,
+        refusal: Option<&Error>,
+    ) -> Result<Self> {
+        let error = refusal.map(|refusal| refusal.message().to_owned());
+        let stranger = Self { size_text: size_text(app, entry), error, ..Self::default() };
+        let Some(visitor) = visitor else { return Ok(stranger) };
+        let Some(principal) = visitor.principal(app).await? else { return Ok(stranger) };
+        let facts = ItemFacts { key: &entry.key, document: &entry.document };
+        let offers = app.shared.orders.offers(&principal, facts, clock::now()).await?;
+        Ok(stranger.with(&offers, entry, &app.shared.zone))
+    }
+
+    /// The panel with `offers`: those that deliver, else those that can be ordered from.
+    fn with(mut self, offers: &[Offer], entry: &Entry, zone: &TimeZone) -> Self {
+        let is_order = |offer: &&Offer| matches!(offer.state, OfferState::Order(_));
+        let (orders, delivering): (Vec<_>, Vec<_>) = offers.iter().partition(is_order);
+        self.none = offers.is_empty();
+        if self.none {
+            return self;
+        }
+        let shown = if delivering.is_empty() {
+            self.order_note = Some(order_note(&orders));
+            orders
+        } else {
+            delivering
+        };
+        if let [only] = shown.as_slice() {
+            self.until_text = until_text(only, zone);
+        }
+        let several = shown.len() > 1;
+        self.agreements = shown.into_iter().map(|offer| row(offer, several, zone)).collect();
+        self.action = Some(format!("/item/{}/download", entry.key));
+        self
+    }
+}
+
+fn size_text(app: &App, entry: &Entry) -> Option<String> {
+    let size = served(&app.shared.media, &entry.key, &entry.assets).size(Usage::Hires)?;
+    let length = Served::source(&entry.assets, Usage::Hires)?.length;
+    Some(format!("{} × {}, {}", size.width, size.height, bytes_text(length)))
+}
+
+fn order_note(orders: &[&Offer]) -> &'static str {
+    if orders.iter().any(|offer| offer.state == OfferState::Order(true)) {
+        return "It is ordered. Somebody has to approve the order before the download.";
+    }
+    "This agreement delivers after somebody has approved the order."
+}
+
+fn until_text(offer: &Offer, zone: &TimeZone) -> Option<String> {
+    let day = |until: Timestamp| until.to_zoned(zone.clone()).strftime("%-d %b %Y").to_string();
+    match offer.state {
+        OfferState::Bought(until) => {
+            Some(format!("Downloaded before; free again until {}", day(until)))
+        }
+        OfferState::Available | OfferState::Order(_) => None,
+    }
+}
+
+/// The row of an agreement. Among `several` each says itself that it was used before.
+fn row(offer: &Offer, several: bool, zone: &TimeZone) -> AgreementRow {
+    let agreement = &offer.agreement;
+    let left = agreement
+        .prepaids
+        .map(|prepaids| format!("{} of {} downloads left", prepaids.remaining, prepaids.total));
+    let before = until_text(offer, zone).filter(|_| several);
+    AgreementRow {
+        id: agreement.id.0,
+        name: agreement.name.clone().unwrap_or_else(|| agreement.id.to_string()),
+        type_text: agreement.kind.as_str(),
+        detail_text: before.or(left),
+    }
+}
