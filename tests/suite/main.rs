@@ -18,4 +18,5 @@ mod media;
 mod operator;
 mod pages;
 mod pixels;
+mod purchases;
 mod rights;
