@@ -231,3 +231,12 @@ fn exhausted(agreements: &[Agreement]) -> Error {
 fn unrecorded(cause: DbError) -> Error {
     Error::new(Kind::Unavailable, "The purchase cannot be recorded now").because(cause)
 }
+
+#[cfg(test)]
+mod coverage_tests;
+#[cfg(test)]
+mod report_tests;
+#[cfg(test)]
+mod test_scene;
+#[cfg(test)]
+mod tests;

@@ -507,9 +507,11 @@ fn an_item_under_embargo_is_seen_by_the_provider_alone() {
     assert!(imported.status.success());
     let status = |path: &str| server.get(path).status().as_u16();
     server.until("the key", || {
-        (status("/media/image/later.jpg?ak=staff-key-0000-0000") == 200).then_some(())
+        (status("/media/image/later.json?ak=staff-key-0000-0000") == 200).then_some(())
     });
-    assert_eq!(status("/media/image/later.jpg?ak=other-key-0000-0000"), 404);
+    for file in ["later.jpg", "later.json"] {
+        assert_eq!(status(&format!("/media/image/{file}?ak=other-key-0000-0000")), 404, "{file}");
+    }
     assert_eq!(status("/media/image/later.json"), 404);
     assert_eq!(status("/media/image/later_NormalPreview.jpg"), 404);
     assert_eq!(status("/media/image/never.json"), 404, "a time beyond all times hides too");

@@ -21,4 +21,5 @@ mod oauth;
 mod operator;
 mod pages;
 mod pixels;
+mod purchases;
 mod rights;

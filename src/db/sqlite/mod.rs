@@ -80,6 +80,14 @@ impl WriteTx<'_> {
     }
 }
 
+#[cfg(test)]
+impl WriteTx<'_> {
+    /// Runs statements that set a test's scene.
+    pub fn run(&self, sql: &str) -> Result<(), DbError> {
+        Ok(self.transaction.execute_batch(sql)?)
+    }
+}
+
 pub(super) struct Connection(rusqlite::Connection);
 
 impl Connection {
