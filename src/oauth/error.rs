@@ -170,4 +170,16 @@ mod tests {
     fn a_description_holds_only_what_the_rfc_allows() {
         assert_eq!(description("a \"b\"\\\r\né~!#[]"), "a ?b?????~!#[]");
     }
+
+    #[test]
+    fn what_passes_is_told_apart_from_our_mistakes() {
+        for kind in [Kind::Overloaded, Kind::Unavailable, Kind::Timeout] {
+            let error = TokenError::from(Error::new(kind, "x"));
+            assert_eq!(error.code, OAuthErrorCode::TemporarilyUnavailable);
+            assert!(error.retry_after_s.is_some() && error.source.is_some());
+        }
+        let error = TokenError::from(Error::internal("x"));
+        assert_eq!((error.code, error.retry_after_s), (OAuthErrorCode::ServerError, None));
+        assert!(error.source.is_some());
+    }
 }

@@ -17,7 +17,11 @@ mod exchange;
 mod grant;
 mod keys;
 mod parameters;
+#[cfg(test)]
+mod refresh_tests;
 mod request;
+#[cfg(test)]
+mod request_tests;
 #[cfg(test)]
 mod test_service;
 #[cfg(test)]

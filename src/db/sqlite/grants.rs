@@ -299,9 +299,15 @@ impl WriteTx<'_> {
         Ok(())
     }
 
+    /// Makes a table fail.
+    pub(crate) fn hide_table(&self, table: &str) -> Result<(), DbError> {
+        Ok(self.transaction.execute_batch(&format!("ALTER TABLE {table} RENAME TO hidden"))?)
+    }
+
     /// The rows of a table.
     pub(crate) fn count(&self, table: &str) -> Result<usize, DbError> {
         let sql = format!("SELECT count(*) FROM {table}");
-        Ok(self.transaction.query_row(&sql, [], |row| row.get(0))?)
+        let count: i64 = self.transaction.query_row(&sql, [], |row| row.get(0))?;
+        Ok(usize::try_from(count).unwrap())
     }
 }
