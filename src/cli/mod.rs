@@ -2,6 +2,7 @@
 
 mod accounts;
 mod ingest;
+mod table;
 
 use std::{
     io::{self, IsTerminal, Write},
@@ -65,6 +66,21 @@ enum Command {
         /// The accounts file.
         #[arg(value_name = "FILE")]
         file: PathBuf,
+    },
+    /// Adds, lists, disables and enables users.
+    User {
+        #[command(subcommand)]
+        command: accounts::User,
+    },
+    /// Adds, lists, disables and enables OAuth2 clients.
+    Client {
+        #[command(subcommand)]
+        command: accounts::ClientCommand,
+    },
+    /// Adds, lists and revokes API keys.
+    Key {
+        #[command(subcommand)]
+        command: accounts::Key,
     },
     /// Checks database against store, and what is derived against the originals; exit status 1 if
     /// anything is missing, damaged or orphaned.
@@ -211,6 +227,9 @@ fn run(command: Command) -> Result<(), Trouble> {
             let (config, _) = config::load(&common.sources(&[]))?;
             accounts::import(&config, &file, json)
         }
+        Command::User { command } => accounts::user(command),
+        Command::Client { command } => accounts::client(command),
+        Command::Key { command } => accounts::key(command),
         Command::Check { common, repair, json } => {
             let (config, _) = config::load(&common.sources(&[]))?;
             check(&config, repair, json)

@@ -4,8 +4,10 @@
 
 pub(super) mod accounts;
 pub(super) mod follow;
+pub(super) mod import;
 pub(super) mod items;
 mod migrations;
+pub(super) mod operator;
 pub(super) mod tokens;
 
 use std::{cell::RefCell, path::Path, time::Duration};
