@@ -5,6 +5,7 @@
 //! change with every release. Users of the product run the binary.
 
 pub mod account;
+pub mod accounts;
 pub mod app;
 pub mod auth;
 pub mod bench;

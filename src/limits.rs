@@ -69,6 +69,19 @@ pub const ORDERS_LISTED_MAX: usize = 10_000;
 pub const INVOICE_TEXT_CHARS_MAX: usize = 2000;
 /// Bytes of an API key that a caller presents.
 pub const API_KEY_BYTES_MAX: usize = 256;
+/// Bytes of a name, a description and other free text in accounts.
+pub const ACCOUNT_TEXT_BYTES_MAX: usize = 4096;
+/// Roles of a user.
+pub const ROLES_MAX: usize = 100;
+/// Redirect URIs of a client.
+pub const REDIRECT_URIS_MAX: usize = 50;
+/// Bytes of a redirect URI.
+pub const REDIRECT_URI_BYTES_MAX: usize = 2048;
+/// Tokens or sessions whose end is logged one by one; when more end at once, caches forget
+/// everything.
+pub const ENDED_TOKENS_LOGGED_MAX: usize = 1000;
+/// Times that an import starts anew because somebody changed accounts meanwhile.
+pub const IMPORT_TRIES: usize = 5;
 /// Rows of the item log that the follower reads at a time.
 pub const LOG_ROWS_MAX: usize = 1000;
 /// Milliseconds between two looks at the database for changes by other processes.

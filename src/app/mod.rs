@@ -19,13 +19,14 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
 };
 
-use crate::auth::{Auth, HashLimits};
+use crate::accounts::{Accounts, Imported};
+use crate::auth::{Auth, HashLimits, Hasher};
 use crate::clock;
 use crate::compute::Compute;
 use crate::config::{BaseUrl, Config};
 use crate::db::Db;
 use crate::error::{Error, Kind, Result};
-use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Taken, accounts};
+use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Taken};
 use crate::jobs;
 use crate::limits::{ACCOUNTS_BYTES_MAX, ACCOUNTS_SWEEP, METRICS_UPKEEP, WARM_QUEUE_MAX};
 use crate::media;
@@ -79,18 +80,35 @@ impl Archive {
         Ok(Ingest::new(self.db.clone(), self.originals.clone(), limits, zone, marker))
     }
 
-    /// Takes the accounts file at `path` in.
-    pub fn import(&self, path: &Path) -> Result<accounts::Imported> {
-        let failed = |cause: String| {
-            Error::new(Kind::InvalidArgument, format!("{}: {cause}", path.display()))
-        };
-        let facts = fs::metadata(path).map_err(|cause| failed(cause.to_string()))?;
-        if facts.len() > ACCOUNTS_BYTES_MAX {
-            return Err(failed(format!("has more than {ACCOUNTS_BYTES_MAX} bytes")));
-        }
-        let text = fs::read_to_string(path).map_err(|cause| failed(cause.to_string()))?;
-        accounts::import(&self.db, &text, clock::now()).map_err(|cause| failed(cause.to_string()))
+    /// The accounts of this archive, for the operator's commands.
+    ///
+    /// Fails when argon2 does not allow the settings.
+    pub fn accounts(&self, config: &Config) -> Result<Accounts> {
+        let hasher = Hasher::new(config.auth.hash_memory_kib, config.auth.hash_iterations)?;
+        Ok(Accounts::new(self.db.clone(), hasher, config.hash_workers()))
     }
+
+    /// Takes the accounts file at `path` in.
+    pub fn import(&self, config: &Config, path: &Path) -> Result<Imported> {
+        let text = read_accounts(path)?;
+        self.accounts(config)?
+            .import(&text, clock::now())
+            .map_err(|cause| file_error(path, &cause))
+    }
+}
+
+/// An error that names its file.
+fn file_error(path: &Path, cause: &dyn std::fmt::Display) -> Error {
+    Error::new(Kind::InvalidArgument, format!("{}: {cause}", path.display()))
+}
+
+/// Reads an accounts file under its limit.
+fn read_accounts(path: &Path) -> Result<String> {
+    let facts = fs::metadata(path).map_err(|cause| file_error(path, &cause))?;
+    if facts.len() > ACCOUNTS_BYTES_MAX {
+        return Err(file_error(path, &format!("has more than {ACCOUNTS_BYTES_MAX} bytes")));
+    }
+    fs::read_to_string(path).map_err(|cause| file_error(path, &cause))
 }
 
 /// The demo archive beside the data directory or the working directory.
@@ -106,7 +124,13 @@ pub fn find_demo(config: &Config) -> Result<PathBuf> {
     })
 }
 
+/// Name of the note that tells which demo accounts were taken in.
+const DEMO_ACCOUNTS: &str = "demo-accounts";
+
 /// Takes in what of the demo archive in `place` the data directory does not have yet.
+///
+/// The accounts are taken in when their file is new to the data directory: what was changed in them
+/// since stays.
 pub fn take_in_demo(archive: &Archive, config: &Config, place: &Path) -> Result<usize> {
     let Found { incoming, failures, .. } = ingest::find(&[place.join("demo")]);
     let failed = |failure: &Failure| Error::new(Kind::InvalidArgument, failure.to_string());
@@ -130,7 +154,9 @@ pub fn take_in_demo(archive: &Archive, config: &Config, place: &Path) -> Result<
     }
     let accounts = place.join("accounts.json");
     if accounts.is_file() {
-        archive.import(&accounts)?;
+        let text = read_accounts(&accounts)?;
+        let imported = archive.accounts(config)?.import_once(DEMO_ACCOUNTS, &text, clock::now());
+        imported.map_err(|cause| file_error(&accounts, &cause))?;
     }
     Ok(count)
 }

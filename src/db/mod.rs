@@ -12,10 +12,14 @@ use std::path::Path;
 
 use tokio::sync::oneshot;
 
-pub use sqlite::accounts::{AccountChange, NewApiKey, NewUser};
+pub use sqlite::accounts::AccountChange;
 pub use sqlite::follow::{Change, Follower};
 pub use sqlite::grants::{Code, Family, NewCode, NewFamily, RefreshToken};
+pub use sqlite::import::{
+    NewAgreement, NewApiKey, NewClient, NewLicense, NewProduct, NewUser, Put,
+};
 pub use sqlite::items::{NewItem, NewestItem, StoredItem, Written};
+pub use sqlite::operator::{ListedKey, ListedUser};
 pub use sqlite::orders::{LiveOrder, OrdersOf, Reported};
 pub use sqlite::sessions::{Session, SigningKey};
 pub use sqlite::tokens::Token;

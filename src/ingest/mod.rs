@@ -5,7 +5,6 @@
 //! taken in whole or not at all; a bad one is reported and the others go on. A process that is
 //! killed leaves at most blobs that nobody names.
 
-pub mod accounts;
 mod files;
 mod photograph;
 

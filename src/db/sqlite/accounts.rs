@@ -52,28 +52,6 @@ impl AccountChange {
     }
 }
 
-/// A user to be written.
-#[derive(Clone, Debug)]
-pub struct NewUser {
-    /// Its name.
-    pub user_name: String,
-    /// Whether it may use the service.
-    pub active: bool,
-    /// Its roles.
-    pub roles: Vec<String>,
-}
-
-/// An API key to be written; the key itself is never stored.
-#[derive(Clone, Debug)]
-pub struct NewApiKey {
-    /// SHA-256 of the key. Keys are long random strings, so a slow hash would add nothing.
-    pub key_hash: Hash,
-    /// Whose key it is.
-    pub user_name: String,
-    /// What its owner calls it.
-    pub name: String,
-}
-
 /// The columns that [`read_user`] reads.
 pub(super) const USER_COLUMNS: &str = "user_id, organization_id, user_name, first_name, last_name, \
      email_address, department, phone_direct, phone_mobile, roles, admin, mediebank, active, \
@@ -253,34 +231,5 @@ impl WriteTx<'_> {
                  (SELECT seq FROM account_log WHERE at_ms < ?1 ORDER BY seq LIMIT ?2)",
         )?;
         Ok(statement.execute(params![before.as_millisecond(), limit])?)
-    }
-
-    /// Writes users and keys; what is there already is replaced, what is not named stays.
-    pub fn write_accounts(
-        &self,
-        users: &[NewUser],
-        keys: &[NewApiKey],
-        now: Timestamp,
-    ) -> Result<(), DbError> {
-        let ms = now.as_millisecond();
-        let mut write_user = self.transaction.prepare_cached(
-            "INSERT INTO users (user_name, active, roles, admin, mediebank, service_account, created_ms)
-             VALUES (?1, ?2, ?3, 0, 0, 0, ?4)
-             ON CONFLICT DO UPDATE SET active = excluded.active, roles = excluded.roles",
-        )?;
-        for user in users {
-            let roles = serde_json::Value::from(user.roles.clone()).to_string();
-            write_user.execute(params![user.user_name, user.active, roles, ms])?;
-        }
-        let mut write_key = self.transaction.prepare_cached(
-            "INSERT INTO api_keys (key_hash, user_id, name, created_ms)
-             SELECT ?1, user_id, ?3, ?4 FROM users WHERE user_name = ?2
-             ON CONFLICT (key_hash) DO UPDATE SET user_id = excluded.user_id, name = excluded.name",
-        )?;
-        for key in keys {
-            let hash = key.key_hash.to_string();
-            write_key.execute(params![hash, key.user_name, key.name, ms])?;
-        }
-        self.log_account_change(AccountChange::Everything, now)
     }
 }

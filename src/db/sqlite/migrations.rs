@@ -262,6 +262,11 @@ CREATE TABLE account_log (
     id TEXT NOT NULL,
     at_ms INTEGER NOT NULL
 ) STRICT;
+
+CREATE TABLE state (
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 ";
 
 pub(super) fn all() -> Migrations<'static> {

@@ -5,8 +5,10 @@
 pub(super) mod accounts;
 pub(super) mod follow;
 pub(super) mod grants;
+pub(super) mod import;
 pub(super) mod items;
 mod migrations;
+pub(super) mod operator;
 pub(super) mod orders;
 pub(super) mod sessions;
 pub(super) mod tokens;

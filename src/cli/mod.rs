@@ -1,23 +1,23 @@
 //! The command line: the only place that prints.
 
+mod accounts;
+mod ingest;
+mod table;
+
 use std::{
     io::{self, IsTerminal, Write},
     path::PathBuf,
     process::ExitCode,
-    sync::{Mutex, PoisonError},
 };
 
 use clap::{Args, Parser, Subcommand};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde_json::json;
 
 use crate::app::{self, Archive, Server, check};
 use crate::bench::{self, BenchError, Effort, Setup};
-use crate::clock;
 use crate::config::{self, Config, Sources};
-use crate::db::Written;
 use crate::error::Error;
-use crate::ingest::{self, Failure, Found, Incoming, Taken};
 use crate::limits::{BENCH_SECONDS, BENCH_SECONDS_MAX};
 use crate::telemetry;
 
@@ -66,6 +66,21 @@ enum Command {
         /// The accounts file.
         #[arg(value_name = "FILE")]
         file: PathBuf,
+    },
+    /// Adds, lists, disables and enables users.
+    User {
+        #[command(subcommand)]
+        command: accounts::User,
+    },
+    /// Adds, lists, disables and enables OAuth2 clients.
+    Client {
+        #[command(subcommand)]
+        command: accounts::ClientCommand,
+    },
+    /// Adds, lists and revokes API keys.
+    Key {
+        #[command(subcommand)]
+        command: accounts::Key,
     },
     /// Checks database against store, and what is derived against the originals; exit status 1 if
     /// anything is missing, damaged or orphaned.
@@ -206,12 +221,15 @@ fn run(command: Command) -> Result<(), Trouble> {
         }
         Command::Ingest { common, json, paths } => {
             let (config, _) = config::load(&common.sources(&[]))?;
-            take_in(&config, &paths, json)
+            ingest::take_in(&config, &paths, json)
         }
         Command::Import { common, json, file } => {
             let (config, _) = config::load(&common.sources(&[]))?;
-            import(&config, &file, json)
+            accounts::import(&config, &file, json)
         }
+        Command::User { command } => accounts::user(command),
+        Command::Client { command } => accounts::client(command),
+        Command::Key { command } => accounts::key(command),
         Command::Check { common, repair, json } => {
             let (config, _) = config::load(&common.sources(&[]))?;
             check(&config, repair, json)
@@ -267,117 +285,6 @@ fn demo_text(url: &str) -> String {
 
 /// The API key of `media-store/accounts.json`.
 const DEMO_KEY: &str = "demo-key-0000-0000-000000000001";
-
-fn take_in(config: &Config, paths: &[PathBuf], json: bool) -> Result<(), Trouble> {
-    let archive = Archive::open(config)?;
-    let Found { incoming, passed_over, failures } = ingest::find(paths);
-    let bar = progress_bar(incoming.len(), json);
-    let tally = Mutex::new(Tally::default());
-    let report = |_: &Incoming, outcome: &Result<Taken, Failure>| {
-        let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-        bar.suspend(|| tally.report(outcome, json));
-        bar.inc(1);
-    };
-    for failure in failures {
-        let outcome = Err(failure);
-        tally.lock().unwrap_or_else(PoisonError::into_inner).report(&outcome, json);
-    }
-    let ingest = archive.ingest(config)?;
-    ingest::take_in_all(&ingest, incoming, config.ingest_workers(), &clock::now, &report);
-    bar.finish_and_clear();
-    let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    tally.summary(passed_over, json);
-    if tally.failed > 0 { Err(Trouble::Reported) } else { Ok(()) }
-}
-
-fn progress_bar(length: usize, json: bool) -> ProgressBar {
-    if json || !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let style = "{bar:40} {pos}/{len} photographs, {per_sec}, {eta} left";
-    let bar = ProgressBar::new(u64::try_from(length).unwrap_or(u64::MAX));
-    match ProgressStyle::with_template(style) {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
-}
-
-#[derive(Default)]
-struct Tally {
-    created: usize,
-    replaced: usize,
-    failed: usize,
-}
-
-impl Tally {
-    fn report(&mut self, outcome: &Result<Taken, Failure>, json: bool) {
-        match outcome {
-            Ok(taken) => {
-                let word = match taken.written {
-                    Written::Created => "created",
-                    Written::Replaced => "replaced",
-                };
-                match taken.written {
-                    Written::Created => self.created += 1,
-                    Written::Replaced => self.replaced += 1,
-                }
-                if json {
-                    let key = taken.key.to_string();
-                    say(&json!({ "item": key, "status": word, "warnings": taken.warnings })
-                        .to_string());
-                } else {
-                    for warning in &taken.warnings {
-                        complain(&format!("{}: warning: {warning}", taken.key));
-                    }
-                }
-            }
-            Err(failure) => {
-                self.failed += 1;
-                if json {
-                    let path = failure.path.display().to_string();
-                    let error = failure.error.to_string();
-                    say(&json!({ "path": path, "status": "failed", "error": error }).to_string());
-                }
-                complain(&failure.to_string());
-            }
-        }
-    }
-
-    fn summary(&self, passed_over: usize, json: bool) {
-        let Self { created, replaced, failed } = self;
-        if json {
-            say(&json!({
-                "created": created,
-                "replaced": replaced,
-                "failed": failed,
-                "passedOver": passed_over,
-            })
-            .to_string());
-            return;
-        }
-        let mut text = format!("{created} created, {replaced} replaced, {failed} failed");
-        if passed_over > 0 {
-            text.push_str(&format!("; {passed_over} other files passed over"));
-        }
-        say(&text);
-    }
-}
-
-fn import(config: &Config, file: &std::path::Path, json: bool) -> Result<(), Trouble> {
-    let imported = Archive::open(config)?.import(file)?;
-    let ingest::accounts::Imported { users, api_keys, left_alone } = imported;
-    if json {
-        let left: serde_json::Map<_, _> =
-            left_alone.iter().map(|(list, count)| ((*list).to_owned(), json!(count))).collect();
-        say(&json!({ "users": users, "apiKeys": api_keys, "leftAlone": left }).to_string());
-        return Ok(());
-    }
-    say(&format!("{users} users, {api_keys} API keys"));
-    for (list, count) in left_alone {
-        complain(&format!("{count} {list} left alone: this version does not use them yet"));
-    }
-    Ok(())
-}
 
 fn check(config: &Config, repair: bool, json: bool) -> Result<(), Trouble> {
     let archive = Archive::open(config)?;

@@ -1,0 +1,489 @@
+//! `wirephoto import` and the commands for users, clients and keys.
+//!
+//! Secrets go to standard output, alone on their line unless JSON is asked for; what is said about
+//! them goes to standard error.
+
+use std::{
+    io::{self, BufRead, Read},
+    path::Path,
+};
+
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use super::{Common, Trouble, complain, say, table::table};
+use crate::account::{AgreementId, Client, Grant, OrganizationId};
+use crate::accounts::{Accounts, AccountsError, ClientRequest, Counts, UserRequest};
+use crate::app::Archive;
+use crate::clock;
+use crate::config::{self, Config};
+use crate::db::{ListedKey, ListedUser};
+use crate::limits::PASSWORD_BYTES_MAX;
+
+/// Takes an accounts file in and says what became of it, list by list.
+pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), Trouble> {
+    let imported = Archive::open(config)?.import(config, file)?;
+    if json {
+        let lists = imported.lists().into_iter().map(|(list, counts)| {
+            let Counts { created, updated, unchanged } = counts;
+            let counts = json!({ "created": created, "updated": updated, "unchanged": unchanged });
+            (list.to_owned(), counts)
+        });
+        let mut report: Map<String, Value> = lists.collect();
+        report.insert("leftAlone".to_owned(), json!({ "channels": imported.channels }));
+        say(&Value::from(report).to_string());
+        return Ok(());
+    }
+    for (list, counts) in imported.lists() {
+        let Counts { created, updated, unchanged } = counts;
+        if counts.total() > 0 {
+            say(&format!("{list}: {created} created, {updated} updated, {unchanged} unchanged"));
+        }
+    }
+    if imported.channels > 0 {
+        let count = imported.channels;
+        complain(&format!("channels: {count} left alone, they come with deliveries"));
+    }
+    Ok(())
+}
+
+/// What every one of these commands takes.
+#[derive(Args, Debug)]
+pub(super) struct On {
+    #[command(flatten)]
+    common: Common,
+    /// Prints JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl On {
+    fn open(&self) -> Result<Accounts, Trouble> {
+        let (config, _) = config::load(&self.common.sources(&[]))?;
+        Ok(Archive::open(&config)?.accounts(&config)?)
+    }
+
+    /// Says that something was done, and the secret that came of it.
+    fn done(&self, what: &str, mut facts: Value, secret: Option<(&str, &str)>) {
+        if self.json {
+            if let Some((name, secret)) = secret {
+                facts[name] = secret.into();
+            }
+            say(&facts.to_string());
+            return;
+        }
+        match secret {
+            Some((name, secret)) => {
+                complain(&format!("{what}; its {name} is shown this once:"));
+                say(secret);
+            }
+            None => complain(what),
+        }
+    }
+}
+
+impl From<AccountsError> for Trouble {
+    fn from(error: AccountsError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// What can be done with users.
+#[derive(Debug, Subcommand)]
+pub(super) enum User {
+    /// Adds a user. A password is made and printed once, unless one is given.
+    Add {
+        #[command(flatten)]
+        on: On,
+        /// The name to log in with.
+        name: String,
+        /// Number of the organization that it belongs to.
+        #[arg(long, value_name = "ID")]
+        organization: Option<i64>,
+        /// E-mail address.
+        #[arg(long, value_name = "ADDRESS")]
+        email: Option<String>,
+        /// First name.
+        #[arg(long, value_name = "NAME")]
+        first_name: Option<String>,
+        /// Last name.
+        #[arg(long, value_name = "NAME")]
+        last_name: Option<String>,
+        /// A role, such as ROLE_PROVIDER; can be repeated.
+        #[arg(long = "role", value_name = "ROLE")]
+        roles: Vec<String>,
+        /// Number of an agreement of its organization; can be repeated.
+        #[arg(long = "agreement", value_name = "ID")]
+        agreements: Vec<i64>,
+        /// Lets it administer the users of its organization.
+        #[arg(long)]
+        admin: bool,
+        /// Says that it is a program and no person.
+        #[arg(long)]
+        service_account: bool,
+        /// Reads the password from standard input, one line.
+        #[arg(long)]
+        password_stdin: bool,
+    },
+    /// Lists the users.
+    List {
+        #[command(flatten)]
+        on: On,
+    },
+    /// Shuts a user out at once: its sessions and tokens end, its keys and password count for
+    /// nothing.
+    Disable {
+        #[command(flatten)]
+        on: On,
+        /// The user.
+        name: String,
+    },
+    /// Lets a user in again.
+    Enable {
+        #[command(flatten)]
+        on: On,
+        /// The user.
+        name: String,
+    },
+    /// Gives a user another password, which ends its sessions and tokens. It is made and printed
+    /// once, unless one is given.
+    Password {
+        #[command(flatten)]
+        on: On,
+        /// The user.
+        name: String,
+        /// Reads the password from standard input, one line.
+        #[arg(long)]
+        password_stdin: bool,
+    },
+}
+
+/// What can be done with OAuth2 clients.
+#[derive(Debug, Subcommand)]
+pub(super) enum ClientCommand {
+    /// Adds a client. Its secret is made and printed once; a public one has none.
+    Add {
+        #[command(flatten)]
+        on: On,
+        /// Its name in requests.
+        id: String,
+        /// Its name for people; its id when it is left out.
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// Says that it can keep no secret, as an app on a telephone or in a browser.
+        #[arg(long)]
+        public: bool,
+        /// An address that answers may be sent to; can be repeated.
+        #[arg(long = "redirect-uri", value_name = "URI")]
+        redirect_uris: Vec<String>,
+        /// What it may do: authorization_code, password, refresh_token, implicit; can be repeated.
+        #[arg(long = "grant", value_name = "GRANT", required = true, value_delimiter = ',',
+            value_parser = grant)]
+        grants: Vec<Grant>,
+    },
+    /// Lists the clients.
+    List {
+        #[command(flatten)]
+        on: On,
+    },
+    /// Shuts a client out at once: its tokens count for nothing until it is enabled.
+    Disable {
+        #[command(flatten)]
+        on: On,
+        /// The client.
+        id: String,
+    },
+    /// Lets a client in again.
+    Enable {
+        #[command(flatten)]
+        on: On,
+        /// The client.
+        id: String,
+    },
+    /// Makes another secret for a client and prints it once.
+    Secret {
+        #[command(flatten)]
+        on: On,
+        /// The client.
+        id: String,
+    },
+}
+
+/// What can be done with API keys.
+#[derive(Debug, Subcommand)]
+pub(super) enum Key {
+    /// Makes an API key for a user and prints it once.
+    Add {
+        #[command(flatten)]
+        on: On,
+        /// The user.
+        user: String,
+        /// What the key is called.
+        #[arg(long, value_name = "NAME", default_value = "")]
+        name: String,
+    },
+    /// Lists the API keys, without the keys themselves.
+    List {
+        #[command(flatten)]
+        on: On,
+        /// Lists those of this user only.
+        user: Option<String>,
+    },
+    /// Revokes an API key for good.
+    Disable {
+        #[command(flatten)]
+        on: On,
+        /// The number of the key, as listed.
+        #[arg(value_name = "KEY_ID")]
+        id: i64,
+    },
+}
+
+fn grant(text: &str) -> Result<Grant, String> {
+    let expected = "expected authorization_code, password, refresh_token or implicit";
+    serde_json::from_value(text.into()).map_err(|_| expected.to_owned())
+}
+
+pub(super) fn user(command: User) -> Result<(), Trouble> {
+    match command {
+        User::Add {
+            on,
+            name,
+            organization,
+            email,
+            first_name,
+            last_name,
+            roles,
+            agreements,
+            admin,
+            service_account,
+            password_stdin,
+        } => {
+            let request = UserRequest {
+                user_name: name,
+                organization: organization.map(OrganizationId),
+                email_address: email,
+                first_name,
+                last_name,
+                roles,
+                agreements: agreements.into_iter().map(AgreementId).collect(),
+                admin,
+                service_account,
+            };
+            add_user(&on, &request, password_stdin)
+        }
+        User::List { on } => list_users(&on),
+        User::Disable { on, name } => set_user_active(&on, &name, false),
+        User::Enable { on, name } => set_user_active(&on, &name, true),
+        User::Password { on, name, password_stdin } => {
+            let password = given_password(password_stdin)?;
+            let made = on.open()?.set_password(&name, password, clock::now())?;
+            let secret = made.as_deref().map(|secret| ("password", secret));
+            on.done(
+                &format!("user {name:?} has another password"),
+                json!({ "userName": name }),
+                secret,
+            );
+            Ok(())
+        }
+    }
+}
+
+fn add_user(on: &On, request: &UserRequest, password_stdin: bool) -> Result<(), Trouble> {
+    let password = given_password(password_stdin)?;
+    let added = on.open()?.add_user(request, password, clock::now())?;
+    let (id, name) = (added.id, &request.user_name);
+    let secret = added.secret.as_deref().map(|secret| ("password", secret));
+    let what = format!("user {name:?} added with the number {id}");
+    on.done(&what, json!({ "id": id, "userName": name }), secret);
+    Ok(())
+}
+
+/// The first line of standard input, if it has the password.
+fn given_password(from_stdin: bool) -> Result<Option<String>, Trouble> {
+    if !from_stdin {
+        return Ok(None);
+    }
+    // More than a password may have, so that one that is too long is refused and not cut.
+    let limit = u64::try_from(PASSWORD_BYTES_MAX + 3).unwrap_or(u64::MAX);
+    let mut line = String::new();
+    let read = io::stdin().lock().take(limit).read_line(&mut line);
+    let failed = |cause: io::Error| Trouble::Usage(format!("standard input: {cause}"));
+    read.map_err(failed)?;
+    let password = line.strip_suffix('\n').unwrap_or(&line);
+    Ok(Some(password.strip_suffix('\r').unwrap_or(password).to_owned()))
+}
+
+fn set_user_active(on: &On, name: &str, active: bool) -> Result<(), Trouble> {
+    on.open()?.set_user_active(name, active, clock::now())?;
+    let facts = json!({ "userName": name, "active": active });
+    on.done(&format!("user {name:?} is {}", enabled(active)), facts, None);
+    Ok(())
+}
+
+fn enabled(active: bool) -> &'static str {
+    if active { "enabled" } else { "disabled" }
+}
+
+fn list_users(on: &On) -> Result<(), Trouble> {
+    let users = on.open()?.list_users()?;
+    if on.json {
+        say(&users.iter().map(user_facts).collect::<Value>().to_string());
+        return Ok(());
+    }
+    let row = |listed: &ListedUser| {
+        let ListedUser { user, agreements, .. } = listed;
+        let mut marks = vec![enabled(user.active)];
+        marks.extend(user.access.admin.then_some("admin"));
+        marks.extend(user.service_account.then_some("service account"));
+        marks.extend((!listed.has_password).then_some("no password"));
+        let agreements: Vec<_> = agreements.iter().map(ToString::to_string).collect();
+        [
+            user.id.to_string(),
+            user.user_name.clone(),
+            user.organization.map(|id| id.to_string()).unwrap_or_default(),
+            agreements.join(" "),
+            user.roles.join(" "),
+            marks.join(", "),
+        ]
+    };
+    let rows: Vec<_> = users.iter().map(row).collect();
+    say(&table(["ID", "NAME", "ORGANIZATION", "AGREEMENTS", "ROLES", "STATE"], &rows));
+    Ok(())
+}
+
+fn user_facts(listed: &ListedUser) -> Value {
+    let ListedUser { user, has_password, agreements } = listed;
+    json!({
+        "id": user.id,
+        "userName": user.user_name,
+        "organization": user.organization,
+        "emailAddress": user.email_address,
+        "firstName": user.first_name,
+        "lastName": user.last_name,
+        "roles": user.roles,
+        "access": user.access,
+        "agreements": agreements,
+        "active": user.active,
+        "serviceAccount": user.service_account,
+        "hasPassword": has_password,
+    })
+}
+
+pub(super) fn client(command: ClientCommand) -> Result<(), Trouble> {
+    match command {
+        ClientCommand::Add { on, id, name, public, redirect_uris, grants } => {
+            let name = name.unwrap_or_else(|| id.clone());
+            let request = ClientRequest { client_id: id, name, public, redirect_uris, grants };
+            let made = on.open()?.add_client(&request, clock::now())?;
+            let id = request.client_id;
+            let secret = made.as_deref().map(|secret| ("client_secret", secret));
+            on.done(&format!("client {id:?} added"), json!({ "client_id": id }), secret);
+            Ok(())
+        }
+        ClientCommand::List { on } => list_clients(&on),
+        ClientCommand::Disable { on, id } => set_client_active(&on, &id, false),
+        ClientCommand::Enable { on, id } => set_client_active(&on, &id, true),
+        ClientCommand::Secret { on, id } => {
+            let secret = on.open()?.renew_client_secret(&id)?;
+            let what = format!("client {id:?} has another secret");
+            on.done(&what, json!({ "client_id": id }), Some(("client_secret", &secret)));
+            Ok(())
+        }
+    }
+}
+
+fn set_client_active(on: &On, id: &str, active: bool) -> Result<(), Trouble> {
+    on.open()?.set_client_active(id, active, clock::now())?;
+    let facts = json!({ "client_id": id, "active": active });
+    on.done(&format!("client {id:?} is {}", enabled(active)), facts, None);
+    Ok(())
+}
+
+fn list_clients(on: &On) -> Result<(), Trouble> {
+    let clients = on.open()?.list_clients()?;
+    if on.json {
+        let facts = |client: &Client| {
+            json!({
+                "client_id": client.client_id,
+                "name": client.name,
+                "public": client.is_public(),
+                "redirect_uris": client.redirect_uris,
+                "grants": client.grants,
+                "active": client.active,
+            })
+        };
+        say(&clients.iter().map(facts).collect::<Value>().to_string());
+        return Ok(());
+    }
+    let row = |client: &Client| {
+        let grants: Vec<_> = client.grants.iter().map(|grant| grant.as_str()).collect();
+        let kind = if client.is_public() { "public" } else { "confidential" };
+        [
+            client.client_id.clone(),
+            client.name.clone(),
+            grants.join(" "),
+            client.redirect_uris.join(" "),
+            format!("{}, {kind}", enabled(client.active)),
+        ]
+    };
+    let rows: Vec<_> = clients.iter().map(row).collect();
+    say(&table(["CLIENT_ID", "NAME", "GRANTS", "REDIRECT URIS", "STATE"], &rows));
+    Ok(())
+}
+
+pub(super) fn key(command: Key) -> Result<(), Trouble> {
+    match command {
+        Key::Add { on, user, name } => {
+            let added = on.open()?.add_key(&user, &name, clock::now())?;
+            let id = added.id;
+            let secret = added.secret.as_deref().map(|secret| ("key", secret));
+            let what = format!("API key {id} of user {user:?} added");
+            on.done(&what, json!({ "id": id, "user": user, "name": name }), secret);
+            Ok(())
+        }
+        Key::List { on, user } => list_keys(&on, user),
+        Key::Disable { on, id } => {
+            on.open()?.revoke_key(id, clock::now())?;
+            on.done(
+                &format!("API key {id} is revoked"),
+                json!({ "id": id, "active": false }),
+                None,
+            );
+            Ok(())
+        }
+    }
+}
+
+fn list_keys(on: &On, user: Option<String>) -> Result<(), Trouble> {
+    let keys = on.open()?.list_keys(user)?;
+    if on.json {
+        let facts = |key: &ListedKey| {
+            json!({
+                "id": key.id,
+                "user": key.user_name,
+                "name": key.name,
+                "created": key.created,
+                "revoked": key.revoked,
+            })
+        };
+        say(&keys.iter().map(facts).collect::<Value>().to_string());
+        return Ok(());
+    }
+    let row = |key: &ListedKey| {
+        let state = match key.revoked {
+            Some(at) => format!("revoked {at}"),
+            None => "enabled".to_owned(),
+        };
+        [
+            key.id.to_string(),
+            key.user_name.clone(),
+            key.name.clone(),
+            key.created.to_string(),
+            state,
+        ]
+    };
+    let rows: Vec<_> = keys.iter().map(row).collect();
+    say(&table(["KEY_ID", "USER", "NAME", "CREATED", "STATE"], &rows));
+    Ok(())
+}

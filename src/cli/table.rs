@@ -1,0 +1,35 @@
+//! Tables as text for people.
+
+/// `rows` below `head`, in columns as wide as their longest cell.
+///
+/// Control characters of what somebody entered are shown as `?`, so that they cannot move the
+/// cursor of a terminal.
+pub(super) fn table<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> String {
+    let shown = |cell: &str| -> String {
+        cell.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    };
+    let mut lines = vec![head.map(str::to_owned)];
+    lines.extend(rows.iter().map(|row| row.each_ref().map(|cell| shown(cell))));
+    let mut widths = [0; N];
+    for line in &lines {
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let print = |line: &[String; N]| {
+        let cells = line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    lines.iter().map(print).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_as_wide_as_their_longest_cell() {
+        let rows = [["1", "å\u{1b}[2Jb"], ["100", ""]].map(|row| row.map(str::to_owned));
+        assert_eq!(table(["id", "name"], &rows), "id   name\n1    å?[2Jb\n100");
+    }
+}

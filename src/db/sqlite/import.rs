@@ -1,0 +1,662 @@
+//! Writes accounts as the operator states them. Rows that are as stated already are not touched.
+//!
+//! What caches in memory must forget is logged in the same transaction, and only that.
+
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension, Params, params};
+use uuid::Uuid;
+
+use super::{ReadTx, WriteTx, accounts::AccountChange, damaged};
+use crate::account::{
+    Access, AgreementId, AgreementType, Client, Grant, Money, Organization, OrganizationId,
+    Period, Phone, Prepaids, ProductId, UserId,
+};
+use crate::db::DbError;
+use crate::types::Hash;
+
+/// What became of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// It is new.
+    Created,
+    /// It was there and is different now.
+    Updated,
+    /// It was there as stated.
+    Same,
+}
+
+/// A product to be written.
+#[derive(Clone, Debug)]
+pub struct NewProduct {
+    /// Its number; the next one when it is not stated.
+    pub id: Option<ProductId>,
+    /// Its code.
+    pub code: String,
+    /// Its name.
+    pub name: Option<String>,
+    /// What it holds.
+    pub description: Option<String>,
+}
+
+/// An agreement to be written.
+#[derive(Clone, Debug)]
+pub struct NewAgreement {
+    /// Its number.
+    pub id: AgreementId,
+    /// Whose it is.
+    pub organization: OrganizationId,
+    /// How downloads are paid.
+    pub kind: AgreementType,
+    /// Whether it covers every item.
+    pub super_agreement: bool,
+    /// Codes of the products that it covers.
+    pub products: Vec<String>,
+    /// Its name.
+    pub name: Option<String>,
+    /// What it is about.
+    pub description: Option<String>,
+    /// When it ends.
+    pub expires: Option<Timestamp>,
+    /// Downloads bought, and left when they were bought.
+    pub prepaids: Option<Prepaids>,
+}
+
+/// A licence to be written.
+#[derive(Clone, Debug)]
+pub struct NewLicense {
+    /// Its name.
+    pub uuid: Uuid,
+    /// The code of the product that it belongs to.
+    pub product: String,
+    /// The time that it covers.
+    pub period: Option<Period>,
+    /// How many uses it covers, in words.
+    pub volume: Option<String>,
+    /// What it costs.
+    pub price: Option<Money>,
+    /// What it allows.
+    pub description: Option<String>,
+}
+
+/// A user to be written.
+#[derive(Clone, Debug)]
+pub struct NewUser {
+    /// Its number; the one that it has, or the next one, when it is not stated.
+    pub id: Option<UserId>,
+    /// The organization that it belongs to.
+    pub organization: Option<OrganizationId>,
+    /// Its name.
+    pub user_name: String,
+    /// The argon2id hash of a new password; `None` leaves the one that it has.
+    pub password: Option<String>,
+    /// First name.
+    pub first_name: Option<String>,
+    /// Last name.
+    pub last_name: Option<String>,
+    /// E-mail address.
+    pub email_address: Option<String>,
+    /// Department.
+    pub department: Option<String>,
+    /// Telephone numbers.
+    pub phone: Phone,
+    /// Its roles.
+    pub roles: Vec<String>,
+    /// Access levels.
+    pub access: Access,
+    /// Its agreements, in the order of their numbers.
+    pub agreements: Vec<AgreementId>,
+    /// Whether it may use the service; `None` leaves it, and a new user may.
+    pub active: Option<bool>,
+    /// Whether it is a program.
+    pub service_account: bool,
+}
+
+/// A client to be written.
+#[derive(Clone, Debug)]
+pub struct NewClient {
+    /// Its name in requests.
+    pub client_id: String,
+    /// Its name for people.
+    pub name: String,
+    /// Whether it can keep no secret.
+    pub public: bool,
+    /// The argon2id hash of a new secret; `None` leaves the one that it has.
+    pub secret: Option<String>,
+    /// Addresses that answers may be sent to.
+    pub redirect_uris: Vec<String>,
+    /// What it may do.
+    pub grants: Vec<Grant>,
+}
+
+/// An API key to be written; the key itself is never stored.
+#[derive(Clone, Debug)]
+pub struct NewApiKey {
+    /// SHA-256 of the key. Keys are long random strings, so a slow hash would add nothing.
+    pub key_hash: Hash,
+    /// Whose key it is.
+    pub user_name: String,
+    /// What its owner calls it.
+    pub name: String,
+}
+
+impl ReadTx<'_> {
+    /// The code of the product.
+    pub fn find_product_code(&self, id: ProductId) -> Result<Option<String>, DbError> {
+        self.find_one("SELECT code FROM products WHERE product_id = ?1", [id.0])
+    }
+
+    /// The product of that code.
+    pub fn find_product_id(&self, code: &str) -> Result<Option<ProductId>, DbError> {
+        let id = self.find_one("SELECT product_id FROM products WHERE code = ?1", [code])?;
+        Ok(id.map(ProductId))
+    }
+
+    /// Whose the agreement is.
+    pub fn find_agreement_owner(
+        &self,
+        id: AgreementId,
+    ) -> Result<Option<OrganizationId>, DbError> {
+        let sql = "SELECT organization_id FROM agreements WHERE agreement_id = ?1";
+        Ok(self.find_one(sql, [id.0])?.map(OrganizationId))
+    }
+
+    /// Names of the users that have the agreement.
+    pub fn list_agreement_users(&self, id: AgreementId) -> Result<Vec<String>, DbError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT user_name FROM user_agreements JOIN users USING (user_id)
+             WHERE agreement_id = ?1 ORDER BY user_id",
+        )?;
+        let rows = statement.query_map([id.0], |row| row.get(0))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// A note that [`WriteTx::write_state`] left.
+    pub fn find_state(&self, name: &str) -> Result<Option<String>, DbError> {
+        self.find_one("SELECT value FROM state WHERE name = ?1", [name])
+    }
+
+    pub(super) fn find_one<T: rusqlite::types::FromSql>(
+        &self,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<Option<T>, DbError> {
+        let mut statement = self.connection.prepare_cached(sql)?;
+        Ok(statement.query_row(params, |row| row.get(0)).optional()?)
+    }
+}
+
+impl WriteTx<'_> {
+    /// Runs a write and says how many rows it changed.
+    pub(super) fn run(&self, sql: &str, params: impl Params) -> Result<usize, DbError> {
+        Ok(self.transaction.prepare_cached(sql)?.execute(params)?)
+    }
+
+    /// Writes an organization.
+    pub fn put_organization(&self, new: &Organization, now: Timestamp) -> Result<Put, DbError> {
+        let known = self.as_read().find_organization(new.id)?;
+        if known.as_ref() == Some(new) {
+            return Ok(Put::Same);
+        }
+        let address = serde_json::to_string(&new.address)
+            .map_err(|why| damaged(format!("organization {}", new.id), &why))?;
+        self.run(
+            "INSERT INTO organizations
+                 (organization_id, name, currency, country, address, phone_direct)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT DO UPDATE SET name = excluded.name, currency = excluded.currency,
+                 country = excluded.country, address = excluded.address,
+                 phone_direct = excluded.phone_direct",
+            params![new.id.0, new.name, new.currency, new.country, address, new.phone_direct],
+        )?;
+        self.was_there(known.is_some(), now)
+    }
+
+    /// Writes a product. A stated number and code do not belong to two products.
+    pub fn put_product(&self, new: &NewProduct, now: Timestamp) -> Result<Put, DbError> {
+        let known = match new.id {
+            Some(id) => self.as_read().find_product_code(id)?.map(|_| id),
+            None => self.as_read().find_product_id(&new.code)?,
+        };
+        let id = known.or(new.id).map(|id| id.0);
+        let changed = self.run(
+            "INSERT INTO products AS old (product_id, code, name, description) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET
+                 code = excluded.code, name = excluded.name, description = excluded.description
+             WHERE (old.code, old.name, old.description)
+                 IS NOT (excluded.code, excluded.name, excluded.description)",
+            params![id, new.code, new.name, new.description],
+        )?;
+        if changed == 0 { Ok(Put::Same) } else { self.was_there(known.is_some(), now) }
+    }
+
+    /// Writes an agreement, whose organization and products exist.
+    ///
+    /// What is left of prepaid downloads is counted here: it is taken over for a new agreement or
+    /// when another number was bought.
+    pub fn put_agreement(&self, new: &NewAgreement, now: Timestamp) -> Result<Put, DbError> {
+        let known = self.as_read().find_agreement_owner(new.id)?.is_some();
+        let total = new.prepaids.map(|prepaids| prepaids.total);
+        let remaining = new.prepaids.map(|prepaids| prepaids.remaining);
+        let expires = new.expires.map(|at| at.as_millisecond());
+        let mut changed = self.run(
+            "INSERT INTO agreements AS old (agreement_id, organization_id, type, super, name,
+                 description, expires_ms, prepaid_total, prepaid_remaining)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+             ON CONFLICT DO UPDATE SET organization_id = excluded.organization_id,
+                 type = excluded.type, super = excluded.super, name = excluded.name,
+                 description = excluded.description, expires_ms = excluded.expires_ms,
+                 prepaid_total = excluded.prepaid_total,
+                 prepaid_remaining = CASE WHEN old.prepaid_total IS excluded.prepaid_total
+                     THEN old.prepaid_remaining ELSE excluded.prepaid_remaining END
+             WHERE (old.organization_id, old.type, old.super, old.name, old.description,
+                     old.expires_ms, old.prepaid_total)
+                 IS NOT (excluded.organization_id, excluded.type, excluded.super, excluded.name,
+                     excluded.description, excluded.expires_ms, excluded.prepaid_total)",
+            params![
+                new.id.0,
+                new.organization.0,
+                new.kind.as_str(),
+                new.super_agreement,
+                new.name,
+                new.description,
+                expires,
+                total,
+                remaining
+            ],
+        )?;
+        let codes = serde_json::Value::from(new.products.clone()).to_string();
+        changed += self.run(
+            "DELETE FROM agreement_products WHERE agreement_id = ?1 AND product_id NOT IN
+                 (SELECT product_id FROM products WHERE code IN (SELECT value FROM json_each(?2)))",
+            params![new.id.0, codes],
+        )?;
+        changed += self.run(
+            "INSERT OR IGNORE INTO agreement_products (agreement_id, product_id)
+             SELECT ?1, product_id FROM products WHERE code IN (SELECT value FROM json_each(?2))",
+            params![new.id.0, codes],
+        )?;
+        if changed == 0 { Ok(Put::Same) } else { self.was_there(known, now) }
+    }
+
+    /// Writes a licence, whose product exists. No cache holds licences.
+    pub fn put_license(&self, new: &NewLicense) -> Result<Put, DbError> {
+        let uuid = new.uuid.to_string();
+        let sql = "SELECT 1 FROM licenses WHERE uuid = ?1";
+        let known: Option<i64> = self.as_read().find_one(sql, [&uuid])?;
+        let changed = self.run(
+            "INSERT INTO licenses AS old (uuid, product_id, period, volume, price, description)
+             SELECT ?1, product_id, ?3, ?4, ?5, ?6 FROM products WHERE code = ?2
+             ON CONFLICT DO UPDATE SET product_id = excluded.product_id,
+                 period = excluded.period, volume = excluded.volume, price = excluded.price,
+                 description = excluded.description
+             WHERE (old.product_id, old.period, old.volume, old.price, old.description)
+                 IS NOT (excluded.product_id, excluded.period, excluded.volume, excluded.price,
+                     excluded.description)",
+            params![
+                uuid,
+                new.product,
+                new.period.map(Period::as_str),
+                new.volume,
+                new.price.map(|price| price.to_string()),
+                new.description
+            ],
+        )?;
+        Ok(match (changed, known) {
+            (0, _) => Put::Same,
+            (_, None) => Put::Created,
+            (_, Some(_)) => Put::Updated,
+        })
+    }
+
+    /// Says that something that many accounts depend on is new or changed. Nothing depends on what
+    /// is new.
+    fn was_there(&self, known: bool, now: Timestamp) -> Result<Put, DbError> {
+        if !known {
+            return Ok(Put::Created);
+        }
+        self.log_account_change(AccountChange::Everything, now)?;
+        Ok(Put::Updated)
+    }
+
+    /// Writes a user, whose organization and agreements exist.
+    ///
+    /// A new password, and the end of being active, end its sessions and tokens.
+    pub fn put_user(&self, new: &NewUser, now: Timestamp) -> Result<Put, DbError> {
+        let known = self.as_read().find_user_by_name(&new.user_name)?;
+        let was_active = known.as_ref().is_none_or(|(user, _)| user.active);
+        let is_active = new.active.unwrap_or(was_active);
+        // The number of a user that is there is not written: its name alone finds the row.
+        let new_id = if known.is_some() { None } else { new.id };
+        let mut changed = self.write_user(new, (new_id, is_active), now)?;
+        let id = match &known {
+            Some((user, _)) => user.id,
+            None => UserId(self.transaction.last_insert_rowid()),
+        };
+        let agreements: Vec<i64> = new.agreements.iter().map(|agreement| agreement.0).collect();
+        let agreements = serde_json::Value::from(agreements).to_string();
+        changed += self.run(
+            "DELETE FROM user_agreements WHERE user_id = ?1
+                 AND agreement_id NOT IN (SELECT value FROM json_each(?2))",
+            params![id.0, agreements],
+        )?;
+        changed += self.run(
+            "INSERT OR IGNORE INTO user_agreements (user_id, agreement_id)
+             SELECT ?1, value FROM json_each(?2)",
+            params![id.0, agreements],
+        )?;
+        if known.is_none() {
+            return Ok(Put::Created);
+        }
+        if changed == 0 {
+            return Ok(Put::Same);
+        }
+        if new.password.is_some() || (was_active && !is_active) {
+            self.end_logins(id, now)?;
+        }
+        self.log_account_change(AccountChange::User(id), now)?;
+        Ok(Put::Updated)
+    }
+
+    /// Writes the row of a user; how many rows changed.
+    fn write_user(
+        &self,
+        new: &NewUser,
+        (id, active): (Option<UserId>, bool),
+        now: Timestamp,
+    ) -> Result<usize, DbError> {
+        let roles = serde_json::Value::from(new.roles.clone()).to_string();
+        self.run(
+            "INSERT INTO users AS old (user_id, organization_id, user_name, password, first_name,
+                 last_name, email_address, department, phone_direct, phone_mobile, roles, admin,
+                 mediebank, active, service_account, created_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+             ON CONFLICT (user_name) DO UPDATE SET organization_id = excluded.organization_id,
+                 password = coalesce(excluded.password, old.password),
+                 first_name = excluded.first_name, last_name = excluded.last_name,
+                 email_address = excluded.email_address, department = excluded.department,
+                 phone_direct = excluded.phone_direct, phone_mobile = excluded.phone_mobile,
+                 roles = excluded.roles, admin = excluded.admin, mediebank = excluded.mediebank,
+                 active = excluded.active, service_account = excluded.service_account
+             WHERE excluded.password IS NOT NULL
+                 OR (old.organization_id, old.first_name, old.last_name, old.email_address,
+                     old.department, old.phone_direct, old.phone_mobile, old.roles, old.admin,
+                     old.mediebank, old.active, old.service_account)
+                 IS NOT (excluded.organization_id, excluded.first_name, excluded.last_name,
+                     excluded.email_address, excluded.department, excluded.phone_direct,
+                     excluded.phone_mobile, excluded.roles, excluded.admin, excluded.mediebank,
+                     excluded.active, excluded.service_account)",
+            params![
+                id.map(|id| id.0),
+                new.organization.map(|id| id.0),
+                new.user_name,
+                new.password,
+                new.first_name,
+                new.last_name,
+                new.email_address,
+                new.department,
+                new.phone.direct,
+                new.phone.mobile,
+                roles,
+                new.access.admin,
+                new.access.mediebank,
+                active,
+                new.service_account,
+                now.as_millisecond()
+            ],
+        )
+    }
+
+    /// Writes a client. It stays as active as it is; a new one is.
+    pub fn put_client(&self, new: &NewClient, now: Timestamp) -> Result<Put, DbError> {
+        let known = self.as_read().find_stored_client(&new.client_id)?;
+        let kept = known.as_ref().and_then(|known| known.secret.clone());
+        let client = Client {
+            client_id: new.client_id.clone(),
+            name: new.name.clone(),
+            secret: new.secret.clone().or(kept).filter(|_| !new.public),
+            redirect_uris: new.redirect_uris.clone(),
+            grants: new.grants.clone(),
+            active: known.as_ref().is_none_or(|known| known.active),
+        };
+        if known.as_ref() == Some(&client) {
+            return Ok(Put::Same);
+        }
+        let grants: Vec<_> = client.grants.iter().map(|grant| grant.as_str()).collect();
+        self.run(
+            "INSERT INTO clients (client_id, name, secret, redirect_uris, grants, active, created_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT DO UPDATE SET name = excluded.name, secret = excluded.secret,
+                 redirect_uris = excluded.redirect_uris, grants = excluded.grants",
+            params![
+                client.client_id,
+                client.name,
+                client.secret,
+                serde_json::Value::from(client.redirect_uris).to_string(),
+                serde_json::Value::from(grants).to_string(),
+                client.active,
+                now.as_millisecond()
+            ],
+        )?;
+        Ok(if known.is_some() { Put::Updated } else { Put::Created })
+    }
+
+    /// Writes a key of a user that exists. One that was revoked stays revoked.
+    pub fn put_key(&self, new: &NewApiKey, now: Timestamp) -> Result<Put, DbError> {
+        let hash = new.key_hash.to_string();
+        let sql = "SELECT user_name FROM api_keys JOIN users USING (user_id) WHERE key_hash = ?1";
+        let owner: Option<String> = self.as_read().find_one(sql, [&hash])?;
+        let changed = self.run(
+            "INSERT INTO api_keys AS old (key_hash, user_id, name, created_ms)
+             SELECT ?1, user_id, ?3, ?4 FROM users WHERE user_name = ?2
+             ON CONFLICT (key_hash) DO UPDATE SET user_id = excluded.user_id, name = excluded.name
+             WHERE (old.user_id, old.name) IS NOT (excluded.user_id, excluded.name)",
+            params![hash, new.user_name, new.name, now.as_millisecond()],
+        )?;
+        match (changed, owner) {
+            (0, _) => Ok(Put::Same),
+            (_, None) => Ok(Put::Created),
+            (_, Some(owner)) => {
+                if owner != new.user_name {
+                    self.log_account_change(AccountChange::Key(new.key_hash), now)?;
+                }
+                Ok(Put::Updated)
+            }
+        }
+    }
+
+    /// Leaves a note for later runs.
+    pub fn write_state(&self, name: &str, value: &str) -> Result<(), DbError> {
+        let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)
+             ON CONFLICT DO UPDATE SET value = excluded.value";
+        self.run(sql, params![name, value]).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// A database with an organization, a prepaid agreement, a user that has it, and a client.
+    fn prepared() -> (Db, tempfile::TempDir) {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        db.write_blocking(|tx| {
+            tx.run("INSERT INTO organizations (organization_id, address) VALUES (1, '{}')", [])?;
+            tx.put_agreement(&prepaid(10, 10), at(1))?;
+            tx.put_user(&user(), at(1))?;
+            tx.put_client(&client(), at(1))
+        })
+        .unwrap();
+        (db, dir)
+    }
+
+    fn prepaid(total: u32, remaining: u32) -> NewAgreement {
+        NewAgreement {
+            id: AgreementId(1),
+            organization: OrganizationId(1),
+            kind: AgreementType::Prepaid,
+            super_agreement: false,
+            products: Vec::new(),
+            name: None,
+            description: None,
+            expires: None,
+            prepaids: Some(Prepaids { total, remaining }),
+        }
+    }
+
+    fn user() -> NewUser {
+        NewUser {
+            id: None,
+            organization: Some(OrganizationId(1)),
+            user_name: "editor".to_owned(),
+            password: None,
+            first_name: None,
+            last_name: None,
+            email_address: None,
+            department: None,
+            phone: Phone::default(),
+            roles: Vec::new(),
+            access: Access::default(),
+            agreements: vec![AgreementId(1)],
+            active: None,
+            service_account: false,
+        }
+    }
+
+    fn client() -> NewClient {
+        NewClient {
+            client_id: "desk".to_owned(),
+            name: "Desk".to_owned(),
+            public: false,
+            secret: Some("hash".to_owned()),
+            redirect_uris: Vec::new(),
+            grants: vec![Grant::Password],
+        }
+    }
+
+    /// Gives the user a session and a token, and tells how many it has after `change`.
+    fn logins_after(
+        change: impl FnOnce(&WriteTx<'_>) -> Result<Put, DbError> + Send + 'static,
+    ) -> (i64, Vec<AccountChange>) {
+        let (db, _dir) = prepared();
+        db.write_blocking(move |tx| {
+            let (session, token) = (Hash::of(b"s").to_string(), Hash::of(b"t").to_string());
+            tx.run("INSERT INTO sessions VALUES (?1, 1, 0, 0)", [session])?;
+            tx.run("INSERT INTO families VALUES (1, 1, 'desk', '', 0, 0, 0)", [])?;
+            tx.run("INSERT INTO access_tokens VALUES (?1, 1, '', 0)", [token])?;
+            let logged = tx.account_changes().len();
+            change(tx)?;
+            let sql =
+                "SELECT (SELECT count(*) FROM sessions) + (SELECT count(*) FROM access_tokens)";
+            let count = tx.as_read().find_one(sql, [])?;
+            Ok((count.unwrap_or_default(), tx.account_changes().split_off(logged)))
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn what_is_left_of_prepaid_downloads_stays_until_another_number_was_bought() {
+        let (db, _dir) = prepared();
+        let left = db
+            .write_blocking(|tx| {
+                tx.run("UPDATE agreements SET prepaid_remaining = 3", [])?;
+                let mut left = Vec::new();
+                for (total, remaining) in [(10, 10), (10, 8), (20, 15)] {
+                    let put = tx.put_agreement(&prepaid(total, remaining), at(2))?;
+                    let sql = "SELECT prepaid_remaining FROM agreements";
+                    left.push((put, tx.as_read().find_one::<u32>(sql, [])?));
+                }
+                Ok(left)
+            })
+            .unwrap();
+        let expected = [(Put::Same, Some(3)), (Put::Same, Some(3)), (Put::Updated, Some(15))];
+        assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn a_new_password_and_the_end_of_being_active_end_sessions_and_tokens() {
+        let (session, token) = (Hash::of(b"s"), Hash::of(b"t"));
+        let ended = vec![
+            AccountChange::Session(session),
+            AccountChange::Token(token),
+            AccountChange::User(UserId(1)),
+        ];
+        let password = NewUser { password: Some("hash".to_owned()), ..user() };
+        assert_eq!(logins_after(move |tx| tx.put_user(&password, at(2))), (0, ended.clone()));
+        let inactive = NewUser { active: Some(false), ..user() };
+        assert_eq!(logins_after(move |tx| tx.put_user(&inactive, at(2))), (0, ended));
+        let renamed = NewUser { first_name: Some("E".to_owned()), ..user() };
+        let changed = vec![AccountChange::User(UserId(1))];
+        assert_eq!(logins_after(move |tx| tx.put_user(&renamed, at(2))), (2, changed.clone()));
+        let fewer = NewUser { agreements: Vec::new(), ..user() };
+        assert_eq!(logins_after(move |tx| tx.put_user(&fewer, at(2))), (2, changed));
+        assert_eq!(logins_after(|tx| tx.put_user(&user(), at(2))), (2, Vec::new()));
+    }
+
+    #[test]
+    fn a_client_that_is_disabled_takes_its_tokens_with_it() {
+        let disable = |tx: &WriteTx<'_>| {
+            assert!(tx.set_client_active("desk", false, at(2))?);
+            assert_eq!(tx.as_read().find_access_token(&Hash::of(b"t"))?, None);
+            Ok(Put::Updated)
+        };
+        assert_eq!(logins_after(disable), (2, vec![AccountChange::Token(Hash::of(b"t"))]));
+    }
+
+    #[test]
+    fn what_agreements_depend_on_is_logged_when_it_changed_and_only_then() {
+        let (db, _dir) = prepared();
+        let logged = db
+            .write_blocking(|tx| {
+                let mut logged = Vec::new();
+                let foto = NewProduct {
+                    id: Some(ProductId(10)),
+                    code: "FOTO".to_owned(),
+                    name: None,
+                    description: None,
+                };
+                let image = NewProduct { code: "IMAGE".to_owned(), ..foto.clone() };
+                for product in [&foto, &foto, &image] {
+                    let put = tx.put_product(product, at(2))?;
+                    logged.push((put, tx.account_changes().len()));
+                }
+                let covers =
+                    NewAgreement { products: vec!["IMAGE".to_owned()], ..prepaid(10, 10) };
+                for agreement in [&covers, &covers, &prepaid(10, 10)] {
+                    let put = tx.put_agreement(agreement, at(2))?;
+                    logged.push((put, tx.account_changes().len()));
+                }
+                Ok(logged)
+            })
+            .unwrap();
+        let (created, updated, same) = (Put::Created, Put::Updated, Put::Same);
+        let expected =
+            [(created, 0), (same, 0), (updated, 1), (updated, 2), (same, 2), (updated, 3)];
+        assert_eq!(logged, expected);
+    }
+
+    #[test]
+    fn a_key_that_goes_to_another_user_is_forgotten() {
+        let (db, _dir) = prepared();
+        let key = |user: &str| NewApiKey {
+            key_hash: Hash::of(b"key"),
+            user_name: user.to_owned(),
+            name: String::new(),
+        };
+        let (first, second) = (key("editor"), key("other"));
+        let logged = db
+            .write_blocking(move |tx| {
+                tx.put_user(&NewUser { user_name: "other".to_owned(), ..user() }, at(2))?;
+                let puts = [&first, &first, &second].map(|key| tx.put_key(key, at(2)).ok());
+                Ok((puts, tx.account_changes()))
+            })
+            .unwrap();
+        let puts = [Some(Put::Created), Some(Put::Same), Some(Put::Updated)];
+        assert_eq!(logged, (puts, vec![AccountChange::Key(Hash::of(b"key"))]));
+    }
+}
