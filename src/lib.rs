@@ -22,4 +22,5 @@ pub mod media;
 pub mod store;
 pub mod telemetry;
 pub mod types;
+pub mod users;
 pub mod web;

@@ -37,6 +37,7 @@ use crate::store::Derived;
 use crate::store::Store;
 use crate::telemetry;
 use crate::types::ItemKey;
+use crate::users::Users;
 use crate::web::{self, App, Pages, Shared, listener::ListenerLimits};
 
 /// What every command works on: the database and the store of a data directory.
@@ -305,6 +306,7 @@ fn shared(
 ) -> Result<Shared> {
     Ok(Shared {
         media,
+        users: Users::new(auth.clone()),
         auth,
         db,
         metrics,

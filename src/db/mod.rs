@@ -16,6 +16,7 @@ pub use sqlite::accounts::{AccountChange, NewApiKey, NewUser};
 pub use sqlite::follow::{Change, Follower};
 pub use sqlite::items::{NewItem, NewestItem, StoredItem, Written};
 pub use sqlite::tokens::{Session, Token};
+pub use sqlite::users::NewMember;
 pub use sqlite::{ReadTx, WriteTx};
 
 use crate::error::{Error, Kind, Result};

@@ -3,18 +3,23 @@
 //! Nothing below this unit knows a status code or a header. Handlers are thin: parse, ask a
 //! section, answer.
 
+mod api;
 mod assets;
 mod body;
 pub mod conditional;
+mod cors;
 mod credentials;
 mod edge;
 mod health;
 pub mod listener;
 mod media;
+mod orders;
 mod pages;
 pub mod range;
+pub mod request;
 mod respond;
 mod timing;
+mod user;
 
 use std::{
     sync::{
@@ -39,6 +44,7 @@ use crate::db::Db;
 use crate::error::Error;
 use crate::error::Kind;
 use crate::media::Media;
+use crate::users::Users;
 
 /// What the handlers share; cheap to clone.
 #[derive(Clone)]
@@ -53,6 +59,8 @@ pub struct Shared {
     pub media: Media,
     /// Who calls.
     pub auth: Auth,
+    /// The users section.
+    pub users: Users,
     /// The database.
     pub db: Db,
     /// What `/metrics` prints.
@@ -101,8 +109,11 @@ pub fn router(app: App) -> Router {
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
         .route("/metrics", get(health::metrics))
+        .merge(user::routes())
+        .merge(orders::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(middleware::from_fn(cors::allow))
         .layer(middleware::from_fn_with_state(app.clone(), watch))
         .with_state(app)
 }

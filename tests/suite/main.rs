@@ -19,3 +19,4 @@ mod operator;
 mod pages;
 mod pixels;
 mod rights;
+mod users;

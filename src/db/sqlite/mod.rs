@@ -7,6 +7,7 @@ pub(super) mod follow;
 pub(super) mod items;
 mod migrations;
 pub(super) mod tokens;
+pub(super) mod users;
 
 use std::{cell::RefCell, path::Path, time::Duration};
 

@@ -4,6 +4,7 @@
 pub mod oracle;
 pub mod pictures;
 pub mod server;
+pub mod tokens;
 
 pub use server::Server;
 
