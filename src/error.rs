@@ -45,6 +45,25 @@ pub struct Detail {
     pub path: String,
 }
 
+impl Detail {
+    /// An entry for the part `path` at `location` that breaks `rule` of the contract (`enum`,
+    /// `format`, `pattern`, …).
+    #[must_use]
+    pub fn of_rule(
+        rule: &str,
+        location: &'static str,
+        path: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            error_code: format!("{rule}.openapi.requestValidation"),
+            location,
+            message: message.into(),
+            path: path.into(),
+        }
+    }
+}
+
 /// An error above the leaf units. The `source` goes to the log, never to the client.
 #[derive(Debug)]
 pub struct Error {
@@ -125,6 +144,12 @@ impl Error {
     #[must_use]
     pub fn internal(source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self::new(Kind::Internal, "Internal error").because(source)
+    }
+
+    /// A failed validation of one or more parts of a request, each with its own entry.
+    #[must_use]
+    pub fn invalid_parts(details: Vec<Detail>) -> Self {
+        Self { details, ..Self::new(Kind::InvalidArgument, "Request validation failed") }
     }
 
     /// The same error with its private cause.

@@ -25,4 +25,5 @@ pub mod orders;
 pub mod store;
 pub mod telemetry;
 pub mod types;
+pub mod users;
 pub mod web;

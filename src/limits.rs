@@ -82,6 +82,27 @@ pub const REDIRECT_URI_BYTES_MAX: usize = 2048;
 pub const ENDED_TOKENS_LOGGED_MAX: usize = 1000;
 /// Times that an import starts anew because somebody changed accounts meanwhile.
 pub const IMPORT_TRIES: usize = 5;
+/// Bytes of a query string; a list of a thousand product codes takes 10 kB.
+pub const QUERY_BYTES_MAX: usize = 32 * 1024;
+/// Parameters of a query string, and elements of a list in it.
+pub const QUERY_VALUES_MAX: usize = 1000;
+/// Bytes of a JSON body that has no limit of its own.
+pub const JSON_BODY_BYTES_MAX: usize = 64 * 1024;
+/// Bytes beyond its limit that are read of a body, so that the client gets to see the answer and
+/// no reset connection.
+pub const BODY_DISCARD_BYTES_MAX: usize = 1024 * 1024;
+/// Characters of a name, a department or another short text of a user.
+pub const SHORT_TEXT_CHARS_MAX: usize = 200;
+/// Characters of an e-mail address (RFC 5321 §4.5.3.1.3, without the angle brackets).
+pub const EMAIL_CHARS_MAX: usize = 254;
+/// Users of one organization that its administrators can make.
+pub const ORGANIZATION_USERS_MAX: u32 = 10_000;
+/// Bytes of a user's profile.
+pub const PROFILE_BYTES_MAX: usize = 64 * 1024;
+/// Devices of one user; the ones registered longest ago make room.
+pub const DEVICES_PER_USER_MAX: u32 = 256;
+/// Bytes of a device token. Those in use have below 300.
+pub const DEVICE_TOKEN_BYTES_MAX: usize = 4096;
 /// Rows of the item log that the follower reads at a time.
 pub const LOG_ROWS_MAX: usize = 1000;
 /// Milliseconds between two looks at the database for changes by other processes.

@@ -8,6 +8,10 @@ use super::{Agreement, Organization, OrganizationId, UserId};
 
 /// The role of the service operator's employees, who also see what is under embargo.
 pub const ROLE_PROVIDER: &str = "ROLE_PROVIDER";
+/// The role of customers.
+pub const ROLE_OFP: &str = "ROLE_OFP";
+/// The role that goes with access to the media bank.
+pub const ROLE_MEDIEBANK: &str = "ROLE_MEDIEBANK";
 
 /// Telephone numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

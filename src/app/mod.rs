@@ -40,6 +40,7 @@ use crate::store::Derived;
 use crate::store::Store;
 use crate::telemetry;
 use crate::types::ItemKey;
+use crate::users::Users;
 use crate::web::{self, App, Pages, Shared, listener::ListenerLimits};
 
 /// What every command works on: the database and the store of a data directory.
@@ -367,6 +368,7 @@ fn shared(
     Ok(Shared {
         db: orders.db().clone(),
         media,
+        users: Users::new(auth.clone()),
         auth,
         oauth,
         session_s: config.auth.session_s,

@@ -23,6 +23,7 @@ pub use sqlite::operator::{ListedKey, ListedUser};
 pub use sqlite::orders::{LiveOrder, OrdersOf, Reported};
 pub use sqlite::sessions::{Session, SigningKey};
 pub use sqlite::tokens::Token;
+pub use sqlite::users::NewMember;
 pub use sqlite::{ReadTx, WriteTx};
 
 use crate::error::{Error, Kind, Result};

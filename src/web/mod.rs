@@ -3,9 +3,11 @@
 //! Nothing below this unit knows a status code or a header. Handlers are thin: parse, ask a
 //! section, answer.
 
+mod api;
 mod assets;
 mod body;
 pub mod conditional;
+mod cors;
 mod credentials;
 mod download_panel;
 mod edge;
@@ -16,11 +18,14 @@ pub mod listener;
 mod login;
 mod media;
 mod oauth;
+mod orders;
 mod pages;
 pub mod range;
+pub mod request;
 mod respond;
 mod session;
 mod timing;
+mod user;
 
 use std::{
     sync::{
@@ -47,6 +52,7 @@ use crate::error::Kind;
 use crate::media::Media;
 use crate::oauth::OAuth;
 use crate::orders::Orders;
+use crate::users::Users;
 
 /// What the handlers share; cheap to clone.
 #[derive(Clone)]
@@ -69,6 +75,8 @@ pub struct Shared {
     pub secure_cookies: bool,
     /// Purchases.
     pub orders: Orders,
+    /// The users section.
+    pub users: Users,
     /// The database.
     pub db: Db,
     /// What `/metrics` prints.
@@ -129,8 +137,11 @@ pub fn router(app: App) -> Router {
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
         .route("/metrics", get(health::metrics))
+        .merge(user::routes())
+        .merge(orders::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
+        .layer(middleware::from_fn(cors::allow))
         .layer(middleware::from_fn_with_state(app.clone(), watch))
         .with_state(app)
 }

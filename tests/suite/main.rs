@@ -23,3 +23,4 @@ mod pages;
 mod pixels;
 mod purchases;
 mod rights;
+mod users;

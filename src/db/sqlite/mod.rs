@@ -12,6 +12,7 @@ pub(super) mod operator;
 pub(super) mod orders;
 pub(super) mod sessions;
 pub(super) mod tokens;
+pub(super) mod users;
 
 use std::{cell::RefCell, path::Path, time::Duration};
 

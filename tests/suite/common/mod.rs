@@ -5,6 +5,7 @@ pub mod browser;
 pub mod oracle;
 pub mod pictures;
 pub mod server;
+pub mod tokens;
 
 pub use server::Server;
 

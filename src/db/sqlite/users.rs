@@ -1,0 +1,200 @@
+//! Users as their organization's administrators see them, and what users keep: profile, devices.
+
+use jiff::Timestamp;
+use rusqlite::{OptionalExtension, params};
+use serde_json::{Map, Value};
+
+use super::accounts::{USER_COLUMNS, read_user};
+use super::{ReadTx, WriteTx, damaged};
+use crate::account::{Access, Device, DeviceKind, OrganizationId, Phone, User, UserId};
+use crate::db::DbError;
+use crate::db::sqlite::accounts::AccountChange;
+
+/// A user of an organization to be written; it is active and has no password.
+#[derive(Clone, Debug)]
+pub struct NewMember {
+    /// The organization that it belongs to.
+    pub organization: OrganizationId,
+    /// The name it logs in with.
+    pub user_name: String,
+    /// First name.
+    pub first_name: String,
+    /// Last name.
+    pub last_name: String,
+    /// E-mail address.
+    pub email_address: String,
+    /// Department.
+    pub department: Option<String>,
+    /// Telephone numbers.
+    pub phone: Phone,
+    /// Names of its roles.
+    pub roles: Vec<String>,
+    /// Access levels.
+    pub access: Access,
+}
+
+impl ReadTx<'_> {
+    /// The users of an organization in the order of their numbers, inactive ones too.
+    pub fn list_users_of_organization(&self, id: OrganizationId) -> Result<Vec<User>, DbError> {
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT {USER_COLUMNS} FROM users WHERE organization_id = ?1 ORDER BY user_id"
+        ))?;
+        let mut rows = statement.query([id.0])?;
+        let mut users = Vec::new();
+        while let Some(row) = rows.next()? {
+            users.push(read_user(row)?);
+        }
+        Ok(users)
+    }
+
+    /// How many users an organization has.
+    pub fn count_users_of_organization(&self, id: OrganizationId) -> Result<u32, DbError> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT count(*) FROM users WHERE organization_id = ?1")?;
+        Ok(statement.query_row([id.0], |row| row.get(0))?)
+    }
+
+    /// Whether somebody has that user name, in whatever case. Reads every user.
+    pub fn is_user_name_taken(&self, user_name: &str) -> Result<bool, DbError> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT 1 FROM users WHERE user_name = ?1 COLLATE NOCASE LIMIT 1")?;
+        Ok(statement.exists([user_name])?)
+    }
+
+    /// The profile of a user; empty for a user without one.
+    pub fn read_profile(&self, id: UserId) -> Result<Map<String, Value>, DbError> {
+        let mut statement =
+            self.connection.prepare_cached("SELECT profile FROM profiles WHERE user_id = ?1")?;
+        let text: Option<String> = statement.query_row([id.0], |row| row.get(0)).optional()?;
+        let Some(text) = text else { return Ok(Map::new()) };
+        serde_json::from_str(&text).map_err(|why| damaged(format!("profile of user {id}"), &why))
+    }
+
+    /// The devices of a user, the one registered last at the end.
+    pub fn list_devices(&self, id: UserId) -> Result<Vec<Device>, DbError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT token, type, name, model FROM devices WHERE user_id = ?1
+             ORDER BY registered_ms, token",
+        )?;
+        let mut rows = statement.query([id.0])?;
+        let mut devices = Vec::new();
+        while let Some(row) = rows.next()? {
+            let kind: String = row.get(1)?;
+            let kind = DeviceKind::find(&kind)
+                .ok_or_else(|| damaged(format!("device of user {id}"), &"its type"))?;
+            let (token, name, model) = (row.get(0)?, row.get(2)?, row.get(3)?);
+            devices.push(Device { token, kind, name, model });
+        }
+        Ok(devices)
+    }
+}
+
+impl WriteTx<'_> {
+    /// Writes a new user with all agreements of its organization and logs the change.
+    ///
+    /// Fails when its name is taken; see [`ReadTx::is_user_name_taken`].
+    pub fn insert_member(&self, new: &NewMember, now: Timestamp) -> Result<UserId, DbError> {
+        let roles = Value::from(new.roles.clone()).to_string();
+        let mut insert = self.transaction.prepare_cached(
+            "INSERT INTO users (organization_id, user_name, first_name, last_name, email_address,
+                 department, phone_direct, phone_mobile, roles, admin, mediebank, active,
+                 service_account, created_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 1, 0, ?12)",
+        )?;
+        let id = UserId(insert.insert(params![
+            new.organization.0,
+            new.user_name,
+            new.first_name,
+            new.last_name,
+            new.email_address,
+            new.department,
+            new.phone.direct,
+            new.phone.mobile,
+            roles,
+            new.access.admin,
+            new.access.mediebank,
+            now.as_millisecond(),
+        ])?);
+        let mut join = self.transaction.prepare_cached(
+            "INSERT INTO user_agreements (user_id, agreement_id)
+             SELECT ?1, agreement_id FROM agreements WHERE organization_id = ?2",
+        )?;
+        join.execute(params![id.0, new.organization.0])?;
+        self.log_account_change(AccountChange::User(id), now)?;
+        Ok(id)
+    }
+
+    /// Writes what administrators may change of a user (names, e-mail address, department,
+    /// telephone numbers, roles, access levels) and logs the change.
+    pub fn update_member(&self, user: &User, now: Timestamp) -> Result<(), DbError> {
+        let roles = Value::from(user.roles.clone()).to_string();
+        let mut update = self.transaction.prepare_cached(
+            "UPDATE users SET first_name = ?2, last_name = ?3, email_address = ?4,
+                 department = ?5, phone_direct = ?6, phone_mobile = ?7, roles = ?8, admin = ?9,
+                 mediebank = ?10
+             WHERE user_id = ?1",
+        )?;
+        update.execute(params![
+            user.id.0,
+            user.first_name,
+            user.last_name,
+            user.email_address,
+            user.department,
+            user.phone.direct,
+            user.phone.mobile,
+            roles,
+            user.access.admin,
+            user.access.mediebank,
+        ])?;
+        self.log_account_change(AccountChange::User(user.id), now)
+    }
+
+    /// Replaces the profile of a user by `profile`, a JSON object.
+    pub fn write_profile(&self, id: UserId, profile: &str) -> Result<(), DbError> {
+        let mut statement = self.transaction.prepare_cached(
+            "INSERT INTO profiles (user_id, profile) VALUES (?1, ?2)
+             ON CONFLICT (user_id) DO UPDATE SET profile = excluded.profile",
+        )?;
+        statement.execute(params![id.0, profile])?;
+        Ok(())
+    }
+
+    /// Registers `device` for the user, whoever had it before, and keeps the user's `keep` devices
+    /// that were registered last.
+    pub fn write_device(
+        &self,
+        id: UserId,
+        device: &Device,
+        keep: u32,
+        now: Timestamp,
+    ) -> Result<(), DbError> {
+        let mut write = self.transaction.prepare_cached(
+            "INSERT INTO devices (token, user_id, type, name, model, registered_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (token) DO UPDATE SET user_id = excluded.user_id, type = excluded.type,
+                 name = excluded.name, model = excluded.model,
+                 registered_ms = excluded.registered_ms",
+        )?;
+        let kind = device.kind.as_str();
+        let ms = now.as_millisecond();
+        write.execute(params![device.token, id.0, kind, device.name, device.model, ms])?;
+        let mut forget = self.transaction.prepare_cached(
+            "DELETE FROM devices WHERE token IN
+                 (SELECT token FROM devices WHERE user_id = ?1
+                  ORDER BY token = ?2 DESC, registered_ms DESC, token LIMIT -1 OFFSET ?3)",
+        )?;
+        forget.execute(params![id.0, device.token, keep])?;
+        Ok(())
+    }
+
+    /// Removes the device of that token, if it is the user's.
+    pub fn delete_device(&self, id: UserId, token: &str) -> Result<(), DbError> {
+        let mut statement = self
+            .transaction
+            .prepare_cached("DELETE FROM devices WHERE token = ?1 AND user_id = ?2")?;
+        statement.execute(params![token, id.0])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,89 @@
+//! What the handlers of every JSON API share: the caller, answers, failures.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    extract::FromRequestParts,
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+
+use super::{App, credentials, respond};
+use crate::auth::Principal;
+use crate::error::{Error, Kind, Result};
+
+/// What a handler gives.
+pub(super) type Answer = Result<Response, Failure>;
+
+/// The caller of an API, who is known and whose credentials carry scope `roles` (Spec §5).
+pub(super) struct Caller(pub(super) Arc<Principal>);
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let found = credentials::required(app, &parts.headers, &parts.uri).await;
+        let has_bearer = credentials::has_bearer(&parts.headers);
+        found.map(Self).map_err(|error| Failure { error, has_bearer })
+    }
+}
+
+/// A failed request of an API.
+pub(super) struct Failure {
+    error: Error,
+    /// Whether the request presents a bearer token.
+    has_bearer: bool,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { error, has_bearer: false }
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = respond::error(&self.error);
+        let headers = response.headers_mut();
+        if self.error.kind() == Kind::Unauthenticated {
+            challenge(headers, self.has_bearer);
+        }
+        no_store(headers);
+        response
+    }
+}
+
+/// The two schemes that the APIs accept (RFC 6750 §3: a request without a token learns no more).
+fn challenge(headers: &mut HeaderMap, has_bearer: bool) {
+    let bearer = match has_bearer {
+        true => "Bearer realm=\"wirephoto\", error=\"invalid_token\"",
+        false => "Bearer realm=\"wirephoto\"",
+    };
+    headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(bearer));
+    let api_key = HeaderValue::from_static("ApiKey realm=\"wirephoto\"");
+    headers.append(header::WWW_AUTHENTICATE, api_key);
+}
+
+/// What an API says is for one caller and may be another thing a moment later.
+fn no_store(headers: &mut HeaderMap) {
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+}
+
+/// 200 with `value` as JSON.
+pub(super) fn json<T: Serialize>(value: &T) -> Answer {
+    let text = serde_json::to_vec(value).map_err(Error::internal)?;
+    let mut response = respond::json_text(StatusCode::OK, text.into());
+    no_store(response.headers_mut());
+    Ok(response)
+}
+
+/// 200 with a plain string that does not look like a JSON number or boolean: the public client
+/// library takes whatever parses as JSON for JSON.
+pub(super) fn text(text: &'static str) -> Answer {
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    let mut response = respond::typed(StatusCode::OK, kind, Body::from(text));
+    no_store(response.headers_mut());
+    Ok(response)
+}

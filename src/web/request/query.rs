@@ -1,0 +1,164 @@
+//! Query parameters (Spec §4 Shared parameters).
+//!
+//! Queries are form-encoded: `+` is a space. A list is written `p=a,b`, `p=a&p=b` or
+//! `p[]=a&p[]=b`, in any mixture; the public client library sends the last form.
+
+use std::ops::RangeInclusive;
+
+use axum::http::Uri;
+
+use crate::error::{Error, Result};
+use crate::limits::{QUERY_BYTES_MAX, QUERY_VALUES_MAX};
+
+/// Characters of a caller's own value that a message repeats.
+const ECHO_CHARS_MAX: usize = 40;
+
+/// The decoded parameters of a request, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    pairs: Vec<(String, String)>,
+}
+
+impl Query {
+    /// The parameters of `uri`.
+    ///
+    /// Fails when there are more than the service takes.
+    pub fn of(uri: &Uri) -> Result<Self> {
+        Self::parse(uri.query().unwrap_or_default())
+    }
+
+    /// Parses a query string without its question mark.
+    ///
+    /// What is not UTF-8 after decoding becomes U+FFFD. Fails when the text has more bytes or
+    /// more parameters than the service takes.
+    pub fn parse(text: &str) -> Result<Self> {
+        if text.len() > QUERY_BYTES_MAX {
+            let message = format!("the query is longer than {QUERY_BYTES_MAX} bytes");
+            return Err(Error::invalid("query", "", "maximum", message));
+        }
+        let pairs = form_urlencoded::parse(text.as_bytes());
+        let pairs =
+            pairs.take(QUERY_VALUES_MAX + 1).map(|(k, v)| (k.into_owned(), v.into_owned()));
+        let pairs: Vec<_> = pairs.collect();
+        if pairs.len() > QUERY_VALUES_MAX {
+            let message = format!("there are more than {QUERY_VALUES_MAX} parameters");
+            return Err(Error::invalid("query", "", "maximum", message));
+        }
+        Ok(Self { pairs })
+    }
+
+    /// The parameter `name`.
+    ///
+    /// Fails when it is there more than once: nobody could say which of them counts.
+    pub fn text(&self, name: &str) -> Result<Option<&str>> {
+        let mut found = self.pairs.iter().filter(|(key, _)| key == name);
+        let first = found.next();
+        if found.next().is_some() {
+            let message = format!("{name} is there more than once");
+            return Err(Error::invalid("query", name, "type", message));
+        }
+        Ok(first.map(|(_, value)| value.as_str()))
+    }
+
+    /// The parameter `name`, which must be there and not be empty.
+    pub fn required<'a>(&'a self, name: &str) -> Result<&'a str> {
+        let found = self.text(name)?.filter(|value| !value.is_empty());
+        found.ok_or_else(|| missing(name))
+    }
+
+    /// The parameter `name` as `find` reads it; `rule` (`format` or `pattern`) and `expected` say
+    /// what was broken when it gives nothing.
+    pub fn parsed<T>(
+        &self,
+        name: &str,
+        (rule, expected): (&str, &str),
+        find: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        let wrong = || {
+            let message = format!("{name} is `{}`, expected {expected}", shorten(text));
+            Error::invalid("query", name, rule, message)
+        };
+        find(text).map(Some).ok_or_else(wrong)
+    }
+
+    /// The parameter `name`, one of `choices`.
+    pub fn one_of<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
+        self.text(name)?.map(|text| choose(name, text, choices)).transpose()
+    }
+
+    /// The parameter `name` as an integer in `range`.
+    pub fn integer(&self, name: &str, range: RangeInclusive<i64>) -> Result<Option<i64>> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        let value = integer(name, text)?;
+        let (rule, bound) = match value {
+            low if low < *range.start() => ("minimum", format!("at least {}", range.start())),
+            high if high > *range.end() => ("maximum", format!("at most {}", range.end())),
+            _ => return Ok(Some(value)),
+        };
+        let message = format!("{name} is {}, expected {bound}", shorten(text));
+        Err(Error::invalid("query", name, rule, message))
+    }
+
+    /// The elements of the list `name` without the empty ones, trimmed, in their order.
+    ///
+    /// Fails when there are more than the service takes.
+    pub fn list(&self, name: &str) -> Result<Vec<&str>> {
+        let bracketed = |key: &str| key.strip_suffix("[]") == Some(name);
+        let values = self.pairs.iter().filter(|(key, _)| key == name || bracketed(key));
+        let elements = values.flat_map(|(_, value)| elements(value));
+        let elements: Vec<&str> = elements.take(QUERY_VALUES_MAX + 1).collect();
+        if elements.len() > QUERY_VALUES_MAX {
+            let message = format!("{name} has more than {QUERY_VALUES_MAX} elements");
+            return Err(Error::invalid("query", name, "maximum", message));
+        }
+        Ok(elements)
+    }
+
+    /// The list `name` of integers.
+    pub fn integers(&self, name: &str) -> Result<Vec<i64>> {
+        self.list(name)?.into_iter().map(|text| integer(name, text)).collect()
+    }
+
+    /// The list `name`, each element one of `choices`.
+    pub fn many_of<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Vec<T>> {
+        self.list(name)?.into_iter().map(|text| choose(name, text, choices)).collect()
+    }
+}
+
+/// The elements of a comma-separated list without the empty ones, trimmed.
+pub(in crate::web) fn elements(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|element| !element.is_empty())
+}
+
+fn missing(name: &str) -> Error {
+    Error::invalid("query", name, "required", format!("{name} is missing"))
+}
+
+fn choose<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T> {
+    if let Some((_, choice)) = choices.iter().find(|(choice, _)| *choice == text) {
+        return Ok(*choice);
+    }
+    let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
+    let message = format!("{name} is `{}`, expected one of {}", shorten(text), names.join(", "));
+    Err(Error::invalid("query", name, "enum", message))
+}
+
+/// Digits with an optional sign. A number too large for 64 bits is the largest or smallest one,
+/// which no range holds.
+fn integer(name: &str, text: &str) -> Result<i64> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        let message = format!("{name} is `{}`, expected an integer", shorten(text));
+        return Err(Error::invalid("query", name, "type", message));
+    }
+    let limit = if text.starts_with('-') { i64::MIN } else { i64::MAX };
+    Ok(text.parse().unwrap_or(limit))
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(ECHO_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,488 @@
+//! The user API (Spec §2 User to Device, §4 User, §7 Errors) through the server.
+
+use std::fs;
+
+use reqwest::{
+    Method,
+    blocking::Response,
+    header::{
+        ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+        ACCESS_CONTROL_MAX_AGE, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE,
+        WWW_AUTHENTICATE,
+    },
+};
+use serde_json::{Value, json};
+
+use crate::common::{DEMO_KEY, Server, tokens};
+
+/// Somebody who calls.
+struct Caller<'a> {
+    server: &'a Server,
+    authorization: String,
+}
+
+impl<'a> Caller<'a> {
+    fn key(server: &'a Server) -> Self {
+        Self { server, authorization: format!("ApiKey {DEMO_KEY}") }
+    }
+
+    fn bearer(server: &'a Server, token: &str) -> Self {
+        Self { server, authorization: format!("Bearer {token}") }
+    }
+
+    /// What the public client library sends: a type also where there is no body.
+    fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Response {
+        let request = self.server.client.request(method, format!("{}{path}", self.server.url));
+        let request = request.header(CONTENT_TYPE, "application/json");
+        let request = request.header(AUTHORIZATION, &self.authorization);
+        let request = match body {
+            Some(body) => request.body(body.to_string()),
+            None => request,
+        };
+        request.send().expect("answer")
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let response = self.send(Method::GET, path, None);
+        assert_eq!(response.status(), 200, "{path}");
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/json", "{path}");
+        assert_eq!(response.headers()[CACHE_CONTROL], "no-store", "{path}");
+        response.json().expect("JSON")
+    }
+
+    /// A call that answers with a plain string.
+    fn done(&self, method: Method, path: &str, body: Option<&Value>) {
+        let response = self.send(method, path, body);
+        assert_eq!(response.status(), 200, "{path}");
+        assert_eq!(response.headers()[CACHE_CONTROL], "no-store", "{path}");
+        let text = response.text().expect("text");
+        let read_as = serde_json::from_str::<Value>(&text).ok();
+        assert!(read_as.is_none_or(|value| value.is_string()), "{text} is no plain string");
+    }
+
+    /// Status, `errorCode`, `location` and `path` of every entry of a refusal.
+    fn refused(&self, method: Method, path: &str, body: Option<&Value>) -> (u16, Vec<String>) {
+        refusal(self.send(method, path, body))
+    }
+}
+
+fn refusal(response: Response) -> (u16, Vec<String>) {
+    let status = response.status().as_u16();
+    assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
+    let body: Value = response.json().expect("JSON");
+    if status == 400 {
+        assert_eq!(body["message"], "Request validation failed");
+    }
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let entry = |entry: &Value| {
+        assert!(entry["message"].is_string());
+        let code = text(&entry["errorCode"]);
+        let code = code.trim_end_matches(".openapi.requestValidation");
+        format!("{code} {} {}", text(&entry["location"]), text(&entry["path"]))
+    };
+    (status, body["errors"].as_array().expect("list").iter().map(entry).collect())
+}
+
+/// Every address of the API with a method that it has.
+const ADDRESSES: [(&str, &str); 15] = [
+    ("GET", "/user/v1/agreement"),
+    ("GET", "/user/v1/user"),
+    ("GET", "/user/v1/order"),
+    ("PUT", "/user/v1/order/1"),
+    ("GET", "/user/v1/profile"),
+    ("PUT", "/user/v1/profile"),
+    ("GET", "/user/v1/profile/a"),
+    ("PUT", "/user/v1/profile/a"),
+    ("PUT", "/user/v1/device/t"),
+    ("DELETE", "/user/v1/device/t"),
+    ("GET", "/user/v1/organization"),
+    ("GET", "/user/v1/organization/user"),
+    ("POST", "/user/v1/organization/user"),
+    ("GET", "/user/v1/organization/user/102"),
+    ("PUT", "/user/v1/organization/user/102"),
+];
+
+fn method(name: &str) -> Method {
+    name.parse().expect("method")
+}
+
+#[test]
+fn every_address_of_the_user_api_needs_a_caller() {
+    let server = Server::demo();
+    for (name, path) in ADDRESSES {
+        for (authorization, error) in
+            [("", false), ("ApiKey wrong", false), ("Bearer wrong", true), ("Basic eDp5", false)]
+        {
+            let request = server.client.request(method(name), format!("{}{path}", server.url));
+            let request = match authorization {
+                "" => request,
+                text => request.header(AUTHORIZATION, text),
+            };
+            let response = request.send().unwrap();
+            assert_eq!(response.status(), 401, "{name} {path} {authorization}");
+            let challenges = response.headers().get_all(WWW_AUTHENTICATE).iter();
+            let challenges: Vec<_> = challenges.map(|line| line.to_str().unwrap()).collect();
+            assert!(challenges.iter().any(|line| line.starts_with("Bearer realm=")));
+            assert!(challenges.iter().any(|line| line.starts_with("ApiKey realm=")));
+            assert_eq!(challenges.concat().contains("invalid_token"), error, "{authorization}");
+            assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
+            assert_eq!(response.text().unwrap(), r#"{"message":"Unauthorized","errors":[]}"#);
+        }
+    }
+}
+
+#[test]
+fn other_methods_of_the_user_api_are_refused_with_those_that_work() {
+    let server = Server::demo();
+    let key = Caller::key(&server);
+    let check = |name: &str, path: &str, allowed: &[&str]| {
+        let response = key.send(method(name), path, None);
+        assert_eq!(response.status(), 405, "{name} {path}");
+        let found = response.headers()[ALLOW].to_str().unwrap().to_owned();
+        let mut found: Vec<&str> = found.split(',').map(str::trim).collect();
+        found.sort_unstable();
+        assert_eq!(found, allowed, "{path}");
+    };
+    check("POST", "/user/v1/user", &["GET", "HEAD"]);
+    check("DELETE", "/user/v1/profile", &["GET", "HEAD", "PUT"]);
+    check("PATCH", "/user/v1/profile/a", &["GET", "HEAD", "PUT"]);
+    check("GET", "/user/v1/device/t", &["DELETE", "PUT"]);
+    check("PUT", "/user/v1/organization/user", &["GET", "HEAD", "POST"]);
+    check("GET", "/user/v1/order/1", &["PUT"]);
+    for path in ["/user/v1", "/user/v1/", "/user/v1/user/", "/user/v1/profile/", "/user/v2/user"] {
+        assert_eq!(key.send(Method::GET, path, None).status(), 404, "{path}");
+    }
+    let head = key.send(Method::HEAD, "/user/v1/user", None);
+    assert_eq!((head.status().as_u16(), head.bytes().unwrap().len()), (200, 0));
+}
+
+#[test]
+fn a_user_sees_itself_with_its_agreements_and_its_organization() {
+    let server = Server::demo();
+    let key = Caller::key(&server);
+    let description = "Demo agreement: every item of the archive, without a limit, so that your \
+                       own pictures can be tried too";
+    let product = "Demo product: the photographs of the demo archive";
+    let user = json!({
+        "id": 101, "customerId": 1, "userName": "demo-editor", "firstName": "Demo",
+        "lastName": "Editor", "emailAddress": "demo-editor@demo-desk.example",
+        "department": "Demo picture desk", "active": true,
+        "phoneNumber": { "direct": "+46 8 465 004 01" },
+        "agreements": [{
+            "id": 1001, "type": "Subscription", "superAgreement": true,
+            "products": [
+                { "id": 10, "code": "FOTO", "name": "Photo", "description": product }
+            ],
+            "name": "Demo subscription", "description": description,
+            "expires": "2035-12-31T23:00:00Z",
+        }],
+        "access": { "admin": false, "mediebank": true },
+    });
+    assert_eq!(key.get("/user/v1/user"), user);
+    let agreements = json!([{
+        "id": 1001, "description": description, "type": "Subscription",
+        "isSuperAgreement": true,
+        "products": [{ "name": "Photo", "description": product, "code": "FOTO" }],
+    }]);
+    assert_eq!(key.get("/user/v1/agreement"), agreements);
+    let organization = json!({
+        "id": 1, "name": "Demo desk", "currency": "SEK", "country": "SE",
+        "address": {
+            "visit": { "street": "Demo street 1", "zipCode": "000 00", "city": "Demo" }
+        },
+        "phoneNumber": { "direct": "+46 8 465 004 00" },
+    });
+    assert_eq!(key.get("/user/v1/organization"), organization);
+}
+
+#[test]
+fn a_profile_is_kept_replaced_and_patched() {
+    let server = Server::demo();
+    let key = Caller::key(&server);
+    assert_eq!(key.get("/user/v1/profile"), json!({}));
+    let whole = json!({ "a": { "b": [1, null, "å"] }, "__proto__": 1, "x y/z": true });
+    key.done(Method::PUT, "/user/v1/profile", Some(&whole));
+    assert_eq!(key.get("/user/v1/profile"), whole);
+    assert_eq!(key.get("/user/v1/profile/__proto__,none"), json!({ "__proto__": 1 }));
+    let part = json!({ "a": { "b": [1, null, "å"] }, "x y/z": true });
+    assert_eq!(key.get("/user/v1/profile/x%20y%2Fz,%20a"), part);
+    assert_eq!(key.get("/user/v1/profile/toString,constructor"), json!({}));
+    let given = json!({ "a": 2, "unlisted": 3 });
+    key.done(Method::PUT, "/user/v1/profile/a,__proto__,new", Some(&given));
+    let patched = json!({ "a": 2, "__proto__": 1, "x y/z": true });
+    assert_eq!(key.get("/user/v1/profile"), patched);
+    let server = server.restart(&[]);
+    let key = Caller::key(&server);
+    assert_eq!(key.get("/user/v1/profile"), patched);
+    key.done(Method::PUT, "/user/v1/profile", Some(&json!({})));
+    assert_eq!(key.get("/user/v1/profile"), json!({}));
+}
+
+#[test]
+fn a_profile_that_is_no_object_or_too_large_is_refused() {
+    let server = Server::demo();
+    let key = Caller::key(&server);
+    let refused = |path: &str, body: Option<&Value>| key.refused(Method::PUT, path, body);
+    for path in ["/user/v1/profile", "/user/v1/profile/a"] {
+        for body in [json!([]), json!("x"), json!(null), json!(1)] {
+            assert_eq!(refused(path, Some(&body)), (400, vec!["type body ".to_owned()]));
+        }
+        assert_eq!(refused(path, None), (400, vec!["required body ".to_owned()]));
+        let large = json!({ "a": "x".repeat(64 * 1024) });
+        assert_eq!(refused(path, Some(&large)), (413, Vec::new()));
+    }
+    let names = (400, vec!["pattern path property".to_owned()]);
+    assert_eq!(refused("/user/v1/profile/,%20,", Some(&json!({}))), names);
+    assert_eq!(key.refused(Method::GET, "/user/v1/profile/%2C", None), names);
+    let not_text = (400, vec!["format path property".to_owned()]);
+    assert_eq!(key.refused(Method::GET, "/user/v1/profile/%FF", None), not_text);
+    let url = format!("{}/user/v1/profile?ak={DEMO_KEY}", server.url);
+    for (kind, body, expected) in [
+        ("application/json", "{\"a\":", "format body "),
+        ("text/plain", "{}", "enum headers Content-Type"),
+    ] {
+        let request = server.client.put(&url).header(CONTENT_TYPE, kind).body(body);
+        assert_eq!(refusal(request.send().unwrap()), (400, vec![expected.to_owned()]));
+    }
+    let plain = server.client.put(&url).body("{\"a\":1}").send().unwrap();
+    assert_eq!(plain.status(), 200, "a body without a type is JSON");
+    assert_eq!(key.get("/user/v1/profile"), json!({ "a": 1 }));
+}
+
+#[test]
+fn a_device_is_registered_and_unregistered() {
+    let server = Server::demo();
+    let key = Caller::key(&server);
+    let path = "/user/v1/device/token:1_a-b";
+    for query in ["type=ios&model=Phone+1", "type=ios-sandbox&model=2&name=Min%20telefon"] {
+        key.done(Method::PUT, &format!("{path}?{query}"), None);
+    }
+    for _ in 0..2 {
+        key.done(Method::DELETE, path, None);
+    }
+    key.done(Method::DELETE, "/user/v1/device/unknown", None);
+    let refused = |path: &str| key.refused(Method::PUT, path, None);
+    let missing = vec!["required query type".to_owned(), "required query model".to_owned()];
+    assert_eq!(refused(path), (400, missing));
+    let kind = (400, vec!["enum query type".to_owned()]);
+    assert_eq!(refused(&format!("{path}?type=windows&model=1")), kind);
+    let token = (400, vec!["maximum path token".to_owned()]);
+    let long = format!("/user/v1/device/{}?type=ios&model=1", "t".repeat(4097));
+    assert_eq!(refused(&long), token);
+    let token = (400, vec!["pattern path token".to_owned()]);
+    assert_eq!(refused("/user/v1/device/%00?type=ios&model=1"), token);
+}
+
+#[test]
+fn wrong_parameters_of_the_order_list_are_named() {
+    let server = Server::demo();
+    let key = Caller::key(&server);
+    let path = "/user/v1/order?size=many&start=-1&status=open";
+    let expected = ["type query size", "minimum query start", "enum query status"];
+    assert_eq!(key.refused(Method::GET, path, None), (400, expected.map(str::to_owned).into()));
+    let refused = |path: &str, body: &Value| key.refused(Method::PUT, path, Some(body));
+    let body = json!({ "approve": true, "more": 1 });
+    let expected =
+        vec!["required body license".to_owned(), "additionalProperties body more".to_owned()];
+    assert_eq!(refused("/user/v1/order/1", &body), (400, expected));
+    let id = (400, vec!["type path id".to_owned()]);
+    assert_eq!(refused("/user/v1/order/x", &json!({ "approve": false })), id);
+}
+
+#[test]
+fn a_key_administers_nobody_and_is_told_the_scope_first() {
+    let server = Server::demo();
+    let key = Caller::key(&server);
+    for (name, path) in ADDRESSES.into_iter().filter(|(_, path)| path.contains("tion/user")) {
+        let (status, errors) = key.refused(method(name), path, None);
+        assert_eq!(status, 403, "{name} {path}");
+        assert!(errors[0].starts_with("insufficient_scope "), "{errors:?}");
+    }
+}
+
+#[test]
+fn administration_needs_the_access_level_too() {
+    let server = Server::demo();
+    let token = tokens::password(&server, "demo-editor", "demo-editor-password", "roles admin");
+    let editor = Caller::bearer(&server, &token);
+    for (name, path) in ADDRESSES.into_iter().filter(|(_, path)| path.contains("tion/user")) {
+        let (status, errors) = editor.refused(method(name), path, None);
+        assert_eq!(status, 403, "{name} {path}");
+        assert!(errors[0].starts_with("admin_required "), "{errors:?}");
+    }
+}
+
+#[test]
+fn an_administrator_lists_makes_and_changes_the_users_of_its_organization() {
+    let server = Server::demo();
+    let admin = Caller::bearer(&server, &tokens::admin(&server));
+    let users = admin.get("/user/v1/organization/user");
+    let editor = json!({
+        "id": 101, "customerId": 1, "userName": "demo-editor", "firstName": "Demo",
+        "lastName": "Editor", "emailAddress": "demo-editor@demo-desk.example",
+        "department": "Demo picture desk", "active": true,
+    });
+    assert_eq!(users[0], editor);
+    assert_eq!(users.as_array().unwrap().len(), 2);
+    let body = json!({
+        "emailAddress": "New.User@demo-desk.example", "firstName": "New", "lastName": "User",
+        "phoneNumber": { "direct": "08-465 004 03" }, "access": { "mediebank": true },
+    });
+    let made = admin.send(Method::POST, "/user/v1/organization/user", Some(&body));
+    assert_eq!(
+        (made.status().as_u16(), &made.headers()[CACHE_CONTROL]),
+        (200, &"no-store".parse().unwrap())
+    );
+    let made: Value = made.json().unwrap();
+    let id = made["id"].as_i64().unwrap();
+    let expected = json!({
+        "id": id, "customerId": 1, "userName": "new.user@demo-desk.example",
+        "firstName": "New", "lastName": "User", "emailAddress": "New.User@demo-desk.example",
+        "active": true, "phoneNumber": { "direct": "08-465 004 03" },
+        "agreements": admin.get("/user/v1/user")["agreements"],
+        "access": { "admin": false, "mediebank": true },
+    });
+    assert_eq!(made, expected);
+    let path = format!("/user/v1/organization/user/{id}");
+    assert_eq!(admin.get(&path), expected);
+    let change = json!({
+        "lastName": "Name", "phoneNumber": { "direct": null, "mobile": "070 1234" },
+        "access": { "admin": true, "mediebank": false }, "department": "Sport",
+    });
+    let changed = admin.send(Method::PUT, &path, Some(&change));
+    assert_eq!(changed.status(), 200);
+    let changed: Value = changed.json().unwrap();
+    let mut expected = expected;
+    expected["lastName"] = json!("Name");
+    expected["department"] = json!("Sport");
+    expected["phoneNumber"] = json!({ "mobile": "070 1234" });
+    expected["access"] = json!({ "admin": true, "mediebank": false });
+    assert_eq!(changed, expected);
+    assert_eq!(admin.get(&path), expected);
+}
+
+#[test]
+fn a_user_that_cannot_be_made_or_changed_is_refused_with_every_reason() {
+    let server = Server::demo();
+    let admin = Caller::bearer(&server, &tokens::admin(&server));
+    let path = "/user/v1/organization/user";
+    let refused = |body: Value| admin.refused(Method::POST, path, Some(&body));
+    let check = |body: Value, expected: &[&str]| {
+        let expected = expected.iter().map(|entry| (*entry).to_owned()).collect();
+        assert_eq!(refused(body), (400, expected));
+    };
+    check(
+        json!({}),
+        &["required body emailAddress", "required body firstName", "required body lastName"],
+    );
+    let whole = json!({ "emailAddress": "a@b.example", "firstName": "A", "lastName": "B" });
+    let with = |name: &str, value: Value| {
+        let mut body = whole.clone();
+        body[name] = value;
+        body
+    };
+    check(with("emailAddress", json!("nobody")), &["format body emailAddress"]);
+    check(with("userName", json!("x")), &["additionalProperties body userName"]);
+    check(with("access", json!({ "root": true })), &["additionalProperties body access.root"]);
+    check(
+        with("phoneNumber", json!({ "direct": "none" })),
+        &["phoneNumber_direct_invalid body phoneNumber.direct"],
+    );
+    let post = || admin.send(Method::POST, path, Some(&whole));
+    assert_eq!(post().status(), 200);
+    check(whole.clone(), &["userName_in_use body emailAddress"]);
+    check(with("emailAddress", json!("A@B.example")), &["userName_in_use body emailAddress"]);
+    let change =
+        |id: &str, body: Value| admin.refused(Method::PUT, &format!("{path}/{id}"), Some(&body));
+    assert_eq!(
+        change("101", json!({ "firstName": null })),
+        (400, vec!["type body firstName".to_owned()])
+    );
+    assert_eq!(change("x", json!({})), (400, vec!["type path id".to_owned()]));
+    for id in ["1", "0", "-5", "9223372036854775807"] {
+        assert_eq!(change(id, json!({ "firstName": "X" })).0, 404, "{id}");
+        assert_eq!(admin.refused(Method::GET, &format!("{path}/{id}"), None).0, 404, "{id}");
+    }
+}
+
+#[test]
+fn an_access_level_that_is_taken_away_is_gone_with_the_next_call() {
+    let server = Server::demo();
+    let admin = Caller::bearer(&server, &tokens::admin(&server));
+    let body = json!({ "access": { "admin": false } });
+    let own = admin.send(Method::PUT, "/user/v1/organization/user/102", Some(&body));
+    assert_eq!(own.status(), 200);
+    let (status, errors) = admin.refused(Method::GET, "/user/v1/organization/user", None);
+    assert_eq!(status, 403);
+    assert!(errors[0].starts_with("admin_required "), "{errors:?}");
+}
+
+#[test]
+fn a_service_account_has_no_user_and_no_orders() {
+    let server = Server::demo();
+    let key = "service-account-key-0001";
+    let file = server.dir.path().join("accounts.json");
+    let accounts = json!({
+        "users": [{ "id": 900, "userName": "program", "serviceAccount": true, "active": true }],
+        "apiKeys": [{ "user": "program", "key": key, "name": "program" }],
+    });
+    fs::write(&file, accounts.to_string()).unwrap();
+    let output = server.command(&["import", &file.to_string_lossy()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let program = Caller { server: &server, authorization: format!("ApiKey {key}") };
+    for path in ["/user/v1/user", "/user/v1/order"] {
+        let (status, errors) = program.refused(Method::GET, path, None);
+        assert_eq!(status, 403, "{path}");
+        assert!(errors[0].starts_with("service_account_unsupported "), "{errors:?}");
+    }
+    assert_eq!(program.get("/user/v1/agreement"), json!([]));
+    assert_eq!(program.refused(Method::GET, "/user/v1/organization", None).0, 404);
+}
+
+#[test]
+fn scripts_of_any_site_may_call_the_apis_and_read_every_answer() {
+    let server = Server::demo();
+    let send = |name: &str, path: &str| {
+        let request = server.client.request(method(name), format!("{}{path}", server.url));
+        request.header("origin", "https://desk.example").send().unwrap()
+    };
+    for path in [
+        "/user/v1/profile",
+        "/user/v1/none",
+        "/content/v1/image/search",
+        "/collection/v1/collection",
+        "/api/search",
+        "/o/oauth2/token",
+        "/o/oauth2/revoke",
+        "/o/oauth2/keys",
+        "/o/v2/user",
+        "/.well-known/openid-configuration",
+        "/o/.well-known/openid-configuration",
+    ] {
+        let response = send("OPTIONS", path);
+        assert_eq!(response.status(), 204, "{path}");
+        let headers = response.headers();
+        assert_eq!(headers[ACCESS_CONTROL_ALLOW_ORIGIN], "*");
+        assert_eq!(headers[ACCESS_CONTROL_ALLOW_METHODS], "GET, POST, PUT, DELETE");
+        assert_eq!(headers[ACCESS_CONTROL_ALLOW_HEADERS], "Authorization, Content-Type");
+        assert!(headers.contains_key(ACCESS_CONTROL_MAX_AGE));
+    }
+    let large = server.client.put(format!("{}/user/v1/profile?ak={DEMO_KEY}", server.url));
+    let large = large.body("x".repeat(65 * 1024)).send().unwrap();
+    for (response, status) in [
+        (send("GET", "/user/v1/profile"), 401),
+        (send("GET", &format!("/user/v1/profile?ak={DEMO_KEY}")), 200),
+        (send("GET", "/user/v1/none"), 404),
+        (send("DELETE", "/user/v1/user"), 405),
+        (large, 413),
+    ] {
+        assert_eq!(response.status(), status);
+        assert_eq!(response.headers()[ACCESS_CONTROL_ALLOW_ORIGIN], "*", "{status}");
+    }
+    for path in ["/", "/o/oauth2/auth", "/o/login", "/item/image/x"] {
+        for name in ["OPTIONS", "GET"] {
+            let response = send(name, path);
+            assert!(!response.headers().contains_key(ACCESS_CONTROL_ALLOW_ORIGIN), "{path}");
+        }
+    }
+}
