@@ -3,6 +3,7 @@
 use std::{
     io::{BufRead, BufReader, Write},
     net::TcpListener,
+    sync::mpsc,
 };
 
 use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
@@ -18,9 +19,9 @@ const NAME: &str = "demo-editor";
 const PASSWORD: &str = "demo-editor-password";
 const ITEM: &str = "/item/image/demo-solnedgang-over-bergen";
 
-/// A client's web server: gives the path of the next request that the browser brings.
+/// A client's web server, which answers while the browser waits.
 struct Callback {
-    listener: TcpListener,
+    queries: mpsc::Receiver<String>,
     url: String,
 }
 
@@ -28,24 +29,27 @@ impl Callback {
     fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let url = format!("http://{}/cb", listener.local_addr().expect("an address"));
-        Self { listener, url }
+        let (sender, queries) = mpsc::channel();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut line = String::new();
+                drop(BufReader::new(&stream).read_line(&mut line));
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close";
+                let answer = format!("{head}\r\nContent-Length: 9\r\n\r\n<p>ok</p>");
+                drop(stream.write_all(answer.as_bytes()));
+                let path = line.split(' ').nth(1).unwrap_or_default();
+                let query = path.strip_prefix("/cb?").map(str::to_owned);
+                if query.is_some_and(|query| sender.send(query).is_err()) {
+                    return;
+                }
+            }
+        });
+        Self { queries, url }
     }
 
-    /// Answers requests until one for `/cb` comes, and gives its query.
+    /// The query that the browser brought next.
     fn query(&self) -> String {
-        loop {
-            let (mut stream, _) = self.listener.accept().expect("a connection");
-            let mut line = String::new();
-            BufReader::new(stream.try_clone().expect("stream"))
-                .read_line(&mut line)
-                .expect("line");
-            let answer = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 9\r\nConnection: close\r\n\r\n<p>ok</p>";
-            drop(stream.write_all(answer.as_bytes()));
-            let path = line.split(' ').nth(1).unwrap_or_default();
-            if let Some(query) = path.strip_prefix("/cb?") {
-                return query.to_owned();
-            }
-        }
+        self.queries.recv().expect("the browser comes")
     }
 
     /// Makes the server know a client of that name with this redirect address.

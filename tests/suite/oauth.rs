@@ -454,7 +454,6 @@ fn errors_of_the_authorization_go_to_the_client_with_state_and_issuer() {
     };
     check(&[("response_type", "")], "invalid_request");
     check(&[("response_type", "nonsense")], "unsupported_response_type");
-    check(&[("response_type", "code token")], "unsupported_response_type");
     check(&[("scope", "roles root")], "invalid_scope");
     check(&[("code_challenge_method", "plain")], "invalid_request");
     check(&[("code_challenge", "short")], "invalid_request");
@@ -503,6 +502,9 @@ fn implicit_tokens_come_in_the_fragment_to_clients_that_allow_it() {
     assert_eq!(fragment_of(&location, "refresh_token"), None);
     let location = editor.authorize(&ask("id_token token", "n"));
     assert!(fragment_of(&location, "id_token").is_some_and(|token| token.contains('.')));
+    let location = editor.authorize(&ask("code token", ""));
+    let error = fragment_of(&location, "error");
+    assert_eq!(error.as_deref(), Some("unsupported_response_type"));
     let location = editor.authorize(&ask("id_token", ""));
     assert_eq!(fragment_of(&location, "error").as_deref(), Some("invalid_request"), "no nonce");
     let query = format!("{}&response_mode=query", ask("token", ""));
