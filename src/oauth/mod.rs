@@ -79,15 +79,15 @@ fn after(now: Timestamp, seconds: u32) -> Timestamp {
 impl OAuth {
     /// Loads the signing key and makes one when there is none; blocks the calling thread.
     ///
-    /// `issuer` is the base of the service's addresses, without a slash at its end.
+    /// `issuer` is the base of the service's addresses; a slash at its end is dropped.
     pub fn start(
         auth: Auth,
-        issuer: String,
+        mut issuer: String,
         lifetimes: Lifetimes,
         now: Timestamp,
     ) -> Result<Self> {
         let keys = Keys::load(auth.db(), now)?;
-        let issuer = issuer.trim_end_matches('/').to_owned();
+        issuer.truncate(issuer.trim_end_matches('/').len());
         Ok(Self { inner: Arc::new(Inner { auth, issuer, lifetimes, keys }) })
     }
 
