@@ -116,7 +116,7 @@ pub struct TokenError {
     /// Seconds after which a later try may help.
     pub retry_after_s: Option<u64>,
     /// What failed here, for the log.
-    pub source: Option<Error>,
+    pub source: Option<Box<Error>>,
 }
 
 impl TokenError {
@@ -139,7 +139,7 @@ impl From<Error> for TokenError {
                 let code = OAuthErrorCode::TemporarilyUnavailable;
                 let retry_after_s = Some(u64::from(RETRY_AFTER_S));
                 let error = Self::new(code, "the service is busy");
-                Self { retry_after_s, source: Some(cause), ..error }
+                Self { retry_after_s, source: Some(Box::new(cause)), ..error }
             }
             Kind::InvalidArgument
             | Kind::Unauthenticated
@@ -150,7 +150,7 @@ impl From<Error> for TokenError {
             | Kind::TooLarge
             | Kind::Internal => {
                 let error = Self::new(OAuthErrorCode::ServerError, "the service failed");
-                Self { source: Some(cause), ..error }
+                Self { source: Some(Box::new(cause)), ..error }
             }
         }
     }

@@ -121,7 +121,7 @@ impl Orders {
         let wish = Wish::new(principal, item, &covering, now);
         let own = Arc::clone(&wish);
         let wished = self.inner.db.read(move |tx| own.look(tx)).await?;
-        self.settle(&wish, wished)
+        self.settle(&wish, &wished)
     }
 
     /// Records that `principal` downloads `item` at `now`. Nothing is written when a row is there.
@@ -153,7 +153,7 @@ impl Orders {
             // What was read may be old by now: the transaction decides anew.
             self.write(move |tx| own.record(tx)).await.map_err(unrecorded)?
         };
-        self.settle(&wish, wished)?.granted()
+        self.settle(&wish, &wished)?.granted()
     }
 
     async fn write<T, F>(&self, write: F) -> Result<T, DbError>
@@ -176,8 +176,8 @@ impl Orders {
     }
 
     /// Keeps in memory what was bought, and says what the caller gets.
-    fn settle(&self, wish: &Wish, wished: Wished) -> Result<Decision> {
-        match wished {
+    fn settle(&self, wish: &Wish, wished: &Wished) -> Result<Decision> {
+        match *wished {
             Wished::Bought { organization, agreement, until } => {
                 let key = (organization, agreement, wish.item().clone());
                 self.inner.bought.insert(key, until);

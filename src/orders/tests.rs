@@ -323,7 +323,7 @@ fn a_repeated_purchase_touches_no_database_until_its_window_ends() {
         let (orders, user) = (scene.orders(), scene.user(1).await);
         assert_eq!(purchase(&orders, &user, 0, (None, start())).await, End::Delivered);
         // Without the row only memory can say that the item was bought.
-        scene.db.write(|tx| tx.run("DELETE FROM orders")).await.unwrap();
+        scene.db.write(|tx| tx.run_sql("DELETE FROM orders")).await.unwrap();
         let last = start() + SignedDuration::from_hours(24 * 30) - SignedDuration::from_millis(1);
         assert_eq!(purchase(&orders, &user, 0, (None, last)).await, End::Delivered);
         assert!(scene.rows().await.is_empty());
@@ -407,7 +407,7 @@ fn a_purchase_that_cannot_be_recorded_delivers_nothing_now() {
         let (orders, user) = (scene.orders(), scene.user(2).await);
         let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON orders
                       BEGIN SELECT RAISE(ABORT, 'refused'); END";
-        scene.db.write(|tx| tx.run(refuse)).await.unwrap();
+        scene.db.write(|tx| tx.run_sql(refuse)).await.unwrap();
         for item in [0, 2] {
             let outcome = with_item(item, async |facts| {
                 orders.purchase(&user, facts, None, start()).await.unwrap_err().kind()
@@ -415,7 +415,7 @@ fn a_purchase_that_cannot_be_recorded_delivers_nothing_now() {
             assert_eq!(outcome.await, Kind::Unavailable);
         }
         assert_eq!(scene.remaining(1).await, 3, "the download that was taken is given back");
-        scene.db.write(|tx| tx.run("DROP TRIGGER refuse")).await.unwrap();
+        scene.db.write(|tx| tx.run_sql("DROP TRIGGER refuse")).await.unwrap();
         assert_eq!(purchase(&orders, &user, 0, (None, start())).await, End::Delivered);
     });
 }

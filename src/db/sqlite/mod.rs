@@ -86,7 +86,7 @@ impl WriteTx<'_> {
 #[cfg(test)]
 impl WriteTx<'_> {
     /// Runs statements that set a test's scene.
-    pub fn run(&self, sql: &str) -> Result<(), DbError> {
+    pub fn run_sql(&self, sql: &str) -> Result<(), DbError> {
         Ok(self.transaction.execute_batch(sql)?)
     }
 }
