@@ -75,7 +75,7 @@ fn with(pointer: &str, value: Value) -> Value {
             Ok(index) if index < list.len() => list[index] = value,
             _ => list.push(value),
         },
-        other => panic!("{other}"),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => panic!("{pointer}"),
     }
     file
 }

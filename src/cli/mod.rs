@@ -278,7 +278,15 @@ fn demo_text(url: &str) -> String {
     a watermark         {url}/media/{id}_WatermarkPreview.jpg
     the Hires           {url}/media/{id}.jpg?ak={DEMO_KEY}
 
-  Demo API key: {DEMO_KEY} (user demo-editor; for trying out only)
+  Demo logins           demo-editor   demo-editor-password
+                        demo-admin    demo-admin-password    administers its organization
+                        demo-buyer    demo-buyer-password    ten prepaid downloads
+  Demo OAuth2 clients   demo-client   demo-client-secret
+                        demo-app      public, with PKCE
+
+  Demo API key: {DEMO_KEY} (user demo-editor)
+
+  Demo accounts are known to everybody: do not use them where others can reach the service.
 "
     )
 }
@@ -380,4 +388,20 @@ fn print_config(sources: &Sources, json: bool) -> Result<(), Trouble> {
         say(&format!("{key} = {value}{unit}  ({default})\n    {}", row.doc));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_the_demo_accounts_is_in_their_file() {
+        let file = include_str!("../../media-store/accounts.json");
+        let text = demo_text("http://x");
+        for word in text.split_whitespace().filter(|word| word.starts_with("demo-")) {
+            assert!(file.contains(&format!("\"{word}\"")), "{word}");
+        }
+        assert_eq!(text.matches("-password").count(), 3);
+        assert!(file.contains(DEMO_KEY));
+    }
 }

@@ -10,7 +10,7 @@ use super::{
     AuthorizationRequest, ClientAuthentication, Lifetimes, OAuth, Parameters, TokenError,
     TokenSet, parameters::decode,
 };
-use crate::account::{Client, Grant, UserId};
+use crate::account::{Access, Client, Grant, Phone, UserId};
 use crate::auth::{Auth, HashLimits};
 use crate::db::{AccountChange, Db, NewUser};
 
@@ -56,6 +56,25 @@ pub(super) struct Service {
     dir: TempDir,
 }
 
+fn ada(active: bool) -> NewUser {
+    NewUser {
+        id: None,
+        organization: None,
+        user_name: "ada".to_owned(),
+        password: None,
+        first_name: None,
+        last_name: None,
+        email_address: None,
+        department: None,
+        phone: Phone::default(),
+        roles: vec!["ROLE_OFP".to_owned()],
+        access: Access::default(),
+        agreements: Vec::new(),
+        active: Some(active),
+        service_account: false,
+    }
+}
+
 impl Service {
     pub(super) fn new() -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
@@ -67,9 +86,7 @@ impl Service {
             Client { secret: Some(secret), ..client(name) }
         });
         let user = auth.db().write_blocking(move |tx| {
-            let roles = vec!["ROLE_OFP".to_owned()];
-            let user = NewUser { user_name: "ada".to_owned(), active: true, roles };
-            tx.write_accounts(&[user], &[], at(0))?;
+            tx.put_user(&ada(true), at(0))?;
             tx.plant_user("ada", &password)?;
             for client in secrets.iter().chain([&client("spa")]) {
                 tx.plant_client(client)?;
@@ -147,8 +164,7 @@ impl Service {
 
     /// Makes a client or the user unusable.
     pub(super) fn disable_user(&self) {
-        let user = NewUser { user_name: "ada".to_owned(), active: false, roles: Vec::new() };
-        let write = self.auth.write(move |tx| tx.write_accounts(&[user], &[], at(0)));
+        let write = self.auth.write(move |tx| tx.put_user(&ada(false), at(0)));
         self.run(write).unwrap();
     }
 

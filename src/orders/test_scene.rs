@@ -86,7 +86,9 @@ impl Scene {
         db.write_blocking(|tx| {
             tx.run_sql(SCENE)?;
             let end = start().as_millisecond() + SIX_ENDS_AFTER_DAYS * 86_400_000;
-            tx.run_sql(&format!("UPDATE agreements SET expires_ms = {end} WHERE agreement_id = 6"))?;
+            tx.run_sql(&format!(
+                "UPDATE agreements SET expires_ms = {end} WHERE agreement_id = 6"
+            ))?;
             for (user, agreements) in (1..).zip(USERS) {
                 let (organization, admin) = (if user == 4 { 2 } else { 1 }, user == 3);
                 let hash = Hash::of(api_key(user).as_bytes());
@@ -98,7 +100,9 @@ impl Scene {
                      VALUES ('{hash}', {user}, '', 0);"
                 ))?;
                 for agreement in agreements {
-                    tx.run_sql(&format!("INSERT INTO user_agreements VALUES ({user}, {agreement})"))?;
+                    tx.run_sql(&format!(
+                        "INSERT INTO user_agreements VALUES ({user}, {agreement})"
+                    ))?;
                 }
             }
             for index in 0..ITEMS.len() {

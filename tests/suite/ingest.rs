@@ -497,12 +497,20 @@ fn an_item_under_embargo_is_seen_by_the_provider_alone() {
     take_in(&server, &folder(&dir, "image/never", &item));
     take_in(&server, &folder(&dir, "image/past", &json!({ "embargoed": "2020-01-01T00:00:00Z" })));
     let accounts = dir.join("accounts.json");
-    let users = json!([{ "id": 1, "userName": "staff", "roles": ["ROLE_PROVIDER"] }]);
+    let agreement =
+        json!({ "id": 1, "organization": 1, "type": "Subscription", "superAgreement": true });
+    let users = json!([
+        { "id": 1, "userName": "staff", "roles": ["ROLE_PROVIDER"], "organization": 1,
+          "agreements": [1] },
+        { "id": 2, "userName": "other", "organization": 1, "agreements": [1] },
+    ]);
     let keys = json!([
         { "user": "staff", "key": "staff-key-0000-0000", "name": "a" },
         { "user": "other", "key": "other-key-0000-0000", "name": "b" },
     ]);
-    fs::write(&accounts, json!({ "users": users, "apiKeys": keys }).to_string()).unwrap();
+    let file = json!({ "organizations": [{ "id": 1 }], "agreements": [agreement], "users": users,
+        "apiKeys": keys });
+    fs::write(&accounts, file.to_string()).unwrap();
     let imported = server.command(&["import", &accounts.to_string_lossy()]);
     assert!(imported.status.success());
     let status = |path: &str| server.get(path).status().as_u16();

@@ -9,6 +9,7 @@
     reason = "a test says by panicking what is wrong, and may look at clock and environment"
 )]
 
+mod accounts;
 mod clients;
 mod common;
 mod engine;

@@ -3,6 +3,7 @@
 use std::fs;
 
 use reqwest::header::{AUTHORIZATION, CACHE_CONTROL, WWW_AUTHENTICATE};
+use serde_json::json;
 
 use crate::common::{DEMO_KEY, LARGE, Server};
 
@@ -133,9 +134,15 @@ fn keys_that_are_imported_count_within_a_second_and_an_inactive_owner_ends_them(
     let path = format!("/media/{LARGE}/pricelist?ak={key}");
     let import = |active: bool| {
         let file = server.dir.path().join("accounts.json");
-        let users = format!(r#"[{{"id":1,"userName":"someone","active":{active}}}]"#);
-        let keys = format!(r#"[{{"user":"someone","key":"{key}","name":"test"}}]"#);
-        fs::write(&file, format!(r#"{{"users":{users},"apiKeys":{keys}}}"#)).unwrap();
+        // The agreement is that of the demo organization, which covers everything.
+        let accounts = json!({
+            "users": [{
+                "id": 1, "userName": "someone", "organization": 1, "agreements": [1001],
+                "active": active,
+            }],
+            "apiKeys": [{ "user": "someone", "key": key, "name": "test" }],
+        });
+        fs::write(&file, accounts.to_string()).unwrap();
         let output = server.command(&["import", &file.to_string_lossy()]);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };

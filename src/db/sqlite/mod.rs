@@ -6,6 +6,8 @@ pub(super) mod accounts;
 pub(super) mod follow;
 pub(super) mod grants;
 pub(super) mod import;
+#[cfg(test)]
+mod import_tests;
 pub(super) mod items;
 mod migrations;
 pub(super) mod operator;

@@ -1,0 +1,194 @@
+//! Tests of what accounts become when they are stated again, and of what caches are told.
+
+use jiff::Timestamp;
+
+use super::{
+    WriteTx,
+    accounts::AccountChange,
+    import::{NewAgreement, NewApiKey, NewClient, NewProduct, NewUser, Put},
+};
+use crate::account::{
+    Access, AgreementId, AgreementType, Grant, OrganizationId, Phone, Prepaids, ProductId, UserId,
+};
+use crate::db::{Db, DbError};
+use crate::types::Hash;
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+/// A database with an organization, a prepaid agreement, a user that has it, and a client.
+fn prepared() -> (Db, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::open(dir.path()).unwrap();
+    db.write_blocking(|tx| {
+        tx.run("INSERT INTO organizations (organization_id, address) VALUES (1, '{}')", [])?;
+        tx.put_agreement(&prepaid(10, 10), at(1))?;
+        tx.put_user(&user(), at(1))?;
+        tx.put_client(&client(), at(1))
+    })
+    .unwrap();
+    (db, dir)
+}
+
+fn prepaid(total: u32, remaining: u32) -> NewAgreement {
+    NewAgreement {
+        id: AgreementId(1),
+        organization: OrganizationId(1),
+        kind: AgreementType::Prepaid,
+        super_agreement: false,
+        products: Vec::new(),
+        name: None,
+        description: None,
+        expires: None,
+        prepaids: Some(Prepaids { total, remaining }),
+    }
+}
+
+fn user() -> NewUser {
+    NewUser {
+        id: None,
+        organization: Some(OrganizationId(1)),
+        user_name: "editor".to_owned(),
+        password: None,
+        first_name: None,
+        last_name: None,
+        email_address: None,
+        department: None,
+        phone: Phone::default(),
+        roles: Vec::new(),
+        access: Access::default(),
+        agreements: vec![AgreementId(1)],
+        active: None,
+        service_account: false,
+    }
+}
+
+fn client() -> NewClient {
+    NewClient {
+        client_id: "desk".to_owned(),
+        name: "Desk".to_owned(),
+        public: false,
+        secret: Some("hash".to_owned()),
+        redirect_uris: Vec::new(),
+        grants: vec![Grant::Password],
+    }
+}
+
+/// Gives the user a session and a token, and tells how many it has after `change`.
+fn logins_after(
+    change: impl FnOnce(&WriteTx<'_>) -> Result<Put, DbError> + Send + 'static,
+) -> (i64, Vec<AccountChange>) {
+    let (db, _dir) = prepared();
+    db.write_blocking(move |tx| {
+        let (session, token) = (Hash::of(b"s").to_string(), Hash::of(b"t").to_string());
+        tx.run("INSERT INTO sessions VALUES (?1, 1, 0, 0)", [session])?;
+        tx.run("INSERT INTO families VALUES (1, 1, 'desk', '', 0, 0, 0)", [])?;
+        tx.run("INSERT INTO access_tokens VALUES (?1, 1, '', 0)", [token])?;
+        let logged = tx.account_changes().len();
+        change(tx)?;
+        let sql = "SELECT (SELECT count(*) FROM sessions) + (SELECT count(*) FROM access_tokens)";
+        let count = tx.as_read().find_one(sql, [])?;
+        Ok((count.unwrap_or_default(), tx.account_changes().split_off(logged)))
+    })
+    .unwrap()
+}
+
+#[test]
+fn what_is_left_of_prepaid_downloads_stays_until_another_number_was_bought() {
+    let (db, _dir) = prepared();
+    let left = db
+        .write_blocking(|tx| {
+            tx.run("UPDATE agreements SET prepaid_remaining = 3", [])?;
+            let mut left = Vec::new();
+            for (total, remaining) in [(10, 10), (10, 8), (20, 15)] {
+                let put = tx.put_agreement(&prepaid(total, remaining), at(2))?;
+                let sql = "SELECT prepaid_remaining FROM agreements";
+                left.push((put, tx.as_read().find_one::<u32>(sql, [])?));
+            }
+            Ok(left)
+        })
+        .unwrap();
+    let expected = [(Put::Same, Some(3)), (Put::Same, Some(3)), (Put::Updated, Some(15))];
+    assert_eq!(left, expected);
+}
+
+#[test]
+fn a_new_password_and_the_end_of_being_active_end_sessions_and_tokens() {
+    let (session, token) = (Hash::of(b"s"), Hash::of(b"t"));
+    let ended = vec![
+        AccountChange::Session(session),
+        AccountChange::Token(token),
+        AccountChange::User(UserId(1)),
+    ];
+    let password = NewUser { password: Some("hash".to_owned()), ..user() };
+    assert_eq!(logins_after(move |tx| tx.put_user(&password, at(2))), (0, ended.clone()));
+    let inactive = NewUser { active: Some(false), ..user() };
+    assert_eq!(logins_after(move |tx| tx.put_user(&inactive, at(2))), (0, ended));
+    let renamed = NewUser { first_name: Some("E".to_owned()), ..user() };
+    let changed = vec![AccountChange::User(UserId(1))];
+    assert_eq!(logins_after(move |tx| tx.put_user(&renamed, at(2))), (2, changed.clone()));
+    let fewer = NewUser { agreements: Vec::new(), ..user() };
+    assert_eq!(logins_after(move |tx| tx.put_user(&fewer, at(2))), (2, changed));
+    assert_eq!(logins_after(|tx| tx.put_user(&user(), at(2))), (2, Vec::new()));
+}
+
+#[test]
+fn a_client_that_is_disabled_takes_its_tokens_with_it() {
+    let disable = |tx: &WriteTx<'_>| {
+        assert!(tx.set_client_active("desk", false, at(2))?);
+        assert_eq!(tx.as_read().find_access_token(&Hash::of(b"t"))?, None);
+        Ok(Put::Updated)
+    };
+    assert_eq!(logins_after(disable), (2, vec![AccountChange::Token(Hash::of(b"t"))]));
+}
+
+#[test]
+fn what_agreements_depend_on_is_logged_when_it_changed_and_only_then() {
+    let (db, _dir) = prepared();
+    let logged = db
+        .write_blocking(|tx| {
+            let mut logged = Vec::new();
+            let foto = NewProduct {
+                id: Some(ProductId(10)),
+                code: "FOTO".to_owned(),
+                name: None,
+                description: None,
+            };
+            let image = NewProduct { code: "IMAGE".to_owned(), ..foto.clone() };
+            for product in [&foto, &foto, &image] {
+                let put = tx.put_product(product, at(2))?;
+                logged.push((put, tx.account_changes().len()));
+            }
+            let covers = NewAgreement { products: vec!["IMAGE".to_owned()], ..prepaid(10, 10) };
+            for agreement in [&covers, &covers, &prepaid(10, 10)] {
+                let put = tx.put_agreement(agreement, at(2))?;
+                logged.push((put, tx.account_changes().len()));
+            }
+            Ok(logged)
+        })
+        .unwrap();
+    let (created, updated, same) = (Put::Created, Put::Updated, Put::Same);
+    let expected = [(created, 0), (same, 0), (updated, 1), (updated, 2), (same, 2), (updated, 3)];
+    assert_eq!(logged, expected);
+}
+
+#[test]
+fn a_key_that_goes_to_another_user_is_forgotten() {
+    let (db, _dir) = prepared();
+    let key = |user: &str| NewApiKey {
+        key_hash: Hash::of(b"key"),
+        user_name: user.to_owned(),
+        name: String::new(),
+    };
+    let (first, second) = (key("editor"), key("other"));
+    let logged = db
+        .write_blocking(move |tx| {
+            tx.put_user(&NewUser { user_name: "other".to_owned(), ..user() }, at(2))?;
+            let puts = [&first, &first, &second].map(|key| tx.put_key(key, at(2)).ok());
+            Ok((puts, tx.account_changes()))
+        })
+        .unwrap();
+    let puts = [Some(Put::Created), Some(Put::Same), Some(Put::Updated)];
+    assert_eq!(logged, (puts, vec![AccountChange::Key(Hash::of(b"key"))]));
+}

@@ -1,0 +1,349 @@
+//! Accounts from the operator's side: the accounts file, and users, clients and keys one at a time.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Output, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::common::server::{output, wirephoto};
+use crate::common::{LARGE, Server, checkout};
+
+/// A data directory, and commands that work on it. Hashing is cheap here.
+struct Desk {
+    dir: tempfile::TempDir,
+}
+
+impl Desk {
+    fn empty() -> Self {
+        Self { dir: tempfile::tempdir().unwrap() }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    /// Runs a command with `input` on its standard input.
+    fn run(&self, arguments: &[&str], input: &str) -> Output {
+        let mut command = wirephoto(self.dir.path());
+        command.args(arguments).args(CHEAP).arg("--data").arg(self.data());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        // A command that reads nothing may have ended already.
+        drop(child.stdin.take().unwrap().write_all(input.as_bytes()));
+        child.wait_with_output().unwrap()
+    }
+
+    /// What a command that must succeed prints: standard output and standard error.
+    fn ok(&self, arguments: &[&str]) -> (String, String) {
+        texts(&self.run(arguments, ""), Some(0))
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let (stdout, _) = self.ok(&[arguments, &["--json"]].concat());
+        serde_json::from_str(&stdout).unwrap()
+    }
+
+    fn import(&self, file: &Path) -> Value {
+        self.json(&["import", &file.to_string_lossy()])
+    }
+
+    /// Everything that is listed.
+    fn lists(&self) -> [Value; 3] {
+        ["user", "client", "key"].map(|what| self.json(&[what, "list"]))
+    }
+}
+
+const CHEAP: [&str; 4] = ["--set", "auth.hash_memory_kib=64", "--set", "auth.hash_iterations=1"];
+
+fn texts(output: &Output, status: Option<i32>) -> (String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), status, "{stdout}{stderr}");
+    (stdout, stderr)
+}
+
+fn demo_accounts() -> PathBuf {
+    checkout("media-store/accounts.json")
+}
+
+/// Every password, secret and key of the demo accounts.
+fn demo_secrets() -> Vec<String> {
+    let file: Value = serde_json::from_slice(&fs::read(demo_accounts()).unwrap()).unwrap();
+    let places = [("users", "password"), ("clients", "client_secret"), ("apiKeys", "key")];
+    let secrets: Vec<String> = places
+        .iter()
+        .flat_map(|(list, name)| {
+            file[list].as_array().unwrap().iter().filter_map(move |entry| entry[name].as_str())
+        })
+        .map(str::to_owned)
+        .collect();
+    assert!(secrets.len() >= 7);
+    secrets
+}
+
+#[test]
+fn an_accounts_file_that_is_imported_twice_changes_nothing_the_second_time() {
+    let desk = Desk::empty();
+    let first = desk.import(&demo_accounts());
+    let lists = ["organizations", "products", "agreements", "licenses", "users", "clients"];
+    for list in lists.into_iter().chain(["apiKeys"]) {
+        let created = &first[list]["created"];
+        assert!(created.as_u64().unwrap() > 0, "{list}");
+        assert_eq!(first[list], json!({ "created": created, "updated": 0, "unchanged": 0 }));
+    }
+    assert_eq!(first["leftAlone"], json!({ "channels": 1 }));
+    let before = desk.lists();
+    let second = desk.import(&demo_accounts());
+    for list in lists.into_iter().chain(["apiKeys"]) {
+        let unchanged = &first[list]["created"];
+        let expected = json!({ "created": 0, "updated": 0, "unchanged": unchanged });
+        assert_eq!(second[list], expected, "{list}");
+    }
+    assert_eq!(desk.lists(), before);
+    let (stdout, stderr) = desk.ok(&["import", &demo_accounts().to_string_lossy()]);
+    assert!(stdout.contains("users: 0 created, 0 updated, 4 unchanged\n"), "{stdout}");
+    assert!(stderr.contains("channels: 1 left alone"), "{stderr}");
+}
+
+#[test]
+fn what_was_disabled_by_hand_outlives_the_next_import() {
+    let desk = Desk::empty();
+    desk.import(&demo_accounts());
+    desk.ok(&["key", "disable", "1"]);
+    desk.ok(&["client", "disable", "demo-app"]);
+    let before = desk.lists();
+    desk.import(&demo_accounts());
+    assert_eq!(desk.lists(), before);
+    assert!(before[2][0]["revoked"].is_string());
+}
+
+#[test]
+fn a_file_with_one_bad_entry_is_refused_whole_with_its_place_and_without_its_secrets() {
+    let desk = Desk::empty();
+    let path = desk.dir.path().join("bad.json");
+    let check = |change: fn(&mut Value), part: &str| {
+        let mut file: Value = serde_json::from_slice(&fs::read(demo_accounts()).unwrap()).unwrap();
+        change(&mut file);
+        fs::write(&path, file.to_string()).unwrap();
+        let output = desk.run(&["import", &path.to_string_lossy()], "");
+        let (stdout, stderr) = texts(&output, Some(1));
+        assert!(stdout.is_empty() && stderr.contains("bad.json: "), "{stderr}");
+        assert!(stderr.contains(part), "{stderr} lacks {part}");
+        assert!(demo_secrets().iter().all(|secret| !stderr.contains(secret)), "{stderr}");
+        assert_eq!(desk.lists(), [json!([]), json!([]), json!([])]);
+    };
+    check(
+        |file| file["users"][3]["agreements"] = json!([40768]),
+        r#"users[3] "demo-service": agreement 40768 does not exist"#,
+    );
+    check(
+        |file| file["users"][2]["agreements"] = json!([1001]),
+        r#"users[2] "demo-buyer": agreement 1001 is of organization 1, not of 2"#,
+    );
+    check(
+        |file| file["users"][0]["password"] = json!([file["users"][0]["password"]]),
+        r#"users[0] "demo-editor": password: expected a string"#,
+    );
+    check(
+        |file| file["clients"][1]["client_secret"] = file["clients"][0]["client_secret"].clone(),
+        r#"clients[1] "demo-app": client_secret: a public client has none"#,
+    );
+    check(
+        |file| file["clients"][0]["redirect_uris"][1] = json!("https://*.example/cb"),
+        r#"clients[0] "demo-client": redirect_uris[1]: a redirect URI has no wildcard"#,
+    );
+    check(
+        |file| file["apiKeys"][1]["key"] = file["apiKeys"][0]["key"].clone(),
+        r#"apiKeys[1] of "demo-buyer": key: is that of apiKeys[0]"#,
+    );
+    check(
+        |file| file["agreements"][1]["prepaids"]["remaining"] = json!(11),
+        "agreements[1] 1002: prepaids.remaining: is above the total",
+    );
+    check(|file| file["channels"][0]["owner"] = Value::Null, "channels[0]: owner: is missing");
+    check(|file| file["licences"] = json!([]), "the file: unknown: property licences");
+}
+
+#[test]
+fn secrets_are_printed_once_alone_on_standard_output() {
+    let desk = Desk::empty();
+    desk.import(&demo_accounts());
+    let secret = |arguments: &[&str]| {
+        let (stdout, stderr) = desk.ok(arguments);
+        let secret = stdout.strip_suffix('\n').unwrap().to_owned();
+        assert!(secret.len() >= 43 && !secret.contains(char::is_whitespace), "{stdout}");
+        assert!(stderr.contains("shown this once") && !stderr.contains(&secret), "{stderr}");
+        secret
+    };
+    let secrets = [
+        secret(&["user", "add", "editor", "--organization", "1", "--agreement", "1001"]),
+        secret(&["user", "password", "editor"]),
+        secret(&["client", "add", "desk", "--grant", "password,refresh_token"]),
+        secret(&["client", "secret", "desk"]),
+        secret(&["key", "add", "editor", "--name", "desk"]),
+    ];
+    let different: std::collections::BTreeSet<_> = secrets.iter().collect();
+    assert_eq!(different.len(), secrets.len());
+    let added = desk.json(&["key", "add", "editor"]);
+    assert_eq!(added["key"].as_str().map(str::len), Some(43));
+    let public = ["client", "add", "app", "--public", "--grant", "authorization_code"];
+    let (stdout, _) = desk.ok(&public);
+    assert_eq!(stdout, "", "a public client has no secret");
+    let given = desk.run(&["user", "add", "other", "--password-stdin"], "open sesame\n");
+    let (stdout, stderr) = texts(&given, Some(0));
+    assert!(stdout.is_empty() && !stderr.contains("sesame"), "{stdout}{stderr}");
+    let shown = desk.lists().map(|list| list.to_string()).concat();
+    for secret in secrets.iter().map(String::as_str).chain(["open sesame", "$argon2"]) {
+        assert!(!shown.contains(secret), "{secret} is listed");
+    }
+    nothing_in_the_database(&desk.data(), &secrets);
+    nothing_in_the_database(&desk.data(), &["open sesame"]);
+}
+
+#[track_caller]
+fn nothing_in_the_database<S: AsRef<str>>(data: &Path, secrets: &[S]) {
+    let mut found_any = false;
+    for name in ["wirephoto.db", "wirephoto.db-wal"] {
+        let bytes = fs::read(data.join(name)).unwrap_or_default();
+        found_any |= !bytes.is_empty();
+        for secret in secrets.iter().map(AsRef::as_ref) {
+            let found = bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
+            assert!(!found, "{secret} is in {name}");
+        }
+    }
+    assert!(found_any);
+}
+
+#[test]
+fn no_password_secret_or_key_of_a_file_is_in_the_database() {
+    let desk = Desk::empty();
+    desk.import(&demo_accounts());
+    nothing_in_the_database(&desk.data(), &demo_secrets());
+}
+
+#[test]
+fn lists_are_tables_for_people_and_json_for_programs() {
+    let desk = Desk::empty();
+    desk.import(&demo_accounts());
+    let (users, _) = desk.ok(&["user", "list"]);
+    let line = users.lines().find(|line| line.contains("demo-service")).unwrap();
+    let words: Vec<_> = line.split_whitespace().collect();
+    assert_eq!(words[..5], ["104", "demo-service", "1", "1001", "ROLE_OFP"]);
+    assert!(line.ends_with("enabled, service account"), "{line}");
+    let [users, clients, keys] = desk.lists();
+    let admin = &users[1];
+    assert_eq!(
+        (&admin["userName"], &admin["access"]["admin"]),
+        (&json!("demo-admin"), &json!(true))
+    );
+    assert_eq!(admin["agreements"], json!([1001, 1004]));
+    assert_eq!(
+        (&clients[0]["client_id"], &clients[0]["public"]),
+        (&json!("demo-app"), &json!(true))
+    );
+    assert_eq!(clients[1]["grants"].as_array().unwrap().len(), 4);
+    assert_eq!((&keys[0]["user"], &keys[0]["name"]), (&json!("demo-editor"), &json!("demo")));
+    assert_eq!(desk.json(&["key", "list", "demo-buyer"]).as_array().unwrap().len(), 1);
+    let (clients, _) = desk.ok(&["client", "list"]);
+    assert!(clients.contains("demo-client") && clients.contains("enabled, confidential"));
+    let (keys, _) = desk.ok(&["key", "list"]);
+    assert!(keys.starts_with("KEY_ID  USER"), "{keys}");
+}
+
+#[test]
+fn what_cannot_be_added_or_found_is_named_with_status_1_and_bad_usage_is_status_2() {
+    let desk = Desk::empty();
+    desk.import(&demo_accounts());
+    let check = |arguments: &[&str], status: i32, part: &str| {
+        let (stdout, stderr) = texts(&desk.run(arguments, ""), Some(status));
+        assert!(stdout.is_empty() && stderr.contains(part), "{arguments:?}: {stderr}");
+    };
+    check(&["user", "add", "demo-editor"], 1, r#"user "demo-editor": exists already"#);
+    check(&["user", "add", "x", "--organization", "9"], 1, "organization 9 does not exist");
+    check(&["user", "add", "x", "--agreement", "1001"], 1, "agreement 1001 is of organization 1");
+    check(&["user", "add", "x", "--email", "nowhere"], 1, "emailAddress: expected");
+    check(&["user", "add", "x", "--role", "a b"], 1, "roles[0]: expected");
+    check(&["user", "add", "x", "--password-stdin"], 1, "password: has 1 to 1024 bytes");
+    check(&["user", "disable", "nobody"], 1, r#"user "nobody" does not exist"#);
+    check(&["user", "password", "nobody"], 1, r#"user "nobody" does not exist"#);
+    check(&["client", "add", "demo-app", "--grant", "implicit"], 1, "exists already");
+    check(&["client", "secret", "demo-app"], 1, "that has a secret does not exist");
+    check(&["client", "enable", "nobody"], 1, r#"client "nobody" does not exist"#);
+    check(&["key", "add", "nobody"], 1, r#"user "nobody" does not exist"#);
+    check(&["key", "list", "nobody"], 1, r#"user "nobody" does not exist"#);
+    check(&["key", "disable", "99"], 1, "API key 99 does not exist");
+    check(&["client", "add", "x", "--grant", "client_credentials"], 2, "--grant");
+    check(&["client", "add", "x"], 2, "--grant");
+    check(&["key", "disable", "x"], 2, "KEY_ID");
+    check(&["user"], 2, "add");
+    let uri = "javascript:alert(1)";
+    let added = ["client", "add", "x", "--grant", "implicit", "--redirect-uri", uri];
+    check(&added, 1, "redirect_uris[0]");
+}
+
+#[test]
+fn a_key_that_is_added_counts_on_a_running_server_until_it_or_its_owner_is_disabled() {
+    let server = Server::demo();
+    let command =
+        |arguments: &[&str]| texts(&server.command(arguments), Some(0)).0.trim_end().to_owned();
+    command(&["user", "add", "someone", "--organization", "1", "--agreement", "1001"]);
+    let key = command(&["key", "add", "someone"]);
+    let status = || server.get(&format!("/media/{LARGE}.jpg?ak={key}")).status().as_u16();
+    let becomes = |expected: u16, why: &str| {
+        let start = std::time::Instant::now();
+        server.until(why, || (status() == expected).then_some(()));
+        assert!(start.elapsed().as_secs() < 2, "{why} took {:?}", start.elapsed());
+    };
+    becomes(200, "the key to count");
+    command(&["user", "disable", "someone"]);
+    becomes(401, "its owner's end");
+    command(&["user", "enable", "someone"]);
+    becomes(200, "its owner's return");
+    let keys: Value =
+        serde_json::from_str(&command(&["key", "list", "someone", "--json"])).unwrap();
+    command(&["key", "disable", &keys[0]["id"].to_string()]);
+    becomes(401, "the key's end");
+}
+
+#[test]
+fn the_demo_does_not_undo_what_was_changed_in_its_accounts() {
+    let dir = tempfile::tempdir().unwrap();
+    let place = dir.path().join("media-store");
+    fs::create_dir_all(place.join("demo")).unwrap();
+    let accounts = place.join("accounts.json");
+    fs::copy(demo_accounts(), &accounts).unwrap();
+    let data = dir.path().join("data");
+    let start = || {
+        let mut command = wirephoto(dir.path());
+        command.args(["serve", "--demo", "--listen", "127.0.0.1:0"]).args(CHEAP);
+        command.arg("--data").arg(&data).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        let mut lines = std::io::BufReader::new(child.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut lines, &mut line).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(line.starts_with("listening on"), "{line}");
+    };
+    let run = |arguments: &[&str]| {
+        let mut command = wirephoto(dir.path());
+        texts(&output(command.args(arguments).arg("--data").arg(&data)), Some(0)).0
+    };
+    let is_active = || {
+        let users: Value = serde_json::from_str(&run(&["user", "list", "--json"])).unwrap();
+        users[0]["active"].as_bool().unwrap()
+    };
+    start();
+    assert!(is_active());
+    run(&["user", "disable", "demo-editor"]);
+    start();
+    assert!(!is_active(), "the same file is not taken in again");
+    let text = fs::read_to_string(&accounts).unwrap();
+    fs::write(&accounts, text.replacen("Demo desk", "Demo desk one", 1)).unwrap();
+    start();
+    assert!(is_active(), "another file is");
+}
