@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::{App, credentials, respond};
 use crate::auth::Principal;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 
 /// What a handler gives.
 pub(super) type Answer = Result<Response, Failure>;
@@ -45,25 +45,10 @@ impl From<Error> for Failure {
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let mut response = respond::error(&self.error);
-        let headers = response.headers_mut();
-        if self.error.kind() == Kind::Unauthenticated {
-            challenge(headers, self.has_bearer);
-        }
-        no_store(headers);
+        let mut response = respond::refused_with(&self.error, self.has_bearer);
+        no_store(response.headers_mut());
         response
     }
-}
-
-/// The two schemes that the APIs accept (RFC 6750 §3: a request without a token learns no more).
-fn challenge(headers: &mut HeaderMap, has_bearer: bool) {
-    let bearer = match has_bearer {
-        true => "Bearer realm=\"wirephoto\", error=\"invalid_token\"",
-        false => "Bearer realm=\"wirephoto\"",
-    };
-    headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(bearer));
-    let api_key = HeaderValue::from_static("ApiKey realm=\"wirephoto\"");
-    headers.append(header::WWW_AUTHENTICATE, api_key);
 }
 
 /// What an API says is for one caller and may be another thing a moment later.

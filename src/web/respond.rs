@@ -39,10 +39,15 @@ pub(super) fn shorten(text: &str) -> String {
 }
 
 /// The response to a failed request with these headers: as [`error`], and a 401 says that the
-/// bearer token which came is not good (RFC 6750 §3.1).
+/// bearer token which came is not good.
 pub(super) fn refused(failure: &Error, headers: &HeaderMap) -> Response {
+    refused_with(failure, credentials::has_bearer(headers))
+}
+
+/// The same where it is known already whether a bearer token came.
+pub(super) fn refused_with(failure: &Error, has_bearer: bool) -> Response {
     let mut response = error(failure);
-    if failure.kind() == Kind::Unauthenticated && credentials::has_bearer(headers) {
+    if failure.kind() == Kind::Unauthenticated && has_bearer {
         let challenge = HeaderValue::from_static(
             "Bearer realm=\"wirephoto\", error=\"invalid_token\", ApiKey realm=\"wirephoto\"",
         );
@@ -76,6 +81,7 @@ pub(super) fn error(error: &Error) -> Response {
     headers.insert(header::CACHE_CONTROL, cache_control(error.kind()));
     match error.kind() {
         Kind::Unauthenticated => {
+            // A request without a token learns no more than the schemes (RFC 6750 §3).
             let challenge =
                 HeaderValue::from_static("Bearer realm=\"wirephoto\", ApiKey realm=\"wirephoto\"");
             headers.insert(header::WWW_AUTHENTICATE, challenge);
