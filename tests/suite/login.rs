@@ -156,7 +156,10 @@ fn the_item_page_offers_login_and_downloads_the_hires() {
         assert!(shown.contains("free again until"), "{shown}");
         browser.screenshot(&format!("item-bought-{name}.png"));
         browser.click("header button");
-        assert!(browser.text("document.querySelector('header').innerText").contains("Log in"));
+        server.until("the end of the session", || {
+            let head = browser.text("document.querySelector('header').innerText");
+            head.contains("Log in").then_some(())
+        });
     }
     let token = server.post_form(
         "/o/oauth2/token",
