@@ -171,8 +171,7 @@ async fn report(
     scene: &Scene,
     orders: &Orders,
     row: &Row,
-    id: OrderId,
-    approve: bool,
+    (id, approve): (OrderId, bool),
     now: Timestamp,
 ) {
     let user = scene.user(if row.agreement == 7 { 4 } else { 3 }).await;
@@ -216,7 +215,7 @@ async fn follow(steps: Vec<Step>) {
                     continue;
                 }
                 let id = OrderId(i64::try_from(row).unwrap() + 1);
-                report(&scene, &processes[0], known, id, approve, now).await;
+                report(&scene, &processes[0], known, (id, approve), now).await;
                 if !known.reported {
                     (known.reported, known.approved) = (true, Some(approve));
                 }

@@ -497,7 +497,10 @@ fn an_item_under_embargo_is_seen_by_the_provider_alone() {
     take_in(&server, &folder(&dir, "image/never", &item));
     take_in(&server, &folder(&dir, "image/past", &json!({ "embargoed": "2020-01-01T00:00:00Z" })));
     let accounts = dir.join("accounts.json");
-    let users = json!([{ "id": 1, "userName": "staff", "roles": ["ROLE_PROVIDER"] }]);
+    let users = json!([
+        { "id": 1, "userName": "staff", "roles": ["ROLE_PROVIDER"] },
+        { "id": 2, "userName": "other" },
+    ]);
     let keys = json!([
         { "user": "staff", "key": "staff-key-0000-0000", "name": "a" },
         { "user": "other", "key": "other-key-0000-0000", "name": "b" },
