@@ -30,7 +30,7 @@ pub(super) struct Wish {
 }
 
 /// What comes of a wish.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wished {
     /// A row is there under which the item may be downloaded.
     Bought {
@@ -59,11 +59,11 @@ impl Wished {
     }
 
     /// Whether there is nothing to write.
-    pub(super) fn is_recorded(&self) -> bool {
+    pub(super) fn is_recorded(self) -> bool {
         match self {
             Self::Bought { .. } | Self::Exhausted => true,
             Self::ToBuy => false,
-            Self::Order { recorded, .. } => *recorded,
+            Self::Order { recorded, .. } => recorded,
         }
     }
 }
