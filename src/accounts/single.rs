@@ -119,7 +119,7 @@ impl Accounts {
         name: &str,
         now: Timestamp,
     ) -> Result<Added, AccountsError> {
-        let key = Secret::new().map_err(AccountsError::Hash)?.reveal().to_owned();
+        let key = made()?;
         let what = format!("API key of user {user_name:?}");
         let entry = json!({ "user": user_name, "key": key, "name": name });
         self.add(&what, json!({ "apiKeys": [entry] }), now)?;
@@ -206,7 +206,7 @@ impl Accounts {
     ///
     /// Fails for a public client, which has none.
     pub fn renew_client_secret(&self, client_id: &str) -> Result<String, AccountsError> {
-        let secret = Secret::new().map_err(AccountsError::Hash)?.reveal().to_owned();
+        let secret = made()?;
         let hash = self.hasher.hash(&secret).map_err(AccountsError::Hash)?;
         let id = client_id.to_owned();
         let found = self.db.write_blocking(move |tx| tx.set_client_secret(&id, &hash))?;
@@ -225,10 +225,20 @@ fn known(found: bool, what: impl FnOnce() -> String) -> Result<(), AccountsError
     if found { Ok(()) } else { Err(AccountsError::Unknown(what())) }
 }
 
+/// A secret for people: it does not begin with a sign, which a command line might take for a flag.
+fn made() -> Result<String, AccountsError> {
+    loop {
+        let secret = Secret::new().map_err(AccountsError::Hash)?;
+        if secret.reveal().starts_with(|c: char| c.is_ascii_alphanumeric()) {
+            return Ok(secret.reveal().to_owned());
+        }
+    }
+}
+
 /// A password to use, and the same once more if it was made here and somebody has to be told.
 fn given_or_made(given: Option<String>) -> Result<(String, Option<String>), AccountsError> {
     let Some(given) = given else {
-        let made = Secret::new().map_err(AccountsError::Hash)?.reveal().to_owned();
+        let made = made()?;
         return Ok((made.clone(), Some(made)));
     };
     if given.is_empty() || given.len() > PASSWORD_BYTES_MAX {

@@ -279,7 +279,7 @@ fn what_cannot_be_added_or_found_is_named_with_status_1_and_bad_usage_is_status_
     check(&["client", "add", "x", "--grant", "client_credentials"], 2, "--grant");
     check(&["client", "add", "x"], 2, "--grant");
     check(&["key", "disable", "x"], 2, "KEY_ID");
-    check(&["user", "rename", "x"], 2, "rename");
+    check(&["user"], 2, "Usage: wirephoto user");
     let uri = "javascript:alert(1)";
     let added = ["client", "add", "x", "--grant", "implicit", "--redirect-uri", uri];
     check(&added, 1, "redirect_uris[0]");

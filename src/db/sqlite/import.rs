@@ -325,13 +325,10 @@ impl WriteTx<'_> {
         let known = self.as_read().find_user_by_name(&new.user_name)?;
         let was_active = known.as_ref().is_none_or(|(user, _)| user.active);
         let is_active = new.active.unwrap_or(was_active);
-        // The number of a user that is there is not written: its name alone finds the row.
-        let new_id = if known.is_some() { None } else { new.id };
-        let mut changed = self.write_user(new, (new_id, is_active), now)?;
-        let id = match &known {
-            Some((user, _)) => user.id,
-            None => UserId(self.transaction.last_insert_rowid()),
-        };
+        // A known number is written with the row, else a repetition would use up the next one.
+        let id = known.as_ref().map(|(user, _)| user.id).or(new.id);
+        let mut changed = self.write_user(new, (id, is_active), now)?;
+        let id = id.unwrap_or_else(|| UserId(self.transaction.last_insert_rowid()));
         let agreements: Vec<i64> = new.agreements.iter().map(|agreement| agreement.0).collect();
         let agreements = serde_json::Value::from(agreements).to_string();
         changed += self.run(
@@ -370,7 +367,7 @@ impl WriteTx<'_> {
                  last_name, email_address, department, phone_direct, phone_mobile, roles, admin,
                  mediebank, active, service_account, created_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
-             ON CONFLICT (user_name) DO UPDATE SET organization_id = excluded.organization_id,
+             ON CONFLICT DO UPDATE SET organization_id = excluded.organization_id,
                  password = coalesce(excluded.password, old.password),
                  first_name = excluded.first_name, last_name = excluded.last_name,
                  email_address = excluded.email_address, department = excluded.department,
@@ -446,9 +443,10 @@ impl WriteTx<'_> {
         let sql = "SELECT user_name FROM api_keys JOIN users USING (user_id) WHERE key_hash = ?1";
         let owner: Option<String> = self.as_read().find_one(sql, [&hash])?;
         let changed = self.run(
-            "INSERT INTO api_keys AS old (key_hash, user_id, name, created_ms)
-             SELECT ?1, user_id, ?3, ?4 FROM users WHERE user_name = ?2
-             ON CONFLICT (key_hash) DO UPDATE SET user_id = excluded.user_id, name = excluded.name
+            "INSERT INTO api_keys AS old (key_id, key_hash, user_id, name, created_ms)
+             SELECT (SELECT key_id FROM api_keys WHERE key_hash = ?1), ?1, user_id, ?3, ?4
+             FROM users WHERE user_name = ?2
+             ON CONFLICT DO UPDATE SET user_id = excluded.user_id, name = excluded.name
              WHERE (old.user_id, old.name) IS NOT (excluded.user_id, excluded.name)",
             params![hash, new.user_name, new.name, now.as_millisecond()],
         )?;

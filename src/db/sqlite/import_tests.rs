@@ -174,6 +174,30 @@ fn what_agreements_depend_on_is_logged_when_it_changed_and_only_then() {
 }
 
 #[test]
+fn what_is_stated_again_uses_up_no_numbers() {
+    let (db, _dir) = prepared();
+    let numbers = db
+        .write_blocking(|tx| {
+            let key = NewApiKey {
+                key_hash: Hash::of(b"1"),
+                user_name: "editor".to_owned(),
+                name: String::new(),
+            };
+            for _ in 0..3 {
+                tx.put_user(&user(), at(2))?;
+                tx.put_key(&key, at(2))?;
+            }
+            tx.put_user(&NewUser { user_name: "other".to_owned(), ..user() }, at(2))?;
+            tx.put_key(&NewApiKey { key_hash: Hash::of(b"2"), ..key }, at(2))?;
+            let sql =
+                "SELECT (SELECT max(user_id) FROM users) + (SELECT max(key_id) FROM api_keys)";
+            tx.as_read().find_one::<i64>(sql, [])
+        })
+        .unwrap();
+    assert_eq!(numbers, Some(4));
+}
+
+#[test]
 fn a_key_that_goes_to_another_user_is_forgotten() {
     let (db, _dir) = prepared();
     let key = |user: &str| NewApiKey {
