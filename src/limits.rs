@@ -77,6 +77,8 @@ pub const ROLES_MAX: usize = 100;
 pub const REDIRECT_URIS_MAX: usize = 50;
 /// Bytes of a redirect URI.
 pub const REDIRECT_URI_BYTES_MAX: usize = 2048;
+/// Users of an agreement whose change is logged one by one; with more, caches forget everything.
+pub const USERS_LOGGED_MAX: usize = 50;
 /// Tokens or sessions whose end is logged one by one; when more end at once, caches forget
 /// everything.
 pub const ENDED_TOKENS_LOGGED_MAX: usize = 1000;

@@ -21,6 +21,15 @@ macro_rules! ids {
     )*};
 }
 
+impl UserId {
+    /// Whether the number was given by a change of the schema, for want of one that somebody
+    /// stated.
+    #[must_use]
+    pub fn is_provisional(self) -> bool {
+        self.0 < 0
+    }
+}
+
 ids! {
     /// A user.
     UserId;

@@ -183,7 +183,9 @@ impl<'a> Known<'a> {
             return Err(refuse(place, "exists already"));
         }
         let Some(id) = new.id else { return Ok(()) };
-        if let Some((stored, _)) = stored.filter(|(stored, _)| stored.id != id) {
+        if let Some((stored, _)) =
+            stored.filter(|(stored, _)| stored.id != id && !stored.id.is_provisional())
+        {
             let (name, own) = (&new.user_name, stored.id);
             return Err(refuse(place, format!("id: {id} is stated, but user {name:?} has {own}")));
         }

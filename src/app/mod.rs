@@ -261,10 +261,16 @@ async fn sweep_accounts(oauth: OAuth) {
     let mut beat = tokio::time::interval(ACCOUNTS_SWEEP);
     loop {
         beat.tick().await;
-        match oauth.sweep(clock::now()).await {
-            Ok(0) => {}
-            Ok(rows) => tracing::info!(rows, "removed expired tokens and sessions"),
-            Err(cause) => tracing::error!("expired tokens cannot be removed: {cause}"),
+        // One transaction after the other, so that others get their turn in between.
+        loop {
+            match oauth.sweep(clock::now()).await {
+                Ok(0) => break,
+                Ok(rows) => tracing::debug!(rows, "removed expired tokens and sessions"),
+                Err(cause) => {
+                    tracing::error!("expired tokens cannot be removed: {cause}");
+                    break;
+                }
+            }
         }
     }
 }

@@ -28,7 +28,7 @@ pub use principal::{Method, Principal};
 pub use secret::Secret;
 
 use crate::account::{Account, Scopes, UserId};
-use crate::db::{AccountChange, Db, DbError, Session, Token, WriteTx};
+use crate::db::{AccountChange, Db, DbError, ReadTx, Session, Token, WriteTx};
 use crate::error::{Error, Kind, Result};
 use crate::limits::{
     ACCOUNTS_CACHED_MAX, API_KEY_BYTES_MAX, PASSWORD_BYTES_MAX, TOKEN_BYTES_MAX,
@@ -73,15 +73,58 @@ pub struct HashLimits {
     pub window: Duration,
 }
 
+/// A login that succeeded. A password may change while its hash is computed, so whoever opens a
+/// session or gives out tokens for it looks again in the same transaction ([`Entered::is_good`]).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Entered {
+    /// Who logged in.
+    pub account: Arc<Account>,
+    password: Arc<str>,
+}
+
+impl Entered {
+    /// Whether the user may still use the service and still has the password of this login.
+    pub fn is_good(&self, tx: &ReadTx<'_>) -> Result<bool, DbError> {
+        let found = tx.find_user_by_name(&self.account.user.user_name)?;
+        Ok(found.is_some_and(|(user, hash)| {
+            user.id == self.account.user.id
+                && user.active
+                && hash.is_some_and(|hash| *hash == *self.password)
+        }))
+    }
+}
+
+impl std::fmt::Debug for Entered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Entered({})", self.account.user.id)
+    }
+}
+
 /// How a login ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Login {
     /// The password is right and the user may use the service.
-    Ok(Arc<Account>),
+    Ok(Entered),
     /// User name or password are wrong, or the user is not active: nobody is told which.
     Refused,
     /// Too many failed; the next try is allowed in so many seconds.
     Throttled(u64),
+}
+
+/// What a caller presents, hashed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Presented {
+    Bearer(Hash),
+    ApiKey(Hash),
+    Session(Hash),
+}
+
+/// A caller that was resolved.
+struct Resolved {
+    principal: Arc<Principal>,
+    expires: Option<Timestamp>,
+    /// The count of changes before it was resolved.
+    changes: u64,
 }
 
 /// A password that somebody typed, with what it is compared with.
@@ -115,6 +158,9 @@ struct Inner {
     keys: Cache<Hash, UserId>,
     sessions: Cache<Hash, Arc<Session>>,
     accounts: Cache<UserId, Arc<Account>>,
+    /// Callers as they were resolved last, with the count of changes then: while nothing changes,
+    /// a known caller costs one look-up.
+    callers: Cache<Presented, Arc<Resolved>>,
     /// Hashes of secrets that were verified a short while ago, with what they were verified
     /// against and a random number of this process.
     verified: Cache<Hash, ()>,
@@ -140,6 +186,7 @@ impl Auth {
             keys: Cache::new(TOKENS_CACHED_MAX),
             sessions: Cache::new(TOKENS_CACHED_MAX),
             accounts: Cache::new(ACCOUNTS_CACHED_MAX),
+            callers: Cache::new(TOKENS_CACHED_MAX),
             verified: Cache::builder()
                 .max_capacity(VERIFIED_MAX)
                 .time_to_live(VERIFIED_FOR)
@@ -169,25 +216,52 @@ impl Auth {
         credentials: Credentials<'_>,
         now: Timestamp,
     ) -> Result<Option<Arc<Principal>>> {
-        match credentials {
-            Credentials::Absent | Credentials::Unknown => Ok(None),
+        let presented = match credentials {
+            Credentials::Absent | Credentials::Unknown => return Ok(None),
+            Credentials::Bearer(text) => Presented::Bearer(Hash::of(text.as_bytes())),
+            Credentials::ApiKey(text) => Presented::ApiKey(Hash::of(text.as_bytes())),
+            Credentials::Session(text) => Presented::Session(Hash::of(text.as_bytes())),
+        };
+        let changes = self.inner.changes.load(Ordering::SeqCst);
+        if let Some(known) = self.inner.callers.get(&presented)
+            && known.changes == changes
+            && known.expires.is_none_or(|expires| expires > now)
+        {
+            return Ok(Some(Arc::clone(&known.principal)));
+        }
+        let Some((principal, expires)) = self.resolve(credentials, now).await? else {
+            return Ok(None);
+        };
+        let principal = Arc::new(principal);
+        let resolved = Resolved { principal: Arc::clone(&principal), expires, changes };
+        // A change that came meanwhile makes the entry old before it is used.
+        self.inner.callers.insert(presented, Arc::new(resolved));
+        Ok(Some(principal))
+    }
+
+    async fn resolve(
+        &self,
+        credentials: Credentials<'_>,
+        now: Timestamp,
+    ) -> Result<Option<(Principal, Option<Timestamp>)>> {
+        let (user, scopes, method, expires) = match credentials {
+            Credentials::Absent | Credentials::Unknown => return Ok(None),
             Credentials::Bearer(text) => {
                 let Some(token) = self.token(text, now).await? else { return Ok(None) };
-                let Some(account) = self.account(token.user).await? else { return Ok(None) };
                 let method = Method::Bearer { family: token.family };
-                Ok(Some(Arc::new(Principal::new(account, token.scopes, method))))
+                (token.user, token.scopes, method, Some(token.expires))
             }
             Credentials::ApiKey(text) => {
                 let Some(user) = self.key(text).await? else { return Ok(None) };
-                let Some(account) = self.account(user).await? else { return Ok(None) };
-                Ok(Some(Arc::new(Principal::new(account, Scopes::of_key(), Method::ApiKey))))
+                (user, Scopes::of_key(), Method::ApiKey, None)
             }
             Credentials::Session(text) => {
                 let Some(session) = self.session(text, now).await? else { return Ok(None) };
-                let Some(account) = self.account(session.user).await? else { return Ok(None) };
-                Ok(Some(Arc::new(Principal::new(account, Scopes::of_key(), Method::Session))))
+                (session.user, Scopes::of_key(), Method::Session, Some(session.expires))
             }
-        }
+        };
+        let Some(account) = self.account(user).await? else { return Ok(None) };
+        Ok(Some((Principal::new(account, scopes, method), expires)))
     }
 
     /// The caller that HTTP Basic names; the search alone accepts it (Spec §5).
@@ -200,7 +274,7 @@ impl Auth {
         let account = match self.remembered(user_name, password).await? {
             Some(account) => account,
             None => match self.login(user_name, password, address, now).await? {
-                Login::Ok(account) => account,
+                Login::Ok(entered) => entered.account,
                 Login::Refused => return Ok(None),
                 Login::Throttled(_) => {
                     return Err(Error::new(Kind::Overloaded, "Too many failed logins"));
@@ -216,7 +290,7 @@ impl Auth {
             return Ok(None);
         }
         let hash = Hash::of(text.as_bytes());
-        let read = move |tx: &crate::db::ReadTx<'_>| tx.find_access_token(&hash);
+        let read = move |tx: &ReadTx<'_>| tx.find_access_token(&hash);
         let token = self.cached(&self.inner.tokens, hash, read).await?;
         Ok(token.filter(|token| token.expires > now))
     }
@@ -227,7 +301,7 @@ impl Auth {
             return Ok(None);
         }
         let hash = Hash::of(text.as_bytes());
-        let read = move |tx: &crate::db::ReadTx<'_>| tx.find_session(&hash);
+        let read = move |tx: &ReadTx<'_>| tx.find_session(&hash);
         let session = self.cached(&self.inner.sessions, hash, read).await?;
         Ok(session.filter(|session| session.expires > now))
     }
@@ -254,7 +328,7 @@ impl Auth {
 
     /// The user `id` with its rights, if it is active.
     pub async fn account(&self, id: UserId) -> Result<Option<Arc<Account>>> {
-        let read = move |tx: &crate::db::ReadTx<'_>| tx.find_account(id);
+        let read = move |tx: &ReadTx<'_>| tx.find_account(id);
         let account = self.cached(&self.inner.accounts, id, read).await?;
         Ok(account.filter(|account| account.user.active))
     }
@@ -264,7 +338,7 @@ impl Auth {
         &self,
         cache: &Cache<K, Arc<V>>,
         key: K,
-        read: impl FnOnce(&crate::db::ReadTx<'_>) -> Result<Option<V>, DbError> + Send + 'static,
+        read: impl FnOnce(&ReadTx<'_>) -> Result<Option<V>, DbError> + Send + 'static,
     ) -> Result<Option<Arc<V>>>
     where
         K: std::hash::Hash + Eq + Copy + Send + Sync + 'static,
@@ -368,11 +442,11 @@ impl Auth {
             Attempted::Wrong => return Ok(Login::Refused),
             Attempted::Right => {}
         }
-        if let Some(hash) = hash {
-            self.inner.verified.insert(self.memo(password, &hash), ());
-        }
-        let Some(user) = user else { return Ok(Login::Refused) };
-        Ok(self.account(user.id).await?.map_or(Login::Refused, Login::Ok))
+        let Some((user, hash)) = user.zip(hash) else { return Ok(Login::Refused) };
+        self.inner.verified.insert(self.memo(password, &hash), ());
+        let password = hash.into();
+        let enter = |account| Login::Ok(Entered { account, password });
+        Ok(self.account(user.id).await?.map_or(Login::Refused, enter))
     }
 
     /// Makes one attempt on a hashing thread. Failures are looked at and counted there, one after
@@ -415,9 +489,15 @@ impl Auth {
     /// Whether `secret` is the one that `hash` was made from, for secrets of programs, which come
     /// again and again: the slow hash is made once in a while.
     ///
-    /// Without a hash it never is, after the same time. Fails with [`Kind::Overloaded`] when too
-    /// many wait.
-    pub async fn verify_secret(&self, secret: &str, hash: Option<&str>) -> Result<bool> {
+    /// Without a hash it never is, after the same time. Failures are counted per address (RFC 6749
+    /// §2.3.1), never per client: anybody could lock a client out. Fails with
+    /// [`Kind::Overloaded`] when too many of an address failed or too many wait.
+    pub async fn verify_secret(
+        &self,
+        secret: &str,
+        hash: Option<&str>,
+        (address, now): (IpAddr, Timestamp),
+    ) -> Result<bool> {
         if secret.len() > PASSWORD_BYTES_MAX {
             return Ok(false);
         }
@@ -425,7 +505,23 @@ impl Auth {
         if memo.is_some_and(|memo| self.inner.verified.get(&memo).is_some()) {
             return Ok(true);
         }
-        let good = self.inner.passwords.verify(secret.to_owned(), hash.map(str::to_owned)).await?;
+        let throttled = || Error::new(Kind::Overloaded, "Too many failed attempts");
+        if self.inner.throttle.is_blocked(address, now) {
+            return Err(throttled());
+        }
+        let (fits, inner) = (self.inner.passwords.fits(), Arc::clone(&self.inner));
+        let (secret, hash) = (secret.to_owned(), hash.map(str::to_owned));
+        let work = move || {
+            if inner.throttle.is_blocked(address, now) {
+                return None;
+            }
+            let good = fits(&secret, hash.as_deref());
+            if !good {
+                inner.throttle.fail_address(address, now);
+            }
+            Some(good)
+        };
+        let good = self.inner.passwords.run(work).await?.ok_or_else(throttled)?;
         if let Some(memo) = memo.filter(|_| good) {
             self.inner.verified.insert(memo, ());
         }

@@ -1,9 +1,10 @@
 //! Passwords: argon2id on threads of its own, at low priority, behind a bounded queue.
 //!
-//! Hashing is slow on purpose. Its threads have the lowest priority, so that a flood of logins
-//! takes the time that nobody else wants and requests go on.
+//! Hashing is slow on purpose. Its threads run when nobody else wants to, so that a flood of logins
+//! waits and requests go on.
 
 use std::{
+    panic::{self, AssertUnwindSafe},
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{self, Receiver, SyncSender, TrySendError},
@@ -12,6 +13,10 @@ use std::{
 };
 
 use argon2::{Algorithm, Argon2, Params, PasswordHash, PasswordHasher, PasswordVerifier, Version};
+use thread_priority::{
+    NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
+    set_thread_priority_and_policy,
+};
 use tokio::sync::oneshot;
 
 use crate::error::{Error, Kind, Result};
@@ -73,16 +78,8 @@ impl Passwords {
         Ok(Self { hasher, queue, nobody })
     }
 
-    /// Whether `password` belongs to `hash`; without a hash it never does, after the same time.
-    ///
-    /// Fails with [`Kind::Overloaded`] when too many wait.
-    pub(super) async fn verify(&self, password: String, hash: Option<String>) -> Result<bool> {
-        let fits = self.fits();
-        self.run(move || fits(&password, hash.as_deref())).await
-    }
-
-    /// The comparison that [`Passwords::verify`] makes, for work of the caller's own on these
-    /// threads.
+    /// The comparison of a password with a hash, for work on these threads. Without a hash it
+    /// never fits, after the same time.
     pub(super) fn fits(&self) -> impl Fn(&str, Option<&str>) -> bool + Send + 'static {
         let (hasher, nobody) = (self.hasher.clone(), Arc::clone(&self.nobody));
         move |password, hash| {
@@ -116,14 +113,20 @@ impl Passwords {
 }
 
 fn work(waiting: &Mutex<Receiver<Work>>) {
-    // On Linux a priority is a thread's own. Without it logins only compete harder.
-    if let Err(cause) = rustix::process::nice(19) {
+    // Only time that nobody else wants: a mere low priority still takes whole slices of a busy
+    // core. Without it logins only compete harder.
+    let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+    let thread = thread_priority::thread_native_id();
+    if let Err(cause) = set_thread_priority_and_policy(thread, ThreadPriority::Min, idle) {
         tracing::warn!("hashing threads keep their priority: {cause}");
     }
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(work) = next else { return };
-        work();
+        // A panic ends one login, not the thread that all others wait for.
+        if panic::catch_unwind(AssertUnwindSafe(work)).is_err() {
+            tracing::error!("hashing a password panicked");
+        }
     }
 }
 

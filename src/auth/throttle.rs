@@ -50,8 +50,26 @@ impl Throttle {
         self.keys(user, address).into_iter().filter_map(wait).max()
     }
 
+    /// Whether too many failures came from `address`, whatever they were for.
+    pub(super) fn is_blocked(&self, address: IpAddr, now: Timestamp) -> bool {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.get(&Key::Address(network(address)));
+        count.is_some_and(|count| {
+            count.failures >= self.per_address && self.left(*count, now).is_some()
+        })
+    }
+
+    /// Counts a failure of an address alone.
+    pub(super) fn fail_address(&self, address: IpAddr, now: Timestamp) {
+        self.count(&[Key::Address(network(address))], now);
+    }
+
     /// Counts a failure. A later success says nothing about it, so it stays.
     pub(super) fn fail(&self, user: &str, address: IpAddr, now: Timestamp) {
+        self.count(&self.keys(user, address).map(|(key, _)| key), now);
+    }
+
+    fn count(&self, keys: &[Key], now: Timestamp) {
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         if counts.len() + 2 > THROTTLE_KEYS_MAX {
             counts.retain(|_, count| self.left(*count, now).is_some());
@@ -63,8 +81,8 @@ impl Throttle {
         if counts.len() + 2 > THROTTLE_KEYS_MAX {
             counts.clear();
         }
-        for (key, _) in self.keys(user, address) {
-            let count = counts.entry(key).or_insert(Count { failures: 0, since: now });
+        for key in keys {
+            let count = counts.entry(*key).or_insert(Count { failures: 0, since: now });
             if self.left(*count, now).is_none() {
                 *count = Count { failures: 0, since: now };
             }
@@ -130,6 +148,18 @@ mod tests {
         throttle.fail("b", address("2001:db8::2"), at(0));
         assert!(throttle.wait_s("c", address("2001:db8::3"), at(1)).is_some());
         assert_eq!(throttle.wait_s("c", address("2001:db8:0:1::1"), at(1)), None);
+    }
+
+    #[test]
+    fn failures_of_programs_count_for_their_address_alone() {
+        let throttle = Throttle::new(100, 2, Duration::from_secs(60));
+        let home = address("192.0.2.1");
+        throttle.fail_address(home, at(0));
+        assert!(!throttle.is_blocked(home, at(1)));
+        throttle.fail_address(home, at(1));
+        assert!(throttle.is_blocked(home, at(2)));
+        assert!(!throttle.is_blocked(home, at(60)));
+        assert!(!throttle.is_blocked(address("192.0.2.2"), at(2)));
     }
 
     #[test]

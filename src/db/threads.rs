@@ -1,6 +1,7 @@
 //! The threads that own the connections.
 
 use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
@@ -62,7 +63,11 @@ impl Threads {
         let mut connection = Connection::open(path)?;
         threads.push(spawn("db-write", move || {
             for write in waiting {
-                write(&mut connection);
+                // A transaction that panics rolls back; the thread goes on for the others.
+                let outcome = catch_unwind(AssertUnwindSafe(|| write(&mut connection)));
+                if outcome.is_err() {
+                    tracing::error!("a database transaction panicked");
+                }
             }
         })?);
         let queues = Some(Queues { reads, writes });
@@ -112,9 +117,11 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
 
 fn read_loop(connection: &Connection, waiting: &Mutex<Receiver<Read>>) {
     loop {
-        // A panic in a read ends its thread, not the queue: the receiver is whole.
+        // A thread that panicked while it waited leaves a receiver that is whole.
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(read) = next else { return };
-        connection.read(read);
+        if catch_unwind(AssertUnwindSafe(|| connection.read(read))).is_err() {
+            tracing::error!("reading the database panicked");
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use tokio::sync::mpsc::Sender;
 
 use crate::auth::Auth;
-use crate::db::Follower;
+use crate::db::{AccountChange, Follower};
 use crate::limits::FOLLOW_MS;
 use crate::media::Media;
 use crate::telemetry;
@@ -47,6 +47,10 @@ pub fn follow(
             (Err(_), true) | (Ok(()), false) => {}
         }
         failing = outcome.is_err();
+        if failing {
+            // What cannot be followed may have ended: look everything up until it can.
+            auth.forget(&[AccountChange::Everything]);
+        }
         media.report();
     }
 }

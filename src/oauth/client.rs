@@ -1,6 +1,9 @@
 //! Which client calls the token and the revocation endpoint (RFC 6749 §2.3).
 
+use std::net::IpAddr;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
+use jiff::Timestamp;
 
 use super::{
     error::{OAuthErrorCode, TokenError},
@@ -36,6 +39,7 @@ pub(super) async fn authenticate(
     auth: &Auth,
     form: &Parameters,
     authentication: ClientAuthentication<'_>,
+    from: (IpAddr, Timestamp),
 ) -> Result<Client, TokenError> {
     let is_basic = matches!(authentication, ClientAuthentication::Basic { .. });
     let found = match authentication {
@@ -43,7 +47,7 @@ pub(super) async fn authenticate(
         ClientAuthentication::Basic { header } => from_header(header, form),
     };
     let outcome = match found {
-        Ok(presented) => verify(auth, presented).await,
+        Ok(presented) => verify(auth, presented, from).await,
         Err(error) => Err(error),
     };
     outcome.map_err(|error| {
@@ -52,13 +56,17 @@ pub(super) async fn authenticate(
     })
 }
 
-async fn verify(auth: &Auth, presented: Presented) -> Result<Client, TokenError> {
+async fn verify(
+    auth: &Auth,
+    presented: Presented,
+    from: (IpAddr, Timestamp),
+) -> Result<Client, TokenError> {
     let Presented { client_id, secret } = presented;
     let client = auth.db().read(move |tx| tx.find_client(&client_id)).await?;
     let client = client.filter(|client| client.active);
     let hash = client.as_ref().and_then(|client| client.secret.as_deref());
     let proved = match (&secret, hash) {
-        (Some(secret), hash) => auth.verify_secret(secret, hash).await?,
+        (Some(secret), hash) => auth.verify_secret(secret, hash, from).await?,
         (None, hash) => hash.is_none(),
     };
     client.filter(|_| proved).ok_or_else(wrong)

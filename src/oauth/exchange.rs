@@ -5,6 +5,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 
 use crate::account::{Account, Client, Scopes};
+use crate::auth::Entered;
 use crate::db::{Code, DbError, Family, NewFamily, WriteTx};
 use crate::types::Hash;
 
@@ -156,13 +157,16 @@ pub(super) fn refresh(
     Ok(Outcome::Granted(Box::new(Granted { account, scopes, auth_time, nonce: None })))
 }
 
-/// Gives out tokens without a code before them.
+/// Gives out tokens for a login by password that still holds.
 pub(super) fn open(
     tx: &WriteTx<'_>,
-    new: &NewFamily,
+    (entered, new): (&Entered, &NewFamily),
     tokens: &NewTokens,
     now: Timestamp,
 ) -> Result<Outcome, DbError> {
+    if !entered.is_good(&tx.as_read())? {
+        return Ok(Outcome::Refused("user name or password are wrong"));
+    }
     let id = tx.open_family(new, now)?;
     let NewFamily { user, client_id, scopes, auth_time } = new.clone();
     let family = Family { id, user, client_id, scopes, auth_time };

@@ -14,7 +14,7 @@ use super::{
     parameters::Parameters,
 };
 use crate::account::{Client, Grant, Scope, Scopes};
-use crate::auth::{Login, Secret};
+use crate::auth::{Entered, Login, Secret};
 use crate::db::{DbError, NewFamily, WriteTx};
 use crate::error::Result;
 use crate::types::Hash;
@@ -89,7 +89,7 @@ pub(super) async fn token(
     (address, now): (IpAddr, Timestamp),
 ) -> Result<TokenSet, TokenError> {
     reject_repeated(form)?;
-    let client = client::authenticate(&inner.auth, form, authentication).await?;
+    let client = client::authenticate(&inner.auth, form, authentication, (address, now)).await?;
     let name = required(form, "grant_type")?;
     let grants = [Grant::AuthorizationCode, Grant::Password, Grant::RefreshToken];
     let Some(grant) = grants.into_iter().find(|grant| grant.as_str() == name) else {
@@ -105,8 +105,8 @@ pub(super) async fn token(
         Grant::RefreshToken => refresh(inner, form, &client, &issue).await?,
         // Nothing of `grants` is implicit.
         Grant::Password | Grant::Implicit => {
-            let user = log_in(inner, form, (address, now)).await?;
-            open(inner, user, &client, &issue).await?
+            let entered = log_in(inner, form, (address, now)).await?;
+            open(inner, entered, &client, &issue).await?
         }
     };
     match outcome {
@@ -200,14 +200,14 @@ async fn log_in(
     inner: &Inner,
     form: &Parameters,
     (address, now): (IpAddr, Timestamp),
-) -> Result<(crate::account::UserId, Scopes), TokenError> {
+) -> Result<(Entered, Scopes), TokenError> {
     let (user_name, password) = (required(form, "username")?, required(form, "password")?);
     let scopes = scopes(form)?.unwrap_or_default();
     if !scopes.has(Scope::Roles) {
         return refuse(OAuthErrorCode::InvalidScope, "scope does not include roles");
     }
     match inner.auth.login(user_name, password, address, now).await? {
-        Login::Ok(account) => Ok((account.user.id, scopes)),
+        Login::Ok(entered) => Ok((entered, scopes)),
         Login::Refused => refuse(OAuthErrorCode::InvalidGrant, "user name or password are wrong"),
         Login::Throttled(wait_s) => Err(TokenError::throttled(wait_s)),
     }
@@ -215,13 +215,14 @@ async fn log_in(
 
 async fn open(
     inner: &Inner,
-    (user, scopes): (crate::account::UserId, Scopes),
+    (entered, scopes): (Entered, Scopes),
     client: &Client,
     issue: &Issue,
 ) -> Result<Outcome, DbError> {
     let (tokens, now) = (issue.tokens, issue.now);
-    let family = NewFamily { user, client_id: client.client_id.clone(), scopes, auth_time: now };
-    inner.auth.write(move |tx| exchange::open(tx, &family, &tokens, now)).await
+    let (user, client_id) = (entered.account.user.id, client.client_id.clone());
+    let family = NewFamily { user, client_id, scopes, auth_time: now };
+    inner.auth.write(move |tx| exchange::open(tx, (&entered, &family), &tokens, now)).await
 }
 
 /// The revocation endpoint. `token_type_hint` only says where to look first; both places are one
@@ -230,10 +231,10 @@ pub(super) async fn revoke(
     inner: &Inner,
     form: &Parameters,
     authentication: ClientAuthentication<'_>,
-    now: Timestamp,
+    (address, now): (IpAddr, Timestamp),
 ) -> Result<(), TokenError> {
     reject_repeated(form)?;
-    let client = client::authenticate(&inner.auth, form, authentication).await?;
+    let client = client::authenticate(&inner.auth, form, authentication, (address, now)).await?;
     let hash = Hash::of(required(form, "token")?.as_bytes());
     let work = move |tx: &WriteTx<'_>| exchange::revoke(tx, &hash, &client, now);
     if inner.auth.write(work).await? {

@@ -38,8 +38,8 @@ pub use parameters::{Parameters, ParametersError};
 pub use request::{AuthorizationRequest, Prompt, Prompts};
 
 use crate::account::{Account, UserId};
-use crate::auth::{Auth, Secret};
-use crate::db::{NewCode, NewFamily, Session};
+use crate::auth::{Auth, Entered, Secret};
+use crate::db::{DbError, NewCode, NewFamily, Session};
 use crate::error::Result;
 use crate::limits::{ACCOUNT_LOG_S, CODE_S, SWEEP_ROWS};
 use crate::types::Hash;
@@ -133,37 +133,43 @@ impl OAuth {
         Ok(self.inner.auth.write(write).await?)
     }
 
-    /// Grants `request` to `user`, who logged in at `auth_time` and has consented: the address to
-    /// send the browser to.
+    /// Grants `request` to `user`, who is logged in by `session` (the cookie's value) and has
+    /// consented: the address to send the browser to.
+    ///
+    /// The session is looked at in the transaction that writes what is granted: one that ended a
+    /// moment ago, by logout or because its user was disabled, opens nothing any more.
     pub async fn authorize(
         &self,
         request: &AuthorizationRequest,
         user: &Account,
-        auth_time: Timestamp,
+        session: &str,
         now: Timestamp,
     ) -> Result<String> {
-        let family = NewFamily {
+        let session = Hash::of(session.as_bytes());
+        let new = NewFamily {
             user: user.user.id,
             client_id: request.client_id.clone(),
             scopes: request.scopes,
-            auth_time,
+            auth_time: now,
         };
-        match request.response_type {
-            request::ResponseType::Code => self.authorize_code(request, family, now).await,
+        let granted = match request.response_type {
+            request::ResponseType::Code => self.authorize_code(request, (session, new), now).await,
             request::ResponseType::Token
             | request::ResponseType::IdToken
             | request::ResponseType::IdTokenAndToken => {
-                self.authorize_tokens(request, user, family, now).await
+                self.authorize_tokens(request, user, (session, new), now).await
             }
-        }
+        };
+        let over = || self.refuse(request, OAuthErrorCode::LoginRequired, "the login has ended");
+        Ok(granted?.unwrap_or_else(over))
     }
 
     async fn authorize_code(
         &self,
         request: &AuthorizationRequest,
-        family: NewFamily,
+        (session, new_family): (Hash, NewFamily),
         now: Timestamp,
-    ) -> Result<String> {
+    ) -> Result<Option<String>> {
         let code = Secret::new()?;
         let hash = code.hash();
         let uri = request.named_redirect_uri.then(|| request.redirect_uri.clone());
@@ -174,11 +180,16 @@ impl OAuth {
             expires: after(now, CODE_S),
         };
         let write = move |tx: &crate::db::WriteTx<'_>| {
-            let family = tx.open_family(&family, now)?;
-            tx.write_code(&hash, family, &new)
+            let Some(auth_time) = logged_in(tx, &session, new_family.user, now)? else {
+                return Ok(false);
+            };
+            let family = tx.open_family(&NewFamily { auth_time, ..new_family }, now)?;
+            tx.write_code(&hash, family, &new)?;
+            Ok(true)
         };
-        self.inner.auth.write(write).await?;
-        Ok(request.address(&self.inner.issuer, vec![("code", code.reveal())]))
+        let written = self.inner.auth.write(write).await?;
+        let answer = || request.address(&self.inner.issuer, vec![("code", code.reveal())]);
+        Ok(written.then(answer))
     }
 
     /// The implicit grant: tokens in the address itself, and never a refresh token.
@@ -186,20 +197,22 @@ impl OAuth {
         &self,
         request: &AuthorizationRequest,
         user: &Account,
-        family: NewFamily,
+        (session, new_family): (Hash, NewFamily),
         now: Timestamp,
-    ) -> Result<String> {
+    ) -> Result<Option<String>> {
         let Inner { auth, issuer, lifetimes, keys } = &*self.inner;
-        let (auth_time, expires) = (family.auth_time, after(now, lifetimes.access_token_s));
+        let expires = after(now, lifetimes.access_token_s);
         let access = Secret::new()?;
-        if request.response_type.has_token() {
-            let hash = access.hash();
-            let write = move |tx: &crate::db::WriteTx<'_>| {
-                let (id, scopes) = (tx.open_family(&family, now)?, family.scopes);
-                tx.write_access_token(&hash, id, scopes, expires)
-            };
-            auth.write(write).await?;
-        }
+        let token = request.response_type.has_token().then(|| access.hash());
+        let write = move |tx: &crate::db::WriteTx<'_>| {
+            let found = logged_in(tx, &session, new_family.user, now)?;
+            let Some((auth_time, hash)) = found.zip(token) else { return Ok(found) };
+            let (scopes, family) = (new_family.scopes, NewFamily { auth_time, ..new_family });
+            let id = tx.open_family(&family, now)?;
+            tx.write_access_token(&hash, id, scopes, expires)?;
+            Ok(found)
+        };
+        let Some(auth_time) = auth.write(write).await? else { return Ok(None) };
         let access_token = request.response_type.has_token().then(|| access.reveal());
         let id_token = IdToken {
             issuer,
@@ -222,7 +235,7 @@ impl OAuth {
             pairs.extend([("expires_in", seconds.as_str()), ("scope", scope.as_str())]);
         }
         pairs.extend(id_token.as_deref().map(|id_token| ("id_token", id_token)));
-        Ok(request.address(issuer, pairs))
+        Ok(Some(request.address(issuer, pairs)))
     }
 
     /// The address to send the browser to when `request` is refused.
@@ -254,9 +267,10 @@ impl OAuth {
         &self,
         form: &Parameters,
         client: ClientAuthentication<'_>,
+        address: IpAddr,
         now: Timestamp,
     ) -> Result<(), TokenError> {
-        grant::revoke(&self.inner, form, client, now).await
+        grant::revoke(&self.inner, form, client, (address, now)).await
     }
 
     /// What the user endpoint tells the bearer of an access token; `None` when the token is not
@@ -284,13 +298,21 @@ impl OAuth {
         self.inner.keys.key_set()
     }
 
-    /// Opens a session for a user that just logged in; the secret is the cookie's value.
-    pub async fn open_session(&self, user: UserId, now: Timestamp) -> Result<Secret> {
+    /// Opens a session for a user that just logged in; the secret is the cookie's value. `None`
+    /// when the login does not hold any more.
+    pub async fn open_session(&self, entered: &Entered, now: Timestamp) -> Result<Option<Secret>> {
         let secret = Secret::new()?;
         let (hash, expires) = (secret.hash(), after(now, self.inner.lifetimes.session_s));
-        let session = Session { user, auth_time: now, expires };
-        self.inner.auth.write(move |tx| tx.write_session(&hash, &session)).await?;
-        Ok(secret)
+        let session = Session { user: entered.account.user.id, auth_time: now, expires };
+        let entered = entered.clone();
+        let write = move |tx: &crate::db::WriteTx<'_>| {
+            let is_good = entered.is_good(&tx.as_read())?;
+            if is_good {
+                tx.write_session(&hash, &session)?;
+            }
+            Ok(is_good)
+        };
+        Ok(self.inner.auth.write(write).await?.then_some(secret))
     }
 
     /// Ends the session of that text, if there is one.
@@ -313,4 +335,18 @@ impl OAuth {
         };
         Ok(self.inner.auth.db().write(sweep).await?)
     }
+}
+
+/// When the user logged in by that session, if it is alive and the user may use the service.
+fn logged_in(
+    tx: &crate::db::WriteTx<'_>,
+    session: &Hash,
+    user: UserId,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, DbError> {
+    let tx = tx.as_read();
+    let Some(session) = tx.find_session(session)? else { return Ok(None) };
+    let active = tx.find_user(user)?.is_some_and(|user| user.active);
+    let alive = session.user == user && session.expires > now;
+    Ok((active && alive).then_some(session.auth_time))
 }

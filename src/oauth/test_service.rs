@@ -11,7 +11,7 @@ use super::{
     TokenSet, parameters::decode,
 };
 use crate::account::{Access, Client, Grant, Phone, UserId};
-use crate::auth::{Auth, HashLimits};
+use crate::auth::{Auth, HashLimits, Login, Secret};
 use crate::db::{AccountChange, Db, NewUser};
 
 pub(super) const ISSUER: &str = "https://auth.test";
@@ -114,7 +114,16 @@ impl Service {
     pub(super) fn authorize(&self, query: &str, second: i64) -> String {
         let request = self.request(query);
         let account = self.run(self.auth.account(self.user)).unwrap().unwrap();
-        self.run(self.oauth.authorize(&request, &account, at(0), at(second))).unwrap()
+        let session = self.open_session(0);
+        let work = self.oauth.authorize(&request, &account, session.reveal(), at(second));
+        self.run(work).unwrap()
+    }
+
+    /// The session of `ada`, who logs in by password at `at(second)`.
+    pub(super) fn open_session(&self, second: i64) -> Secret {
+        let login = self.auth.login("ada", "pass word", [192, 0, 2, 1].into(), at(second));
+        let Login::Ok(entered) = self.run(login).unwrap() else { panic!("ada logs in") };
+        self.run(self.oauth.open_session(&entered, at(second))).unwrap().unwrap()
     }
 
     /// A code of `spa` from `at(0)`, with the challenge of [`VERIFIER`].
@@ -150,7 +159,8 @@ impl Service {
 
     pub(super) fn revoke(&self, form: &str, second: i64) -> Result<(), TokenError> {
         let form = Parameters::parse(form).unwrap();
-        self.run(self.oauth.revoke(&form, ClientAuthentication::None, at(second)))
+        let address = [192, 0, 2, 1].into();
+        self.run(self.oauth.revoke(&form, ClientAuthentication::None, address, at(second)))
     }
 
     /// Whether the user endpoint accepts the access token.

@@ -362,13 +362,13 @@ fn a_session_ends_with_its_time_or_when_it_is_closed() {
     let is_open = |secret: &crate::auth::Secret, second| {
         service.run(service.auth.session(secret.reveal(), at(second))).unwrap().is_some()
     };
-    let first = service.run(service.oauth.open_session(service.user, at(0))).unwrap();
+    let first = service.open_session(0);
     assert!(is_open(&first, 499) && !is_open(&first, 500));
     service.run(service.oauth.close_session(first.reveal(), at(1))).unwrap();
     assert!(!is_open(&first, 1));
     service.run(service.oauth.close_session("unknown", at(1))).unwrap();
 
-    let open = |second| service.run(service.oauth.open_session(service.user, at(second))).unwrap();
+    let open = |second| service.open_session(second);
     let oldest = open(2);
     assert!(is_open(&oldest, 2));
     for second in 0..SESSIONS_MAX {
@@ -408,7 +408,7 @@ fn a_sweep_removes_what_expired_and_nothing_else() {
     let set = service.log_in(0);
     service.refresh(&set.refresh_token.unwrap(), 10).unwrap();
     service.code();
-    service.run(service.oauth.open_session(service.user, at(0))).unwrap();
+    service.open_session(0);
     let sweep = |second| {
         let mut rounds = 0;
         while service.run(service.oauth.sweep(at(second))).unwrap() > 0 {

@@ -4,12 +4,12 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ItemFacts, Orders, coverage, product_codes};
-use crate::account::{Agreement, License, Order, OrderId, OrderStatus};
+use crate::account::{Agreement, License, Order, OrderId, OrderStatus, OrganizationId};
 use crate::auth::Principal;
 use crate::db::{DbError, OrdersOf, ReadTx, Reported, WriteTx};
 use crate::error::{Error, Kind, Result};
 use crate::item::Document;
-use crate::limits::{INVOICE_TEXT_CHARS_MAX, ORDERS_LISTED_MAX};
+use crate::limits::{DOWNLOADABLE_FOR, INVOICE_TEXT_CHARS_MAX, ORDERS_LISTED_MAX};
 
 /// What a customer says of an order (Spec §2 Order update body).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Report {
         let text = self.invoice_text.as_deref().unwrap_or_default();
         if text.chars().count() > INVOICE_TEXT_CHARS_MAX {
             let message = format!("invoiceText has more than {INVOICE_TEXT_CHARS_MAX} characters");
-            return Err(Error::invalid("body", "invoiceText", "maxLength", message));
+            return Err(Error::invalid("body", "invoiceText", "maximum", message));
         }
         Ok(())
     }
@@ -58,13 +58,18 @@ struct Owner {
 impl Owner {
     fn of(principal: &Principal) -> Self {
         let user = principal.user();
-        let organization = user.organization.filter(|_| user.access.admin);
-        Self { own: OrdersOf::User(user.id), all: organization.map(OrdersOf::Organization) }
+        // Agreements are an organization's: a user without one has bought nothing.
+        let organization = user.organization.unwrap_or(OrganizationId(0));
+        let all = user.organization.filter(|_| user.access.admin);
+        let own = OrdersOf::User { id: user.id, organization };
+        Self { own, all: all.map(OrdersOf::Organization) }
     }
 
     fn sees(self, order: &Order) -> bool {
         let is_of = |owner| match owner {
-            OrdersOf::User(id) => order.user == id,
+            OrdersOf::User { id, organization } => {
+                order.user == id && order.organization == organization
+            }
             OrdersOf::Organization(id) => order.organization == id,
         };
         is_of(self.own) || self.all.is_some_and(is_of)
@@ -132,12 +137,17 @@ impl Reporting {
             Err(refusal) => return Ok(Err(refusal)),
         };
         let Report { approve: approved, invoice_text, .. } = self.report;
-        tx.report_order(id, &Reported { approved, license, invoice_text, at: self.now })?;
+        let until = self.now.checked_add(DOWNLOADABLE_FOR).unwrap_or(Timestamp::MAX);
+        let reported = Reported { approved, license, invoice_text, at: self.now, until };
+        tx.report_order(id, &reported)?;
         Ok(tx.as_read().find_order(id)?.ok_or_else(missing))
     }
 
     /// The licence of the report, which must be in the item's pricelist; none when nothing is
     /// approved.
+    ///
+    /// Spec §4 is silent on an agreement that ended between the purchase and its report: the
+    /// licences of the product that was bought stay applicable.
     fn license(&self, tx: &ReadTx<'_>, order: &Order) -> Result<Result<Option<License>>, DbError> {
         let Some(uuid) = self.report.license.filter(|_| self.report.approve) else {
             return Ok(Ok(None));
@@ -145,7 +155,10 @@ impl Reporting {
         let item = tx.find_item(&order.item)?;
         let document = item.and_then(|item| Document::from_stored(&item.document).ok());
         let codes = document.map(|document| product_codes(&document)).unwrap_or_default();
-        let codes = coverage::covered_codes(&self.agreements, &codes, self.now);
+        let mut codes = coverage::covered_codes(&self.agreements, &codes, self.now);
+        if !codes.contains(&order.product.code) {
+            codes.push(order.product.code.clone());
+        }
         let licenses = tx.list_licenses_of_products(&codes)?;
         let found = licenses.into_iter().find(|license| license.uuid == uuid);
         Ok(found.map(Some).ok_or_else(|| {

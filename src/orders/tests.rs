@@ -210,6 +210,14 @@ async fn follow(steps: Vec<Step>) {
                 model.now_ms = now.as_millisecond();
             }
             Step::Report { row, approve } => {
+                let newest = |rows: &[Row]| {
+                    let same = |other: &Row| {
+                        (other.agreement, other.item) == (rows[row].agreement, rows[row].item)
+                    };
+                    !rows[row + 1..].iter().any(same)
+                };
+                let newest = row < model.rows.len() && newest(&model.rows);
+                let now_ms = model.now_ms;
                 let Some(known) = model.rows.get_mut(row) else { continue };
                 if approve && ITEMS[known.item].is_empty() {
                     continue;
@@ -218,6 +226,9 @@ async fn follow(steps: Vec<Step>) {
                 report(&scene, &processes[0], known, (id, approve), now).await;
                 if !known.reported {
                     (known.reported, known.approved) = (true, Some(approve));
+                    if approve && newest && facts(known.agreement).0 == "order" {
+                        known.until_ms = known.until_ms.max(now_ms + 30 * DAY_MS);
+                    }
                 }
             }
             Step::Restart(process) => {

@@ -156,13 +156,15 @@ fn new_id() -> Uuid {
 /// Each proxy appends the address it was called from, so the list is read from its end, past the
 /// proxies that are trusted.
 pub(super) fn client(request: &Request, trusted: &Addresses) -> Option<IpAddr> {
-    let peer = request.extensions().get::<ClientAddr>()?.0.ip();
+    // A listener for both families calls an IPv4 peer `::ffff:192.0.2.1`.
+    let peer = request.extensions().get::<ClientAddr>()?.0.ip().to_canonical();
     if !trusted.0.contains(&peer) {
         return Some(peer);
     }
     let lines = request.headers().get_all("x-forwarded-for").iter();
     let text = lines.filter_map(|line| line.to_str().ok()).collect::<Vec<_>>().join(",");
     let hops = text.rsplit(',').map_while(|hop| hop.trim().parse::<IpAddr>().ok());
+    let hops = hops.map(|hop| hop.to_canonical());
     hops.filter(|hop| !trusted.0.contains(hop)).map(Some).next().unwrap_or(Some(peer))
 }
 
@@ -190,6 +192,7 @@ mod tests {
         check("10.0.0.1:99", "203.0.113.9, 198.51.100.1, 10.0.0.2", "198.51.100.1");
         check("10.0.0.1:99", "garbage", "10.0.0.1");
         check("10.0.0.1:99", "198.51.100.1, garbage", "10.0.0.1");
+        check("[::ffff:10.0.0.1]:99", "198.51.100.1, ::ffff:10.0.0.2", "198.51.100.1");
     }
 
     #[test]

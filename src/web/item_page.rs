@@ -68,7 +68,8 @@ async fn buy(
     if !visitor.sent(form.find("csrf")) {
         return Err(login::expired());
     }
-    let agr = form.find("agr").and_then(|agr| agr.parse().ok()).map(AgreementId);
+    let bad = |_| Error::invalid("body", "agr", "type", "agr is not a number");
+    let agr = form.find("agr").map(|agr| agr.parse().map(AgreementId).map_err(bad)).transpose()?;
     let principal = visitor.principal(app).await?;
     let hires = RenditionName { variant: Variant::Normal, usage: Usage::Hires };
     let path = MediaPath::rendition(key.clone(), hires, RenditionExtension::Jpg);

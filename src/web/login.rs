@@ -14,7 +14,8 @@ use serde::Serialize;
 use super::{
     App, edge,
     form::{form_body, see_other},
-    oauth, pages,
+    oauth,
+    pages::{self, Leads},
     session::{self, Cookie, Visitor},
 };
 use crate::account::Scope;
@@ -24,6 +25,8 @@ use crate::error::{Error, Kind, Result};
 use crate::limits::RETURN_BYTES_MAX;
 use crate::oauth::{AuthorizationRequest, Parameters};
 
+/// What a failed login is told; never which of the two it was.
+const WRONG: &str = "The user name or the password is wrong.";
 /// Where a login leads when it was asked for from nowhere.
 const HOME: &str = "/";
 
@@ -44,14 +47,11 @@ pub(super) struct Notice<'a> {
 pub(super) struct Purpose {
     /// Its name for people.
     pub(super) client_name: String,
-    /// Where it leads in the end: scheme, host and port of the redirect address.
-    pub(super) origin: String,
 }
 
 impl Purpose {
     pub(super) fn of(request: &AuthorizationRequest) -> Self {
-        let origin = redirect_origin(&request.redirect_uri);
-        Self { client_name: request.client_name.clone(), origin }
+        Self { client_name: request.client_name.clone() }
     }
 }
 
@@ -73,8 +73,11 @@ pub(super) fn page(
         invalid => notice.invalid,
         user_name => notice.user_name,
     };
-    let origin = notice.purpose.as_ref().map(|purpose| purpose.origin.as_str());
-    let mut response = pages::private(app, notice.status, "login.html", context, origin)?;
+    let leads = match notice.purpose {
+        Some(_) => Leads::ToClients,
+        None => Leads::Home,
+    };
+    let mut response = pages::private(app, notice.status, "login.html", context, leads)?;
     if let Some(set) = set {
         response.headers_mut().append(header::SET_COOKIE, set);
     }
@@ -94,7 +97,8 @@ async fn show_page(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Response
     if Visitor::find(app, headers).await?.is_some() {
         return Ok(see_other(return_to));
     }
-    page(app, headers, return_to, &Notice::default())
+    let purpose = oauth::purpose(app, return_to).await;
+    page(app, headers, return_to, &Notice { purpose, ..Notice::default() })
 }
 
 /// `POST /o/login`: name and password.
@@ -124,11 +128,14 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
     }
     let password = form.find("password").unwrap_or_default();
     match app.shared.auth.login(name, password, address, clock::now()).await {
-        Ok(Login::Ok(account)) => {
+        Ok(Login::Ok(entered)) => {
             if let Some(visitor) = Visitor::find(app, &headers).await? {
                 visitor.leave(app).await?;
             }
-            let session = app.shared.oauth.open_session(account.user.id, clock::now()).await?;
+            let opened = app.shared.oauth.open_session(&entered, clock::now()).await?;
+            let Some(session) = opened else {
+                return again(StatusCode::FORBIDDEN, WRONG);
+            };
             let mut response = see_other(return_to);
             let seconds = Some(app.shared.session_s);
             let cookies = [
@@ -141,9 +148,7 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
             }
             Ok(response)
         }
-        Ok(Login::Refused) => {
-            again(StatusCode::FORBIDDEN, "The user name or the password is wrong.")
-        }
+        Ok(Login::Refused) => again(StatusCode::FORBIDDEN, WRONG),
         Ok(Login::Throttled(wait_s)) => {
             let text = "Too many attempts failed. Please wait before you try again.";
             let mut response = again(StatusCode::SERVICE_UNAVAILABLE, text)?;
@@ -233,7 +238,7 @@ pub(super) fn consent(
         display_name => visitor.account.user.display_name(),
         scopes => Value::from(Serde(scopes)),
     };
-    pages::private(app, StatusCode::OK, "consent.html", context, Some(&target))
+    pages::private(app, StatusCode::OK, "consent.html", context, Leads::ToClients)
 }
 
 fn describe(scope: Scope) -> ScopeRow {

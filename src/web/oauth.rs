@@ -28,6 +28,11 @@ use crate::oauth::{
 /// `GET` and `POST /o/oauth2/auth`: the authorization endpoint.
 pub(super) async fn authorize(State(app): State<App>, request: Request) -> Response {
     let outcome = match *request.method() {
+        // It would give out a code that nobody reads.
+        Method::HEAD => {
+            let message = "method HEAD is not supported here";
+            return respond::error(&Error::new(Kind::Unsupported, message));
+        }
         Method::POST => from_post(request).await,
         _ => {
             let (uri, headers) = (request.uri().clone(), request.headers().clone());
@@ -60,8 +65,11 @@ async fn authorization(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Resp
     let visitor = Visitor::find(app, headers).await?;
     let fresh = |visitor: &Visitor| {
         let age_s = now.duration_since(visitor.session.auth_time).as_secs();
-        let old = asked.max_age_s.is_some_and(|max| i64::try_from(max).is_ok_and(|m| age_s > m));
-        !old && !asked.prompt.has(Prompt::Login) && !asked.prompt.has(Prompt::SelectAccount)
+        // A login takes its time: none at all means a new one, once.
+        let old = |max: u64| max == 0 || i64::try_from(max).is_ok_and(|max| age_s > max);
+        !asked.max_age_s.is_some_and(old)
+            && !asked.prompt.has(Prompt::Login)
+            && !asked.prompt.has(Prompt::SelectAccount)
     };
     let silent = asked.prompt.has(Prompt::None);
     let Some(visitor) = visitor.filter(fresh) else {
@@ -82,8 +90,7 @@ async fn authorization(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Resp
         }
         return login::consent(app, &visitor, &asked, &without_prompt(&encoded, &["consent"]));
     }
-    let auth_time = visitor.session.auth_time;
-    let target = oauth.authorize(&asked, &visitor.account, auth_time, now).await?;
+    let target = oauth.authorize(&asked, &visitor.account, visitor.cookie(), now).await?;
     Ok(leave_for(&target))
 }
 
@@ -120,7 +127,7 @@ fn message(app: &App, title: &str, text: &str) -> Result<Response> {
         title => title,
         message => text,
     };
-    pages::private(app, StatusCode::BAD_REQUEST, "message.html", context, None)
+    pages::private(app, StatusCode::BAD_REQUEST, "message.html", context, pages::Leads::Home)
 }
 
 /// To the client, with what it was sent for. The address must reach nobody else.
@@ -137,6 +144,9 @@ fn without_prompt(encoded: &str, done: &[&str]) -> String {
     let pairs = form_urlencoded::parse(encoded.as_bytes());
     let mut kept = form_urlencoded::Serializer::new(String::new());
     for (name, value) in pairs {
+        if name == "max_age" && value == "0" && done.contains(&"login") {
+            continue;
+        }
         if name != "prompt" {
             kept.append_pair(&name, &value);
             continue;
@@ -176,8 +186,7 @@ async fn decision(app: &App, request: Request) -> Result<Response> {
     }
     let now = clock::now();
     oauth.consent(&asked, visitor.account.user.id, now).await?;
-    let auth_time = visitor.session.auth_time;
-    Ok(leave_for(&oauth.authorize(&asked, &visitor.account, auth_time, now).await?))
+    Ok(leave_for(&oauth.authorize(&asked, &visitor.account, visitor.cookie(), now).await?))
 }
 
 /// `POST /o/oauth2/token`: the token endpoint.
@@ -200,12 +209,14 @@ pub(super) async fn token(State(app): State<App>, request: Request) -> Response 
 
 /// `POST /o/oauth2/revoke`: token revocation (RFC 7009).
 pub(super) async fn revoke(State(app): State<App>, request: Request) -> Response {
+    let address = edge::client(&request, &app.shared.trusted_proxies);
+    let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let (headers, form) = match protocol_form(request).await {
         Ok(parts) => parts,
         Err(response) => return response,
     };
     let client = client_authentication(&headers);
-    match app.shared.oauth.revoke(&form, client, clock::now()).await {
+    match app.shared.oauth.revoke(&form, client, address, clock::now()).await {
         Ok(()) => uncached(login::empty(StatusCode::OK)),
         Err(error) => refused(&error),
     }
@@ -262,7 +273,8 @@ fn refused(error: &TokenError) -> Response {
     let body = json!({ "error": error.code.as_str(), "error_description": error.description });
     let mut response = respond::json_text(status, body.to_string().into());
     let headers = response.headers_mut();
-    if error.challenge {
+    // A 401 names a scheme also where the client chose the form (RFC 9110 §15.5.2).
+    if error.challenge || status == StatusCode::UNAUTHORIZED {
         let challenge = HeaderValue::from_static("Basic realm=\"wirephoto\", charset=\"UTF-8\"");
         headers.insert(header::WWW_AUTHENTICATE, challenge);
     }
@@ -328,5 +340,7 @@ mod tests {
         check("a=1&prompt=login&b=%20", &["login"], "a=1&b=+");
         check("prompt=login+consent", &["login"], "prompt=consent");
         check("a=1", &["login"], "a=1");
+        check("a=1&max_age=0", &["login"], "a=1");
+        check("max_age=0&prompt=consent", &["consent"], "max_age=0");
     }
 }

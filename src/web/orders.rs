@@ -184,6 +184,6 @@ mod tests {
             &[("format", "license.uuid"), ("additionalProperties", "reported")],
         );
         let long = "x".repeat(INVOICE_TEXT_CHARS_MAX + 1);
-        check(json!({ "approve": false, "invoiceText": long }), &[("maxLength", "invoiceText")]);
+        check(json!({ "approve": false, "invoiceText": long }), &[("maximum", "invoiceText")]);
     }
 }

@@ -131,7 +131,7 @@ pub(super) fn page_for(
     context: Value,
 ) -> Result<Response> {
     let mut response = match visitor {
-        Some(_) => private(app, StatusCode::OK, template, context, None)?,
+        Some(_) => private(app, StatusCode::OK, template, context, Leads::Home)?,
         None => html(app, StatusCode::OK, app.shared.pages.render(template, context)?),
     };
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("Cookie"));
@@ -206,19 +206,28 @@ pub(super) fn error_page(app: &App, error: &Error) -> Response {
     page
 }
 
-/// A page for one visitor: nobody keeps it and nobody frames it. Its forms may lead to `origin` in
-/// the end, besides to us.
+/// Where the forms of a page may lead in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leads {
+    /// To pages of ours.
+    Home,
+    /// To a client, and from there to wherever the client goes on. Browsers hold every redirect
+    /// behind a form to the policy, so such a page sets none; its forms are ours all the same.
+    ToClients,
+}
+
+/// A page for one visitor: nobody keeps it and nobody frames it.
 pub(super) fn private(
     app: &App,
     status: StatusCode,
     template: &str,
     context: Value,
-    origin: Option<&str>,
+    leads: Leads,
 ) -> Result<Response> {
     let text = app.shared.pages.render(template, context)?;
     let mut response = html(app, status, text);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, policy(app, origin));
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy(app, leads));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
     // The address of an authorization request is nobody else's.
@@ -230,20 +239,22 @@ fn html(app: &App, status: StatusCode, text: String) -> Response {
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     let mut response = respond::typed(status, kind, Body::from(text));
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_SECURITY_POLICY, policy(app, None));
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy(app, Leads::Home));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }
 
-/// Pictures may come from a CDN's name; everything else is ours. Browsers hold redirects that
-/// answer a form to the policy too, so a login for a client names the client's origin.
-fn policy(app: &App, origin: Option<&str>) -> HeaderValue {
+/// Pictures may come from a CDN's name; everything else is ours.
+fn policy(app: &App, leads: Leads) -> HeaderValue {
     let media = &app.shared.media.settings().media_url;
-    let origin = origin.filter(|origin| !origin.contains([';', ',', ' '])).unwrap_or_default();
+    let forms = match leads {
+        Leads::Home => "form-action 'self'; ",
+        Leads::ToClients => "",
+    };
     let policy = format!(
         "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self' {media}; \
-         base-uri 'none'; form-action 'self' {origin}; frame-ancestors 'none'"
+         base-uri 'none'; {forms}frame-ancestors 'none'"
     );
     HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 }

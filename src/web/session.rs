@@ -104,6 +104,11 @@ impl Visitor {
         app.shared.auth.find(Credentials::Session(&self.cookie), clock::now()).await
     }
 
+    /// The session cookie's value.
+    pub(super) fn cookie(&self) -> &str {
+        &self.cookie
+    }
+
     /// The token of forms on the visitor's pages.
     pub(super) fn form_token(&self) -> String {
         form_token(&self.cookie)

@@ -326,7 +326,15 @@ impl WriteTx<'_> {
         let was_active = known.as_ref().is_none_or(|(user, _)| user.active);
         let is_active = new.active.unwrap_or(was_active);
         // A known number is written with the row, else a repetition would use up the next one.
-        let id = known.as_ref().map(|(user, _)| user.id).or(new.id);
+        let id = match (&known, new.id) {
+            (Some((user, _)), Some(stated)) if user.id.is_provisional() => {
+                self.renumber_user(user.id, stated)?;
+                self.log_account_change(AccountChange::Everything, now)?;
+                Some(stated)
+            }
+            (Some((user, _)), _) => Some(user.id),
+            (None, stated) => stated,
+        };
         let mut changed = self.write_user(new, (id, is_active), now)?;
         let id = id.unwrap_or_else(|| UserId(self.transaction.last_insert_rowid()));
         let agreements: Vec<i64> = new.agreements.iter().map(|agreement| agreement.0).collect();
@@ -352,6 +360,27 @@ impl WriteTx<'_> {
         }
         self.log_account_change(AccountChange::User(id), now)?;
         Ok(Put::Updated)
+    }
+
+    /// Gives a user another number, wherever it is named. Nobody has that number.
+    fn renumber_user(&self, before: UserId, now: UserId) -> Result<(), DbError> {
+        self.transaction.pragma_update(None, "defer_foreign_keys", "ON")?;
+        let tables = [
+            "users",
+            "user_agreements",
+            "api_keys",
+            "profiles",
+            "devices",
+            "families",
+            "consents",
+            "sessions",
+            "orders",
+        ];
+        for table in tables {
+            let sql = format!("UPDATE {table} SET user_id = ?2 WHERE user_id = ?1");
+            self.run(&sql, params![before.0, now.0])?;
+        }
+        Ok(())
     }
 
     /// Writes the row of a user; how many rows changed.

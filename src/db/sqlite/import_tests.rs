@@ -216,3 +216,28 @@ fn a_key_that_goes_to_another_user_is_forgotten() {
     let puts = [Some(Put::Created), Some(Put::Same), Some(Put::Updated)];
     assert_eq!(logged, (puts, vec![AccountChange::Key(Hash::of(b"key"))]));
 }
+
+#[test]
+fn a_user_with_a_provisional_number_takes_the_one_that_is_stated_with_all_it_has() {
+    let (db, _dir) = prepared();
+    let key = Hash::of(b"key");
+    db.write_blocking(move |tx| {
+        tx.run(
+            "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
+                 service_account, created_ms) VALUES (-1, 'old', '[]', 0, 0, 1, 0, 0)",
+            [],
+        )?;
+        tx.run(
+            "INSERT INTO api_keys (key_hash, user_id, name, created_ms) VALUES (?1, -1, '', 0)",
+            [key.to_string()],
+        )?;
+        let stated = NewUser { id: Some(UserId(77)), user_name: "old".to_owned(), ..user() };
+        tx.put_user(&stated, at(2))?;
+        assert_eq!(tx.as_read().find_key(&key)?, Some(UserId(77)));
+        assert_eq!(tx.as_read().find_user(UserId(-1))?, None);
+        tx.put_user(&NewUser { id: None, ..stated }, at(3))?;
+        assert!(tx.as_read().find_user(UserId(77))?.is_some());
+        Ok(())
+    })
+    .unwrap();
+}

@@ -111,11 +111,12 @@ CREATE TABLE users (
     created_ms INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX users_by_organization ON users (organization_id, user_id);
-INSERT INTO users (user_name, roles, admin, mediebank, active, service_account, created_ms)
-    SELECT user_name, roles, 0, 0, active, 0, 0 FROM users_before;
-INSERT INTO users (user_name, roles, admin, mediebank, active, service_account, created_ms)
-    SELECT DISTINCT user_name, '[]', 0, 0, 1, 0, 0 FROM api_keys
-    WHERE user_name NOT IN (SELECT user_name FROM users_before);
+-- Users had no numbers: they get provisional ones below zero until an accounts file states theirs.
+INSERT INTO users (user_id, user_name, roles, admin, mediebank, active, service_account, created_ms)
+    SELECT -rowid, user_name, roles, 0, 0, active, 0, 0 FROM users_before;
+INSERT INTO users (user_id, user_name, roles, admin, mediebank, active, service_account, created_ms)
+    SELECT -1000000000 - min(rowid), user_name, '[]', 0, 0, 1, 0, 0 FROM api_keys
+    WHERE user_name NOT IN (SELECT user_name FROM users_before) GROUP BY user_name;
 DROP TABLE users_before;
 
 CREATE TABLE user_agreements (
@@ -275,8 +276,41 @@ pub(super) fn all() -> Migrations<'static> {
 
 #[cfg(test)]
 mod tests {
+    use rusqlite::Connection;
+
     #[test]
     fn the_migrations_run_on_an_empty_database() {
         assert_eq!(super::all().validate(), Ok(()));
+    }
+
+    #[test]
+    fn users_and_keys_of_the_first_schema_are_taken_over() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        super::all().to_version(&mut connection, 1).unwrap();
+        let rows = "INSERT INTO users VALUES ('editor', 1, '[\"ROLE_OFP\"]'), ('gone', 0, '[]');
+             INSERT INTO api_keys VALUES ('a', 'editor', 'desk', 5), ('b', 'orphan', 'old', 6),
+                 ('c', 'orphan', 'new', 7);";
+        connection.execute_batch(rows).unwrap();
+        super::all().to_latest(&mut connection).unwrap();
+        let mut statement = connection
+            .prepare(
+                "SELECT user_name, active, user_id < 0, group_concat(key_hash)
+                 FROM users LEFT JOIN api_keys USING (user_id) GROUP BY user_id ORDER BY user_name",
+            )
+            .unwrap();
+        let found: Vec<(String, bool, bool, Option<String>)> = statement
+            .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        let row = |name: &str, active, keys: Option<&str>| {
+            (name.to_owned(), active, true, keys.map(str::to_owned))
+        };
+        let expected = [
+            row("editor", true, Some("a")),
+            row("gone", false, None),
+            row("orphan", true, Some("b,c")),
+        ];
+        assert_eq!(found, expected);
     }
 }

@@ -13,6 +13,7 @@ use crate::account::{
     OrganizationId, Period, Product, UserId,
 };
 use crate::db::DbError;
+use crate::limits::USERS_LOGGED_MAX;
 use crate::types::ItemKey;
 
 /// A row under which an item may be downloaded again.
@@ -27,8 +28,13 @@ pub struct LiveOrder {
 /// Whose orders are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrdersOf {
-    /// Those that the user made.
-    User(UserId),
+    /// A user, for its present organization: what it bought for another one is that one's.
+    User {
+        /// The user.
+        id: UserId,
+        /// Its organization.
+        organization: OrganizationId,
+    },
     /// Those of everybody in the organization.
     Organization(OrganizationId),
 }
@@ -44,6 +50,8 @@ pub struct Reported {
     pub invoice_text: Option<String>,
     /// Now.
     pub at: Timestamp,
+    /// Until when an item that was ordered and is approved now can be downloaded at least.
+    pub until: Timestamp,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -215,8 +223,11 @@ impl ReadTx<'_> {
         size: usize,
     ) -> Result<Vec<Order>, DbError> {
         let (owner, id) = match of {
-            OrdersOf::User(id) => ("user_id", id.0),
-            OrdersOf::Organization(id) => ("organization_id", id.0),
+            OrdersOf::User { id, organization } => {
+                let organization = organization.0;
+                (format!("organization_id = {organization} AND user_id"), id.0)
+            }
+            OrdersOf::Organization(id) => ("organization_id".to_owned(), id.0),
         };
         let status = match status {
             OrderStatus::Reported => "AND reported_ms IS NOT NULL",
@@ -321,13 +332,19 @@ impl WriteTx<'_> {
             .transaction
             .prepare_cached("SELECT user_id FROM user_agreements WHERE agreement_id = ?1")?;
         let users = statement.query_map([agreement.0], |row| row.get(0).map(UserId))?;
-        for user in users.collect::<Result<Vec<_>, _>>()? {
+        let users = users.collect::<Result<Vec<_>, _>>()?;
+        if users.len() > USERS_LOGGED_MAX {
+            self.log_account_change(AccountChange::Everything, now)?;
+            return Ok(true);
+        }
+        for user in users {
             self.log_account_change(AccountChange::User(user), now)?;
         }
         Ok(true)
     }
 
-    /// Reports an order; `false` when it was reported before or does not exist.
+    /// Reports an order. The newest order of an item that had to be approved first can be downloaded
+    /// from its approval on: nobody pays for a window that passed while it waited. `false` when it was reported before or does not exist.
     pub fn report_order(&self, id: OrderId, report: &Reported) -> Result<bool, DbError> {
         let what = format!("order {id}");
         let license = report.license.as_ref().map(StoredLicense::of);
@@ -335,7 +352,17 @@ impl WriteTx<'_> {
         let changed = self
             .transaction
             .prepare_cached(
-                "UPDATE orders SET approved = ?2, license = ?3, invoice_text = ?4, reported_ms = ?5
+                "UPDATE orders AS this SET approved = ?2, license = ?3, invoice_text = ?4,
+                     reported_ms = ?5, downloadable_until_ms = CASE
+                         WHEN ?2 = 1 AND manual = 1 AND NOT EXISTS (
+                             SELECT 1 FROM orders AS later
+                             WHERE later.organization_id = this.organization_id
+                                 AND later.media_type = this.media_type
+                                 AND later.item_id = this.item_id
+                                 AND later.agreement_id = this.agreement_id
+                                 AND later.order_id > this.order_id)
+                         THEN max(downloadable_until_ms, ?6)
+                         ELSE downloadable_until_ms END
                  WHERE order_id = ?1 AND reported_ms IS NULL",
             )?
             .execute(params![
@@ -343,7 +370,8 @@ impl WriteTx<'_> {
                 report.approved,
                 license,
                 report.invoice_text,
-                report.at.as_millisecond()
+                report.at.as_millisecond(),
+                report.until.as_millisecond()
             ])?;
         Ok(changed == 1)
     }

@@ -93,7 +93,7 @@ impl Text {
     #[must_use]
     pub fn check(self, text: &str) -> Option<(&'static str, String)> {
         if text.chars().count() > self.chars_max {
-            return Some(("maxLength", format!("has more than {} characters", self.chars_max)));
+            return Some(("maximum", format!("has more than {} characters", self.chars_max)));
         }
         let clean =
             |allowed: &[char]| !text.contains(|c: char| c.is_control() && !allowed.contains(&c));

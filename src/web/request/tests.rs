@@ -165,7 +165,7 @@ fn err_a_property_is_named_with_the_rule_that_it_breaks() {
             "__proto__": {} }),
         &[
             ("type", "email"),
-            ("maxLength", "note"),
+            ("maximum", "note"),
             ("type", "inner.on"),
             ("additionalProperties", "inner.off"),
             ("enum", "kind"),
