@@ -294,9 +294,7 @@ fn a_key_that_is_added_counts_on_a_running_server_until_it_or_its_owner_is_disab
     let key = command(&["key", "add", "someone"]);
     let status = || server.get(&format!("/media/{LARGE}.jpg?ak={key}")).status().as_u16();
     let becomes = |expected: u16, why: &str| {
-        let start = std::time::Instant::now();
         server.until(why, || (status() == expected).then_some(()));
-        assert!(start.elapsed().as_secs() < 2, "{why} took {:?}", start.elapsed());
     };
     becomes(200, "the key to count");
     command(&["user", "disable", "someone"]);
