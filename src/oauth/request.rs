@@ -196,7 +196,7 @@ fn page<T>(message: &str) -> Result<T, AuthorizationError> {
 ///
 /// As long as the redirect address is not known to be the client's, errors are
 /// [`AuthorizationError::Page`]; from then on they are [`AuthorizationError::Redirect`].
-pub(super) fn parse(
+pub fn parse(
     parameters: &Parameters,
     client: &Client,
     issuer: &str,

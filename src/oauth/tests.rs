@@ -407,8 +407,8 @@ fn a_sweep_removes_what_expired_and_nothing_else() {
     };
     let set = service.log_in(0);
     service.refresh(&set.refresh_token.unwrap(), 10).unwrap();
+    // It logs in, in a browser.
     service.code();
-    service.open_session(0);
     let sweep = |second| {
         let mut rounds = 0;
         while service.run(service.oauth.sweep(at(second))).unwrap() > 0 {

@@ -348,13 +348,24 @@ fn every_url_in_the_readme_answers() {
             let end = rest.find(|c: char| c.is_whitespace() || "`\"')|<>".contains(c));
             &rest[..end.unwrap_or(rest.len())]
         })
-        .filter(|path| !path.is_empty())
+        .filter(|path| !path.is_empty() && *path != "/o/oauth2/token")
         .collect();
     assert!(urls.len() >= 3);
     for path in urls {
         let status = server.get(path).status().as_u16();
         assert!(status == 200 || status == 302, "{path}: {status}");
     }
+}
+
+#[test]
+fn the_login_in_the_readme_gives_a_token() {
+    let server = Server::demo();
+    let readme = fs::read_to_string(checkout("README.md")).unwrap();
+    let block = readme.split("```").find(|block| block.trim_start().starts_with("curl "));
+    let block = block.expect("a command").replace("http://127.0.0.1:8080", &server.url);
+    let output = Command::new("sh").args(["-c", &block]).output().expect("a shell");
+    let set: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a token set");
+    assert!(set["access_token"].is_string(), "{set}");
 }
 
 #[test]

@@ -109,6 +109,26 @@ impl Browser {
         self.post(&command, &json!({}));
     }
 
+    /// Clicks on what `selector` finds and waits for the page that it leads to.
+    pub fn follow(&self, selector: &str) {
+        self.eval("window.seenBefore = true");
+        self.click(selector);
+        let script = "return document.readyState === 'complete' && !window.seenBefore;";
+        let body = json!({ "script": script, "args": [] }).to_string();
+        let start = std::time::Instant::now();
+        loop {
+            // Between two pages there is none that could run a script.
+            let request = self.client.post(format!("{}/execute/sync", self.session));
+            let answer = request.body(body.clone()).send().expect("chromedriver answers");
+            let answer: Value = answer.json().expect("JSON");
+            if answer["value"] == true {
+                return;
+            }
+            assert!(start.elapsed().as_secs() < 30, "{selector} leads to no page: {answer}");
+            std::thread::yield_now();
+        }
+    }
+
     /// Where the browser is.
     pub fn address(&self) -> String {
         let response = self.client.get(format!("{}/url", self.session)).send().expect("answer");

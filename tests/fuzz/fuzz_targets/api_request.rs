@@ -1,0 +1,24 @@
+//! Any query string and any body of an API are read or refused; an error says which part is wrong.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wirephoto::web::request::{Query, parse_json};
+
+fuzz_target!(|data: &[u8]| {
+    if let Err(error) = parse_json(data) {
+        assert!(!error.to_string().is_empty());
+    }
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(query) = Query::parse(text) else { return };
+    for name in ["p", "agr", "size", "q"] {
+        let found = [
+            query.text(name).err(),
+            query.list(name).err(),
+            query.integer(name, 0..=10).err(),
+            query.integers(name).err(),
+        ];
+        for error in found.into_iter().flatten() {
+            assert!(error.details().iter().all(|detail| detail.location == "query"), "{error}");
+        }
+    }
+});

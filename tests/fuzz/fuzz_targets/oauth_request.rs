@@ -1,0 +1,44 @@
+//! Any parameters are an authorization request or an error, and whatever is answered goes to an
+//! address that is registered to the letter, without control characters.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use wirephoto::account::{Client, Grant, Scopes};
+use wirephoto::oauth::{AuthorizationError, Parameters, parse_request};
+
+const ISSUER: &str = "https://issuer.test";
+const ADDRESSES: [&str; 2] = ["https://client.test/cb?a=1", "test.client:/cb"];
+
+// The first byte chooses the client; the rest is the query.
+fuzz_target!(|data: &[u8]| {
+    let Some((kind, query)) = data.split_first() else { return };
+    let Ok(query) = std::str::from_utf8(query) else { return };
+    if let Ok(scopes) = Scopes::parse(query) {
+        assert_eq!(Scopes::parse(&scopes.to_string()), Ok(scopes));
+    }
+    let Ok(parameters) = Parameters::parse(query) else { return };
+    let addresses = ADDRESSES[..usize::from(kind & 1) + 1].iter();
+    let client = Client {
+        client_id: "c".to_owned(),
+        name: "Client".to_owned(),
+        secret: (kind & 2 == 0).then(|| "hash".to_owned()),
+        redirect_uris: addresses.map(|address| (*address).to_owned()).collect(),
+        grants: vec![Grant::AuthorizationCode, Grant::Implicit],
+        active: true,
+    };
+    let target = match parse_request(&parameters, &client, ISSUER) {
+        Ok(request) => request.redirect_uri,
+        Err(AuthorizationError::Redirect(target)) => {
+            assert!(target.bytes().all(|byte| byte.is_ascii_graphic()), "{target:?}");
+            target
+        }
+        Err(AuthorizationError::Page { .. }) => return,
+        Err(AuthorizationError::Failed(error)) => panic!("{error}"),
+    };
+    let registered = |address: &String| {
+        target
+            .strip_prefix(address.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['?', '&', '#']))
+    };
+    assert!(client.redirect_uris.iter().any(registered), "{target:?}");
+});
