@@ -364,7 +364,7 @@ fn the_login_in_the_readme_gives_a_token() {
     let block = readme.split("```").find(|block| block.trim_start().starts_with("curl "));
     let block = block.expect("a command").replace("http://127.0.0.1:8080", &server.url);
     let output = Command::new("sh").args(["-c", &block]).output().expect("a shell");
-    let set: serde_json::Value = serde_json::from_slice(&output.stdout).expect("a token set");
+    let set: Value = serde_json::from_slice(&output.stdout).expect("a token set");
     assert!(set["access_token"].is_string(), "{set}");
 }
 
