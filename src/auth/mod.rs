@@ -535,3 +535,6 @@ impl Auth {
         Hash::of(parts.join("\0").as_bytes())
     }
 }
+
+#[cfg(test)]
+mod tests;
