@@ -22,6 +22,8 @@ pub mod limits;
 pub mod media;
 pub mod oauth;
 pub mod orders;
+pub mod query;
+pub mod search;
 pub mod store;
 pub mod telemetry;
 pub mod types;

@@ -27,6 +27,7 @@ use crate::limits::DOCUMENT_BYTES_MAX;
 use crate::media::jpeg::header::HeaderLimits;
 use crate::media::original::Originals;
 use crate::media::raster::Marker;
+use crate::query::Indexed;
 use crate::store::StoreError;
 use crate::types::{ItemId, ItemKey, MediaType, RenditionName};
 
@@ -275,6 +276,8 @@ impl Ingest {
             order_time: document.order_time(key.media_type, now, &self.zone),
             embargoed: document.text("embargoed").map(|text| text.parse().unwrap_or(FOREVER)),
             stored: now,
+            fresh: true,
+            indexed: Indexed::of(&key, &document, &self.zone),
             key: key.clone(),
         };
         let written = self.db.write_blocking(move |tx| tx.write_item(&item))?;

@@ -10,6 +10,7 @@ use crate::account::{Order, OrderStatus, OrganizationId};
 use crate::auth::{Auth, Credentials, HashLimits, Principal};
 use crate::db::{Db, NewItem, OrdersOf};
 use crate::item::{Document, PubStatus};
+use crate::query::Indexed;
 use crate::types::{Hash, ItemKey};
 
 /// Days after which agreement 6 has expired.
@@ -114,6 +115,8 @@ impl Scene {
                     order_time: start(),
                     embargoed: None,
                     stored: start(),
+                    fresh: true,
+                    indexed: Indexed::default(),
                 })?;
             }
             Ok(())

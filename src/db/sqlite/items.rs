@@ -6,6 +6,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::{ReadTx, WriteTx, damaged, time};
 use crate::db::DbError;
 use crate::item::{Asset, PubStatus};
+use crate::query::Indexed;
 use crate::types::ItemKey;
 
 /// An item to be written.
@@ -25,6 +26,11 @@ pub struct NewItem {
     pub embargoed: Option<Timestamp>,
     /// Now.
     pub stored: Timestamp,
+    /// Whether it counts as newly indexed for streams: a new item, or one whose `version` or
+    /// `versioncreated` rose.
+    pub fresh: bool,
+    /// What of the document is searched.
+    pub indexed: Indexed,
 }
 
 /// What [`WriteTx::write_item`] did.

@@ -1,0 +1,21 @@
+//! The query language, and what of a document it searches (Spec §4 Shared parameters `q`; agreed:
+//! words, `AND` `OR` `NOT` `+` `-`, parentheses, phrases, prefixes, fields, ranges of dates).
+//!
+//! A query is parsed once into a [`Query`]. The database looks its leaves up in an index of words,
+//! notifications try it on one document in memory; both read a document through [`Indexed`], so
+//! that they agree. Nothing here knows SQL or HTTP.
+
+mod facet;
+mod field;
+mod fold;
+mod indexed;
+mod matches;
+mod parse;
+mod tree;
+
+pub use facet::Facet;
+pub use field::{DateField, Place};
+pub use fold::{Word, words};
+pub use indexed::Indexed;
+pub use parse::{QueryError, parse};
+pub use tree::{Dates, Query, Words};
