@@ -113,6 +113,22 @@ pub const FOLLOW_MS: u64 = 100;
 pub const DB_QUEUE_MAX: usize = 1024;
 /// Threads that own a read connection each.
 pub const DB_READERS: usize = 2;
+/// Threads that search, each on a connection of its own. Searches compute more than they wait.
+pub const DB_SEARCHERS: usize = 2;
+/// Searches that may wait for such a thread; more are answered 503.
+pub const SEARCH_QUEUE_MAX: usize = 512;
+/// Pages of the database that one connection keeps in memory, KiB.
+pub const DB_CACHE_KIB: i64 = 16 * 1024;
+/// Values of one facet whose numbers the writing connection remembers; a value takes 100 bytes.
+pub const FACET_VALUES_REMEMBERED_MAX: usize = 50_000;
+/// Items that one transaction takes into an index that is made anew.
+pub const REINDEX_ROWS: usize = 1000;
+/// Rows of the item log that search takes in at a time.
+pub const INDEX_CHANGES_MAX: usize = 10_000;
+/// Times that a search begins anew because the archive changed meanwhile.
+pub const SEARCH_TRIES: usize = 20;
+/// Values of one facet in an answer, the most frequent.
+pub const FACET_VALUES_MAX: usize = 100;
 /// Milliseconds a write waits for another process's transaction.
 pub const DB_BUSY_MS: u64 = 10_000;
 /// Items on one page of the newest photographs.

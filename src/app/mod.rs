@@ -36,6 +36,7 @@ use crate::media::Settings;
 use crate::media::original::Originals;
 use crate::oauth::{Lifetimes, OAuth};
 use crate::orders::Orders;
+use crate::search::Search;
 use crate::store::Derived;
 use crate::store::Store;
 use crate::telemetry;
@@ -67,7 +68,18 @@ impl Archive {
             .map_err(|cause| unusable(cause.to_string()))?;
         let DecodeLimits { header, .. } = DecodeLimits::of(config);
         let originals = Originals::new(store, derived, header, config.media.preview_px);
-        Ok(Self { db, originals })
+        let archive = Self { db, originals };
+        if !archive.db.index_is_current()? {
+            tracing::info!("the search index is of another version and is made anew");
+            archive.reindex(config, &mut |_, _| ())?;
+        }
+        Ok(archive)
+    }
+
+    /// Makes the search index anew from the stored documents; `report` hears how many of how many
+    /// items are done.
+    pub fn reindex(&self, config: &Config, report: &mut dyn FnMut(u64, u64)) -> Result<()> {
+        Ok(self.db.reindex(&config.ingest.timezone.0, clock::now(), report)?)
     }
 
     /// A run of ingest into this archive.
@@ -214,9 +226,10 @@ impl Server {
         let media = Media::start(settings, orders.clone(), originals, compute, &cache_dir)?;
         let (wanted, to_warm) = tokio::sync::mpsc::channel(WARM_QUEUE_MAX);
         let wanted = config.media.warm.then_some(wanted);
-        let follower = start_follower(&db, &media, &auth, wanted)?;
+        let search = Search::start(db.clone(), config.search.memory_bytes)?;
+        let follower = start_follower(&db, (&media, &auth, &search), wanted)?;
         let oauth = start_oauth(&config, &auth)?;
-        let services = Services { media, auth, oauth, orders };
+        let services = Services { media, auth, oauth, orders, search };
         let app = App { shared: Arc::new(shared(&config, services, metrics)?) };
         let public_url = config.server.public_url.0.clone();
         let limits = listener_limits(&config);
@@ -334,16 +347,15 @@ fn listen(address: SocketAddr) -> Result<TcpListener> {
 
 fn start_follower(
     db: &Db,
-    media: &Media,
-    auth: &Auth,
+    (media, auth, search): (&Media, &Auth, &Search),
     wanted: Option<tokio::sync::mpsc::Sender<ItemKey>>,
 ) -> Result<Follow> {
     let follower = db.follower()?;
     let (stop, stopped) = mpsc::channel();
-    let (media, auth) = (media.clone(), auth.clone());
+    let (media, auth, search) = (media.clone(), auth.clone(), search.clone());
     let thread = std::thread::Builder::new()
         .name("follow".to_owned())
-        .spawn(move || jobs::follow(follower, (&media, &auth), wanted.as_ref(), &stopped))
+        .spawn(move || jobs::follow(follower, (&media, &auth, &search), wanted.as_ref(), &stopped))
         .map_err(Error::internal)?;
     Ok(Follow { stop, thread })
 }
@@ -354,6 +366,7 @@ struct Services {
     auth: Auth,
     oauth: OAuth,
     orders: Orders,
+    search: Search,
 }
 
 fn start_oauth(config: &Config, auth: &Auth) -> Result<OAuth> {
@@ -370,7 +383,7 @@ fn shared(
     services: Services,
     metrics: metrics_exporter_prometheus::PrometheusHandle,
 ) -> Result<Shared> {
-    let Services { media, auth, oauth, orders } = services;
+    let Services { media, auth, oauth, orders, search } = services;
     Ok(Shared {
         db: orders.db().clone(),
         media,
@@ -380,6 +393,7 @@ fn shared(
         session_s: config.auth.session_s,
         secure_cookies: config.auth_url().starts_with("https:"),
         orders,
+        search,
         metrics,
         site_url: config.site_url().to_owned(),
         site_name: config.server.site_name.clone(),

@@ -94,6 +94,15 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Makes the search index anew from the stored documents, beside a running server if there is
+    /// one.
+    Reindex {
+        #[command(flatten)]
+        common: Common,
+        /// Prints a JSON object.
+        #[arg(long)]
+        json: bool,
+    },
     /// Measures how many crops, watermarks and previews a second this machine makes.
     ///
     /// The photographs are copied into a data directory that is made for the run and removed at
@@ -234,6 +243,10 @@ fn run(command: Command) -> Result<(), Trouble> {
             let (config, _) = config::load(&common.sources(&[]))?;
             check(&config, repair, json)
         }
+        Command::Reindex { common, json } => {
+            let (config, _) = config::load(&common.sources(&[]))?;
+            reindex(&config, json)
+        }
         Command::Bench { given, data, seconds, json, files } => {
             let sources = Sources { file: given.config, flags: given.settings };
             let (config, _) = config::load(&sources)?;
@@ -243,6 +256,25 @@ fn run(command: Command) -> Result<(), Trouble> {
         }
         Command::Config { common, json } => print_config(&common.sources(&[]), json),
     }
+}
+
+fn reindex(config: &Config, json: bool) -> Result<(), Trouble> {
+    let archive = Archive::open(config)?;
+    let hidden = json || !io::stderr().is_terminal();
+    let bar = if hidden { ProgressBar::hidden() } else { ProgressBar::new(0) };
+    let mut items = 0;
+    archive.reindex(config, &mut |done, count| {
+        items = done;
+        bar.set_length(count);
+        bar.set_position(done);
+    })?;
+    bar.finish_and_clear();
+    if json {
+        say(&json!({ "items": items }).to_string());
+    } else {
+        say(&format!("{items} items are in the search index"));
+    }
+    Ok(())
 }
 
 fn serve(config: Config, demo: bool) -> Result<(), Trouble> {

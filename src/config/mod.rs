@@ -194,6 +194,10 @@ settings! {
         failures_per_address: u32 = "100", 1..=1_000_000, "logins", "Failed logins from one address within the window, then 503";
         failure_window_s: u32 = "900", 1..=86_400, "s", "The window in which failed logins are counted";
     }
+    /// Search.
+    search: Search {
+        memory_bytes: u64 = "134217728", 0..=1_099_511_627_776, "bytes", "Memory for what was found of single words, which later searches use again";
+    }
     /// What becomes of files that come in.
     ingest: Ingest {
         workers: usize = "0", 0..=256, "threads", "Files taken in at a time; 0: one a core";

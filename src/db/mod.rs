@@ -10,9 +10,11 @@ mod threads;
 
 use std::path::Path;
 
+use jiff::{Timestamp, tz::TimeZone};
 use tokio::sync::oneshot;
 
 pub use sqlite::accounts::AccountChange;
+pub use sqlite::facts::Facts;
 pub use sqlite::follow::{Change, Follower};
 pub use sqlite::grants::{Code, Family, NewCode, NewFamily, RefreshToken};
 pub use sqlite::import::{
@@ -21,6 +23,7 @@ pub use sqlite::import::{
 pub use sqlite::items::{NewItem, NewestItem, StoredItem, Written};
 pub use sqlite::operator::{ListedKey, ListedUser};
 pub use sqlite::orders::{LiveOrder, OrdersOf, Reported};
+pub use sqlite::search::{IndexChange, Lookup};
 pub use sqlite::sessions::{Session, SigningKey};
 pub use sqlite::tokens::Token;
 pub use sqlite::users::NewMember;
@@ -113,6 +116,51 @@ impl Db {
             drop(sender.send(outcome.and_then(|tx| read(&tx))));
         }))?;
         receiver.recv().map_err(|_| DbError::Closed)?
+    }
+
+    /// Runs `search` on a thread for searches against one consistent state: searches may take
+    /// long, and readers of single rows do not wait for them.
+    pub async fn search<T, F>(&self, search: F) -> Result<T, DbError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
+    {
+        let (sender, receiver) = oneshot::channel();
+        self.threads.submit_search(Box::new(move |outcome| {
+            drop(sender.send(outcome.and_then(|tx| search(&tx))));
+        }))?;
+        receiver.await.map_err(|_| DbError::Closed)?
+    }
+
+    /// Whether the index was made by this version of the product, and made to its end.
+    pub fn index_is_current(&self) -> Result<bool, DbError> {
+        self.read_blocking(|tx| tx.index_is_current())
+    }
+
+    /// Makes the index anew from the stored documents, whose days begin in `zone`; `report` hears
+    /// how many of how many items are done. Others may write meanwhile. Blocks the calling thread.
+    ///
+    /// When it is cut short the index is found old by the next start.
+    pub fn reindex(
+        &self,
+        zone: &TimeZone,
+        now: Timestamp,
+        report: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), DbError> {
+        let (last, count) = self.write_blocking(|tx| {
+            tx.clear_index()?;
+            Ok((tx.last_doc()?, tx.as_read().count_items()?))
+        })?;
+        let (mut after, mut done) = (0, 0);
+        loop {
+            let zone = zone.clone();
+            let step = self.write_blocking(move |tx| tx.reindex_items((after, last), &zone))?;
+            let Some((reached, items)) = step else { break };
+            after = reached;
+            done += items;
+            report(done, count);
+        }
+        self.write_blocking(move |tx| tx.end_reindex(now))
     }
 
     /// Runs `write` as one transaction; its outcome comes when it is on disk.

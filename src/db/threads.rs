@@ -11,7 +11,7 @@ use std::{
 };
 
 use super::{DbError, ReadTx, WriteTx, sqlite::Connection};
-use crate::limits::{DB_QUEUE_MAX, DB_READERS};
+use crate::limits::{DB_QUEUE_MAX, DB_READERS, DB_SEARCHERS, SEARCH_QUEUE_MAX};
 
 /// A read, given its transaction or the reason why there is none.
 pub(super) type Read = Box<dyn FnOnce(Result<ReadTx<'_>, DbError>) + Send>;
@@ -32,6 +32,7 @@ struct Shared {
 
 struct Queues {
     reads: SyncSender<Read>,
+    searches: SyncSender<Read>,
     writes: SyncSender<Write>,
 }
 
@@ -50,15 +51,11 @@ impl Drop for Shared {
 impl Threads {
     /// Opens the connections; the threads end with the last handle.
     pub(super) fn start(path: &Path) -> Result<Self, DbError> {
+        let mut threads = Vec::with_capacity(DB_READERS + DB_SEARCHERS + 1);
         let (reads, waiting) = mpsc::sync_channel::<Read>(DB_QUEUE_MAX);
-        let waiting = Arc::new(Mutex::new(waiting));
-        let mut threads = Vec::with_capacity(DB_READERS + 1);
-        for index in 0..DB_READERS {
-            let connection = Connection::open(path)?;
-            let waiting = Arc::clone(&waiting);
-            let name = format!("db-read-{index}");
-            threads.push(spawn(&name, move || read_loop(&connection, &waiting))?);
-        }
+        threads.extend(readers(path, ("db-read", DB_READERS), waiting)?);
+        let (searches, waiting) = mpsc::sync_channel::<Read>(SEARCH_QUEUE_MAX);
+        threads.extend(readers(path, ("db-search", DB_SEARCHERS), waiting)?);
         let (writes, waiting) = mpsc::sync_channel::<Write>(DB_QUEUE_MAX);
         let mut connection = Connection::open(path)?;
         threads.push(spawn("db-write", move || {
@@ -70,7 +67,7 @@ impl Threads {
                 }
             }
         })?);
-        let queues = Some(Queues { reads, writes });
+        let queues = Some(Queues { reads, searches, writes });
         Ok(Self { shared: Arc::new(Shared { path: path.to_owned(), queues, threads }) })
     }
 
@@ -80,19 +77,19 @@ impl Threads {
 
     pub(super) fn submit_read(&self, read: Read) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
-        queues.reads.try_send(read).map_err(|refused| match refused {
-            TrySendError::Full(_) => DbError::Overloaded,
-            TrySendError::Disconnected(_) => DbError::Closed,
-        })
+        submit(&queues.reads, read)
+    }
+
+    /// Queues a search without waiting for its turn.
+    pub(super) fn submit_search(&self, search: Read) -> Result<(), DbError> {
+        let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
+        submit(&queues.searches, search)
     }
 
     /// Queues a write without waiting for its turn.
     pub(super) fn submit_write(&self, write: Write) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
-        queues.writes.try_send(write).map_err(|refused| match refused {
-            TrySendError::Full(_) => DbError::Overloaded,
-            TrySendError::Disconnected(_) => DbError::Closed,
-        })
+        submit(&queues.writes, write)
     }
 
     pub(super) fn write<T, F>(&self, write: F) -> Result<T, DbError>
@@ -108,6 +105,28 @@ impl Threads {
         queues.writes.send(job).map_err(|_| DbError::Closed)?;
         receiver.recv().map_err(|_| DbError::Closed)?
     }
+}
+
+fn submit<T>(queue: &SyncSender<T>, job: T) -> Result<(), DbError> {
+    queue.try_send(job).map_err(|refused| match refused {
+        TrySendError::Full(_) => DbError::Overloaded,
+        TrySendError::Disconnected(_) => DbError::Closed,
+    })
+}
+
+/// Starts `count` threads that take reads from one queue, each on a connection of its own.
+fn readers(
+    path: &Path,
+    (name, count): (&str, usize),
+    waiting: Receiver<Read>,
+) -> Result<Vec<JoinHandle<()>>, DbError> {
+    let waiting = Arc::new(Mutex::new(waiting));
+    let start = |index| {
+        let connection = Connection::open(path)?;
+        let waiting = Arc::clone(&waiting);
+        spawn(&format!("{name}-{index}"), move || read_loop(&connection, &waiting))
+    };
+    (0..count).map(start).collect()
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, DbError> {

@@ -11,16 +11,17 @@ use crate::auth::Auth;
 use crate::db::{AccountChange, Follower};
 use crate::limits::FOLLOW_MS;
 use crate::media::Media;
+use crate::search::Search;
 use crate::telemetry;
 use crate::types::ItemKey;
 
 /// Follows what any process writes to the database until `stop` is dropped: changed items leave
-/// the caches, and so do changed accounts.
+/// the caches and enter search, and changed accounts leave the caches too.
 /// Items that were written are sent to `wanted`, so that their standard renditions are made before
 /// somebody asks; those that find no room there are left to the first request.
 pub fn follow(
     mut follower: Follower,
-    (media, auth): (&Media, &Auth),
+    (media, auth, search): (&Media, &Auth, &Search),
     wanted: Option<&Sender<ItemKey>>,
     stop: &Receiver<()>,
 ) {
@@ -32,6 +33,10 @@ pub fn follow(
                 let count = u64::try_from(change.items.len()).unwrap_or(u64::MAX);
                 metrics::counter!(telemetry::ITEMS_CHANGED).increment(count);
                 media.item_changed(&change.items);
+                // Who waits for new items is woken by it; searches take news in themselves.
+                if let Err(cause) = search.catch_up() {
+                    tracing::warn!("search cannot take in what was written: {cause}");
+                }
                 if let Some(wanted) = wanted {
                     // A full queue ends it: what comes later has no room either.
                     let mut keys = change.items.iter();

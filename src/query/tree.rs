@@ -43,3 +43,23 @@ pub struct Dates {
     /// The end, exclusive.
     pub until: Option<Timestamp>,
 }
+
+impl Words {
+    /// The tokens that stand side by side in the index.
+    #[must_use]
+    pub fn tokens(&self) -> Vec<String> {
+        let token = |word: &Word| match self.place {
+            Place::Named(field) => format!("{field}={}", word.folded),
+            Place::Anywhere | Place::Headline | Place::Description | Place::Body => {
+                word.folded.clone()
+            }
+        };
+        self.words.iter().map(token).collect()
+    }
+
+    /// The tags that must be there too, for words with accents.
+    #[must_use]
+    pub fn exact_tokens(&self) -> Vec<String> {
+        Vec::new()
+    }
+}

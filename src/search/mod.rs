@@ -4,13 +4,28 @@
 //! columns; words are looked up in the database's index, and what was found of a word is kept and
 //! carried on as items come in. A search sees exactly the items of one state of the database.
 
-use jiff::Timestamp;
+mod column;
+mod count;
+mod evaluate;
+mod index;
+mod leaves;
+mod order;
+mod rank;
 
-use crate::db::{Db, ReadTx, StoredItem};
-use crate::error::{Error, Result};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::db::{Db, DbError, Lookup, ReadTx, StoredItem};
+use crate::error::{Error, Kind, Result};
 use crate::item::PubStatus;
+use crate::limits::SEARCH_TRIES;
 use crate::query::{Facet, Query};
 use crate::types::{ItemKey, MediaType};
+use evaluate::{Evaluation, LookedUp};
+use index::Index;
+use leaves::Leaves;
 
 /// The order of hits (Spec §4 Shared parameters, `sort`). Hits that are equal in it are ordered by
 /// when they were stored.
@@ -107,14 +122,37 @@ pub struct Found {
 /// Search; cheap to clone.
 #[derive(Clone)]
 pub struct Search {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
     db: Db,
-    changes: tokio::sync::watch::Sender<u64>,
+    index: RwLock<Index>,
+    /// Held while news are read for the index, so that they are read once.
+    reading: Mutex<()>,
+    leaves: Leaves,
+    changes: watch::Sender<u64>,
+}
+
+/// What a search came to: its result, or what it would make when the index had gone on meanwhile.
+enum Outcome<T, F> {
+    Made(Result<T>),
+    Stale(F),
 }
 
 impl Search {
-    /// Reads the index of `db` into memory.
-    pub fn start(db: Db) -> Result<Self> {
-        Ok(Self { db, changes: tokio::sync::watch::Sender::new(0) })
+    /// Reads the index of `db` into memory; what is found of words is remembered within
+    /// `memory_bytes`.
+    pub fn start(db: Db, memory_bytes: u64) -> Result<Self> {
+        let index = db.read_blocking(|tx| Index::read(tx))?;
+        let inner = Inner {
+            db,
+            index: RwLock::new(index),
+            reading: Mutex::new(()),
+            leaves: Leaves::new(memory_bytes),
+            changes: watch::Sender::new(0),
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Searches, and gives what `make` makes of what was found.
@@ -122,25 +160,109 @@ impl Search {
     /// `make` runs on a thread of the database against the state that was searched.
     ///
     /// Fails when too many searches wait.
-    pub async fn search<T, F>(&self, request: Request, now: Timestamp, make: F) -> Result<T>
+    pub async fn search<T, F>(&self, request: Request, now: Timestamp, mut make: F) -> Result<T>
     where
         T: Send + 'static,
         F: FnOnce(Found, &ReadTx<'_>) -> Result<T> + Send + 'static,
     {
-        let _ = (request, now);
-        let found = Found { total: 0, hits: Vec::new(), facets: Vec::new() };
-        let made = self.db.read(move |tx| Ok(make(found, tx))).await.map_err(Error::from)?;
-        made
+        let request = Arc::new(request);
+        // Another search may take news in between the beginning of our transaction and our look at
+        // the index; then ours is old and begins anew. It cannot happen often in a row.
+        for _ in 0..SEARCH_TRIES {
+            let (inner, request) = (Arc::clone(&self.inner), Arc::clone(&request));
+            let search = move |tx: &ReadTx<'_>| match inner.find(tx, &request, now)? {
+                Some(found) => Ok(Outcome::Made(make(found, tx))),
+                None => Ok(Outcome::Stale(make)),
+            };
+            match self.inner.db.search(search).await? {
+                Outcome::Made(made) => return made,
+                Outcome::Stale(again) => make = again,
+            }
+        }
+        Err(Error::new(Kind::Overloaded, "The archive changes too fast to search it"))
     }
 
     /// Counts up whenever items were written; whoever waits for new ones looks again then.
     #[must_use]
-    pub fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.changes.subscribe()
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changes.subscribe()
     }
 
     /// Takes in what any process wrote since the last time; searches do so too.
     pub fn catch_up(&self) -> Result<()> {
+        let inner = Arc::clone(&self.inner);
+        self.inner.db.read_blocking(move |tx| inner.catch_up(tx).map(|_| ()))?;
         Ok(())
+    }
+}
+
+impl Inner {
+    /// Brings the index to the state of `tx`; gives the end of the log there, or nothing when the
+    /// index is beyond it.
+    fn catch_up(&self, tx: &ReadTx<'_>) -> Result<Option<u32>, DbError> {
+        let seq = tx.log_seq()?;
+        if self.index().seq == seq {
+            return Ok(Some(seq));
+        }
+        let _one = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        while self.index().seq < seq {
+            let news = self.index().news(tx)?;
+            if news.is_rebuilt() {
+                let whole = Index::read(tx)?;
+                self.leaves.clear();
+                *self.index.write().unwrap_or_else(PoisonError::into_inner) = whole;
+            } else {
+                self.index.write().unwrap_or_else(PoisonError::into_inner).take_in(news);
+            }
+            self.changes.send_modify(|count| *count += 1);
+        }
+        Ok((self.index().seq == seq).then_some(seq))
+    }
+
+    fn index(&self) -> RwLockReadGuard<'_, Index> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What `request` finds at the state of `tx`, or nothing when the index is beyond that state.
+    fn find(
+        &self,
+        tx: &ReadTx<'_>,
+        request: &Request,
+        now: Timestamp,
+    ) -> Result<Option<Found>, DbError> {
+        let Some(seq) = self.catch_up(tx)? else { return Ok(None) };
+        let mut find = |lookup: &Lookup| self.leaves.find(tx, seq, lookup);
+        let mut words = LookedUp::of(&request.query, &mut find)?;
+        if request.sort == Sort::Relevance {
+            rank::look_up(&request.query, &mut words, &mut find)?;
+        }
+        let after = match &request.after {
+            Some(key) => tx.doc_of(key)?,
+            None => None,
+        };
+        let index = self.index();
+        if index.seq != seq {
+            return Ok(None);
+        }
+        let evaluation = Evaluation { index: &index, words: &words };
+        let mut found = evaluation.matching(request, now.as_millisecond());
+        if let Some(after) = after {
+            found = index.behind(&found, after);
+        }
+        let page = (request.skip, request.size);
+        let docs = match request.sort {
+            Sort::By { date, descending } => {
+                order::by_date(&index, &found, (date, descending), page)
+            }
+            Sort::Relevance => rank::by_relevance(&index, &request.query, (&found, &words), page),
+        };
+        let facets = request.facets.iter();
+        let facets = facets.map(|facet| (*facet, count::count(&index, &found, *facet))).collect();
+        drop(index);
+        let mut hits = Vec::with_capacity(docs.len());
+        for doc in docs {
+            hits.extend(tx.find_doc(doc)?.map(|(key, item)| Hit { key, item }));
+        }
+        Ok(Some(Found { total: found.len(), hits, facets }))
     }
 }

@@ -52,6 +52,7 @@ use crate::error::Kind;
 use crate::media::Media;
 use crate::oauth::OAuth;
 use crate::orders::Orders;
+use crate::search::Search;
 use crate::users::Users;
 
 /// What the handlers share; cheap to clone.
@@ -75,6 +76,8 @@ pub struct Shared {
     pub secure_cookies: bool,
     /// Purchases.
     pub orders: Orders,
+    /// Search.
+    pub search: Search,
     /// The users section.
     pub users: Users,
     /// The database.

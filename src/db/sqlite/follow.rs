@@ -36,7 +36,7 @@ impl Follower {
     }
 
     fn number(&self, sql: &str) -> Result<i64, DbError> {
-        Ok(self.connection.0.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+        Ok(self.connection.raw.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
     }
 
     /// What was written since the last call; at most [`LOG_ROWS_MAX`] of a kind, the
@@ -48,7 +48,7 @@ impl Follower {
             return Ok(Change::default());
         }
         let mut change = Change::default();
-        let mut statement = self.connection.0.prepare_cached(
+        let mut statement = self.connection.raw.prepare_cached(
             "SELECT seq, media_type, id FROM item_log WHERE seq > ?1 ORDER BY seq LIMIT ?2",
         )?;
         let limit = i64::try_from(LOG_ROWS_MAX).unwrap_or(i64::MAX);
@@ -75,7 +75,7 @@ impl Follower {
 
     /// Reads the account log on: where it stands then, and whether there is more of it.
     fn account_changes(&self, changes: &mut Vec<AccountChange>) -> Result<(i64, bool), DbError> {
-        let mut statement = self.connection.0.prepare_cached(
+        let mut statement = self.connection.raw.prepare_cached(
             "SELECT seq, what, id FROM account_log WHERE seq > ?1 ORDER BY seq LIMIT ?2",
         )?;
         let limit = i64::try_from(LOG_ROWS_MAX).unwrap_or(i64::MAX);

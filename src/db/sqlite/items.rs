@@ -65,14 +65,14 @@ pub struct NewestItem {
 }
 
 /// The columns `document, assets, embargoed_ms, stored_ms` of a row.
-struct Raw(String, String, Option<i64>, i64);
+pub(super) struct Raw(String, String, Option<i64>, i64);
 
 impl Raw {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
     }
 
-    fn item(self, what: &str) -> Result<StoredItem, DbError> {
+    pub(super) fn item(self, what: &str) -> Result<StoredItem, DbError> {
         let assets = serde_json::from_str(&self.1).map_err(|why| damaged(what, &why))?;
         let embargoed = self.2.map(|ms| time(what, ms)).transpose()?;
         Ok(StoredItem { document: self.0, assets, embargoed, stored: time(what, self.3)? })
@@ -155,32 +155,48 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Writes an item with its row in the item log.
+    /// Writes an item with its row in the item log and in the index.
+    ///
+    /// The version gets the number of the log row; what was there of the item before goes.
     pub fn write_item(&self, item: &NewItem) -> Result<Written, DbError> {
         let (media_type, id) = (item.key.media_type.as_str(), item.key.id.as_str());
         let what = format!("item {}", item.key);
-        let known: Option<String> = self
+        let known: Option<(i64, String)> = self
             .transaction
-            .prepare_cached("SELECT assets FROM items WHERE media_type = ?1 AND id = ?2")?
-            .query_row(params![media_type, id], |row| row.get(0))
+            .prepare_cached("SELECT item_id, assets FROM items WHERE media_type = ?1 AND id = ?2")?
+            .query_row(params![media_type, id], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()?;
-        let written = if known.is_some() { Written::Replaced } else { Written::Created };
+        let (written, change) = match known {
+            Some(_) => (Written::Replaced, "replaced"),
+            None => (Written::Created, "created"),
+        };
+        let previous = known.as_ref().map(|(doc, _)| *doc);
         let assets = match &item.assets {
             Some(assets) => serde_json::to_string(assets).map_err(|why| damaged(&what, &why))?,
-            None => known.unwrap_or_else(|| "[]".to_owned()),
+            None => known.map_or_else(|| "[]".to_owned(), |(_, assets)| assets),
         };
         let stored_ms = item.stored.as_millisecond();
         self.transaction
             .prepare_cached(
-                "INSERT INTO items
-                     (media_type, id, document, assets, pubstatus, order_ms, embargoed_ms, stored_ms)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-                 ON CONFLICT (media_type, id) DO UPDATE SET
-                     document = excluded.document, assets = excluded.assets,
-                     pubstatus = excluded.pubstatus, order_ms = excluded.order_ms,
-                     embargoed_ms = excluded.embargoed_ms, stored_ms = excluded.stored_ms",
+                "INSERT INTO item_log (media_type, id, change, at_ms, previous, fresh)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![media_type, id, change, stored_ms, previous, item.fresh])?;
+        let doc = self.transaction.last_insert_rowid();
+        if let Some(previous) = previous {
+            self.remove_from_index(previous)?;
+            self.transaction
+                .prepare_cached("DELETE FROM items WHERE item_id = ?1")?
+                .execute([previous])?;
+        }
+        self.transaction
+            .prepare_cached(
+                "INSERT INTO items (item_id, media_type, id, document, assets, pubstatus,
+                     order_ms, embargoed_ms, stored_ms)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
             )?
             .execute(params![
+                doc,
                 media_type,
                 id,
                 item.document,
@@ -190,15 +206,7 @@ impl WriteTx<'_> {
                 item.embargoed.map(Timestamp::as_millisecond),
                 stored_ms,
             ])?;
-        let change = match written {
-            Written::Created => "created",
-            Written::Replaced => "replaced",
-        };
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO item_log (media_type, id, change, at_ms) VALUES (?1, ?2, ?3, ?4)",
-            )?
-            .execute(params![media_type, id, change, stored_ms])?;
+        self.add_to_index(doc, item)?;
         Ok(written)
     }
 }

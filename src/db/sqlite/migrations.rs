@@ -46,6 +46,34 @@ CREATE TABLE versions (
 INSERT INTO versions (what, version) VALUES ('accounts', 0);
 ";
 
+/// Search. An item's number, `items.item_id`, is from now on the number of the log row that wrote its
+/// current version: it rises with every write, and `words` and `facts` have a row of that number.
+const SEARCH: &str = "
+DROP INDEX items_by_time;
+ALTER TABLE item_log ADD COLUMN previous INTEGER;
+ALTER TABLE item_log ADD COLUMN fresh INTEGER NOT NULL DEFAULT 1;
+
+CREATE VIRTUAL TABLE words USING fts5(
+    headline, description, body, rest, tags,
+    content = '', contentless_delete = 1, tokenize = \"ascii tokenchars '._=+'\"
+);
+
+CREATE TABLE facts (
+    doc INTEGER PRIMARY KEY,
+    facts BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE facet_values (
+    facet INTEGER NOT NULL,
+    value_id INTEGER NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (facet, value_id),
+    UNIQUE (facet, value)
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO versions (what, version) VALUES ('index', 0);
+";
+
 /// Accounts with all that hangs on them. Tokens, codes, sessions and keys are stored as hashes.
 const ACCOUNTS: &str = "
 CREATE TABLE organizations (
@@ -271,7 +299,7 @@ CREATE TABLE state (
 ";
 
 pub(super) fn all() -> Migrations<'static> {
-    Migrations::new(vec![M::up(ITEMS), M::up(ACCOUNTS)])
+    Migrations::new(vec![M::up(ITEMS), M::up(ACCOUNTS), M::up(SEARCH)])
 }
 
 #[cfg(test)]

@@ -3,26 +3,30 @@
 //! WAL mode with `synchronous=FULL`: what a transaction promised is on disk when it returns.
 
 pub(super) mod accounts;
+pub(super) mod facts;
 pub(super) mod follow;
 pub(super) mod grants;
 pub(super) mod import;
 #[cfg(test)]
 mod import_tests;
+mod index;
 pub(super) mod items;
 mod migrations;
 pub(super) mod operator;
 pub(super) mod orders;
+pub(super) mod search;
 pub(super) mod sessions;
 pub(super) mod tokens;
 pub(super) mod users;
 
-use std::{cell::RefCell, path::Path, time::Duration};
+use std::{cell::RefCell, collections::HashMap, path::Path, time::Duration};
 
 use jiff::Timestamp;
 use rusqlite::{ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use super::{DbError, threads::Read};
-use crate::limits::DB_BUSY_MS;
+use crate::limits::{DB_BUSY_MS, DB_CACHE_KIB};
+use crate::query::Facet;
 
 fn damaged(what: impl Into<String>, why: &dyn std::fmt::Display) -> DbError {
     DbError::Damaged { what: what.into(), why: why.to_string() }
@@ -75,13 +79,22 @@ pub struct WriteTx<'a> {
     transaction: Transaction<'a>,
     /// What this transaction changed in accounts.
     changes: RefCell<Vec<accounts::AccountChange>>,
+    /// What the connection knows of the numbers of facets' values.
+    facet_values: &'a RefCell<FacetValues>,
 }
+
+/// The numbers of values by facet.
+type FacetValues = [HashMap<String, u32>; Facet::ALL.len()];
 
 impl WriteTx<'_> {
     /// The same transaction for reading.
     #[must_use]
     pub fn as_read(&self) -> ReadTx<'_> {
         ReadTx { connection: &self.transaction }
+    }
+
+    fn forget_facet_values(&self) {
+        *self.facet_values.borrow_mut() = FacetValues::default();
     }
 }
 
@@ -93,7 +106,12 @@ impl WriteTx<'_> {
     }
 }
 
-pub(super) struct Connection(rusqlite::Connection);
+pub(super) struct Connection {
+    raw: rusqlite::Connection,
+    facet_values: RefCell<FacetValues>,
+    /// The state of the database for which those hold: another process may have written others.
+    facets_at: i64,
+}
 
 impl Connection {
     pub(super) fn open(path: &Path) -> Result<Self, DbError> {
@@ -105,12 +123,13 @@ impl Connection {
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "foreign_keys", "ON")?;
+        connection.pragma_update(None, "cache_size", -DB_CACHE_KIB)?;
         connection.set_prepared_statement_cache_capacity(64);
-        Ok(Self(connection))
+        Ok(Self { raw: connection, facet_values: RefCell::default(), facets_at: 0 })
     }
 
     pub(super) fn read(&self, read: Read) {
-        match self.0.unchecked_transaction() {
+        match self.raw.unchecked_transaction() {
             // Dropping a transaction that only read ends it; there is nothing to commit.
             Ok(transaction) => read(Ok(ReadTx { connection: &transaction })),
             Err(error) => read(Err(error.into())),
@@ -121,11 +140,25 @@ impl Connection {
         &mut self,
         write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
     ) -> Result<T, DbError> {
-        let transaction = self.0.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let tx = WriteTx { transaction, changes: RefCell::default() };
-        let outcome = write(&tx)?;
-        tx.transaction.commit()?;
-        Ok(outcome)
+        let facet_values = &self.facet_values;
+        let transaction = self.raw.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Rises when another connection committed, which may have emptied the index.
+        let data_version = "PRAGMA data_version";
+        let at = transaction.prepare_cached(data_version)?.query_row([], |row| row.get(0))?;
+        let tx = WriteTx { transaction, changes: RefCell::default(), facet_values };
+        if at != self.facets_at {
+            tx.forget_facet_values();
+            self.facets_at = at;
+        }
+        let outcome = write(&tx).and_then(|outcome| {
+            tx.transaction.commit()?;
+            Ok(outcome)
+        });
+        if outcome.is_err() {
+            // Numbers that were given out within are gone with it.
+            *facet_values.borrow_mut() = FacetValues::default();
+        }
+        outcome
     }
 }
 
@@ -133,6 +166,6 @@ impl Connection {
 pub(super) fn migrate(path: &Path) -> Result<(), DbError> {
     let mut connection = Connection::open(path)?;
     migrations::all()
-        .to_latest(&mut connection.0)
+        .to_latest(&mut connection.raw)
         .map_err(|cause| DbError::Schema(format!("{}: {cause}", path.display())))
 }
