@@ -123,6 +123,6 @@ mod tests {
         let of = |doc| lists.of(doc).to_vec();
         assert_eq!([of(0), of(1), of(2), of(3)], [vec![5], vec![], vec![1, 2], vec![]]);
         assert_eq!([of(65_536), of(65_538), of(65_539)], [vec![9], vec![], vec![8, 7]]);
-        assert_eq!([of(4), of(65_540), of(1_000_000)], [vec![], vec![], vec![]]);
+        assert!([4, 65_540, 1_000_000].iter().all(|doc| of(*doc).is_empty()));
     }
 }

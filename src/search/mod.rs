@@ -266,3 +266,6 @@ impl Inner {
         Ok(Some(Found { total: found.len(), hits, facets }))
     }
 }
+
+#[cfg(test)]
+mod tests;
