@@ -174,3 +174,23 @@ pub const BENCH_SECONDS_MAX: u64 = 60;
 pub const BENCH_RENDITIONS_MIN: usize = 5;
 /// Renditions after which it has seen enough; their times take 8 bytes each.
 pub const BENCH_RENDITIONS_MAX: usize = 1_000_000;
+/// Characters of a word in the index and in a query; the rest of a longer one is ignored.
+pub const WORD_CHARS_MAX: usize = 64;
+/// Words of one document that are indexed; a novel has 100,000.
+pub const INDEXED_WORDS_MAX: usize = 100_000;
+/// Values of one facet in one document that are counted.
+pub const FACET_VALUES_MAX: usize = 100;
+/// Characters of such a value.
+pub const FACET_CHARS_MAX: usize = 200;
+/// Bytes of a query; one with a hundred subjects by code takes 3 kB.
+pub const QUERY_TEXT_BYTES_MAX: usize = 16 * 1024;
+/// Words, phrases, prefixes and ranges of one query.
+pub const QUERY_CLAUSES_MAX: usize = 1000;
+/// Parentheses within parentheses of a query.
+pub const QUERY_DEPTH_MAX: usize = 50;
+/// Prefixes of one query; each stands for all words of the archive that begin with it.
+pub const QUERY_PREFIXES_MAX: usize = 20;
+/// Letters and digits of a prefix, at least; one alone stands for a tenth of all words.
+pub const PREFIX_CHARS_MIN: usize = 2;
+/// Words of one phrase.
+pub const PHRASE_WORDS_MAX: usize = 100;

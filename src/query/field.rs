@@ -1,5 +1,7 @@
 //! Where in a document a query looks.
 
+use super::property::{self, Field};
+
 /// Which words of a document are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
@@ -14,6 +16,47 @@ pub enum Place {
     Body,
     /// Another property by its path, such as `person.name`.
     Named(&'static str),
+}
+
+impl Place {
+    /// What queries call it, lower case; none for [`Place::Anywhere`].
+    #[must_use]
+    pub fn as_str(self) -> Option<&'static str> {
+        match self {
+            Self::Anywhere => None,
+            Self::Headline => Some("headline"),
+            Self::Description => Some("description_text"),
+            Self::Body => Some("body_text"),
+            Self::Named(name) => Some(name),
+        }
+    }
+
+    /// The place that queries call `name`, in any case.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        match property::find(name)? {
+            Field::Words(place) => Some(place),
+            Field::Date(_) => None,
+        }
+    }
+
+    /// The text of [`Indexed`](super::Indexed) in which its tokens stand: `headline`,
+    /// `description`, `body` or `tags`.
+    ///
+    /// None for [`Place::Anywhere`], whose tokens stand in any of `headline`, `description`, `body`
+    /// and `rest`, each phrase within one of them. Whole words never equal a token of `tags`, so
+    /// that all texts may be searched for them; but a prefix such as `per` begins tokens of `tags`
+    /// that are no words (`person.name=erik`), so that `tags` must be left out for one.
+    #[must_use]
+    pub fn column(self) -> Option<&'static str> {
+        match self {
+            Self::Anywhere => None,
+            Self::Headline => Some("headline"),
+            Self::Description => Some("description"),
+            Self::Body => Some("body"),
+            Self::Named(_) => Some("tags"),
+        }
+    }
 }
 
 /// A date that ranges can be asked of.

@@ -1,19 +1,268 @@
 //! Words, and what is the same word.
 
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+use crate::limits::WORD_CHARS_MAX;
+
 /// A word of a document or a query.
 ///
 /// `å` in a document is found by `a`; `a` is not found by `å`: a word that is written with an accent
 /// in a query means that accent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Word {
-    /// Lower case without accents: letters and digits.
+    /// Lower case without accents: letters and digits, at most [`WORD_CHARS_MAX`] of them.
     pub folded: String,
     /// Lower case with its accents, of a word that has some.
     pub exact: Option<String>,
 }
 
 /// The words of a text, in their order.
+///
+/// A word is a longest run of letters and digits of any script with the marks that belong to them.
+/// What is only another form of a letter, such as `ﬁ`, is no accent. The folded and the exact form
+/// of a word have the same words again: themselves.
+///
+/// Spec §4 is silent: a word without accents in a query finds every spelling, a word with accents
+/// only that one. Letters that are no letter with an accent, but that people type as one, count as
+/// accented too: `ø` is found by `o`, `ß` by `ss`, `æ` by `ae`.
 pub fn words(text: &str) -> impl Iterator<Item = Word> + '_ {
-    let parts = text.split(|c: char| !c.is_alphanumeric()).filter(|part| !part.is_empty());
-    parts.map(|part| Word { folded: part.to_lowercase(), exact: None })
+    let mut fold = Fold::default();
+    runs(text).filter_map(move |run| fold.read(run).then(|| fold.to_word()))
+}
+
+/// The pieces of a text that are words, as they are written.
+pub(super) fn runs(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let run = &rest[rest.find(char::is_alphanumeric)?..];
+        let (run, behind) = run.split_at(run.find(|c| !belongs(c)).unwrap_or(run.len()));
+        rest = behind;
+        Some(run)
+    })
+}
+
+/// Whether a character that follows a letter or digit is of the same word.
+pub(super) fn belongs(c: char) -> bool {
+    c.is_alphanumeric() || (!c.is_ascii() && (is_combining_mark(c) || is_invisible(c)))
+}
+
+/// Soft hyphens and joiners, which articles have within words, are no part of the spelling.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200c}' | '\u{200d}' | '\u{2060}')
+}
+
+/// The forms of one word; the texts are used again for the next one.
+#[derive(Default)]
+pub(super) struct Fold {
+    /// As [`Word::folded`].
+    pub(super) folded: String,
+    /// Lower case with its accents.
+    exact: String,
+    /// Whether they differ.
+    accented: bool,
+}
+
+impl Fold {
+    /// Folds a run; `false` when nothing of it is a letter or digit.
+    pub(super) fn read(&mut self, run: &str) -> bool {
+        self.folded.clear();
+        self.exact.clear();
+        self.accented = false;
+        if run.is_ascii() {
+            self.folded.push_str(&run[..run.len().min(WORD_CHARS_MAX)]);
+            self.folded.make_ascii_lowercase();
+            return true;
+        }
+        if !self.read_latin(run) {
+            self.folded.clear();
+            self.exact.clear();
+            self.read_any(run);
+        }
+        self.accented = self.folded != self.exact;
+        if let Some((end, _)) = self.folded.char_indices().nth(WORD_CHARS_MAX) {
+            self.folded.truncate(end);
+        }
+        !self.folded.is_empty()
+    }
+
+    /// The accented form, of a word that has some.
+    pub(super) fn exact(&self) -> Option<&str> {
+        self.accented.then_some(self.exact.as_str())
+    }
+
+    fn to_word(&self) -> Word {
+        Word { folded: self.folded.clone(), exact: self.exact().map(str::to_owned) }
+    }
+
+    /// Folds a run of nothing but letters and digits of Latin-1, the usual case; else `false`.
+    fn read_latin(&mut self, run: &str) -> bool {
+        for c in run.chars().take(WORD_CHARS_MAX) {
+            let Some((exact, folded)) = latin(c) else { return false };
+            self.exact.push(exact);
+            match folded {
+                "" => self.folded.push(exact),
+                folded => self.folded.push_str(folded),
+            }
+        }
+        // A mark behind the last of them could belong to it, so what is cut is looked at too.
+        run.chars().skip(WORD_CHARS_MAX).all(|c| latin(c).is_some())
+    }
+
+    /// Folds any run.
+    ///
+    /// Compatibility forms are taken apart first, because some of them hold capitals or no letters
+    /// at all; the cut is made before accents go, so that the exact form folds to the folded one.
+    fn read_any(&mut self, run: &str) {
+        let letters = run.nfkd().flat_map(char::to_lowercase).map(unfinal);
+        let letters = letters.filter(|&c| c.is_alphanumeric() || is_combining_mark(c));
+        let composed = letters.nfkc().skip_while(|c| !c.is_alphanumeric());
+        self.exact.extend(composed.take(WORD_CHARS_MAX));
+        let bare = self.exact.nfkd().filter(|&c| !is_combining_mark(c));
+        for c in bare.nfc() {
+            match unstroked(c) {
+                "" => self.folded.push(c),
+                letters => self.folded.push_str(letters),
+            }
+        }
+    }
+}
+
+/// The sigma at the end of a word is the same letter.
+fn unfinal(c: char) -> char {
+    if c == 'ς' { 'σ' } else { c }
+}
+
+/// What people type for a letter that is no letter with an accent; empty for any other letter.
+fn unstroked(c: char) -> &'static str {
+    match c {
+        'ø' => "o",
+        'æ' => "ae",
+        'œ' => "oe",
+        'ß' => "ss",
+        'ł' => "l",
+        'đ' | 'ð' => "d",
+        'þ' => "th",
+        'ħ' => "h",
+        'ŧ' => "t",
+        'ı' => "i",
+        'ĸ' => "k",
+        'ŋ' => "n",
+        _ => "",
+    }
+}
+
+/// Lower case and folded form of a letter or digit of Latin-1; the folded form of one without an
+/// accent is empty.
+fn latin(c: char) -> Option<(char, &'static str)> {
+    let lower = match c {
+        '0'..='9' | 'a'..='z' => return Some((c, "")),
+        'A'..='Z' => return Some((c.to_ascii_lowercase(), "")),
+        'À'..='Ö' | 'Ø'..='Þ' => c.to_lowercase().next()?,
+        _ => c,
+    };
+    let folded = match lower {
+        'à'..='å' => "a",
+        'ç' => "c",
+        'è'..='ë' => "e",
+        'ì'..='ï' => "i",
+        'ñ' => "n",
+        'ò'..='ö' => "o",
+        'ù'..='ü' => "u",
+        'ý' | 'ÿ' => "y",
+        'ß' | 'æ' | 'ð' | 'ø' | 'þ' => unstroked(lower),
+        _ => return None,
+    };
+    Some((lower, folded))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(text: &str, expected: &[(&str, Option<&str>)]) {
+        let found: Vec<_> = words(text).collect();
+        let found: Vec<_> =
+            found.iter().map(|word| (word.folded.as_str(), word.exact.as_deref())).collect();
+        assert_eq!(found, expected, "{text:?}");
+    }
+
+    #[test]
+    fn words_are_runs_of_letters_and_digits() {
+        check(
+            "STOCKHOLM 20260302\nIsbrytare",
+            &[("stockholm", None), ("20260302", None), ("isbrytare", None)],
+        );
+        check("e-post, A/B", &[("e", None), ("post", None), ("a", None), ("b", None)]);
+        check("it's", &[("it", None), ("s", None)]);
+        check(" … !!! ", &[]);
+    }
+
+    #[test]
+    fn accents_are_folded_and_kept() {
+        check("Strömmen", &[("strommen", Some("strömmen"))]);
+        check("Stro\u{308}mmen", &[("strommen", Some("strömmen"))]);
+        check("ÅÄÖ éÉ", &[("aao", Some("åäö")), ("ee", Some("éé"))]);
+        check(
+            "Łódź Øre Þór",
+            &[("lodz", Some("łódź")), ("ore", Some("øre")), ("thor", Some("þór"))],
+        );
+        check("Straße STRAẞE", &[("strasse", Some("straße")), ("strasse", Some("straße"))]);
+        check("Ångström", &[("angstrom", Some("ångström"))]);
+    }
+
+    #[test]
+    fn other_forms_of_a_letter_are_no_accents() {
+        check("ﬁnal Ｗｉｄｅ", &[("final", None), ("wide", None)]);
+        check("ΘΕΟΣ θεος", &[("θεοσ", None), ("θεοσ", None)]);
+        check("is\u{ad}brytare", &[("isbrytare", None)]);
+        check("한국", &[("한국", None)]);
+    }
+
+    #[test]
+    fn long_words_are_cut() {
+        let long = "ä".repeat(200);
+        let (folded, exact) = ("a".repeat(WORD_CHARS_MAX), "ä".repeat(WORD_CHARS_MAX));
+        check(&long, &[(&folded, Some(&exact))]);
+        check(&"A".repeat(200), &[(&folded, None)]);
+    }
+
+    #[test]
+    fn the_fast_way_folds_as_the_general_one() {
+        for c in ('\u{0}'..='\u{ff}').filter(|c| latin(*c).is_some()) {
+            let (mut fast, mut general) = (Fold::default(), Fold::default());
+            assert!(fast.read_latin(&c.to_string()));
+            general.read_any(&c.to_string());
+            assert_eq!((fast.folded, fast.exact), (general.folded, general.exact), "{c:?}");
+        }
+    }
+
+    #[test]
+    fn every_letter_folds_to_a_word_that_folds_to_itself() {
+        for c in '\u{0}'..=char::MAX {
+            let text = format!("a{c}b{c}");
+            for word in words(&text) {
+                check_stable(&word);
+            }
+        }
+    }
+
+    fn check_stable(word: &Word) {
+        let again = |text: &str| words(text).collect::<Vec<_>>();
+        let plain = Word { folded: word.folded.clone(), exact: None };
+        assert_eq!(again(&word.folded), [plain], "{word:?}");
+        assert_eq!(again(word.exact.as_ref().unwrap_or(&word.folded)), [word.clone()]);
+        assert!(word.folded.chars().all(char::is_alphanumeric), "{word:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_word_folds_to_itself(text in any::<String>()) {
+            for word in words(&text) {
+                check_stable(&word);
+            }
+        }
+    }
 }

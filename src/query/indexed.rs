@@ -1,10 +1,17 @@
 //! What of a document is searched, in the spelling of the index.
 
 use jiff::{Timestamp, tz::TimeZone};
+use serde_json::{Number, Value};
 
 use super::facet::Facet;
-use super::field::DateField;
+use super::field::{DateField, Place};
+use super::fold::{Fold, runs};
+use super::html;
+use super::moment;
+use super::property::{self, Property};
+use super::tree;
 use crate::item::Document;
+use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
 use crate::types::ItemKey;
 
 /// What of a document is searched.
@@ -12,6 +19,16 @@ use crate::types::ItemKey;
 /// The texts are tokens between single spaces. A word is its folded form, which has letters and
 /// digits only; the token `.` stands between two values of a property, so that no phrase reaches
 /// from one into the next.
+///
+/// Tokens of `tags` never equal a word:
+/// - `person.name=erik`: a word of a property, in order, values parted by `.`;
+/// - `==ö`: a word with an accent that stands in headline, description, body or rest;
+///   `headline==ö`, `person.name==ö`: the place where it stands. Each of them once;
+/// - `erik+2`, `erik+4`, `erik+8`: a word that stands at least so often in description, body and
+///   rest together.
+///
+/// Tokens have lower-case letters and digits of any script, combining marks where a script has no
+/// letter for a letter with its mark, and in `tags` also `.`, `_`, `=` and `+`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Indexed {
     /// Words of the headline.
@@ -32,19 +49,248 @@ pub struct Indexed {
     pub dates: Vec<(DateField, Timestamp)>,
 }
 
+/// How often a word stands that is marked for it.
+const OFTEN: [usize; 3] = [2, 4, 8];
+
+/// The token between two values.
+pub(super) const GAP: &str = ".";
+
 impl Indexed {
     /// What of `document`, which is that of the item `key`, is searched; days begin in `zone`.
+    ///
+    /// Of a document with more than [`INDEXED_WORDS_MAX`] words those of the properties come first,
+    /// the body last.
     #[must_use]
-    pub fn of(_key: &ItemKey, document: &Document, _zone: &TimeZone) -> Self {
-        let text = |name| {
-            let words = super::words(document.text(name).unwrap_or_default());
-            words.map(|word| word.folded).collect::<Vec<_>>().join(" ")
+    pub fn of(key: &ItemKey, document: &Document, zone: &TimeZone) -> Self {
+        let mut reader = Reader::default();
+        reader.own(key, document);
+        for top in property::TOP {
+            if let Some(value) = document.value(top) {
+                reader.walk(&mut top.to_owned(), value);
+            }
+        }
+        reader.keywords(document);
+        let headline = document.text("headline").unwrap_or_default();
+        let description = document.text("description_text").unwrap_or_default();
+        let headline = reader.prose(Place::Headline, headline);
+        let description = reader.prose(Place::Description, description);
+        let body = match document.text("body_text") {
+            Some(text) => reader.prose(Place::Body, text),
+            None => {
+                let rich = document.text("body_richhtml5");
+                let html = rich.or_else(|| document.text("body_html5"));
+                reader.prose(Place::Body, &html.map(html::text).unwrap_or_default())
+            }
         };
-        Self {
-            headline: text("headline"),
-            description: text("description_text"),
-            body: text("body_text"),
-            ..Self::default()
+        let Reader { rest, mut tags, accents, length, .. } = reader;
+        push_accents(&mut tags, accents);
+        push_often(&mut tags, [&description, &body, &rest]);
+        let facets = Facet::ALL.map(|facet| facet_values(document, facet));
+        let dates = dates(document, zone);
+        Self { headline, description, body, rest, tags, length, facets, dates }
+    }
+}
+
+/// Gathers the words of one document.
+#[derive(Default)]
+struct Reader {
+    rest: String,
+    tags: String,
+    /// Tokens of words with accents, some of them more than once.
+    accents: Vec<String>,
+    /// Words in headline, description, body and rest.
+    length: u32,
+    /// Words read so far.
+    read: usize,
+    fold: Fold,
+}
+
+impl Reader {
+    /// What the document says about the item itself; it may be left out there.
+    fn own(&mut self, key: &ItemKey, document: &Document) {
+        self.named(property::URI, &key.to_string());
+        self.named(property::MEDIA_TYPE, key.media_type.as_str());
+        self.named(property::TYPE, key.media_type.document_type());
+        self.named(property::PUB_STATUS, document.pub_status().as_str());
+    }
+
+    fn walk(&mut self, path: &mut String, value: &Value) {
+        match value {
+            Value::Object(fields) => {
+                let end = path.len();
+                for (name, value) in fields.iter().filter(|(name, _)| *name != property::GEOMETRY)
+                {
+                    path.push('.');
+                    path.push_str(name);
+                    self.walk(path, value);
+                    path.truncate(end);
+                }
+            }
+            Value::Array(values) => values.iter().for_each(|value| self.walk(path, value)),
+            Value::String(text) => self.named(path, text),
+            Value::Number(number) => self.named(path, &number_text(number)),
+            Value::Bool(is) => self.named(path, if *is { "true" } else { "false" }),
+            Value::Null => {}
         }
     }
+
+    fn keywords(&mut self, document: &Document) {
+        let subjects = document.value("subject").and_then(Value::as_array);
+        for subject in subjects.into_iter().flatten() {
+            let text = |name| subject.get(name).and_then(Value::as_str).unwrap_or_default();
+            if text("scheme").contains(property::KEYWORD) {
+                self.named(property::KEYWORD, text("name"));
+            }
+        }
+    }
+
+    /// A value of the property with this path, if there is one.
+    fn named(&mut self, path: &str, text: &str) {
+        let Some(property) = property::property(path) else { return };
+        if property::names_items(path) {
+            self.value(property, &property::item_words(text));
+        } else {
+            self.value(property, text);
+        }
+    }
+
+    fn value(&mut self, property: Property, text: &str) {
+        let Property { name, free } = property;
+        let mut first = true;
+        for run in runs(text) {
+            if !self.read(run) {
+                continue;
+            }
+            if first {
+                gap(&mut self.tags);
+                if free {
+                    gap(&mut self.rest);
+                }
+            }
+            first = false;
+            space(&mut self.tags);
+            self.tags.push_str(name);
+            self.tags.push('=');
+            self.tags.push_str(&self.fold.folded);
+            if free {
+                space(&mut self.rest);
+                self.rest.push_str(&self.fold.folded);
+                self.length = self.length.saturating_add(1);
+            }
+            self.accent(name, free);
+        }
+    }
+
+    fn prose(&mut self, place: Place, text: &str) -> String {
+        let mut column = String::with_capacity(text.len());
+        for run in runs(text) {
+            if self.read(run) {
+                space(&mut column);
+                column.push_str(&self.fold.folded);
+                self.length = self.length.saturating_add(1);
+                self.accent(place.as_str().unwrap_or_default(), true);
+            }
+        }
+        column
+    }
+
+    /// Folds a run; `false` when there is nothing of it to index.
+    fn read(&mut self, run: &str) -> bool {
+        if self.read >= INDEXED_WORDS_MAX || !self.fold.read(run) {
+            return false;
+        }
+        self.read += 1;
+        true
+    }
+
+    /// Notes where the word that was read stands, if it has an accent.
+    fn accent(&mut self, place: &str, free: bool) {
+        let Some(exact) = self.fold.exact() else { return };
+        self.accents.push(tree::accent(Some(place), exact));
+        if free {
+            self.accents.push(tree::accent(None, exact));
+        }
+    }
+}
+
+/// A number as people write it.
+fn number_text(number: &Number) -> String {
+    match number.as_f64() {
+        // `4.0` is 4; the display of such a float has no point.
+        Some(float) if float.fract() == 0.0 && float.abs() < 1e15 => float.to_string(),
+        _ => number.to_string(),
+    }
+}
+
+fn space(column: &mut String) {
+    if !column.is_empty() {
+        column.push(' ');
+    }
+}
+
+fn gap(column: &mut String) {
+    if !column.is_empty() {
+        column.push(' ');
+        column.push_str(GAP);
+    }
+}
+
+fn push_accents(tags: &mut String, mut accents: Vec<String>) {
+    accents.sort_unstable();
+    accents.dedup();
+    for token in accents {
+        space(tags);
+        tags.push_str(&token);
+    }
+}
+
+fn push_often(tags: &mut String, columns: [&str; 3]) {
+    let words = columns.into_iter().flat_map(|column| column.split_ascii_whitespace());
+    let mut words: Vec<&str> = words.filter(|word| *word != GAP).collect();
+    words.sort_unstable();
+    for same in words.chunk_by(|a, b| a == b) {
+        for times in OFTEN.into_iter().filter(|times| same.len() >= *times) {
+            space(tags);
+            tags.push_str(same[0]);
+            tags.push('+');
+            tags.push_str(&times.to_string());
+        }
+    }
+}
+
+fn facet_values(document: &Document, facet: Facet) -> Vec<String> {
+    let mut values: Vec<String> = Vec::new();
+    let mut add = |text: &str| {
+        let text = text.trim();
+        let end = text.char_indices().nth(FACET_CHARS_MAX).map_or(text.len(), |(end, _)| end);
+        let text = text[..end].trim_end();
+        let known = values.iter().any(|value| value == text);
+        if !text.is_empty() && !known && values.len() < FACET_VALUES_MAX {
+            values.push(text.to_owned());
+        }
+    };
+    match facet.as_str().split_once('.') {
+        Some((list, field)) => document.texts(list, field).for_each(add),
+        None => document.text(facet.as_str()).into_iter().for_each(&mut add),
+    }
+    values
+}
+
+fn dates(document: &Document, zone: &TimeZone) -> Vec<(DateField, Timestamp)> {
+    let read = |field: DateField| {
+        let text = document.text(field.as_str())?;
+        let moment = match field {
+            DateField::Date | DateField::EndDate => moment::read_day(text, zone),
+            DateField::VersionCreated
+            | DateField::VersionStored
+            | DateField::FirstCreated
+            | DateField::ContentCreated
+            | DateField::DateTime
+            | DateField::EndDateTime
+            | DateField::Embargoed
+            | DateField::Expires => moment::read_time(text, zone),
+        };
+        Some((field, moment?))
+    };
+    DateField::ALL.into_iter().filter_map(read).collect()
 }

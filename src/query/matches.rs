@@ -1,12 +1,65 @@
 //! Tries a query on one document in memory.
 
+use super::field::Place;
 use super::indexed::Indexed;
-use super::tree::Query;
+use super::tree::{Dates, Query, Words};
 
 impl Query {
-    /// Whether a document satisfies the query.
+    /// Whether a document satisfies the query, by the same rules as a look-up in the index.
     #[must_use]
-    pub fn matches(&self, _document: &Indexed) -> bool {
-        true
+    pub fn matches(&self, document: &Indexed) -> bool {
+        match self {
+            Self::All => true,
+            Self::Words(words) => words.stand_in(document),
+            Self::Dates(dates) => dates.lie_in(document),
+            Self::And(parts) => parts.iter().all(|part| part.matches(document)),
+            Self::Or(parts) => parts.iter().any(|part| part.matches(document)),
+            Self::Not(inner) => !inner.matches(document),
+        }
+    }
+}
+
+impl Words {
+    fn stand_in(&self, document: &Indexed) -> bool {
+        let tokens = self.tokens();
+        let stand = |text: &str| stands(text, &tokens.phrase, self.prefix);
+        let found = match self.place {
+            Place::Anywhere => {
+                stand(&document.headline)
+                    || stand(&document.description)
+                    || stand(&document.body)
+                    || stand(&document.rest)
+            }
+            Place::Headline => stand(&document.headline),
+            Place::Description => stand(&document.description),
+            Place::Body => stand(&document.body),
+            Place::Named(_) => stand(&document.tags),
+        };
+        found && tokens.exact.iter().all(|exact| document.tags.split(' ').any(|tag| tag == exact))
+    }
+}
+
+impl Dates {
+    fn lie_in(&self, document: &Indexed) -> bool {
+        let mut dates = document.dates.iter().filter(|(field, _)| *field == self.field);
+        dates.any(|&(_, moment)| self.contains(moment))
+    }
+}
+
+/// Whether the tokens of `phrase` stand side by side in a text.
+fn stands(text: &str, phrase: &[String], prefix: bool) -> bool {
+    let Some((last, before)) = phrase.split_last() else { return false };
+    let mut rest = text;
+    loop {
+        let mut tokens = rest.split(' ');
+        let whole = before.iter().all(|word| tokens.next() == Some(word));
+        let end = whole.then(|| tokens.next()).flatten();
+        if end.is_some_and(|end| end == last || (prefix && end.starts_with(last.as_str()))) {
+            return true;
+        }
+        match rest.split_once(' ') {
+            Some((_, behind)) => rest = behind,
+            None => return false,
+        }
     }
 }

@@ -8,14 +8,26 @@
 mod facet;
 mod field;
 mod fold;
+mod html;
 mod indexed;
 mod matches;
+mod moment;
 mod parse;
+mod print;
+mod property;
+mod scan;
 mod tree;
+
+#[cfg(test)]
+mod indexed_tests;
+#[cfg(test)]
+mod matches_tests;
+#[cfg(test)]
+mod parse_tests;
 
 pub use facet::Facet;
 pub use field::{DateField, Place};
 pub use fold::{Word, words};
 pub use indexed::Indexed;
 pub use parse::{QueryError, parse};
-pub use tree::{Dates, Query, Words};
+pub use tree::{Dates, Query, Tokens, Words};

@@ -22,6 +22,52 @@ pub enum Query {
     Not(Box<Query>),
 }
 
+impl Query {
+    /// Documents that satisfy all of `parts`; of none, every document. `And` within it is spread.
+    #[must_use]
+    pub fn and(parts: Vec<Self>) -> Self {
+        let mut all = Vec::with_capacity(parts.len());
+        for part in parts {
+            match part {
+                Self::And(inner) => all.extend(inner),
+                Self::All => {}
+                Self::Words(_) | Self::Dates(_) | Self::Or(_) | Self::Not(_) => all.push(part),
+            }
+        }
+        match all.len() {
+            0 => Self::All,
+            1 => all.remove(0),
+            _ => Self::And(all),
+        }
+    }
+
+    /// Documents that satisfy one of `parts`, of which there is one. `Or` within it is spread.
+    #[must_use]
+    pub(super) fn or(parts: Vec<Self>) -> Self {
+        let mut any = Vec::with_capacity(parts.len());
+        for part in parts {
+            match part {
+                Self::Or(inner) => any.extend(inner),
+                Self::All | Self::Words(_) | Self::Dates(_) | Self::And(_) | Self::Not(_) => {
+                    any.push(part);
+                }
+            }
+        }
+        if any.len() == 1 { any.remove(0) } else { Self::Or(any) }
+    }
+
+    /// Documents that do not satisfy `inner`.
+    #[must_use]
+    pub(super) fn negated(inner: Self) -> Self {
+        match inner {
+            Self::Not(inner) => *inner,
+            Self::All | Self::Words(_) | Self::Dates(_) | Self::And(_) | Self::Or(_) => {
+                Self::Not(Box::new(inner))
+            }
+        }
+    }
+}
+
 /// A word, a phrase, or the beginning of a word.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Words {
@@ -31,6 +77,55 @@ pub struct Words {
     pub words: Vec<Word>,
     /// Whether the last one is only the beginning of a word.
     pub prefix: bool,
+}
+
+/// What [`Words`] are in the spelling of the index.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Tokens {
+    /// Tokens that stand side by side in the text that [`Place::column`] names; of the last one
+    /// only the beginning when [`Words::prefix`] is set.
+    pub phrase: Vec<String>,
+    /// Tokens that all stand somewhere in `tags`: one for each word with an accent, once each.
+    pub exact: Vec<String>,
+}
+
+impl Words {
+    /// What to look up in the texts of [`Indexed`](super::Indexed).
+    ///
+    /// A word with an accent is looked up by its folded form, and its spelling must stand in the
+    /// same place somewhere, not necessarily where the phrase stands: `"café röd"` is also found
+    /// where a text has `cafe röd` and, elsewhere, `café`. Of such a prefix the folded form decides.
+    ///
+    /// Spec §4 is silent: nobody searches for phrases by accents alone, and an index of both
+    /// spellings of every word would be twice as large.
+    #[must_use]
+    pub fn tokens(&self) -> Tokens {
+        let folded = |word: &Word| match self.place {
+            Place::Named(name) => named(name, &word.folded),
+            Place::Anywhere | Place::Headline | Place::Description | Place::Body => {
+                word.folded.clone()
+            }
+        };
+        let whole = self.words.len() - usize::from(self.prefix && !self.words.is_empty());
+        let accented = self.words[..whole].iter().filter_map(|word| word.exact.as_deref());
+        let mut exact = Vec::new();
+        for token in accented.map(|word| accent(self.place.as_str(), word)) {
+            if !exact.contains(&token) {
+                exact.push(token);
+            }
+        }
+        Tokens { phrase: self.words.iter().map(folded).collect(), exact }
+    }
+}
+
+/// The token of a word of a property.
+fn named(name: &str, folded: &str) -> String {
+    format!("{name}={folded}")
+}
+
+/// The token that a word with an accent stands in a place; of no place, in any of the four texts.
+pub(super) fn accent(place: Option<&str>, exact: &str) -> String {
+    format!("{}=={exact}", place.unwrap_or_default())
 }
 
 /// A range of dates.
@@ -44,22 +139,10 @@ pub struct Dates {
     pub until: Option<Timestamp>,
 }
 
-impl Words {
-    /// The tokens that stand side by side in the index.
+impl Dates {
+    /// Whether a moment lies in the range.
     #[must_use]
-    pub fn tokens(&self) -> Vec<String> {
-        let token = |word: &Word| match self.place {
-            Place::Named(field) => format!("{field}={}", word.folded),
-            Place::Anywhere | Place::Headline | Place::Description | Place::Body => {
-                word.folded.clone()
-            }
-        };
-        self.words.iter().map(token).collect()
-    }
-
-    /// The tags that must be there too, for words with accents.
-    #[must_use]
-    pub fn exact_tokens(&self) -> Vec<String> {
-        Vec::new()
+    pub fn contains(&self, moment: Timestamp) -> bool {
+        self.from.is_none_or(|from| from <= moment) && self.until.is_none_or(|end| moment < end)
     }
 }

@@ -151,13 +151,14 @@ impl Lookup {
             text.push_str(column);
             text.push_str(" : ");
         }
-        text.push_str(&quoted(&words.tokens().join(" ")));
+        let tokens = words.tokens();
+        text.push_str(&quoted(&tokens.phrase.join(" ")));
         if words.prefix {
             text.push('*');
         }
-        for token in words.exact_tokens() {
+        for token in &tokens.exact {
             text.push_str(" AND tags : ");
-            text.push_str(&quoted(&token));
+            text.push_str(&quoted(token));
         }
         Self(text)
     }

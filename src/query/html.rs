@@ -1,0 +1,154 @@
+//! The text of an HTML body.
+
+/// Elements that stand within words and lines; any other begins or ends a word.
+const INLINE: [&str; 20] = [
+    "a", "abbr", "b", "big", "cite", "del", "em", "font", "i", "ins", "mark", "q", "s", "small",
+    "span", "strong", "sub", "sup", "u", "wbr",
+];
+
+/// Named characters that articles have; others are left as they stand.
+const NAMED: [(&str, char); 24] = [
+    ("AElig", 'Æ'),
+    ("Aring", 'Å'),
+    ("Auml", 'Ä'),
+    ("Eacute", 'É'),
+    ("Oslash", 'Ø'),
+    ("Ouml", 'Ö'),
+    ("Uuml", 'Ü'),
+    ("aelig", 'æ'),
+    ("agrave", 'à'),
+    ("amp", '&'),
+    ("apos", '\''),
+    ("aring", 'å'),
+    ("auml", 'ä'),
+    ("eacute", 'é'),
+    ("egrave", 'è'),
+    ("gt", '>'),
+    ("lt", '<'),
+    ("nbsp", ' '),
+    ("oslash", 'ø'),
+    ("ouml", 'ö'),
+    ("quot", '"'),
+    ("shy", '\u{ad}'),
+    ("szlig", 'ß'),
+    ("uuml", 'ü'),
+];
+
+/// Bytes behind a `&` in which its `;` is looked for.
+const REFERENCE_BYTES: usize = 12;
+
+/// The text of HTML without tags, comments, scripts and styles; blocks end words.
+///
+/// It reads what editors write; of broken markup it loses no more than up to the next `>`.
+pub(super) fn text(html: &str) -> String {
+    let mut text = String::with_capacity(html.len());
+    let mut rest = html;
+    while let Some((before, tag)) = rest.split_once('<') {
+        decode(before, &mut text);
+        rest = behind_tag(tag, &mut text);
+    }
+    decode(rest, &mut text);
+    text
+}
+
+/// What follows a tag, or a comment, or an element that is no text; `tag` begins behind its `<`.
+fn behind_tag<'a>(tag: &'a str, text: &mut String) -> &'a str {
+    if let Some(comment) = tag.strip_prefix("!--") {
+        return comment.split_once("-->").map_or("", |(_, rest)| rest);
+    }
+    let name = tag.strip_prefix('/').unwrap_or(tag);
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '!' || c == '?') {
+        // A less-than sign that somebody forgot to escape.
+        text.push('<');
+        return tag;
+    }
+    let name = &name[..name.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(name.len())];
+    let (_, rest) = tag.split_once('>').unwrap_or_default();
+    if !INLINE.iter().any(|inline| inline.eq_ignore_ascii_case(name)) {
+        text.push('\n');
+    }
+    let hidden = ["script", "style"].into_iter().find(|hidden| hidden.eq_ignore_ascii_case(name));
+    match hidden {
+        Some(hidden) if !tag.starts_with('/') => behind_hidden(rest, hidden),
+        _ => rest,
+    }
+}
+
+/// What follows from the end tag of a hidden element on.
+fn behind_hidden<'a>(rest: &'a str, name: &str) -> &'a str {
+    let ends = |(at, _): &(usize, &str)| {
+        let tag = rest.as_bytes().get(at + 2..at + 2 + name.len());
+        tag.is_some_and(|tag| tag.eq_ignore_ascii_case(name.as_bytes()))
+    };
+    rest.match_indices("</").find(ends).map_or("", |(at, _)| &rest[at..])
+}
+
+/// Copies text with its character references replaced.
+fn decode(mut rest: &str, text: &mut String) {
+    while let Some((before, reference)) = rest.split_once('&') {
+        text.push_str(before);
+        // Names are short; without a bound, a text full of `&` would be searched again for each.
+        let near = &reference[..reference.floor_char_boundary(REFERENCE_BYTES)];
+        let name = near.split_once(';').map(|(name, _)| name);
+        rest = match name.and_then(|name| Some((character(name)?, name.len()))) {
+            Some((c, end)) => {
+                text.push(c);
+                &reference[end + 1..]
+            }
+            None => {
+                text.push('&');
+                reference
+            }
+        };
+    }
+    text.push_str(rest);
+}
+
+/// The character that a reference names, which stands between `&` and `;`.
+fn character(name: &str) -> Option<char> {
+    let Some(number) = name.strip_prefix('#') else {
+        let at = NAMED.binary_search_by(|(known, _)| (*known).cmp(name)).ok()?;
+        return Some(NAMED[at].1);
+    };
+    let code = match number.strip_prefix(['x', 'X']) {
+        Some(digits) => u32::from_str_radix(digits, 16),
+        None => number.parse(),
+    };
+    char::from_u32(code.ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(html: &str, expected: &str) {
+        assert_eq!(text(html), expected, "{html}");
+    }
+
+    #[test]
+    fn blocks_end_words_and_inline_elements_do_not() {
+        check("<p>en</p><p>is<b class='x'>brytare</b></p>", "\nen\n\nisbrytare\n");
+        check("ett<br/>två<H1>tre", "ett\ntvå\ntre");
+    }
+
+    #[test]
+    fn references_are_replaced() {
+        check("&Aring;r &#246; &#xE4; TT&amp;co &lt;b&gt;", "År ö ä TT&co <b>");
+        check("AT&T &unknown; &#xffffffff; &", "AT&T &unknown; &#xffffffff; &");
+    }
+
+    #[test]
+    fn what_is_no_text_is_left_out() {
+        check("a<!-- b > c -->d<script>if (a < b) c</script>e", "ad\n\ne");
+        check("a<STYLE>b</style >c", "a\n\nc");
+        check("1 < 2 <", "1 < 2 <");
+        check("a<!-- b", "a");
+        check("a<script>b", "a\n");
+        check("a<p b", "a\n");
+    }
+
+    #[test]
+    fn the_table_is_sorted() {
+        assert!(NAMED.is_sorted_by(|(a, _), (b, _)| a < b));
+    }
+}

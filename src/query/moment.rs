@@ -1,0 +1,133 @@
+//! Dates and times as queries write them.
+
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp};
+
+/// A year, a month, a day or a time: from its beginning, inclusive, to its end, exclusive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Moment {
+    pub(super) start: Timestamp,
+    pub(super) end: Timestamp,
+}
+
+impl Moment {
+    /// Reads `YYYY`, `YYYY-MM`, `YYYY-MM-DD`, or a date-time of RFC 3339. Days, and times without an
+    /// offset, are those of `zone`.
+    ///
+    /// Spec §4 is silent: a time with seconds is that whole second, as a day is the whole day; one
+    /// with a fraction is a microsecond.
+    pub(super) fn parse(text: &str, zone: &TimeZone) -> Option<Self> {
+        if !has_shape(text) {
+            return None;
+        }
+        let (first, span) = match text.len() {
+            4 => (format!("{text}-01-01"), Span::new().years(1)),
+            7 => (format!("{text}-01"), Span::new().months(1)),
+            10 => (text.to_owned(), Span::new().days(1)),
+            _ => return Self::time(text, zone),
+        };
+        let day: Date = first.parse().ok()?;
+        // Year 0 begins in a year that has no four digits, east of Greenwich.
+        if day.year() < 1 {
+            return None;
+        }
+        let end = day.checked_add(span).ok().and_then(|end| midnight(end, zone));
+        Some(Self { start: midnight(day, zone)?, end: end.unwrap_or(Timestamp::MAX) })
+    }
+
+    fn time(text: &str, zone: &TimeZone) -> Option<Self> {
+        let start = read_time(text, zone)?;
+        if start < Timestamp::from_second(YEAR_0_S).ok()? {
+            return None;
+        }
+        let unit =
+            if text.contains('.') { Span::new().microseconds(1) } else { Span::new().seconds(1) };
+        Some(Self { start, end: start.checked_add(unit).unwrap_or(Timestamp::MAX) })
+    }
+}
+
+/// The first second with a year of four digits, in UTC.
+const YEAR_0_S: i64 = -62_167_219_200;
+
+/// Reads a date-time of RFC 3339; one without an offset is in `zone`.
+pub(super) fn read_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
+    if let Ok(time) = text.parse() {
+        return Some(time);
+    }
+    let local: DateTime = text.parse().ok()?;
+    Some(local.to_zoned(zone.clone()).ok()?.timestamp())
+}
+
+/// Reads a date as the midnight at which it begins in `zone`.
+pub(super) fn read_day(text: &str, zone: &TimeZone) -> Option<Timestamp> {
+    midnight(text.parse().ok()?, zone)
+}
+
+fn midnight(day: Date, zone: &TimeZone) -> Option<Timestamp> {
+    Some(day.to_zoned(zone.clone()).ok()?.timestamp())
+}
+
+/// Whether digits and dashes stand where RFC 3339 has them; the readers accept much more.
+fn has_shape(text: &str) -> bool {
+    const SHAPE: &[u8; 11] = b"0000-00-00T";
+    let fits = |(found, expected): (u8, &u8)| match expected {
+        b'0' => found.is_ascii_digit(),
+        _ => found.eq_ignore_ascii_case(expected),
+    };
+    let time = |c: char| c.is_ascii_digit() || ":.+-zZ".contains(c);
+    text.is_ascii()
+        && text.bytes().zip(SHAPE).all(fits)
+        && match text.len() {
+            4 | 7 | 10 => true,
+            16.. => text[11..].chars().all(time),
+            _ => false,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Option<(&str, &str)>) {
+        let zone = TimeZone::get("Europe/Stockholm").unwrap();
+        let found = Moment::parse(text, &zone).map(|moment| (moment.start, moment.end));
+        let expected = expected.map(|(a, b)| (a.parse().unwrap(), b.parse().unwrap()));
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn ok_days_months_and_years_are_those_of_the_zone() {
+        check("2026-03-02", Some(("2026-03-01T23:00:00Z", "2026-03-02T23:00:00Z")));
+        check("2026-03", Some(("2026-02-28T23:00:00Z", "2026-03-31T22:00:00Z")));
+        check("2026", Some(("2025-12-31T23:00:00Z", "2026-12-31T23:00:00Z")));
+        // The day on which summer time begins has 23 hours.
+        check("2026-03-29", Some(("2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z")));
+    }
+
+    #[test]
+    fn ok_times_have_an_offset_or_are_those_of_the_zone() {
+        check("2026-03-02T09:15:00+01:00", Some(("2026-03-02T08:15:00Z", "2026-03-02T08:15:01Z")));
+        check("2026-03-02t09:15:00z", Some(("2026-03-02T09:15:00Z", "2026-03-02T09:15:01Z")));
+        check("2026-03-02T09:15:00", Some(("2026-03-02T08:15:00Z", "2026-03-02T08:15:01Z")));
+        let half = Some(("2026-03-02T09:15:00.5Z", "2026-03-02T09:15:00.500001Z"));
+        check("2026-03-02T09:15:00.5Z", half);
+    }
+
+    #[test]
+    fn err_other_texts_are_no_dates() {
+        let texts =
+            ["", "26", "20260302", "2026-3-2", "2026-02-30", "2026-13", "0000", "2026-W10"];
+        let more = ["2026-03-02T", "2026-03-02T09:15:00[UTC]", "2026-03-02 09:15:00", "idag", "*"];
+        for text in texts.into_iter().chain(more) {
+            check(text, None);
+        }
+    }
+
+    #[test]
+    fn ok_the_last_year_ends_with_time_itself() {
+        let zone = TimeZone::UTC;
+        let last = Moment::parse("9999", &zone).unwrap();
+        assert_eq!(last.end, Timestamp::MAX);
+    }
+}

@@ -1,0 +1,387 @@
+//! The properties that a query can name.
+
+use std::borrow::Cow;
+
+use super::field::{DateField, Place};
+use crate::types::ItemUri;
+
+/// A property whose words are indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Property {
+    /// Its path in the document, without the places in lists.
+    pub(super) name: &'static str,
+    /// Whether free words search it.
+    pub(super) free: bool,
+}
+
+/// What stands before a colon in a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    /// Words of a place.
+    Words(Place),
+    /// A date.
+    Date(DateField),
+}
+
+/// The item's own identity, `<mediaType>/<id>`.
+pub(super) const URI: &str = "uri";
+/// The media type of the item; no property of documents.
+pub(super) const MEDIA_TYPE: &str = "mediatype";
+/// `type`, which follows from the media type.
+pub(super) const TYPE: &str = "type";
+/// `pubstatus`, which has a default.
+pub(super) const PUB_STATUS: &str = "pubstatus";
+/// The names of subjects from a scheme of keywords; no property of documents.
+pub(super) const KEYWORD: &str = "keyword";
+/// Where a place lies on the map. Its numbers are no words, and there may be many.
+pub(super) const GEOMETRY: &str = "geometry_geojson";
+
+/// Finds the property with this path.
+pub(super) fn property(path: &str) -> Option<Property> {
+    let at = PROPERTIES.binary_search_by(|(name, _)| (*name).cmp(path)).ok()?;
+    let (name, free) = PROPERTIES[at];
+    Some(Property { name, free })
+}
+
+/// Finds what a query calls `name`, in any case.
+pub(super) fn find(name: &str) -> Option<Field> {
+    let name = name.to_ascii_lowercase();
+    let place = match name.as_str() {
+        "headline" => Place::Headline,
+        "description_text" => Place::Description,
+        "body_text" | "body_html5" | "body_richhtml5" => Place::Body,
+        name => match DateField::ALL.into_iter().find(|date| date.as_str() == name) {
+            Some(date) => return Some(Field::Date(date)),
+            None => Place::Named(property(name)?.name),
+        },
+    };
+    Some(Field::Words(place))
+}
+
+/// Whether the values of a property are URIs of items.
+pub(super) fn names_items(name: &str) -> bool {
+    matches!(name, URI | "replacing" | "replacedby")
+}
+
+/// What of a value of such a property is indexed and looked up: `<mediaType>/<id>`, whatever host
+/// it has, and of anything else all of it (decision 1).
+pub(super) fn item_words(value: &str) -> Cow<'_, str> {
+    match ItemUri::parse(value.trim()) {
+        Ok(uri) => uri.key.to_string().into(),
+        Err(_) => value.into(),
+    }
+}
+
+/// The properties of a document under which indexed ones lie, in the order of the index.
+pub(super) const TOP: [&str; 45] = [
+    "advice",
+    "altids",
+    "body_event",
+    "byline",
+    "bylines",
+    "charcount",
+    "commissioncode",
+    "commissionedby",
+    "copyrightholder",
+    "copyrightnotice",
+    "description_usage",
+    "ednote",
+    "embargoedreason",
+    "event",
+    "fixture",
+    "genre",
+    "infosource",
+    "job",
+    "language",
+    "located",
+    "mimetype",
+    "newsvalue",
+    "object",
+    "organisation",
+    "originaltransmissionreference",
+    "person",
+    "place",
+    "product",
+    "profile",
+    "replacedby",
+    "replacing",
+    "representationtype",
+    "sector",
+    "signals",
+    "slug",
+    "slugline",
+    "source",
+    "subject",
+    "title",
+    "urgency",
+    "usageterms",
+    "version",
+    "webprio",
+    "week",
+    "wordcount",
+];
+
+/// Every property that can be named but headline, description, body and dates, by name, and
+/// whether free words search it.
+///
+/// Left out are what other items or renditions are, names of vocabularies (`scheme`), which are
+/// the same for all, layout, rights in other languages, and positions.
+const PROPERTIES: [(&str, bool); 164] = [
+    ("advice.environment.code", false),
+    ("advice.importance.code", false),
+    ("advice.lifetime.code", false),
+    ("advice.role", false),
+    ("altids.originaltransmissionreference", false),
+    ("body_event.accreditation", false),
+    ("body_event.address", true),
+    ("body_event.arena", true),
+    ("body_event.changedby", false),
+    ("body_event.changeddate", false),
+    ("body_event.city", true),
+    ("body_event.country", true),
+    ("body_event.courtcasenumber", false),
+    ("body_event.createdby", false),
+    ("body_event.createddate", false),
+    ("body_event.eventphone", false),
+    ("body_event.eventstatus", false),
+    ("body_event.eventstatus_text", false),
+    ("body_event.eventtags", true),
+    ("body_event.eventtype", false),
+    ("body_event.eventtype_text", true),
+    ("body_event.eventurl", false),
+    ("body_event.eventweb", false),
+    ("body_event.extraurl", false),
+    ("body_event.municipality", false),
+    ("body_event.municipality_text", true),
+    ("body_event.note_extra", true),
+    ("body_event.note_pm", true),
+    ("body_event.organizer", true),
+    ("body_event.organizeraddress", false),
+    ("body_event.organizercity", true),
+    ("body_event.organizercountry", false),
+    ("body_event.organizermail", false),
+    ("body_event.organizerphone", false),
+    ("body_event.organizerurl", false),
+    ("body_event.region", false),
+    ("body_event.region_text", true),
+    ("byline", true),
+    ("bylines.affiliation", false),
+    ("bylines.byline", true),
+    ("bylines.email", false),
+    ("bylines.firstname", false),
+    ("bylines.initials", false),
+    ("bylines.internal", false),
+    ("bylines.jobtitle", false),
+    ("bylines.lastname", false),
+    ("bylines.phone", false),
+    ("bylines.role", false),
+    ("charcount", false),
+    ("commissioncode", false),
+    ("commissionedby", false),
+    ("copyrightholder", false),
+    ("copyrightnotice", false),
+    ("description_usage", false),
+    ("ednote", false),
+    ("embargoedreason", false),
+    ("event.code", false),
+    ("event.name", true),
+    ("event.rel", false),
+    ("fixture.code", false),
+    ("fixture.name", true),
+    ("fixture.rel", false),
+    ("genre.code", false),
+    ("genre.name", true),
+    ("infosource.code", false),
+    ("infosource.contactinfo.address.area", false),
+    ("infosource.contactinfo.address.country", false),
+    ("infosource.contactinfo.address.lines", false),
+    ("infosource.contactinfo.address.locality", false),
+    ("infosource.contactinfo.address.postalcode", false),
+    ("infosource.contactinfo.lang", false),
+    ("infosource.contactinfo.name", false),
+    ("infosource.contactinfo.role", false),
+    ("infosource.contactinfo.type", false),
+    ("infosource.contactinfo.value", false),
+    ("infosource.name", false),
+    ("infosource.rel", false),
+    ("job", false),
+    ("keyword", false),
+    ("language", false),
+    ("located", true),
+    ("mediatype", false),
+    ("mimetype", false),
+    ("newsvalue", false),
+    ("object.code", false),
+    ("object.name", true),
+    ("object.rel", false),
+    ("organisation.code", false),
+    ("organisation.contactinfo.address.area", false),
+    ("organisation.contactinfo.address.country", false),
+    ("organisation.contactinfo.address.lines", false),
+    ("organisation.contactinfo.address.locality", false),
+    ("organisation.contactinfo.address.postalcode", false),
+    ("organisation.contactinfo.lang", false),
+    ("organisation.contactinfo.name", false),
+    ("organisation.contactinfo.role", false),
+    ("organisation.contactinfo.type", false),
+    ("organisation.contactinfo.value", false),
+    ("organisation.name", true),
+    ("organisation.rel", false),
+    ("organisation.symbols.exchange", false),
+    ("organisation.symbols.symbol", false),
+    ("organisation.symbols.symboltype", false),
+    ("organisation.symbols.ticker", false),
+    ("originaltransmissionreference", false),
+    ("person.code", false),
+    ("person.contactinfo.address.area", false),
+    ("person.contactinfo.address.country", false),
+    ("person.contactinfo.address.lines", false),
+    ("person.contactinfo.address.locality", false),
+    ("person.contactinfo.address.postalcode", false),
+    ("person.contactinfo.lang", false),
+    ("person.contactinfo.name", false),
+    ("person.contactinfo.role", false),
+    ("person.contactinfo.type", false),
+    ("person.contactinfo.value", false),
+    ("person.name", true),
+    ("person.rel", false),
+    ("place.code", false),
+    ("place.contactinfo.address.area", false),
+    ("place.contactinfo.address.country", false),
+    ("place.contactinfo.address.lines", false),
+    ("place.contactinfo.address.locality", false),
+    ("place.contactinfo.address.postalcode", false),
+    ("place.contactinfo.lang", false),
+    ("place.contactinfo.name", false),
+    ("place.contactinfo.role", false),
+    ("place.contactinfo.type", false),
+    ("place.contactinfo.value", false),
+    ("place.name", true),
+    ("place.rel", false),
+    ("product.code", false),
+    ("product.name", false),
+    ("profile", false),
+    ("pubstatus", false),
+    ("replacedby", false),
+    ("replacing", false),
+    ("representationtype", false),
+    ("sector", false),
+    ("signals.multipagecount", false),
+    ("signals.pagecode", false),
+    ("signals.pageproduct", false),
+    ("signals.pagevariant", false),
+    ("signals.paginae", false),
+    ("signals.retransmission", false),
+    ("signals.updatetype", false),
+    ("slug", true),
+    ("slugline", true),
+    ("source", false),
+    ("subject.code", true),
+    ("subject.confidence", false),
+    ("subject.creator", false),
+    ("subject.name", true),
+    ("subject.rel", false),
+    ("subject.relevance", false),
+    ("title", true),
+    ("type", false),
+    ("urgency", false),
+    ("uri", false),
+    ("usageterms", false),
+    ("version", false),
+    ("webprio", false),
+    ("week", false),
+    ("wordcount", false),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    /// What of the schema no query can name; a name at the end of a path, or the first of it.
+    const EXCLUDED: [&str; 11] = [
+        "$standard",
+        "assignments",
+        "associations",
+        "body_pages",
+        "body_sportsml",
+        GEOMETRY,
+        "renditions",
+        "revisions",
+        "rightsinfo",
+        "scheme",
+        "trustindicator",
+    ];
+
+    fn leaves(schema: &Value, node: &Value, path: &str, found: &mut BTreeSet<String>) {
+        let definition = node["$ref"].as_str().and_then(|to| to.strip_prefix('#'));
+        let node = definition.map_or(node, |to| schema.pointer(to).expect("a definition"));
+        if let Some(items) = node.get("items") {
+            return leaves(schema, items, path, found);
+        }
+        let Some(properties) = node.get("properties").and_then(Value::as_object) else {
+            found.insert(path.to_owned());
+            return;
+        };
+        for (name, node) in properties {
+            if !EXCLUDED.contains(&name.as_str()) {
+                let dot = if path.is_empty() { "" } else { "." };
+                leaves(schema, node, &format!("{path}{dot}{name}"), found);
+            }
+        }
+    }
+
+    fn schema_leaves() -> BTreeSet<String> {
+        let text = include_str!("../../assets/schemas/ttninjs-schema_1.6.json");
+        let schema: Value = serde_json::from_str(text).unwrap();
+        let mut found = BTreeSet::new();
+        leaves(&schema, &schema, "", &mut found);
+        found
+    }
+
+    #[test]
+    fn every_leaf_of_the_schema_can_be_named() {
+        let leaves = schema_leaves();
+        assert!(leaves.contains("person.contactinfo.address.lines"), "{leaves:?}");
+        let missing: Vec<_> = leaves.iter().filter(|name| find(name).is_none()).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    #[test]
+    fn every_property_is_in_the_schema_or_our_own() {
+        let leaves = schema_leaves();
+        let strange: Vec<_> = PROPERTIES
+            .iter()
+            .filter(|(name, _)| !leaves.contains(*name) && ![MEDIA_TYPE, KEYWORD].contains(name))
+            .collect();
+        assert!(strange.is_empty(), "{strange:?}");
+    }
+
+    #[test]
+    fn the_table_is_sorted_and_every_property_is_reached() {
+        assert!(PROPERTIES.is_sorted_by(|(a, _), (b, _)| a < b));
+        let ours = [URI, MEDIA_TYPE, TYPE, PUB_STATUS, KEYWORD];
+        for (name, _) in PROPERTIES {
+            let top = name.split('.').next().unwrap();
+            assert_ne!(TOP.contains(&top), ours.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_are_found_in_any_case() {
+        assert_eq!(find("Person.NAME"), Some(Field::Words(Place::Named("person.name"))));
+        assert_eq!(find("body_richhtml5"), Some(Field::Words(Place::Body)));
+        assert_eq!(find("DateTime"), Some(Field::Date(DateField::DateTime)));
+        assert_eq!(find("person"), None);
+        assert_eq!(find("renditions.r00.href"), None);
+    }
+
+    #[test]
+    fn uris_of_items_lose_their_host() {
+        assert_eq!(item_words("https://a.b/x/media/image/sdl_1-R"), "image/sdl_1-R");
+        assert_eq!(item_words("sdl_1-R"), "sdl_1-R");
+    }
+}
