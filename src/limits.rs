@@ -128,7 +128,7 @@ pub const INDEX_CHANGES_MAX: usize = 10_000;
 /// Times that a search begins anew because the archive changed meanwhile.
 pub const SEARCH_TRIES: usize = 20;
 /// Values of one facet in an answer, the most frequent.
-pub const FACET_VALUES_MAX: usize = 100;
+pub const FACET_COUNTS_MAX: usize = 100;
 /// Milliseconds a write waits for another process's transaction.
 pub const DB_BUSY_MS: u64 = 10_000;
 /// Items on one page of the newest photographs.

@@ -3,7 +3,7 @@
 use roaring::RoaringBitmap;
 
 use super::index::Index;
-use crate::limits::FACET_VALUES_MAX;
+use crate::limits::FACET_COUNTS_MAX;
 use crate::query::Facet;
 
 /// The most frequent values of `facet` among `found`, the most frequent first, equally frequent
@@ -28,9 +28,9 @@ pub(super) fn count(index: &Index, found: &RoaringBitmap, facet: Facet) -> Vec<(
     let first = |one: &(u32, &str), other: &(u32, &str)| {
         other.0.cmp(&one.0).then_with(|| one.1.cmp(other.1))
     };
-    if found.len() > FACET_VALUES_MAX {
-        found.select_nth_unstable_by(FACET_VALUES_MAX, first);
-        found.truncate(FACET_VALUES_MAX);
+    if found.len() > FACET_COUNTS_MAX {
+        found.select_nth_unstable_by(FACET_COUNTS_MAX, first);
+        found.truncate(FACET_COUNTS_MAX);
     }
     found.sort_unstable_by(first);
     found.into_iter().map(|(count, value)| (value.to_owned(), u64::from(count))).collect()

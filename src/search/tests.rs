@@ -429,7 +429,7 @@ fn facets_with_many_values_give_the_most_frequent_ones() {
     let request = Request { facets: vec![Facet::ProductCode], ..plain(Query::All) };
     let found = scene.find(&scene.search, &request);
     let (_, counts) = &found.facets[0];
-    assert_eq!(counts.len(), crate::limits::FACET_VALUES_MAX);
+    assert_eq!(counts.len(), crate::limits::FACET_COUNTS_MAX);
     assert!(counts[..65].iter().all(|(value, count)| value.starts_with('P') && *count == 2));
     assert!(counts.is_sorted_by(|one, other| one.1 > other.1 || one.0 < other.0));
 }
