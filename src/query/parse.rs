@@ -252,8 +252,8 @@ impl Parser<'_> {
             _ => return Err(self.scanner.error("expected ]")),
         };
         self.scanner.next();
-        if from.zip(until).is_some_and(|(from, until)| until < from) {
-            let what = "the range ends before it begins".to_owned();
+        if from.zip(until).is_some_and(|(from, until)| until <= from) {
+            let what = "the range is empty".to_owned();
             return Err(QueryError { what, position: start });
         }
         Ok(Query::Dates(Dates { field, from, until }))
@@ -290,18 +290,15 @@ fn find(name: &Run) -> Result<Field, QueryError> {
 
 fn find_words(place: Place, run: &Run) -> Result<Words, QueryError> {
     let error = |what: String, position| Err(QueryError { what, position });
-    let found = match place {
-        Place::Named(name) if property::names_items(name) && run.star.is_none() => {
-            words(&property::item_words(&run.text)).take(PHRASE_WORDS_MAX + 1).collect()
-        }
-        _ => words(&run.text).take(PHRASE_WORDS_MAX + 1).collect::<Vec<_>>(),
+    let name = place.as_str();
+    let text = match name {
+        Some(name) if property::names_items(name) => property::item_words(&run.text),
+        Some(_) | None => run.text.as_str().into(),
     };
+    let found: Vec<_> = words(&text).take(PHRASE_WORDS_MAX + 1).collect();
     let Some(last) = found.last() else {
-        let what = match place {
-            Place::Anywhere => "no letters or digits".to_owned(),
-            _ => format!("no letters or digits in {}", place.as_str().unwrap_or_default()),
-        };
-        return error(what, run.start);
+        let place = name.map(|name| format!(" in {name}")).unwrap_or_default();
+        return error(format!("no letters or digits{place}"), run.start);
     };
     if found.len() > PHRASE_WORDS_MAX {
         return error(format!("a phrase of more than {PHRASE_WORDS_MAX} words"), run.start);

@@ -1,1 +1,318 @@
-//! Tests.
+//! Tests of the parser and of the canonical spelling.
+
+use jiff::tz::TimeZone;
+use proptest::prelude::*;
+
+use super::tree::Query;
+use super::{QueryError, parse};
+use crate::limits::{
+    PHRASE_WORDS_MAX, QUERY_CLAUSES_MAX, QUERY_DEPTH_MAX, QUERY_PREFIXES_MAX, QUERY_TEXT_BYTES_MAX,
+};
+
+fn parsed(text: &str) -> Result<Query, QueryError> {
+    parse(text, &TimeZone::get("Europe/Stockholm").unwrap())
+}
+
+/// Checks that a text parses, to what the canonical spelling says.
+fn check(text: &str, canonical: &str) {
+    let query = parsed(text).unwrap_or_else(|error| panic!("{text:?}: {error}"));
+    assert_eq!(query.to_string(), canonical, "{text:?}");
+    assert_eq!(parsed(canonical).as_ref(), Ok(&query), "{text:?} prints {canonical:?}");
+}
+
+fn refuse(text: &str, message: &str) {
+    let error = parsed(text).map(|query| query.to_string()).unwrap_err();
+    assert_eq!(error.to_string(), message, "{text:?}");
+}
+
+#[test]
+fn ok_nothing_is_every_document() {
+    check("", "");
+    check(" \t\n ", "");
+    assert_eq!(parsed("  "), Ok(Query::All));
+}
+
+#[test]
+fn ok_words_are_all_required() {
+    check("Isbrytare Strömmen", "isbrytare strömmen");
+    check("a AND b c", "a b c");
+    check("+a +b", "a b");
+    check("or and not", "or and not");
+    check("ORKAN", "orkan");
+    check("04000000", "04000000");
+}
+
+#[test]
+fn ok_operators_bind_not_then_and_then_or() {
+    check("a b OR c d", "a b OR c d");
+    check("a (b OR c) d", "a (b OR c) d");
+    check("(a OR b) OR (c AND (d e))", "a OR b OR c d e");
+    check("NOT a OR b", "-a OR b");
+    check("NOT (a OR b)", "-(a OR b)");
+    check("-(a b) c", "-(a b) c");
+    check("NOT NOT a", "a");
+    check("-(-(a b))", "a b");
+    check("-NOT -a", "-a");
+    check("a OR +b", "a OR b");
+    check("a AND NOT b", "a -b");
+    check("(((a)))", "a");
+}
+
+#[test]
+fn ok_parts_without_a_space_are_a_phrase() {
+    check("e-post", "\"e post\"");
+    check("\"en röd  stuga!\"", "\"en röd stuga\"");
+    check("“en stuga” ”två”", "\"en stuga\" två");
+    check("a\"b c\"d", "a \"b c\" d");
+    check("sdlv_113kUb-R0", "\"sdlv 113kub r0\"");
+}
+
+#[test]
+fn ok_a_field_applies_to_its_value() {
+    check(
+        "subject.code:04000000 language:sv type:text",
+        "subject.code:04000000 language:sv type:text",
+    );
+    check("Headline:\"en stuga\"", "headline:\"en stuga\"");
+    check("headline:(a OR -b)", "headline:a OR -headline:b");
+    check("headline:(a person.name:b c)", "headline:a person.name:b headline:c");
+    check("body_html5:a body_richhtml5:b", "body_text:a body_text:b");
+    check("-source:TT", "-source:tt");
+    check("headline:-b", "headline:b");
+    check("headline:OR", "headline:or");
+    check("headline:10:30", "headline:\"10 30\"");
+}
+
+#[test]
+fn ok_an_item_is_found_by_its_uri_whatever_its_host() {
+    check("uri:http://tt.se/media/image/sdlv_113kUb-R0", "uri:\"image sdlv 113kub r0\"");
+    check("uri:\"https://a.b/media/image/x1\"", "uri:\"image x1\"");
+    check("uri:(http://a.b/media/image/x1 OR image/x2)", "uri:\"image x1\" OR uri:\"image x2\"");
+    check("uri:x1", "uri:x1");
+    check("replacing:http://a.b/media/text/x-1", "replacing:\"text x 1\"");
+}
+
+#[test]
+fn ok_prefixes_end_in_a_star() {
+    check("isbry*", "isbry*");
+    check("person.name:Ber*", "person.name:ber*");
+    check("e-po*", "e-po*");
+    check("ß*", "ß*");
+}
+
+#[test]
+fn ok_a_backslash_takes_the_meaning_away() {
+    check(r"\-a", "a");
+    check(r"a\:b", "\"a b\"");
+    check(r"\OR", "or");
+    check(r"a\*", "a");
+    check(r#""a \" b*""#.replace('*', r"\*").as_str(), "\"a b\"");
+    check(r"a\(b\)", "\"a b\"");
+    check(r"a\ b", "\"a b\"");
+}
+
+#[test]
+fn ok_dates_are_ranges() {
+    let day = "date:[2026-03-01T23:00:00Z TO 2026-03-02T23:00:00Z}";
+    check("date:2026-03-02", day);
+    check("date:\"2026-03-02\"", day);
+    check("Date:[2026-03-02 TO 2026-03-02]", day);
+    check("date:{2026-03-01 TO 2026-03-03}", day);
+    check("datetime:[2026-03-02T09:00:00+01:00 TO *]", "datetime:[2026-03-02T08:00:00Z TO *]");
+    check("versioncreated:[* TO 2025}", "versioncreated:[* TO 2024-12-31T23:00:00Z}");
+    check("embargoed:[* TO *]", "embargoed:[* TO *]");
+    check("date:( 2026-03-02 OR [2026-03-02 TO 2026-03-02] )", &format!("{day} OR {day}"));
+    check(
+        "date:(2026-03-02T00:00:00+01:00)",
+        "date:[2026-03-01T23:00:00Z TO 2026-03-01T23:00:01Z}",
+    );
+    check("date:[0001 TO 9999]", "date:[0000-12-31T22:47:48Z TO 9999-12-30T22:00:00.999999999Z}");
+}
+
+#[test]
+fn err_what_is_missing_is_named_with_its_place() {
+    refuse("(a b OR cdefg", "expected ) at character 14");
+    refuse("\"a b", "expected a closing quote at character 5");
+    refuse("a OR", "expected a word at character 5");
+    refuse("a AND ", "expected a word at character 7");
+    refuse("NOT", "expected a word at character 4");
+    refuse("OR a", "expected a word before OR at character 1");
+    refuse("a OR AND b", "expected a word before AND at character 6");
+    refuse("(a OR )", "expected a word before ) at character 7");
+    refuse("a ()", "expected a word before ) at character 4");
+    refuse("a )", "unexpected ) at character 3");
+    refuse("a ]", "unexpected ] at character 3");
+    refuse("a - b", "expected a word after - at character 4");
+    refuse("a +", "expected a word after + at character 4");
+    refuse("åäö (", "expected a word at character 6");
+    refuse("a\\", "expected a character after \\ at character 3");
+}
+
+#[test]
+fn err_terms_without_a_word_mean_nothing() {
+    refuse("a !!!", "no letters or digits at character 3");
+    refuse("\"\"", "no letters or digits at character 1");
+    refuse("headline:–", "no letters or digits in headline at character 10");
+    refuse("headline:", "expected a value after headline: at character 10");
+    refuse("headline: a", "expected a value after headline: at character 10");
+    refuse("(headline:)", "expected a value after headline: at character 11");
+    refuse(":a", "expected a field before : at character 1");
+    let unknown = "unknown field foo (a colon that is text stands in quotes) at character 3";
+    refuse("a foo:b", unknown);
+    let excerpt = "x".repeat(40);
+    refuse(
+        &format!("{}:b", "x".repeat(60)),
+        &format!(
+            "unknown field {excerpt}… (a colon that is text stands in quotes) at character 1"
+        ),
+    );
+}
+
+#[test]
+fn err_stars_stand_behind_two_letters() {
+    refuse("a*", "expected at least 2 letters or digits before * at character 2");
+    refuse("abc-d*", "expected at least 2 letters or digits before * at character 6");
+    refuse("*", "expected letters or digits before * at character 1");
+    refuse("ab-*", "expected letters or digits before * at character 4");
+    refuse("headline:*", "expected letters or digits before * at character 10");
+    refuse("ab*c", "a * stands only at the end of a word at character 3");
+    refuse("ab**", "a * stands only at the end of a word at character 3");
+    refuse("\"ab*\"", "a * within quotes means nothing at character 4");
+}
+
+#[test]
+fn err_ranges_are_of_dates() {
+    let forms = "expected YYYY, YYYY-MM, YYYY-MM-DD or a time such as 2026-03-02T09:15:00+01:00";
+    refuse("date:idag", &format!("idag is no date, {forms} at character 6"));
+    refuse("date:2026-02-30", &format!("2026-02-30 is no date, {forms} at character 6"));
+    refuse("date:2026*", &format!("2026 is no date, {forms} at character 6"));
+    refuse("date:[2026 TO x]", &format!("x is no date, {forms} at character 15"));
+    refuse("date:[2026 to 2027]", "expected TO at character 12");
+    refuse("date:[2026 TO 2027", "expected ] at character 19");
+    refuse("date:[2026 TO 2027)", "expected ] at character 19");
+    refuse("date:[2026]", "expected TO at character 11");
+    refuse("date:[ TO 2027]", &format!("TO is no date, {forms} at character 8"));
+    refuse("date:[2026 TO ]", "expected a date or * at character 15");
+    refuse("date:[2027 TO 2026]", "the range is empty at character 6");
+    refuse("date:{2026 TO 2026]", "the range is empty at character 6");
+    let other = "only dates have ranges, such as date:[2026-03-01 TO *]";
+    refuse("urgency:[1 TO 4]", &format!("{other} at character 9"));
+    refuse("[1 TO 4]", &format!("{other} at character 1"));
+}
+
+#[test]
+fn err_characters_that_no_text_has() {
+    refuse("a\0", "not valid text at character 2");
+    refuse("å\u{fffd}", "not valid text at character 2");
+    refuse("a \u{7}", "not valid text at character 3");
+}
+
+#[test]
+fn err_limits_are_kept_where_they_are_passed() {
+    let words = |count| vec!["ab"; count].join(" ");
+    assert!(parsed(&words(QUERY_CLAUSES_MAX)).is_ok());
+    refuse(
+        &words(QUERY_CLAUSES_MAX + 1),
+        "more than 1000 words, phrases and ranges at character 3001",
+    );
+    let nested = |depth| format!("{}a{}", "(".repeat(depth), ")".repeat(depth));
+    assert!(parsed(&nested(QUERY_DEPTH_MAX)).is_ok());
+    for depth in [QUERY_DEPTH_MAX + 1, 1000, 8000] {
+        refuse(&nested(depth), "parentheses lie deeper than 50 at character 51");
+    }
+    let prefixes = |count| vec!["ab*"; count].join(" OR ");
+    assert!(parsed(&prefixes(QUERY_PREFIXES_MAX)).is_ok());
+    refuse(&prefixes(QUERY_PREFIXES_MAX + 1), "more than 20 words that end in * at character 143");
+    let phrase = |count| format!("\"{}\"", words(count));
+    assert!(parsed(&phrase(PHRASE_WORDS_MAX)).is_ok());
+    refuse(&phrase(PHRASE_WORDS_MAX + 1), "a phrase of more than 100 words at character 1");
+    let long = "å".repeat(QUERY_TEXT_BYTES_MAX);
+    refuse(&long, "longer than the 16384 bytes that are allowed at character 8193");
+    assert!(parsed(&"-".repeat(10_000)).is_err());
+    assert!(parsed(&format!("{}a", "NOT ".repeat(4000))).is_ok());
+}
+
+#[test]
+fn ok_one_refusal_is_quick() {
+    // Each of these is read no further than its limit; a thousand of them are done in a blink.
+    let texts =
+        [vec!["a"; 8000].join(" "), "(".repeat(16_000), "(-".repeat(8000), "a:".repeat(8000)];
+    for text in texts.iter().cycle().take(1000) {
+        assert!(parsed(text).is_err());
+    }
+}
+
+/// Texts made of what the grammar is made of, with accents and mistakes.
+fn queries() -> impl Strategy<Value = String> {
+    let piece = prop::sample::select(vec![
+        "a",
+        "b",
+        "Öl",
+        "é",
+        "ß",
+        "øre",
+        "e-post",
+        " ",
+        " ",
+        " ",
+        "(",
+        ")",
+        "\"",
+        "”",
+        "OR",
+        "AND",
+        "NOT",
+        " OR ",
+        " AND ",
+        " NOT ",
+        "+",
+        "-",
+        "*",
+        "ab*",
+        ":",
+        "headline:",
+        "person.name:(",
+        "subject.code:04",
+        "date:2026-03-02",
+        "date:",
+        "[",
+        "]",
+        "}",
+        "{2026 TO *]",
+        "[2026-03 TO ",
+        "2026",
+        "\\",
+        "!",
+        "uri:http://a.b/media/image/x-1",
+        "\u{301}",
+        "한",
+        "़",
+        "½",
+        "İ",
+    ]);
+    prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn ok_what_is_parsed_prints_to_what_parses_the_same(text in queries()) {
+        match parsed(&text) {
+            Ok(query) => {
+                let printed = query.to_string();
+                prop_assert_eq!(parsed(&printed), Ok(query), "{:?} prints {:?}", text, printed);
+            }
+            Err(error) => {
+                prop_assert!((1..=text.chars().count() + 1).contains(&error.position), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn ok_any_text_is_parsed_or_refused(text in any::<String>()) {
+        if let Ok(query) = parsed(&text) {
+            prop_assert_eq!(parsed(&query.to_string()), Ok(query));
+        }
+    }
+}
