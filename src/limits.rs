@@ -14,6 +14,10 @@ pub const INGEST_DEPTH_MAX: usize = 32;
 pub const INGEST_FILES_MAX: usize = 1_000_000;
 /// Files in one item folder.
 pub const ITEM_FILES_MAX: usize = 200;
+/// Entries of an item's history; the oldest give way. Real ones have below 20.
+pub const REVISIONS_MAX: usize = 200;
+/// Items that one document replaces; each is written in its transaction.
+pub const REPLACING_MAX: usize = 100;
 /// Items whose facts are kept in memory; one takes a few kB.
 pub const ITEMS_CACHED_MAX: u64 = 20_000;
 /// Time between two removals of expired tokens and sessions.
