@@ -12,8 +12,22 @@ pub const WATERMARK_BYTES_MAX: u64 = 8 * 1024 * 1024;
 pub const INGEST_DEPTH_MAX: usize = 32;
 /// Files that one run of ingest takes in.
 pub const INGEST_FILES_MAX: usize = 1_000_000;
+/// Documents that ingest writes in one transaction. More gain nothing and keep other writers waiting.
+pub const INGEST_BATCH_ITEMS: usize = 2000;
+/// Bytes of documents after which a transaction has enough of them.
+pub const INGEST_BATCH_BYTES: usize = 16 * 1024 * 1024;
+/// Lines of a file of documents that one thread checks at a time.
+pub const INGEST_CHUNK_LINES: usize = 64;
+/// Bytes after which it has enough of them.
+pub const INGEST_CHUNK_BYTES: usize = 256 * 1024;
+/// Such chunks under way: a batch that is being written and one that is being checked.
+pub const INGEST_CHUNKS_MAX: usize = 2 * INGEST_BATCH_ITEMS / INGEST_CHUNK_LINES;
 /// Files in one item folder.
 pub const ITEM_FILES_MAX: usize = 200;
+/// Entries of an item's history; the oldest give way. Real ones have below 20.
+pub const REVISIONS_MAX: usize = 200;
+/// Items that one document replaces; each is written in its transaction.
+pub const REPLACING_MAX: usize = 100;
 /// Items whose facts are kept in memory; one takes a few kB.
 pub const ITEMS_CACHED_MAX: u64 = 20_000;
 /// Time between two removals of expired tokens and sessions.

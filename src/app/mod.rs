@@ -176,8 +176,7 @@ pub fn take_in_demo(archive: &Archive, config: &Config, place: &Path) -> Result<
 
 /// Whether an item of the demo archive is there already, by the name of its file or folder.
 fn is_known(archive: &Archive, incoming: &ingest::Incoming) -> bool {
-    let name = incoming.path().file_stem().unwrap_or_default().to_string_lossy();
-    let Ok(key) = format!("image/{name}").parse() else { return false };
+    let Some(key) = incoming.named_key() else { return false };
     let found = archive.db.read_blocking(move |tx| tx.find_item(&key));
     found.is_ok_and(|item| item.is_some())
 }

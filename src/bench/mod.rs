@@ -27,7 +27,7 @@ use crate::app::Archive;
 use crate::clock::{self, Stopwatch};
 use crate::config::Config;
 use crate::error::{Error, Kind};
-use crate::ingest::{self, Failure, Found};
+use crate::ingest::{self, Failure, Found, IngestError};
 use crate::item::{Asset, Served};
 use crate::limits::{BENCH_RENDITIONS_MIN, BENCH_SECONDS};
 use crate::store;
@@ -164,7 +164,8 @@ fn take_in(
     stop: &Stop,
     progress: &dyn Fn(&str),
 ) -> Result<TakenIn, BenchError> {
-    let Found { incoming, mut failures, .. } = ingest::find(files);
+    let Found { incoming, lines, mut failures, .. } = ingest::find(files);
+    failures.extend(lines.iter().map(|path| Failure::of(path, IngestError::Kind)));
     let ingest = archive.ingest(config)?;
     let mut taken_in = TakenIn { photographs: Vec::new(), ms: Vec::new() };
     for one in &incoming {

@@ -1,8 +1,9 @@
-//! `wirephoto ingest`.
+//! `wirephoto ingest` and `wirephoto withdraw`.
 
 use std::{
+    fs,
     io::{self, IsTerminal},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
 
@@ -14,11 +15,12 @@ use crate::app::Archive;
 use crate::clock;
 use crate::config::Config;
 use crate::db::Written;
-use crate::ingest::{self, Failure, Found, Incoming, Taken};
+use crate::ingest::{self, Failure, Found, Incoming, Ingest, LinesEvent, LinesTally, Taken};
+use crate::types::ItemKey;
 
 pub(super) fn take_in(config: &Config, paths: &[PathBuf], json: bool) -> Result<(), Trouble> {
     let archive = Archive::open(config)?;
-    let Found { incoming, passed_over, failures } = ingest::find(paths);
+    let Found { incoming, lines, passed_over, failures } = ingest::find(paths);
     let bar = progress_bar(incoming.len(), json);
     let tally = Mutex::new(Tally::default());
     let report = |_: &Incoming, outcome: &Result<Taken, Failure>| {
@@ -33,17 +35,72 @@ pub(super) fn take_in(config: &Config, paths: &[PathBuf], json: bool) -> Result<
     let ingest = archive.ingest(config)?;
     ingest::take_in_all(&ingest, incoming, config.ingest_workers(), &clock::now, &report);
     bar.finish_and_clear();
-    let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for path in &lines {
+        tally.take_lines((&ingest, path), config.ingest_workers(), json);
+    }
     tally.summary(passed_over, json);
     if tally.failed > 0 { Err(Trouble::Reported) } else { Ok(()) }
 }
 
+/// `wirephoto withdraw`: takes out what `names` name, URIs of any host or `<mediaType>/<id>`.
+pub(super) fn withdraw(config: &Config, names: &[String], json: bool) -> Result<(), Trouble> {
+    let ingest = Archive::open(config)?.ingest(config)?;
+    let (mut withdrawn, mut failed) = (0_u64, 0_u64);
+    for name in names {
+        let outcome = match item_of(name) {
+            Ok(key) => match ingest.withdraw(&key, clock::now()) {
+                Ok(true) => Ok(key),
+                Ok(false) => Err(format!("{name}: no such item")),
+                Err(cause) => Err(format!("{name}: {cause}")),
+            },
+            Err(cause) => Err(cause),
+        };
+        match outcome {
+            Ok(key) => {
+                withdrawn += 1;
+                if json {
+                    say(&json!({ "item": key.to_string(), "status": "withdrawn" }).to_string());
+                }
+            }
+            Err(error) => {
+                failed += 1;
+                if json {
+                    let line = json!({ "name": name, "status": "failed", "error": error });
+                    say(&line.to_string());
+                }
+                complain(&error);
+            }
+        }
+    }
+    if json {
+        say(&json!({ "withdrawn": withdrawn, "failed": failed }).to_string());
+    } else {
+        say(&format!("{withdrawn} withdrawn, {failed} failed"));
+    }
+    if failed > 0 { Err(Trouble::Reported) } else { Ok(()) }
+}
+
+/// The item that a URI or `<mediaType>/<id>` names.
+fn item_of(name: &str) -> Result<ItemKey, String> {
+    let wrong = |cause: &dyn std::fmt::Display| format!("{name}: names no item: {cause}");
+    if name.contains("://") {
+        return ItemKey::from_uri(name).map_err(|cause| wrong(&cause));
+    }
+    ItemKey::parse(name).map_err(|cause| wrong(&cause))
+}
+
 fn progress_bar(length: usize, json: bool) -> ProgressBar {
-    if json || !io::stderr().is_terminal() {
+    let style = "{bar:40} {pos}/{len} items, {per_sec}, {eta} left";
+    bar(u64::try_from(length).unwrap_or(u64::MAX), style, json || length == 0)
+}
+
+/// A bar on a terminal; none where a program reads along.
+fn bar(length: u64, style: &str, hidden: bool) -> ProgressBar {
+    if hidden || !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
-    let style = "{bar:40} {pos}/{len} photographs, {per_sec}, {eta} left";
-    let bar = ProgressBar::new(u64::try_from(length).unwrap_or(u64::MAX));
+    let bar = ProgressBar::new(length);
     match ProgressStyle::with_template(style) {
         Ok(style) => bar.with_style(style),
         Err(_) => bar,
@@ -52,12 +109,41 @@ fn progress_bar(length: usize, json: bool) -> ProgressBar {
 
 #[derive(Default)]
 struct Tally {
-    created: usize,
-    replaced: usize,
-    failed: usize,
+    created: u64,
+    replaced: u64,
+    failed: u64,
 }
 
 impl Tally {
+    /// Takes a file of documents in. Of millions only what failed is told one by one.
+    fn take_lines(&mut self, (ingest, path): (&Ingest, &Path), workers: usize, json: bool) {
+        let length = fs::metadata(path).map_or(0, |facts| facts.len());
+        let style = "{bar:40} {bytes}/{total_bytes} {msg}, {bytes_per_sec}, {eta} left";
+        let bar = bar(length, style, json);
+        bar.set_message(path.display().to_string());
+        let mut report = |event: LinesEvent<'_>| match event {
+            LinesEvent::Failed(failure) => bar.suspend(|| tell(failure, json)),
+            LinesEvent::Bytes(bytes) => bar.set_position(bytes),
+        };
+        let of_file = ingest::take_in_lines(ingest, path, workers, &clock::now, &mut report);
+        bar.finish_and_clear();
+        let LinesTally { created, replaced, failed } = of_file;
+        self.created += created;
+        self.replaced += replaced;
+        self.failed += failed;
+        if json {
+            let path = path.display().to_string();
+            say(&json!({
+                "path": path,
+                "status": "ended",
+                "created": created,
+                "replaced": replaced,
+                "failed": failed,
+            })
+            .to_string());
+        }
+    }
+
     fn report(&mut self, outcome: &Result<Taken, Failure>, json: bool) {
         match outcome {
             Ok(taken) => {
@@ -81,12 +167,7 @@ impl Tally {
             }
             Err(failure) => {
                 self.failed += 1;
-                if json {
-                    let path = failure.path.display().to_string();
-                    let error = failure.error.to_string();
-                    say(&json!({ "path": path, "status": "failed", "error": error }).to_string());
-                }
-                complain(&failure.to_string());
+                tell(failure, json);
             }
         }
     }
@@ -109,4 +190,18 @@ impl Tally {
         }
         say(&text);
     }
+}
+
+/// Tells of something that was not taken in.
+fn tell(failure: &Failure, json: bool) {
+    if json {
+        let path = failure.path.display().to_string();
+        let mut line =
+            json!({ "path": path, "status": "failed", "error": failure.error.to_string() });
+        if let Some(number) = failure.line {
+            line["line"] = json!(number);
+        }
+        say(&line.to_string());
+    }
+    complain(&failure.to_string());
 }

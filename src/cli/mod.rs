@@ -45,16 +45,28 @@ enum Command {
         #[arg(long)]
         demo: bool,
     },
-    /// Takes in photographs, item folders and trees of them.
+    /// Takes in photographs, item folders, trees of them, and files of documents (.jsonl).
     Ingest {
         #[command(flatten)]
         common: Common,
-        /// Prints one JSON object a line.
+        /// Prints one JSON object a line: for each item, but of a .jsonl file only for what failed
+        /// and for the file as a whole.
         #[arg(long)]
         json: bool,
         /// Files and folders.
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
+    },
+    /// Takes items out: their status becomes canceled. Sending an item again brings it back.
+    Withdraw {
+        #[command(flatten)]
+        common: Common,
+        /// Prints one JSON object a line.
+        #[arg(long)]
+        json: bool,
+        /// Items: URIs of any host, or <mediaType>/<id>.
+        #[arg(required = true, value_name = "URI")]
+        uris: Vec<String>,
     },
     /// Takes in an accounts file; safe to repeat.
     Import {
@@ -232,6 +244,10 @@ fn run(command: Command) -> Result<(), Trouble> {
             let (config, _) = config::load(&common.sources(&[]))?;
             ingest::take_in(&config, &paths, json)
         }
+        Command::Withdraw { common, json, uris } => {
+            let (config, _) = config::load(&common.sources(&[]))?;
+            ingest::withdraw(&config, &uris, json)
+        }
         Command::Import { common, json, file } => {
             let (config, _) = config::load(&common.sources(&[]))?;
             accounts::import(&config, &file, json)
@@ -285,7 +301,7 @@ fn serve(config: Config, demo: bool) -> Result<(), Trouble> {
     if let Some(place) = &place {
         let count = app::take_in_demo(&archive, &config, place)?;
         if count > 0 {
-            say(&format!("took in {count} photographs of the demo archive"));
+            say(&format!("took in {count} items of the demo archive"));
         }
     }
     let server = Server::start(config, archive)?;

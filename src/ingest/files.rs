@@ -5,34 +5,39 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Failure, Incoming, IngestError, file_name};
-use crate::limits::{INGEST_DEPTH_MAX, INGEST_FILES_MAX, ITEM_FILES_MAX};
-use crate::types::{ItemId, ItemKey, MediaType, RenditionName, Usage, Variant};
+use super::{Bundle, BundleFile, Failure, Incoming, IngestError};
+use crate::limits::{DOCUMENT_BYTES_MAX, INGEST_DEPTH_MAX, INGEST_FILES_MAX, ITEM_FILES_MAX};
+use crate::types::{ItemId, ItemKey, MediaType};
 
 /// The name of an item folder's document.
-const DOCUMENT: &str = "item.json";
+pub(super) const DOCUMENT: &str = "item.json";
+/// Kinds of files that are known and not taken in yet.
+const NOT_YET: [&str; 3] = ["pdf", "eps", "mp4"];
 
 /// What [`find`] found.
 #[derive(Debug, Default)]
 pub struct Found {
     /// What there is to take in, in the order of the paths.
     pub incoming: Vec<Incoming>,
+    /// Files of documents, one a line.
+    pub lines: Vec<PathBuf>,
     /// Files of other kinds within folders, which are passed over.
     pub passed_over: usize,
     /// What cannot be read or is nothing that is taken in.
     pub failures: Vec<Failure>,
 }
 
-/// Finds photographs and item folders in `paths`, folders within folders included.
+/// Finds photographs, item folders and files of documents in `paths`, folders within folders
+/// included.
 ///
-/// A file that is named must be a photograph; within folders other files are passed over.
+/// A file that is named must be one of them; within folders files of unknown kinds are passed over.
 #[must_use]
 pub fn find(paths: &[PathBuf]) -> Found {
     let mut found = Found::default();
     for path in paths {
         match fs::metadata(path) {
             Ok(facts) if facts.is_dir() => found.walk(path, 0),
-            Ok(_) if is_photograph(path) => found.push(Incoming::Photograph(path.clone())),
+            Ok(_) if found.take_file(path) => {}
             Ok(_) if path.file_name().is_some_and(|name| name == DOCUMENT) => {
                 let parent = path.parent().unwrap_or(Path::new("")).to_owned();
                 found.push(Incoming::ItemFolder(parent));
@@ -46,7 +51,20 @@ pub fn find(paths: &[PathBuf]) -> Found {
 
 impl Found {
     fn fail(&mut self, path: &Path, error: IngestError) {
-        self.failures.push(Failure { path: path.to_owned(), error });
+        self.failures.push(Failure::of(path, error));
+    }
+
+    /// Whether the file is of a known kind, which is then noted.
+    fn take_file(&mut self, path: &Path) -> bool {
+        match extension(path).as_str() {
+            "jpg" | "jpeg" => self.push(Incoming::Photograph(path.to_owned())),
+            "jsonl" => self.lines.push(path.to_owned()),
+            other if NOT_YET.contains(&other) => {
+                self.fail(path, IngestError::NotYet(other.to_owned()));
+            }
+            _ => return false,
+        }
+        true
     }
 
     fn push(&mut self, incoming: Incoming) {
@@ -77,7 +95,7 @@ impl Found {
             // Links to folders are not followed: they can lead in circles.
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => self.walk(&path, depth + 1),
-                Ok(_) if is_photograph(&path) => self.push(Incoming::Photograph(path)),
+                Ok(_) if self.take_file(&path) => {}
                 Ok(_) => self.passed_over += 1,
                 Err(cause) => self.fail(&path, IngestError::Unreadable(cause)),
             }
@@ -85,30 +103,29 @@ impl Found {
     }
 }
 
-fn is_photograph(path: &Path) -> bool {
+/// A file's extension in lower case.
+pub(super) fn extension(path: &Path) -> String {
     let extension = path.extension().and_then(|extension| extension.to_str());
-    extension.is_some_and(|e| e.eq_ignore_ascii_case("jpg") || e.eq_ignore_ascii_case("jpeg"))
+    extension.unwrap_or_default().to_ascii_lowercase()
 }
 
-/// An item folder with the names of its files checked.
-#[derive(Debug)]
-pub(super) struct ItemFolder {
-    pub(super) key: ItemKey,
-    pub(super) document: PathBuf,
-    pub(super) pictures: Vec<(RenditionName, PathBuf)>,
-}
-
-/// Reads the folder `<mediaType>/<id>`.
-pub(super) fn read_folder(path: &Path) -> Result<ItemFolder, IngestError> {
-    let full = fs::canonicalize(path).map_err(IngestError::Unreadable)?;
-    let mut names = full.iter().rev().map(|name| name.to_string_lossy().into_owned());
+/// The item that the folder `<mediaType>/<id>` at `path` is.
+pub(super) fn folder_key(path: &Path) -> Result<ItemKey, IngestError> {
+    let mut names = path.iter().rev().map(|name| name.to_string_lossy().into_owned());
     let (id, media_type) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
     let place = |why: String| {
         IngestError::Name(format!("is not a folder <mediaType>/<id> with an item.json: {why}"))
     };
     let media_type = MediaType::parse(&media_type).map_err(|e| place(e.to_string()))?;
     let id = ItemId::parse(&id).map_err(|e| place(e.to_string()))?;
-    let mut pictures = Vec::new();
+    Ok(ItemKey { media_type, id })
+}
+
+/// Reads the folder `<mediaType>/<id>`: its document, and the names of its files.
+pub(super) fn read_folder(path: &Path) -> Result<Bundle, IngestError> {
+    let full = fs::canonicalize(path).map_err(IngestError::Unreadable)?;
+    let key = folder_key(&full)?;
+    let mut files = Vec::new();
     let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let mut entries = entries.map_err(IngestError::Unreadable)?;
     if entries.len() > ITEM_FILES_MAX {
@@ -117,28 +134,13 @@ pub(super) fn read_folder(path: &Path) -> Result<ItemFolder, IngestError> {
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if name == DOCUMENT || name.starts_with('.') {
-            continue;
-        }
-        let known = name.strip_suffix(".jpg").and_then(|stem| RenditionName::parse(stem).ok());
-        match known.filter(|known| file_name(*known) == name && is_taken(*known)) {
-            Some(known) => pictures.push((known, entry.path())),
-            None => {
-                return Err(IngestError::Name(format!(
-                    "has the file {name:?}; expected item.json, NormalHires.jpg, \
-                     NormalPreview.jpg or NormalThumbnail.jpg"
-                )));
-            }
+        if name != DOCUMENT && !name.starts_with('.') {
+            files.push(BundleFile { name, path: entry.path() });
         }
     }
-    let key = ItemKey { media_type, id };
-    Ok(ItemFolder { key, document: path.join(DOCUMENT), pictures })
-}
-
-/// Whether a photograph's rendition may come in as a file; the others are made.
-fn is_taken(name: RenditionName) -> bool {
-    let used = matches!(name.usage, Usage::Hires | Usage::Preview | Usage::Thumbnail);
-    name.variant == Variant::Normal && used
+    let document = read(&path.join(DOCUMENT), DOCUMENT_BYTES_MAX, "4 MiB")
+        .map_err(|error| super::bundle::refused(DOCUMENT, error))?;
+    Ok(Bundle { key, document, files })
 }
 
 /// Reads a file of at most `bytes_max` bytes; `setting` is what allows more.

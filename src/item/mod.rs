@@ -7,10 +7,12 @@
 mod asset;
 mod complete;
 mod renditions;
+mod revisions;
 mod schema;
 
 use serde_json::{Map, Value};
 
+use crate::limits::REPLACING_MAX;
 use crate::types::{ItemKey, MediaType};
 
 pub use asset::Asset;
@@ -122,7 +124,10 @@ impl Document {
             return Err(mismatch("type", found, expected));
         }
         fields.insert("uri".to_owned(), Value::String(stored_uri(key)));
-        schema::check(&fields).map_err(DocumentError::Schema)?;
+        let document = Value::Object(fields);
+        schema::check(&document).map_err(DocumentError::Schema)?;
+        let Value::Object(mut fields) = document else { unreachable!("made an object above") };
+        check_replacing(&fields)?;
         // Both are ours to say when the document is served.
         fields.shift_remove("renditions");
         fields.shift_remove("uri");
@@ -139,7 +144,7 @@ impl Document {
     /// The text to store.
     #[must_use]
     pub fn to_stored(&self) -> String {
-        Value::Object(self.fields.clone()).to_string()
+        serde_json::to_string(&self.fields).expect("a map of values is always written")
     }
 
     /// A string property.
@@ -178,8 +183,19 @@ impl Document {
     }
 }
 
-/// A complete uri for the schema's sake; it is never served.
-fn stored_uri(key: &ItemKey) -> String {
+/// Refuses a document that replaces more items than one transaction should turn.
+fn check_replacing(fields: &Map<String, Value>) -> Result<(), DocumentError> {
+    let count = fields.get("replacing").and_then(Value::as_array).map_or(0, Vec::len);
+    if count <= REPLACING_MAX {
+        return Ok(());
+    }
+    let message = format!("has {count} uris, more than the limit of {REPLACING_MAX}");
+    Err(DocumentError::Schema(vec![Problem::new("/replacing", "maximum", message)]))
+}
+
+/// The uri of the item `key` as documents are stored; what is served has ours in its place.
+#[must_use]
+pub fn stored_uri(key: &ItemKey) -> String {
     format!("http://localhost/media/{key}")
 }
 

@@ -2,19 +2,59 @@
 
 use std::{fmt, sync::OnceLock};
 
-use jsonschema::{Draft, Validator};
-use serde_json::{Map, Value};
+use jsonschema::{Draft, ValidationError, Validator, error::ValidationErrorKind};
+use serde_json::Value;
 
 /// Problems listed for one document; the rest adds nothing.
 const PROBLEMS_MAX: usize = 8;
+/// Characters of a problem's message; a message may quote the value.
+const MESSAGE_CHARS_MAX: usize = 300;
 
 /// One place where a document breaks the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// JSON pointer of the property, empty for the document itself.
+    /// JSON pointer of the property, empty for the document itself. A property that is unknown or
+    /// missing is named too.
     pub path: String,
+    /// The rule that is broken: `enum`, `required`, `type`, `format`, `additionalProperties`, …
+    pub rule: String,
     /// What is wrong with it.
     pub message: String,
+}
+
+impl Problem {
+    /// A problem with the property at `path` that the schema does not know of.
+    #[must_use]
+    pub fn new(path: &str, rule: &str, message: impl Into<String>) -> Self {
+        Self { path: path.to_owned(), rule: rule.to_owned(), message: message.into() }
+    }
+
+    /// The problems that one error of the validator stands for: an unknown property each.
+    fn of(error: &ValidationError<'_>) -> Vec<Self> {
+        let at = error.instance_path().to_string();
+        let kind = error.kind();
+        let rule = kind.keyword();
+        if let ValidationErrorKind::AdditionalProperties { unexpected } = kind {
+            let unknown =
+                |name: &String| Self::new(&below(&at, name), rule, format!("'{name}' is unknown"));
+            return unexpected.iter().take(PROBLEMS_MAX).map(unknown).collect();
+        }
+        let mut message = error.to_string();
+        if let Some((end, _)) = message.char_indices().nth(MESSAGE_CHARS_MAX) {
+            message.truncate(end);
+            message.push('…');
+        }
+        let path = match kind {
+            ValidationErrorKind::Required { property: Value::String(name) } => below(&at, name),
+            _ => at,
+        };
+        vec![Self::new(&path, rule, message)]
+    }
+}
+
+/// The JSON pointer of the property `name` of what is at `path`.
+fn below(path: &str, name: &str) -> String {
+    format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
 impl fmt::Display for Problem {
@@ -37,20 +77,15 @@ fn validator() -> &'static Validator {
     })
 }
 
-/// Checks the properties of a document.
-pub(super) fn check(fields: &Map<String, Value>) -> Result<(), Vec<Problem>> {
-    let value = Value::Object(fields.clone());
-    let shorten = |text: String| match text.char_indices().nth(300) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text,
-    };
-    let problems: Vec<Problem> = validator()
-        .iter_errors(&value)
-        .take(PROBLEMS_MAX)
-        .map(|error| Problem {
-            path: error.instance_path().to_string(),
-            message: shorten(error.to_string()),
-        })
-        .collect();
-    if problems.is_empty() { Ok(()) } else { Err(problems) }
+/// Checks a document.
+///
+/// The verdict alone is several times cheaper than the list of problems, so that is asked first.
+pub(super) fn check(document: &Value) -> Result<(), Vec<Problem>> {
+    if validator().is_valid(document) {
+        return Ok(());
+    }
+    let errors = validator().iter_errors(document).take(PROBLEMS_MAX);
+    let mut problems: Vec<Problem> = errors.flat_map(|error| Problem::of(&error)).collect();
+    problems.truncate(PROBLEMS_MAX);
+    Err(problems)
 }

@@ -1,0 +1,177 @@
+//! Why something is not taken in.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
+
+use crate::db::DbError;
+use crate::item::DocumentError;
+use crate::store::StoreError;
+
+/// Why something was not taken in. The text does not name the file; [`Failure`] does.
+#[derive(Debug, thiserror::Error)]
+pub enum IngestError {
+    /// A file or folder cannot be read.
+    #[error("cannot be read: {0}")]
+    Unreadable(#[source] std::io::Error),
+    /// A file has no bytes.
+    #[error("is empty")]
+    Empty,
+    /// A file beyond a limit.
+    #[error("has {found} {unit}, more than the limit of {limit} ({setting})")]
+    TooLarge {
+        /// What it has.
+        found: u64,
+        /// What it may have.
+        limit: u64,
+        /// Of what.
+        unit: &'static str,
+        /// The setting that allows more.
+        setting: &'static str,
+    },
+    /// Not a picture that can be rendered.
+    #[error("{0}")]
+    Picture(String),
+    /// Not a kind of file that is taken in.
+    #[error(
+        "is not a photograph (.jpg, .jpeg), not a .jsonl file and not a folder with photographs or \
+         item.json"
+    )]
+    Kind,
+    /// A kind of file that is not taken in yet.
+    #[error(
+        "is a .{0} file, which is not taken in yet; taken are .jpg, .jpeg, .jsonl and item.json"
+    )]
+    NotYet(String),
+    /// A folder's place or a file's name says nothing that we know.
+    #[error("{0}")]
+    Name(String),
+    /// It is not a document of the schema.
+    #[error("{0}")]
+    Document(#[from] DocumentError),
+    /// A document that comes alone does not say which item it is.
+    #[error("has no uri of the form http://…/media/<mediaType>/<id>: {0}")]
+    Uri(String),
+    /// The picture is missing.
+    #[error("has no NormalHires.jpg")]
+    NoPicture,
+    /// Another file of the same run has the same id.
+    #[error("has the id of {0}, which is another photograph; rename one of them")]
+    SameId(String),
+    /// Several things are wrong, or something with one file of several.
+    #[error("{}", list(.0))]
+    Refused(Vec<Refusal>),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The database failed.
+    #[error(transparent)]
+    Db(#[from] DbError),
+}
+
+fn list(refusals: &[Refusal]) -> String {
+    refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl IngestError {
+    /// Whether the machine failed and not what came: a later try may go well.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        match self {
+            Self::Store(_) | Self::Db(_) => true,
+            Self::Refused(refusals) => refusals.iter().any(|refusal| refusal.error.is_ours()),
+            Self::Unreadable(_)
+            | Self::Empty
+            | Self::TooLarge { .. }
+            | Self::Picture(_)
+            | Self::Kind
+            | Self::NotYet(_)
+            | Self::Name(_)
+            | Self::Document(_)
+            | Self::Uri(_)
+            | Self::NoPicture
+            | Self::SameId(_) => false,
+        }
+    }
+
+    /// Every single thing that is wrong: where, and what. Where is a file, or the JSON pointer of a
+    /// property, or nothing.
+    #[must_use]
+    pub fn problems(&self) -> Vec<(String, String)> {
+        match self {
+            Self::Refused(refusals) => {
+                let each = |refusal: &Refusal| match &refusal.error {
+                    Self::Document(DocumentError::Schema(_)) => refusal.error.problems(),
+                    other => vec![(refusal.file.clone(), other.to_string())],
+                };
+                refusals.iter().flat_map(each).collect()
+            }
+            Self::Document(DocumentError::Schema(problems)) => {
+                problems.iter().map(|one| (one.path.clone(), one.message.clone())).collect()
+            }
+            Self::Document(DocumentError::Mismatch { property, .. }) => {
+                vec![(format!("/{property}"), self.to_string())]
+            }
+            Self::Unreadable(_)
+            | Self::Empty
+            | Self::TooLarge { .. }
+            | Self::Picture(_)
+            | Self::Kind
+            | Self::NotYet(_)
+            | Self::Name(_)
+            | Self::Document(DocumentError::NotJson(_))
+            | Self::Uri(_)
+            | Self::NoPicture
+            | Self::SameId(_)
+            | Self::Store(_)
+            | Self::Db(_) => vec![(String::new(), self.to_string())],
+        }
+    }
+}
+
+/// What is wrong with one of the files that an item came with.
+#[derive(Debug)]
+pub struct Refusal {
+    /// The file's name; empty for the item as a whole.
+    pub file: String,
+    /// What is wrong with it.
+    pub error: IngestError,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.file.is_empty() {
+            return write!(f, "{}", self.error);
+        }
+        write!(f, "{} {}", self.file, self.error)
+    }
+}
+
+/// Something that was not taken in, with its name.
+#[derive(Debug)]
+pub struct Failure {
+    /// The file or folder as it was named or found.
+    pub path: PathBuf,
+    /// The line in a file of documents; the first is 1.
+    pub line: Option<u64>,
+    /// Why.
+    pub error: IngestError,
+}
+
+impl Failure {
+    /// A file or folder that was not taken in.
+    #[must_use]
+    pub fn of(path: &Path, error: IngestError) -> Self {
+        Self { path: path.to_owned(), line: None, error }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.path.display(), self.error),
+            None => write!(f, "{}: {}", self.path.display(), self.error),
+        }
+    }
+}
