@@ -24,6 +24,7 @@ use crate::auth::{Auth, HashLimits, Hasher};
 use crate::clock;
 use crate::compute::Compute;
 use crate::config::{BaseUrl, Config};
+use crate::content::Content;
 use crate::db::Db;
 use crate::error::{Error, Kind, Result};
 use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Taken};
@@ -36,6 +37,7 @@ use crate::media::Settings;
 use crate::media::original::Originals;
 use crate::oauth::{Lifetimes, OAuth};
 use crate::orders::Orders;
+use crate::search::Search;
 use crate::store::Derived;
 use crate::store::Store;
 use crate::telemetry;
@@ -214,9 +216,12 @@ impl Server {
         let media = Media::start(settings, orders.clone(), originals, compute, &cache_dir)?;
         let (wanted, to_warm) = tokio::sync::mpsc::channel(WARM_QUEUE_MAX);
         let wanted = config.media.warm.then_some(wanted);
-        let follower = start_follower(&db, &media, &auth, wanted)?;
+        let search = Search::start(db.clone())?;
+        let follower = start_follower(&db, (&media, &auth, &search), wanted)?;
+        let sizes = media.settings().sizes;
+        let content = Content::new(search, sizes, config.search.polls);
         let oauth = start_oauth(&config, &auth)?;
-        let services = Services { media, auth, oauth, orders };
+        let services = Services { media, content, auth, oauth, orders };
         let app = App { shared: Arc::new(shared(&config, services, metrics)?) };
         let public_url = config.server.public_url.0.clone();
         let limits = listener_limits(&config);
@@ -300,14 +305,14 @@ async fn serve(
     });
     let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::internal)?;
     let shared = Arc::clone(&app.shared);
-    let (stop, stopping) = tokio::sync::watch::channel(false);
+    let stopping = shared.stopping.subscribe();
     tokio::spawn(async move {
         signals.first().await;
         // Load balancers learn it from readiness before connections close.
         shared.draining.store(true, Ordering::SeqCst);
         tokio::time::sleep(unready).await;
         tracing::info!("stopping: no new connections, requests under way finish");
-        stop.send_replace(true);
+        shared.stopping.send_replace(true);
     });
     let report = web::listener::serve(listener, web::router(app), limits, stopping).await;
     tracing::info!(finished = report.finished, cut = report.cut, "stopped");
@@ -334,16 +339,15 @@ fn listen(address: SocketAddr) -> Result<TcpListener> {
 
 fn start_follower(
     db: &Db,
-    media: &Media,
-    auth: &Auth,
+    (media, auth, search): (&Media, &Auth, &Search),
     wanted: Option<tokio::sync::mpsc::Sender<ItemKey>>,
 ) -> Result<Follow> {
     let follower = db.follower()?;
     let (stop, stopped) = mpsc::channel();
-    let (media, auth) = (media.clone(), auth.clone());
+    let (media, auth, search) = (media.clone(), auth.clone(), search.clone());
     let thread = std::thread::Builder::new()
         .name("follow".to_owned())
-        .spawn(move || jobs::follow(follower, (&media, &auth), wanted.as_ref(), &stopped))
+        .spawn(move || jobs::follow(follower, (&media, &auth, &search), wanted.as_ref(), &stopped))
         .map_err(Error::internal)?;
     Ok(Follow { stop, thread })
 }
@@ -351,6 +355,7 @@ fn start_follower(
 /// What the handlers call.
 struct Services {
     media: Media,
+    content: Content,
     auth: Auth,
     oauth: OAuth,
     orders: Orders,
@@ -370,10 +375,12 @@ fn shared(
     services: Services,
     metrics: metrics_exporter_prometheus::PrometheusHandle,
 ) -> Result<Shared> {
-    let Services { media, auth, oauth, orders } = services;
+    let Services { media, content, auth, oauth, orders } = services;
     Ok(Shared {
         db: orders.db().clone(),
         media,
+        content,
+        open_images: config.search.open_images,
         users: Users::new(auth.clone()),
         auth,
         oauth,
@@ -394,6 +401,7 @@ fn shared(
         unready: Duration::from_secs(u64::from(config.server.unready_s)),
         pages: Pages::compile()?,
         draining: AtomicBool::new(false),
+        stopping: tokio::sync::watch::Sender::new(false),
     })
 }
 

@@ -131,6 +131,7 @@ settings! {
         public_url: BaseUrl = "", Any, "URL", "Base of the links we write; empty: http:// and the address listened on";
         media_url: BaseUrl = "", Any, "URL", "Base of media links, a CDN's name for instance; empty: public_url";
         auth_url: BaseUrl = "", Any, "URL", "Base of the OAuth2 addresses and the issuer of id tokens; empty: public_url";
+        search_url: BaseUrl = "", Any, "URL", "Base of the deprecated search interface; empty: public_url";
         site_url: BaseUrl = "", Any, "URL", "Base of the web site that item URLs redirect to; empty: public_url";
         trusted_proxies: Addresses = "", Any, "IP list", "Proxies whose X-Forwarded-For is believed";
         connections_max: u32 = "4096", 1..=1_000_000, "connections", "Connections open at a time";
@@ -181,6 +182,11 @@ settings! {
         disk_bytes: u64 = "4294967296", 0..=1_125_899_906_842_624, "bytes", "Renditions kept on disk; 0 turns this tier off";
         crops_share: f32 = "0.25", 0.0..=0.9, "", "Part of each tier that crops and other variants of a URL may take";
     }
+    /// Search, and waiting for new items.
+    search: Search {
+        open_images: bool = "true", Any, "", "Whether photographs are found without credentials";
+        polls: usize = "1000", 1..=1_000_000, "polls", "Requests of the deprecated stream that may wait for items; more are answered 503";
+    }
     /// Logins, tokens and purchases.
     auth: Auth {
         access_token_s: u32 = "604800", 60..=31_536_000, "s", "Time that an access token is valid";
@@ -226,6 +232,12 @@ impl Config {
             0 => (cores_or(0) / 2).max(1),
             count => count,
         }
+    }
+
+    /// Base of the deprecated search interface.
+    #[must_use]
+    pub fn search_url(&self) -> &str {
+        first(&[&self.server.search_url, &self.server.public_url])
     }
 
     /// Base of links to pages.

@@ -1,11 +1,15 @@
 //! The news item document (Spec §2 News item): reading, checking, completing and serving it.
 //!
 //! A document is JSON of the schema ttninjs 1.6 and is kept losslessly. What the service adds
-//! (uri, renditions, dates of storing) is added when it comes in or goes out; no other unit
-//! knows the names of its properties.
+//! (dates of storing; addresses, renditions of its files) is added when it comes in or goes out;
+//! no other unit knows the names of its properties.
 
+mod addresses;
+#[cfg(test)]
+mod addresses_tests;
 mod asset;
 mod complete;
+mod layout;
 mod renditions;
 mod schema;
 
@@ -14,6 +18,7 @@ use serde_json::{Map, Value};
 use crate::types::{ItemKey, MediaType};
 
 pub use asset::Asset;
+pub use layout::Layout;
 pub use renditions::{Links, RenditionSizes, Served};
 pub use schema::Problem;
 
@@ -123,8 +128,7 @@ impl Document {
         }
         fields.insert("uri".to_owned(), Value::String(stored_uri(key)));
         schema::check(&fields).map_err(DocumentError::Schema)?;
-        // Both are ours to say when the document is served.
-        fields.shift_remove("renditions");
+        // It is ours to say when the document is served.
         fields.shift_remove("uri");
         Ok(Self { fields })
     }

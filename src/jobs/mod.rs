@@ -11,6 +11,7 @@ use crate::auth::Auth;
 use crate::db::{AccountChange, Follower};
 use crate::limits::FOLLOW_MS;
 use crate::media::Media;
+use crate::search::Search;
 use crate::telemetry;
 use crate::types::ItemKey;
 
@@ -20,7 +21,7 @@ use crate::types::ItemKey;
 /// somebody asks; those that find no room there are left to the first request.
 pub fn follow(
     mut follower: Follower,
-    (media, auth): (&Media, &Auth),
+    (media, auth, search): (&Media, &Auth, &Search),
     wanted: Option<&Sender<ItemKey>>,
     stop: &Receiver<()>,
 ) {
@@ -32,6 +33,10 @@ pub fn follow(
                 let count = u64::try_from(change.items.len()).unwrap_or(u64::MAX);
                 metrics::counter!(telemetry::ITEMS_CHANGED).increment(count);
                 media.item_changed(&change.items);
+                // Whoever waits for items is woken; a search that fails to see them says so.
+                if let Err(cause) = search.catch_up() {
+                    tracing::error!("search cannot take in what changed: {cause}");
+                }
                 if let Some(wanted) = wanted {
                     // A full queue ends it: what comes later has no room either.
                     let mut keys = change.items.iter();
