@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn days_begin_at_midnight_in_the_zone_and_all_bounds_hold() {
-        let day = |text| parse_day(text).expect("day");
+        let day = |text: &str| parse_day(text).expect("day");
         let now = at("2026-03-31T10:00:00Z");
         let check =
             |recent, start: Option<&str>, end: Option<&str>, expected: [Option<&str>; 2]| {

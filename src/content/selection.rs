@@ -72,7 +72,7 @@ pub fn coverage(caller: Option<&Principal>, wanted: &[AgreementId], now: Timesta
     covered(caller.agreements(), wanted, now)
 }
 
-fn covered(own: &[Agreement], wanted: &[AgreementId], now: Timestamp) -> Coverage {
+pub(super) fn covered(own: &[Agreement], wanted: &[AgreementId], now: Timestamp) -> Coverage {
     let counts =
         |one: &&Agreement| one.is_in_force(now) && (wanted.is_empty() || wanted.contains(&one.id));
     if own.iter().filter(counts).any(|one| one.super_agreement) {

@@ -84,7 +84,7 @@ fn read(
 /// The item whose uri `last` is, on whichever host.
 ///
 /// Spec §4 is silent on an empty one: there is no last item yet.
-fn last(query: &Query) -> Result<Option<ItemKey>> {
+pub(super) fn last(query: &Query) -> Result<Option<ItemKey>> {
     let Some(uri) = query.text("last")?.filter(|uri| !uri.is_empty()) else { return Ok(None) };
     let wrong = |cause| {
         let uri = respond::shorten(uri);
