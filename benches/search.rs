@@ -122,8 +122,8 @@ fn main() -> io::Result<()> {
         }
         _ => (temporary.path().to_owned(), small(temporary.path())?),
     };
-    let (config, _) = config::load(&Sources { file: None, flags: Vec::new() })
-        .map_err(io::Error::other)?;
+    let (config, _) =
+        config::load(&Sources { file: None, flags: Vec::new() }).map_err(io::Error::other)?;
     let zone = config.ingest.timezone.0.clone();
     let db = Db::open(&data).map_err(io::Error::other)?;
     let started = Stopwatch::start();

@@ -13,6 +13,7 @@ pub mod cli;
 pub mod clock;
 pub mod compute;
 pub mod config;
+pub mod content;
 pub mod db;
 pub mod error;
 pub mod ingest;

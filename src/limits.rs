@@ -8,6 +8,10 @@ pub const DOCUMENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 pub const ACCOUNTS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Bytes of a watermark picture.
 pub const WATERMARK_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// Associations within associations whose addresses are looked at; real documents have two.
+pub const ASSOCIATION_DEPTH_MAX: usize = 8;
+/// Associations of one document that are looked up; real ones have below 100.
+pub const ASSOCIATIONS_LOOKED_UP_MAX: usize = 1000;
 /// Folders within folders that ingest follows.
 pub const INGEST_DEPTH_MAX: usize = 32;
 /// Files that one run of ingest takes in.
@@ -98,8 +102,20 @@ pub const USERS_LOGGED_MAX: usize = 50;
 pub const ENDED_TOKENS_LOGGED_MAX: usize = 1000;
 /// Times that an import starts anew because somebody changed accounts meanwhile.
 pub const IMPORT_TRIES: usize = 5;
-/// Bytes of a query string; a list of a thousand product codes takes 10 kB.
-pub const QUERY_BYTES_MAX: usize = 32 * 1024;
+/// Bytes of a query string; a list of a thousand product codes takes 10 kB. No URI of an HTTP/1
+/// request is longer.
+pub const QUERY_BYTES_MAX: usize = 64 * 1024;
+/// Hits of a search at most, and hits passed over (Spec §8: 10,000 both).
+pub const HITS_MAX: usize = 10_000;
+/// Hits of a search that does not say how many (decision 6; Spec §4 has a second figure, 10).
+pub const HITS_DEFAULT: usize = 20;
+/// Seconds that a long poll of the deprecated stream waits, unless it says otherwise (Spec §8).
+pub const POLL_S: u32 = 60;
+/// Seconds that it may say (Spec §8).
+pub const POLL_S_MAX: u32 = 300;
+/// Long polls that look at once after items came in: with thousands waiting, each look comes a
+/// little later, and other searches get their turn in between.
+pub const POLLS_LOOKING_MAX: usize = 2;
 /// Parameters of a query string, and elements of a list in it.
 pub const QUERY_VALUES_MAX: usize = 1000;
 /// Bytes of a JSON body that has no limit of its own.
@@ -145,10 +161,10 @@ pub const SEARCH_TRIES: usize = 20;
 pub const FACET_COUNTS_MAX: usize = 100;
 /// Milliseconds a write waits for another process's transaction.
 pub const DB_BUSY_MS: u64 = 10_000;
-/// Items on one page of the newest photographs.
+/// Items on one page of photographs.
 pub const PAGE_ITEMS: usize = 60;
-/// Pages of the newest photographs that can be asked for; deeper ones are what search is for.
-pub const PAGES_MAX: usize = 200;
+/// Pages of photographs that can be asked for; what lies deeper is found by a narrower search.
+pub const PAGES_MAX: usize = 160;
 /// Renders that may overtake one that waits for memory, so that small ones do not wait for a
 /// large one and the large one does not wait for ever.
 pub const BYPASS_MAX: usize = 64;

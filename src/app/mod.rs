@@ -24,6 +24,7 @@ use crate::auth::{Auth, HashLimits, Hasher};
 use crate::clock;
 use crate::compute::Compute;
 use crate::config::{BaseUrl, Config};
+use crate::content::Content;
 use crate::db::Db;
 use crate::error::{Error, Kind, Result};
 use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Taken};
@@ -227,8 +228,10 @@ impl Server {
         let wanted = config.media.warm.then_some(wanted);
         let search = Search::start(db.clone(), config.search.memory_bytes)?;
         let follower = start_follower(&db, (&media, &auth, &search), wanted)?;
+        let sizes = media.settings().sizes;
+        let content = Content::new(search, sizes, config.search.polls);
         let oauth = start_oauth(&config, &auth)?;
-        let services = Services { media, auth, oauth, orders, search };
+        let services = Services { media, content, auth, oauth, orders };
         let app = App { shared: Arc::new(shared(&config, services, metrics)?) };
         let public_url = config.server.public_url.0.clone();
         let limits = listener_limits(&config);
@@ -312,14 +315,14 @@ async fn serve(
     });
     let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::internal)?;
     let shared = Arc::clone(&app.shared);
-    let (stop, stopping) = tokio::sync::watch::channel(false);
+    let stopping = shared.stopping.subscribe();
     tokio::spawn(async move {
         signals.first().await;
         // Load balancers learn it from readiness before connections close.
         shared.draining.store(true, Ordering::SeqCst);
         tokio::time::sleep(unready).await;
         tracing::info!("stopping: no new connections, requests under way finish");
-        stop.send_replace(true);
+        shared.stopping.send_replace(true);
     });
     let report = web::listener::serve(listener, web::router(app), limits, stopping).await;
     tracing::info!(finished = report.finished, cut = report.cut, "stopped");
@@ -362,10 +365,10 @@ fn start_follower(
 /// What the handlers call.
 struct Services {
     media: Media,
+    content: Content,
     auth: Auth,
     oauth: OAuth,
     orders: Orders,
-    search: Search,
 }
 
 fn start_oauth(config: &Config, auth: &Auth) -> Result<OAuth> {
@@ -382,17 +385,18 @@ fn shared(
     services: Services,
     metrics: metrics_exporter_prometheus::PrometheusHandle,
 ) -> Result<Shared> {
-    let Services { media, auth, oauth, orders, search } = services;
+    let Services { media, content, auth, oauth, orders } = services;
     Ok(Shared {
         db: orders.db().clone(),
         media,
+        content,
+        open_images: config.search.open_images,
         users: Users::new(auth.clone()),
         auth,
         oauth,
         session_s: config.auth.session_s,
         secure_cookies: config.auth_url().starts_with("https:"),
         orders,
-        search,
         metrics,
         site_url: config.site_url().to_owned(),
         site_name: config.server.site_name.clone(),
@@ -407,6 +411,7 @@ fn shared(
         unready: Duration::from_secs(u64::from(config.server.unready_s)),
         pages: Pages::compile()?,
         draining: AtomicBool::new(false),
+        stopping: tokio::sync::watch::Sender::new(false),
     })
 }
 

@@ -131,6 +131,7 @@ settings! {
         public_url: BaseUrl = "", Any, "URL", "Base of the links we write; empty: http:// and the address listened on";
         media_url: BaseUrl = "", Any, "URL", "Base of media links, a CDN's name for instance; empty: public_url";
         auth_url: BaseUrl = "", Any, "URL", "Base of the OAuth2 addresses and the issuer of id tokens; empty: public_url";
+        search_url: BaseUrl = "", Any, "URL", "Base of the deprecated search interface; empty: public_url";
         site_url: BaseUrl = "", Any, "URL", "Base of the web site that item URLs redirect to; empty: public_url";
         trusted_proxies: Addresses = "", Any, "IP list", "Proxies whose X-Forwarded-For is believed";
         connections_max: u32 = "4096", 1..=1_000_000, "connections", "Connections open at a time";
@@ -181,6 +182,12 @@ settings! {
         disk_bytes: u64 = "4294967296", 0..=1_125_899_906_842_624, "bytes", "Renditions kept on disk; 0 turns this tier off";
         crops_share: f32 = "0.25", 0.0..=0.9, "", "Part of each tier that crops and other variants of a URL may take";
     }
+    /// Search, and waiting for new items.
+    search: Search {
+        open_images: bool = "true", Any, "", "Whether photographs are found without credentials";
+        memory_bytes: u64 = "134217728", 0..=1_099_511_627_776, "bytes", "Memory for what was found of single words, which later searches use again";
+        polls: usize = "1000", 1..=1_000_000, "polls", "Requests of the deprecated stream that may wait for items; more are answered 503";
+    }
     /// Logins, tokens and purchases.
     auth: Auth {
         access_token_s: u32 = "604800", 60..=31_536_000, "s", "Time that an access token is valid";
@@ -193,10 +200,6 @@ settings! {
         failures_per_user: u32 = "10", 1..=1_000_000, "logins", "Failed logins of one user name within the window, then 503";
         failures_per_address: u32 = "100", 1..=1_000_000, "logins", "Failed logins from one address within the window, then 503";
         failure_window_s: u32 = "900", 1..=86_400, "s", "The window in which failed logins are counted";
-    }
-    /// Search.
-    search: Search {
-        memory_bytes: u64 = "134217728", 0..=1_099_511_627_776, "bytes", "Memory for what was found of single words, which later searches use again";
     }
     /// What becomes of files that come in.
     ingest: Ingest {
@@ -230,6 +233,12 @@ impl Config {
             0 => (cores_or(0) / 2).max(1),
             count => count,
         }
+    }
+
+    /// Base of the deprecated search interface.
+    #[must_use]
+    pub fn search_url(&self) -> &str {
+        first(&[&self.server.search_url, &self.server.public_url])
     }
 
     /// Base of links to pages.

@@ -20,7 +20,7 @@ pub use sqlite::grants::{Code, Family, NewCode, NewFamily, RefreshToken};
 pub use sqlite::import::{
     NewAgreement, NewApiKey, NewClient, NewLicense, NewProduct, NewUser, Put,
 };
-pub use sqlite::items::{NewItem, NewestItem, StoredItem, Written};
+pub use sqlite::items::{NewItem, StoredItem, Written};
 pub use sqlite::operator::{ListedKey, ListedUser};
 pub use sqlite::orders::{LiveOrder, OrdersOf, Reported};
 pub use sqlite::search::{IndexChange, Lookup};

@@ -1,11 +1,15 @@
 //! The news item document (Spec §2 News item): reading, checking, completing and serving it.
 //!
 //! A document is JSON of the schema ttninjs 1.6 and is kept losslessly. What the service adds
-//! (uri, renditions, dates of storing) is added when it comes in or goes out; no other unit
-//! knows the names of its properties.
+//! (dates of storing; addresses, renditions of its files) is added when it comes in or goes out;
+//! no other unit knows the names of its properties.
 
+mod addresses;
+#[cfg(test)]
+mod addresses_tests;
 mod asset;
 mod complete;
+mod layout;
 mod renditions;
 mod revisions;
 mod schema;
@@ -16,6 +20,7 @@ use crate::limits::REPLACING_MAX;
 use crate::types::{ItemKey, MediaType};
 
 pub use asset::Asset;
+pub use layout::Layout;
 pub use renditions::{Links, RenditionSizes, Served};
 pub use schema::Problem;
 
@@ -128,8 +133,7 @@ impl Document {
         schema::check(&document).map_err(DocumentError::Schema)?;
         let Value::Object(mut fields) = document else { unreachable!("made an object above") };
         check_replacing(&fields)?;
-        // Both are ours to say when the document is served.
-        fields.shift_remove("renditions");
+        // It is ours to say when the document is served.
         fields.shift_remove("uri");
         Ok(Self { fields })
     }

@@ -1,8 +1,8 @@
-//! The document as it is served: with our uri and the renditions of its files.
+//! The document as it is served: with our addresses and the renditions of its files.
 
 use serde_json::{Map, Value, json};
 
-use super::{Asset, Document};
+use super::{Asset, Document, Layout, addresses::Addresses};
 use crate::types::{CropError, ItemKey, Rect, RenditionName, Size, Usage, Variant, scale_crop};
 
 /// Sizes of the renditions, from the settings.
@@ -17,6 +17,8 @@ pub struct RenditionSizes {
 /// Addresses of renditions: how the hrefs are written is the caller's to say, so that this unit
 /// needs no knowledge of media URLs.
 pub trait Links {
+    /// `{media_url}`, without a slash at the end.
+    fn base(&self) -> &str;
     /// `{media_url}/media/<key>`.
     fn item(&self, key: &ItemKey) -> String;
     /// The URL of a JPEG rendition, with a crop in its own pixels.
@@ -34,6 +36,8 @@ pub struct Served<'a> {
     pub sizes: RenditionSizes,
     /// A crop in pixels of the hires image that every href is to carry.
     pub crop: Option<Rect>,
+    /// How much of the document.
+    pub layout: Layout,
 }
 
 /// The renditions of a photograph, in the order of their ids.
@@ -64,26 +68,38 @@ impl Served<'_> {
         })
     }
 
-    /// The document with `uri` and `renditions`, as the schema orders them.
+    /// The document with our addresses.
+    ///
+    /// Renditions of the item's files take the place of those in the document. `holds` says which
+    /// of [`Document::linked_items`] this service has; what is told of others stays untouched.
     ///
     /// Fails with [`CropError`] when the crop leaves the hires image.
-    pub fn document<L: Links>(&self, document: &Document, links: &L) -> Result<Value, CropError> {
-        let mut served = Map::new();
-        served.insert("uri".to_owned(), json!(links.item(self.key)));
-        for (name, value) in &document.fields {
-            served.insert(name.clone(), value.clone());
-        }
+    pub fn document<L: Links>(
+        &self,
+        document: Document,
+        links: &L,
+        holds: &dyn Fn(&ItemKey) -> bool,
+    ) -> Result<Value, CropError> {
         let renditions = self.renditions(links)?;
+        let mut fields = document.fields;
+        self.layout.cut(&mut fields);
         if !renditions.is_empty() {
-            served.insert("renditions".to_owned(), Value::Object(renditions));
+            fields.insert("renditions".to_owned(), Value::Object(renditions));
         }
-        Ok(Value::Object(served))
+        if self.layout == Layout::Full && !fields.contains_key("$standard") {
+            fields.insert("$standard".to_owned(), standard());
+        }
+        Addresses { links, holds }.write(self.key, &mut fields);
+        Ok(Value::Object(fields))
     }
 
     fn renditions<L: Links>(&self, links: &L) -> Result<Map<String, Value>, CropError> {
         let mut renditions = Map::new();
         let Some(hires) = self.size(Usage::Hires) else { return Ok(renditions) };
         for (id, variant, usage) in IMAGE_RENDITIONS {
+            if self.layout == Layout::Bare && usage != Usage::Thumbnail {
+                continue;
+            }
             let Some(size) = self.size(usage) else { continue };
             let crop = self.crop.map(|crop| scale_crop(crop, hires, size)).transpose()?;
             let (width, height) =
@@ -105,4 +121,13 @@ impl Served<'_> {
         }
         Ok(renditions)
     }
+}
+
+/// What the document says of its schema.
+fn standard() -> Value {
+    json!({
+        "name": "TTNINJS",
+        "version": "1.6",
+        "schema": "https://tt.se/spec/ttninjs/ttninjs-schema_1.6.json",
+    })
 }

@@ -33,9 +33,9 @@ pub fn follow(
                 let count = u64::try_from(change.items.len()).unwrap_or(u64::MAX);
                 metrics::counter!(telemetry::ITEMS_CHANGED).increment(count);
                 media.item_changed(&change.items);
-                // Who waits for new items is woken by it; searches take news in themselves.
+                // Whoever waits for items is woken; a search that fails to see them says so.
                 if let Err(cause) = search.catch_up() {
-                    tracing::warn!("search cannot take in what was written: {cause}");
+                    tracing::error!("search cannot take in what changed: {cause}");
                 }
                 if let Some(wanted) = wanted {
                     // A full queue ends it: what comes later has no room either.

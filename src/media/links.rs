@@ -25,6 +25,10 @@ impl UrlLinks {
 }
 
 impl Links for UrlLinks {
+    fn base(&self) -> &str {
+        &self.base
+    }
+
     fn item(&self, key: &ItemKey) -> String {
         format!("{}/media/{key}", self.base)
     }

@@ -21,7 +21,7 @@ mod settings;
 mod timing;
 pub mod warm;
 
-use std::{path::Path, sync::Arc};
+use std::{collections::HashSet, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -37,7 +37,9 @@ pub use timing::Timing;
 
 use crate::auth::Principal;
 use crate::compute::Compute;
+use crate::db::ReadTx;
 use crate::error::{Error, Kind, Result};
+use crate::item::Layout;
 use crate::item::Served;
 use crate::media::original::Originals;
 use crate::media::path::{DocumentExtension, MediaPath, RenditionExtension, Target};
@@ -187,7 +189,7 @@ impl Media {
             Target::Item => Ok(Answer::Page(path.key().clone())),
             Target::Pricelist => self.pricelist(&entry, caller, now).await.map(Answer::Json),
             Target::Document(file) if file.extension() == DocumentExtension::Json => {
-                self.json(&entry, file.crop(), open).map(Answer::Json)
+                self.json(&entry, file.crop(), open).await.map(Answer::Json)
             }
             Target::Rendition(file)
                 if file.extension() == RenditionExtension::Jpg && file.association().is_none() =>
@@ -244,21 +246,51 @@ impl Media {
         Ok(JsonAnswer { body, etag, modified: None, open: false })
     }
 
-    fn json(&self, entry: &Entry, crop: Option<CropSpec>, open: bool) -> Result<JsonAnswer> {
+    async fn json(&self, entry: &Entry, crop: Option<CropSpec>, open: bool) -> Result<JsonAnswer> {
         let crop = plan::json_crop(entry, crop)?;
+        let linked = entry.document.linked_items(Layout::Full);
+        // What is told of an associated item changes when that item comes or goes.
+        let modified = linked.is_empty().then_some(entry.stored);
         let body = match crop {
-            None => entry.json(|| self.document(entry, None))?,
-            Some(crop) => Bytes::from(self.document(entry, Some(crop))?.to_string()),
+            None if linked.is_empty() => entry.json(|| self.document(entry, None, &linked))?,
+            None | Some(_) => {
+                let held = self.held(linked).await?;
+                Bytes::from(self.document(entry, crop, &held)?.to_string())
+            }
         };
         let etag = Hash::of(&body).short();
-        Ok(JsonAnswer { body, etag, modified: Some(entry.stored), open })
+        Ok(JsonAnswer { body, etag, modified, open })
+    }
+
+    /// Those of `keys` that the archive has.
+    async fn held(&self, keys: HashSet<ItemKey>) -> Result<HashSet<ItemKey>> {
+        if keys.is_empty() {
+            return Ok(keys);
+        }
+        let read = move |tx: &ReadTx<'_>| {
+            let mut held = HashSet::new();
+            for key in keys {
+                if tx.item_exists(&key)? {
+                    held.insert(key);
+                }
+            }
+            Ok(held)
+        };
+        Ok(self.inner.orders.db().read(read).await?)
     }
 
     /// The document as served, with our links.
-    fn document(&self, entry: &Entry, crop: Option<Rect>) -> Result<Value> {
-        let sizes = self.inner.settings.sizes;
-        let served = Served { key: &entry.key, assets: &entry.assets, sizes, crop };
-        served.document(&entry.document, &self.inner.links).map_err(|e| plan::bad_crop(&e))
+    fn document(
+        &self,
+        entry: &Entry,
+        crop: Option<Rect>,
+        held: &HashSet<ItemKey>,
+    ) -> Result<Value> {
+        let (sizes, layout) = (self.inner.settings.sizes, Layout::Full);
+        let served = Served { key: &entry.key, assets: &entry.assets, sizes, crop, layout };
+        let holds = |key: &ItemKey| held.contains(key);
+        let document = served.document(entry.document.clone(), &self.inner.links, &holds);
+        document.map_err(|error| plan::bad_crop(&error))
     }
 
     fn rendition(

@@ -13,6 +13,10 @@ use crate::types::{ItemKey, Rect, RenditionName};
 struct Example;
 
 impl Links for Example {
+    fn base(&self) -> &str {
+        "https://media.example"
+    }
+
     fn item(&self, key: &ItemKey) -> String {
         format!("https://media.example/media/{key}")
     }

@@ -45,9 +45,8 @@ impl Drawn {
     }
 
     fn document(&self) -> Document {
-        let text = |words: &[usize]| {
-            words.iter().map(|word| WORDS[*word]).collect::<Vec<_>>().join(" ")
-        };
+        let text =
+            |words: &[usize]| words.iter().map(|word| WORDS[*word]).collect::<Vec<_>>().join(" ");
         let at = (start() + hours(self.hours)).to_string();
         let products: Vec<Value> =
             self.products.iter().map(|code| json!({ "code": PRODUCTS[*code] })).collect();
@@ -96,7 +95,10 @@ fn drawn() -> impl Strategy<Value = Drawn> {
     let what = (0..TYPES.len(), 0..12_u8, words(3), words(20), products);
     let how = (0..PERSONS.len(), 0..STATUSES.len(), 0..60_i64, proptest::option::of(-3..3_i64));
     (what, how).prop_map(
-        |((media_type, id, headline, body, mut products), (person, status, hours, embargo_hours))| {
+        |(
+            (media_type, id, headline, body, mut products),
+            (person, status, hours, embargo_hours),
+        )| {
             products.dedup();
             Drawn {
                 media_type: TYPES[media_type],
@@ -244,7 +246,8 @@ impl Scene {
 /// What is left of `written` when every item has only its last version, with the place of its
 /// writing.
 fn current(written: &[Drawn]) -> Vec<(usize, Drawn)> {
-    let is_last = |at: usize| written[at + 1..].iter().all(|later| later.key() != written[at].key());
+    let is_last =
+        |at: usize| written[at + 1..].iter().all(|later| later.key() != written[at].key());
     written.iter().cloned().enumerate().filter(|(at, _)| is_last(*at)).collect()
 }
 
@@ -381,7 +384,8 @@ fn a_rare_word_weighs_more_than_a_common_one() {
         text(3, "val", "storm val val"),
         text(4, "val", "storm val val"),
     ]);
-    let words = |text: &str| Words { place: Place::Anywhere, words: vec![word(text)], prefix: false };
+    let words =
+        |text: &str| Words { place: Place::Anywhere, words: vec![word(text)], prefix: false };
     let query = Query::Or(vec![Query::Words(words("storm")), Query::Words(words("isbrytare"))]);
     let found = scene.find(&scene.search, &plain(query));
     assert_eq!(ids(&found), ["d1", "d4", "d3", "d2"]);

@@ -46,6 +46,8 @@ pub const NOT_INDEXED: &str = "wirephoto_originals_not_indexed_total";
 pub const INDEX_REBUILDS: &str = "wirephoto_index_rebuilds_total";
 /// Direct ways that could not be gone to their end, by reason (counter).
 pub const WAYS_LEFT: &str = "wirephoto_render_ways_left_total";
+/// Long polls that wait for items (gauge).
+pub const POLLS_WAITING: &str = "wirephoto_polls_waiting";
 /// Logins by password, by outcome: done, refused, throttled, failed (counter).
 pub const LOGINS: &str = "wirephoto_logins_total";
 /// Passwords and client secrets that were hashed to be compared (counter).
@@ -135,6 +137,7 @@ fn describe() {
     counter!(CACHE_LOOKUPS, "Rendition cache look-ups by tier and outcome");
     gauge!(CACHE_BYTES, "Bytes held by a tier of the rendition cache");
     counter!(ITEMS_CHANGED, "Items changed, as seen by this process");
+    gauge!(POLLS_WAITING, "Long polls that wait for items");
     counter!(LOGINS, "Logins by password, by outcome");
     counter!(HASHES, "Passwords and client secrets hashed to be compared");
 }

@@ -8,6 +8,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
 use serde::Serialize;
 
 use super::{App, credentials, respond};
@@ -37,6 +38,13 @@ pub(super) struct Failure {
     has_bearer: bool,
 }
 
+impl Failure {
+    /// The failure of a request with these headers.
+    pub(super) fn of(error: Error, headers: &HeaderMap) -> Self {
+        Self { error, has_bearer: credentials::has_bearer(headers) }
+    }
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         Self { error, has_bearer: false }
@@ -59,9 +67,14 @@ fn no_store(headers: &mut HeaderMap) {
 /// 200 with `value` as JSON.
 pub(super) fn json<T: Serialize>(value: &T) -> Answer {
     let text = serde_json::to_vec(value).map_err(Error::internal)?;
-    let mut response = respond::json_text(StatusCode::OK, text.into());
+    Ok(json_text(text.into()))
+}
+
+/// 200 with a text that is JSON.
+pub(super) fn json_text(text: Bytes) -> Response {
+    let mut response = respond::json_text(StatusCode::OK, text);
     no_store(response.headers_mut());
-    Ok(response)
+    response
 }
 
 /// 200 with a plain string that does not look like a JSON number or boolean: the public client

@@ -61,7 +61,10 @@ fn preflight() -> Response {
 fn allow_origins(headers: &mut HeaderMap) {
     let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
     set(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
-    set(header::ACCESS_CONTROL_EXPOSE_HEADERS, "Retry-After, WWW-Authenticate, X-Request-Id");
+    set(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        "Deprecation, Link, Retry-After, WWW-Authenticate, X-Request-Id",
+    );
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use std::{borrow::Cow, sync::Arc};
 
 use axum::http::{HeaderMap, Uri, header};
+use base64::{Engine, engine::general_purpose::STANDARD};
 
 use super::App;
 use crate::auth::{Credentials, Principal};
@@ -40,6 +41,24 @@ pub(super) async fn required(app: &App, headers: &HeaderMap, uri: &Uri) -> Resul
     let caller = found.ok_or_else(|| Error::new(Kind::Unauthenticated, "Unauthorized"))?;
     caller.require_scope(crate::account::Scope::Roles)?;
     Ok(caller)
+}
+
+/// Whether the request presents credentials of any kind, good or not.
+pub(super) fn are_presented(headers: &HeaderMap, uri: &Uri) -> bool {
+    headers.contains_key(header::AUTHORIZATION) || query_value(uri, "ak").is_some()
+}
+
+/// User name and password of `Authorization: Basic` (RFC 7617), where that is the one header.
+pub(super) fn basic(headers: &HeaderMap) -> Option<(String, String)> {
+    let mut lines = headers.get_all(header::AUTHORIZATION).iter();
+    let (line, None) = (lines.next()?, lines.next()) else { return None };
+    let (scheme, encoded) = line.to_str().ok()?.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let text = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
+    let (user_name, password) = text.split_once(':')?;
+    Some((user_name.to_owned(), password.to_owned()))
 }
 
 /// Whether the request presents a bearer token, good or not.

@@ -7,6 +7,7 @@ mod api;
 mod assets;
 mod body;
 pub mod conditional;
+mod content;
 mod cors;
 mod credentials;
 mod download_panel;
@@ -35,6 +36,8 @@ use std::{
     time::Duration,
 };
 
+use tokio::sync::watch;
+
 use axum::{
     Router,
     extract::{Request, State},
@@ -46,13 +49,13 @@ use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::auth::Auth;
 use crate::config::Addresses;
+use crate::content::Content;
 use crate::db::Db;
 use crate::error::Error;
 use crate::error::Kind;
 use crate::media::Media;
 use crate::oauth::OAuth;
 use crate::orders::Orders;
-use crate::search::Search;
 use crate::users::Users;
 
 /// What the handlers share; cheap to clone.
@@ -66,6 +69,10 @@ pub struct App {
 pub struct Shared {
     /// The media section.
     pub media: Media,
+    /// The content section.
+    pub content: Content,
+    /// Whether photographs are found without credentials.
+    pub open_images: bool,
     /// Who calls.
     pub auth: Auth,
     /// The OAuth2 provider.
@@ -76,8 +83,6 @@ pub struct Shared {
     pub secure_cookies: bool,
     /// Purchases.
     pub orders: Orders,
-    /// Search.
-    pub search: Search,
     /// The users section.
     pub users: Users,
     /// The database.
@@ -104,6 +109,8 @@ pub struct Shared {
     pub pages: Pages,
     /// Set when the service stops: readiness turns false before connections close.
     pub draining: AtomicBool,
+    /// Set when connections are to end: whoever waits for something answers with what there is.
+    pub stopping: watch::Sender<bool>,
 }
 
 impl Shared {
@@ -111,6 +118,12 @@ impl Shared {
     #[must_use]
     pub fn is_draining(&self) -> bool {
         self.draining.load(Ordering::SeqCst)
+    }
+
+    /// Ends when connections are to end.
+    pub async fn stopped(&self) {
+        // The sender is ours, so it cannot be gone.
+        drop(self.stopping.subscribe().wait_for(|stopping| *stopping).await);
     }
 }
 
@@ -140,6 +153,7 @@ pub fn router(app: App) -> Router {
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
         .route("/metrics", get(health::metrics))
+        .merge(content::routes())
         .merge(user::routes())
         .merge(orders::routes())
         .fallback(not_found)

@@ -1,22 +1,25 @@
-//! The pages: templates, what their heads say, the newest photographs, errors.
+//! The pages: templates, what their heads say, the photographs, errors.
 
 use axum::{
     body::Body,
-    extract::{Query, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
     response::Response,
 };
 use jiff::tz::TimeZone;
 use minijinja::{Environment, Value, context, value::Serde};
 use rust_embed::RustEmbed;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use super::{App, respond, session::Visitor};
+use super::{App, form::see_other, request::Query, respond, session::Visitor};
 use crate::clock;
+use crate::db::{ReadTx, StoredItem};
 use crate::error::{Error, Result};
-use crate::item::{Asset, Document, Links, Served};
+use crate::item::{Asset, Document, Layout, Links, PubStatus, Served};
 use crate::limits::{PAGE_ITEMS, PAGES_MAX};
 use crate::media::Media;
+use crate::query;
+use crate::search::{Coverage, Found, Hit, Request as Wanted, Sort, SortDate};
 use crate::types::{ItemKey, MediaType, RenditionName, Usage, Variant};
 
 #[derive(RustEmbed)]
@@ -48,12 +51,6 @@ impl Pages {
     }
 }
 
-/// The page of the list that is asked for.
-#[derive(Debug, Deserialize)]
-pub(super) struct ListQuery {
-    page: Option<String>,
-}
-
 #[derive(Serialize)]
 struct Card {
     key: String,
@@ -71,56 +68,90 @@ struct Card {
     language: String,
 }
 
-/// `GET /`: the newest photographs.
-pub(super) async fn index(
-    State(app): State<App>,
-    Query(query): Query<ListQuery>,
-    headers: HeaderMap,
-) -> Response {
-    let page = list(&app, &query, &headers).await;
+/// `GET /`: photographs, the newest first, all of them or those that `?q=` finds.
+pub(super) async fn index(State(app): State<App>, uri: Uri, headers: HeaderMap) -> Response {
+    let page = list(&app, &uri, &headers).await;
     page.unwrap_or_else(|error| error_page(&app, &error))
 }
 
-async fn list(app: &App, query: &ListQuery, headers: &HeaderMap) -> Result<Response> {
-    let page = match &query.page {
-        None => 1,
-        Some(text) => {
-            text.parse().ok().filter(|page| (1..=PAGES_MAX).contains(page)).ok_or_else(|| {
-                Error::invalid("query", "page", "format", format!("page is 1 to {PAGES_MAX}"))
-            })?
-        }
-    };
-    let (now, skip) = (clock::now(), (page - 1) * PAGE_ITEMS);
-    let image = MediaType::Image.as_str();
-    let (items, total) =
-        app.shared.db.read(move |tx| tx.newest_items(image, now, skip, PAGE_ITEMS)).await?;
-    let mut cards = Vec::with_capacity(items.len());
-    for found in items {
-        let document = Document::from_stored(&found.item.document).map_err(Error::internal)?;
-        cards.extend(card(app, &found.key, &document, &found.item.assets));
-    }
-    let more = u64::try_from(skip + PAGE_ITEMS).unwrap_or(u64::MAX) < total;
+async fn list(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
+    let parameters = Query::of(uri)?;
+    let page = parameters.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
+    let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
+    let text = parameters.text("q")?.unwrap_or_default().trim();
+    let here = page_url(page, text);
     let visitor = Visitor::find(app, headers).await?;
-    let context = context! {
-        items => Value::from(Serde(cards)),
-        total => total,
-        newer_url => (page > 1).then(|| page_url(page - 1)),
-        older_url => more.then(|| page_url(page + 1)),
-        ..head(app, visitor.as_ref(), &page_url(page))
+    if visitor.is_none() && !app.shared.open_images {
+        return Ok(see_other(&login_url(&here)));
+    }
+    let (status, found, mistake) = match query::parse(text, &app.shared.zone) {
+        Ok(query) => (StatusCode::OK, photographs(app, query, page).await?, None),
+        Err(mistake) => (StatusCode::BAD_REQUEST, Wall::default(), Some(mistake.to_string())),
     };
-    page_for(app, visitor.as_ref(), "index.html", context)
+    let more = u64::try_from(page * PAGE_ITEMS).unwrap_or(u64::MAX) < found.total;
+    let more = more && page < PAGES_MAX;
+    let context = context! {
+        items => Value::from(Serde(found.cards)),
+        total => found.total,
+        query => text,
+        mistake => mistake,
+        newer_url => (page > 1).then(|| page_url(page - 1, text)),
+        older_url => more.then(|| page_url(page + 1, text)),
+        ..head(app, visitor.as_ref(), &here)
+    };
+    let mut response = page_for(app, visitor.as_ref(), "index.html", context)?;
+    *response.status_mut() = status;
+    Ok(response)
+}
+
+/// What a page of photographs shows, and how many there are in all.
+#[derive(Default)]
+struct Wall {
+    cards: Vec<Card>,
+    total: u64,
+}
+
+async fn photographs(app: &App, query: query::Query, page: usize) -> Result<Wall> {
+    let wanted = Wanted {
+        media_type: Some(MediaType::Image),
+        query,
+        products: Vec::new(),
+        products_excluded: Vec::new(),
+        coverage: Coverage::Everything,
+        from: None,
+        until: None,
+        statuses: vec![PubStatus::Usable],
+        sees_embargoed: false,
+        after: None,
+        sort: Sort::By { date: SortDate::Order, descending: true },
+        skip: (page - 1) * PAGE_ITEMS,
+        size: PAGE_ITEMS,
+        facets: Vec::new(),
+    };
+    let (media, zone) = (app.shared.media.clone(), app.shared.zone.clone());
+    let make = move |found: Found, _: &ReadTx<'_>| {
+        let card = |hit: &Hit| card((&media, &zone), &hit.key, &hit.item);
+        let cards = found.hits.iter().filter_map(|hit| card(hit).transpose());
+        Ok(Wall { cards: cards.collect::<Result<_>>()?, total: found.total })
+    };
+    app.shared.content.engine().search(wanted, clock::now(), make).await
 }
 
 /// What the head of the page at `here` says of its visitor.
 pub(super) fn head(app: &App, visitor: Option<&Visitor>, here: &str) -> Value {
-    let here: String = form_urlencoded::byte_serialize(here.as_bytes()).collect();
     context! {
         site_name => app.shared.site_name.clone(),
         user => visitor.map(|visitor| Value::from(Serde(visitor.head()))),
         logout_action => "/o/logout",
         csrf => visitor.map(Visitor::form_token),
-        login_url => format!("/o/login?return_to={here}"),
+        login_url => login_url(here),
     }
+}
+
+/// The login that leads back to `here`.
+fn login_url(here: &str) -> String {
+    let here: String = form_urlencoded::byte_serialize(here.as_bytes()).collect();
+    format!("/o/login?return_to={here}")
 }
 
 /// A page that differs by visitor. That of somebody who is logged in is kept by nobody.
@@ -138,17 +169,33 @@ pub(super) fn page_for(
     Ok(response)
 }
 
-fn page_url(page: usize) -> String {
-    if page <= 1 { "/".to_owned() } else { format!("/?page={page}") }
+/// The address of a page of what `text` finds.
+fn page_url(page: usize, text: &str) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    if !text.is_empty() {
+        query.append_pair("q", text);
+    }
+    if page > 1 {
+        query.append_pair("page", &page.to_string());
+    }
+    let query = query.finish();
+    if query.is_empty() { "/".to_owned() } else { format!("/?{query}") }
 }
 
-fn card(app: &App, key: &ItemKey, document: &Document, assets: &[Asset]) -> Option<Card> {
-    let served = served(&app.shared.media, key, assets);
-    let (size, preview) = (served.size(Usage::Thumbnail)?, served.size(Usage::Preview)?);
-    let links = app.shared.media.links();
+/// What the page shows of an item; nothing of one that has no picture here.
+fn card(
+    (media, zone): (&Media, &TimeZone),
+    key: &ItemKey,
+    item: &StoredItem,
+) -> Result<Option<Card>> {
+    let document = &Document::from_stored(&item.document).map_err(Error::internal)?;
+    let served = served(media, key, &item.assets);
+    let sizes = served.size(Usage::Thumbnail).zip(served.size(Usage::Preview));
+    let Some((size, preview)) = sizes else { return Ok(None) };
+    let links = media.links();
     let link =
         |usage| links.rendition(key, RenditionName { variant: Variant::Normal, usage }, None);
-    Some(Card {
+    Ok(Some(Card {
         key: key.to_string(),
         page_url: format!("/item/{key}"),
         thumbnail_url: link(Usage::Thumbnail),
@@ -159,14 +206,14 @@ fn card(app: &App, key: &ItemKey, document: &Document, assets: &[Asset]) -> Opti
         headline: text(document, "headline"),
         byline: text(document, "byline"),
         source: text(document, "source"),
-        date: date(document, &app.shared.zone),
+        date: date(document, zone),
         copyright: text(document, "copyrightnotice"),
         language: text(document, "language"),
-    })
+    }))
 }
 
 pub(super) fn served<'a>(media: &Media, key: &'a ItemKey, assets: &'a [Asset]) -> Served<'a> {
-    Served { key, assets, sizes: media.settings().sizes, crop: None }
+    Served { key, assets, sizes: media.settings().sizes, crop: None, layout: Layout::Full }
 }
 
 pub(super) fn text(document: &Document, name: &str) -> String {

@@ -55,15 +55,6 @@ pub struct StoredItem {
     pub stored: Timestamp,
 }
 
-/// An item in a list of the newest.
-#[derive(Clone, Debug)]
-pub struct NewestItem {
-    /// Its identity.
-    pub key: ItemKey,
-    /// The item.
-    pub item: StoredItem,
-}
-
 /// The columns `document, assets, embargoed_ms, stored_ms` of a row.
 pub(super) struct Raw(String, String, Option<i64>, i64);
 
@@ -92,6 +83,15 @@ impl ReadTx<'_> {
         raw.map(|raw| raw.item(&format!("item {key}"))).transpose()
     }
 
+    /// Whether there is an item `key` that is not withdrawn.
+    pub fn item_exists(&self, key: &ItemKey) -> Result<bool, DbError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT 1 FROM items WHERE media_type = ?1 AND id = ?2
+             AND pubstatus NOT IN ('withheld', 'canceled')",
+        )?;
+        Ok(statement.exists(params![key.media_type.as_str(), key.id.as_str()])?)
+    }
+
     /// The files of items behind the row `after`, `limit` of them in the order of rows: row number,
     /// identity, files. The first row is behind 0.
     pub fn list_assets(
@@ -117,40 +117,6 @@ impl ReadTx<'_> {
             found.push((number, key, assets));
         }
         Ok(found)
-    }
-
-    /// The newest usable items of the media type `media_type` that are not under embargo at
-    /// `now`, `limit` of them after the first `skip`, and how many there are in all.
-    pub fn newest_items(
-        &self,
-        media_type: &str,
-        now: Timestamp,
-        skip: usize,
-        limit: usize,
-    ) -> Result<(Vec<NewestItem>, u64), DbError> {
-        let visible = "media_type = ?1 AND pubstatus = 'usable'
-             AND (embargoed_ms IS NULL OR embargoed_ms <= ?2)";
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT document, assets, embargoed_ms, stored_ms, id FROM items WHERE {visible}
-             ORDER BY order_ms DESC, item_id DESC LIMIT ?3 OFFSET ?4"
-        ))?;
-        let int = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        let ms = now.as_millisecond();
-        let rows = statement.query_map(params![media_type, ms, int(limit), int(skip)], |row| {
-            Ok((Raw::read(row)?, row.get::<_, String>(4)?))
-        })?;
-        let mut items = Vec::new();
-        for row in rows {
-            let (raw, id) = row?;
-            let what = format!("item {media_type}/{id}");
-            let key = format!("{media_type}/{id}").parse().map_err(|why| damaged(&what, &why))?;
-            items.push(NewestItem { key, item: raw.item(&what)? });
-        }
-        let mut count = self
-            .connection
-            .prepare_cached(&format!("SELECT count(*) FROM items WHERE {visible}"))?;
-        let total: i64 = count.query_row(params![media_type, ms], |row| row.get(0))?;
-        Ok((items, u64::try_from(total).unwrap_or_default()))
     }
 }
 

@@ -55,7 +55,9 @@ impl Default for ListenerLimits {
             write_grace: Duration::from_secs(30),
             read_rate_min_bytes_s: 512,
             read_grace: Duration::from_secs(30),
-            header_bytes_max: 32 * 1024,
+            // The longest URI that the HTTP library takes (64 KiB), so that it gets an answer with
+            // a reason, and room for the fields.
+            header_bytes_max: 80 * 1024,
             headers_max: 100,
             h2_streams_max: 100,
             drain: Duration::from_secs(30),

@@ -16,7 +16,7 @@ use axum::extract::{Path, rejection::PathRejection};
 pub use body::{json, parse_json};
 pub use object::{Field, Format, Object, Presence, Text, is_email, object};
 pub use query::Query;
-pub(in crate::web) use query::elements;
+pub(in crate::web) use query::{choose, elements};
 
 use crate::error::{Detail, Error, Result};
 

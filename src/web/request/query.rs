@@ -16,8 +16,11 @@ const ECHO_CHARS_MAX: usize = 40;
 /// The decoded parameters of a request, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query {
-    pairs: Vec<(String, String)>,
+    pairs: Vec<(String, Value)>,
 }
+
+/// A decoded value; nothing where it is not UTF-8.
+type Value = Option<String>;
 
 impl Query {
     /// The parameters of `uri`.
@@ -29,27 +32,31 @@ impl Query {
 
     /// Parses a query string without its question mark.
     ///
-    /// What is not UTF-8 after decoding becomes U+FFFD. Fails when the text has more bytes or
-    /// more parameters than the service takes.
+    /// A value that is not UTF-8 after decoding counts as a mistake once somebody asks for it; a
+    /// name that is not names nothing. Fails when the text has more bytes or more parameters than
+    /// the service takes.
     pub fn parse(text: &str) -> Result<Self> {
         if text.len() > QUERY_BYTES_MAX {
             let message = format!("the query is longer than {QUERY_BYTES_MAX} bytes");
             return Err(Error::invalid("query", "", "maximum", message));
         }
-        let pairs = form_urlencoded::parse(text.as_bytes());
-        let pairs =
-            pairs.take(QUERY_VALUES_MAX + 1).map(|(k, v)| (k.into_owned(), v.into_owned()));
-        let pairs: Vec<_> = pairs.collect();
+        let pairs = text.split('&').filter(|pair| !pair.is_empty());
+        let pairs: Vec<_> = pairs.take(QUERY_VALUES_MAX + 1).collect();
         if pairs.len() > QUERY_VALUES_MAX {
             let message = format!("there are more than {QUERY_VALUES_MAX} parameters");
             return Err(Error::invalid("query", "", "maximum", message));
         }
-        Ok(Self { pairs })
+        let decoded = |pair: &str| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((decode(name)?, decode(value)))
+        };
+        Ok(Self { pairs: pairs.into_iter().filter_map(decoded).collect() })
     }
 
     /// The parameter `name`.
     ///
-    /// Fails when it is there more than once: nobody could say which of them counts.
+    /// Fails when it is there more than once, for nobody could say which of them counts, and when
+    /// it is not UTF-8.
     pub fn text(&self, name: &str) -> Result<Option<&str>> {
         let mut found = self.pairs.iter().filter(|(key, _)| key == name);
         let first = found.next();
@@ -57,7 +64,7 @@ impl Query {
             let message = format!("{name} is there more than once");
             return Err(Error::invalid("query", name, "type", message));
         }
-        Ok(first.map(|(_, value)| value.as_str()))
+        first.map(|(_, value)| known(name, value)).transpose()
     }
 
     /// The parameter `name`, which must be there and not be empty.
@@ -84,7 +91,7 @@ impl Query {
 
     /// The parameter `name`, one of `choices`.
     pub fn one_of<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
-        self.text(name)?.map(|text| choose(name, text, choices)).transpose()
+        self.text(name)?.map(|text| choose(("query", name), text, choices)).transpose()
     }
 
     /// The parameter `name` as an integer in `range`.
@@ -102,11 +109,12 @@ impl Query {
 
     /// The elements of the list `name` without the empty ones, trimmed, in their order.
     ///
-    /// Fails when there are more than the service takes.
+    /// Fails when there are more than the service takes, and when one is not UTF-8.
     pub fn list(&self, name: &str) -> Result<Vec<&str>> {
         let bracketed = |key: &str| key.strip_suffix("[]") == Some(name);
         let values = self.pairs.iter().filter(|(key, _)| key == name || bracketed(key));
-        let elements = values.flat_map(|(_, value)| elements(value));
+        let values = values.map(|(_, value)| known(name, value)).collect::<Result<Vec<_>>>()?;
+        let elements = values.into_iter().flat_map(elements);
         let elements: Vec<&str> = elements.take(QUERY_VALUES_MAX + 1).collect();
         if elements.len() > QUERY_VALUES_MAX {
             let message = format!("{name} has more than {QUERY_VALUES_MAX} elements");
@@ -122,7 +130,7 @@ impl Query {
 
     /// The list `name`, each element one of `choices`.
     pub fn many_of<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Vec<T>> {
-        self.list(name)?.into_iter().map(|text| choose(name, text, choices)).collect()
+        self.list(name)?.into_iter().map(|text| choose(("query", name), text, choices)).collect()
     }
 }
 
@@ -131,17 +139,45 @@ pub(in crate::web) fn elements(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|element| !element.is_empty())
 }
 
+/// Undoes form encoding: `+` and `%20` are spaces. Nothing where the bytes are not UTF-8.
+fn decode(text: &str) -> Option<String> {
+    let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
+    let (bytes, mut decoded, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
+    while let Some(byte) = bytes.get(at) {
+        let pair = digit(bytes.get(at + 1)).zip(digit(bytes.get(at + 2)));
+        let (byte, length) = match (byte, pair) {
+            // A `%` without two digits stands for itself, as in browsers.
+            (b'%', Some((high, low))) => (u8::try_from(high * 16 + low).ok()?, 3),
+            (b'+', _) => (b' ', 1),
+            (other, _) => (*other, 1),
+        };
+        decoded.push(byte);
+        at += length;
+    }
+    String::from_utf8(decoded).ok()
+}
+
+fn known<'a>(name: &str, value: &'a Value) -> Result<&'a str> {
+    let wrong = || Error::invalid("query", name, "format", format!("{name} is not UTF-8"));
+    value.as_deref().ok_or_else(wrong)
+}
+
 fn missing(name: &str) -> Error {
     Error::invalid("query", name, "required", format!("{name} is missing"))
 }
 
-fn choose<T: Copy>(name: &str, text: &str, choices: &[(&str, T)]) -> Result<T> {
+/// One of `choices`, which the part `name` at `location` says in `text`.
+pub(in crate::web) fn choose<T: Copy>(
+    (location, name): (&'static str, &str),
+    text: &str,
+    choices: &[(&str, T)],
+) -> Result<T> {
     if let Some((_, choice)) = choices.iter().find(|(choice, _)| *choice == text) {
         return Ok(*choice);
     }
     let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
     let message = format!("{name} is `{}`, expected one of {}", shorten(text), names.join(", "));
-    Err(Error::invalid("query", name, "enum", message))
+    Err(Error::invalid(location, name, "enum", message))
 }
 
 /// Digits with an optional sign. A number too large for 64 bits is the largest or smallest one,

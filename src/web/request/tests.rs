@@ -83,6 +83,31 @@ fn err_a_parameter_is_named_with_the_rule_that_it_breaks() {
 }
 
 #[test]
+fn err_a_parameter_that_is_not_utf_8_is_named_when_it_is_read() {
+    for text in ["%FF", "%ED%A0%80", "a%C3", "%C0%80", "%F4%90%80%80"] {
+        let query = query(&format!("q={text}&p=A,{text}&%FF=1&ok=%C3%A5"));
+        check_refused(query.text("q"), "format", "q");
+        check_refused(query.list("p"), "format", "p");
+        check_refused(query.integer("q", 0..=9), "format", "q");
+        assert_eq!(query.text("ok").unwrap(), Some("å"));
+    }
+    // What is no escape stands for itself.
+    assert_eq!(query("q=%&p=100%25%2&r=%zz").text("q").unwrap(), Some("%"));
+    assert_eq!(query("q=%&p=100%25%2&r=%zz").list("p").unwrap(), ["100%%2"]);
+    assert_eq!(query("q=%&p=100%25%2&r=%zz").text("r").unwrap(), Some("%zz"));
+}
+
+proptest! {
+    #[test]
+    fn ok_a_parameter_is_read_as_it_was_encoded(text in "\\PC{0,40}") {
+        let encoded: String = form_urlencoded::byte_serialize(text.as_bytes()).collect();
+        let encoded = format!("x=1&q={encoded}&y");
+        let query = query(&encoded);
+        prop_assert_eq!(query.text("q").unwrap(), Some(text.as_str()));
+    }
+}
+
+#[test]
 fn err_a_query_without_end_is_refused() {
     check_refused(Query::parse(&"a".repeat(QUERY_BYTES_MAX + 1)), "maximum", "");
     check_refused(Query::parse(&"a&".repeat(QUERY_VALUES_MAX + 1)), "maximum", "");

@@ -1,0 +1,127 @@
+//! The text of answers, written from what a search found.
+
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use super::Form;
+use crate::db::{ReadTx, StoredItem};
+use crate::error::{Error, Result};
+use crate::item::{Document, Links, RenditionSizes, Served};
+use crate::query::Facet;
+use crate::search::{Found, Hit};
+use crate::types::ItemKey;
+
+/// Bytes of a document, to begin with; the text grows as it has to.
+const DOCUMENT_BYTES: usize = 4096;
+/// What a text begins with room for.
+const TEXT_BYTES_MAX: usize = 1024 * 1024;
+
+/// The answer of a poll that nothing came for.
+pub(super) fn nothing() -> Bytes {
+    Bytes::from_static(b"{\"hits\":[]}")
+}
+
+/// Writes answers in one form.
+pub(super) struct Writer<L> {
+    pub(super) form: Form<L>,
+    pub(super) sizes: RenditionSizes,
+}
+
+impl<L: Links> Writer<L> {
+    /// `{"hits": […], "total": n, "facets": {…}}` with the facets that were asked for.
+    pub(super) fn whole(&self, found: Found, asked: &[Facet], tx: &ReadTx<'_>) -> Result<Bytes> {
+        let Found { total, hits, facets } = found;
+        let mut text = b"{\"hits\":".to_vec();
+        self.write_hits(hits, tx, &mut text)?;
+        text.extend_from_slice(format!(",\"total\":{total},\"facets\":").as_bytes());
+        serde_json::to_writer(&mut text, &facets_of(asked, facets)).map_err(Error::internal)?;
+        text.push(b'}');
+        Ok(text.into())
+    }
+
+    /// `[…]`.
+    pub(super) fn list(&self, found: Found, tx: &ReadTx<'_>) -> Result<Bytes> {
+        let mut text = Vec::new();
+        self.write_hits(found.hits, tx, &mut text)?;
+        Ok(text.into())
+    }
+
+    /// `{"hits": […]}`, if there is a hit.
+    pub(super) fn first(&self, found: Found, tx: &ReadTx<'_>) -> Result<Option<Bytes>> {
+        if found.hits.is_empty() {
+            return Ok(None);
+        }
+        let mut text = b"{\"hits\":".to_vec();
+        self.write_hits(found.hits, tx, &mut text)?;
+        text.push(b'}');
+        Ok(Some(text.into()))
+    }
+
+    fn write_hits(&self, hits: Vec<Hit>, tx: &ReadTx<'_>, text: &mut Vec<u8>) -> Result<()> {
+        text.reserve(hits.len().saturating_mul(DOCUMENT_BYTES).min(TEXT_BYTES_MAX));
+        text.push(b'[');
+        let mut held = Held { tx, known: HashMap::new() };
+        for (index, hit) in hits.into_iter().enumerate() {
+            if index > 0 {
+                text.push(b',');
+            }
+            let document = self.document(hit, &mut held)?;
+            serde_json::to_writer(&mut *text, &document).map_err(Error::internal)?;
+        }
+        text.push(b']');
+        Ok(())
+    }
+
+    /// The document of one hit as it is served.
+    fn document(&self, hit: Hit, held: &mut Held<'_>) -> Result<Value> {
+        let Hit { key, item: StoredItem { document, assets, .. } } = hit;
+        let damaged = |cause| Error::internal(format!("item {key}: {cause}"));
+        let document = Document::from_stored(&document).map_err(damaged)?;
+        let Form { layout, links } = &self.form;
+        let held = held.among(document.linked_items(*layout))?;
+        let (sizes, layout) = (self.sizes, *layout);
+        let served = Served { key: &key, assets: &assets, sizes, crop: None, layout };
+        served.document(document, links, &|key| held.contains(key)).map_err(Error::internal)
+    }
+}
+
+/// Which items there are, each looked up once for an answer.
+struct Held<'a> {
+    tx: &'a ReadTx<'a>,
+    known: HashMap<ItemKey, bool>,
+}
+
+impl Held<'_> {
+    /// Those of `keys` that there are.
+    fn among(&mut self, keys: HashSet<ItemKey>) -> Result<HashSet<ItemKey>> {
+        let mut held = HashSet::new();
+        for key in keys {
+            let exists = match self.known.get(&key) {
+                Some(exists) => *exists,
+                None => {
+                    let exists = self.tx.item_exists(&key)?;
+                    self.known.insert(key.clone(), exists);
+                    exists
+                }
+            };
+            if exists {
+                held.insert(key);
+            }
+        }
+        Ok(held)
+    }
+}
+
+/// Exactly the facets that were asked for, in their order.
+fn facets_of(asked: &[Facet], mut found: Vec<(Facet, Vec<(String, u64)>)>) -> Value {
+    let entry = |(key, count): (String, u64)| serde_json::json!({ "key": key, "count": count });
+    let values = |facet: &Facet| {
+        let at = found.iter().position(|(one, _)| one == facet);
+        let counted = at.map(|at| found.swap_remove(at).1).unwrap_or_default();
+        let values = counted.into_iter().map(entry).collect();
+        (facet.as_str().to_owned(), Value::Array(values))
+    };
+    Value::Object(asked.iter().map(values).collect::<Map<_, _>>())
+}

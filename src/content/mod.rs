@@ -1,0 +1,108 @@
+//! The content section: what callers may search for, the answers, waiting for new items
+//! (Spec §4 Content).
+//!
+//! Parameters come in as typed values; what they mean is decided here, in pure functions. The text
+//! of an answer is written where the hits are read, on a thread of the database: ten thousand
+//! documents never hold up an async thread.
+
+mod answer;
+mod period;
+mod polls;
+mod selection;
+
+#[cfg(test)]
+mod tests;
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+pub use period::{Period, Recent, parse_day};
+pub use selection::{Selection, coverage, is_provider, may_see_commissioned, unknown_agreement};
+
+use crate::db::ReadTx;
+use crate::error::Result;
+use crate::item::{Layout, Links, RenditionSizes};
+use crate::search::{Found, Request, Search};
+use answer::Writer;
+use polls::Polls;
+
+/// How documents are served in an answer.
+#[derive(Clone, Debug)]
+pub struct Form<L> {
+    /// How much of them.
+    pub layout: Layout,
+    /// How addresses are written.
+    pub links: L,
+}
+
+/// The content section; cheap to clone.
+#[derive(Clone)]
+pub struct Content {
+    search: Search,
+    sizes: RenditionSizes,
+    polls: Arc<Polls>,
+}
+
+impl Content {
+    /// The section over `search`; `polls_max` long polls may wait at a time.
+    #[must_use]
+    pub fn new(search: Search, sizes: RenditionSizes, polls_max: usize) -> Self {
+        Self { search, sizes, polls: Arc::new(Polls::new(polls_max)) }
+    }
+
+    /// The engine, for what is no answer of the content API.
+    #[must_use]
+    pub fn engine(&self) -> &Search {
+        &self.search
+    }
+
+    /// The text of `{"hits": […], "total": n, "facets": {…}}`.
+    ///
+    /// Fails when too many searches wait.
+    pub async fn search<L>(&self, request: Request, form: Form<L>, now: Timestamp) -> Result<Bytes>
+    where
+        L: Links + Send + 'static,
+    {
+        let writer = Writer { form, sizes: self.sizes };
+        let asked = request.facets.clone();
+        let make = move |found: Found, tx: &ReadTx<'_>| writer.whole(found, &asked, tx);
+        self.search.search(request, now, make).await
+    }
+
+    /// The hits alone, as the text of a list.
+    ///
+    /// Fails when too many searches wait.
+    pub async fn list<L>(&self, request: Request, form: Form<L>, now: Timestamp) -> Result<Bytes>
+    where
+        L: Links + Send + 'static,
+    {
+        let writer = Writer { form, sizes: self.sizes };
+        let make = move |found: Found, tx: &ReadTx<'_>| writer.list(found, tx);
+        self.search.search(request, now, make).await
+    }
+
+    /// The text of `{"hits": […]}` with the first match as soon as there is one; with none once
+    /// `wait` is over or `stop` comes.
+    ///
+    /// Fails when too many polls wait already, and when too many searches do.
+    pub async fn poll<L>(
+        &self,
+        request: &Request,
+        form: &Form<L>,
+        now: fn() -> Timestamp,
+        (wait, stop): (Duration, impl Future<Output = ()>),
+    ) -> Result<Bytes>
+    where
+        L: Links + Clone + Send + 'static,
+    {
+        let look = || {
+            let writer = Writer { form: form.clone(), sizes: self.sizes };
+            let make = move |found: Found, tx: &ReadTx<'_>| writer.first(found, tx);
+            self.search.search(request.clone(), now(), make)
+        };
+        let found = self.polls.wait(self.search.changes(), look, (wait, stop)).await?;
+        Ok(found.unwrap_or_else(answer::nothing))
+    }
+}

@@ -1,0 +1,144 @@
+//! The time that `tr`, `trs` and `tre` leave of `_tstamp` (Spec §4 Shared parameters).
+
+use jiff::{Span, Timestamp, civil::Date, tz::TimeZone};
+
+/// A time up to now (`tr`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recent {
+    /// The last hour.
+    Hour,
+    /// The last day.
+    Day,
+    /// The last week.
+    Week,
+    /// The last month.
+    Month,
+    /// The last year.
+    Year,
+}
+
+impl Recent {
+    /// When it began.
+    ///
+    /// Spec §4 is silent on how long a month is: days, weeks, months and years are those of the
+    /// calendar in `zone`, back to the same time of the day.
+    fn since(self, now: Timestamp, zone: &TimeZone) -> Timestamp {
+        let span = match self {
+            Self::Hour => Span::new().hours(1),
+            Self::Day => Span::new().days(1),
+            Self::Week => Span::new().weeks(1),
+            Self::Month => Span::new().months(1),
+            Self::Year => Span::new().years(1),
+        };
+        let since = now.to_zoned(zone.clone()).checked_sub(span);
+        since.map_or(Timestamp::MIN, |since| since.timestamp())
+    }
+}
+
+/// What is asked of `_tstamp`: everything that is given holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Period {
+    /// A time up to now. Spec §4 is silent on what lies ahead: it is found too, as events are.
+    pub recent: Option<Recent>,
+    /// The day with which it begins.
+    pub start: Option<Date>,
+    /// The day before which it ends.
+    pub end: Option<Date>,
+}
+
+impl Period {
+    /// The first moment, inclusive, and the end, exclusive; days begin at midnight in `zone`.
+    ///
+    /// The end never lies before the first moment; where they are the same, nothing lies between.
+    #[must_use]
+    pub fn bounds(
+        &self,
+        now: Timestamp,
+        zone: &TimeZone,
+    ) -> (Option<Timestamp>, Option<Timestamp>) {
+        let recent = self.recent.map(|recent| recent.since(now, zone));
+        let from = recent.max(self.start.map(|day| midnight(day, zone)));
+        let until = self.end.map(|day| midnight(day, zone));
+        (from, until.map(|until| from.map_or(until, |from| until.max(from))))
+    }
+}
+
+/// The moment at which `day` begins in `zone`.
+fn midnight(day: Date, zone: &TimeZone) -> Timestamp {
+    let out_of_range = if day.year() > 0 { Timestamp::MAX } else { Timestamp::MIN };
+    day.to_zoned(zone.clone()).map_or(out_of_range, |midnight| midnight.timestamp())
+}
+
+/// Reads `YYYY-MM-dd`, and nothing else that is a date elsewhere.
+#[must_use]
+pub fn parse_day(text: &str) -> Option<Date> {
+    let shape = text.bytes().map(|byte| if byte.is_ascii_digit() { b'0' } else { byte });
+    shape.eq(*b"0000-00-00").then(|| text.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn zone() -> TimeZone {
+        TimeZone::get("Europe/Stockholm").expect("zone")
+    }
+
+    fn at(text: &str) -> Timestamp {
+        text.parse().expect("time")
+    }
+
+    #[test]
+    fn recent_times_are_those_of_the_calendar() {
+        let check = |recent, now: &str, expected: &str| {
+            let period = Period { recent: Some(recent), ..Period::default() };
+            assert_eq!(period.bounds(at(now), &zone()), (Some(at(expected)), None), "{recent:?}");
+        };
+        check(Recent::Hour, "2026-03-31T10:00:00Z", "2026-03-31T09:00:00Z");
+        check(Recent::Day, "2026-03-31T10:00:00Z", "2026-03-30T10:00:00Z");
+        check(Recent::Week, "2026-04-02T10:00:00Z", "2026-03-26T11:00:00Z");
+        check(Recent::Month, "2026-03-31T10:00:00Z", "2026-02-28T11:00:00Z");
+        check(Recent::Year, "2028-02-29T10:00:00Z", "2027-02-28T10:00:00Z");
+    }
+
+    #[test]
+    fn days_begin_at_midnight_in_the_zone_and_all_bounds_hold() {
+        let day = |text: &str| parse_day(text).expect("day");
+        let now = at("2026-03-31T10:00:00Z");
+        let check =
+            |recent, start: Option<&str>, end: Option<&str>, expected: [Option<&str>; 2]| {
+                let period = Period { recent, start: start.map(day), end: end.map(day) };
+                let [from, until] = expected.map(|text| text.map(at));
+                assert_eq!(period.bounds(now, &zone()), (from, until));
+            };
+        let (first, last) = ("2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z");
+        let (saturday, sunday, monday) = ("2026-03-28", "2026-03-29", "2026-03-30");
+        check(None, Some(sunday), Some(monday), [Some(first), Some(last)]);
+        check(None, None, Some(monday), [None, Some(last)]);
+        check(None, None, None, [None, None]);
+        check(None, Some(sunday), Some(saturday), [Some(first), Some(first)]);
+        let hour = Some(Recent::Hour);
+        check(hour, Some(sunday), None, [Some("2026-03-31T09:00:00Z"), None]);
+        check(Some(Recent::Year), Some(sunday), None, [Some(first), None]);
+        check(None, None, Some("9999-12-31"), [None, Some(&Timestamp::MAX.to_string())]);
+    }
+
+    #[test]
+    fn a_day_is_written_in_one_way() {
+        assert_eq!(
+            parse_day("2024-02-29").map(|day| day.to_string()).as_deref(),
+            Some("2024-02-29")
+        );
+        for text in [
+            "",
+            "2026-02-29",
+            "2026-2-1",
+            "20260201",
+            "2026-02-01T00:00",
+            "+2026-02-01",
+            "1/2/2026",
+        ] {
+            assert_eq!(parse_day(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The addresses in a document: whichever host they came in with, ours go out.
+//!
+//! Decision 1: an item's identity is `<mediaType>/<id>`, whatever the host. What names the item
+//! itself, an item that it replaces or a rendition of it is moved to our host; so is what names an
+//! associated item that this service has.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use super::{Document, Layout, Links};
+use crate::limits::{ASSOCIATION_DEPTH_MAX, ASSOCIATIONS_LOOKED_UP_MAX};
+use crate::types::{
+    ItemKey, ItemUri,
+    token::{CUTPASTE, INDESIGN, WATERMARK, split_crop, split_suffix, strip},
+};
+
+/// Properties that hold whole documents.
+const NESTED: [&str; 2] = ["associations", "assignments"];
+
+impl Document {
+    /// The items that associations and assignments name, as far as `layout` serves them.
+    ///
+    /// At most [`ASSOCIATIONS_LOOKED_UP_MAX`]; what lies deeper than [`ASSOCIATION_DEPTH_MAX`] is
+    /// left out.
+    #[must_use]
+    pub fn linked_items(&self, layout: Layout) -> HashSet<ItemKey> {
+        let mut keys = HashSet::new();
+        match layout {
+            Layout::Full => collect(&self.fields, 0, &mut keys),
+            Layout::Bare => {
+                let first = nested_in(&self.fields, "associations").next();
+                keys.extend(first.and_then(key_of));
+            }
+        }
+        keys
+    }
+}
+
+fn nested_in<'a>(
+    fields: &'a Map<String, Value>,
+    name: &str,
+) -> impl Iterator<Item = &'a Map<String, Value>> {
+    let nested = fields.get(name).and_then(Value::as_object);
+    nested.into_iter().flat_map(Map::values).filter_map(Value::as_object)
+}
+
+fn key_of(fields: &Map<String, Value>) -> Option<ItemKey> {
+    ItemKey::from_uri(fields.get("uri")?.as_str()?).ok()
+}
+
+fn collect(fields: &Map<String, Value>, depth: usize, keys: &mut HashSet<ItemKey>) {
+    if depth == ASSOCIATION_DEPTH_MAX {
+        return;
+    }
+    for nested in NESTED.iter().flat_map(|name| nested_in(fields, name)) {
+        if keys.len() < ASSOCIATIONS_LOOKED_UP_MAX {
+            keys.extend(key_of(nested));
+        }
+        collect(nested, depth + 1, keys);
+    }
+}
+
+/// Moves the addresses in documents.
+pub(super) struct Addresses<'a, L> {
+    pub(super) links: &'a L,
+    /// Whether this service has an item.
+    pub(super) holds: &'a dyn Fn(&ItemKey) -> bool,
+}
+
+impl<L: Links> Addresses<'_, L> {
+    /// Moves the addresses in the document of the item `key`, whose `uri` becomes its first
+    /// property.
+    pub(super) fn write(&self, key: &ItemKey, fields: &mut Map<String, Value>) {
+        let uri = self.links.item(key);
+        fields.shift_remove("uri");
+        fields.shift_insert(0, "uri".to_owned(), Value::String(uri));
+        self.write_own(key, fields);
+        self.write_nested(fields, 0);
+    }
+
+    /// The renditions and the relations of one document.
+    fn write_own(&self, key: &ItemKey, fields: &mut Map<String, Value>) {
+        if let Some(Value::Object(renditions)) = fields.get_mut("renditions") {
+            for rendition in renditions.values_mut() {
+                if let Some(Value::String(href)) = rendition.get_mut("href")
+                    && let Some(path) = path_of(href, key)
+                {
+                    *href = format!("{}{path}", self.links.base());
+                }
+            }
+        }
+        self.write_relations(fields);
+        if let Some(Value::Array(revisions)) = fields.get_mut("revisions") {
+            for revision in revisions.iter_mut().filter_map(Value::as_object_mut) {
+                self.write_uri(revision.get_mut("uri"));
+                self.write_relations(revision);
+            }
+        }
+    }
+
+    /// What a document or one of its revisions replaces and is replaced by.
+    fn write_relations(&self, fields: &mut Map<String, Value>) {
+        self.write_uri(fields.get_mut("replacedby"));
+        if let Some(Value::Array(replacing)) = fields.get_mut("replacing") {
+            for uri in replacing {
+                self.write_uri(Some(uri));
+            }
+        }
+    }
+
+    fn write_uri(&self, value: Option<&mut Value>) {
+        if let Some(Value::String(uri)) = value
+            && let Ok(named) = ItemUri::parse(uri)
+        {
+            *uri = self.uri(&named);
+        }
+    }
+
+    /// The item's address; a crop that it came with stays on it.
+    fn uri(&self, named: &ItemUri) -> String {
+        let item = self.links.item(&named.key);
+        named.crop.map_or_else(|| item.clone(), |crop| format!("{item}{crop}"))
+    }
+
+    /// Associations and assignments, those of items that we have not untouched.
+    fn write_nested(&self, fields: &mut Map<String, Value>, depth: usize) {
+        if depth == ASSOCIATION_DEPTH_MAX {
+            return;
+        }
+        for name in NESTED {
+            let Some(Value::Object(nested)) = fields.get_mut(name) else { continue };
+            for one in nested.values_mut().filter_map(Value::as_object_mut) {
+                let uri = one.get("uri").and_then(Value::as_str);
+                let named = uri.and_then(|uri| ItemUri::parse(uri).ok());
+                if let Some(named) = named.filter(|named| (self.holds)(&named.key)) {
+                    one.insert("uri".to_owned(), Value::String(self.uri(&named)));
+                    self.write_own(&named.key, one);
+                }
+                self.write_nested(one, depth + 1);
+            }
+        }
+    }
+}
+
+/// The path of `href` from `/media/` on, if it is one of the item `key`: of a rendition, another
+/// form of the item, or an associated object below it.
+///
+/// What follows the path belonged to the other host and is dropped.
+fn path_of<'a>(href: &'a str, key: &ItemKey) -> Option<&'a str> {
+    let (_scheme, rest) = href.split_once("://")?;
+    let rest = rest.split(['?', '#']).next()?;
+    let folder = format!("/media/{}/", key.media_type);
+    let (at, _) = rest.rmatch_indices(folder.as_str()).next()?;
+    let path = &rest[at..];
+    let name = path[folder.len()..].split('/').next()?;
+    is_of(name, key.id.as_str()).then_some(path)
+}
+
+/// Whether the file `name` is of the item `id`, read from the right as media URLs are.
+fn is_of(name: &str, id: &str) -> bool {
+    // An id has no dots.
+    let mut stem = name.split('.').next().unwrap_or_default();
+    while stem != id {
+        let operation =
+            || [WATERMARK, CUTPASTE, INDESIGN].iter().find_map(|token| strip(stem, token));
+        let suffix = || split_suffix(stem).map(|(before, _)| before);
+        let crop = || split_crop(stem).map(|(before, _)| before);
+        let Some(before) = suffix().or_else(operation).or_else(crop) else { return false };
+        stem = before;
+    }
+    true
+}
