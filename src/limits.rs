@@ -155,6 +155,11 @@ pub const FACET_VALUES_REMEMBERED_MAX: usize = 50_000;
 pub const REINDEX_ROWS: usize = 1000;
 /// Rows of the item log that search takes in at a time.
 pub const INDEX_CHANGES_MAX: usize = 10_000;
+/// Time for which rows of the item log are kept. Who follows the log is seconds behind at most; a
+/// search that was asleep for longer reads everything anew.
+pub const ITEM_LOG_KEPT: std::time::Duration = std::time::Duration::from_secs(7 * 86_400);
+/// Time between two removals of older rows.
+pub const ITEM_LOG_SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
 /// Times that a search begins anew because the archive changed meanwhile.
 pub const SEARCH_TRIES: usize = 20;
 /// Values of one facet in an answer, the most frequent.

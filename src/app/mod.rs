@@ -29,7 +29,7 @@ use crate::db::Db;
 use crate::error::{Error, Kind, Result};
 use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Taken};
 use crate::jobs;
-use crate::limits::{ACCOUNTS_BYTES_MAX, ACCOUNTS_SWEEP, METRICS_UPKEEP, WARM_QUEUE_MAX};
+use crate::limits::{ACCOUNTS_BYTES_MAX, ACCOUNTS_SWEEP, ITEM_LOG_KEPT, ITEM_LOG_SWEEP, METRICS_UPKEEP, WARM_QUEUE_MAX};
 use crate::media;
 use crate::media::DecodeLimits;
 use crate::media::Media;
@@ -244,6 +244,7 @@ impl Server {
         let warmer = media::warm::run(app.shared.media.clone(), to_warm);
         runtime.spawn(warmer);
         runtime.spawn(sweep_accounts(app.shared.oauth.clone()));
+        runtime.spawn(sweep_item_log(app.shared.db.clone()));
         Ok(Self { listener, limits, app, address, public_url, follower, runtime, signals })
     }
 
@@ -283,6 +284,25 @@ async fn sweep_accounts(oauth: OAuth) {
                 Ok(rows) => tracing::debug!(rows, "removed expired tokens and sessions"),
                 Err(cause) => {
                     tracing::error!("expired tokens cannot be removed: {cause}");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Removes old rows of the item log, now and then: everybody who follows it has read them.
+async fn sweep_item_log(db: Db) {
+    let mut beat = tokio::time::interval(ITEM_LOG_SWEEP);
+    loop {
+        beat.tick().await;
+        loop {
+            let before = clock::now() - ITEM_LOG_KEPT;
+            match db.write(move |tx| tx.sweep_item_log(before)).await {
+                Ok(0) => break,
+                Ok(rows) => tracing::debug!(rows, "removed old rows of the item log"),
+                Err(cause) => {
+                    tracing::error!("old rows of the item log cannot be removed: {cause}");
                     break;
                 }
             }

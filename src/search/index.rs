@@ -73,12 +73,14 @@ pub(super) struct News {
     changes: Vec<IndexChange>,
     /// New values of every facet with the number of the first.
     values: Vec<(Facet, usize, Vec<String>)>,
+    /// Whether rows of the log are gone that were not read.
+    incomplete: bool,
 }
 
 impl News {
-    /// Whether the index was made anew, so that all of it must be read.
-    pub(super) fn is_rebuilt(&self) -> bool {
-        self.changes.iter().any(|change| change.rebuilt)
+    /// Whether all of the index must be read: it was made anew, or the log does not reach back.
+    pub(super) fn needs_all(&self) -> bool {
+        self.incomplete || self.changes.iter().any(|change| change.rebuilt)
     }
 }
 
@@ -100,13 +102,14 @@ impl Index {
 
     /// What was written behind `self`.
     pub(super) fn news(&self, tx: &ReadTx<'_>) -> Result<News, DbError> {
+        let incomplete = tx.log_floor()? > self.seq.saturating_add(1);
         let changes = tx.index_changes(self.seq, INDEX_CHANGES_MAX)?;
         let mut values = Vec::new();
         for facet in Facet::ALL {
             let known = self.facets[facet.index()].values.len();
             values.push((facet, known, tx.facet_values(facet, known)?));
         }
-        Ok(News { changes, values })
+        Ok(News { changes, values, incomplete })
     }
 
     /// Takes news in that were read behind this very state.

@@ -207,7 +207,7 @@ impl Inner {
         let _one = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         while self.index().seq < seq {
             let news = self.index().news(tx)?;
-            if news.is_rebuilt() {
+            if news.needs_all() {
                 let whole = Index::read(tx)?;
                 self.leaves.clear();
                 *self.index.write().unwrap_or_else(PoisonError::into_inner) = whole;

@@ -6,6 +6,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::{ReadTx, WriteTx, damaged, time};
 use crate::db::DbError;
 use crate::item::{Asset, PubStatus};
+use crate::limits::SWEEP_ROWS;
 use crate::query::Indexed;
 use crate::types::ItemKey;
 
@@ -174,5 +175,26 @@ impl WriteTx<'_> {
             ])?;
         self.add_to_index(doc, item)?;
         Ok(written)
+    }
+
+    /// Removes rows of the item log that were written before `before`, at most [`SWEEP_ROWS`] of
+    /// them, and never the newest; gives how many.
+    pub fn sweep_item_log(&self, before: Timestamp) -> Result<usize, DbError> {
+        let mut statement = self.transaction.prepare_cached(
+            "SELECT seq, at_ms FROM item_log
+             WHERE seq < (SELECT max(seq) FROM item_log) ORDER BY seq LIMIT ?1",
+        )?;
+        let limit = i64::try_from(SWEEP_ROWS).unwrap_or(i64::MAX);
+        let mut rows = statement.query([limit])?;
+        let mut last = None;
+        while let Some(row) = rows.next()? {
+            if row.get::<_, i64>(1)? >= before.as_millisecond() {
+                break;
+            }
+            last = Some(row.get::<_, i64>(0)?);
+        }
+        let Some(last) = last else { return Ok(0) };
+        let mut delete = self.transaction.prepare_cached("DELETE FROM item_log WHERE seq <= ?1")?;
+        Ok(delete.execute([last])?)
     }
 }

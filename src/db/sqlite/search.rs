@@ -35,6 +35,13 @@ impl ReadTx<'_> {
         number("item_log", seq)
     }
 
+    /// The number of the oldest row of the item log that is still there.
+    pub fn log_floor(&self) -> Result<u32, DbError> {
+        let sql = "SELECT coalesce(min(seq), 0) FROM item_log";
+        let seq = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+        number("item_log", seq)
+    }
+
     /// The rows of the item log behind `after`, `limit` of them.
     pub fn index_changes(&self, after: u32, limit: usize) -> Result<Vec<IndexChange>, DbError> {
         let mut statement = self.connection.prepare_cached(
