@@ -120,12 +120,12 @@ impl Words {
 
 /// The token of a word of a property.
 fn named(name: &str, folded: &str) -> String {
-    format!("{name}={folded}")
+    [name, "=", folded].concat()
 }
 
 /// The token that a word with an accent stands in a place; of no place, in any of the four texts.
 pub(super) fn accent(place: Option<&str>, exact: &str) -> String {
-    format!("{}=={exact}", place.unwrap_or_default())
+    [place.unwrap_or_default(), "==", exact].concat()
 }
 
 /// A range of dates.
