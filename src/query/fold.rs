@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn every_letter_folds_to_a_word_that_folds_to_itself() {
-        for c in '\u{0}'..=char::MAX {
+        for c in ('\u{80}'..=char::MAX).filter(|c| belongs(*c)) {
             let text = format!("a{c}b{c}");
             for word in words(&text) {
                 check_stable(&word);
