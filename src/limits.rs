@@ -17,7 +17,7 @@ pub const INGEST_DEPTH_MAX: usize = 32;
 /// Files that one run of ingest takes in.
 pub const INGEST_FILES_MAX: usize = 1_000_000;
 /// Documents that ingest writes in one transaction. More gain nothing and keep other writers waiting.
-pub const INGEST_BATCH_ITEMS: usize = 2000;
+pub const INGEST_BATCH_ITEMS: usize = 4000;
 /// Bytes of documents after which a transaction has enough of them.
 pub const INGEST_BATCH_BYTES: usize = 16 * 1024 * 1024;
 /// Lines of a file of documents that one thread checks at a time.
@@ -147,8 +147,11 @@ pub const DB_READERS: usize = 2;
 pub const DB_SEARCHERS: usize = 2;
 /// Searches that may wait for such a thread; more are answered 503.
 pub const SEARCH_QUEUE_MAX: usize = 512;
-/// Pages of the database that one connection keeps in memory, KiB.
+/// Pages of the database that one reading connection keeps in memory, KiB.
 pub const DB_CACHE_KIB: i64 = 16 * 1024;
+/// The same for the writing one, which holds a batch of an archive with its index before it has to
+/// write pages twice.
+pub const DB_WRITE_CACHE_KIB: i64 = 96 * 1024;
 /// Values of one facet whose numbers the writing connection remembers; a value takes 100 bytes.
 pub const FACET_VALUES_REMEMBERED_MAX: usize = 50_000;
 /// Items that one transaction takes into an index that is made anew.

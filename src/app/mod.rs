@@ -29,7 +29,10 @@ use crate::db::Db;
 use crate::error::{Error, Kind, Result};
 use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Taken};
 use crate::jobs;
-use crate::limits::{ACCOUNTS_BYTES_MAX, ACCOUNTS_SWEEP, ITEM_LOG_KEPT, ITEM_LOG_SWEEP, METRICS_UPKEEP, WARM_QUEUE_MAX};
+use crate::limits::{
+    ACCOUNTS_BYTES_MAX, ACCOUNTS_SWEEP, ITEM_LOG_KEPT, ITEM_LOG_SWEEP, METRICS_UPKEEP,
+    WARM_QUEUE_MAX,
+};
 use crate::media;
 use crate::media::DecodeLimits;
 use crate::media::Media;

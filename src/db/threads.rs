@@ -58,6 +58,7 @@ impl Threads {
         threads.extend(readers(path, ("db-search", DB_SEARCHERS), waiting)?);
         let (writes, waiting) = mpsc::sync_channel::<Write>(DB_QUEUE_MAX);
         let mut connection = Connection::open(path)?;
+        connection.widen()?;
         threads.push(spawn("db-write", move || {
             for write in waiting {
                 // A transaction that panics rolls back; the thread goes on for the others.

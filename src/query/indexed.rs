@@ -21,9 +21,10 @@ use crate::types::ItemKey;
 /// from one into the next.
 ///
 /// Tokens of `tags` never equal a word:
-/// - `person.name=erik`: a word of a property, in order, values parted by `.`;
-/// - `==ö`: a word with an accent that stands in headline, description, body or rest;
-///   `headline==ö`, `person.name==ö`: the place where it stands. Each of them once;
+/// - `ek=erik`: a word of the property with that short name, in order, values of it that are
+///   neighbours parted by `.`;
+/// - `==ö`: a word with an accent that stands in headline, description, body or rest; `h==ö`,
+///   `d==ö`, `b==ö`, `ek==ö`: the place where it stands. Each of them once;
 /// - `erik+2`, `erik+4`, `erik+8`: a word that stands at least so often in description, body and
 ///   rest together.
 ///
@@ -52,6 +53,9 @@ pub struct Indexed {
 /// How often a word stands that is marked for it.
 const OFTEN: [usize; 3] = [2, 4, 8];
 
+/// Bytes of the tags of a photograph, so that they seldom grow; no limit.
+const TAGS_BYTES: usize = 4096;
+
 /// The token between two values.
 pub(super) const GAP: &str = ".";
 
@@ -62,7 +66,7 @@ impl Indexed {
     /// the body last.
     #[must_use]
     pub fn of(key: &ItemKey, document: &Document, zone: &TimeZone) -> Self {
-        let mut reader = Reader::default();
+        let mut reader = Reader { tags: String::with_capacity(TAGS_BYTES), ..Reader::default() };
         reader.own(key, document);
         for top in property::TOP {
             if let Some(value) = document.value(top) {
@@ -96,6 +100,8 @@ impl Indexed {
 struct Reader {
     rest: String,
     tags: String,
+    /// The property of the last value in `tags`.
+    last: Option<&'static str>,
     /// Tokens of words with accents, some of them more than once.
     accents: Vec<String>,
     /// Words in headline, description, body and rest.
@@ -155,21 +161,25 @@ impl Reader {
     }
 
     fn value(&mut self, property: Property, text: &str) {
-        let Property { name, free } = property;
+        let Property { name, free, code } = property;
         let mut first = true;
         for run in runs(text) {
             if !self.read(run) {
                 continue;
             }
             if first {
-                gap(&mut self.tags);
+                // No phrase reaches from one property into another.
+                if self.last == Some(name) {
+                    gap(&mut self.tags);
+                }
+                self.last = Some(name);
                 if free {
                     gap(&mut self.rest);
                 }
             }
             first = false;
             space(&mut self.tags);
-            self.tags.push_str(name);
+            self.tags.extend(code);
             self.tags.push('=');
             self.tags.push_str(&self.fold.folded);
             if free {
@@ -177,7 +187,7 @@ impl Reader {
                 self.rest.push_str(&self.fold.folded);
                 self.length = self.length.saturating_add(1);
             }
-            self.accent(name, free);
+            self.accent(Place::Named(name), free);
         }
     }
 
@@ -188,7 +198,7 @@ impl Reader {
                 space(&mut column);
                 column.push_str(&self.fold.folded);
                 self.length = self.length.saturating_add(1);
-                self.accent(place.as_str().unwrap_or_default(), true);
+                self.accent(place, true);
             }
         }
         column
@@ -204,11 +214,11 @@ impl Reader {
     }
 
     /// Notes where the word that was read stands, if it has an accent.
-    fn accent(&mut self, place: &str, free: bool) {
+    fn accent(&mut self, place: Place, free: bool) {
         let Some(exact) = self.fold.exact() else { return };
-        self.accents.push(tree::accent(Some(place), exact));
+        self.accents.push(tree::accent(place, exact));
         if free {
-            self.accents.push(tree::accent(None, exact));
+            self.accents.push(tree::accent(Place::Anywhere, exact));
         }
     }
 }
@@ -245,17 +255,28 @@ fn push_accents(tags: &mut String, mut accents: Vec<String>) {
 }
 
 fn push_often(tags: &mut String, columns: [&str; 3]) {
-    let words = columns.into_iter().flat_map(|column| column.split_ascii_whitespace());
-    let mut words: Vec<&str> = words.filter(|word| *word != GAP).collect();
+    let words = columns.into_iter().flat_map(|column| column.split(' '));
+    let words = words.filter(|word| !word.is_empty() && *word != GAP);
+    // Two numbers compare faster than two texts.
+    let mut words: Vec<_> = words.map(|word| (head(word), word)).collect();
     words.sort_unstable();
     for same in words.chunk_by(|a, b| a == b) {
         for times in OFTEN.into_iter().filter(|times| same.len() >= *times) {
             space(tags);
-            tags.push_str(same[0]);
+            tags.push_str(same[0].1);
             tags.push('+');
             tags.push_str(&times.to_string());
         }
     }
+}
+
+/// The first bytes of a word as a number, which has the order of the words.
+fn head(word: &str) -> u64 {
+    let mut head = [0; 8];
+    for (to, from) in head.iter_mut().zip(word.bytes()) {
+        *to = from;
+    }
+    u64::from_be_bytes(head)
 }
 
 fn facet_values(document: &Document, facet: Facet) -> Vec<String> {

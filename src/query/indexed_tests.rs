@@ -3,7 +3,7 @@
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 
-use super::{DateField, Facet, Indexed};
+use super::{DateField, Facet, Indexed, property};
 use crate::item::Document;
 use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
 use crate::types::ItemKey;
@@ -20,10 +20,23 @@ fn indexed(document: Value) -> Indexed {
 }
 
 /// The tags without what every item has.
-fn tags(indexed: &Indexed) -> &str {
-    let own = "uri=image uri=x uri=1 . mediatype=image . type=picture . pubstatus=usable";
-    let rest = indexed.tags.strip_prefix(own).expect("tags of the item itself");
-    rest.strip_prefix(" ").unwrap_or(rest)
+fn tags(indexed: &Indexed) -> String {
+    let own = "uri=image uri=x uri=1 mediatype=image type=picture pubstatus=usable";
+    let tags = spelled_out(&indexed.tags);
+    let rest = tags.strip_prefix(own).expect("tags of the item itself");
+    rest.strip_prefix(" ").unwrap_or(rest).to_owned()
+}
+
+/// Tags with the names of properties in place of their short names.
+fn spelled_out(tags: &str) -> String {
+    let spell = |token: &str| {
+        let known = property::names().find(|name| {
+            let code = String::from_iter(property::code(name));
+            token.strip_prefix(&code).is_some_and(|rest| rest.starts_with('='))
+        });
+        known.map_or_else(|| token.to_owned(), |name| format!("{name}{}", &token[2..]))
+    };
+    tags.split(' ').map(spell).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -38,7 +51,7 @@ fn texts_are_folded_words_without_gaps() {
     assert_eq!(found.body, "tva");
     assert_eq!(found.rest, "");
     assert_eq!(found.length, 10);
-    let expected = "==strömmen ==två ==å body_text==två description_text==å headline==strömmen";
+    let expected = "==strömmen ==två ==å b==två d==å h==strömmen";
     assert_eq!(tags(&found), expected);
 }
 
@@ -57,26 +70,25 @@ fn values_are_parted_and_named() {
         "version": "1",
     }));
     assert_eq!(found.rest, "asa ek tt . erik berg . eva . 13000000 . teknik . is");
-    let expected = ". byline=asa byline=ek byline=tt . person.name=erik person.name=berg \
-        . person.rel=mentions . person.name=eva . signals.retransmission=true \
-        . subject.code=13000000 . subject.name=teknik . subject.name=is . urgency=4 . version=1 \
-        . wordcount=120 . keyword=is ==åsa byline==åsa";
+    let expected = "byline=asa byline=ek byline=tt person.name=erik person.name=berg \
+        person.rel=mentions person.name=eva signals.retransmission=true \
+        subject.code=13000000 subject.name=teknik . subject.name=is urgency=4 version=1 \
+        wordcount=120 keyword=is ==åsa byline==åsa";
     assert_eq!(tags(&found), expected);
 }
 
 #[test]
 fn the_item_itself_is_named() {
     let found = indexed_as("text/250924-Ko_1", json!({ "pubstatus": "replaced" }));
-    let expected = "uri=text uri=250924 uri=ko uri=1 . mediatype=text . type=text \
-        . pubstatus=replaced";
-    assert_eq!(found.tags, expected);
+    let expected = "uri=text uri=250924 uri=ko uri=1 mediatype=text type=text pubstatus=replaced";
+    assert_eq!(spelled_out(&found.tags), expected);
     assert_eq!(found.length, 0);
 }
 
 #[test]
 fn uris_of_other_items_have_no_host() {
     let found = indexed(json!({ "replacedby": "https://tt.se/media/image/y2" }));
-    assert_eq!(tags(&found), ". replacedby=image replacedby=y2");
+    assert_eq!(tags(&found), "replacedby=image replacedby=y2");
 }
 
 #[test]
@@ -87,7 +99,7 @@ fn words_that_stand_often_are_marked() {
         "body_text": "Snö regn Hagel",
         "slugline": "hagel",
     }));
-    let expected = ". slugline=hagel ==snö body_text==snö description_text==snö \
+    let expected = "slugline=hagel ==snö b==snö d==snö \
         hagel+2 regn+2 sno+2 sno+4";
     assert_eq!(tags(&found), expected);
 }

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 
 use super::field::{DateField, Place};
 use super::fold::Word;
+use super::property;
 
 /// A query as a tree. Its depth and the number of its leaves are bounded by the parser.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,7 +110,7 @@ impl Words {
         let whole = self.words.len() - usize::from(self.prefix && !self.words.is_empty());
         let accented = self.words[..whole].iter().filter_map(|word| word.exact.as_deref());
         let mut exact = Vec::new();
-        for token in accented.map(|word| accent(self.place.as_str(), word)) {
+        for token in accented.map(|word| accent(self.place, word)) {
             if !exact.contains(&token) {
                 exact.push(token);
             }
@@ -120,12 +121,24 @@ impl Words {
 
 /// The token of a word of a property.
 fn named(name: &str, folded: &str) -> String {
-    format!("{name}={folded}")
+    let mut token = String::from_iter(property::code(name));
+    token.push('=');
+    token.push_str(folded);
+    token
 }
 
-/// The token that a word with an accent stands in a place; of no place, in any of the four texts.
-pub(super) fn accent(place: Option<&str>, exact: &str) -> String {
-    format!("{}=={exact}", place.unwrap_or_default())
+/// The token that a word with an accent stands in a place.
+pub(super) fn accent(place: Place, exact: &str) -> String {
+    let mut token = match place {
+        Place::Anywhere => String::new(),
+        Place::Headline => "h".to_owned(),
+        Place::Description => "d".to_owned(),
+        Place::Body => "b".to_owned(),
+        Place::Named(name) => String::from_iter(property::code(name)),
+    };
+    token.push_str("==");
+    token.push_str(exact);
+    token
 }
 
 /// A range of dates.

@@ -3,6 +3,8 @@
 //! Numbers rise with every write and those of replaced versions are not used again, so columns lie
 //! in chunks of 65,536, the span of one container of a bitmap; a chunk without items takes nothing.
 
+use roaring::RoaringBitmap;
+
 use crate::query::Facet;
 
 /// Items of a chunk.
@@ -75,15 +77,41 @@ impl Lists {
         chunk.ends.push(u32::try_from(chunk.values.len()).unwrap_or(u32::MAX));
     }
 
+    /// Counts the values of all of `docs`, each at the place of its number in `counts`.
+    pub(super) fn count(&self, docs: &RoaringBitmap, counts: &mut [u32]) {
+        for (number, chunk) in self.chunks.iter().enumerate() {
+            if chunk.values.is_empty() {
+                continue;
+            }
+            // Every item of the chunk has a number of 32 bits.
+            let Ok(first) = u32::try_from(number * CHUNK) else { return };
+            for doc in docs.range(first..=first | 0xffff) {
+                for value in chunk.of(place(doc).1) {
+                    let at = usize::try_from(*value).unwrap_or(usize::MAX);
+                    if let Some(count) = counts.get_mut(at) {
+                        *count += 1;
+                    }
+                }
+            }
+        }
+    }
+
     /// The values of `doc`.
-    #[inline]
+    #[cfg(test)]
     pub(super) fn of(&self, doc: u32) -> &[u32] {
         let (chunk, at) = place(doc);
-        let Some(chunk) = self.chunks.get(chunk) else { return &[] };
-        let Some(end) = chunk.ends.get(at) else { return &[] };
-        let start = if at == 0 { 0 } else { chunk.ends[at - 1] };
+        self.chunks.get(chunk).map_or(&[], |chunk| chunk.of(at))
+    }
+}
+
+impl ListChunk {
+    /// The values of the item at the place `at`.
+    #[inline]
+    fn of(&self, at: usize) -> &[u32] {
+        let Some(end) = self.ends.get(at) else { return &[] };
+        let start = if at == 0 { 0 } else { self.ends[at - 1] };
         let index = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-        chunk.values.get(index(start)..index(*end)).unwrap_or_default()
+        self.values.get(index(start)..index(*end)).unwrap_or_default()
     }
 }
 

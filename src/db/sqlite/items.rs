@@ -194,7 +194,8 @@ impl WriteTx<'_> {
             last = Some(row.get::<_, i64>(0)?);
         }
         let Some(last) = last else { return Ok(0) };
-        let mut delete = self.transaction.prepare_cached("DELETE FROM item_log WHERE seq <= ?1")?;
+        let mut delete =
+            self.transaction.prepare_cached("DELETE FROM item_log WHERE seq <= ?1")?;
         Ok(delete.execute([last])?)
     }
 }

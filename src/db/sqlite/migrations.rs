@@ -58,6 +58,10 @@ CREATE VIRTUAL TABLE words USING fts5(
     content = '', contentless_delete = 1, tokenize = \"ascii tokenchars '._=+'\"
 );
 
+-- Words of one transaction are gathered within this many bytes, so that a batch of an archive makes
+-- one segment of the index and not many that have to be merged.
+INSERT INTO words (words, rank) VALUES ('hashsize', 67108864);
+
 CREATE TABLE facts (
     doc INTEGER PRIMARY KEY,
     facts BLOB NOT NULL

@@ -25,7 +25,7 @@ use jiff::Timestamp;
 use rusqlite::{ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use super::{DbError, threads::Read};
-use crate::limits::{DB_BUSY_MS, DB_CACHE_KIB};
+use crate::limits::{DB_BUSY_MS, DB_CACHE_KIB, DB_WRITE_CACHE_KIB};
 use crate::query::Facet;
 
 fn damaged(what: impl Into<String>, why: &dyn std::fmt::Display) -> DbError {
@@ -126,6 +126,11 @@ impl Connection {
         connection.pragma_update(None, "cache_size", -DB_CACHE_KIB)?;
         connection.set_prepared_statement_cache_capacity(64);
         Ok(Self { raw: connection, facet_values: RefCell::default(), facets_at: 0 })
+    }
+
+    /// Gives the connection the memory of the one that writes.
+    pub(super) fn widen(&self) -> Result<(), DbError> {
+        Ok(self.raw.pragma_update(None, "cache_size", -DB_WRITE_CACHE_KIB)?)
     }
 
     pub(super) fn read(&self, read: Read) {
