@@ -26,7 +26,8 @@ use crate::compute::Compute;
 use crate::config::{BaseUrl, Config};
 use crate::db::Db;
 use crate::error::{Error, Kind, Result};
-use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Taken};
+use crate::ingest::watch::Watch;
+use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Spool, Taken, Uploads};
 use crate::jobs;
 use crate::limits::{ACCOUNTS_BYTES_MAX, ACCOUNTS_SWEEP, METRICS_UPKEEP, WARM_QUEUE_MAX};
 use crate::media;
@@ -176,12 +177,13 @@ pub struct Server {
     app: App,
     address: SocketAddr,
     public_url: String,
-    follower: Follow,
+    threads: Vec<Beside>,
     runtime: Runtime,
     signals: StopSignals,
 }
 
-struct Follow {
+/// A thread that works beside the requests until it is told to stop.
+struct Beside {
     stop: mpsc::Sender<()>,
     thread: std::thread::JoinHandle<()>,
 }
@@ -193,6 +195,8 @@ impl Server {
     /// sense together with the machine.
     pub fn start(mut config: Config, archive: Archive) -> Result<Self> {
         let metrics = telemetry::start_metrics()?;
+        let ingest = archive.ingest(&config)?.for_server();
+        let watcher = start_watcher(&config, &archive)?;
         let Archive { db, originals } = archive;
         let swept = originals.store().sweep().map_err(Error::internal)?;
         if swept > 0 {
@@ -215,7 +219,8 @@ impl Server {
         let wanted = config.media.warm.then_some(wanted);
         let follower = start_follower(&db, &media, &auth, wanted)?;
         let oauth = start_oauth(&config, &auth)?;
-        let services = Services { media, auth, oauth, orders };
+        let uploads = start_uploads(&config, ingest)?;
+        let services = Services { media, auth, oauth, orders, uploads };
         let app = App { shared: Arc::new(shared(&config, services, metrics)?) };
         let public_url = config.server.public_url.0.clone();
         let limits = listener_limits(&config);
@@ -228,7 +233,8 @@ impl Server {
         let warmer = media::warm::run(app.shared.media.clone(), to_warm);
         runtime.spawn(warmer);
         runtime.spawn(sweep_accounts(app.shared.oauth.clone()));
-        Ok(Self { listener, limits, app, address, public_url, follower, runtime, signals })
+        let threads = [Some(follower), watcher].into_iter().flatten().collect();
+        Ok(Self { listener, limits, app, address, public_url, threads, runtime, signals })
     }
 
     /// The address that is listened on.
@@ -245,12 +251,14 @@ impl Server {
 
     /// Serves until the process is asked to stop (SIGTERM, SIGINT), then drains.
     pub fn run(self) -> Result<()> {
-        let Self { listener, limits, app, follower, runtime, signals, .. } = self;
+        let Self { listener, limits, app, threads, runtime, signals, .. } = self;
         runtime.block_on(serve(listener, limits, app, signals))?;
         // Reads of originals that a client left behind may still block a thread for a moment.
         runtime.shutdown_timeout(Duration::from_secs(1));
-        drop(follower.stop);
-        drop(follower.thread.join());
+        for Beside { stop, thread } in threads {
+            drop(stop);
+            drop(thread.join());
+        }
         Ok(())
     }
 }
@@ -336,7 +344,7 @@ fn start_follower(
     media: &Media,
     auth: &Auth,
     wanted: Option<tokio::sync::mpsc::Sender<ItemKey>>,
-) -> Result<Follow> {
+) -> Result<Beside> {
     let follower = db.follower()?;
     let (stop, stopped) = mpsc::channel();
     let (media, auth) = (media.clone(), auth.clone());
@@ -344,7 +352,27 @@ fn start_follower(
         .name("follow".to_owned())
         .spawn(move || jobs::follow(follower, (&media, &auth), wanted.as_ref(), &stopped))
         .map_err(Error::internal)?;
-    Ok(Follow { stop, thread })
+    Ok(Beside { stop, thread })
+}
+
+/// Watches the folder of the settings, if there is one.
+fn start_watcher(config: &Config, archive: &Archive) -> Result<Option<Beside>> {
+    let dir = &config.ingest.watch;
+    if dir.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let ingest = archive.ingest(config)?.for_server();
+    let watch = Watch::open(dir, ingest, config.ingest_workers()).map_err(|cause| {
+        let message = format!("ingest.watch: folder {} cannot be used", dir.display());
+        Error::new(Kind::Unavailable, message).because(cause)
+    })?;
+    let interval = Duration::from_millis(u64::from(config.ingest.watch_interval_ms));
+    let (stop, stopped) = mpsc::channel();
+    let thread = std::thread::Builder::new()
+        .name("watch".to_owned())
+        .spawn(move || jobs::watch(watch, interval, &stopped))
+        .map_err(Error::internal)?;
+    Ok(Some(Beside { stop, thread }))
 }
 
 /// What the handlers call.
@@ -353,6 +381,16 @@ struct Services {
     auth: Auth,
     oauth: OAuth,
     orders: Orders,
+    uploads: Uploads,
+}
+
+fn start_uploads(config: &Config, ingest: Ingest) -> Result<Uploads> {
+    let dir = config.data.dir.join("uploads");
+    let spool = Spool::open(&dir).map_err(|cause| {
+        let message = format!("folder {} cannot be used", dir.display());
+        Error::new(Kind::Unavailable, message).because(cause)
+    })?;
+    Ok(Uploads::new(ingest, spool, config.ingest_workers()))
 }
 
 fn start_oauth(config: &Config, auth: &Auth) -> Result<OAuth> {
@@ -369,11 +407,12 @@ fn shared(
     services: Services,
     metrics: metrics_exporter_prometheus::PrometheusHandle,
 ) -> Result<Shared> {
-    let Services { media, auth, oauth, orders } = services;
+    let Services { media, auth, oauth, orders, uploads } = services;
     Ok(Shared {
         db: orders.db().clone(),
         media,
         users: Users::new(auth.clone()),
+        uploads,
         auth,
         oauth,
         session_s: config.auth.session_s,

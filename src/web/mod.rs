@@ -13,6 +13,7 @@ mod download_panel;
 mod edge;
 mod form;
 mod health;
+mod ingest;
 mod item_page;
 pub mod listener;
 mod login;
@@ -49,6 +50,7 @@ use crate::config::Addresses;
 use crate::db::Db;
 use crate::error::Error;
 use crate::error::Kind;
+use crate::ingest::Uploads;
 use crate::media::Media;
 use crate::oauth::OAuth;
 use crate::orders::Orders;
@@ -77,6 +79,8 @@ pub struct Shared {
     pub orders: Orders,
     /// The users section.
     pub users: Users,
+    /// What comes in over the network.
+    pub uploads: Uploads,
     /// The database.
     pub db: Db,
     /// What `/metrics` prints.
@@ -139,6 +143,7 @@ pub fn router(app: App) -> Router {
         .route("/metrics", get(health::metrics))
         .merge(user::routes())
         .merge(orders::routes())
+        .merge(ingest::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn(cors::allow))
