@@ -302,10 +302,7 @@ fn broken(cause: MultipartError) -> Error {
 
 /// The answer to an item that is not taken in.
 fn refusal(error: IngestError, is_bare: bool) -> Error {
-    let refusals = match error {
-        IngestError::Refused(refusals) => refusals,
-        other => vec![Refusal { file: String::new(), error: other }],
-    };
+    let refusals = error.into_refusals();
     let too_large = |refusal: &&Refusal| matches!(refusal.error, IngestError::TooLarge { .. });
     if let Some(refusal) = refusals.iter().find(too_large) {
         return Error::new(Kind::TooLarge, refusal.to_string());

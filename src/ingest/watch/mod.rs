@@ -113,10 +113,10 @@ impl Watch {
             taken.lock().unwrap_or_else(PoisonError::into_inner).push(end);
         });
         let taken = taken.into_inner().unwrap_or_else(PoisonError::into_inner);
-        taken.into_iter().for_each(|(path, end)| self.finish(&path, end));
+        taken.into_iter().for_each(|(path, end)| self.finish(&path, &end));
         for Arrival { path, .. } in slice.iter().filter(|arrival| arrival.kind == Kind::Lines) {
             if let Some(end) = self.take_lines(path, watcher) {
-                self.finish(path, end);
+                self.finish(path, &end);
             }
         }
     }
@@ -148,8 +148,8 @@ impl Watch {
     }
 
     /// Moves away what was dealt with.
-    fn finish(&mut self, path: &Path, end: End) {
-        let moved = match &end {
+    fn finish(&mut self, path: &Path, end: &End) {
+        let moved = match end {
             End::Done => self.move_to(DONE, path, None),
             End::Failed(error, problems) => {
                 tracing::warn!(file = %path.display(), "not taken in: {error}");
