@@ -26,7 +26,17 @@ pub const INGEST_CHUNK_LINES: usize = 64;
 pub const INGEST_CHUNK_BYTES: usize = 256 * 1024;
 /// Such chunks under way: a batch that is being written and one that is being checked.
 pub const INGEST_CHUNKS_MAX: usize = 2 * INGEST_BATCH_ITEMS / INGEST_CHUNK_LINES;
-/// Files in one item folder.
+/// Files and item folders that one look at the watched folder sees; the rest waits for a later one.
+pub const WATCH_ENTRIES_MAX: usize = 10_000;
+/// Of these, how many are taken in between two looks at whether the service stops.
+pub const WATCH_SLICE: usize = 32;
+/// Bad lines of a file of documents that are listed beside it.
+pub const WATCH_PROBLEMS_MAX: usize = 1000;
+/// Uploads that may wait for those under way; more are answered 503.
+pub const UPLOADS_WAITING_MAX: usize = 16;
+/// Age after which a file that was being uploaded belongs to nobody any more.
+pub const UPLOAD_ABANDONED: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
+/// Files in one item folder, and parts of one upload.
 pub const ITEM_FILES_MAX: usize = 200;
 /// Entries of an item's history; the oldest give way. Real ones have below 20.
 pub const REVISIONS_MAX: usize = 200;

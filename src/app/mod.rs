@@ -27,7 +27,8 @@ use crate::config::{BaseUrl, Config};
 use crate::content::Content;
 use crate::db::Db;
 use crate::error::{Error, Kind, Result};
-use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Taken};
+use crate::ingest::watch::Watch;
+use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Spool, Taken, Uploads};
 use crate::jobs;
 use crate::limits::{
     ACCOUNTS_BYTES_MAX, ACCOUNTS_SWEEP, ITEM_LOG_KEPT, ITEM_LOG_SWEEP, METRICS_UPKEEP,
@@ -192,12 +193,13 @@ pub struct Server {
     app: App,
     address: SocketAddr,
     public_url: String,
-    follower: Follow,
+    threads: Vec<Beside>,
     runtime: Runtime,
     signals: StopSignals,
 }
 
-struct Follow {
+/// A thread that works beside the requests until it is told to stop.
+struct Beside {
     stop: mpsc::Sender<()>,
     thread: std::thread::JoinHandle<()>,
 }
@@ -209,6 +211,8 @@ impl Server {
     /// sense together with the machine.
     pub fn start(mut config: Config, archive: Archive) -> Result<Self> {
         let metrics = telemetry::start_metrics()?;
+        let ingest = archive.ingest(&config)?.for_server();
+        let watcher = start_watcher(&config, &archive)?;
         let Archive { db, originals } = archive;
         let swept = originals.store().sweep().map_err(Error::internal)?;
         if swept > 0 {
@@ -234,7 +238,8 @@ impl Server {
         let sizes = media.settings().sizes;
         let content = Content::new(search, sizes, config.search.polls);
         let oauth = start_oauth(&config, &auth)?;
-        let services = Services { media, content, auth, oauth, orders };
+        let uploads = start_uploads(&config, ingest)?;
+        let services = Services { media, content, auth, oauth, orders, uploads };
         let app = App { shared: Arc::new(shared(&config, services, metrics)?) };
         let public_url = config.server.public_url.0.clone();
         let limits = listener_limits(&config);
@@ -248,7 +253,8 @@ impl Server {
         runtime.spawn(warmer);
         runtime.spawn(sweep_accounts(app.shared.oauth.clone()));
         runtime.spawn(sweep_item_log(app.shared.db.clone()));
-        Ok(Self { listener, limits, app, address, public_url, follower, runtime, signals })
+        let threads = [Some(follower), watcher].into_iter().flatten().collect();
+        Ok(Self { listener, limits, app, address, public_url, threads, runtime, signals })
     }
 
     /// The address that is listened on.
@@ -265,12 +271,14 @@ impl Server {
 
     /// Serves until the process is asked to stop (SIGTERM, SIGINT), then drains.
     pub fn run(self) -> Result<()> {
-        let Self { listener, limits, app, follower, runtime, signals, .. } = self;
+        let Self { listener, limits, app, threads, runtime, signals, .. } = self;
         runtime.block_on(serve(listener, limits, app, signals))?;
         // Reads of originals that a client left behind may still block a thread for a moment.
         runtime.shutdown_timeout(Duration::from_secs(1));
-        drop(follower.stop);
-        drop(follower.thread.join());
+        for Beside { stop, thread } in threads {
+            drop(stop);
+            drop(thread.join());
+        }
         Ok(())
     }
 }
@@ -374,7 +382,7 @@ fn start_follower(
     db: &Db,
     (media, auth, search): (&Media, &Auth, &Search),
     wanted: Option<tokio::sync::mpsc::Sender<ItemKey>>,
-) -> Result<Follow> {
+) -> Result<Beside> {
     let follower = db.follower()?;
     let (stop, stopped) = mpsc::channel();
     let (media, auth, search) = (media.clone(), auth.clone(), search.clone());
@@ -382,7 +390,27 @@ fn start_follower(
         .name("follow".to_owned())
         .spawn(move || jobs::follow(follower, (&media, &auth, &search), wanted.as_ref(), &stopped))
         .map_err(Error::internal)?;
-    Ok(Follow { stop, thread })
+    Ok(Beside { stop, thread })
+}
+
+/// Watches the folder of the settings, if there is one.
+fn start_watcher(config: &Config, archive: &Archive) -> Result<Option<Beside>> {
+    let dir = &config.ingest.watch;
+    if dir.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let ingest = archive.ingest(config)?.for_server();
+    let watch = Watch::open(dir, ingest, config.ingest_workers()).map_err(|cause| {
+        let message = format!("ingest.watch: folder {} cannot be used", dir.display());
+        Error::new(Kind::Unavailable, message).because(cause)
+    })?;
+    let interval = Duration::from_millis(u64::from(config.ingest.watch_interval_ms));
+    let (stop, stopped) = mpsc::channel();
+    let thread = std::thread::Builder::new()
+        .name("watch".to_owned())
+        .spawn(move || jobs::watch(watch, interval, &stopped))
+        .map_err(Error::internal)?;
+    Ok(Some(Beside { stop, thread }))
 }
 
 /// What the handlers call.
@@ -392,6 +420,16 @@ struct Services {
     auth: Auth,
     oauth: OAuth,
     orders: Orders,
+    uploads: Uploads,
+}
+
+fn start_uploads(config: &Config, ingest: Ingest) -> Result<Uploads> {
+    let dir = config.data.dir.join("uploads");
+    let spool = Spool::open(&dir).map_err(|cause| {
+        let message = format!("folder {} cannot be used", dir.display());
+        Error::new(Kind::Unavailable, message).because(cause)
+    })?;
+    Ok(Uploads::new(ingest, spool, config.ingest_workers()))
 }
 
 fn start_oauth(config: &Config, auth: &Auth) -> Result<OAuth> {
@@ -408,13 +446,14 @@ fn shared(
     services: Services,
     metrics: metrics_exporter_prometheus::PrometheusHandle,
 ) -> Result<Shared> {
-    let Services { media, content, auth, oauth, orders } = services;
+    let Services { media, content, auth, oauth, orders, uploads } = services;
     Ok(Shared {
         db: orders.db().clone(),
         media,
         content,
         open_images: config.search.open_images,
         users: Users::new(auth.clone()),
+        uploads,
         auth,
         oauth,
         session_s: config.auth.session_s,

@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{self, IsTerminal},
+    ops::ControlFlow,
     path::{Path, PathBuf},
     sync::{Mutex, PoisonError},
 };
@@ -121,13 +122,16 @@ impl Tally {
         let style = "{bar:40} {bytes}/{total_bytes} {msg}, {bytes_per_sec}, {eta} left";
         let bar = bar(length, style, json);
         bar.set_message(path.display().to_string());
-        let mut report = |event: LinesEvent<'_>| match event {
-            LinesEvent::Failed(failure) => bar.suspend(|| tell(failure, json)),
-            LinesEvent::Bytes(bytes) => bar.set_position(bytes),
+        let mut report = |event: LinesEvent<'_>| {
+            match event {
+                LinesEvent::Failed(failure) => bar.suspend(|| tell(failure, json)),
+                LinesEvent::Bytes(bytes) => bar.set_position(bytes),
+            }
+            ControlFlow::Continue(())
         };
         let of_file = ingest::take_in_lines(ingest, path, workers, &clock::now, &mut report);
         bar.finish_and_clear();
-        let LinesTally { created, replaced, failed } = of_file;
+        let LinesTally { created, replaced, failed, .. } = of_file;
         self.created += created;
         self.replaced += replaced;
         self.failed += failed;

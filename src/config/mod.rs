@@ -205,6 +205,8 @@ settings! {
     ingest: Ingest {
         workers: usize = "0", 0..=256, "threads", "Files taken in at a time; 0: one a core";
         timezone: Zone = "Europe/Stockholm", Any, "zone", "Whose midnight separates today's photographs from older ones";
+        watch: PathBuf = "", Any, "folder", "Folder whose finished files are taken in while the service runs, then moved to done/ or failed/ in it; empty: none";
+        watch_interval_ms: u32 = "1000", 20..=3_600_000, "ms", "Time between two looks at that folder; what did not change between two looks is finished";
     }
     /// Logs.
     telemetry: Telemetry {

@@ -116,8 +116,9 @@ pub(super) fn read_fields(bytes: &[u8]) -> Result<Map<String, Value>, DocumentEr
 
 /// The rendition that the file `name` of an item of `media_type` is.
 ///
-/// A photograph's Hires, Preview and Thumbnail may come in as files; the others are made.
-fn name_of(media_type: MediaType, name: &str) -> Result<RenditionName, IngestError> {
+/// A photograph's Hires, Preview and Thumbnail may come in as files; the others are made. Fails with
+/// what is taken.
+pub fn name_of(media_type: MediaType, name: &str) -> Result<RenditionName, IngestError> {
     if !has_picture(media_type) {
         return Err(IngestError::Name(format!(
             "is a file of an item of media type {media_type}, which are taken in as documents \
@@ -134,7 +135,6 @@ fn name_of(media_type: MediaType, name: &str) -> Result<RenditionName, IngestErr
     })
 }
 
-/// Whether a photograph's rendition may come in as a file; the others are made.
 fn is_taken(name: RenditionName) -> bool {
     let used = matches!(name.usage, Usage::Hires | Usage::Preview | Usage::Thumbnail);
     name.variant == Variant::Normal && used

@@ -95,15 +95,26 @@ impl IngestError {
         }
     }
 
+    /// What is wrong with each of several files, or with the item as a whole.
+    #[must_use]
+    pub fn into_refusals(self) -> Vec<Refusal> {
+        if let Self::Refused(refusals) = self {
+            return refusals;
+        }
+        vec![Refusal { file: String::new(), error: self }]
+    }
+
     /// Every single thing that is wrong: where, and what. Where is a file, or the JSON pointer of a
     /// property, or nothing.
     #[must_use]
     pub fn problems(&self) -> Vec<(String, String)> {
         match self {
             Self::Refused(refusals) => {
-                let each = |refusal: &Refusal| match &refusal.error {
-                    Self::Document(DocumentError::Schema(_)) => refusal.error.problems(),
-                    other => vec![(refusal.file.clone(), other.to_string())],
+                let each = |refusal: &Refusal| {
+                    if let Self::Document(DocumentError::Schema(_)) = &refusal.error {
+                        return refusal.error.problems();
+                    }
+                    vec![(refusal.file.clone(), refusal.error.to_string())]
                 };
                 refusals.iter().flat_map(each).collect()
             }

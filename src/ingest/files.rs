@@ -59,7 +59,7 @@ impl Found {
         match extension(path).as_str() {
             "jpg" | "jpeg" => self.push(Incoming::Photograph(path.to_owned())),
             "jsonl" => self.lines.push(path.to_owned()),
-            other if NOT_YET.contains(&other) => {
+            other if is_not_yet(other) => {
                 self.fail(path, IngestError::NotYet(other.to_owned()));
             }
             _ => return false,
@@ -101,6 +101,11 @@ impl Found {
             }
         }
     }
+}
+
+/// Whether files with this extension are known and not taken in yet.
+pub(super) fn is_not_yet(extension: &str) -> bool {
+    NOT_YET.contains(&extension)
 }
 
 /// A file's extension in lower case.

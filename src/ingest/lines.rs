@@ -9,6 +9,7 @@ use std::{
     collections::BTreeMap,
     fs::File,
     io::{self, BufRead, BufReader},
+    ops::ControlFlow,
     panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::{
@@ -48,18 +49,20 @@ pub struct LinesTally {
     pub replaced: u64,
     /// Lines that were not taken in.
     pub failed: u64,
+    /// Whether it was ended before the end of the file.
+    pub interrupted: bool,
 }
 
 /// Takes in the file of documents at `path`; `workers` threads check them.
 ///
-/// A bad line is reported and the others go on. What was written is on disk when its bytes are
+/// A bad line is reported and the others go on; what is reported may end it. What was written is on disk when its bytes are
 /// reported; a process that is killed has written whole batches.
 pub fn take_in_lines(
     ingest: &Ingest,
     path: &Path,
     workers: usize,
     now: &(dyn Fn() -> Timestamp + Sync),
-    report: &mut dyn FnMut(LinesEvent<'_>),
+    report: &mut dyn FnMut(LinesEvent<'_>) -> ControlFlow<()>,
 ) -> LinesTally {
     let mut writer =
         Writer { ingest, path, report, tally: LinesTally::default(), batch: Batch::default() };
@@ -265,7 +268,7 @@ impl Batch {
 struct Writer<'a> {
     ingest: &'a Ingest,
     path: &'a Path,
-    report: &'a mut dyn FnMut(LinesEvent<'_>),
+    report: &'a mut dyn FnMut(LinesEvent<'_>) -> ControlFlow<()>,
     tally: LinesTally,
     batch: Batch,
 }
@@ -309,7 +312,11 @@ impl Writer<'_> {
 
     fn fail(&mut self, line: Option<u64>, error: IngestError) {
         self.tally.failed += 1;
-        (self.report)(LinesEvent::Failed(&Failure { path: self.path.to_owned(), line, error }));
+        self.tell(LinesEvent::Failed(&Failure { path: self.path.to_owned(), line, error }));
+    }
+
+    fn tell(&mut self, event: LinesEvent<'_>) {
+        self.tally.interrupted |= (self.report)(event).is_break();
     }
 
     /// Writes the batch; gives whether it makes sense to go on.
@@ -330,8 +337,8 @@ impl Writer<'_> {
                 false
             }
         };
-        (self.report)(LinesEvent::Bytes(end));
-        goes_on
+        self.tell(LinesEvent::Bytes(end));
+        goes_on && !self.tally.interrupted
     }
 
     fn write(&self, batch: &Arc<Vec<(u64, Prepared)>>) -> Result<Vec<Outcome>, DbError> {

@@ -12,6 +12,8 @@ mod files;
 mod lines;
 mod photograph;
 mod spool;
+mod uploads;
+pub mod watch;
 
 mod write;
 
@@ -24,12 +26,13 @@ use std::{
 
 use jiff::{Timestamp, tz::TimeZone};
 
-pub use bundle::{Bundle, BundleFile};
+pub use bundle::{Bundle, BundleFile, name_of};
 pub use error::{Failure, IngestError, Refusal};
 pub use files::{Found, find};
 pub use lines::{LinesEvent, LinesTally, take_in_lines};
 use photograph::Photograph;
 pub use spool::{Spool, SpooledFile};
+pub use uploads::{Seat, Uploads};
 use write::{Moment, Prepared};
 
 use crate::db::{Db, Written};

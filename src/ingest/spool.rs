@@ -8,6 +8,8 @@ use std::{
 
 use uuid::Uuid;
 
+use crate::limits::UPLOAD_ABANDONED;
+
 /// The folder for files that are being uploaded.
 #[derive(Clone, Debug)]
 pub struct Spool {
@@ -16,12 +18,15 @@ pub struct Spool {
 
 impl Spool {
     /// Opens the folder `dir`, which is made when it is missing, and removes what an earlier
-    /// process left there. There is one for each data directory that is served.
+    /// process left there; another one may be at work beside this one.
     pub fn open(dir: &Path) -> io::Result<Self> {
         fs::create_dir_all(dir)?;
         for entry in fs::read_dir(dir)? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "part") {
+            let entry = entry?;
+            let age = entry.metadata().and_then(|found| found.modified()).map(|at| at.elapsed());
+            let abandoned = matches!(age, Ok(Ok(age)) if age > UPLOAD_ABANDONED);
+            let path = entry.path();
+            if abandoned && path.extension().is_some_and(|extension| extension == "part") {
                 fs::remove_file(path)?;
             }
         }
@@ -79,15 +84,20 @@ mod tests {
     #[test]
     fn what_an_earlier_process_left_is_removed_and_nothing_else() {
         let dir = tempfile::tempdir().expect("folder");
-        fs::write(dir.path().join("left.part"), "x").expect("written");
-        fs::write(dir.path().join("other"), "x").expect("written");
+        for (name, old) in [("left.part", true), ("fresh.part", false), ("other", true)] {
+            let file = File::create(dir.path().join(name)).expect("made");
+            if old {
+                file.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("set");
+            }
+        }
         let spool = Spool::open(dir.path()).expect("opened");
         let mut file = spool.create().expect("made");
         file.write(b"abc").expect("written");
         assert_eq!((fs::read(file.path()).expect("read"), file.bytes()), (b"abc".to_vec(), 3));
         drop(file);
-        let left: Vec<_> = fs::read_dir(dir.path()).expect("listed").flatten().collect();
-        assert_eq!(left.len(), 1);
-        assert_eq!(left[0].file_name(), "other");
+        let left = fs::read_dir(dir.path()).expect("listed").flatten();
+        let mut left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["fresh.part", "other"]);
     }
 }

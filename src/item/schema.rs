@@ -44,11 +44,10 @@ impl Problem {
             message.truncate(end);
             message.push('…');
         }
-        let path = match kind {
-            ValidationErrorKind::Required { property: Value::String(name) } => below(&at, name),
-            _ => at,
-        };
-        vec![Self::new(&path, rule, message)]
+        if let ValidationErrorKind::Required { property: Value::String(name) } = kind {
+            return vec![Self::new(&below(&at, name), rule, message)];
+        }
+        vec![Self::new(&at, rule, message)]
     }
 }
 

@@ -1,14 +1,16 @@
 //! Timers: work that runs beside the requests.
 
 use std::{
-    sync::mpsc::{Receiver, RecvTimeoutError},
+    sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError},
     time::Duration,
 };
 
 use tokio::sync::mpsc::Sender;
 
 use crate::auth::Auth;
+use crate::clock;
 use crate::db::{AccountChange, Follower};
+use crate::ingest::watch::{Watch, Watcher};
 use crate::limits::FOLLOW_MS;
 use crate::media::Media;
 use crate::search::Search;
@@ -57,5 +59,21 @@ pub fn follow(
             auth.forget(&[AccountChange::Everything]);
         }
         media.report();
+    }
+}
+
+/// Looks at the watched folder every `interval` until `stop` is dropped.
+pub fn watch(mut watch: Watch, interval: Duration, stop: &Receiver<()>) {
+    let stops = || stop.try_recv() != Err(TryRecvError::Empty);
+    let watcher = Watcher { now: &clock::now, stops: &stops };
+    let mut failing = false;
+    while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(interval) {
+        let outcome = watch.look(&watcher);
+        match (&outcome, failing) {
+            (Err(cause), false) => tracing::error!("the watched folder cannot be read: {cause}"),
+            (Ok(()), true) => tracing::info!("the watched folder can be read again"),
+            (Err(_), true) | (Ok(()), false) => {}
+        }
+        failing = outcome.is_err();
     }
 }

@@ -169,6 +169,13 @@ impl Media {
             .ok_or_else(|| Error::new(Kind::NotFound, format!("no item {key}")))
     }
 
+    /// The document of the item `key` as it is served, also where nobody may see it now: for
+    /// whoever sent it.
+    pub async fn document_sent(&self, key: &ItemKey) -> Result<Option<Bytes>> {
+        let Some(entry) = self.inner.catalog.find(key).await? else { return Ok(None) };
+        Ok(Some(self.json(&entry, None, false).await?.body))
+    }
+
     /// Decides what `path` stands for and whether `caller` may have it; nothing is recorded.
     ///
     /// Fails with [`Kind::Unauthenticated`] or with `insufficient_scope` for what is not open, and

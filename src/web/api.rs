@@ -60,7 +60,7 @@ impl IntoResponse for Failure {
 }
 
 /// What an API says is for one caller and may be another thing a moment later.
-fn no_store(headers: &mut HeaderMap) {
+pub(super) fn no_store(headers: &mut HeaderMap) {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
 }
 

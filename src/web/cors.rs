@@ -12,10 +12,11 @@ use axum::{
 };
 
 /// The APIs: an address is one of these or lies below it.
-const PREFIXES: [&str; 10] = [
+const PREFIXES: [&str; 11] = [
     "/user/v1",
     "/content/v1",
     "/collection/v1",
+    "/ingest/v1",
     "/api/search",
     "/o/oauth2/token",
     "/o/oauth2/revoke",
@@ -80,6 +81,7 @@ mod tests {
             "/user/v1/no/such/address",
             "/content/v1/image/search",
             "/collection/v1/collection",
+            "/ingest/v1/text/x",
             "/api/search",
             "/api/search/agreements",
             "/o/oauth2/token",

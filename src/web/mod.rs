@@ -14,6 +14,7 @@ mod download_panel;
 mod edge;
 mod form;
 mod health;
+mod ingest;
 mod item_page;
 pub mod listener;
 mod login;
@@ -53,6 +54,7 @@ use crate::content::Content;
 use crate::db::Db;
 use crate::error::Error;
 use crate::error::Kind;
+use crate::ingest::Uploads;
 use crate::media::Media;
 use crate::oauth::OAuth;
 use crate::orders::Orders;
@@ -85,6 +87,8 @@ pub struct Shared {
     pub orders: Orders,
     /// The users section.
     pub users: Users,
+    /// What comes in over the network.
+    pub uploads: Uploads,
     /// The database.
     pub db: Db,
     /// What `/metrics` prints.
@@ -156,6 +160,7 @@ pub fn router(app: App) -> Router {
         .merge(content::routes())
         .merge(user::routes())
         .merge(orders::routes())
+        .merge(ingest::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn(cors::allow))

@@ -547,9 +547,9 @@ fn a_progress_bar_is_shown_on_a_terminal_only() {
     );
     let terminal = output(Command::new("script").args(["-qec", &command, "/dev/null"]));
     let shown = String::from_utf8_lossy(&terminal.stdout).into_owned();
-    assert!(shown.contains("/20 photographs"), "{shown}");
+    assert!(shown.contains("/20 items"), "{shown}");
     let (said, errors, _) = ingest(&server, &dir);
-    assert!(!said.contains("/20 photographs") && !errors.contains("/20 photographs"));
+    assert!(!said.contains("/20 items") && !errors.contains("/20 items"));
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod common;
 mod engine;
 mod http;
 mod ingest;
+mod items;
 mod json;
 mod login;
 mod media;

@@ -1,0 +1,220 @@
+//! The watched folder: finished files are taken in, then moved to `done/` or `failed/`.
+//!
+//! A file or item folder is finished when it did not change between two looks. Nothing is remembered
+//! on disk: what a crash interrupts lies where it was and is taken in again, which changes nothing
+//! that is there already.
+
+mod arrivals;
+
+use std::{
+    collections::HashMap,
+    fs, io,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use self::arrivals::{Arrival, Kind, Stamp};
+use super::{Failure, Incoming, Ingest, IngestError, LinesEvent, take_in_all, take_in_lines};
+use crate::limits::{WATCH_PROBLEMS_MAX, WATCH_SLICE};
+
+/// Where what was taken in goes.
+const DONE: &str = "done";
+/// Where what was not taken in goes.
+const FAILED: &str = "failed";
+
+/// A folder that is looked at now and then.
+pub struct Watch {
+    dir: PathBuf,
+    ingest: Ingest,
+    workers: usize,
+    /// What lay there at the last look.
+    seen: HashMap<PathBuf, Stamp>,
+    /// What was dealt with and could not be moved away; it waits for a change.
+    stuck: HashMap<PathBuf, Stamp>,
+}
+
+/// What makes a look possible to end early and tells the time.
+pub struct Watcher<'a> {
+    /// The time of day.
+    pub now: &'a (dyn Fn() -> Timestamp + Sync),
+    /// Whether the service stops.
+    pub stops: &'a dyn Fn() -> bool,
+}
+
+/// How something that arrived ended.
+enum End {
+    Done,
+    /// With the things that are wrong, each with its place.
+    Failed(String, Vec<Value>),
+    /// The machine failed: it stays where it is and is tried again.
+    Later(String),
+}
+
+impl Watch {
+    /// Watches `dir`, which is made when it is missing, with its `done/` and `failed/`.
+    pub fn open(dir: &Path, ingest: Ingest, workers: usize) -> io::Result<Self> {
+        for name in [DONE, FAILED] {
+            fs::create_dir_all(dir.join(name))?;
+        }
+        let (seen, stuck) = (HashMap::new(), HashMap::new());
+        Ok(Self { dir: dir.to_owned(), ingest, workers, seen, stuck })
+    }
+
+    /// Takes in what is finished.
+    ///
+    /// Fails when the folder cannot be read.
+    pub fn look(&mut self, watcher: &Watcher<'_>) -> io::Result<()> {
+        let arrivals = arrivals::list(&self.dir, &[DONE, FAILED])?;
+        let is_finished = |arrival: &&Arrival| {
+            let same =
+                |known: &HashMap<PathBuf, Stamp>| known.get(&arrival.path) == Some(&arrival.stamp);
+            same(&self.seen) && !same(&self.stuck)
+        };
+        let finished: Vec<Arrival> = arrivals.iter().filter(is_finished).cloned().collect();
+        self.stuck.retain(|path, _| arrivals.iter().any(|arrival| arrival.path == *path));
+        self.seen = arrivals.into_iter().map(|arrival| (arrival.path, arrival.stamp)).collect();
+        // In slices, so that a stop does not wait for all of them.
+        for slice in finished.chunks(WATCH_SLICE) {
+            if (watcher.stops)() {
+                return Ok(());
+            }
+            self.take_slice(slice, watcher);
+        }
+        Ok(())
+    }
+
+    fn take_slice(&mut self, slice: &[Arrival], watcher: &Watcher<'_>) {
+        let mut incoming = Vec::new();
+        let mut ends: Vec<(PathBuf, End)> = Vec::new();
+        for Arrival { path, kind, .. } in slice {
+            match kind {
+                Kind::Photograph => incoming.push(Incoming::Photograph(path.clone())),
+                Kind::ItemFolder => incoming.push(Incoming::ItemFolder(path.clone())),
+                Kind::Unknown => ends.push((path.clone(), end(Err(&IngestError::Kind)))),
+                Kind::NotYet(extension) => {
+                    let error = IngestError::NotYet(extension.clone());
+                    ends.push((path.clone(), end(Err(&error))));
+                }
+                Kind::Link => {
+                    let error = IngestError::Name("has a symbolic link".to_owned());
+                    ends.push((path.clone(), end(Err(&error))));
+                }
+                Kind::Lines => {}
+            }
+        }
+        let taken = Mutex::new(ends);
+        take_in_all(&self.ingest, incoming, self.workers, watcher.now, &|incoming, outcome| {
+            let outcome = outcome.as_ref().map(drop).map_err(|failure| &failure.error);
+            let end = (incoming.path().to_owned(), end(outcome));
+            taken.lock().unwrap_or_else(PoisonError::into_inner).push(end);
+        });
+        let taken = taken.into_inner().unwrap_or_else(PoisonError::into_inner);
+        taken.into_iter().for_each(|(path, end)| self.finish(&path, &end));
+        for Arrival { path, .. } in slice.iter().filter(|arrival| arrival.kind == Kind::Lines) {
+            if let Some(end) = self.take_lines(path, watcher) {
+                self.finish(path, &end);
+            }
+        }
+    }
+
+    /// Takes in a file of documents; nothing when the service stops in the middle.
+    fn take_lines(&self, path: &Path, watcher: &Watcher<'_>) -> Option<End> {
+        let (mut problems, mut ours) = (Vec::new(), None);
+        let mut report = |event: LinesEvent<'_>| {
+            if let LinesEvent::Failed(Failure { line, error, .. }) = event {
+                if error.is_ours() {
+                    ours.get_or_insert(error.to_string());
+                } else if problems.len() < WATCH_PROBLEMS_MAX {
+                    problems.push(json!({ "line": line, "message": error.to_string() }));
+                }
+            }
+            if (watcher.stops)() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let tally = take_in_lines(&self.ingest, path, self.workers, watcher.now, &mut report);
+        match (ours, tally.failed) {
+            _ if tally.interrupted => None,
+            (Some(cause), _) => Some(End::Later(cause)),
+            (None, 0) => Some(End::Done),
+            (None, failed) => {
+                let good = tally.created + tally.replaced;
+                let error = format!("{failed} lines were not taken in, {good} were");
+                Some(End::Failed(error, problems))
+            }
+        }
+    }
+
+    /// Moves away what was dealt with.
+    fn finish(&mut self, path: &Path, end: &End) {
+        let moved = match end {
+            End::Done => self.move_to(DONE, path, None),
+            End::Failed(error, problems) => {
+                tracing::warn!(file = %path.display(), "not taken in: {error}");
+                let name = path.strip_prefix(&self.dir).unwrap_or(path).display().to_string();
+                let note = json!({ "file": name, "error": error, "problems": problems });
+                self.move_to(FAILED, path, Some(&note))
+            }
+            End::Later(cause) => {
+                tracing::error!(file = %path.display(), "tried again later: {cause}");
+                return;
+            }
+        };
+        if let Err(cause) = moved {
+            tracing::error!(file = %path.display(), "cannot be moved away: {cause}");
+            if let Some(stamp) = self.seen.get(path) {
+                self.stuck.insert(path.to_owned(), stamp.clone());
+            }
+        }
+    }
+
+    /// Moves `path` into the sub-folder `to`, with `note` beside it. The note comes first: a file
+    /// without one would not say why it lies there.
+    fn move_to(&self, to: &str, path: &Path, note: Option<&Value>) -> io::Result<()> {
+        let within = path.strip_prefix(&self.dir).map_err(io::Error::other)?;
+        let wanted = self.dir.join(to).join(within);
+        if let Some(parent) = wanted.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        let target = free_name(&wanted);
+        if let Some(note) = note {
+            let mut name = target.file_name().unwrap_or_default().to_owned();
+            name.push(".error.json");
+            fs::write(target.with_file_name(name), format!("{note:#}\n"))?;
+        }
+        fs::rename(path, target)
+    }
+}
+
+/// `wanted`, or the same with a number where that is taken: `photo-2.jpg`.
+fn free_name(wanted: &Path) -> PathBuf {
+    let stem = wanted.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let extension = wanted.extension().map(|extension| extension.to_string_lossy().into_owned());
+    let numbered = |number: u64| {
+        let name = match &extension {
+            Some(extension) => format!("{stem}-{number}.{extension}"),
+            None => format!("{stem}-{number}"),
+        };
+        wanted.with_file_name(name)
+    };
+    if fs::symlink_metadata(wanted).is_err() {
+        return wanted.to_owned();
+    }
+    let mut names = (2..).map(numbered);
+    names.find(|name| fs::symlink_metadata(name).is_err()).unwrap_or_else(|| wanted.to_owned())
+}
+
+fn end(outcome: Result<(), &IngestError>) -> End {
+    match outcome {
+        Ok(()) => End::Done,
+        Err(error) if error.is_ours() => End::Later(error.to_string()),
+        Err(error) => {
+            let problems = error.problems().into_iter();
+            let problems =
+                problems.map(|(path, message)| json!({ "path": path, "message": message }));
+            End::Failed(error.to_string(), problems.collect())
+        }
+    }
+}
