@@ -85,7 +85,7 @@ impl Parser<'_> {
             parts.push(self.term(field)?);
             self.scanner.skip_space();
             let ends = matches!(self.scanner.peek(), None | Some(')'));
-            if ends || self.scanner.operator() == Some(Operator::Or) {
+            if ends || self.scanner.upcoming() == Some(Operator::Or) {
                 return Ok(Query::and(parts));
             }
             self.scanner.takes(Operator::And);
@@ -107,7 +107,7 @@ impl Parser<'_> {
             }
             negated ^= sign == '-';
         }
-        let term = match self.scanner.operator() {
+        let term = match self.scanner.upcoming() {
             Some(operator) => {
                 let what = format!("expected a word before {}", operator.as_str());
                 return Err(self.scanner.error(what));

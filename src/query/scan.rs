@@ -96,7 +96,7 @@ impl Scanner {
     }
 
     /// The operator that comes next, if one does.
-    pub(super) fn operator(&self) -> Option<Operator> {
+    pub(super) fn upcoming(&self) -> Option<Operator> {
         let rest = &self.chars[self.at..];
         Operator::ALL.into_iter().find(|operator| {
             let name = operator.as_str();
@@ -109,7 +109,7 @@ impl Scanner {
 
     /// Takes the operator if it comes next.
     pub(super) fn takes(&mut self, operator: Operator) -> bool {
-        let found = self.operator() == Some(operator);
+        let found = self.upcoming() == Some(operator);
         if found {
             self.at += operator.as_str().len();
         }
