@@ -24,4 +24,6 @@ mod pages;
 mod pixels;
 mod purchases;
 mod rights;
+mod search;
+mod stream;
 mod users;
