@@ -69,7 +69,11 @@ fn a_waiting_poll_is_woken_by_what_another_process_takes_in() {
     let last = "last=http://x/media/image/new&wait=300";
     let any = waiting(&server, last);
     let icebreaker = waiting(&server, &format!("{last}&q=isbrytare&p=FOTO"));
-    news::take_in(&server, "image/later", &news::document("Regn", &["SPORT"], "2026-03-06T00:00:00Z"));
+    news::take_in(
+        &server,
+        "image/later",
+        &news::document("Regn", &["SPORT"], "2026-03-06T00:00:00Z"),
+    );
     let (status, body) = any.join().unwrap();
     assert_eq!((status, ids(&body).as_str()), (200, "later"));
     let document = news::document("Isbrytare igen", &["FOTO"], "2026-03-07T00:00:00Z");
