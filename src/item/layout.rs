@@ -27,16 +27,6 @@ const BARE: [&str; 8] = [
 ];
 
 impl Layout {
-    /// The layout of that name.
-    #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
-        match name {
-            "full" => Some(Self::Full),
-            "bare" => Some(Self::Bare),
-            _ => None,
-        }
-    }
-
     /// Takes out of a document what the layout leaves out.
     ///
     /// Spec §2 is silent on what of the one association stays: it is cut like the item, and has no

@@ -119,6 +119,8 @@ export function conform(type, value, path) {
     if (type.any) {
         const allowed = type.any.map((option) => option.literal);
         assert(allowed.includes(value), `${path} is ${JSON.stringify(value)}, not of ${allowed}`);
+    } else if (type.literal) {
+        assert.equal(value, type.literal, path);
     } else if (type.array) {
         assert(Array.isArray(value), `${path} is not an array`);
         value.forEach((element, index) => conform(type.array, element, `${path}[${index}]`));

@@ -11,7 +11,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::common::{Server, checkout};
+use crate::common::{Server, checkout, news};
 
 /// One installation at a time, also where tests run side by side.
 static INSTALLING: LazyLock<Mutex<()>> = LazyLock::new(Mutex::default);
@@ -86,6 +86,19 @@ fn the_public_client_library_uses_every_method_of_its_user_namespace() {
     let media = ["/media/image/demo-urtavla.jpg", "/media/image/demo-paint-brushes.jpg"];
     let argument = json!({ "base": server.url, "media": media });
     script(Path::new("node"), &folder, "user_api.mjs", &argument);
+}
+
+#[test]
+fn the_public_client_library_searches_and_polls_the_stream() {
+    let (server, folder) = (server(), node_scripts());
+    let input = tempfile::tempdir().expect("folder");
+    let document = news::document("Klient", &["FOTO"], "2030-01-01T00:00:00Z");
+    news::write(input.path(), &[("image/klient", document)]);
+    let (input, data) = (input.path().to_string_lossy(), server.data());
+    let program = env!("CARGO_BIN_EXE_wirephoto");
+    let ingest = json!([program, "ingest", input, "--data", data]);
+    let argument = json!({ "base": server.url, "ingest": ingest });
+    script(Path::new("node"), &folder, "content_client.mjs", &argument);
 }
 
 #[test]

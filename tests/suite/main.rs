@@ -25,4 +25,6 @@ mod pages;
 mod pixels;
 mod purchases;
 mod rights;
+mod search;
+mod stream;
 mod users;

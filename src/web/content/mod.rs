@@ -66,7 +66,7 @@ fn read(
     now: Timestamp,
     app: &App,
 ) -> Result<(Wanted, Form<UrlLinks>)> {
-    let media_type = parameters.media_type(media_type, &parameters::SEARCHED);
+    let media_type = parameters.media_type(media_type, &MediaType::ALL);
     let selection = parameters.selection();
     let period = parameters.period(&TIMES);
     let statuses = parameters.statuses();

@@ -22,19 +22,6 @@ use crate::web::request::{Problems, Query, choose};
 /// What stands for every media type.
 const ALL: &str = "_all";
 
-/// The media types that are searched.
-pub(super) const SEARCHED: [MediaType; 9] = [
-    MediaType::Image,
-    MediaType::Video,
-    MediaType::Graphic,
-    MediaType::Text,
-    MediaType::Feature,
-    MediaType::Page,
-    MediaType::Planning,
-    MediaType::Calendar,
-    MediaType::Stockfoto,
-];
-
 /// The media types of streams and notifications: the same without `stockfoto`.
 pub(super) const STREAMED: [MediaType; 8] = [
     MediaType::Image,

@@ -85,14 +85,14 @@ fn ok_every_choice_is_read() {
 #[test]
 fn ok_the_media_type_of_the_path_is_read() {
     let of = |text: &str, choices: &[MediaType]| read("", |it| it.media_type(text, choices));
-    assert_eq!(of("_all", &parameters::SEARCHED).unwrap(), None);
+    assert_eq!(of("_all", &MediaType::ALL).unwrap(), None);
     for media_type in MediaType::ALL {
-        assert_eq!(of(media_type.as_str(), &parameters::SEARCHED).unwrap(), Some(media_type));
+        assert_eq!(of(media_type.as_str(), &MediaType::ALL).unwrap(), Some(media_type));
         let streamed = of(media_type.as_str(), &parameters::STREAMED);
         assert_eq!(streamed.is_ok(), media_type != MediaType::Stockfoto);
     }
     for text in ["", "images", "Image", "all", "*"] {
-        let error = of(text, &parameters::SEARCHED).unwrap_err();
+        let error = of(text, &MediaType::ALL).unwrap_err();
         assert_eq!(error.details()[0].location, "path");
         assert_eq!(problems(&error), [("enum".to_owned(), "mediaType".to_owned())]);
     }

@@ -1,0 +1,450 @@
+//! Search (Spec §4 Content 1, Shared parameters, Deprecated search interface) through the server.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+};
+
+use reqwest::blocking::Response;
+use reqwest::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use serde_json::{Value, json};
+
+use crate::common::{DEMO_KEY, Server, checkout, news, tokens};
+
+/// The key of the demo buyer, whose agreements cover the product `FOTO`.
+pub const BUYER_KEY: &str = "demo-key-0000-0000-000000000003";
+
+/// Photographs, oldest first; `d` is commissioned, `e` under embargo, `c` was replaced.
+fn photographs() -> Vec<(&'static str, Value)> {
+    let with = |mut document: Value, more: Value| {
+        let more = more.as_object().unwrap().clone();
+        document.as_object_mut().unwrap().extend(more);
+        document
+    };
+    let a = news::document("Isbrytare i Strömmen", &["FOTO"], "2026-03-02T09:15:00+01:00");
+    let b = news::document("Match i regn", &["SPORT"], "2026-03-05T00:00:00+01:00");
+    let c = news::document("Äldre bild", &["FOTO", "SPORT"], "2026-03-06T12:00:00+01:00");
+    let d = news::document("Beställt", &["FOTO"], "2026-03-07T12:00:00+01:00");
+    let e = news::document("Hemligt", &["FOTO"], "2026-03-08T12:00:00+01:00");
+    let facts = json!({
+        "person": [{ "name": "Erik Berg" }],
+        "place": [{ "name": "Stockholm" }],
+        "subject": [{ "code": "13000000", "name": "Vetenskap" }],
+    });
+    vec![
+        ("image/a", with(a, facts)),
+        ("image/b", b),
+        ("image/c", with(c, json!({ "pubstatus": "replaced" }))),
+        ("image/d", with(d, json!({ "pubstatus": "commissioned" }))),
+        ("image/e", with(e, json!({ "embargoed": "2035-01-01T00:00:00Z" }))),
+        ("image/f", json!({ "headline": "Nyss", "product": [{ "code": "FOTO" }] })),
+    ]
+}
+
+/// The archive with what is there in every test.
+fn server() -> Server {
+    news::server(&[], &photographs())
+}
+
+/// The answer to a search of photographs with the demo editor's key.
+fn search(server: &Server, query: &str) -> Value {
+    let response = ask(server, &format!("/content/v1/image/search?{query}"));
+    assert_eq!(response.status(), 200, "{query}");
+    assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+    assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
+    response.json().unwrap()
+}
+
+fn ask(server: &Server, path: &str) -> Response {
+    server.get_with(path, &[("Authorization", &format!("ApiKey {DEMO_KEY}"))])
+}
+
+/// The ids of the hits, in order.
+pub fn ids(hits: &Value) -> String {
+    let hits = hits.get("hits").unwrap_or(hits).as_array().expect("hits");
+    let id = |hit: &Value| hit["uri"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    hits.iter().map(id).collect::<Vec<_>>().join(" ")
+}
+
+fn found(server: &Server, query: &str) -> String {
+    ids(&search(server, query))
+}
+
+/// Status, and rule, location and path of every entry.
+fn refused(response: Response) -> (u16, Vec<String>) {
+    let status = response.status().as_u16();
+    let body: Value = response.json().expect("the formal body");
+    let part = |entry: &Value, name: &str| entry[name].as_str().unwrap().to_owned();
+    let entry = |entry: &Value| {
+        let code = part(entry, "errorCode").replace(".openapi.requestValidation", "");
+        assert!(!part(entry, "message").is_empty());
+        format!("{code} {} {}", part(entry, "location"), part(entry, "path"))
+    };
+    (status, body["errors"].as_array().unwrap().iter().map(entry).collect())
+}
+
+#[test]
+fn a_search_gives_hits_the_total_and_facets() {
+    let server = server();
+    let answer = search(&server, "");
+    assert_eq!(
+        answer.as_object().unwrap().keys().collect::<Vec<_>>(),
+        ["hits", "total", "facets"]
+    );
+    // Neither replaced nor commissioned nor embargoed, the latest first.
+    assert_eq!(ids(&answer), "f b a");
+    assert_eq!((&answer["total"], &answer["facets"]), (&json!(3), &json!({})));
+    assert_eq!(answer["hits"][1]["uri"], format!("{}/media/image/b", server.url));
+    assert_eq!(answer["hits"][1].get("_tstamp"), None);
+    let asked = "facets=product.code&facets[]=person.name,place.name&facets=subject.code";
+    let answer = search(&server, asked);
+    let facets = json!({
+        "product.code": [{ "key": "FOTO", "count": 2 }, { "key": "SPORT", "count": 1 }],
+        "person.name": [{ "key": "Erik Berg", "count": 1 }],
+        "place.name": [{ "key": "Stockholm", "count": 1 }],
+        "subject.code": [{ "key": "13000000", "count": 1 }],
+    });
+    assert_eq!(answer["facets"], facets);
+    assert_eq!(
+        search(&server, "facets=person.name&p=SPORT")["facets"],
+        json!({ "person.name": [] })
+    );
+    for media_type in ["_all", "image"] {
+        let path = format!("/content/v1/{media_type}/search");
+        assert_eq!(ids(&ask(&server, &path).json().unwrap()), "f b a", "{media_type}");
+    }
+    let others =
+        ["video", "graphic", "text", "feature", "page", "planning", "calendar", "stockfoto"];
+    for media_type in others {
+        let answer: Value =
+            ask(&server, &format!("/content/v1/{media_type}/search")).json().unwrap();
+        assert_eq!(answer, json!({ "hits": [], "total": 0, "facets": {} }), "{media_type}");
+    }
+}
+
+#[test]
+fn products_narrow_and_exclude_in_every_spelling_of_a_list() {
+    let server = server();
+    let check =
+        |query: &str, expected: &str| assert_eq!(found(&server, query), expected, "{query}");
+    check("p=FOTO", "f a");
+    check("p=-FOTO", "b");
+    check("p=FOTO,-SPORT&pubstatus=replaced", "");
+    check("p=NONE", "");
+    check("p=", "f b a");
+    for both in
+        ["p=FOTO,SPORT", "p=FOTO&p=SPORT", "p[]=FOTO&p[]=SPORT", "p%5B%5D=FOTO&p%5b%5d=SPORT"]
+    {
+        check(both, "f b a");
+    }
+    check("q=isbrytare", "a");
+    check("q=str%C3%B6mmen+isbrytare", "a");
+    check("q=isbrytare+OR+regn", "b a");
+    check("q=", "f b a");
+    check("unknown=1&p[x]=2", "f b a");
+}
+
+#[test]
+fn times_statuses_pages_and_orders_are_those_asked_for() {
+    let server = server();
+    let check =
+        |query: &str, expected: &str| assert_eq!(found(&server, query), expected, "{query}");
+    for last in ["h", "d", "w", "m"] {
+        check(&format!("tr={last}"), "f");
+    }
+    check("trs=2026-03-02&tre=2026-03-06", "b a");
+    check("trs=2026-03-05&tre=2026-03-06", "b");
+    check("tre=2026-03-05", "a");
+    check("trs=2026-03-06", "f");
+    check("trs=2026-03-06&tre=2026-03-02", "");
+    check("tr=h&tre=2026-03-06", "");
+    check("pubstatus=replaced", "c");
+    check("pubstatus=replaced,usable", "f c b a");
+    check("s=1", "f");
+    check("s=1&fr=1", "b");
+    check("s=10000&fr=2", "a");
+    check("fr=10000", "");
+    let none = search(&server, "s=0");
+    assert_eq!((ids(&none).as_str(), &none["total"]), ("", &json!(3)));
+    for (sort, expected) in [
+        ("default:desc", "f b a"),
+        ("default:asc", "a b f"),
+        ("date:desc", "f b a"),
+        ("date:asc", "a b f"),
+        ("versioncreated:desc", "f b a"),
+        ("versioncreated:asc", "a b f"),
+    ] {
+        check(&format!("sort={sort}"), expected);
+    }
+    for sort in ["versionstored:desc", "versionstored:asc", "relevance"] {
+        assert_eq!(search(&server, &format!("sort={sort}&q=i"))["total"].is_u64(), true, "{sort}");
+    }
+}
+
+#[test]
+fn a_bad_parameter_is_a_400_that_names_it() {
+    let server = server();
+    let check = |query: &str, expected: &[&str]| {
+        let path = format!("/content/v1/image/search?{query}");
+        let expected = (400, expected.iter().map(|text| (*text).to_owned()).collect());
+        assert_eq!(refused(ask(&server, &path)), expected, "{query}");
+    };
+    check("s=10001", &["maximum query s"]);
+    check("s=-1&fr=x&tr=z", &["enum query tr", "minimum query s", "type query fr"]);
+    check("trs=2026-13-01&tre=", &["format query trs", "format query tre"]);
+    check(
+        "sort=up&layout=&facets=x",
+        &["enum query sort", "enum query facets", "enum query layout"],
+    );
+    check("pubstatus=withheld", &["enum query pubstatus"]);
+    check("agr=x", &["type query agr"]);
+    check("agr=1002", &["enum query agr"]);
+    check("q=%FF", &["format query q"]);
+    check("p=%ED%A0%80", &["format query p"]);
+    check("q=(isbrytare", &["format query q"]);
+    let response = ask(&server, "/content/v1/image/search?q=isbrytare+)");
+    let body: Value = response.json().unwrap();
+    assert_eq!(body["message"], "Request validation failed");
+    assert!(body["errors"][0]["message"].as_str().unwrap().contains("character 11"), "{body}");
+    for media_type in ["images", "IMAGE", "all", "%FF"] {
+        let (status, problems) =
+            refused(ask(&server, &format!("/content/v1/{media_type}/search")));
+        assert_eq!(status, 400, "{media_type}");
+        assert!(problems[0].ends_with("path mediaType"), "{problems:?}");
+    }
+}
+
+#[test]
+fn a_query_without_end_is_refused_at_once() {
+    let server = server();
+    for q in ["a".repeat(64_000), "a+".repeat(10_000), "(".repeat(1000) + "a" + &")".repeat(1000)]
+    {
+        let (status, problems) = refused(ask(&server, &format!("/content/v1/image/search?q={q}")));
+        assert_eq!((status, problems), (400, vec!["format query q".to_owned()]));
+    }
+    // No URI is longer than 64 KiB; the client library would not even send it.
+    let mut stream = TcpStream::connect(server.url.trim_start_matches("http://")).unwrap();
+    let head = format!("GET /content/v1/image/search?q={} HTTP/1.1\r\n", "a".repeat(66_000));
+    stream.write_all(format!("{head}Host: x\r\n\r\n").as_bytes()).unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 414");
+}
+
+#[test]
+fn agreements_say_what_is_found() {
+    let server = server();
+    let of = |key: &str, query: &str| {
+        let path = format!("/content/v1/_all/search?ak={key}&{query}");
+        ids(&server.get(&path).json().unwrap())
+    };
+    assert_eq!(of(BUYER_KEY, ""), "f a");
+    assert_eq!(of(BUYER_KEY, "p=SPORT"), "");
+    assert_eq!(of(BUYER_KEY, "agr=1003"), "f a");
+    assert_eq!(of(BUYER_KEY, "agr[]=1003&agr[]=1002&p=-SPORT"), "f a");
+    assert_eq!(of(DEMO_KEY, "agr=1001"), "f b a");
+    let path = format!("/content/v1/image/search?ak={BUYER_KEY}&agr=1001");
+    assert_eq!(refused(server.get(&path)), (400, vec!["enum query agr".to_owned()]));
+    // Who works for the provider sees all of it, embargoed items too, unless an agreement is named.
+    let token = tokens::admin(&server);
+    let bearer = [("Authorization", format!("Bearer {token}"))];
+    let bearer = bearer.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let all = server.get_with("/content/v1/image/search", &bearer);
+    assert_eq!(ids(&all.json().unwrap()), "f e b a");
+    let one = server.get_with("/content/v1/image/search?agr=1004", &bearer);
+    assert_eq!(ids(&one.json().unwrap()), "f e a");
+}
+
+#[test]
+fn commissioned_items_need_admin_privileges() {
+    let server = server();
+    let path = "/content/v1/image/search?pubstatus=commissioned";
+    assert_eq!(ask(&server, path).status(), 403);
+    let roles = tokens::password(&server, "demo-editor", "demo-editor-password", "roles admin");
+    let bearer =
+        |token: &str| server.get_with(path, &[("Authorization", &format!("Bearer {token}"))]);
+    let (status, problems) = refused(bearer(&roles));
+    assert_eq!((status, problems[0].starts_with("admin_required")), (403, true), "{problems:?}");
+    let admin = bearer(&tokens::admin(&server));
+    assert_eq!((admin.status().as_u16(), ids(&admin.json().unwrap()).as_str()), (200, "d"));
+    assert_eq!(server.get(path).status(), 401);
+}
+
+#[test]
+fn photographs_are_found_without_credentials_unless_the_operator_says_otherwise() {
+    let server = server();
+    let answer = server.get("/content/v1/image/search?q=isbrytare&facets=product.code");
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.headers()["access-control-allow-origin"], "*");
+    assert_eq!(ids(&answer.json().unwrap()), "a");
+    let check = |path: &str, headers: &[(&str, &str)]| {
+        let response = server.get_with(path, headers);
+        assert_eq!(response.status(), 401, "{path} {headers:?}");
+        assert!(response.headers().contains_key(WWW_AUTHENTICATE), "{path}");
+        assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
+        assert_eq!(response.text().unwrap(), r#"{"message":"Unauthorized","errors":[]}"#);
+    };
+    for path in ["_all", "text", "stockfoto", "video", "nonsense"] {
+        check(&format!("/content/v1/{path}/search"), &[]);
+    }
+    check("/content/v1/image/search?agr=1001", &[]);
+    check("/content/v1/image/search?ak=wrong", &[]);
+    for line in ["Bearer wrong", "ApiKey wrong", "Basic !", "Basic eDp5", "Other x"] {
+        check("/content/v1/image/search", &[("Authorization", line)]);
+    }
+    let server = server.restart(&["search.open_images=false"]);
+    assert_eq!(server.get("/content/v1/image/search").status(), 401);
+    assert_eq!(ask(&server, "/content/v1/image/search").status(), 200);
+    let page = server.get("/?q=match");
+    assert_eq!(
+        (page.status().as_u16(), &page.headers()["location"]),
+        (303, &"/o/login?return_to=%2F%3Fq%3Dmatch".parse().unwrap())
+    );
+}
+
+#[test]
+fn the_search_alone_takes_http_basic() {
+    let server = server();
+    let basic = |path: &str, password: &str| {
+        let request = server.client.get(format!("{}{path}", server.url));
+        request.basic_auth("demo-buyer", Some(password)).send().unwrap()
+    };
+    let good = basic("/content/v1/_all/search", "demo-buyer-password");
+    assert_eq!(ids(&good.json().unwrap()), "f a");
+    assert_eq!(basic("/content/v1/_all/search", "wrong").status(), 401);
+    assert_eq!(basic("/content/v1/image/search", "wrong").status(), 401);
+    for path in ["/content/v1/image/stream?wait=0", "/user/v1/user", "/api/search"] {
+        assert_eq!(basic(path, "demo-buyer-password").status(), 401, "{path}");
+    }
+    let token = tokens::password(&server, "demo-buyer", "demo-buyer-password", "roles");
+    let bearer = format!("Bearer {token}");
+    let found = server.get_with("/content/v1/text/search", &[(AUTHORIZATION.as_str(), &bearer)]);
+    assert_eq!(found.status(), 200);
+}
+
+/// Text with pictures: one of ours, told under another host and cut, one that nobody has.
+fn article() -> Value {
+    let rendition = |id: &str, usage: &str| {
+        json!({
+            "usage": usage, "variant": "Normal", "mimetype": "image/jpeg",
+            "href": format!("https://other.example/x/media/image/{id}_Normal{usage}.jpg"),
+        })
+    };
+    let picture = |uri: &str, id: &str| {
+        json!({
+            "uri": format!("https://other.example/media/image/{uri}"), "type": "picture",
+            "headline": "Bilden", "byline": "Någon",
+            "renditions": { "r0": rendition(id, "Preview"), "r1": rendition(id, "Thumbnail") },
+        })
+    };
+    json!({
+        "uri": "https://other.example/media/text/t", "headline": "Artikel",
+        "body_text": "Om is.", "versioncreated": "2026-03-01T00:00:00Z",
+        "product": [{ "code": "FOTO" }],
+        "associations": {
+            "a000": picture("a-crop_w10_h20_x1_y2", "a"), "a001": picture("gone", "gone"),
+        },
+    })
+}
+
+#[test]
+fn every_hit_validates_and_carries_our_addresses() {
+    let schema = std::fs::read_to_string(checkout("assets/schemas/ttninjs-schema_1.6.json"));
+    let schema: Value = serde_json::from_str(&schema.unwrap()).unwrap();
+    let options = jsonschema::options().with_draft(jsonschema::Draft::Draft4);
+    let validator = options.should_validate_formats(true).build(&schema).unwrap();
+    let items: Vec<_> = photographs().into_iter().chain([("text/t", article())]).collect();
+    let server = news::server(&[], &items);
+    let key = format!("ApiKey {DEMO_KEY}");
+    let document = server.get_with("/media/text/t.json", &[("Authorization", &key)]);
+    let document: Value = document.json().unwrap();
+    for layout in ["full", "bare"] {
+        let path = format!("/content/v1/_all/search?layout={layout}&pubstatus=usable,replaced");
+        let answer: Value = ask(&server, &path).json().unwrap();
+        assert_eq!(ids(&answer), "f c b a t");
+        for hit in answer["hits"].as_array().unwrap() {
+            let problems: Vec<_> =
+                validator.iter_errors(hit).map(|error| error.to_string()).collect();
+            assert!(problems.is_empty(), "{hit}: {problems:?}");
+        }
+        let ours = |path: &str| json!(format!("{}/media/{path}", server.url));
+        let text = &answer["hits"][4];
+        let linked = &text["associations"]["a000"];
+        assert_eq!(text["uri"], ours("text/t"));
+        assert_eq!(linked["uri"], ours("image/a-crop_w10_h20_x1_y2"));
+        assert_eq!(linked["renditions"]["r1"]["href"], ours("image/a_NormalThumbnail.jpg"));
+        let names: Vec<_> = text.as_object().unwrap().keys().cloned().collect();
+        if layout == "full" {
+            assert_eq!(*text, document);
+            assert_eq!(text["$standard"]["version"], "1.6");
+            let theirs = |text: &Value, name: &str| text["associations"]["a001"][name].clone();
+            for name in ["uri", "renditions"] {
+                assert_eq!(theirs(text, name), theirs(&article(), name));
+            }
+            continue;
+        }
+        let mut names = names;
+        names.sort_unstable();
+        assert_eq!(names, ["associations", "date", "headline", "pubstatus", "uri"]);
+        assert_eq!(text["associations"].as_object().unwrap().len(), 1);
+        let mut kept: Vec<_> = linked.as_object().unwrap().keys().collect();
+        kept.sort_unstable();
+        assert_eq!(kept, ["headline", "renditions", "uri"]);
+        let photograph = &answer["hits"][3];
+        let thumbnails: Vec<_> = photograph["renditions"].as_object().unwrap().values().collect();
+        assert_eq!((thumbnails.len(), &thumbnails[0]["usage"]), (1, &json!("Thumbnail")));
+        assert_eq!(photograph["copyrightholder"], "TT");
+    }
+}
+
+#[test]
+fn the_deprecated_search_gives_a_list_and_takes_only_a_key() {
+    let server = server();
+    let list = |query: &str| {
+        let response = server.get(&format!("/api/search?ak={BUYER_KEY}&{query}"));
+        assert_eq!(response.status(), 200, "{query}");
+        let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+        assert!(header("deprecation").starts_with('@'), "RFC 9745");
+        assert_eq!(header("link"), "</content/v1/_all/search>; rel=\"successor-version\"");
+        ids(&response.json().unwrap())
+    };
+    assert_eq!(list(""), "f a");
+    assert_eq!(list("sort=asc"), "a f");
+    assert_eq!(list("sort=desc&s=1&fr=1"), "a");
+    assert_eq!(list("trs=2026-03-02&tre=2026-03-03&agr=1002&p=FOTO&q=isbrytare"), "a");
+    assert_eq!(list("tr=h&sort=stor"), "f");
+    assert_eq!(list("sort=rel&q=isbrytare"), "a");
+    let bad = server.get(&format!("/api/search?ak={BUYER_KEY}&tr=m&sort=default:desc&s=10001"));
+    let expected = ["enum query tr", "maximum query s", "enum query sort"];
+    assert_eq!(refused(bad), (400, expected.map(str::to_owned).to_vec()));
+    for path in ["/api/search", "/api/search?ak=wrong", "/api/search/agreements"] {
+        assert_eq!(ask(&server, path).status(), 401, "{path}: a header is not looked at");
+    }
+    let answer = server.get(&format!("/api/search/agreements?ak={BUYER_KEY}"));
+    let product = json!([{
+        "id": 10, "name": "Photo", "productCode": "FOTO",
+        "description": "Demo product: the photographs of the demo archive",
+    }]);
+    let expected = json!({ "1002": product, "1003": product });
+    assert_eq!(answer.json::<Value>().unwrap(), expected);
+}
+
+#[test]
+fn the_first_page_searches_photographs() {
+    let server = server();
+    let page = server.get("/?q=isbrytare");
+    assert_eq!(page.status(), 200);
+    let text = page.text().unwrap();
+    assert!(text.contains("/item/image/a") && !text.contains("/item/image/b"), "{text}");
+    assert!(text.contains("value=\"isbrytare\""), "{text}");
+    let none = server.get("/?q=nothinglikeit");
+    assert_eq!(none.status(), 200);
+    assert!(none.text().unwrap().contains("Nothing found"));
+    let bad = server.get("/?q=%28%3Cb%3E");
+    assert_eq!(bad.status(), 400);
+    let text = bad.text().unwrap();
+    assert!(text.contains("The search has a mistake: ") && text.contains("&lt;b&gt;"), "{text}");
+    for path in ["/?page=0", "/?page=x", "/?q=%FF", "/?page=1000"] {
+        assert_eq!(server.get(path).status(), 400, "{path}");
+    }
+}
