@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::common::pictures::Picture;
 use crate::common::server::wirephoto;
-use crate::common::{DEMO_KEY, Server, checkout, tokens};
+use crate::common::{DEMO_KEY, Server, checkout};
 
 /// Every media type with the `type` of its documents.
 const TYPES: [(&str, &str); 9] = [
@@ -33,9 +33,14 @@ fn desk() -> Server {
     Server::with_pictures::<&str>(&[], &[])
 }
 
+/// What a provider's program puts into `Authorization`: a key that counts already.
 fn provider(server: &Server) -> String {
-    let token = tokens::password(server, "demo-admin", "demo-admin-password", "roles");
-    format!("Bearer {token}")
+    let output = server.command(&["key", "add", "demo-admin", "--name", "ingest"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let auth = format!("ApiKey {}", String::from_utf8_lossy(&output.stdout).trim());
+    let known = || server.get_with("/user/v1/user", &[("authorization", auth.as_str())]);
+    server.until("the key to count", || (known().status() == 200).then_some(()));
+    auth
 }
 
 fn input(server: &Server) -> PathBuf {
