@@ -128,7 +128,7 @@ impl Document {
         {
             return Err(mismatch("type", found, expected));
         }
-        fields.insert("uri".to_owned(), Value::String(stored_uri(key)));
+        fields.entry("uri").or_insert_with(|| Value::String(stored_uri(key)));
         let document = Value::Object(fields);
         schema::check(&document).map_err(DocumentError::Schema)?;
         let Value::Object(mut fields) = document else { unreachable!("made an object above") };

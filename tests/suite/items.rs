@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::common::pictures::Picture;
 use crate::common::server::wirephoto;
-use crate::common::{DEMO_KEY, Server, checkout, tokens};
+use crate::common::{DEMO_KEY, Server, checkout};
 
 /// Every media type with the `type` of its documents.
 const TYPES: [(&str, &str); 9] = [
@@ -33,9 +33,14 @@ fn desk() -> Server {
     Server::with_pictures::<&str>(&[], &[])
 }
 
+/// What a provider's program puts into `Authorization`: a key that counts already.
 fn provider(server: &Server) -> String {
-    let token = tokens::password(server, "demo-admin", "demo-admin-password", "roles");
-    format!("Bearer {token}")
+    let output = server.command(&["key", "add", "demo-admin", "--name", "ingest"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let auth = format!("ApiKey {}", String::from_utf8_lossy(&output.stdout).trim());
+    let known = || server.get_with("/user/v1/user", &[("authorization", auth.as_str())]);
+    server.until("the key to count", || (known().status() == 200).then_some(()));
+    auth
 }
 
 fn input(server: &Server) -> PathBuf {
@@ -521,7 +526,7 @@ fn a_photograph_comes_in_over_http_and_its_renditions_are_there_at_once() {
 
 #[test]
 fn an_upload_beyond_a_limit_is_refused_and_the_client_is_told() {
-    let settings = ["media.file_bytes_max=20000", "media.megapixels_max=1"];
+    let settings = ["media.file_bytes_max=100000", "media.megapixels_max=1"];
     let server = Server::with_pictures::<&str>(&settings, &[]);
     let auth = provider(&server);
     let status = |key: &str, body: (&str, Vec<u8>)| put(&server, key, &auth, body).status();
@@ -529,9 +534,12 @@ fn an_upload_beyond_a_limit_is_refused_and_the_client_is_told() {
     assert_eq!(status("text/x", ("application/json", long.clone())), 413);
     assert_eq!(status("text/x", form(&[("item", &long)])), 413);
     let item = b"{}".as_slice();
-    assert_eq!(status("image/x", form(&[("item", item), ("NormalHires.jpg", &[0; 20_001])])), 413);
+    assert_eq!(
+        status("image/x", form(&[("item", item), ("NormalHires.jpg", &[0; 100_001])])),
+        413
+    );
     let wide = Picture::flat(1200, 1000, [9, 9, 9]).jpeg();
-    assert!(wide.len() < 20_000);
+    assert!(wide.len() < 100_000);
     assert_eq!(status("image/x", form(&[("item", item), ("NormalHires.jpg", &wide)])), 413);
     let many: Vec<(&str, &[u8])> = (0..201).map(|_| ("item", item)).collect();
     assert_eq!(status("text/x", form(&many)), 413);
