@@ -255,18 +255,22 @@ impl Media {
 
     async fn json(&self, entry: &Entry, crop: Option<CropSpec>, open: bool) -> Result<JsonAnswer> {
         let crop = plan::json_crop(entry, crop)?;
-        let linked = entry.document.linked_items(Layout::Full);
+        let body = self.text(entry, crop).await?;
         // What is told of an associated item changes when that item comes or goes.
+        let linked = entry.document.linked_items(Layout::Full);
         let modified = linked.is_empty().then_some(entry.stored);
-        let body = match crop {
-            None if linked.is_empty() => entry.json(|| self.document(entry, None, &linked))?,
-            None | Some(_) => {
-                let held = self.held(linked).await?;
-                Bytes::from(self.document(entry, crop, &held)?.to_string())
-            }
-        };
         let etag = Hash::of(&body).short();
         Ok(JsonAnswer { body, etag, modified, open })
+    }
+
+    /// The document's text as served.
+    async fn text(&self, entry: &Entry, crop: Option<Rect>) -> Result<Bytes> {
+        let linked = entry.document.linked_items(Layout::Full);
+        if crop.is_none() && linked.is_empty() {
+            return entry.json(|| self.document(entry, None, &linked));
+        }
+        let held = self.held(linked).await?;
+        Ok(Bytes::from(self.document(entry, crop, &held)?.to_string()))
     }
 
     /// Those of `keys` that the archive has.
