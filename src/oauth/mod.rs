@@ -35,7 +35,7 @@ pub use client::ClientAuthentication;
 pub use error::{AuthorizationError, OAuthErrorCode, TokenError};
 pub use grant::TokenSet;
 pub use parameters::{Parameters, ParametersError};
-pub use request::{AuthorizationRequest, Prompt, Prompts, parse as parse_request};
+pub use request::{AuthorizationRequest, Prompt, Prompts, ResponseType, parse as parse_request};
 
 use crate::account::{Account, UserId};
 use crate::auth::{Auth, Entered, Secret};

@@ -19,6 +19,7 @@ mod json;
 mod login;
 mod media;
 mod oauth;
+mod openapi;
 mod operator;
 mod pages;
 mod pixels;
