@@ -153,10 +153,10 @@ impl OAuth {
             auth_time: now,
         };
         let granted = match request.response_type {
-            request::ResponseType::Code => self.authorize_code(request, (session, new), now).await,
-            request::ResponseType::Token
-            | request::ResponseType::IdToken
-            | request::ResponseType::IdTokenAndToken => {
+            ResponseType::Code => self.authorize_code(request, (session, new), now).await,
+            ResponseType::Token
+            | ResponseType::IdToken
+            | ResponseType::IdTokenAndToken => {
                 self.authorize_tokens(request, user, (session, new), now).await
             }
         };

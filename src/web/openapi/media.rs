@@ -38,7 +38,7 @@ fn documents() -> [Operation; 4] {
         .says("An item", "Leads to its page on the customer web site.")
         .takes_all(item_path())
         .answers(302, Answer::empty("To the page.").with("Location", "Its address."))
-        .refuses(&[400, 401, 404, 503]);
+        .refuses(&[400, 401, 403, 404, 503]);
     let document = get("/media/{mediaType}/{id}.json", "getItemDocument")
         .says("The news item document", "With links to the renditions.")
         .takes_all(item_path());
@@ -78,7 +78,8 @@ fn pictures() -> [Operation; 4] {
             "The original with the caption of today. It is a purchase: an agreement must cover \
              the item, and for 30 days the same organization downloads it again for free.",
         )
-        .takes_all(picture_path());
+        .takes_all(picture_path())
+        .takes(query("agr", "The number of the agreement that is to pay.", integer()));
     let rendition = get("/media/{mediaType}/{id}_{rendition}.jpg", "getRendition")
         .says(
             "A rendition of a photograph",
@@ -86,7 +87,7 @@ fn pictures() -> [Operation; 4] {
              `-watermark`) stand between the id and the name and are carried out in the order in \
              which they are written, at most one of each: \
              `-crop_w800_h600_x0_y0-watermark_NormalPreview.jpg` marks the cut. Without a name \
-             they are those of the Hires.",
+             they are those of the Hires. Whatever is of a Hires takes `agr` and is bought as it is.",
         )
         .takes_all(picture_path())
         .takes(rendition_name());
@@ -114,7 +115,6 @@ fn picture(operation: Operation) -> Operation {
     let range = header("Range", "Parts of the bytes (RFC 9110 §14).", string());
     operation
         .belongs(Tag::Media, Access::Media)
-        .takes(query("agr", "The number of the agreement that is to pay for a Hires.", integer()))
         .takes_all(preconditions())
         .takes(range)
         .answers(

@@ -50,7 +50,7 @@ fn request() -> [(&'static str, &'static str, Value); 11] {
 }
 
 fn authorization() -> [Operation; 2] {
-    let described = |operation: Operation, description: &str| {
+    let asking = |operation: Operation, description: &str| {
         operation
             .belongs(Tag::OAuth2, Access::Everybody)
             .says("Ask a user for access", description)
@@ -63,22 +63,18 @@ fn authorization() -> [Operation; 2] {
                 `redirect_uri`. What is wrong with the request is told to the client there, or \
                 on a page where the client or the address is not known.";
     let page = Answer::page("A page on which the user logs in or consents.");
-    let by_get = described(get("/o/oauth2/auth", "authorize"), asks)
+    let by_get = asking(get("/o/oauth2/auth", "authorize"), asks)
         .takes_all(request().map(|(name, description, schema)| query(name, description, schema)))
         .answers(200, page);
-    let properties = request().map(|(name, text, schema)| (name, described_as(schema, text)));
+    // Whatever the form says goes on; the request by GET is the one that is checked.
+    let properties = request().map(|(name, text, _)| (name, described(string(), text)));
     let form = json!({ FORM: { "schema": object(&[], &properties) } });
-    let by_post = described(
+    let by_post = asking(
         post("/o/oauth2/auth", "authorizeByForm"),
         "The same as a form; the browser goes on by GET.",
     )
     .body("The request.", form);
     [by_get, by_post]
-}
-
-fn described_as(mut schema: Value, text: &str) -> Value {
-    schema["description"] = json!(text);
-    schema
 }
 
 fn onward(description: &str) -> Answer {
@@ -149,28 +145,22 @@ fn revocation() -> Operation {
 }
 
 fn user() -> [Operation; 2] {
-    let described = |operation: Operation| {
+    let telling = |operation: Operation| {
         operation
             .belongs(Tag::OAuth2, Access::Token)
             .says("Whom an access token speaks for", "And what its scopes expose of the user.")
             .gives("The token is good.", reference("UserInfo"))
             .refuses(&[401, 503])
     };
-    [
-        described(get("/o/v2/user", "getUserInfo")),
-        described(post("/o/v2/user", "getUserInfoByPost")),
-    ]
+    [telling(get("/o/v2/user", "getUserInfo")), telling(post("/o/v2/user", "getUserInfoByPost"))]
 }
 
 fn published() -> [Operation; 4] {
-    let discovery = |path, id| {
+    let discovery = |path, id, summary: &str| {
         get(path, id)
-            .says(
-                "What an OAuth2 library needs to know",
-                "OpenID Connect Discovery, which is RFC 8414 too.",
-            )
+            .says(summary, "Addresses, and what is supported: OpenID Connect Discovery.")
             .gives(
-                "Addresses, and what is supported.",
+                "The document.",
                 object(
                     &["issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"],
                     &["issuer", "authorization_endpoint", "token_endpoint", "jwks_uri"]
@@ -183,9 +173,21 @@ fn published() -> [Operation; 4] {
         .gives("The public keys.", reference("KeySet"));
     [
         keys,
-        discovery("/.well-known/openid-configuration", "getOpenIdConfiguration"),
-        discovery("/.well-known/oauth-authorization-server", "getAuthorizationServer"),
-        discovery("/o/.well-known/openid-configuration", "getOpenIdConfigurationBelowO"),
+        discovery(
+            "/.well-known/openid-configuration",
+            "getOpenIdConfiguration",
+            "What libraries need to know",
+        ),
+        discovery(
+            "/.well-known/oauth-authorization-server",
+            "getAuthorizationServer",
+            "The same for RFC 8414",
+        ),
+        discovery(
+            "/o/.well-known/openid-configuration",
+            "getOpenIdConfigurationBelowO",
+            "The same below /o",
+        ),
     ]
     .map(|operation| operation.belongs(Tag::OAuth2, Access::Everybody))
 }

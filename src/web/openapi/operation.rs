@@ -347,6 +347,11 @@ fn refusal_name(status: u16) -> &'static str {
     found.map(|(_, name, _)| *name).expect("only statuses of the table are refused with")
 }
 
+/// Statuses of refusals with the names of their components.
+pub(super) fn refused_statuses() -> impl Iterator<Item = (u16, &'static str)> {
+    REFUSALS.into_iter().map(|(status, name, _)| (status, name))
+}
+
 /// The components that [`Operation::refuses`] names.
 pub(super) fn refusals() -> Map<String, Value> {
     let print = |(status, name, description): (u16, &str, &str)| {

@@ -8,7 +8,6 @@ use super::operation::Tag;
 
 /// Components that are written `$ref`.
 const SCHEMAS: &str = "#/components/schemas/";
-const RESPONSES: &str = "#/components/responses/";
 /// Objects within objects whose properties are listed.
 const DEPTH_MAX: usize = 4;
 
@@ -75,6 +74,8 @@ struct Operation {
     body_text: Vec<Piece>,
     bodies: Vec<Body>,
     answers: Vec<Answer>,
+    /// Statuses of refusals that are the same everywhere.
+    refusals: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -112,6 +113,7 @@ pub(super) fn context(document: &Value, site_name: &str) -> PageValue {
         title => text(&document["info"]["title"]),
         version => text(&document["info"]["version"]),
         server => text(&document["servers"][0]["url"]),
+        refusals => PageValue::from(Serde(refusals(document))),
         about => PageValue::from(Serde(about)),
         sections => PageValue::from(Serde(sections)),
         schemas => PageValue::from(Serde(schemas)),
@@ -143,7 +145,7 @@ fn section(document: &Value, tag: Tag) -> Option<Section> {
     for (path, item) in members(&document["paths"]) {
         for (method, found) in members(item) {
             if text(&found["tags"][0]) == tag.name() {
-                operations.push(operation(document, path, method, found));
+                operations.push(operation(path, method, found));
             }
         }
     }
@@ -153,7 +155,7 @@ fn section(document: &Value, tag: Tag) -> Option<Section> {
     (!operations.is_empty()).then_some(Section { name, anchor, text, operations })
 }
 
-fn operation(document: &Value, path: &str, method: &str, found: &Value) -> Operation {
+fn operation(path: &str, method: &str, found: &Value) -> Operation {
     let parameter = |parameter: &Value| Row {
         place: text(&parameter["in"]).to_owned(),
         ..row(
@@ -163,18 +165,8 @@ fn operation(document: &Value, path: &str, method: &str, found: &Value) -> Opera
             text(&parameter["description"]),
         )
     };
-    let answer = |(status, answer): (&String, &Value)| {
-        let answer = match text(&answer["$ref"]).strip_prefix(RESPONSES) {
-            Some(name) => &document["components"]["responses"][name],
-            None => answer,
-        };
-        Answer {
-            status: status.clone(),
-            text: pieces(text(&answer["description"])),
-            bodies: bodies(&answer["content"]),
-            headers: members(&answer["headers"]).map(|(name, _)| name.clone()).collect(),
-        }
-    };
+    let (refusals, answers): (Vec<_>, Vec<_>) =
+        members(&found["responses"]).partition(|(_, answer)| answer.get("$ref").is_some());
     Operation {
         id: text(&found["operationId"]).to_owned(),
         method: method.to_ascii_uppercase(),
@@ -187,8 +179,26 @@ fn operation(document: &Value, path: &str, method: &str, found: &Value) -> Opera
         parameters: elements(&found["parameters"]).map(parameter).collect(),
         body_text: pieces(text(&found["requestBody"]["description"])),
         bodies: bodies(&found["requestBody"]["content"]),
-        answers: members(&found["responses"]).map(answer).collect(),
+        answers: answers.into_iter().map(|(status, one)| answer(status, one)).collect(),
+        refusals: refusals.into_iter().map(|(status, _)| status.clone()).collect(),
     }
+}
+
+fn answer(status: &str, answer: &Value) -> Answer {
+    Answer {
+        status: status.to_owned(),
+        text: pieces(text(&answer["description"])),
+        bodies: bodies(&answer["content"]),
+        headers: members(&answer["headers"]).map(|(name, _)| name.clone()).collect(),
+    }
+}
+
+/// What the refusals mean that operations name by status.
+fn refusals(document: &Value) -> Vec<Answer> {
+    let responses = &document["components"]["responses"];
+    super::operation::refused_statuses()
+        .map(|(status, name)| answer(&status.to_string(), &responses[name]))
+        .collect()
 }
 
 fn bodies(content: &Value) -> Vec<Body> {
@@ -217,11 +227,11 @@ fn access(security: &Value) -> Vec<Piece> {
         for (scheme, needed) in members(requirement) {
             scopes.extend(elements(needed).map(text));
             words.extend(match scheme.as_str() {
-                "bearer" => Some("access token"),
-                "apiKey" => Some("API key"),
-                "ak" => Some("API key in the query (`ak`)"),
-                "basic" => Some("user name and password"),
-                "client" => Some("client with its secret"),
+                "bearer" => Some("an access token"),
+                "apiKey" => Some("an API key"),
+                "ak" => Some("an API key in the query (`ak`)"),
+                "basic" => Some("a user name with its password"),
+                "client" => Some("a client with its secret"),
                 _ => None,
             });
         }
