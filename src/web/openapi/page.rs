@@ -8,6 +8,8 @@ use super::operation::Tag;
 
 /// Components that are written `$ref`.
 const SCHEMAS: &str = "#/components/schemas/";
+/// Who calls the endpoints that speak RFC 6749.
+const CLIENT: &str = "a client with its secret";
 /// Objects within objects whose properties are listed.
 const DEPTH_MAX: usize = 4;
 
@@ -231,13 +233,14 @@ fn access(security: &Value) -> Vec<Piece> {
                 "apiKey" => Some("an API key"),
                 "ak" => Some("an API key in the query (`ak`)"),
                 "basic" => Some("a user name with its password"),
-                "client" => Some("a client with its secret"),
+                "client" => Some(CLIENT),
                 _ => None,
             });
         }
     }
     let mut line = match (is_open, words.is_empty()) {
         (true, true) => "Everybody".to_owned(),
+        (true, false) if words == [CLIENT] => format!("Needs {CLIENT}, unless it is public"),
         (true, false) => format!("Everybody for what is open; else {}", words.join(", ")),
         (false, _) => format!("Needs {}", words.join(" or ")),
     };
