@@ -93,6 +93,8 @@ pub const REPORTABLE_FOR: std::time::Duration = std::time::Duration::from_secs(6
 pub const PURCHASES_CACHED_MAX: u64 = 100_000;
 /// Orders in one list, as many as hits of a search.
 pub const ORDERS_LISTED_MAX: usize = 10_000;
+/// Orders in a list, unless the caller says otherwise (Spec §4).
+pub const ORDERS_SIZE_DEFAULT: usize = 20;
 /// Characters of what a customer wants on an invoice.
 pub const INVOICE_TEXT_CHARS_MAX: usize = 2000;
 /// Bytes of an API key that a caller presents.

@@ -19,6 +19,9 @@ pub enum AgreementType {
 }
 
 impl AgreementType {
+    /// Every type, in the order of the specification.
+    pub const ALL: [Self; 4] = [Self::Subscription, Self::Direct, Self::Normal, Self::Prepaid];
+
     /// The name in documents and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -33,8 +36,7 @@ impl AgreementType {
     /// The type of that name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
-        let all = [Self::Subscription, Self::Direct, Self::Normal, Self::Prepaid];
-        all.into_iter().find(|kind| kind.as_str() == name)
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 }
 

@@ -19,6 +19,9 @@ pub enum Period {
 }
 
 impl Period {
+    /// Every period, in the order of the specification.
+    pub const ALL: [Self; 3] = [Self::Year, Self::Month, Self::Single];
+
     /// The name in documents and in the database.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -32,7 +35,7 @@ impl Period {
     /// The period of that name.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
-        [Self::Year, Self::Month, Self::Single].into_iter().find(|period| period.as_str() == name)
+        Self::ALL.into_iter().find(|period| period.as_str() == name)
     }
 }
 
@@ -65,14 +68,16 @@ pub enum OrderStatus {
 }
 
 impl OrderStatus {
-    /// The status of that name.
+    /// Every status, in the order of the specification.
+    pub const ALL: [Self; 3] = [Self::Reported, Self::Unreported, Self::All];
+
+    /// The word in requests.
     #[must_use]
-    pub fn find(name: &str) -> Option<Self> {
-        match name {
-            "reported" => Some(Self::Reported),
-            "unreported" => Some(Self::Unreported),
-            "all" => Some(Self::All),
-            _ => None,
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Reported => "reported",
+            Self::Unreported => "unreported",
+            Self::All => "all",
         }
     }
 }

@@ -47,7 +47,11 @@ use crate::store::Store;
 use crate::telemetry;
 use crate::types::ItemKey;
 use crate::users::Users;
-use crate::web::{self, App, Pages, Shared, listener::ListenerLimits};
+use crate::web::{
+    self, App, Pages, Shared,
+    listener::ListenerLimits,
+    openapi::{Bases, Description},
+};
 
 /// What every command works on: the database and the store of a data directory.
 pub struct Archive {
@@ -447,6 +451,12 @@ fn shared(
     metrics: metrics_exporter_prometheus::PrometheusHandle,
 ) -> Result<Shared> {
     let Services { media, content, auth, oauth, orders, uploads } = services;
+    let pages = Pages::compile()?;
+    let bases = Bases {
+        public: &config.server.public_url.0,
+        media: config.media_url(),
+        auth: config.auth_url(),
+    };
     Ok(Shared {
         db: orders.db().clone(),
         media,
@@ -471,7 +481,8 @@ fn shared(
         work_headers: config.server.work_headers,
         patience: Duration::from_secs(u64::from(config.server.request_timeout_s)),
         unready: Duration::from_secs(u64::from(config.server.unready_s)),
-        pages: Pages::compile()?,
+        description: Description::new(bases, &pages, &config.server.site_name)?,
+        pages,
         draining: AtomicBool::new(false),
         stopping: tokio::sync::watch::Sender::new(false),
     })

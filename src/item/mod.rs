@@ -22,7 +22,7 @@ use crate::types::{ItemKey, MediaType};
 pub use asset::Asset;
 pub use layout::Layout;
 pub use renditions::{Links, RenditionSizes, Served};
-pub use schema::Problem;
+pub use schema::{Problem, SCHEMA};
 
 /// Publication status of an item (Spec §3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,8 @@ use std::{fmt, sync::OnceLock};
 use jsonschema::{Draft, ValidationError, Validator, error::ValidationErrorKind};
 use serde_json::Value;
 
+/// The schema as it is published, JSON Schema draft 4.
+pub const SCHEMA: &str = include_str!("../../assets/schemas/ttninjs-schema_1.6.json");
 /// Problems listed for one document; the rest adds nothing.
 const PROBLEMS_MAX: usize = 8;
 /// Characters of a problem's message; a message may quote the value.
@@ -66,8 +68,7 @@ impl fmt::Display for Problem {
 fn validator() -> &'static Validator {
     static VALIDATOR: OnceLock<Validator> = OnceLock::new();
     VALIDATOR.get_or_init(|| {
-        let text = include_str!("../../assets/schemas/ttninjs-schema_1.6.json");
-        let schema: Value = serde_json::from_str(text).expect("the shipped schema is JSON");
+        let schema: Value = serde_json::from_str(SCHEMA).expect("the shipped schema is JSON");
         jsonschema::options()
             .with_draft(Draft::Draft4)
             .should_validate_formats(true)

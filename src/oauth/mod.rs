@@ -35,7 +35,7 @@ pub use client::ClientAuthentication;
 pub use error::{AuthorizationError, OAuthErrorCode, TokenError};
 pub use grant::TokenSet;
 pub use parameters::{Parameters, ParametersError};
-pub use request::{AuthorizationRequest, Prompt, Prompts, parse as parse_request};
+pub use request::{AuthorizationRequest, Prompt, Prompts, ResponseType, parse as parse_request};
 
 use crate::account::{Account, UserId};
 use crate::auth::{Auth, Entered, Secret};
@@ -153,10 +153,8 @@ impl OAuth {
             auth_time: now,
         };
         let granted = match request.response_type {
-            request::ResponseType::Code => self.authorize_code(request, (session, new), now).await,
-            request::ResponseType::Token
-            | request::ResponseType::IdToken
-            | request::ResponseType::IdTokenAndToken => {
+            ResponseType::Code => self.authorize_code(request, (session, new), now).await,
+            ResponseType::Token | ResponseType::IdToken | ResponseType::IdTokenAndToken => {
                 self.authorize_tokens(request, user, (session, new), now).await
             }
         };

@@ -49,10 +49,12 @@ pub enum Prompt {
 }
 
 impl Prompt {
-    pub(super) const ALL: [Self; 4] =
-        [Self::None, Self::Login, Self::Consent, Self::SelectAccount];
+    /// Every one, as it is published.
+    pub const ALL: [Self; 4] = [Self::None, Self::Login, Self::Consent, Self::SelectAccount];
 
-    pub(super) fn as_str(self) -> &'static str {
+    /// The word in requests.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Login => "login",
@@ -87,16 +89,20 @@ impl Prompts {
 
 /// What the answer brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ResponseType {
+pub enum ResponseType {
+    /// A code.
     Code,
+    /// An access token.
     Token,
+    /// An id token.
     IdToken,
+    /// Both.
     IdTokenAndToken,
 }
 
 impl ResponseType {
     /// Every response type, as it is published.
-    pub(super) const NAMES: [&str; 4] = ["code", "token", "id_token", "id_token token"];
+    pub const NAMES: [&str; 4] = ["code", "token", "id_token", "id_token token"];
 
     /// The words may come in any order.
     fn parse(text: &str) -> Option<Self> {

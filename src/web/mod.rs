@@ -20,6 +20,7 @@ pub mod listener;
 mod login;
 mod media;
 mod oauth;
+pub mod openapi;
 mod orders;
 mod pages;
 pub mod range;
@@ -109,6 +110,8 @@ pub struct Shared {
     pub patience: Duration,
     /// Time between readiness turning false and the end of new connections.
     pub unready: Duration,
+    /// What the service says of its interface.
+    pub description: openapi::Description,
     /// The page templates.
     pub pages: Pages,
     /// Set when the service stops: readiness turns false before connections close.
@@ -158,6 +161,7 @@ pub fn router(app: App) -> Router {
         .route("/health/ready", get(health::ready))
         .route("/metrics", get(health::metrics))
         .merge(content::routes())
+        .merge(openapi::routes())
         .merge(user::routes())
         .merge(orders::routes())
         .merge(ingest::routes())

@@ -17,12 +17,11 @@ use super::{
 use crate::account::{OrderId, OrderStatus};
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::limits::{INVOICE_TEXT_CHARS_MAX, JSON_BODY_BYTES_MAX, ORDERS_LISTED_MAX};
+use crate::limits::{
+    INVOICE_TEXT_CHARS_MAX, JSON_BODY_BYTES_MAX, ORDERS_LISTED_MAX, ORDERS_SIZE_DEFAULT,
+};
 use crate::orders;
 use crate::orders::Report;
-
-/// Orders on a page, unless the caller says otherwise (Spec §4).
-const SIZE_DEFAULT: usize = 20;
 
 /// The addresses of this file.
 pub(super) fn routes() -> Router<App> {
@@ -65,11 +64,7 @@ struct Listing {
 ///
 /// Spec §4 sets no bounds: at most [`ORDERS_LISTED_MAX`] orders, and a start that fits 32 bits.
 fn listing(query: &Query) -> Result<Listing> {
-    let choices = [
-        ("reported", OrderStatus::Reported),
-        ("unreported", OrderStatus::Unreported),
-        ("all", OrderStatus::All),
-    ];
+    let choices = OrderStatus::ALL.map(|status| (status.as_str(), status));
     let mut problems = Problems::new();
     let size = problems.keep(count(query, "size", ORDERS_LISTED_MAX));
     let start = problems.keep(count(query, "start", usize::try_from(u32::MAX).unwrap_or(0)));
@@ -78,7 +73,7 @@ fn listing(query: &Query) -> Result<Listing> {
         let (size, start, status) = (size?, start?, status?);
         Some(Listing {
             start: start.unwrap_or(0),
-            size: size.unwrap_or(SIZE_DEFAULT),
+            size: size.unwrap_or(ORDERS_SIZE_DEFAULT),
             status: status.unwrap_or(OrderStatus::All),
         })
     };

@@ -45,7 +45,8 @@ impl Pages {
         Ok(Self { environment })
     }
 
-    fn render(&self, name: &str, context: Value) -> Result<String> {
+    /// The page `name` with what `context` says.
+    pub(super) fn render(&self, name: &str, context: Value) -> Result<String> {
         let template = self.environment.get_template(name).map_err(Error::internal)?;
         template.render(context).map_err(Error::internal)
     }
@@ -285,11 +286,15 @@ pub(super) fn private(
 fn html(app: &App, status: StatusCode, text: String) -> Response {
     let kind = HeaderValue::from_static("text/html; charset=utf-8");
     let mut response = respond::typed(status, kind, Body::from(text));
-    let headers = response.headers_mut();
+    describe(app, response.headers_mut());
+    response
+}
+
+/// What browsers must know of a page that everybody may see.
+pub(super) fn describe(app: &App, headers: &mut HeaderMap) {
     headers.insert(header::CONTENT_SECURITY_POLICY, policy(app, Leads::Home));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
-    response
 }
 
 /// Pictures may come from a CDN's name; everything else is ours.

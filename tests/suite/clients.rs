@@ -49,12 +49,13 @@ fn node_scripts() -> PathBuf {
     })
 }
 
-fn python_scripts() -> PathBuf {
-    installed("requirements.txt", |folder| {
-        let venv = folder.join("venv");
+/// The scripts with what `requirements` lists, in the virtual environment `venv`.
+pub fn python_scripts(requirements: &str, venv: &str) -> PathBuf {
+    installed(requirements, |folder| {
+        let venv = folder.join(venv);
         run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv));
         let mut pip = Command::new(venv.join("bin/pip"));
-        pip.args(["install", "--quiet", "--disable-pip-version-check", "-r", "requirements.txt"]);
+        pip.args(["install", "--quiet", "--disable-pip-version-check", "-r", requirements]);
         run(pip.current_dir(folder));
     })
 }
@@ -68,14 +69,20 @@ fn server() -> Server {
     server
 }
 
-fn script(program: &Path, folder: &Path, name: &str, argument: &serde_json::Value) {
+/// A program that calls the server: a proxy of the machine is not between a client and a server
+/// on loopback.
+pub fn client(program: &Path) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
-        // A proxy of the machine is not between a client and a server on loopback.
         if name.to_string_lossy().to_ascii_lowercase().ends_with("_proxy") {
             command.env_remove(name);
         }
     }
+    command
+}
+
+fn script(program: &Path, folder: &Path, name: &str, argument: &serde_json::Value) {
+    let mut command = client(program);
     let output = run(command.arg(name).arg(argument.to_string()).current_dir(folder));
     assert!(output.stdout.starts_with(b"{"), "{name} says what it saw");
 }
@@ -109,7 +116,7 @@ fn openid_client_runs_code_implicit_refresh_and_revocation() {
 
 #[test]
 fn authlib_runs_code_implicit_password_refresh_and_revocation() {
-    let (server, folder) = (server(), python_scripts());
+    let (server, folder) = (server(), python_scripts("requirements.txt", "venv"));
     let python = folder.join("venv/bin/python");
     script(&python, &folder, "oauth.py", &json!({ "base": server.url }));
 }

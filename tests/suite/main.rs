@@ -20,6 +20,7 @@ mod json;
 mod login;
 mod media;
 mod oauth;
+mod openapi;
 mod operator;
 mod pages;
 mod pixels;

@@ -1,0 +1,41 @@
+//! What an operator's tools and this document's readers ask (`web/health.rs`, `web/openapi`).
+
+use serde_json::json;
+
+use super::{
+    operation::{Access, Answer, Operation, Tag, get, header},
+    schemas::{object, one_of, string},
+};
+
+pub(super) fn operations() -> Vec<Operation> {
+    let state = |word: &str| object(&["status"], &[("status", one_of(&[word]))]);
+    let not_ready =
+        object(&["status", "reason"], &[("status", one_of(&["not ready"])), ("reason", string())]);
+    let live = get("/health/live", "getLiveness")
+        .says("Whether the process answers", "Restart it when it does not.")
+        .gives("It does.", state("live"));
+    let ready = get("/health/ready", "getReadiness")
+        .says(
+            "Whether requests should be sent here",
+            "Not while the service stops, or when its database cannot be read.",
+        )
+        .gives("They should.", state("ready"))
+        .answers(503, Answer::json("They should not.", not_ready));
+    let metrics = get("/metrics", "getMetrics")
+        .says("Counters, gauges and histograms", "In the text format of Prometheus.")
+        .answers(200, Answer::of("The metrics.", "text/plain", string()));
+    let tag = string();
+    let description = Answer::json("This document.", json!({ "type": "object" }))
+        .with("ETag", "Changes with the document.")
+        .with("Cache-Control", "How long it may be kept.");
+    let document = get("/openapi.json", "getOpenApi")
+        .says("This document", "OpenAPI 3.1. A page made from it is at `/docs`.")
+        .takes(header("If-None-Match", "Entity tags that the client has.", tag.clone()))
+        .takes(header("If-Match", "Entity tags that the client insists on.", tag))
+        .answers(200, description)
+        .answers(304, Answer::empty("The client has it.").with("ETag", "Its entity tag."))
+        .answers(412, Answer::empty("It is not the one that the client insists on."));
+    [live, ready, metrics, document]
+        .map(|operation| operation.belongs(Tag::Operator, Access::Everybody))
+        .into()
+}

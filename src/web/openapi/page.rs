@@ -1,0 +1,399 @@
+//! The document as a page shows it: headings, operations, schemas, in words.
+
+use minijinja::{Value as PageValue, context, value::Serde};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::operation::Tag;
+
+/// Components that are written `$ref`.
+const SCHEMAS: &str = "#/components/schemas/";
+/// Who calls the endpoints that speak RFC 6749.
+const CLIENT: &str = "a client with its secret";
+/// Objects within objects whose properties are listed.
+const DEPTH_MAX: usize = 4;
+
+/// A piece of text: plain, code, or a link to a schema of the page.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Piece {
+    text: String,
+    code: bool,
+    href: Option<String>,
+}
+
+impl Piece {
+    fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), code: false, href: None }
+    }
+
+    fn code(text: impl Into<String>) -> Self {
+        Self { code: true, ..Self::plain(text) }
+    }
+
+    fn schema(name: &str) -> Self {
+        Self { href: Some(format!("#schema-{name}")), ..Self::plain(name) }
+    }
+}
+
+/// A row of a table of parameters or properties.
+#[derive(Debug, Serialize)]
+struct Row {
+    name: String,
+    place: String,
+    required: bool,
+    kind: Vec<Piece>,
+    text: Vec<Piece>,
+    bounds: Vec<Piece>,
+}
+
+#[derive(Debug, Serialize)]
+struct Body {
+    kind: String,
+    schema: Vec<Piece>,
+    rows: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    status: String,
+    text: Vec<Piece>,
+    bodies: Vec<Body>,
+    headers: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Operation {
+    id: String,
+    method: String,
+    /// The address, broken where a line may end.
+    path: Vec<String>,
+    server: Option<String>,
+    summary: String,
+    text: Vec<Piece>,
+    deprecated: bool,
+    access: Vec<Piece>,
+    parameters: Vec<Row>,
+    body_text: Vec<Piece>,
+    bodies: Vec<Body>,
+    answers: Vec<Answer>,
+    /// Statuses of refusals that are the same everywhere.
+    refusals: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Section {
+    name: String,
+    anchor: String,
+    text: Vec<Piece>,
+    operations: Vec<Operation>,
+}
+
+#[derive(Debug, Serialize)]
+struct Schema {
+    name: String,
+    kind: Vec<Piece>,
+    text: Vec<Piece>,
+    rows: Vec<Row>,
+}
+
+/// What the template of the page shows of `document`.
+pub(super) fn context(document: &Value, site_name: &str) -> PageValue {
+    let about = text(&document["info"]["description"]);
+    let about: Vec<Vec<Piece>> = about.split("\n\n").map(pieces).collect();
+    let sections: Vec<Section> =
+        Tag::ALL.into_iter().filter_map(|tag| section(document, tag)).collect();
+    let schemas: Vec<Schema> = members(&document["components"]["schemas"])
+        .map(|(name, schema)| Schema {
+            name: name.clone(),
+            kind: kind(schema),
+            text: pieces(text(&schema["description"])),
+            rows: rows(schema, "", 0),
+        })
+        .collect();
+    context! {
+        site_name => site_name,
+        title => text(&document["info"]["title"]),
+        version => text(&document["info"]["version"]),
+        server => text(&document["servers"][0]["url"]),
+        refusals => PageValue::from(Serde(refusals(document))),
+        about => PageValue::from(Serde(about)),
+        sections => PageValue::from(Serde(sections)),
+        schemas => PageValue::from(Serde(schemas)),
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    value.as_object().into_iter().flat_map(Map::iter)
+}
+
+fn elements(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+/// Text with code between backticks.
+fn pieces(text: &str) -> Vec<Piece> {
+    let parts = text.split('`').enumerate().filter(|(_, part)| !part.is_empty());
+    parts
+        .map(|(at, part)| if at % 2 == 0 { Piece::plain(part) } else { Piece::code(part) })
+        .collect()
+}
+
+fn section(document: &Value, tag: Tag) -> Option<Section> {
+    let mut operations = Vec::new();
+    for (path, item) in members(&document["paths"]) {
+        for (method, found) in members(item) {
+            if text(&found["tags"][0]) == tag.name() {
+                operations.push(operation(path, method, found));
+            }
+        }
+    }
+    let name = tag.name().to_owned();
+    let anchor = name.to_ascii_lowercase().replace(' ', "-");
+    let text = pieces(tag.description());
+    (!operations.is_empty()).then_some(Section { name, anchor, text, operations })
+}
+
+fn operation(path: &str, method: &str, found: &Value) -> Operation {
+    let parameter = |parameter: &Value| Row {
+        place: text(&parameter["in"]).to_owned(),
+        ..row(
+            text(&parameter["name"]),
+            &parameter["schema"],
+            parameter["required"] == true,
+            text(&parameter["description"]),
+        )
+    };
+    let (refusals, answers): (Vec<_>, Vec<_>) =
+        members(&found["responses"]).partition(|(_, answer)| answer.get("$ref").is_some());
+    Operation {
+        id: text(&found["operationId"]).to_owned(),
+        method: method.to_ascii_uppercase(),
+        path: path.split_inclusive('/').map(str::to_owned).collect(),
+        server: found["servers"][0]["url"].as_str().map(str::to_owned),
+        summary: text(&found["summary"]).to_owned(),
+        text: pieces(text(&found["description"])),
+        deprecated: found["deprecated"] == true,
+        access: access(&found["security"]),
+        parameters: elements(&found["parameters"]).map(parameter).collect(),
+        body_text: pieces(text(&found["requestBody"]["description"])),
+        bodies: bodies(&found["requestBody"]["content"]),
+        answers: answers.into_iter().map(|(status, one)| answer(status, one)).collect(),
+        refusals: refusals.into_iter().map(|(status, _)| status.clone()).collect(),
+    }
+}
+
+fn answer(status: &str, answer: &Value) -> Answer {
+    Answer {
+        status: status.to_owned(),
+        text: pieces(text(&answer["description"])),
+        bodies: bodies(&answer["content"]),
+        headers: members(&answer["headers"]).map(|(name, _)| name.clone()).collect(),
+    }
+}
+
+/// What the refusals mean that operations name by status.
+fn refusals(document: &Value) -> Vec<Answer> {
+    let responses = &document["components"]["responses"];
+    super::operation::refused_statuses()
+        .map(|(status, name)| answer(&status.to_string(), &responses[name]))
+        .collect()
+}
+
+fn bodies(content: &Value) -> Vec<Body> {
+    let body = |(name, media): (&String, &Value)| {
+        let schema = &media["schema"];
+        // One that has a name is told under it; bytes have nothing to tell.
+        let is_named = schema.get("$ref").is_some();
+        let schema_kind =
+            if schema.get("contentMediaType").is_some() { vec![] } else { kind(schema) };
+        Body {
+            kind: name.clone(),
+            schema: schema_kind,
+            rows: if is_named { Vec::new() } else { rows(schema, "", 0) },
+        }
+    };
+    members(content).map(body).collect()
+}
+
+/// Who may call: the schemes, with the scopes that are needed.
+fn access(security: &Value) -> Vec<Piece> {
+    let mut words = Vec::new();
+    let mut scopes = Vec::new();
+    let mut is_open = elements(security).next().is_none();
+    for requirement in elements(security) {
+        is_open |= requirement.as_object().is_some_and(Map::is_empty);
+        for (scheme, needed) in members(requirement) {
+            scopes.extend(elements(needed).map(text));
+            words.extend(match scheme.as_str() {
+                "bearer" => Some("an access token"),
+                "apiKey" => Some("an API key"),
+                "ak" => Some("an API key in the query (`ak`)"),
+                "basic" => Some("a user name with its password"),
+                "client" => Some(CLIENT),
+                _ => None,
+            });
+        }
+    }
+    let mut line = match (is_open, words.is_empty()) {
+        (true, true) => "Everybody".to_owned(),
+        (true, false) if words == [CLIENT] => format!("Needs {CLIENT}, unless it is public"),
+        (true, false) => format!("Everybody for what is open; else {}", words.join(", ")),
+        (false, _) => format!("Needs {}", words.join(" or ")),
+    };
+    if !scopes.is_empty() {
+        let scopes: Vec<String> = scopes.iter().map(|scope| format!("`{scope}`")).collect();
+        let noun = if scopes.len() == 1 { "scope" } else { "scopes" };
+        line = format!("{line}, with the {noun} {}", scopes.join(" and "));
+    }
+    pieces(&line)
+}
+
+/// What a schema is, in few words.
+fn kind(schema: &Value) -> Vec<Piece> {
+    if let Some(name) = text(&schema["$ref"]).strip_prefix(SCHEMAS) {
+        return vec![Piece::schema(name)];
+    }
+    let names: Vec<&str> = match &schema["type"] {
+        Value::Array(names) => names.iter().map(text).collect(),
+        name => vec![text(name)],
+    };
+    if names.contains(&"array") {
+        let mut parts = vec![Piece::plain("list of ")];
+        parts.extend(kind(&schema["items"]));
+        return parts;
+    }
+    if schema.get("const").is_some() {
+        return vec![Piece::plain("always "), Piece::code(printed(&schema["const"]))];
+    }
+    let name = match schema["format"].as_str() {
+        Some(format) if format != "int64" => format!("{} ({format})", names.join(" or ")),
+        _ => names.join(" or "),
+    };
+    vec![Piece::plain(name)]
+}
+
+fn printed(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// Words, bounds and default of a schema.
+fn bounds(schema: &Value) -> Vec<Piece> {
+    let mut parts = Vec::new();
+    let inner = if schema["type"] == "array" { &schema["items"] } else { schema };
+    for (index, word) in elements(&inner["enum"]).enumerate() {
+        parts.push(Piece::plain(if index == 0 { "One of " } else { ", " }));
+        parts.push(Piece::code(printed(word)));
+    }
+    let number = |name: &str| inner[name].as_u64();
+    let range =
+        match (number("minimum"), number("maximum").filter(|max| *max < u64::from(u32::MAX))) {
+            (Some(low), Some(high)) => Some(format!("{low} to {high}")),
+            (Some(low), None) => Some(format!("{low} or more")),
+            (None, Some(high)) => Some(format!("{high} at most")),
+            (None, None) => None,
+        };
+    let length = number("maxLength").map(|max| format!("{max} characters at most"));
+    let mut end = |piece: Piece| {
+        let between = if parts.is_empty() { "" } else { "; " };
+        parts.push(Piece::plain(between));
+        parts.push(piece);
+    };
+    range.into_iter().chain(length).for_each(|text| end(Piece::plain(text)));
+    if let Some(default) = schema.get("default") {
+        let default = match default {
+            Value::Array(elements) => elements.iter().map(printed).collect::<Vec<_>>().join(","),
+            one => printed(one),
+        };
+        end(Piece::plain("default "));
+        parts.push(Piece::code(default));
+    }
+    parts.retain(|piece| !piece.text.is_empty());
+    parts
+}
+
+fn row(name: &str, schema: &Value, required: bool, description: &str) -> Row {
+    Row {
+        name: name.to_owned(),
+        place: String::new(),
+        required,
+        kind: kind(schema),
+        text: pieces(description),
+        bounds: bounds(schema),
+    }
+}
+
+/// The properties of an object and of those within it, with dots; those of the elements of a list
+/// behind `[]`.
+fn rows(schema: &Value, prefix: &str, depth: usize) -> Vec<Row> {
+    let mut found = Vec::new();
+    let inner = if schema["type"] == "array" { &schema["items"] } else { schema };
+    let mark = if schema["type"] == "array" && depth > 0 { "[]" } else { "" };
+    let joint = if depth > 0 { "." } else { "" };
+    for (name, property) in members(&inner["properties"]) {
+        let path = format!("{prefix}{mark}{joint}{name}");
+        let required = elements(&inner["required"]).any(|one| one == name);
+        found.push(row(&path, property, required, text(&property["description"])));
+        if depth < DEPTH_MAX {
+            found.extend(rows(property, &path, depth + 1));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(parts: &[Piece]) -> String {
+        parts.iter().map(|piece| piece.text.as_str()).collect()
+    }
+
+    #[test]
+    fn a_schema_is_told_in_few_words() {
+        let check = |schema: Value, expected: &str| assert_eq!(shown(&kind(&schema)), expected);
+        check(json!({ "type": "string", "format": "date" }), "string (date)");
+        check(json!({ "type": ["string", "null"] }), "string or null");
+        check(
+            json!({ "type": "array", "items": { "$ref": "#/components/schemas/A" } }),
+            "list of A",
+        );
+        check(json!({ "const": "Bearer" }), "always Bearer");
+    }
+
+    #[test]
+    fn words_bounds_and_default_are_told() {
+        let check = |schema: Value, expected: &str| assert_eq!(shown(&bounds(&schema)), expected);
+        check(json!({ "minimum": 0, "maximum": 10, "default": 2 }), "0 to 10; default 2");
+        check(json!({ "enum": ["a", "b"], "default": "a" }), "One of a, b; default a");
+        check(json!({ "type": "string" }), "");
+        check(
+            json!({ "type": "array", "items": { "enum": ["a"] }, "default": ["a"] }),
+            "One of a; default a",
+        );
+    }
+
+    #[test]
+    fn properties_within_properties_have_dots() {
+        let schema = json!({ "properties": {
+            "a": { "properties": { "b": { "type": "string" } } },
+            "c": { "type": "array", "items": { "properties": { "d": {} } } },
+        } });
+        let names: Vec<String> = rows(&schema, "", 0).into_iter().map(|row| row.name).collect();
+        assert_eq!(names, ["a", "a.b", "c", "c[].d"]);
+    }
+
+    #[test]
+    fn code_stands_between_backticks() {
+        let found = pieces("send `a` or `b`");
+        let codes: Vec<&str> =
+            found.iter().filter(|piece| piece.code).map(|piece| piece.text.as_str()).collect();
+        assert_eq!(codes, ["a", "b"]);
+        assert_eq!(shown(&found), "send a or b");
+    }
+}

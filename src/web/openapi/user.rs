@@ -1,0 +1,173 @@
+//! What `web/user.rs` and `web/orders.rs` serve (Spec §4 User).
+
+use serde_json::{Value, json};
+
+use super::{
+    operation::{Access, Operation, Tag, delete, get, path, post, put, query, required},
+    schemas::{NO_CONTROLS, array, integer, one_of, reference, short_text},
+};
+use crate::account::{DeviceKind, OrderStatus};
+use crate::limits::{DEVICE_TOKEN_BYTES_MAX, ORDERS_LISTED_MAX, ORDERS_SIZE_DEFAULT};
+
+/// Statuses of refusals that every operation of a caller has.
+const REFUSED: [u16; 4] = [400, 401, 403, 503];
+
+pub(super) fn operations() -> Vec<Operation> {
+    let mut all = Vec::from(caller());
+    all.extend(profile());
+    all.extend(devices());
+    all.extend(orders());
+    all.extend(organization());
+    all
+}
+
+fn of_caller(operation: Operation) -> Operation {
+    operation.belongs(Tag::User, Access::Caller).refuses(&REFUSED)
+}
+
+fn caller() -> [Operation; 2] {
+    let agreements = get("/user/v1/agreement", "getAgreements")
+        .says(
+            "The caller's agreements, as an older list",
+            "Use `GET /user/v1/user` instead: this list has no word for prepaid agreements.",
+        )
+        .gives("The agreements in force.", array(reference("DeprecatedAgreement")))
+        .deprecated();
+    let user = get("/user/v1/user", "getUser")
+        .says(
+            "The caller",
+            "Name, address, agreements and access levels. Service accounts are not supported.",
+        )
+        .gives("The user.", reference("User"));
+    [of_caller(agreements), of_caller(user)]
+}
+
+fn profile() -> [Operation; 4] {
+    let names = || {
+        path(
+            "property",
+            "Names of properties with commas between them.",
+            json!({ "type": "string", "pattern": "[^,\\s]" }),
+        )
+    };
+    let whole = get("/user/v1/profile", "getProfile")
+        .says("The caller's profile", "An object that applications keep for the user.")
+        .gives("The profile.", reference("Profile"));
+    let replace = put("/user/v1/profile", "updateProfile")
+        .says("Replace the profile", "The whole of it: what the body does not name is gone.")
+        .json_body("The new profile.", reference("Profile"))
+        .gives_text("It was replaced.")
+        .refuses(&[413]);
+    let part = get("/user/v1/profile/{property}", "getProfileByProperty")
+        .says("Some properties of the profile", "Those that are there.")
+        .takes(names())
+        .gives("An object with the properties.", reference("Profile"));
+    let patch = put("/user/v1/profile/{property}", "updateProfileByProperty")
+        .says(
+            "Change some properties of the profile",
+            "Writes the properties that both the path and the body name. The others stay.",
+        )
+        .takes(names())
+        .json_body("The new values.", reference("Profile"))
+        .gives_text("They were written.")
+        .refuses(&[413]);
+    [whole, replace, part, patch].map(of_caller)
+}
+
+fn devices() -> [Operation; 2] {
+    let token = || {
+        let pattern = NO_CONTROLS.replace('*', "+");
+        let schema = json!({
+            "type": "string", "minLength": 1, "maxLength": DEVICE_TOKEN_BYTES_MAX,
+            "pattern": pattern,
+        });
+        let description =
+            format!("What the push service knows it by, {DEVICE_TOKEN_BYTES_MAX} bytes at most.");
+        path("token", &description, schema)
+    };
+    let kinds = one_of(&DeviceKind::ALL.map(DeviceKind::as_str));
+    let mut model = short_text();
+    model["minLength"] = json!(1);
+    let register = put("/user/v1/device/{token}", "updateDevice")
+        .says(
+            "Register a mobile device",
+            "Notifications of the type `mobile` are sent to it. A token belongs to one user.",
+        )
+        .takes(token())
+        .takes(required("type", "The push service.", kinds))
+        .takes(query("name", "What the user calls it.", short_text()))
+        .takes(required("model", "What it is.", model))
+        .gives_text("It is registered.");
+    let remove = delete("/user/v1/device/{token}", "removeDevice")
+        .says("Unregister a mobile device", "A token that is not registered is no error.")
+        .takes(token())
+        .gives_text("It is not registered any more.");
+    [of_caller(register), of_caller(remove)]
+}
+
+fn count(name: &str, description: &str, max: i64, default: i64) -> Value {
+    let schema = json!({ "type": "integer", "minimum": 0, "maximum": max, "default": default });
+    query(name, description, schema)
+}
+
+fn orders() -> [Operation; 2] {
+    let max = i64::try_from(ORDERS_LISTED_MAX).unwrap_or(i64::MAX);
+    let default = i64::try_from(ORDERS_SIZE_DEFAULT).unwrap_or_default();
+    let mut status = one_of(&OrderStatus::ALL.map(OrderStatus::as_str));
+    status["default"] = json!(OrderStatus::All.as_str());
+    let list = get("/user/v1/order", "getOrder")
+        .says(
+            "Orders, the latest first",
+            "Those of the caller; an administrator gets all of the organization. Service accounts \
+             are not supported.",
+        )
+        .takes(count("size", "Orders to list.", max, default))
+        .takes(count("start", "Orders to pass over.", i64::from(u32::MAX), 0))
+        .takes(query("status", "Whether their use was reported.", status))
+        .gives("The orders.", reference("Orders"));
+    let report = put("/user/v1/order/{id}", "updateOrder")
+        .says(
+            "Report the use of an order",
+            "Only an order that was not reported yet; else `order_already_reported`.",
+        )
+        .takes(path("id", "The order's number.", integer()))
+        .json_body("The report.", reference("OrderUpdate"))
+        .gives("The order.", reference("Order"))
+        .refuses(&[404, 413]);
+    [list, report].map(|operation| operation.belongs(Tag::Order, Access::Caller).refuses(&REFUSED))
+}
+
+fn organization() -> [Operation; 5] {
+    let id = || path("id", "The user's number.", integer());
+    let own = get("/user/v1/organization", "getOrganization")
+        .says("The caller's organization", "Name and addresses.")
+        .gives("The organization.", reference("Organization"))
+        .refuses(&[404])
+        .belongs(Tag::Organization, Access::Caller);
+    let list = get("/user/v1/organization/user", "getOrganizationUsers")
+        .says("The organization's users", "All of them, active or not.")
+        .gives("The users.", array(reference("UserBase")));
+    let create = post("/user/v1/organization/user", "addOrganizationUser")
+        .says(
+            "Make a user",
+            "The address in lower case becomes the user name: `userName_in_use` where somebody \
+             has it. `phoneNumber_direct_invalid` says that `direct` is no telephone number.",
+        )
+        .json_body("The user.", reference("UserCreate"))
+        .gives("The user.", reference("User"))
+        .refuses(&[409, 413]);
+    let load = get("/user/v1/organization/user/{id}", "getOrganizationUser")
+        .says("A user of the organization", "By its number.")
+        .takes(id())
+        .gives("The user.", reference("User"))
+        .refuses(&[404]);
+    let update = put("/user/v1/organization/user/{id}", "updateOrganizationUser")
+        .says("Change a user of the organization", "What the body does not name stays.")
+        .takes(id())
+        .json_body("What changes.", reference("UserUpdate"))
+        .gives("The user.", reference("User"))
+        .refuses(&[404, 413]);
+    let of_admin = |operation: Operation| operation.belongs(Tag::Organization, Access::Admin);
+    [own, of_admin(list), of_admin(create), of_admin(load), of_admin(update)]
+        .map(|operation| operation.refuses(&REFUSED))
+}
