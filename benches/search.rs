@@ -6,7 +6,8 @@
 //! items is searched once, to see that it runs.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write},
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -29,6 +30,11 @@ use wirephoto::{
 /// The product's allocator: it decides over memory and speed with several threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Prints a line; a reader that went away is no failure.
+macro_rules! say {
+    ($($what:tt)*) => { drop(writeln!(io::stdout(), $($what)*)) };
+}
 
 /// Bytes for what was found of words, as by default.
 const MEMORY_BYTES: u64 = 134_217_728;
@@ -76,7 +82,7 @@ fn request(query: &Value, products: &[String], zone: &TimeZone, now: Timestamp) 
         Some("relevance") => Sort::Relevance,
         _ => Sort::By { date, descending },
     };
-    let list = |name| parameter(name).map_or_else(Vec::new, |codes| split(codes));
+    let list = |name| parameter(name).map_or_else(Vec::new, split);
     let coverage = match query["agreement"].as_u64() {
         Some(0) | None => Coverage::Everything,
         Some(_) => Coverage::Products(products.to_vec()),
@@ -128,7 +134,7 @@ fn main() -> io::Result<()> {
     let db = Db::open(&data).map_err(io::Error::other)?;
     let started = Stopwatch::start();
     let search = Search::start(db, MEMORY_BYTES).map_err(io::Error::other)?;
-    println!("index read in {:.0} ms, {} MB resident", started.elapsed_ms(), resident_mb().0);
+    say!("index read in {:.0} ms, {} MB resident", started.elapsed_ms(), resident_mb().0);
     let products: Vec<String> =
         serde_json::from_value(queries["products"].clone()).map_err(io::Error::other)?;
     let now = clock::now();
@@ -143,7 +149,7 @@ fn main() -> io::Result<()> {
         one_by_one(&runtime, &search, &requests, now, (round, &queries));
     }
     side_by_side(&runtime, &search, &Arc::new(requests), now);
-    println!("{} MB resident, {} MB at most", resident_mb().0, resident_mb().1);
+    say!("{} MB resident, {} MB at most", resident_mb().0, resident_mb().1);
     Ok(())
 }
 
@@ -163,7 +169,7 @@ fn one_by_one(
     }
     times.sort_by(|one, other| one.0.total_cmp(&other.0));
     let at = |share: usize| times[(times.len() * share / 100).min(times.len() - 1)].0;
-    println!(
+    say!(
         "{round}: p50 {:.2} ms, p90 {:.1} ms, p95 {:.1} ms, p99 {:.1} ms, max {:.1} ms",
         at(50),
         at(90),
@@ -172,7 +178,7 @@ fn one_by_one(
         at(100)
     );
     for (ms, at) in times.iter().rev().take(8) {
-        println!("    {ms:.1} ms {}", queries["queries"][*at]);
+        say!("    {ms:.1} ms {}", queries["queries"][*at]);
     }
 }
 
@@ -200,5 +206,5 @@ fn side_by_side(
     }
     let count = f64::from(u32::try_from(requests.len()).unwrap_or(u32::MAX));
     let rate = count / watch.elapsed().as_secs_f64();
-    println!("{CONNECTIONS} at a time: {rate:.0} searches/s");
+    say!("{CONNECTIONS} at a time: {rate:.0} searches/s");
 }

@@ -37,14 +37,14 @@ pub(super) struct Moment<'a> {
 }
 
 impl Moment<'_> {
-    /// The row of the item `key`; `at` stands for the time of indexing in the order of items.
-    fn row(self, key: &ItemKey, document: &Document, at: Timestamp) -> NewItem {
+    /// The row of the item `key`.
+    fn row(self, key: &ItemKey, document: &Document) -> NewItem {
         NewItem {
             key: key.clone(),
             document: document.to_stored(),
             assets: None,
             pub_status: document.pub_status(),
-            order_time: document.order_time(key.media_type, at, self.zone),
+            order_time: document.order_time(key.media_type, self.now, self.zone),
             embargoed: document.text("embargoed").map(|text| text.parse().unwrap_or(FOREVER)),
             stored: self.now,
             fresh: false,
@@ -65,7 +65,7 @@ impl Prepared {
         let versioned = ["version", "versioncreated"].iter().all(|n| document.text(n).is_some());
         let unversioned = (!versioned).then(|| document.clone());
         document.complete(key, moment.now, moment.zone);
-        let item = NewItem { assets, fresh: true, ..moment.row(key, &document, moment.now) };
+        let item = NewItem { assets, fresh: true, ..moment.row(key, &document) };
         Self { item, document, unversioned }
     }
 
@@ -105,13 +105,12 @@ impl Prepared {
             stay_replaced(tx, key, old, &mut document)?;
         }
         let fresh = old.as_ref().is_none_or(|(_, old)| is_fresh(old, &document));
-        // What is no newer keeps its place in the order of arrival.
-        let at = match &old {
-            Some((item, _)) if !fresh => item.stored,
-            _ => moment.now,
-        };
         let assets = self.item.assets.clone();
-        let row = NewItem { assets, fresh, ..moment.row(key, &document, at) };
+        let mut row = NewItem { assets, fresh, ..moment.row(key, &document) };
+        // What is no newer keeps its place in the order of items.
+        if let Some((item, _)) = old.filter(|_| !fresh) {
+            row.order_time = item.order_time;
+        }
         let written = tx.write_item(&row)?;
         let turned = match document.pub_status().is_served() {
             true => turn(tx, key, replaced, moment)?,
@@ -185,7 +184,8 @@ fn turn(
         }
         document.set_replaced_by(by);
         document.set_stored(moment.now, moment.zone);
-        tx.write_item(&moment.row(&key, &document, item.stored))?;
+        let row = NewItem { order_time: item.order_time, ..moment.row(&key, &document) };
+        tx.write_item(&row)?;
         turned.push(key);
     }
     Ok(turned)
@@ -200,6 +200,7 @@ pub(super) fn withdraw(
     let Some((item, mut document)) = find(tx, key)? else { return Ok(false) };
     document.set_pub_status(PubStatus::Canceled);
     document.set_stored(moment.now, moment.zone);
-    tx.write_item(&moment.row(key, &document, item.stored))?;
+    let row = NewItem { order_time: item.order_time, ..moment.row(key, &document) };
+    tx.write_item(&row)?;
     Ok(true)
 }

@@ -93,7 +93,7 @@ impl<L: Links> Addresses<'_, L> {
         self.write_relations(fields);
         if let Some(Value::Array(revisions)) = fields.get_mut("revisions") {
             for revision in revisions.iter_mut().filter_map(Value::as_object_mut) {
-                self.write_uri(revision.get_mut("uri"));
+                revision.get_mut("uri").into_iter().for_each(|uri| self.write_uri(uri));
                 self.write_relations(revision);
             }
         }
@@ -101,16 +101,16 @@ impl<L: Links> Addresses<'_, L> {
 
     /// What a document or one of its revisions replaces and is replaced by.
     fn write_relations(&self, fields: &mut Map<String, Value>) {
-        self.write_uri(fields.get_mut("replacedby"));
+        fields.get_mut("replacedby").into_iter().for_each(|uri| self.write_uri(uri));
         if let Some(Value::Array(replacing)) = fields.get_mut("replacing") {
             for uri in replacing {
-                self.write_uri(Some(uri));
+                self.write_uri(uri);
             }
         }
     }
 
-    fn write_uri(&self, value: Option<&mut Value>) {
-        if let Some(Value::String(uri)) = value
+    fn write_uri(&self, value: &mut Value) {
+        if let Value::String(uri) = value
             && let Ok(named) = ItemUri::parse(uri)
         {
             *uri = self.uri(&named);

@@ -139,7 +139,7 @@ fn renditions_of_our_files_take_the_place_of_those_in_the_document() {
         "renditions": { "own": { "href": "http://a/media/image/held.jpg", "usage": "Thumbnail" } },
     });
     let ids = |layout| {
-        let found = served("image/held", &document, &[asset.clone()], layout);
+        let found = served("image/held", &document, std::slice::from_ref(&asset), layout);
         let ids = found["renditions"].as_object().expect("object").keys();
         (ids.cloned().collect::<Vec<_>>(), found)
     };

@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(document.text("date"), Some("2026-11-20"));
     }
 
-    fn coming(key: &str, fields: Value) -> Document {
+    fn coming(key: &str, fields: &Value) -> Document {
         let key: ItemKey = key.parse().expect("key");
         let mut document = Document::parse(&key, &fields.to_string()).expect("document");
         let zone = TimeZone::get("Europe/Stockholm").expect("zone");
@@ -234,7 +234,7 @@ mod tests {
     fn the_time_of_an_event_comes_from_its_date_and_never_from_when_it_was_written() {
         let check = |fields: Value, expected: [Option<&str>; 2]| {
             for key in ["planning/x", "calendar/x"] {
-                let document = coming(key, fields.clone());
+                let document = coming(key, &fields);
                 assert_eq!(
                     [document.text("date"), document.text("datetime")],
                     expected,
@@ -260,7 +260,7 @@ mod tests {
         let now: Timestamp = "2026-11-21T12:00:00Z".parse().expect("time");
         let check = |key: &str, fields: Value, expected: &str| {
             let media_type = key.parse::<ItemKey>().expect("key").media_type;
-            let found = coming(key, fields).order_time(media_type, now, &zone);
+            let found = coming(key, &fields).order_time(media_type, now, &zone);
             assert_eq!(found, expected.parse().expect("time"), "{key}");
         };
         let written = json!({ "versioncreated": "2026-02-01T10:00:00Z", "date": "2026-03-03" });
@@ -300,7 +300,7 @@ mod tests {
         let kept = json!({ "uri": "http://a/media/text/t", "type": "composite", "representationtype": "complete" });
         let all =
             json!({ "a000": link, "a001": embedded, "a002": kept, "a003": { "uri": "urn:x" } });
-        let document = coming("text/x", json!({ "associations": all }));
+        let document = coming("text/x", &json!({ "associations": all }));
         let found = document.value("associations").expect("associations");
         let check = |at: &str, expected: [Value; 2]| {
             let one = found.pointer(at).expect("association");

@@ -58,6 +58,7 @@ pub fn follow(
             // What cannot be followed may have ended: look everything up until it can.
             auth.forget(&[AccountChange::Everything]);
         }
+        search.end_embargoes(clock::now());
         media.report();
     }
 }

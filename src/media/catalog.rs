@@ -42,7 +42,7 @@ impl Entry {
     fn new(key: ItemKey, item: StoredItem, uri: String) -> Result<Self> {
         let document = Document::from_stored(&item.document)
             .map_err(|cause| Error::internal(format!("item {key}: {cause}")))?;
-        let StoredItem { document: _, assets, embargoed, stored } = item;
+        let StoredItem { document: _, assets, embargoed, stored, order_time: _ } = item;
         let (caption, json) = (OnceLock::new(), OnceLock::new());
         let plans = RwLock::default();
         Ok(Self { key, document, assets, embargoed, stored, uri, caption, json, plans })

@@ -1,7 +1,7 @@
 //! From a request to the set of items that match.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map::Entry};
 use std::ops::{BitAndAssign, SubAssign};
 use std::sync::Arc;
 
@@ -34,9 +34,9 @@ impl LookedUp {
         lookup: Lookup,
         find: &mut dyn FnMut(&Lookup) -> Result<Arc<RoaringBitmap>, DbError>,
     ) -> Result<(), DbError> {
-        if !self.0.contains_key(&lookup) {
-            let docs = find(&lookup)?;
-            self.0.insert(lookup, docs);
+        if let Entry::Vacant(place) = self.0.entry(lookup) {
+            let docs = find(place.key())?;
+            place.insert(docs);
         }
         Ok(())
     }

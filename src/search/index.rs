@@ -26,7 +26,7 @@ pub(super) struct Index {
     pub(super) live: RoaringBitmap,
     pub(super) by_type: HashMap<MediaType, RoaringBitmap>,
     pub(super) by_status: HashMap<&'static str, RoaringBitmap>,
-    /// Items with an embargo, which may be over.
+    /// Items with an embargo, some of which may be over.
     pub(super) embargoed: Vec<(u32, i64)>,
     pub(super) order: Column<i64>,
     pub(super) date: Column<i64>,
@@ -203,6 +203,13 @@ impl Index {
         if gone > live / 4 + 1000 {
             self.by_order.retain(|doc| self.live.contains(*doc));
         }
+    }
+
+    /// Forgets embargoes that are over; gives whether there were any.
+    pub(super) fn end_embargoes(&mut self, now_ms: i64) -> bool {
+        let before = self.embargoed.len();
+        self.embargoed.retain(|(_, until)| *until > now_ms);
+        self.embargoed.len() < before
     }
 
     /// Items of a status.

@@ -144,7 +144,7 @@ impl Search {
     /// Reads the index of `db` into memory; what is found of words is remembered within
     /// `memory_bytes`.
     pub fn start(db: Db, memory_bytes: u64) -> Result<Self> {
-        let index = db.read_blocking(|tx| Index::read(tx))?;
+        let index = db.read_blocking(Index::read)?;
         let inner = Inner {
             db,
             index: RwLock::new(index),
@@ -186,6 +186,20 @@ impl Search {
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changes.subscribe()
+    }
+
+    /// Looks whether an embargo has ended by `now`, which makes an item new without a write.
+    pub fn end_embargoes(&self, now: Timestamp) {
+        let now_ms = now.as_millisecond();
+        let is_over = |(_, until): &(u32, i64)| *until <= now_ms;
+        if !self.inner.index().embargoed.iter().any(is_over) {
+            return;
+        }
+        let mut index = self.inner.index.write().unwrap_or_else(PoisonError::into_inner);
+        if index.end_embargoes(now_ms) {
+            drop(index);
+            self.inner.changes.send_modify(|count| *count += 1);
+        }
     }
 
     /// Takes in what any process wrote since the last time; searches do so too.

@@ -264,7 +264,7 @@ fn check(found: &Found, written: &[Drawn], request: &Request, now: Timestamp) {
         };
         let day = match date {
             SortDate::Date => Some(one.order_time().to_string()[..10].to_owned()),
-            _ => None,
+            SortDate::Order | SortDate::VersionCreated | SortDate::VersionStored => None,
         };
         (key, day, *at)
     });

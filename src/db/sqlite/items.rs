@@ -54,20 +54,23 @@ pub struct StoredItem {
     pub embargoed: Option<Timestamp>,
     /// When this version was stored.
     pub stored: Timestamp,
+    /// The time that orders items.
+    pub order_time: Timestamp,
 }
 
-/// The columns `document, assets, embargoed_ms, stored_ms` of a row.
-pub(super) struct Raw(String, String, Option<i64>, i64);
+/// The columns `document, assets, embargoed_ms, stored_ms, order_ms` of a row.
+pub(super) struct Raw(String, String, Option<i64>, i64, i64);
 
 impl Raw {
     pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        Ok(Self(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+        Ok(Self(row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
     }
 
     pub(super) fn item(self, what: &str) -> Result<StoredItem, DbError> {
         let assets = serde_json::from_str(&self.1).map_err(|why| damaged(what, &why))?;
         let embargoed = self.2.map(|ms| time(what, ms)).transpose()?;
-        Ok(StoredItem { document: self.0, assets, embargoed, stored: time(what, self.3)? })
+        let (stored, order_time) = (time(what, self.3)?, time(what, self.4)?);
+        Ok(StoredItem { document: self.0, assets, embargoed, stored, order_time })
     }
 }
 
@@ -75,7 +78,7 @@ impl ReadTx<'_> {
     /// The item `key`.
     pub fn find_item(&self, key: &ItemKey) -> Result<Option<StoredItem>, DbError> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT document, assets, embargoed_ms, stored_ms FROM items
+            "SELECT document, assets, embargoed_ms, stored_ms, order_ms FROM items
              WHERE media_type = ?1 AND id = ?2",
         )?;
         let raw = statement

@@ -107,12 +107,13 @@ impl ReadTx<'_> {
     /// The item whose current version has the number `doc`.
     pub fn find_doc(&self, doc: u32) -> Result<Option<(ItemKey, StoredItem)>, DbError> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT document, assets, embargoed_ms, stored_ms, media_type, id FROM items
+            "SELECT document, assets, embargoed_ms, stored_ms, order_ms, media_type, id
+             FROM items
              WHERE item_id = ?1",
         )?;
         let row = statement
             .query_row([doc], |row| {
-                Ok((Raw::read(row)?, row.get::<_, String>(4)?, row.get::<_, String>(5)?))
+                Ok((Raw::read(row)?, row.get::<_, String>(5)?, row.get::<_, String>(6)?))
             })
             .optional()?;
         let Some((raw, media_type, id)) = row else { return Ok(None) };

@@ -31,7 +31,7 @@ use crate::error::{Error, Kind, Result};
 use crate::media::UrlLinks;
 use crate::search::{Request as Wanted, Sort, SortDate};
 use crate::types::MediaType;
-use parameters::{Parameters, TIMES};
+use parameters::{ALL, Parameters, TIMES};
 
 /// A decoded part of the path, or why there is none.
 type Segment = Result<Path<String>, PathRejection>;
@@ -133,6 +133,10 @@ impl Visit {
             return Ok(Some(caller));
         }
         let presented = credentials::are_presented(&self.headers, &self.uri);
+        if !presented && media_type != ALL && MediaType::parse(media_type).is_err() {
+            // There is nothing to protect; what reads the parameters says what is wrong.
+            return Ok(None);
+        }
         if !presented && app.shared.open_images && self.is_open(media_type)? {
             return Ok(None);
         }

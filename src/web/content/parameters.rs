@@ -20,7 +20,7 @@ use crate::types::MediaType;
 use crate::web::request::{Problems, Query, choose};
 
 /// What stands for every media type.
-const ALL: &str = "_all";
+pub(super) const ALL: &str = "_all";
 
 /// The media types of streams and notifications: the same without `stockfoto`.
 pub(super) const STREAMED: [MediaType; 8] = [

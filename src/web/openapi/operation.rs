@@ -1,5 +1,10 @@
 //! One operation of the document: built step by step beside its siblings, printed as OpenAPI.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "parts of the document are made and handed on, never kept"
+)]
+
 use serde_json::{Map, Value, json};
 
 use super::schemas::{array, reference};

@@ -257,9 +257,9 @@ fn kind(schema: &Value) -> Vec<Piece> {
     if let Some(name) = text(&schema["$ref"]).strip_prefix(SCHEMAS) {
         return vec![Piece::schema(name)];
     }
-    let names: Vec<&str> = match &schema["type"] {
-        Value::Array(names) => names.iter().map(text).collect(),
-        name => vec![text(name)],
+    let names: Vec<&str> = match schema["type"].as_array() {
+        Some(names) => names.iter().map(text).collect(),
+        None => vec![text(&schema["type"])],
     };
     if names.contains(&"array") {
         let mut parts = vec![Piece::plain("list of ")];
@@ -304,9 +304,9 @@ fn bounds(schema: &Value) -> Vec<Piece> {
     };
     range.into_iter().chain(length).for_each(|text| end(Piece::plain(text)));
     if let Some(default) = schema.get("default") {
-        let default = match default {
-            Value::Array(elements) => elements.iter().map(printed).collect::<Vec<_>>().join(","),
-            one => printed(one),
+        let default = match default.as_array() {
+            Some(elements) => elements.iter().map(printed).collect::<Vec<_>>().join(","),
+            None => printed(default),
         };
         end(Piece::plain("default "));
         parts.push(Piece::code(default));

@@ -1,5 +1,10 @@
 //! The components of the document: what bodies look like (Spec §2).
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "parts of the document are made and handed on, never kept"
+)]
+
 use serde_json::{Map, Value, json};
 
 use super::news_item;
