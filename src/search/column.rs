@@ -15,6 +15,16 @@ fn place(doc: u32) -> (usize, usize) {
     (doc / CHUNK, doc % CHUNK)
 }
 
+/// The first number of the chunk that `doc` lies in.
+pub(super) fn chunk_start(doc: u32) -> u32 {
+    doc & !0xffff
+}
+
+fn append<C>(chunks: &mut Vec<C>, later: Vec<C>) {
+    let known = chunks.len();
+    chunks.extend(later.into_iter().skip(known));
+}
+
 /// One value for every item.
 #[derive(Debug, Default)]
 pub(super) struct Column<T> {
@@ -38,6 +48,11 @@ impl<T: Copy> Column<T> {
             chunk.resize(at + 1, self.missing);
         }
         chunk[at] = value;
+    }
+
+    /// Takes the chunks of `later`, whose items all lie in chunks behind those of `self`.
+    pub(super) fn append(&mut self, later: Self) {
+        append(&mut self.chunks, later.chunks);
     }
 
     #[inline]
@@ -75,6 +90,11 @@ impl Lists {
         }
         chunk.values.extend_from_slice(values);
         chunk.ends.push(u32::try_from(chunk.values.len()).unwrap_or(u32::MAX));
+    }
+
+    /// Takes the chunks of `later`, whose items all lie in chunks behind those of `self`.
+    pub(super) fn append(&mut self, later: Self) {
+        append(&mut self.chunks, later.chunks);
     }
 
     /// Counts the values of all of `docs`, each at the place of its number in `counts`.
@@ -138,6 +158,16 @@ mod tests {
         column.set(200_000, 7);
         let found = [0, 3, 4, 70_000, 199_999, 200_000, 900_000].map(|doc| column.get(doc));
         assert_eq!(found, [-1, 30, -1, -1, -1, 7, -1]);
+    }
+
+    #[test]
+    fn later_chunks_are_taken_over() {
+        let (mut column, mut later) = (Column::new(0), Column::new(0));
+        column.set(5, 1);
+        later.set(70_000, 2);
+        column.append(later);
+        assert_eq!([5, 6, 70_000].map(|doc| column.get(doc)), [1, 0, 2]);
+        assert_eq!(chunk_start(70_000), 65_536);
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! What lies in memory of all items.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 use roaring::RoaringBitmap;
 
-use super::column::{Column, FacetColumns};
-use crate::db::{DbError, Facts, IndexChange, ReadTx};
+use super::column::{Column, FacetColumns, chunk_start};
+use crate::db::{Db, DbError, Facts, IndexChange, ReadTx};
 use crate::item::PubStatus;
 use crate::limits::INDEX_CHANGES_MAX;
 use crate::query::{DateField, Facet};
@@ -85,19 +86,96 @@ impl News {
 }
 
 impl Index {
-    /// Reads all of it.
+    /// Reads all of it within one transaction.
     pub(super) fn read(tx: &ReadTx<'_>) -> Result<Self, DbError> {
-        let mut index = Self { seq: tx.log_seq()?, ..Self::default() };
-        for facet in Facet::ALL {
-            index.add_values(facet, 0, tx.facet_values(facet, 0)?);
+        let mut index = Self::read_part(tx, 0..=u32::MAX)?;
+        index.read_values(tx)?;
+        index.sort();
+        Ok(index)
+    }
+
+    /// Reads all of it, half and half on two threads of the database where their transactions see
+    /// the same state.
+    pub(super) fn read_from(db: &Db) -> Result<Self, DbError> {
+        let middle = chunk_start(db.read_blocking(|tx| tx.log_seq())? / 2);
+        let (first, later) = std::thread::scope(|scope| {
+            let later = scope.spawn(|| {
+                db.read_blocking(move |tx| Self::read_part(tx, middle..=u32::MAX))
+            });
+            let first = db.read_blocking(move |tx| {
+                let mut first = match middle.checked_sub(1) {
+                    Some(last) => Self::read_part(tx, 0..=last)?,
+                    None => Self { seq: tx.log_seq()?, ..Self::default() },
+                };
+                first.read_values(tx)?;
+                Ok(first)
+            });
+            (first, later.join())
+        });
+        let later = later.map_err(|_| DbError::Closed)?;
+        let (mut index, later) = (first?, later?);
+        if index.seq != later.seq {
+            // Somebody wrote in between; what one transaction sees is whole.
+            return db.read_blocking(Self::read);
         }
-        tx.each_facts(|doc, facts| {
-            index.add(doc, &facts);
+        index.append(later);
+        index.sort();
+        Ok(index)
+    }
+
+    fn read_part(tx: &ReadTx<'_>, range: RangeInclusive<u32>) -> Result<Self, DbError> {
+        let mut index = Self { seq: tx.log_seq()?, ..Self::default() };
+        tx.each_facts(range, |doc, facts| {
+            index.add(doc, facts);
             index.by_order.push(doc);
         })?;
-        let order = &index.order;
-        index.by_order.sort_by_cached_key(|doc| (order.get(*doc), *doc));
         Ok(index)
+    }
+
+    fn read_values(&mut self, tx: &ReadTx<'_>) -> Result<(), DbError> {
+        for facet in Facet::ALL {
+            self.add_values(facet, 0, tx.facet_values(facet, 0)?);
+        }
+        Ok(())
+    }
+
+    /// Takes over `later`, whose items all lie in chunks behind those of `self`.
+    fn append(&mut self, later: Self) {
+        self.live |= later.live;
+        for (media_type, docs) in later.by_type {
+            *self.by_type.entry(media_type).or_default() |= docs;
+        }
+        for (status, docs) in later.by_status {
+            *self.by_status.entry(status).or_default() |= docs;
+        }
+        self.embargoed.extend(later.embargoed);
+        self.order.append(later.order);
+        self.date.append(later.date);
+        self.created.append(later.created);
+        self.stored.append(later.stored);
+        self.length.append(later.length);
+        self.length_sum += later.length_sum;
+        for (field, dates) in later.dates {
+            self.dates.entry(field).or_default().extend(dates);
+        }
+        for (column, later) in self.facets.iter_mut().zip(later.facets) {
+            column.lists.append(later.lists);
+        }
+        if self.products.len() < later.products.len() {
+            self.products.resize(later.products.len(), RoaringBitmap::new());
+        }
+        for (docs, later) in self.products.iter_mut().zip(later.products) {
+            *docs |= later;
+        }
+        self.by_order.extend(later.by_order);
+    }
+
+    fn sort(&mut self) {
+        let order = &self.order;
+        let mut places: Vec<(i64, u32)> =
+            self.by_order.iter().map(|doc| (order.get(*doc), *doc)).collect();
+        places.sort_unstable();
+        self.by_order = places.into_iter().map(|(_, doc)| doc).collect();
     }
 
     /// What was written behind `self`.

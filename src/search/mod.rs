@@ -144,7 +144,7 @@ impl Search {
     /// Reads the index of `db` into memory; what is found of words is remembered within
     /// `memory_bytes`.
     pub fn start(db: Db, memory_bytes: u64) -> Result<Self> {
-        let index = db.read_blocking(Index::read)?;
+        let index = Index::read_from(&db)?;
         let inner = Inner {
             db,
             index: RwLock::new(index),

@@ -448,3 +448,50 @@ fn the_first_page_searches_photographs() {
         assert_eq!(server.get(path).status(), 400, "{path}");
     }
 }
+
+#[test]
+fn the_index_is_made_again_with_one_command_beside_the_running_server() {
+    let server = server();
+    let before = search(&server, "q=i&facets=product.code&s=50");
+    let output = server.command(&["reindex", "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(told, json!({ "items": 6 }));
+    assert_eq!(search(&server, "q=i&facets=product.code&s=50"), before);
+    // It is carried on, too.
+    let new = news::document("Match i sol", &["FOTO"], "2026-03-09T12:00:00+01:00");
+    news::take_in(&server, "image/g", &new);
+    assert_eq!(found(&server, "q=match&sort=versioncreated:desc"), "g b");
+}
+
+#[test]
+fn the_query_language_is_understood_as_agreed() {
+    let server = server();
+    let check = |query: &str, expected: &str| {
+        let query: String = form_urlencoded::byte_serialize(query.as_bytes()).collect();
+        let query = format!("q={query}&sort=versioncreated:asc&pubstatus=usable,replaced");
+        assert_eq!(found(&server, &query), expected, "{query}");
+    };
+    check("isbrytare", "a");
+    check("isbrytare strommen", "a");
+    check("strömmen", "a");
+    check("stromm*", "a");
+    check("aldre", "c");
+    check("Äldre", "c");
+    check("isbrytäre", "");
+    check("regn OR isbrytare", "a b");
+    check("i NOT regn", "a");
+    check("i -isbrytare", "b");
+    check("+i +match", "b");
+    check("(isbrytare OR match) i", "a b");
+    check("\"match i\"", "b");
+    check("\"i match\"", "");
+    check("person.name:\"Erik Berg\"", "a");
+    check("person.name:berg", "a");
+    check("subject.code:13000000", "a");
+    check("13000000", "a");
+    check("product.code:SPORT", "b c");
+    check("versioncreated:[2026-03-05 TO 2026-03-06]", "b c");
+    check("headline:stockholm", "");
+    check("place.name:stockholm OR headline:bild", "a c");
+}

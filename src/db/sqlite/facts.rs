@@ -59,43 +59,66 @@ impl Facts {
         Some(row)
     }
 
-    /// Reads a row; `None` when it is not one of this version.
-    fn unpack(row: &[u8]) -> Option<Self> {
+    /// What a row is read into.
+    fn blank() -> Self {
+        Self {
+            media_type: MediaType::Image,
+            status: PubStatus::Usable,
+            order_ms: 0,
+            embargoed_ms: None,
+            length: 0,
+            facets: Default::default(),
+            dates: Vec::new(),
+        }
+    }
+
+    /// Reads a row, using the memory of one that was read before; `None` when it is not one of this
+    /// version.
+    fn unpack(&mut self, row: &[u8]) -> Option<()> {
         let mut row = Reader(row);
         if row.byte()? != VERSION {
             return None;
         }
-        let media_type = *MediaType::ALL.get(usize::from(row.byte()?))?;
-        let status = *STATUSES.get(usize::from(row.byte()?))?;
-        let order_ms = row.long()?;
-        let embargoed_ms = Some(row.long()?).filter(|ms| *ms != i64::MIN);
-        let length = u16::from_le_bytes(row.array()?);
-        let mut facets: [Vec<u32>; Facet::ALL.len()] = Default::default();
-        for values in &mut facets {
-            let count = row.byte()?;
-            values.reserve_exact(usize::from(count));
-            for _ in 0..count {
+        self.media_type = *MediaType::ALL.get(usize::from(row.byte()?))?;
+        self.status = *STATUSES.get(usize::from(row.byte()?))?;
+        self.order_ms = row.long()?;
+        self.embargoed_ms = Some(row.long()?).filter(|ms| *ms != i64::MIN);
+        self.length = u16::from_le_bytes(row.array()?);
+        for values in &mut self.facets {
+            values.clear();
+            for _ in 0..row.byte()? {
                 values.push(u32::from_le_bytes(row.array()?));
             }
         }
-        let mut dates = Vec::new();
+        self.dates.clear();
         for _ in 0..row.byte()? {
-            dates.push((*DateField::ALL.get(usize::from(row.byte()?))?, row.long()?));
+            self.dates.push((*DateField::ALL.get(usize::from(row.byte()?))?, row.long()?));
         }
-        row.0.is_empty().then_some(Self {
-            media_type,
-            status,
-            order_ms,
-            embargoed_ms,
-            length,
-            facets,
-            dates,
-        })
+        row.0.is_empty().then_some(())
     }
 
     pub(super) fn read(doc: u32, row: &[u8]) -> Result<Self, DbError> {
+        let mut rows = FactsRows::default();
+        rows.read(doc, row)?;
+        Ok(rows.0)
+    }
+}
+
+/// Reads one row after the other into the same memory.
+pub(super) struct FactsRows(Facts);
+
+impl Default for FactsRows {
+    fn default() -> Self {
+        Self(Facts::blank())
+    }
+}
+
+impl FactsRows {
+    pub(super) fn read(&mut self, doc: u32, row: &[u8]) -> Result<&Facts, DbError> {
         let broken = "not a row of this version; `wirephoto reindex` makes it again";
-        Self::unpack(row).ok_or_else(|| super::damaged(format!("facts {doc}"), &broken))
+        let damaged = || super::damaged(format!("facts {doc}"), &broken);
+        self.0.unpack(row).ok_or_else(damaged)?;
+        Ok(&self.0)
     }
 }
 
@@ -149,14 +172,16 @@ mod tests {
         #[test]
         fn ok_a_row_reads_as_it_was_written(facts in facts()) {
             let row = facts.pack().unwrap();
-            prop_assert_eq!(Facts::unpack(&row), Some(facts));
-            prop_assert_eq!(Facts::unpack(&row[..row.len() - 1]), None);
+            let mut read = Facts::blank();
+            prop_assert_eq!(read.unpack(&row), Some(()));
+            prop_assert_eq!(&read, &facts);
+            prop_assert_eq!(read.unpack(&row[..row.len() - 1]), None);
         }
 
         #[test]
         fn any_bytes_are_a_row_or_refused(row in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let read = Facts::unpack(&row);
-            prop_assert!(read.is_none_or(|facts| facts.pack().is_some()));
+            let mut read = Facts::blank();
+            prop_assert!(read.unpack(&row).is_none() || read.pack().is_some());
         }
     }
 }

@@ -1,8 +1,10 @@
 //! What search asks of the database: what was written, which items hold some words, documents.
 
+use std::ops::RangeInclusive;
+
 use rusqlite::{OptionalExtension, params};
 
-use super::facts::Facts;
+use super::facts::{Facts, FactsRows};
 use super::items::Raw;
 use super::{ReadTx, damaged};
 use crate::db::{DbError, StoredItem};
@@ -62,14 +64,21 @@ impl ReadTx<'_> {
         Ok(changes)
     }
 
-    /// Gives `each` the facts of every item, in the order of their numbers.
-    pub fn each_facts(&self, mut each: impl FnMut(u32, Facts)) -> Result<(), DbError> {
-        let mut statement = self.connection.prepare_cached("SELECT doc, facts FROM facts")?;
-        let mut rows = statement.query([])?;
+    /// Gives `each` the facts of every item with a number in `range`, in their order.
+    pub fn each_facts(
+        &self,
+        range: RangeInclusive<u32>,
+        mut each: impl FnMut(u32, &Facts),
+    ) -> Result<(), DbError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT doc, facts FROM facts WHERE doc BETWEEN ?1 AND ?2 ORDER BY doc",
+        )?;
+        let mut rows = statement.query(params![range.start(), range.end()])?;
+        let mut facts = FactsRows::default();
         while let Some(row) = rows.next()? {
             let doc = number("facts", row.get(0)?)?;
-            let facts = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
-            each(doc, Facts::read(doc, facts)?);
+            let blob = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+            each(doc, facts.read(doc, blob)?);
         }
         Ok(())
     }
