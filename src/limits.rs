@@ -175,6 +175,10 @@ pub const INDEX_CHANGES_MAX: usize = 10_000;
 pub const ITEM_LOG_KEPT: std::time::Duration = std::time::Duration::from_secs(7 * 86_400);
 /// Time between two removals of older rows.
 pub const ITEM_LOG_SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
+/// Time that the look-ups of one search may take together; then it is answered 503.
+pub const SEARCH_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(10);
+/// Bytes of one answer of the content API. Ten thousand ordinary documents take 30 MB.
+pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Times that a search begins anew because the archive changed meanwhile.
 pub const SEARCH_TRIES: usize = 20;
 /// Values of one facet in an answer, the most frequent.

@@ -77,12 +77,16 @@ impl Archive {
             .map_err(|cause| unusable(cause.to_string()))?;
         let DecodeLimits { header, .. } = DecodeLimits::of(config);
         let originals = Originals::new(store, derived, header, config.media.preview_px);
-        let archive = Self { db, originals };
-        if !archive.db.index_is_current()? {
-            tracing::info!("the search index is of another version and is made anew");
-            archive.reindex(config, &mut |_, _| ())?;
+        Ok(Self { db, originals })
+    }
+
+    /// Makes the search index anew if it is of another version or was not made to its end.
+    pub fn bring_index_up_to_date(&self, config: &Config) -> Result<()> {
+        if self.db.index_is_current()? {
+            return Ok(());
         }
-        Ok(archive)
+        tracing::info!("the search index is of another version and is made anew");
+        self.reindex(config, &mut |_, _| ())
     }
 
     /// Makes the search index anew from the stored documents; `report` hears how many of how many

@@ -304,6 +304,7 @@ fn serve(config: Config, demo: bool) -> Result<(), Trouble> {
             say(&format!("took in {count} items of the demo archive"));
         }
     }
+    archive.bring_index_up_to_date(&config)?;
     let server = Server::start(config, archive)?;
     say(&format!("listening on http://{}", server.address()));
     if demo {

@@ -69,6 +69,10 @@ impl<L: Links> Writer<L> {
             }
             let document = self.document(hit, &mut held)?;
             serde_json::to_writer(&mut *text, &document).map_err(Error::internal)?;
+            if text.len() > ANSWER_BYTES_MAX {
+                let message = format!("the answer has more than {ANSWER_BYTES_MAX} bytes");
+                return Err(Error::invalid("query", "s", "maximum", message));
+            }
         }
         text.push(b']');
         Ok(())

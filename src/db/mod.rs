@@ -127,6 +127,10 @@ impl Db {
     {
         let (sender, receiver) = oneshot::channel();
         self.threads.submit_search(Box::new(move |outcome| {
+            if sender.is_closed() {
+                // Nobody waits for it any more.
+                return;
+            }
             drop(sender.send(outcome.and_then(|tx| search(&tx))));
         }))?;
         receiver.await.map_err(|_| DbError::Closed)?
@@ -140,27 +144,27 @@ impl Db {
     /// Makes the index anew from the stored documents, whose days begin in `zone`; `report` hears
     /// how many of how many items are done. Others may write meanwhile. Blocks the calling thread.
     ///
-    /// When it is cut short the index is found old by the next start.
+    /// When it is cut short the index is found old by the next start. Fails when another process
+    /// begins the same.
     pub fn reindex(
         &self,
         zone: &TimeZone,
         now: Timestamp,
         report: &mut dyn FnMut(u64, u64),
     ) -> Result<(), DbError> {
-        let (last, count) = self.write_blocking(|tx| {
-            tx.clear_index()?;
-            Ok((tx.last_doc()?, tx.as_read().count_items()?))
+        let (run, last, count) = self.write_blocking(|tx| {
+            Ok((tx.clear_index()?, tx.last_doc()?, tx.as_read().count_items()?))
         })?;
         let (mut after, mut done) = (0, 0);
         loop {
             let zone = zone.clone();
-            let step = self.write_blocking(move |tx| tx.reindex_items((after, last), &zone))?;
+            let step = self.write_blocking(move |tx| tx.reindex_items(run, (after, last), &zone))?;
             let Some((reached, items)) = step else { break };
             after = reached;
             done += items;
             report(done, count);
         }
-        self.write_blocking(move |tx| tx.end_reindex(now))
+        self.write_blocking(move |tx| tx.end_reindex(run, now))
     }
 
     /// Runs `write` as one transaction; its outcome comes when it is on disk.

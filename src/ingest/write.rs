@@ -6,7 +6,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use crate::db::{DbError, NewItem, StoredItem, WriteTx, Written};
 use crate::item::{Asset, Document, PubStatus};
 use crate::query::Indexed;
-use crate::types::ItemKey;
+use crate::types::{ItemKey, MediaType};
 
 /// The end of an embargo whose time is beyond what can be held, such as the end of the year 9999.
 const FOREVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
@@ -107,8 +107,17 @@ impl Prepared {
         let fresh = old.as_ref().is_none_or(|(_, old)| is_fresh(old, &document));
         let assets = self.item.assets.clone();
         let mut row = NewItem { assets, fresh, ..moment.row(key, &document) };
-        // What is no newer keeps its place in the order of items.
-        if let Some((item, _)) = old.filter(|_| !fresh) {
+        // A picture that is no newer keeps its place in the order of arrival.
+        let by_arrival = match key.media_type {
+            MediaType::Image | MediaType::Stockfoto | MediaType::Video => true,
+            MediaType::Graphic
+            | MediaType::Text
+            | MediaType::Feature
+            | MediaType::Page
+            | MediaType::Planning
+            | MediaType::Calendar => false,
+        };
+        if let Some((item, _)) = old.filter(|_| by_arrival && !fresh) {
             row.order_time = item.order_time;
         }
         let written = tx.write_item(&row)?;
@@ -178,11 +187,15 @@ fn turn(
     for (key, found) in replaced {
         let Some((item, mut document)) = found else { continue };
         let status = document.pub_status();
-        let done = status == PubStatus::Replaced && document.replaced_by().as_ref() == Some(by);
+        let done = status != PubStatus::Usable && document.replaced_by().as_ref() == Some(by);
         if done || !status.is_served() {
             continue;
         }
         document.set_replaced_by(by);
+        if status == PubStatus::Commissioned {
+            // What only administrators see does not become public by a revision.
+            document.set_pub_status(status);
+        }
         document.set_stored(moment.now, moment.zone);
         let row = NewItem { order_time: item.order_time, ..moment.row(&key, &document) };
         tx.write_item(&row)?;

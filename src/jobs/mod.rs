@@ -28,6 +28,7 @@ pub fn follow(
     stop: &Receiver<()>,
 ) {
     let mut failing = false;
+    let mut behind = false;
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(Duration::from_millis(FOLLOW_MS))
     {
         let outcome = follower.changes().map(|change| {

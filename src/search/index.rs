@@ -23,6 +23,9 @@ pub(super) const NO_DATE: i64 = i64::MIN;
 pub(super) struct Index {
     /// The row of the log that was taken in last.
     pub(super) seq: u32,
+    /// The row of the log at which all of it was read; what was found of words before may be of
+    /// another index.
+    pub(super) whole_at: u32,
     /// Current versions that search may find.
     pub(super) live: RoaringBitmap,
     pub(super) by_type: HashMap<MediaType, RoaringBitmap>,
@@ -50,6 +53,7 @@ impl Default for Index {
     fn default() -> Self {
         Self {
             seq: 0,
+            whole_at: 0,
             live: RoaringBitmap::new(),
             by_type: HashMap::new(),
             by_status: HashMap::new(),
@@ -91,6 +95,7 @@ impl Index {
         let mut index = Self::read_part(tx, 0..=u32::MAX)?;
         index.read_values(tx)?;
         index.sort();
+        index.whole_at = index.seq;
         Ok(index)
     }
 
@@ -120,6 +125,7 @@ impl Index {
         }
         index.append(later);
         index.sort();
+        index.whole_at = index.seq;
         Ok(index)
     }
 
@@ -197,8 +203,8 @@ impl Index {
         }
         let mut new = Vec::new();
         for change in news.changes {
-            if let Some(previous) = change.previous {
-                self.live.remove(previous);
+            if let Some(previous) = change.previous.filter(|doc| self.live.remove(*doc)) {
+                self.length_sum -= u64::from(self.length.get(previous));
             }
             if let Some(facts) = change.facts {
                 self.add(change.seq, &facts);
@@ -312,7 +318,7 @@ impl Index {
 
     /// Words of a document on average.
     pub(super) fn average_length(&self) -> f32 {
-        let documents = self.by_order.len().max(1);
+        let documents = self.live.len().max(1);
         #[expect(clippy::cast_precision_loss, reason = "an average for weights, not a count")]
         let average = self.length_sum as f32 / documents as f32;
         average.max(1.0)

@@ -37,14 +37,15 @@ impl Leaves {
     }
 
     /// The items that `lookup` finds at the state of `tx`, whose log ends at `seq`; and some that
-    /// are gone.
+    /// are gone. The index was made at `whole_at`.
     pub(super) fn find(
         &self,
         tx: &ReadTx<'_>,
-        seq: u32,
+        (seq, whole_at): (u32, u32),
         lookup: &Lookup,
     ) -> Result<Arc<RoaringBitmap>, DbError> {
-        let known = self.known.get(lookup);
+        // What a search found in an index that was made anew meanwhile is not believed.
+        let known = self.known.get(lookup).filter(|known| known.upto >= whole_at);
         let (docs, upto) = match known {
             // A search that began before another one may find more than it sees: its own items
             // are those up to `seq`, which the caller restricts every result to.

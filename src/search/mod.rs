@@ -17,10 +17,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use crate::clock::Stopwatch;
 use crate::db::{Db, DbError, Lookup, ReadTx, StoredItem};
 use crate::error::{Error, Kind, Result};
 use crate::item::PubStatus;
-use crate::limits::SEARCH_TRIES;
+use crate::limits::{SEARCH_TIME_MAX, SEARCH_TRIES};
 use crate::query::{Facet, Query};
 use crate::types::{ItemKey, MediaType};
 use evaluate::{Evaluation, LookedUp};
@@ -211,12 +212,12 @@ impl Search {
 }
 
 impl Inner {
-    /// Brings the index to the state of `tx`; gives the end of the log there, or nothing when the
-    /// index is beyond it.
-    fn catch_up(&self, tx: &ReadTx<'_>) -> Result<Option<u32>, DbError> {
+    /// Brings the index to the state of `tx`; gives the end of the log there and where the index was
+    /// made, or nothing when the index is beyond that state.
+    fn catch_up(&self, tx: &ReadTx<'_>) -> Result<Option<(u32, u32)>, DbError> {
         let seq = tx.log_seq()?;
-        if self.index().seq == seq {
-            return Ok(Some(seq));
+        if let Some(state) = self.state(seq) {
+            return Ok(Some(state));
         }
         let _one = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         while self.index().seq < seq {
@@ -230,7 +231,13 @@ impl Inner {
             }
             self.changes.send_modify(|count| *count += 1);
         }
-        Ok((self.index().seq == seq).then_some(seq))
+        Ok(self.state(seq))
+    }
+
+    /// The rows of the log that the index stands at and was made at, if it stands at `seq`.
+    fn state(&self, seq: u32) -> Option<(u32, u32)> {
+        let index = self.index();
+        (index.seq == seq).then_some((seq, index.whole_at))
     }
 
     fn index(&self) -> RwLockReadGuard<'_, Index> {
@@ -244,8 +251,16 @@ impl Inner {
         request: &Request,
         now: Timestamp,
     ) -> Result<Option<Found>, DbError> {
-        let Some(seq) = self.catch_up(tx)? else { return Ok(None) };
-        let mut find = |lookup: &Lookup| self.leaves.find(tx, seq, lookup);
+        let Some(state) = self.catch_up(tx)? else { return Ok(None) };
+        let watch = Stopwatch::start();
+        let mut find = |lookup: &Lookup| {
+            // While the index is made anew it does not have all words; a search that takes too long
+            // keeps others waiting.
+            if watch.elapsed() > SEARCH_TIME_MAX || !tx.index_is_current()? {
+                return Err(DbError::Overloaded);
+            }
+            self.leaves.find(tx, state, lookup)
+        };
         let mut words = LookedUp::of(&request.query, &mut find)?;
         if request.sort == Sort::Relevance {
             rank::look_up(&request.query, &mut words, &mut find)?;
@@ -255,7 +270,7 @@ impl Inner {
             None => None,
         };
         let index = self.index();
-        if index.seq != seq {
+        if (index.seq, index.whole_at) != state {
             return Ok(None);
         }
         let evaluation = Evaluation { index: &index, words: &words };

@@ -118,6 +118,10 @@ async fn item_page(
 ) -> Result<Response> {
     let key = parse_key(media_type, id)?;
     let visitor = Visitor::find(app, headers).await?;
+    if visitor.is_none() && !has_picture(key.media_type) {
+        // Open to everybody are photographs alone.
+        return Ok(see_other(&login_url(&format!("/item/{key}"))));
+    }
     show(app, &key, visitor.as_ref(), None).await
 }
 

@@ -23,7 +23,8 @@ impl ReadTx<'_> {
     /// Whether the index was made by this version of the product, and made to its end.
     pub fn index_is_current(&self) -> Result<bool, DbError> {
         let sql = "SELECT version FROM versions WHERE what = 'index'";
-        let version: i64 = self.connection.query_row(sql, [], |row| row.get(0))?;
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let version: i64 = statement.query_row([], |row| row.get(0))?;
         Ok(version == VERSION)
     }
 
@@ -121,25 +122,39 @@ impl WriteTx<'_> {
         Ok(number)
     }
 
-    /// Empties the index, to be made again with [`WriteTx::reindex_items`].
-    pub(in crate::db) fn clear_index(&self) -> Result<(), DbError> {
-        self.forget_facet_values();
+    /// Empties the index, to be made again with [`WriteTx::reindex_items`]; gives the number of this
+    /// run, which is below zero and another one each time.
+    ///
+    /// The values of facets keep their numbers: a server that runs knows them.
+    pub(in crate::db) fn clear_index(&self) -> Result<i64, DbError> {
         self.transaction.execute_batch(
-            "UPDATE versions SET version = 0 WHERE what = 'index';
-             INSERT INTO words (words) VALUES ('delete-all');
-             DELETE FROM facts;
-             DELETE FROM facet_values;",
+            "INSERT INTO words (words) VALUES ('delete-all');
+             DELETE FROM facts;",
         )?;
-        Ok(())
+        let sql = "UPDATE versions SET version = min(version, 0) - 1 WHERE what = 'index'
+                   RETURNING version";
+        Ok(self.transaction.query_row(sql, [], |row| row.get(0))?)
+    }
+
+    /// Fails when another run has begun, which makes the whole index.
+    fn check_run(&self, run: i64) -> Result<(), DbError> {
+        let sql = "SELECT version FROM versions WHERE what = 'index'";
+        let version: i64 = self.transaction.query_row(sql, [], |row| row.get(0))?;
+        if version == run {
+            return Ok(());
+        }
+        Err(DbError::Schema("another process makes the search index anew".to_owned()))
     }
 
     /// Takes the next items behind the number `after` up to `last` into the index; gives the
     /// number of the last one with how many they were, or nothing when there is none.
     pub(in crate::db) fn reindex_items(
         &self,
+        run: i64,
         (after, last): (i64, i64),
         zone: &TimeZone,
     ) -> Result<Option<(i64, u64)>, DbError> {
+        self.check_run(run)?;
         let mut statement = self.transaction.prepare_cached(
             "SELECT item_id, media_type, id, document, order_ms, embargoed_ms, stored_ms FROM items
              WHERE item_id > ?1 AND item_id <= ?2 ORDER BY item_id LIMIT ?3",
@@ -156,7 +171,15 @@ impl WriteTx<'_> {
             let what = format!("item {media_type}/{id}");
             let key = format!("{media_type}/{id}").parse().map_err(|why| damaged(&what, &why))?;
             let text: String = row.get(3)?;
-            let document = Document::from_stored(&text).map_err(|why| damaged(&what, &why))?;
+            let document = match Document::from_stored(&text) {
+                Ok(document) => document,
+                // One damaged row must not keep the others out.
+                Err(cause) => {
+                    tracing::error!("{what} is not found by search: {cause}");
+                    reached = Some(doc);
+                    continue;
+                }
+            };
             let embargoed: Option<i64> = row.get(5)?;
             let item = NewItem {
                 indexed: Indexed::of(&key, &document, zone),
@@ -185,7 +208,8 @@ impl WriteTx<'_> {
     }
 
     /// Says that the index is whole again; processes that follow the log read it anew.
-    pub(in crate::db) fn end_reindex(&self, now: Timestamp) -> Result<(), DbError> {
+    pub(in crate::db) fn end_reindex(&self, run: i64, now: Timestamp) -> Result<(), DbError> {
+        self.check_run(run)?;
         self.transaction
             .execute("UPDATE versions SET version = ?1 WHERE what = 'index'", [VERSION])?;
         self.transaction.execute(

@@ -153,12 +153,14 @@ impl Connection {
         let tx = WriteTx { transaction, changes: RefCell::default(), facet_values };
         if at != self.facets_at {
             tx.forget_facet_values();
-            self.facets_at = at;
         }
+        // Until the end, so that a panic in between leaves nothing that is believed.
+        self.facets_at = -1;
         let outcome = write(&tx).and_then(|outcome| {
             tx.transaction.commit()?;
             Ok(outcome)
         });
+        self.facets_at = at;
         if outcome.is_err() {
             // Numbers that were given out within are gone with it.
             *facet_values.borrow_mut() = FacetValues::default();

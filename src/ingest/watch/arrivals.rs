@@ -54,6 +54,24 @@ pub(super) fn list(dir: &Path, passed: &[&str]) -> io::Result<Vec<Arrival>> {
     Ok(found)
 }
 
+impl Arrival {
+    /// Whether it lies there as it was seen.
+    pub(super) fn is_unchanged(&self) -> bool {
+        let now = match self.kind {
+            Kind::ItemFolder | Kind::Link => item_folder(&self.path).map(|found| found.stamp),
+            Kind::Photograph | Kind::Lines | Kind::NotYet(_) | Kind::Unknown => {
+                stamp_of_file(&self.path)
+            }
+        };
+        now.as_ref() == Some(&self.stamp)
+    }
+}
+
+fn stamp_of_file(path: &Path) -> Option<Stamp> {
+    let facts = fs::symlink_metadata(path).ok()?;
+    Some(Stamp(vec![(path.to_owned(), facts.len(), facts.modified().ok()?)]))
+}
+
 fn walk(
     mut entries: Vec<DirEntry>,
     is_passed: &dyn Fn(&str) -> bool,
@@ -91,8 +109,7 @@ fn file(entry: &DirEntry) -> Option<Arrival> {
         other if is_not_yet(other) => Kind::NotYet(other.to_owned()),
         _ => Kind::Unknown,
     };
-    let facts = entry.metadata().ok()?;
-    let stamp = Stamp(vec![(path.clone(), facts.len(), facts.modified().ok()?)]);
+    let stamp = stamp_of_file(&path)?;
     Some(Arrival { path, kind, stamp })
 }
 

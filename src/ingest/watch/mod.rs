@@ -87,10 +87,16 @@ impl Watch {
         Ok(())
     }
 
+    /// Takes in those of `slice` that nobody has touched since they were seen. What changes while it
+    /// is taken in stays where it is and is taken in again.
     fn take_slice(&mut self, slice: &[Arrival], watcher: &Watcher<'_>) {
+        let slice: Vec<&Arrival> = slice.iter().filter(|one| one.is_unchanged()).collect();
+        let is_same = |path: &Path| {
+            slice.iter().find(|one| one.path == path).is_some_and(|one| one.is_unchanged())
+        };
         let mut incoming = Vec::new();
         let mut ends: Vec<(PathBuf, End)> = Vec::new();
-        for Arrival { path, kind, .. } in slice {
+        for Arrival { path, kind, .. } in slice.iter().copied() {
             match kind {
                 Kind::Photograph => incoming.push(Incoming::Photograph(path.clone())),
                 Kind::ItemFolder => incoming.push(Incoming::ItemFolder(path.clone())),
@@ -113,9 +119,11 @@ impl Watch {
             taken.lock().unwrap_or_else(PoisonError::into_inner).push(end);
         });
         let taken = taken.into_inner().unwrap_or_else(PoisonError::into_inner);
-        taken.into_iter().for_each(|(path, end)| self.finish(&path, &end));
+        for (path, end) in taken.into_iter().filter(|(path, _)| is_same(path)) {
+            self.finish(&path, &end);
+        }
         for Arrival { path, .. } in slice.iter().filter(|arrival| arrival.kind == Kind::Lines) {
-            if let Some(end) = self.take_lines(path, watcher) {
+            if let Some(end) = self.take_lines(path, watcher).filter(|_| is_same(path)) {
                 self.finish(path, &end);
             }
         }
