@@ -154,9 +154,7 @@ impl OAuth {
         };
         let granted = match request.response_type {
             ResponseType::Code => self.authorize_code(request, (session, new), now).await,
-            ResponseType::Token
-            | ResponseType::IdToken
-            | ResponseType::IdTokenAndToken => {
+            ResponseType::Token | ResponseType::IdToken | ResponseType::IdTokenAndToken => {
                 self.authorize_tokens(request, user, (session, new), now).await
             }
         };
