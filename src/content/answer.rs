@@ -9,6 +9,7 @@ use super::Form;
 use crate::db::{ReadTx, StoredItem};
 use crate::error::{Error, Result};
 use crate::item::{Document, Links, RenditionSizes, Served};
+use crate::limits::ANSWER_BYTES_MAX;
 use crate::query::Facet;
 use crate::search::{Found, Hit};
 use crate::types::ItemKey;

@@ -158,7 +158,8 @@ impl Db {
         let (mut after, mut done) = (0, 0);
         loop {
             let zone = zone.clone();
-            let step = self.write_blocking(move |tx| tx.reindex_items(run, (after, last), &zone))?;
+            let step =
+                self.write_blocking(move |tx| tx.reindex_items(run, (after, last), &zone))?;
             let Some((reached, items)) = step else { break };
             after = reached;
             done += items;

@@ -36,10 +36,7 @@ pub fn follow(
                 let count = u64::try_from(change.items.len()).unwrap_or(u64::MAX);
                 metrics::counter!(telemetry::ITEMS_CHANGED).increment(count);
                 media.item_changed(&change.items);
-                // Whoever waits for items is woken; a search that fails to see them says so.
-                if let Err(cause) = search.catch_up() {
-                    tracing::error!("search cannot take in what changed: {cause}");
-                }
+                behind = true;
                 if let Some(wanted) = wanted {
                     // A full queue ends it: what comes later has no room either.
                     let mut keys = change.items.iter();
@@ -58,6 +55,13 @@ pub fn follow(
         if failing {
             // What cannot be followed may have ended: look everything up until it can.
             auth.forget(&[AccountChange::Everything]);
+        }
+        // Whoever waits for items is woken; what fails is tried again with the next beat.
+        if behind {
+            match search.catch_up() {
+                Ok(()) => behind = false,
+                Err(cause) => tracing::error!("search cannot take in what changed: {cause}"),
+            }
         }
         search.end_embargoes(clock::now());
         media.report();

@@ -104,9 +104,8 @@ impl Index {
     pub(super) fn read_from(db: &Db) -> Result<Self, DbError> {
         let middle = chunk_start(db.read_blocking(|tx| tx.log_seq())? / 2);
         let (first, later) = std::thread::scope(|scope| {
-            let later = scope.spawn(|| {
-                db.read_blocking(move |tx| Self::read_part(tx, middle..=u32::MAX))
-            });
+            let later =
+                scope.spawn(|| db.read_blocking(move |tx| Self::read_part(tx, middle..=u32::MAX)));
             let first = db.read_blocking(move |tx| {
                 let mut first = match middle.checked_sub(1) {
                     Some(last) => Self::read_part(tx, 0..=last)?,

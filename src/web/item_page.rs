@@ -13,13 +13,13 @@ use super::{
     download_panel::Panel,
     form::{form_body, see_other},
     login,
-    pages::{date, error_page, head, page_for, served, text},
+    pages::{date, error_page, head, login_url, page_for, served, text},
     session::Visitor,
 };
 use crate::account::AgreementId;
 use crate::clock;
 use crate::error::{Error, Kind, Result};
-use crate::item::{Links, Served};
+use crate::item::{Links, Served, has_picture};
 use crate::media::Caller;
 use crate::media::Entry;
 use crate::media::path::MediaPath;
@@ -62,8 +62,7 @@ async fn buy(
     let form = login::parse(form)?;
     let page = format!("/item/{key}");
     let Some(visitor) = Visitor::find(app, headers).await? else {
-        let here: String = form_urlencoded::byte_serialize(page.as_bytes()).collect();
-        return Ok(see_other(&format!("/o/login?return_to={here}")));
+        return Ok(see_other(&login_url(&page)));
     };
     if !visitor.sent(form.find("csrf")) {
         return Err(login::expired());

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::{App, form::see_other, request::Query, respond, session::Visitor};
 use crate::clock;
+use crate::content;
 use crate::db::{ReadTx, StoredItem};
 use crate::error::{Error, Result};
 use crate::item::{Asset, Document, Layout, Links, PubStatus, Served};
@@ -85,8 +86,14 @@ async fn list(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
     if visitor.is_none() && !app.shared.open_images {
         return Ok(see_other(&login_url(&here)));
     }
+    // Where photographs are not open, everybody sees what the agreements say.
+    let caller = match &visitor {
+        Some(visitor) if !app.shared.open_images => visitor.principal(app).await?,
+        Some(_) | None => None,
+    };
+    let coverage = content::coverage(caller.as_deref(), &[], clock::now());
     let (status, found, mistake) = match query::parse(text, &app.shared.zone) {
-        Ok(query) => (StatusCode::OK, photographs(app, query, page).await?, None),
+        Ok(query) => (StatusCode::OK, photographs(app, query, (coverage, page)).await?, None),
         Err(mistake) => (StatusCode::BAD_REQUEST, Wall::default(), Some(mistake.to_string())),
     };
     let more = u64::try_from(page * PAGE_ITEMS).unwrap_or(u64::MAX) < found.total;
@@ -112,13 +119,17 @@ struct Wall {
     total: u64,
 }
 
-async fn photographs(app: &App, query: query::Query, page: usize) -> Result<Wall> {
+async fn photographs(
+    app: &App,
+    query: query::Query,
+    (coverage, page): (Coverage, usize),
+) -> Result<Wall> {
     let wanted = Wanted {
         media_type: Some(MediaType::Image),
         query,
         products: Vec::new(),
         products_excluded: Vec::new(),
-        coverage: Coverage::Everything,
+        coverage,
         from: None,
         until: None,
         statuses: vec![PubStatus::Usable],
@@ -150,7 +161,7 @@ pub(super) fn head(app: &App, visitor: Option<&Visitor>, here: &str) -> Value {
 }
 
 /// The login that leads back to `here`.
-fn login_url(here: &str) -> String {
+pub(super) fn login_url(here: &str) -> String {
     let here: String = form_urlencoded::byte_serialize(here.as_bytes()).collect();
     format!("/o/login?return_to={here}")
 }

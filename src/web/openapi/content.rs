@@ -7,17 +7,9 @@ use super::{
     schemas::{array, integer, one_of, reference, string},
 };
 use crate::item::PubStatus;
+use crate::limits::{HITS_DEFAULT, HITS_MAX, POLL_S, POLL_S_MAX};
 use crate::query::Facet;
 use crate::types::MediaType;
-
-/// Hits at most, and hits passed over (Spec §8).
-const HITS_MAX: u32 = 10_000;
-/// Hits of a search that does not say how many (Spec §8).
-const HITS_DEFAULT: u32 = 20;
-/// Seconds that a long poll waits, unless it says otherwise (Spec §8).
-const POLL_S: u32 = 60;
-/// Seconds that it may say (Spec §8).
-const POLL_S_MAX: u32 = 300;
 
 /// What stands for every media type.
 const EVERY: &str = "_all";
@@ -176,7 +168,7 @@ fn statuses() -> Value {
 
 /// `s` and `fr`.
 fn page() -> [Value; 2] {
-    let count = |default: u32| json!({ "type": "integer", "minimum": 0, "maximum": HITS_MAX, "default": default });
+    let count = |default: usize| json!({ "type": "integer", "minimum": 0, "maximum": HITS_MAX, "default": default });
     [
         query("s", "Hits to give.", count(HITS_DEFAULT)),
         query("fr", "Hits to pass over, preferably a multiple of `s`.", count(0)),
