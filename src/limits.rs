@@ -17,7 +17,7 @@ pub const INGEST_DEPTH_MAX: usize = 32;
 /// Files that one run of ingest takes in.
 pub const INGEST_FILES_MAX: usize = 1_000_000;
 /// Documents that ingest writes in one transaction. More gain nothing and keep other writers waiting.
-pub const INGEST_BATCH_ITEMS: usize = 4000;
+pub const INGEST_BATCH_ITEMS: usize = 4096;
 /// Bytes of documents after which a transaction has enough of them.
 pub const INGEST_BATCH_BYTES: usize = 16 * 1024 * 1024;
 /// Lines of a file of documents that one thread checks at a time.

@@ -403,7 +403,7 @@ fn a_withdrawn_item_is_gone_until_it_is_sent_again() {
 #[test]
 fn a_killed_ingest_of_a_file_leaves_whole_batches_and_a_second_run_completes_it() {
     const LINES: u64 = 40_000;
-    const BATCH: u64 = 2048;
+    const BATCH: u64 = 4096;
     let server = desk();
     let path = input(&server).join("archive.jsonl");
     let line = |number: u64| {

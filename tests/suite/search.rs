@@ -284,7 +284,9 @@ fn photographs_are_found_without_credentials_unless_the_operator_says_otherwise(
         assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
         assert_eq!(response.text().unwrap(), r#"{"message":"Unauthorized","errors":[]}"#);
     };
-    for path in ["_all", "text", "stockfoto", "video", "nonsense"] {
+    let nonsense = refused(server.get("/content/v1/nonsense/search"));
+    assert_eq!(nonsense, (400, vec!["enum path mediaType".to_owned()]));
+    for path in ["_all", "text", "stockfoto", "video"] {
         check(&format!("/content/v1/{path}/search"), &[]);
     }
     check("/content/v1/image/search?agr=1001", &[]);
@@ -494,4 +496,36 @@ fn the_query_language_is_understood_as_agreed() {
     check("versioncreated:[2026-03-05 TO 2026-03-06]", "b c");
     check("headline:stockholm", "");
     check("place.name:stockholm OR headline:bild", "a c");
+}
+
+#[test]
+fn the_page_of_a_text_asks_for_a_login() {
+    let text = news::document("Hemlig plan", &["TEXT"], "2026-03-02T09:15:00+01:00");
+    let server = news::server(&[], &[("text/t", text)]);
+    let response = server.get("/item/text/t");
+    assert_eq!(response.status(), 303);
+    let target = response.headers()["location"].to_str().unwrap().to_owned();
+    assert!(target.starts_with("/o/login?return_to="), "{target}");
+}
+
+#[test]
+fn a_commissioned_item_that_is_replaced_stays_one() {
+    let document = |headline: &str| {
+        let mut document = news::document(headline, &["FOTO"], "2026-03-02T09:15:00+01:00");
+        document["pubstatus"] = json!("commissioned");
+        document
+    };
+    let server = news::server(&[], &[("image/old", document("Beställt"))]);
+    let mut new = document("Beställt igen");
+    new["replacing"] = json!(["http://tt.se/media/image/old"]);
+    news::take_in(&server, "image/new", &new);
+    for status in ["usable", "replaced", "usable,replaced"] {
+        let path = format!("/content/v1/image/search?pubstatus={status}");
+        let answer: Value = server.get(&path).json().unwrap();
+        assert_eq!(answer["total"], 0, "{status}");
+    }
+    let auth = format!("Bearer {}", tokens::admin(&server));
+    let path = "/content/v1/image/search?pubstatus=commissioned&sort=versionstored:desc";
+    let answer: Value = server.get_with(path, &[("Authorization", &auth)]).json().unwrap();
+    assert_eq!(answer["total"], 2);
 }
