@@ -166,7 +166,7 @@ fn prepare(index: &Index, fields: &Fields, one: &Value, products: &[String]) -> 
         "versioncreated:[2015-01-01T00:00:00Z TO 2019-06-30T23:59:59Z]",
     );
     if let Some(start) = text.strip_suffix('*') {
-        // Tivy's own syntax for the beginning of a word wants quotes.
+        // Tantivy's own syntax for the beginning of a word wants quotes.
         let prefix = |field: Field| -> Outcome<Box<dyn Query>> {
             let pattern = format!("{}.*", start.to_lowercase());
             Ok(Box::new(tantivy::query::RegexQuery::from_pattern(&pattern, field)?))
