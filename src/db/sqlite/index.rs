@@ -5,7 +5,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use rusqlite::{OptionalExtension, params};
 
 use super::facts::Facts;
-use super::{ReadTx, WriteTx, damaged, time};
+use super::{Connection, ReadTx, WriteTx, damaged, time};
 use crate::db::{DbError, NewItem};
 use crate::item::Document;
 use crate::limits::{FACET_VALUES_REMEMBERED_MAX, REINDEX_ROWS};
@@ -17,6 +17,17 @@ const VERSION: i64 = 1;
 /// A facet's number in the database.
 pub(super) fn code(facet: Facet) -> i64 {
     i64::try_from(facet.index()).unwrap_or(i64::MAX)
+}
+
+impl Connection {
+    /// Says of a database without items that its index is whole; one with items of an earlier
+    /// version has it made.
+    pub(super) fn start_index(&self) -> Result<(), DbError> {
+        let sql = "UPDATE versions SET version = ?1 WHERE what = 'index' AND version = 0
+                   AND NOT EXISTS (SELECT 1 FROM items)";
+        self.raw.execute(sql, [VERSION])?;
+        Ok(())
+    }
 }
 
 impl ReadTx<'_> {

@@ -174,5 +174,6 @@ pub(super) fn migrate(path: &Path) -> Result<(), DbError> {
     let mut connection = Connection::open(path)?;
     migrations::all()
         .to_latest(&mut connection.raw)
-        .map_err(|cause| DbError::Schema(format!("{}: {cause}", path.display())))
+        .map_err(|cause| DbError::Schema(format!("{}: {cause}", path.display())))?;
+    connection.start_index()
 }
