@@ -13,7 +13,7 @@ pub(super) fn operations() -> Vec<Operation> {
     let item = json!({
         "type": "object",
         "required": ["item"],
-        "properties": { "item": reference("NewsItem") },
+        "properties": { "item": reference("NewsItemSent") },
         "additionalProperties": { "type": "string", "contentMediaType": "application/octet-stream" },
     });
     let served = |description: &str| {
@@ -32,7 +32,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 "multipart/form-data": {
                     "schema": item, "encoding": { "item": { "contentType": "application/json" } },
                 },
-                "application/json": { "schema": reference("NewsItem") },
+                "application/json": { "schema": reference("NewsItemSent") },
             }),
         )
         .answers(200, served("It took the place of an earlier one. The document as it is served."))

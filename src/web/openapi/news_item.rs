@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use crate::item::SCHEMA;
 
 const ITEM: &str = "NewsItem";
+/// The item as it is sent.
+const SENT: &str = "NewsItemSent";
 const CONTACT: &str = "ContactInfo";
 /// Its name in the shipped schema.
 const CONTACT_HERE: &str = "contactinfoType";
@@ -17,7 +19,11 @@ pub(super) fn schemas() -> Vec<(&'static str, Value)> {
     for name in ["$schema", "id", "definitions"] {
         fields.shift_remove(name);
     }
-    vec![(ITEM, component(item)), (CONTACT, component(contact))]
+    let item = component(item);
+    let mut sent = item.clone();
+    // Its own address says which item it is.
+    sent.as_object_mut().expect("the shipped schema is an object").shift_remove("required");
+    vec![(ITEM, item), (SENT, sent), (CONTACT, component(contact))]
 }
 
 /// The schema with references that hold inside of the document. Nothing else of draft 4 that the
