@@ -4,7 +4,6 @@
 //! library exists so that benches, fuzz targets and tests reach the units; its interface may
 //! change with every release. Users of the product run the binary.
 
-pub mod account;
 pub mod accounts;
 pub mod app;
 pub mod auth;
@@ -15,18 +14,18 @@ pub mod compute;
 pub mod config;
 pub mod content;
 pub mod db;
-pub mod error;
+pub mod delivery;
 pub mod ingest;
-pub mod item;
 pub mod jobs;
-pub mod limits;
 pub mod media;
 pub mod oauth;
 pub mod orders;
-pub mod query;
+pub mod outbound;
+pub mod programs;
 pub mod search;
 pub mod store;
 pub mod telemetry;
-pub mod types;
 pub mod users;
 pub mod web;
+
+pub use wirephoto_pure::{account, error, item, limits, query, types};

@@ -248,3 +248,114 @@ pub const QUERY_PREFIXES_MAX: usize = 20;
 pub const PREFIX_CHARS_MIN: usize = 2;
 /// Words of one phrase.
 pub const PHRASE_WORDS_MAX: usize = 100;
+/// Bytes that a program which reads a PDF or a video may give back: a grey PDF of a large graphic.
+pub const PROGRAM_OUTPUT_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Bytes of its messages that are looked at.
+pub const PROGRAM_MESSAGE_BYTES_MAX: u64 = 64 * 1024;
+/// Bytes of an EPS in which its comments are looked for; they stand at its beginning.
+pub const EPS_HEAD_BYTES: u64 = 64 * 1024;
+/// Where the still of a video is taken, milliseconds; of a shorter one in the middle.
+pub const STILL_AT_MS: u64 = 1000;
+/// Pixels of the long side of a page that a graphic's renditions are made of.
+pub const PAGE_PX_MAX: u32 = 4096;
+/// Renditions of one archive or delivery that are made at a time.
+pub const ARCHIVE_RENDERS_AT_A_TIME: usize = 8;
+/// Associated objects whose pictures an archive or delivery of a text holds.
+pub const ASSOCIATIONS_SENT_MAX: usize = 100;
+/// Bytes of a video's index (its `moov` box), which is read into memory. Two hours at 50 frames a
+/// second with sound take about 10 MB.
+pub const VIDEO_INDEX_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// Bytes of all fragment headers (`moof` boxes) of a video together; they are read one by one. Two
+/// hours in fragments of a second take about 15 MB.
+pub const VIDEO_FRAGMENTS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Boxes at the top of a video file. A day in fragments of a second has about 170,000.
+pub const VIDEO_BOXES_MAX: usize = 200_000;
+/// Tracks of a video; real ones have below 20.
+pub const VIDEO_TRACKS_MAX: usize = 64;
+/// Pixels of a video's side. H.265 at its highest level ends at 16,888.
+pub const VIDEO_SIDE_PX_MAX: u32 = 32_768;
+/// Milliseconds of a video: 30 days. A longer one has a damaged header.
+pub const VIDEO_DURATION_MS_MAX: u64 = 30 * 24 * 3600 * 1000;
+/// Entries of an archive.
+pub const ARCHIVE_ENTRIES_MAX: usize = 10_000;
+/// Bytes of an entry's name: what common file systems take.
+pub const ARCHIVE_NAME_BYTES_MAX: usize = 255;
+/// Bytes of a PDF that is read; a larger one is kept and served, without what is made of it.
+pub const PDF_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// Objects of a PDF; a detailed map has some 10,000.
+pub const PDF_OBJECTS_MAX: usize = 1_000_000;
+/// Pages, forms, patterns and functions of a PDF within each other.
+pub const PDF_DEPTH_MAX: usize = 64;
+/// Bytes that all streams of a PDF unpack to.
+pub const PDF_DECODED_BYTES_MAX: usize = 512 * 1024 * 1024;
+/// Drawing operators of a PDF; a detailed map has some 100,000.
+pub const PDF_OPERATORS_MAX: u64 = 50_000_000;
+/// Pixels of a page's picture.
+pub const PDF_PAGE_PIXELS_MAX: u64 = 32_000_000;
+/// Pixels of one image in a PDF.
+pub const PDF_IMAGE_PIXELS_MAX: u64 = 150_000_000;
+/// Quality of the picture of a page, which Previews are scaled down from.
+pub const PDF_PAGE_QUALITY: u8 = 93;
+/// Characters of a channel's name.
+pub const CHANNEL_NAME_CHARS_MAX: usize = 64;
+/// Formats of a channel; an item has below 20 files.
+pub const CHANNEL_FORMATS_MAX: usize = 32;
+/// Bytes of a channel's settings as JSON. A private key and a chain of certificates take 8 kB.
+pub const CHANNEL_SETTINGS_BYTES_MAX: usize = 16 * 1024;
+/// Characters of why a delivery failed that are kept.
+pub const DELIVERY_ERROR_CHARS_MAX: usize = 500;
+/// Deliveries in one list.
+pub const DELIVERIES_LISTED_MAX: usize = 10_000;
+/// Deliveries in a list, unless the caller says otherwise.
+pub const DELIVERIES_SIZE_DEFAULT: usize = 20;
+/// Longest time between two tries of a delivery, before some is added so that those that failed
+/// together do not come back together.
+pub const DELIVERY_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(48 * 60);
+/// Time between two looks at the queue when nothing is due: another process may have added to it.
+pub const DELIVERY_LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+/// Time for which deliveries that came to an end are kept and listed.
+pub const DELIVERIES_KEPT: std::time::Duration = std::time::Duration::from_secs(90 * 86_400);
+/// Time between two removals of older ones.
+pub const DELIVERIES_SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
+/// Time for a connection to another system: name, TCP, TLS.
+pub const OUTBOUND_CONNECT: std::time::Duration = std::time::Duration::from_secs(15);
+/// Time for one answer of another system, and for one step of a transfer.
+pub const OUTBOUND_ANSWER: std::time::Duration = std::time::Duration::from_secs(60);
+/// Time for a farewell, whose outcome changes nothing.
+pub const OUTBOUND_FAREWELL: std::time::Duration = std::time::Duration::from_secs(2);
+/// Bytes a second below which a transfer is given up: a 100 MB Hires may take 100 minutes.
+pub const OUTBOUND_BYTES_S_MIN: u64 = 16 * 1024;
+/// Bytes of an answer over HTTP that are read.
+pub const OUTBOUND_ANSWER_BYTES_MAX: usize = 256 * 1024;
+/// Characters of what another system said that are kept for the operator.
+pub const OUTBOUND_SAID_CHARS_MAX: usize = 200;
+/// Files of one delivery.
+pub const OUTBOUND_FILES_MAX: usize = 200;
+/// Characters of a name that a file has in another system.
+pub const OUTBOUND_NAME_CHARS_MAX: usize = 200;
+/// Characters of a delivery's and of a mail's id.
+pub const OUTBOUND_ID_CHARS_MAX: usize = 128;
+/// Folders within folders of a channel's path.
+pub const OUTBOUND_FOLDERS_MAX: usize = 16;
+/// Characters of one text of a channel's settings. A chain of certificates is the longest.
+pub const OUTBOUND_SETTING_CHARS_MAX: usize = 64 * 1024;
+/// Bytes of a webhook's secret, at least (Standard Webhooks asks for 24 to 64).
+pub const WEBHOOK_SECRET_BYTES_MIN: usize = 24;
+/// Bytes of one write over SFTP; every server takes 32 KiB.
+pub const SFTP_WRITE_BYTES: usize = 32 * 1024;
+/// Such writes under way: 1 MiB, so that a distant server is not waited for after each.
+pub const SFTP_WRITES_MAX: usize = 32;
+/// Questions of one login that are answered with the password.
+pub const SFTP_PROMPTS_MAX: usize = 4;
+/// Bytes of one part of a large upload to S3, and of the largest upload in one piece.
+pub const S3_PART_BYTES: usize = 8 * 1024 * 1024;
+/// Parts of one file under way.
+pub const S3_PARTS_MAX: usize = 2;
+/// Recipients of one mail.
+pub const MAIL_RECIPIENTS_MAX: usize = 50;
+/// Bytes of one value of a mail's head.
+pub const MAIL_HEADER_BYTES_MAX: usize = 8 * 1024;
+/// Bytes of a mail's attachments, before their encoding; many servers take 35 MB with it.
+pub const MAIL_ATTACHMENTS_BYTES: u64 = 25 * 1024 * 1024;
+/// Characters of a headline in a mail's subject.
+pub const MAIL_SUBJECT_CHARS_MAX: usize = 200;

@@ -1,8 +1,10 @@
-//! Accounts as data: organizations, users, products, agreements, licences, clients, orders
-//! (Spec §2 User to Device). No database, no clock, no HTTP.
+//! Accounts as data: organizations, users, products, agreements, licences, clients, orders,
+//! channels, deliveries (Spec §2 User to Device; decision 10). No database, no clock, no HTTP.
 
 mod agreement;
+mod channel;
 mod client;
+mod delivery;
 mod device;
 mod ids;
 mod money;
@@ -12,7 +14,9 @@ mod scope;
 mod user;
 
 pub use agreement::{Agreement, AgreementType, Prepaids, Product};
+pub use channel::{Channel, ChannelId, ChannelIdError, ChannelMethod, ChannelSettings};
 pub use client::{Client, Grant};
+pub use delivery::{Delivery, DeliveryState};
 pub use device::{Device, DeviceKind};
 pub use ids::{AgreementId, FamilyId, OrderId, OrganizationId, ProductId, UserId};
 pub use money::{Money, MoneyError};

@@ -15,7 +15,7 @@ use crate::db::{NewAgreement, NewClient, NewProduct, NewUser, ReadTx};
 
 /// Checks `file` against itself and the database.
 ///
-/// With `only_new`, users, clients and keys that are there already are refused.
+/// With `only_new`, users, clients, keys and channels that are there already are refused.
 pub(super) fn check(file: &File, tx: &ReadTx<'_>, only_new: bool) -> Result<(), AccountsError> {
     for_duplicates(file)?;
     let known = Known::of(file, tx);
@@ -44,6 +44,15 @@ pub(super) fn check(file: &File, tx: &ReadTx<'_>, only_new: bool) -> Result<(), 
             return Err(refuse(&entry.place, "the key exists already"));
         }
     }
+    for entry in &file.channels {
+        let id = &entry.value.id;
+        if !known.users.contains(id.owner()) && tx.find_user_by_name(id.owner())?.is_none() {
+            return Err(refuse(&entry.place, format!("user {:?} does not exist", id.owner())));
+        }
+        if only_new && tx.find_channel(id)?.is_some() {
+            return Err(refuse(&entry.place, "exists already"));
+        }
+    }
     Ok(())
 }
 
@@ -61,7 +70,8 @@ fn for_duplicates(file: &File) -> Result<(), AccountsError> {
     once(&file.users, "userName", |one| Some(one.new.user_name.as_str()))?;
     once(&file.users, "id", |one| one.new.id)?;
     once(&file.clients, "client_id", |one| Some(one.new.client_id.as_str()))?;
-    once(&file.api_keys, "key", |one| Some(one.key_hash))
+    once(&file.api_keys, "key", |one| Some(one.key_hash))?;
+    once(&file.channels, "name", |one| Some(&one.id))
 }
 
 fn once<'a, T, K: Hash + Eq>(

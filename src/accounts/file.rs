@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    AccountsError,
+    AccountsError, channels,
     fields::{self, Fields},
     redirect,
 };
@@ -15,7 +15,7 @@ use crate::account::{
     Access, Address, Addresses, AgreementId, AgreementType, Grant, Organization, OrganizationId,
     Period, Phone, Prepaids, ProductId, UserId,
 };
-use crate::db::{NewAgreement, NewApiKey, NewClient, NewLicense, NewProduct, NewUser};
+use crate::db::{NewAgreement, NewApiKey, NewChannel, NewClient, NewLicense, NewProduct, NewUser};
 use crate::limits::{
     API_KEY_BYTES_MAX, PASSWORD_BYTES_MAX, REDIRECT_URIS_MAX, ROLES_MAX, USER_NAME_BYTES_MAX,
 };
@@ -25,8 +25,6 @@ use crate::types::Hash;
 const KEY_CHARS_MIN: usize = 16;
 /// Bytes of a product's code, a role's name and a client's id.
 const WORD_BYTES_MAX: usize = 128;
-/// Ways in which a channel sends (`operator.md`, delivery).
-const METHODS: [&str; 7] = ["download", "directory", "email", "ftp", "sftp", "s3", "webhook"];
 
 /// A password or secret as its owner knows it. It has no `Debug`, so that it enters no log.
 pub(super) struct Clear(pub(super) String);
@@ -54,8 +52,7 @@ pub(super) struct File {
     pub(super) users: Vec<Entry<WithSecret<NewUser>>>,
     pub(super) clients: Vec<Entry<WithSecret<NewClient>>>,
     pub(super) api_keys: Vec<Entry<NewApiKey>>,
-    /// How many channels there are; their form was checked.
-    pub(super) channels: usize,
+    pub(super) channels: Vec<Entry<NewChannel>>,
 }
 
 impl File {
@@ -78,7 +75,7 @@ impl File {
             users: list(&mut lists, "users", user)?,
             clients: list(&mut lists, "clients", client)?,
             api_keys: list(&mut lists, "apiKeys", api_key)?,
-            channels: list(&mut lists, "channels", channel)?.len(),
+            channels: list(&mut lists, "channels", channels::read)?,
         };
         lists.end()?;
         Ok(file)
@@ -372,18 +369,4 @@ fn api_key(fields: &mut Fields) -> Result<NewApiKey, AccountsError> {
     }
     let name = fields.line("name")?.unwrap_or_default();
     Ok(NewApiKey { key_hash: Hash::of(key.as_bytes()), user_name, name })
-}
-
-/// Channels come with deliveries; only their form is looked at.
-fn channel(fields: &mut Fields) -> Result<(), AccountsError> {
-    let owner = fields.string("owner")?;
-    fields.need("owner", owner)?;
-    let name = fields.read("name", "a word", word)?;
-    fields.need("name", name)?;
-    let known = |value| METHODS.contains(&fields::into_string(value)?.as_str()).then_some(());
-    let method = fields.read("method", &METHODS.join(", "), known)?;
-    fields.need("method", method)?;
-    fields.list("formats", "a string", fields::into_string)?;
-    fields.read("settings", "an object", fields::into_map)?;
-    Ok(())
 }

@@ -57,14 +57,14 @@ pub struct Imported {
     pub clients: Counts,
     /// API keys.
     pub api_keys: Counts,
-    /// Channels that are left alone: they come with deliveries.
-    pub channels: usize,
+    /// Channels.
+    pub channels: Counts,
 }
 
 impl Imported {
     /// The lists that are taken in, by their names in the file.
     #[must_use]
-    pub fn lists(&self) -> [(&'static str, Counts); 7] {
+    pub fn lists(&self) -> [(&'static str, Counts); 8] {
         [
             ("organizations", self.organizations),
             ("products", self.products),
@@ -73,6 +73,7 @@ impl Imported {
             ("users", self.users),
             ("clients", self.clients),
             ("apiKeys", self.api_keys),
+            ("channels", self.channels),
         ]
     }
 }
@@ -80,7 +81,7 @@ impl Imported {
 /// What is to be taken in.
 pub(super) struct Intake {
     pub(super) file: File,
-    /// Whether users, clients and keys must not be there yet.
+    /// Whether users, clients, keys and channels must not be there yet.
     pub(super) only_new: bool,
     /// A note to leave with it: name and value.
     pub(super) note: Option<(String, String)>,
@@ -231,7 +232,7 @@ fn write(
     if stored(file, &tx.as_read())? != *before {
         return Ok(Attempt::Moved);
     }
-    let mut imported = Imported { channels: file.channels, ..Imported::default() };
+    let mut imported = Imported::default();
     for entry in &file.organizations {
         imported.organizations.count(tx.put_organization(&entry.value, now)?);
     }
@@ -260,6 +261,9 @@ fn write(
     }
     for entry in &file.api_keys {
         imported.api_keys.count(tx.put_key(&entry.value, now)?);
+    }
+    for entry in &file.channels {
+        imported.channels.count(tx.put_channel(&entry.value, now)?);
     }
     if let Some((name, value)) = note {
         tx.write_state(name, value)?;

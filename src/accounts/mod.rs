@@ -1,14 +1,16 @@
 //! Accounts as the operator keeps them: the accounts file of `wirephoto import` (`operator.md`,
-//! "Accounts file") and the commands for single users, clients and keys.
+//! "Accounts file") and the commands for single users, clients, keys and channels.
 //!
 //! A file is checked whole, its form first and then what it refers to, and taken in as one
 //! transaction. Entries are upserts: what an entry states replaces what was there, and what no
 //! entry names stays. Left as they are: a password, a client's secret and whether a user is active
 //! when the entry does not state them, whether a client is active, what is left of prepaid
-//! downloads unless another number was bought, and the revocation of a key.
+//! downloads unless another number was bought, the revocation of a key, and whether a channel is
+//! active.
 //!
 //! No error repeats a password, a secret or a key.
 
+mod channels;
 mod check;
 mod fields;
 mod file;
@@ -18,6 +20,7 @@ mod single;
 #[cfg(test)]
 mod tests;
 
+pub use channels::{ChannelRequest, shown_settings};
 pub use import::{Counts, Imported};
 pub use single::{Added, ClientRequest, UserRequest};
 

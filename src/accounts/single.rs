@@ -130,7 +130,12 @@ impl Accounts {
     }
 
     /// Takes a file with one entry in, which must be new. Errors name it as `what`.
-    fn add(&self, what: &str, file: Value, now: Timestamp) -> Result<(), AccountsError> {
+    pub(super) fn add(
+        &self,
+        what: &str,
+        file: Value,
+        now: Timestamp,
+    ) -> Result<(), AccountsError> {
         let take_in = |file| self.take_in(Intake { file, only_new: true, note: None }, now);
         match File::read(file).and_then(take_in) {
             Err(AccountsError::Entry { why, .. }) => {

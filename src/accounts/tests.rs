@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Accounts, AccountsError, Counts, Imported, UserRequest, file::File};
+use super::{Accounts, AccountsError, ChannelRequest, Counts, Imported, UserRequest, file::File};
 use crate::account::{AgreementType, Prepaids};
 use crate::auth::Hasher;
 use crate::db::Db;
@@ -57,7 +57,7 @@ fn whole() -> Value {
         ],
         "apiKeys": [{ "user": "editor", "key": SECRETS[2], "name": "k" }],
         "channels": [{ "owner": "editor", "name": "desk", "method": "download",
-            "formats": [".json"], "settings": { "any": 1 } }],
+            "formats": [".JPG", ".json", "_NormalHires.jpg"], "settings": { "any": 1 } }],
     })
 }
 
@@ -93,11 +93,11 @@ fn a_whole_file_comes_in_and_once_more_changes_nothing() {
     let (accounts, _dir) = open();
     let first = import(&accounts, &whole()).unwrap();
     let created = first.lists().map(|(_, counts)| counts.created);
-    assert_eq!((created, first.channels), ([2, 2, 3, 1, 2, 2, 1], 1));
+    assert_eq!(created, [2, 2, 3, 1, 2, 2, 1, 1]);
     let users = accounts.list_users().unwrap();
     let second = import(&accounts, &whole()).unwrap();
     assert_eq!(second.lists().map(|(_, counts)| counts.unchanged), created);
-    assert_eq!(second.lists().map(|(_, counts)| counts.created + counts.updated), [0; 7]);
+    assert_eq!(second.lists().map(|(_, counts)| counts.created + counts.updated), [0; 8]);
     assert_eq!(accounts.list_users().unwrap(), users);
 }
 
@@ -208,8 +208,15 @@ fn err_forms_are_refused_with_their_place() {
     check("/clients/0/client_secret", Value::Null, "client_secret: is missing");
     check("/apiKeys/0/key", json!("short"), "key: a key has 16 to 256 characters");
     check("/apiKeys/0/key", json!("a key with spaces in it"), "key: a key has printable");
-    check("/channels/0/method", json!("pigeon"), "channels[0]: method: expected");
-    check("/channels/0/formats", json!([1]), "formats[0]: expected");
+    let channel = r#"channels[0] "user:editor:desk": "#;
+    check("/channels/0/method", json!("pigeon"), &format!("{channel}method: expected download"));
+    check("/channels/0/name", json!("a:b"), "channels[0]: name: a channel's name has");
+    check("/channels/0/formats", json!([1]), &format!("{channel}formats[0]: expected"));
+    check("/channels/0/formats", json!([]), &format!("{channel}formats: a channel has 1 to 32"));
+    check("/channels/0/formats", json!([".json", ".zip"]), &format!("{channel}formats[1]: "));
+    check("/channels/0/formats", json!(["-crop_w1.jpg"]), &format!("{channel}formats[0]: "));
+    let large = json!({ "password": format!("{}{}", SECRETS[0], "x".repeat(16 * 1024)) });
+    check("/channels/0/settings", large, &format!("{channel}settings: have more than 16384"));
     assert_eq!(accounts.list_users().unwrap(), [], "nothing of a refused file comes in");
 }
 
@@ -229,6 +236,8 @@ fn err_references_are_refused_with_what_they_name() {
     check("/apiKeys/0/user", json!("nobody"), r#"apiKeys[0] of "nobody": user "nobody" does not"#);
     check("/users/1/id", json!(7), r#"users[1] "staff": id: is that of users[0] "editor" too"#);
     check("/users/1/userName", json!("editor"), "userName: is that of users[0]");
+    check("/channels/0/owner", json!("nobody"), r#""user:nobody:desk": user "nobody" does not"#);
+    check("/channels/1", whole()["channels"][0].clone(), "name: is that of channels[0]");
     check("/apiKeys/2", whole()["apiKeys"][0].clone(), "key: is that of apiKeys[0]");
     check("/organizations/1/id", json!(1), "organizations[1] 1: id: is that of");
     check("/products/1/code", json!("FOTO"), "code: is that of products[0]");
@@ -286,6 +295,33 @@ fn what_is_added_must_be_new_and_its_secret_is_made() {
     for password in [String::new(), "x".repeat(1025)] {
         assert!(accounts.set_password("editor", Some(password), now()).is_err());
     }
+}
+
+#[test]
+fn a_channel_is_added_once_shut_and_opened_and_keeps_its_formats_in_one_spelling() {
+    let (accounts, _dir) = open();
+    import(&accounts, &whole()).unwrap();
+    let list = || accounts.list_channels(Some("editor".to_owned())).unwrap();
+    assert_eq!(list()[0].formats, ["_NormalHires.jpg", ".json"]);
+    let request = |name: &str| ChannelRequest {
+        owner: "editor".to_owned(),
+        name: name.to_owned(),
+        method: "directory".to_owned(),
+        formats: vec![".xml".to_owned()],
+        settings: serde_json::Map::new(),
+    };
+    let refused = accounts.add_channel(request("desk"), now()).unwrap_err().to_string();
+    assert_eq!(refused, r#"channel "user:editor:desk": exists already"#);
+    accounts.add_channel(request("other"), now()).unwrap();
+    accounts.set_channel_active("editor", "desk", false).unwrap();
+    import(&accounts, &whole()).unwrap();
+    assert_eq!(list().iter().map(|one| one.active).collect::<Vec<_>>(), [false, true]);
+    accounts.remove_channel("editor", "other").unwrap();
+    let unknown = r#"channel "user:editor:other" does not exist"#;
+    assert_eq!(accounts.remove_channel("editor", "other").unwrap_err().to_string(), unknown);
+    let again = accounts.set_channel_active("editor", "other", true).unwrap_err();
+    assert_eq!(again.to_string(), unknown);
+    assert!(accounts.list_channels(Some("nobody".to_owned())).is_err());
 }
 
 /// JSON of the names and values that accounts files have, in any order.

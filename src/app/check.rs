@@ -5,10 +5,11 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Archive;
 use crate::error::{Error, Result};
+use crate::item::Asset;
 use crate::limits::CHECK_ROWS;
 use crate::media::original::{Finding, OriginalError, serially};
 use crate::store::Kind;
-use crate::types::{Hash, ItemKey, RenditionName};
+use crate::types::{Hash, ItemKey};
 
 /// Something wrong with the archive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -161,15 +162,16 @@ fn named(archive: &Archive) -> Result<HashMap<(Hash, u64), FileOfItem>> {
         after = *last;
         for (_, key, assets) in &rows {
             for asset in assets {
-                let of = file_of(key, asset.name);
-                named.entry((asset.blob, asset.length)).or_insert(of);
+                let of = file_of(key, asset);
+                named.entry((asset.blob(), asset.length())).or_insert(of);
             }
         }
     }
 }
 
-fn file_of(key: &ItemKey, name: RenditionName) -> FileOfItem {
-    format!("{key} {}{}", name.variant.as_str(), name.usage.as_str())
+fn file_of(key: &ItemKey, asset: &Asset) -> FileOfItem {
+    let association = asset.association.as_ref().map(|key| format!("{key}_")).unwrap_or_default();
+    format!("{key} {association}{}{}", asset.name(), asset.extension().as_str())
 }
 
 fn check_one(

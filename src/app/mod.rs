@@ -23,16 +23,17 @@ use crate::accounts::{Accounts, Imported};
 use crate::auth::{Auth, HashLimits, Hasher};
 use crate::clock;
 use crate::compute::Compute;
-use crate::config::{BaseUrl, Config};
+use crate::config::{BaseUrl, Config, find_program};
 use crate::content::Content;
 use crate::db::Db;
+use crate::delivery::{self, Deliveries, Sender};
 use crate::error::{Error, Kind, Result};
 use crate::ingest::watch::Watch;
 use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Spool, Taken, Uploads};
 use crate::jobs;
 use crate::limits::{
-    ACCOUNTS_BYTES_MAX, ACCOUNTS_SWEEP, ITEM_LOG_KEPT, ITEM_LOG_SWEEP, METRICS_UPKEEP,
-    WARM_QUEUE_MAX,
+    ACCOUNTS_BYTES_MAX, ACCOUNTS_SWEEP, DELIVERIES_SWEEP, ITEM_LOG_KEPT, ITEM_LOG_SWEEP,
+    METRICS_UPKEEP, PAGE_PX_MAX, WARM_QUEUE_MAX,
 };
 use crate::media;
 use crate::media::DecodeLimits;
@@ -41,6 +42,7 @@ use crate::media::Settings;
 use crate::media::original::Originals;
 use crate::oauth::{Lifetimes, OAuth};
 use crate::orders::Orders;
+use crate::programs::{ProgramLimits, Programs};
 use crate::search::Search;
 use crate::store::Derived;
 use crate::store::Store;
@@ -100,10 +102,14 @@ impl Archive {
     /// Fails when the watermark cannot be made from the settings.
     pub fn ingest(&self, config: &Config) -> Result<Ingest> {
         let DecodeLimits { pixels_max, file_bytes_max, header } = DecodeLimits::of(config);
-        let limits = IngestLimits { pixels_max, file_bytes_max, header };
+        // A page is scaled down to a Preview; twice its size keeps fine lines.
+        let page_px = config.media.preview_px.saturating_mul(2).min(PAGE_PX_MAX);
+        let video_px = config.media.video_px;
+        let limits = IngestLimits { pixels_max, file_bytes_max, header, page_px, video_px };
         let zone = config.ingest.timezone.0.clone();
         let marker = Settings::of(config)?.marker;
-        Ok(Ingest::new(self.db.clone(), self.originals.clone(), limits, zone, marker))
+        let parts = (self.db.clone(), self.originals.clone(), programs(config)?);
+        Ok(Ingest::new(parts, limits, zone, marker))
     }
 
     /// The accounts of this archive, for the operator's commands.
@@ -121,6 +127,16 @@ impl Archive {
             .import(&text, clock::now())
             .map_err(|cause| file_error(path, &cause))
     }
+}
+
+/// The programs that read what our own code should not.
+fn programs(config: &Config) -> Result<Programs> {
+    let own = std::env::current_exe().map_err(Error::internal)?;
+    let limits = ProgramLimits {
+        memory_bytes: config.media.program_memory_bytes,
+        time: Duration::from_secs(u64::from(config.media.program_time_s)),
+    };
+    Ok(Programs::new(own, find_program(&config.media.ffmpeg), limits))
 }
 
 /// An error that names its file.
@@ -202,6 +218,8 @@ pub struct Server {
     address: SocketAddr,
     public_url: String,
     threads: Vec<Beside>,
+    /// Sends deliveries until it is told to stop.
+    queue: tokio::task::JoinHandle<()>,
     runtime: Runtime,
     signals: StopSignals,
 }
@@ -247,7 +265,8 @@ impl Server {
         let content = Content::new(search, sizes, config.search.polls);
         let oauth = start_oauth(&config, &auth)?;
         let uploads = start_uploads(&config, ingest)?;
-        let services = Services { media, content, auth, oauth, orders, uploads };
+        let deliveries = start_deliveries(&config, (&media, &orders, &auth))?;
+        let services = Services { media, content, auth, oauth, orders, deliveries, uploads };
         let app = App { shared: Arc::new(shared(&config, services, metrics)?) };
         let public_url = config.server.public_url.0.clone();
         let limits = listener_limits(&config);
@@ -261,8 +280,11 @@ impl Server {
         runtime.spawn(warmer);
         runtime.spawn(sweep_accounts(app.shared.oauth.clone()));
         runtime.spawn(sweep_item_log(app.shared.db.clone()));
+        runtime.spawn(sweep_deliveries(app.shared.deliveries.clone()));
+        let queue = app.shared.deliveries.clone();
+        let queue = runtime.spawn(queue.run(app.shared.stopping.subscribe(), limits.drain));
         let threads = [Some(follower), watcher].into_iter().flatten().collect();
-        Ok(Self { listener, limits, app, address, public_url, threads, runtime, signals })
+        Ok(Self { listener, limits, app, address, public_url, threads, queue, runtime, signals })
     }
 
     /// The address that is listened on.
@@ -279,8 +301,12 @@ impl Server {
 
     /// Serves until the process is asked to stop (SIGTERM, SIGINT), then drains.
     pub fn run(self) -> Result<()> {
-        let Self { listener, limits, app, threads, runtime, signals, .. } = self;
+        let Self { listener, limits, app, threads, queue, runtime, signals, .. } = self;
         runtime.block_on(serve(listener, limits, app, signals))?;
+        // What is being sent drains in the same time as the requests.
+        if let Err(cause) = runtime.block_on(queue) {
+            tracing::error!("the queue of deliveries ended early: {cause}");
+        }
         // Reads of originals that a client left behind may still block a thread for a moment.
         runtime.shutdown_timeout(Duration::from_secs(1));
         for Beside { stop, thread } in threads {
@@ -322,6 +348,24 @@ async fn sweep_item_log(db: Db) {
                 Ok(rows) => tracing::debug!(rows, "removed old rows of the item log"),
                 Err(cause) => {
                     tracing::error!("old rows of the item log cannot be removed: {cause}");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Removes deliveries that came to an end long ago, now and then.
+async fn sweep_deliveries(deliveries: Deliveries) {
+    let mut beat = tokio::time::interval(DELIVERIES_SWEEP);
+    loop {
+        beat.tick().await;
+        loop {
+            match deliveries.sweep(clock::now()).await {
+                Ok(0) => break,
+                Ok(rows) => tracing::debug!(rows, "removed old deliveries"),
+                Err(cause) => {
+                    tracing::error!("old deliveries cannot be removed: {cause}");
                     break;
                 }
             }
@@ -428,7 +472,21 @@ struct Services {
     auth: Auth,
     oauth: OAuth,
     orders: Orders,
+    deliveries: Deliveries,
     uploads: Uploads,
+}
+
+fn start_deliveries(
+    config: &Config,
+    (media, orders, auth): (&Media, &Orders, &Auth),
+) -> Result<Deliveries> {
+    let services = delivery::Services {
+        media: media.clone(),
+        orders: orders.clone(),
+        auth: auth.clone(),
+        sender: Sender::of(config)?,
+    };
+    Ok(Deliveries::new(services, delivery::Settings::of(config)))
 }
 
 fn start_uploads(config: &Config, ingest: Ingest) -> Result<Uploads> {
@@ -454,7 +512,7 @@ fn shared(
     services: Services,
     metrics: metrics_exporter_prometheus::PrometheusHandle,
 ) -> Result<Shared> {
-    let Services { media, content, auth, oauth, orders, uploads } = services;
+    let Services { media, content, auth, oauth, orders, deliveries, uploads } = services;
     let pages = Pages::compile()?;
     let bases = Bases {
         public: &config.server.public_url.0,
@@ -473,6 +531,7 @@ fn shared(
         session_s: config.auth.session_s,
         secure_cookies: config.auth_url().starts_with("https:"),
         orders,
+        deliveries,
         metrics,
         site_url: config.site_url().to_owned(),
         site_name: config.server.site_name.clone(),

@@ -358,6 +358,13 @@ impl Auth {
         Ok(Some(found))
     }
 
+    /// The user `id`, if it is active, for work that it asked for and that is done later: with the
+    /// rights that its keys have at that moment.
+    pub async fn find_user(&self, id: UserId) -> Result<Option<Principal>> {
+        let principal = |account| Principal::new(account, Scopes::of_key(), Method::Queue);
+        Ok(self.account(id).await?.map(principal))
+    }
+
     /// Runs `write` as one transaction and forgets what it logged as changed before it returns, so
     /// that a revocation counts at once in this process.
     pub async fn write<T, F>(&self, write: F) -> Result<T, DbError>

@@ -22,6 +22,8 @@ pub enum Method {
     Basic,
     /// A login in the browser.
     Session,
+    /// None: it asked before, and its work is done now.
+    Queue,
     /// The operator at the command line.
     Operator,
 }

@@ -221,7 +221,9 @@ impl<'a> Bench<'a> {
             let caller = Caller { principal: Some(&self.operator), agr: None };
             match media.resolve(&path, caller, clock::now()).await? {
                 Answer::Rendition(answer) => media.obtain(&answer, patience).await,
-                Answer::Page(_) | Answer::Json(_) => Err(Error::internal("no rendition")),
+                Answer::Page(_) | Answer::Text(_) | Answer::File(_) => {
+                    Err(Error::internal("no rendition"))
+                }
             }
         });
         let named = |cause: Error| Error::new(cause.kind(), format!("{text}: {cause}"));

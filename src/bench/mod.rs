@@ -28,7 +28,7 @@ use crate::clock::{self, Stopwatch};
 use crate::config::Config;
 use crate::error::{Error, Kind};
 use crate::ingest::{self, Failure, Found, IngestError};
-use crate::item::{Asset, Served};
+use crate::item::{Files, Picture};
 use crate::limits::{BENCH_RENDITIONS_MIN, BENCH_SECONDS};
 use crate::store;
 use crate::types::{ItemKey, Usage};
@@ -96,7 +96,7 @@ impl From<Error> for BenchError {
 /// A photograph that was taken in.
 struct Photograph {
     key: ItemKey,
-    asset: Asset,
+    asset: Picture,
 }
 
 /// What came of taking the photographs in.
@@ -192,7 +192,7 @@ fn take_in(
 fn photograph(archive: &Archive, key: ItemKey) -> Result<Photograph, Error> {
     let wanted = key.clone();
     let item = archive.db.read_blocking(move |tx| tx.find_item(&wanted))?;
-    let asset = item.as_ref().and_then(|item| Served::source(&item.assets, Usage::Hires));
+    let asset = item.as_ref().and_then(|item| Files::of_item(&item.assets).picture(Usage::Hires));
     let missing = || Error::new(Kind::NotFound, format!("{key} has no Hires"));
     Ok(Photograph { asset: asset.ok_or_else(missing)?.clone(), key })
 }

@@ -29,8 +29,7 @@ pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), Tro
             let counts = json!({ "created": created, "updated": updated, "unchanged": unchanged });
             (list.to_owned(), counts)
         });
-        let mut report: Map<String, Value> = lists.collect();
-        report.insert("leftAlone".to_owned(), json!({ "channels": imported.channels }));
+        let report: Map<String, Value> = lists.collect();
         say(&Value::from(report).to_string());
         return Ok(());
     }
@@ -39,10 +38,6 @@ pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), Tro
         if counts.total() > 0 {
             say(&format!("{list}: {created} created, {updated} updated, {unchanged} unchanged"));
         }
-    }
-    if imported.channels > 0 {
-        let count = imported.channels;
-        complain(&format!("channels: {count} left alone, they come with deliveries"));
     }
     Ok(())
 }
@@ -58,13 +53,18 @@ pub(super) struct On {
 }
 
 impl On {
-    fn open(&self) -> Result<Accounts, Trouble> {
+    pub(super) fn open(&self) -> Result<Accounts, Trouble> {
         let (config, _) = config::load(&self.common.sources(&[]))?;
         Ok(Archive::open(&config)?.accounts(&config)?)
     }
 
+    /// Whether JSON is asked for.
+    pub(super) fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// Says that something was done, and the secret that came of it.
-    fn done(&self, what: &str, mut facts: Value, secret: Option<(&str, &str)>) {
+    pub(super) fn done(&self, what: &str, mut facts: Value, secret: Option<(&str, &str)>) {
         if self.json {
             if let Some((name, secret)) = secret {
                 facts[name] = secret.into();

@@ -1,7 +1,9 @@
 //! The command line: the only place that prints.
 
 mod accounts;
+mod channels;
 mod ingest;
+mod programs;
 mod table;
 
 use std::{
@@ -17,7 +19,7 @@ use serde_json::json;
 use crate::app::{self, Archive, Server, check};
 use crate::bench::{self, BenchError, Effort, Setup};
 use crate::config::{self, Config, Sources};
-use crate::error::Error;
+use crate::error::{Error, Kind};
 use crate::limits::{BENCH_SECONDS, BENCH_SECONDS_MAX};
 use crate::telemetry;
 
@@ -94,6 +96,16 @@ enum Command {
         #[command(subcommand)]
         command: accounts::Key,
     },
+    /// Adds, lists, disables, enables and removes delivery channels of users.
+    Channel {
+        #[command(subcommand)]
+        command: channels::ChannelCommand,
+    },
+    /// Lists deliveries, and tries again what failed.
+    Delivery {
+        #[command(subcommand)]
+        command: channels::DeliveryCommand,
+    },
     /// Checks database against store, and what is derived against the originals; exit status 1 if
     /// anything is missing, damaged or orphaned.
     Check {
@@ -138,6 +150,12 @@ enum Command {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
+    /// Reads a PDF for another process of ours.
+    #[command(hide = true)]
+    Pdf(programs::Pdf),
+    /// Becomes another program, under limits.
+    #[command(hide = true)]
+    Limited(programs::Limited),
     /// Prints every setting: value, default, source, unit and meaning.
     Config {
         #[command(flatten)]
@@ -255,6 +273,8 @@ fn run(command: Command) -> Result<(), Trouble> {
         Command::User { command } => accounts::user(command),
         Command::Client { command } => accounts::client(command),
         Command::Key { command } => accounts::key(command),
+        Command::Channel { command } => channels::channel(command),
+        Command::Delivery { command } => channels::delivery(command),
         Command::Check { common, repair, json } => {
             let (config, _) = config::load(&common.sources(&[]))?;
             check(&config, repair, json)
@@ -270,8 +290,15 @@ fn run(command: Command) -> Result<(), Trouble> {
             let effort = Effort::seconds(seconds);
             measure(&Setup { config: &config, files: &files, within: &within, effort }, json)
         }
+        Command::Pdf(arguments) => programs::pdf(&arguments).map_err(said),
+        Command::Limited(arguments) => programs::limited(&arguments).map_err(said),
         Command::Config { common, json } => print_config(&common.sources(&[]), json),
     }
+}
+
+/// The words of a command that another process of ours reads.
+fn said(words: String) -> Trouble {
+    Trouble::Failed(Error::new(Kind::InvalidArgument, words))
 }
 
 fn reindex(config: &Config, json: bool) -> Result<(), Trouble> {

@@ -1,6 +1,10 @@
 //! Reads the settings from file, environment and flags into one map of texts.
 
-use std::{collections::BTreeMap, env, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::{Path, PathBuf},
+};
 
 use super::{Config, ConfigError, NAMES, Origin};
 
@@ -11,7 +15,7 @@ const DEFAULT_FILE: &str = "wirephoto.toml";
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     /// `--config FILE`; without it `wirephoto.toml` is read when it exists.
-    pub file: Option<std::path::PathBuf>,
+    pub file: Option<PathBuf>,
     /// `section.key` and value of flags, the last one wins.
     pub flags: Vec<(String, String)>,
 }
@@ -110,6 +114,21 @@ fn scalar(name: &str, value: &toml::Value) -> Result<String, ConfigError> {
     }
 }
 
+/// Where the program `name` lies: a path, or a name that is looked up in the folders of `PATH`.
+/// `None` when it is not there, or empty.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "the other place that reads the environment")]
+pub fn find_program(name: &Path) -> Option<PathBuf> {
+    if name.as_os_str().is_empty() {
+        return None;
+    }
+    if name.components().count() > 1 {
+        return name.is_file().then(|| name.to_owned());
+    }
+    let folders = env::var_os("PATH")?;
+    env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
 #[expect(clippy::disallowed_methods, reason = "the one place that reads the environment")]
 fn read_environment(values: &mut Values) -> Result<(), ConfigError> {
     let mut named: Vec<_> = env::vars_os()
@@ -173,6 +192,16 @@ mod tests {
         for row in config.rows(&Values::default()) {
             assert_eq!(row.value, row.default, "{}", row.name);
         }
+    }
+
+    #[test]
+    fn a_password_is_never_shown() {
+        let config = check("[mail]\npassword = \"hunter2\"", &[]).expect("valid");
+        assert_eq!(config.mail.password.0, "hunter2");
+        let rows = config.rows(&Values::default());
+        let row = rows.iter().find(|row| row.name == "mail.password").expect("row");
+        assert_eq!(row.value, "***");
+        assert!(!format!("{config:?}").contains("hunter2"));
     }
 
     #[test]

@@ -7,10 +7,13 @@
 mod load;
 mod value;
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
-pub use load::{Sources, load};
-pub use value::{Addresses, BaseUrl, Zone};
+pub use load::{Sources, find_program, load};
+pub use value::{Addresses, BaseUrl, Hidden, MailTls, Zone};
 use value::{Any, Bounds, Value};
 
 use crate::telemetry::LogFormat;
@@ -173,6 +176,11 @@ settings! {
         warm: bool = "true", Any, "", "Whether Preview and Thumbnail of new photographs are made before somebody asks for them";
         queue: usize = "128", 1..=100_000, "renders", "Renders that may wait; more are answered 503";
         memory_bytes: u64 = "1073741824", 16_777_216..=1_099_511_627_776, "bytes", "Memory that renders under way may take together; one alone may exceed it";
+        program_memory_bytes: u64 = "1073741824", 67_108_864..=68_719_476_736, "bytes", "Memory of a program that reads a PDF or a video";
+        program_time_s: u32 = "60", 1..=3600, "s", "Time that it may take";
+        ffmpeg: PathBuf = "ffmpeg", Any, "program", "Makes previews and stills of videos that come without; a path, or a name to look up; empty: none";
+        video_px: u32 = "640", 64..=4096, "px", "Long side of a video Preview that is made";
+        sender: String = "Wirephoto", Any, "text", "Who sends, in NewsML-G2 messages";
         max_age_s: u32 = "300", 0..=31_536_000, "s", "Cache-Control max-age of open renditions";
         stale_while_revalidate_s: u32 = "60", 0..=31_536_000, "s", "Cache-Control stale-while-revalidate of open renditions";
     }
@@ -200,6 +208,26 @@ settings! {
         failures_per_user: u32 = "10", 1..=1_000_000, "logins", "Failed logins of one user name within the window, then 503";
         failures_per_address: u32 = "100", 1..=1_000_000, "logins", "Failed logins from one address within the window, then 503";
         failure_window_s: u32 = "900", 1..=86_400, "s", "The window in which failed logins are counted";
+    }
+    /// Mails that the service sends.
+    mail: Mail {
+        host: String = "", Any, "name", "Mail server; empty: mails are written to the outbox";
+        port: u16 = "587", 1..=65_535, "port", "Port of the mail server";
+        tls: MailTls = "starttls", Any, "none, starttls, tls", "How the connection to it is encrypted";
+        username: String = "", Any, "text", "User name at the mail server; empty: no login";
+        password: Hidden = "", Any, "text", "Password there; never shown";
+        from: String = "Wirephoto <wirephoto@localhost>", Any, "address", "Sender of mails";
+        outbox: PathBuf = "", Any, "folder", "Folder that mails are written to without a mail server; empty: outbox/ in the data directory";
+    }
+    /// Deliveries through channels.
+    delivery: Delivery {
+        directory_root: PathBuf = "", Any, "folder", "Folder below which channels of the method directory write; empty: deliveries/ in the data directory";
+        workers: usize = "4", 1..=64, "deliveries", "Deliveries sent at a time";
+        queue_max: usize = "1000", 1..=1_000_000, "deliveries", "Deliveries of one organization that may wait; more are answered 503";
+        timeout_s: u32 = "900", 1..=86_400, "s", "Time that one try may take besides what its bytes take at 16 KiB/s";
+        retry_first_ms: u32 = "60000", 1..=3_600_000, "ms", "Time until the second try; it doubles with each, up to an hour";
+        retry_hours: u32 = "24", 1..=720, "h", "Time after which a delivery that never succeeded is given up";
+        lease_s: u32 = "30", 1..=3600, "s", "Time after which another process takes up what a killed one was sending";
     }
     /// What becomes of files that come in.
     ingest: Ingest {
@@ -252,10 +280,24 @@ impl Config {
     /// Folder of the originals.
     #[must_use]
     pub fn originals_dir(&self) -> PathBuf {
-        if self.store.originals.as_os_str().is_empty() {
-            return self.data.dir.join("originals");
-        }
-        self.store.originals.clone()
+        self.in_data(&self.store.originals, "originals")
+    }
+
+    /// Folder below which channels write.
+    #[must_use]
+    pub fn deliveries_dir(&self) -> PathBuf {
+        self.in_data(&self.delivery.directory_root, "deliveries")
+    }
+
+    /// Folder that mails are written to without a mail server.
+    #[must_use]
+    pub fn outbox_dir(&self) -> PathBuf {
+        self.in_data(&self.mail.outbox, "outbox")
+    }
+
+    /// The folder of a setting, or `name` in the data directory where it is empty.
+    fn in_data(&self, folder: &Path, name: &str) -> PathBuf {
+        if folder.as_os_str().is_empty() { self.data.dir.join(name) } else { folder.to_owned() }
     }
 
     /// Renders at a time.

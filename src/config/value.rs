@@ -56,6 +56,7 @@ macro_rules! value_from_str {
 
 value_from_str! {
     u8: "a whole number",
+    u16: "a whole number",
     u32: "a whole number",
     u64: "a whole number",
     usize: "a whole number",
@@ -131,6 +132,56 @@ impl Value for LogFormat {
             Self::Auto => "auto",
             Self::Text => "text",
             Self::Json => "json",
+        }
+        .to_owned()
+    }
+}
+
+/// A text that others must not see. It is shown as `***`, in lists of settings too.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Hidden(pub String);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.print())
+    }
+}
+
+impl Value for Hidden {
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(Self(text.to_owned()))
+    }
+    /// Not what [`Value::parse`] reads: a list of settings is for everybody's eyes.
+    fn print(&self) -> String {
+        if self.0.is_empty() { String::new() } else { "***".to_owned() }
+    }
+}
+
+/// How a connection to a mail server is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MailTls {
+    /// Not at all.
+    None,
+    /// From the command STARTTLS on.
+    StartTls,
+    /// From the start.
+    Tls,
+}
+
+impl Value for MailTls {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::None),
+            "starttls" => Ok(Self::StartTls),
+            "tls" => Ok(Self::Tls),
+            _ => Err("expected none, starttls or tls".to_owned()),
+        }
+    }
+    fn print(&self) -> String {
+        match self {
+            Self::None => "none",
+            Self::StartTls => "starttls",
+            Self::Tls => "tls",
         }
         .to_owned()
     }

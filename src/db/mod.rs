@@ -14,6 +14,8 @@ use jiff::{Timestamp, tz::TimeZone};
 use tokio::sync::oneshot;
 
 pub use sqlite::accounts::AccountChange;
+pub use sqlite::channels::NewChannel;
+pub use sqlite::deliveries::{DeliveriesOf, Enqueued, NewDelivery, Outcome, Queue, Turn};
 pub use sqlite::facts::Facts;
 pub use sqlite::follow::{Change, Follower};
 pub use sqlite::grants::{Code, Family, NewCode, NewFamily, RefreshToken};

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{Ingest, IngestError, Refusal, Taken, files::DOCUMENT, photograph};
-use crate::item::{Asset, Document, DocumentError, has_picture};
-use crate::types::{ItemKey, MediaType, RenditionName, Usage, Variant};
+use super::{FileName, Ingest, IngestError, Refusal, Taken, files::DOCUMENT};
+use crate::item::{Document, DocumentError, has_picture};
+use crate::types::{ItemKey, RenditionName};
 
 /// A document with the files of its item.
 #[derive(Clone, Debug)]
@@ -47,49 +47,72 @@ impl Ingest {
     pub fn take_bundle(&self, bundle: &Bundle, now: Timestamp) -> Result<Taken, IngestError> {
         let key = &bundle.key;
         let mut refusals = Vec::new();
-        let mut pictures = Vec::new();
+        let mut files = Vec::new();
         for file in &bundle.files {
-            match name_of(key.media_type, &file.name) {
-                Ok(name) => pictures.push((name, file)),
+            match FileName::parse(key.media_type, &file.name) {
+                Ok(name) => files.push((name, file.path.clone())),
                 Err(error) => refusals.push(refusal(&file.name, error)),
             }
         }
         let document = match read_document(key, &bundle.document) {
-            Ok(document) if refusals.is_empty() => document,
-            Ok(_) => return Err(IngestError::Refused(refusals)),
+            Ok(document) => document,
             Err(error) => {
                 refusals.insert(0, refusal(DOCUMENT, error.into()));
                 return Err(IngestError::Refused(refusals));
             }
         };
-        let is_hires = |(name, _): &(RenditionName, _)| *name == RenditionName::NORMAL_HIRES;
-        if !pictures.is_empty() && !pictures.iter().any(is_hires) {
+        let unknown = |(name, _): &&(FileName, PathBuf)| {
+            let association = name.association.as_ref();
+            association.is_some_and(|association| !document.has_association(association))
+        };
+        for (name, _) in files.iter().filter(unknown) {
+            let association = name.association.as_ref().map(ToString::to_string);
+            let association = association.unwrap_or_default();
+            let why = format!("belongs to {association:?}, which is not among the associations");
+            refusals.push(refusal(&name.to_string(), IngestError::Name(why)));
+        }
+        if !refusals.is_empty() {
+            return Err(IngestError::Refused(refusals));
+        }
+        let own = |(name, _): &(FileName, PathBuf)| name.association.is_none();
+        let is_hires = |(name, _): &(FileName, PathBuf)| name.name == RenditionName::NORMAL_HIRES;
+        let has_own = files.iter().any(own);
+        // Files of associated objects alone leave the picture that is there.
+        let has_hires = match has_own {
+            true => files.iter().any(|file| own(file) && is_hires(file)),
+            false => files.is_empty() || self.has_original(key)?,
+        };
+        if has_picture(key.media_type) && !has_hires {
             return Err(IngestError::NoPicture);
         }
-        let (mut assets, mut warnings) = (Vec::new(), Vec::new());
-        for (name, file) in pictures {
-            match self.take_picture(name, file) {
+        self.take_files(bundle, (document, &files), now)
+    }
+
+    fn take_files(
+        &self,
+        bundle: &Bundle,
+        (document, files): (Document, &[(FileName, PathBuf)]),
+        now: Timestamp,
+    ) -> Result<Taken, IngestError> {
+        let (mut assets, mut warnings, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, path) in files {
+            match self.take_file(name, path) {
                 Ok((asset, odd)) => {
                     assets.push(asset);
-                    warnings.extend(odd);
+                    warnings.extend(odd.into_iter().map(|odd| format!("{name} {odd}")));
                 }
-                Err(error) => refusals.push(refusal(&file.name, error)),
+                Err(error) => refusals.push(refusal(&name.to_string(), error)),
             }
         }
         if !refusals.is_empty() {
             return Err(IngestError::Refused(refusals));
         }
+        if !assets.is_empty() {
+            warnings.extend(self.make_missing(bundle.key.media_type, &mut assets, files)?);
+        }
         let assets = Some(assets).filter(|assets| !assets.is_empty());
-        self.write(key, document, assets, now).map(|taken| Taken { warnings, ..taken })
-    }
-
-    fn take_picture(
-        &self,
-        name: RenditionName,
-        file: &BundleFile,
-    ) -> Result<(Asset, Vec<String>), IngestError> {
-        let picture = photograph::read(&file.path, &self.limits)?;
-        self.store(&picture, name)
+        let taken = self.write(&bundle.key, document, assets, now)?;
+        Ok(Taken { warnings, ..taken })
     }
 }
 
@@ -112,35 +135,4 @@ pub(super) fn read_fields(bytes: &[u8]) -> Result<Map<String, Value>, DocumentEr
         Ok(_) => Err(wrong("another kind of value")),
         Err(cause) => Err(wrong(&cause.to_string())),
     }
-}
-
-/// The rendition that the file `name` of an item of `media_type` is.
-///
-/// A photograph's Hires, Preview and Thumbnail may come in as files; the others are made. Fails with
-/// what is taken.
-pub fn name_of(media_type: MediaType, name: &str) -> Result<RenditionName, IngestError> {
-    if !has_picture(media_type) {
-        return Err(IngestError::Name(format!(
-            "is a file of an item of media type {media_type}, which are taken in as documents \
-             alone so far; expected item.json and nothing else"
-        )));
-    }
-    let known = name.strip_suffix(".jpg").and_then(|stem| RenditionName::parse(stem).ok());
-    known.filter(|known| file_name(*known) == name && is_taken(*known)).ok_or_else(|| {
-        IngestError::Name(
-            "is not a file that is taken in; expected item.json, NormalHires.jpg, \
-             NormalPreview.jpg or NormalThumbnail.jpg"
-                .to_owned(),
-        )
-    })
-}
-
-fn is_taken(name: RenditionName) -> bool {
-    let used = matches!(name.usage, Usage::Hires | Usage::Preview | Usage::Thumbnail);
-    name.variant == Variant::Normal && used
-}
-
-/// The name of a rendition's file, `NormalHires.jpg`.
-fn file_name(name: RenditionName) -> String {
-    format!("{name}.jpg")
 }

@@ -7,6 +7,7 @@ use std::{
 
 use crate::db::DbError;
 use crate::item::DocumentError;
+use crate::programs::ProgramError;
 use crate::store::StoreError;
 
 /// Why something was not taken in. The text does not name the file; [`Failure`] does.
@@ -35,15 +36,10 @@ pub enum IngestError {
     Picture(String),
     /// Not a kind of file that is taken in.
     #[error(
-        "is not a photograph (.jpg, .jpeg), not a .jsonl file and not a folder with photographs or \
-         item.json"
+        "is not a photograph (.jpg, .jpeg), a graphic (.pdf, .eps), a video (.mp4), a .jsonl file or a \
+         folder with such files or item.json"
     )]
     Kind,
-    /// A kind of file that is not taken in yet.
-    #[error(
-        "is a .{0} file, which is not taken in yet; taken are .jpg, .jpeg, .jsonl and item.json"
-    )]
-    NotYet(String),
     /// A folder's place or a file's name says nothing that we know.
     #[error("{0}")]
     Name(String),
@@ -57,7 +53,7 @@ pub enum IngestError {
     #[error("has no NormalHires.jpg")]
     NoPicture,
     /// Another file of the same run has the same id.
-    #[error("has the id of {0}, which is another photograph; rename one of them")]
+    #[error("has the id of {0}, which is another file of this kind; rename one of them")]
     SameId(String),
     /// Several things are wrong, or something with one file of several.
     #[error("{}", list(.0))]
@@ -65,6 +61,9 @@ pub enum IngestError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A program that reads files could not be run.
+    #[error(transparent)]
+    Program(ProgramError),
     /// The database failed.
     #[error(transparent)]
     Db(#[from] DbError),
@@ -79,14 +78,13 @@ impl IngestError {
     #[must_use]
     pub fn is_ours(&self) -> bool {
         match self {
-            Self::Store(_) | Self::Db(_) => true,
+            Self::Store(_) | Self::Program(_) | Self::Db(_) => true,
             Self::Refused(refusals) => refusals.iter().any(|refusal| refusal.error.is_ours()),
             Self::Unreadable(_)
             | Self::Empty
             | Self::TooLarge { .. }
             | Self::Picture(_)
             | Self::Kind
-            | Self::NotYet(_)
             | Self::Name(_)
             | Self::Document(_)
             | Self::Uri(_)
@@ -129,13 +127,13 @@ impl IngestError {
             | Self::TooLarge { .. }
             | Self::Picture(_)
             | Self::Kind
-            | Self::NotYet(_)
             | Self::Name(_)
             | Self::Document(DocumentError::NotJson(_))
             | Self::Uri(_)
             | Self::NoPicture
             | Self::SameId(_)
             | Self::Store(_)
+            | Self::Program(_)
             | Self::Db(_) => vec![(String::new(), self.to_string())],
         }
     }

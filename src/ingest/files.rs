@@ -11,9 +11,6 @@ use crate::types::{ItemId, ItemKey, MediaType};
 
 /// The name of an item folder's document.
 pub(super) const DOCUMENT: &str = "item.json";
-/// Kinds of files that are known and not taken in yet.
-const NOT_YET: [&str; 3] = ["pdf", "eps", "mp4"];
-
 /// What [`find`] found.
 #[derive(Debug, Default)]
 pub struct Found {
@@ -27,7 +24,7 @@ pub struct Found {
     pub failures: Vec<Failure>,
 }
 
-/// Finds photographs, item folders and files of documents in `paths`, folders within folders
+/// Finds media files, item folders and files of documents in `paths`, folders within folders
 /// included.
 ///
 /// A file that is named must be one of them; within folders files of unknown kinds are passed over.
@@ -57,11 +54,8 @@ impl Found {
     /// Whether the file is of a known kind, which is then noted.
     fn take_file(&mut self, path: &Path) -> bool {
         match extension(path).as_str() {
-            "jpg" | "jpeg" => self.push(Incoming::Photograph(path.to_owned())),
             "jsonl" => self.lines.push(path.to_owned()),
-            other if is_not_yet(other) => {
-                self.fail(path, IngestError::NotYet(other.to_owned()));
-            }
+            other if media_type(other).is_some() => self.push(Incoming::File(path.to_owned())),
             _ => return false,
         }
         true
@@ -103,9 +97,14 @@ impl Found {
     }
 }
 
-/// Whether files with this extension are known and not taken in yet.
-pub(super) fn is_not_yet(extension: &str) -> bool {
-    NOT_YET.contains(&extension)
+/// What a file that comes alone becomes, by its extension in lower case.
+pub(super) fn media_type(extension: &str) -> Option<MediaType> {
+    match extension {
+        "jpg" | "jpeg" => Some(MediaType::Image),
+        "pdf" | "eps" => Some(MediaType::Graphic),
+        "mp4" => Some(MediaType::Video),
+        _ => None,
+    }
 }
 
 /// A file's extension in lower case.

@@ -9,7 +9,9 @@
 mod bundle;
 mod error;
 mod files;
+mod kinds;
 mod lines;
+mod names;
 mod photograph;
 mod spool;
 mod uploads;
@@ -25,28 +27,35 @@ use std::{
 };
 
 use jiff::{Timestamp, tz::TimeZone};
+use serde_json::{Map, Value};
 
-pub use bundle::{Bundle, BundleFile, name_of};
+pub use bundle::{Bundle, BundleFile};
 pub use error::{Failure, IngestError, Refusal};
 pub use files::{Found, find};
 pub use lines::{LinesEvent, LinesTally, take_in_lines};
+pub use names::FileName;
 use photograph::Photograph;
 pub use spool::{Spool, SpooledFile};
 pub use uploads::{Seat, Uploads};
 use write::{Moment, Prepared};
 
 use crate::db::{Db, Written};
-use crate::item::{Asset, Document};
+use crate::item::{Asset, AssetFile, Document, Picture};
 use crate::media::jpeg::header::HeaderLimits;
 use crate::media::original::Originals;
 use crate::media::raster::Marker;
-use crate::types::{ItemId, ItemKey, MediaType, RenditionName};
+use crate::programs::Programs;
+use crate::types::{
+    ItemId, ItemKey, MediaType, RenditionExtension, RenditionName, Usage, Variant,
+};
+
+const VIDEO_PREVIEW: RenditionName = RenditionName::new(Variant::Normal, Usage::Preview);
 
 /// Something to take in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Incoming {
-    /// A photograph that brings its own caption.
-    Photograph(PathBuf),
+    /// A photograph, a graphic or a video that comes alone; a photograph brings its own caption.
+    File(PathBuf),
     /// A folder `<mediaType>/<id>/` with `item.json`.
     ItemFolder(PathBuf),
 }
@@ -56,7 +65,7 @@ impl Incoming {
     #[must_use]
     pub fn path(&self) -> &Path {
         match self {
-            Self::Photograph(path) | Self::ItemFolder(path) => path,
+            Self::File(path) | Self::ItemFolder(path) => path,
         }
     }
 }
@@ -67,9 +76,9 @@ impl Incoming {
     #[must_use]
     pub fn named_key(&self) -> Option<ItemKey> {
         match self {
-            Self::Photograph(path) => {
+            Self::File(path) => {
                 let id = ItemId::parse(path.file_stem()?.to_str()?).ok()?;
-                Some(ItemKey { media_type: MediaType::Image, id })
+                Some(ItemKey { media_type: files::media_type(&files::extension(path))?, id })
             }
             Self::ItemFolder(path) => files::folder_key(path).ok(),
         }
@@ -98,31 +107,35 @@ pub struct IngestLimits {
     pub file_bytes_max: u64,
     /// Limits of the marker parser.
     pub header: HeaderLimits,
+    /// Long side of the picture that is made of a graphic's first page.
+    pub page_px: u32,
+    /// Long side of the Preview that is made of a video.
+    pub video_px: u32,
 }
 
 /// Takes files in. Shared by the threads of one run, or by all doors of a server.
 pub struct Ingest {
     db: Db,
     originals: Originals,
+    programs: Programs,
     limits: IngestLimits,
     marker: Arc<Marker>,
     zone: TimeZone,
-    /// The photographs of this run by id, so that two files of one name do not replace each
+    /// The files of this run that came alone, by what they become, so that two files of one name do not replace each
     /// other unnoticed. A server has no runs.
-    names: Option<Mutex<HashMap<ItemId, PathBuf>>>,
+    names: Option<Mutex<HashMap<(ItemKey, RenditionExtension), PathBuf>>>,
 }
 
 impl Ingest {
     /// Takes in into `db` and `originals`; `zone` is whose midnight orders photographs.
     #[must_use]
     pub fn new(
-        db: Db,
-        originals: Originals,
+        (db, originals, programs): (Db, Originals, Programs),
         limits: IngestLimits,
         zone: TimeZone,
         marker: Arc<Marker>,
     ) -> Self {
-        Self { db, originals, limits, marker, zone, names: Some(Mutex::default()) }
+        Self { db, originals, programs, limits, marker, zone, names: Some(Mutex::default()) }
     }
 
     /// The same for a server, where a file of the same name is a later version.
@@ -134,21 +147,51 @@ impl Ingest {
     /// Takes one thing in; `now` is when it comes in.
     pub fn take_in(&self, incoming: &Incoming, now: Timestamp) -> Result<Taken, Failure> {
         let outcome = match incoming {
-            Incoming::Photograph(path) => self.take_photograph(path, now),
+            Incoming::File(path) => self.take_single(path, now),
             Incoming::ItemFolder(path) => self.take_folder(path, now),
         };
         outcome.map_err(|error| Failure::of(incoming.path(), error))
+    }
+
+    /// Takes in a file that comes alone: a `.jpg` is the Hires of an image, a `.pdf` or `.eps` that of
+    /// a graphic, an `.mp4` the Preview of a video, which is the one that customers get.
+    fn take_single(&self, path: &Path, now: Timestamp) -> Result<Taken, IngestError> {
+        let (name, extension) = match files::extension(path).as_str() {
+            "pdf" => (RenditionName::NORMAL_HIRES, RenditionExtension::Pdf),
+            "eps" => (RenditionName::NORMAL_HIRES, RenditionExtension::Eps),
+            "mp4" => (VIDEO_PREVIEW, RenditionExtension::Mp4),
+            _ => return self.take_photograph(path, now),
+        };
+        let media_type = files::media_type(&files::extension(path)).ok_or(IngestError::Kind)?;
+        let name = FileName { association: None, name, extension };
+        let (asset, mut warnings) = self.take_file(&name, path)?;
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let id = match ItemId::parse(stem) {
+            Ok(id) => id,
+            Err(_) => photograph::derived_id(asset.blob()),
+        };
+        let key = ItemKey { media_type, id };
+        self.claim(&key, extension, path)?;
+        let fields = Map::from_iter([("headline".to_owned(), Value::from(stem))]);
+        let document = Document::from_fields(&key, fields)?;
+        let mut assets = vec![asset];
+        let files = [(name, path.to_owned())];
+        warnings.extend(self.make_missing(media_type, &mut assets, &files)?);
+        let moment = Moment { now, zone: &self.zone };
+        let prepared = Prepared::new(&key, document, Some(assets), moment).alone();
+        self.write_prepared(&key, prepared).map(|taken| Taken { warnings, ..taken })
     }
 
     fn take_photograph(&self, path: &Path, now: Timestamp) -> Result<Taken, IngestError> {
         let picture = photograph::read(path, &self.limits)?;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let id = ItemId::parse(stem).unwrap_or_else(|_| picture.derived_id());
-        self.claim(&id, path)?;
         let key = ItemKey { media_type: MediaType::Image, id };
+        self.claim(&key, RenditionExtension::Jpg, path)?;
         let (document, mut warnings) = picture.document(&key, &self.zone)?;
-        let (asset, odd) = self.store(&picture, RenditionName::NORMAL_HIRES)?;
+        let (picture, odd) = self.store(&picture, RenditionName::NORMAL_HIRES)?;
         warnings.splice(0..0, odd);
+        let asset = Asset::own(AssetFile::Picture(picture));
         self.write(&key, document, Some(vec![asset]), now).map(|taken| Taken { warnings, ..taken })
     }
 
@@ -159,18 +202,23 @@ impl Ingest {
         &self,
         picture: &Photograph,
         name: RenditionName,
-    ) -> Result<(Asset, Vec<String>), IngestError> {
+    ) -> Result<(Picture, Vec<String>), IngestError> {
         picture.store(&self.originals, name, (&self.limits, &self.marker))
     }
 
-    fn claim(&self, id: &ItemId, path: &Path) -> Result<(), IngestError> {
+    fn claim(
+        &self,
+        key: &ItemKey,
+        extension: RenditionExtension,
+        path: &Path,
+    ) -> Result<(), IngestError> {
         let Some(names) = &self.names else { return Ok(()) };
         let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
-        match names.get(id) {
+        match names.get(&(key.clone(), extension)) {
             Some(other) if other != path => Err(IngestError::SameId(other.display().to_string())),
             Some(_) => Ok(()),
             None => {
-                names.insert(id.clone(), path.to_owned());
+                names.insert((key.clone(), extension), path.to_owned());
                 Ok(())
             }
         }
@@ -189,7 +237,8 @@ impl Ingest {
     fn has_original(&self, key: &ItemKey) -> Result<bool, IngestError> {
         let key = key.clone();
         let item = self.db.read_blocking(move |tx| tx.find_item(&key))?;
-        Ok(item.is_some_and(|item| !item.assets.is_empty()))
+        let own = |asset: &Asset| asset.association.is_none();
+        Ok(item.is_some_and(|item| item.assets.iter().any(own)))
     }
 
     fn write(
@@ -200,7 +249,10 @@ impl Ingest {
         now: Timestamp,
     ) -> Result<Taken, IngestError> {
         let moment = Moment { now, zone: &self.zone };
-        let prepared = Prepared::new(key, document, assets, moment);
+        self.write_prepared(key, Prepared::new(key, document, assets, moment))
+    }
+
+    fn write_prepared(&self, key: &ItemKey, prepared: Prepared) -> Result<Taken, IngestError> {
         let zone = self.zone.clone();
         let outcome = self.db.write_blocking(move |tx| prepared.write(tx, &zone))?;
         let write::Outcome { written, turned } = outcome;

@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 
 use super::{IngestError, IngestLimits, files};
 use crate::compute;
-use crate::item::{Asset, Document, DocumentError};
+use crate::item::{Document, DocumentError, Picture};
 use crate::media::caption::{self, Caption};
 use crate::media::jpeg::header::{Header, Process};
 use crate::media::original::{NewOriginal, Originals};
@@ -29,7 +29,11 @@ pub(super) struct Photograph {
 
 /// Reads the photograph at `path` and checks its headers.
 pub(super) fn read(path: &Path, limits: &IngestLimits) -> Result<Photograph, IngestError> {
-    let bytes = files::read(path, limits.file_bytes_max, "media.file_bytes_max")?;
+    parse(files::read(path, limits.file_bytes_max, "media.file_bytes_max")?, limits)
+}
+
+/// Checks the headers of a photograph that was read.
+pub(super) fn parse(bytes: Vec<u8>, limits: &IngestLimits) -> Result<Photograph, IngestError> {
     let header = Header::parse(&bytes, &limits.header)
         .map_err(|cause| IngestError::Picture(cause.to_string()))?;
     let size = header.size;
@@ -46,6 +50,12 @@ pub(super) fn read(path: &Path, limits: &IngestLimits) -> Result<Photograph, Ing
         bytes,
         header,
     })
+}
+
+/// An id made from a file's content.
+pub(super) fn derived_id(content: Hash) -> ItemId {
+    let hash = content.to_string();
+    ItemId::parse(&format!("p{}", &hash[..20])).expect("a letter and hex digits are an id")
 }
 
 impl Photograph {
@@ -75,8 +85,7 @@ impl Photograph {
 
     /// An id made from the picture's bytes, for a file whose name is none.
     pub(super) fn derived_id(&self) -> ItemId {
-        let hash = Hash::of(&self.bytes).to_string();
-        ItemId::parse(&format!("p{}", &hash[..20])).expect("a letter and hex digits are an id")
+        derived_id(Hash::of(&self.bytes))
     }
 
     /// The document that the embedded caption makes.
@@ -112,7 +121,7 @@ impl Photograph {
         originals: &Originals,
         name: RenditionName,
         (limits, marker): (&IngestLimits, &Marker),
-    ) -> Result<(Asset, Vec<String>), IngestError> {
+    ) -> Result<(Picture, Vec<String>), IngestError> {
         let new = NewOriginal { bytes: &self.bytes, header: &self.header };
         let stored = originals.store_new(&new, &compute::spread)?;
         let damage = if stored.decoded {
@@ -123,7 +132,7 @@ impl Photograph {
         };
         let mut odd = self.warnings.clone();
         odd.extend(damage.map(|damage| format!("picture data is damaged: {damage}")));
-        let asset = Asset {
+        let asset = Picture {
             name,
             blob: stored.hash,
             length: self.bytes.len() as u64,

@@ -6,7 +6,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use crate::db::{DbError, NewItem, StoredItem, WriteTx, Written};
 use crate::item::{Asset, Document, PubStatus};
 use crate::query::Indexed;
-use crate::types::{ItemKey, MediaType};
+use crate::types::{AssociationKey, ItemKey, MediaType, RenditionExtension};
 
 /// The end of an embargo whose time is beyond what can be held, such as the end of the year 9999.
 const FOREVER: Timestamp = Timestamp::constant(253_370_764_800, 0);
@@ -19,6 +19,8 @@ pub(super) struct Prepared {
     document: Document,
     /// The document as it came, where it does not say its version.
     unversioned: Option<Document>,
+    /// Whether its file came alone, beside which others may be there.
+    alone: bool,
 }
 
 /// What writing did.
@@ -66,7 +68,12 @@ impl Prepared {
         let unversioned = (!versioned).then(|| document.clone());
         document.complete(key, moment.now, moment.zone);
         let item = NewItem { assets, fresh: true, ..moment.row(key, &document) };
-        Self { item, document, unversioned }
+        Self { item, document, unversioned, alone: false }
+    }
+
+    /// The same for a file that came alone.
+    pub(super) fn alone(self) -> Self {
+        Self { alone: true, ..self }
     }
 
     /// Bytes of the document's text.
@@ -105,7 +112,10 @@ impl Prepared {
             stay_replaced(tx, key, old, &mut document)?;
         }
         let fresh = old.as_ref().is_none_or(|(_, old)| is_fresh(old, &document));
-        let assets = self.item.assets.clone();
+        let assets = match &old {
+            Some(old) => Some(self.files_after(old, &document)),
+            None => self.item.assets.clone(),
+        };
         let mut row = NewItem { assets, fresh, ..moment.row(key, &document) };
         // A picture that is no newer keeps its place in the order of arrival.
         let by_arrival = match key.media_type {
@@ -127,6 +137,49 @@ impl Prepared {
             false => Vec::new(),
         };
         Ok(Outcome { written, turned })
+    }
+}
+
+impl Prepared {
+    /// The files that the item has from now on.
+    ///
+    /// Own files that come in take the place of all that were there, and so do files of associated
+    /// objects; where none of a kind come in, those that were there stay. A file that came alone
+    /// leaves those that it does not replace. Files of an association stay only as long as it names
+    /// the same object.
+    fn files_after(
+        &self,
+        (item, old): &(StoredItem, Document),
+        document: &Document,
+    ) -> Vec<Asset> {
+        let uri = |document: &Document, key: &AssociationKey| {
+            document.association(key).map(|one| one.get("uri").cloned())
+        };
+        let stays = |asset: &&Asset| {
+            let Some(key) = &asset.association else { return true };
+            let now = uri(document, key);
+            now.is_some() && now == uri(old, key)
+        };
+        let mut there = item.assets.iter().filter(stays).cloned();
+        let Some(new) = &self.item.assets else { return there.collect() };
+        let mut files = new.clone();
+        let is_own = |asset: &Asset| asset.association.is_none();
+        if !new.iter().any(is_own) {
+            files.extend(there.by_ref().filter(is_own));
+        } else if self.alone {
+            let came = new.iter().any(|asset| asset.extension() == RenditionExtension::Pdf);
+            let left = |asset: &Asset| {
+                let replaced = new.iter().any(|one| {
+                    is_own(asset)
+                        && one.name() == asset.name()
+                        && one.extension() == asset.extension()
+                });
+                // What was made of the PDF that was there goes with it.
+                !(replaced || came && asset.made)
+            };
+            files.extend(there.by_ref().filter(left));
+        }
+        files
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::types::{Rect, RenditionName, Size, Usage, Variant};
+use crate::types::{Rect, RenditionExtension, RenditionName, Size, Usage, Variant};
 
 const BASE: &str = "https://cdn.example/pictures";
 
@@ -22,9 +22,21 @@ impl Links for TestLinks {
         let (variant, usage) = (name.variant.as_str(), name.usage.as_str());
         format!("{BASE}/media/{key}_{variant}{usage}.jpg")
     }
+
+    fn file(
+        &self,
+        key: &ItemKey,
+        association: Option<&AssociationKey>,
+        name: RenditionName,
+        extension: RenditionExtension,
+    ) -> String {
+        let association = association.map(|key| format!("/{key}")).unwrap_or_default();
+        format!("{BASE}/media/{key}{association}_{name}{}", extension.as_str())
+    }
 }
 
-const SIZES: RenditionSizes = RenditionSizes { preview_px: 1024, thumbnail_px: 256 };
+const SIZES: RenditionSizes =
+    RenditionSizes { preview_px: 1024, thumbnail_px: 256, cropped_thumbnail_px: 256 };
 
 /// The document of `key` as served by a service that holds `image/held` and nothing else, checked
 /// against the schema.
@@ -125,7 +137,7 @@ fn the_items_to_look_up_are_those_that_the_layout_serves() {
 
 #[test]
 fn renditions_of_our_files_take_the_place_of_those_in_the_document() {
-    let asset = Asset {
+    let asset = Asset::own(AssetFile::Picture(Picture {
         name: RenditionName { variant: Variant::Normal, usage: Usage::Hires },
         blob: crate::types::Hash::of(b"x"),
         length: 1,
@@ -133,7 +145,7 @@ fn renditions_of_our_files_take_the_place_of_those_in_the_document() {
         orientation: 1,
         progressive: false,
         components: 3,
-    };
+    }));
     let document = json!({
         "headline": "H", "byline": "B",
         "renditions": { "own": { "href": "http://a/media/image/held.jpg", "usage": "Thumbnail" } },

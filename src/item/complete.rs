@@ -36,6 +36,17 @@ impl Document {
                 self.default("altids", || json!({ "originaltransmissionreference": reference }));
             }
         }
+        match key.media_type {
+            MediaType::Graphic => self.default("mimetype", || json!("application/pdf")),
+            MediaType::Video => self.default("mimetype", || json!("video/mp4")),
+            MediaType::Image
+            | MediaType::Stockfoto
+            | MediaType::Text
+            | MediaType::Feature
+            | MediaType::Page
+            | MediaType::Planning
+            | MediaType::Calendar => {}
+        }
         complete_associations(&mut self.fields);
         let standard = json!({
             "name": "TTNINJS",

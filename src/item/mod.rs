@@ -17,9 +17,9 @@ mod schema;
 use serde_json::{Map, Value};
 
 use crate::limits::REPLACING_MAX;
-use crate::types::{ItemKey, MediaType};
+use crate::types::{AssociationKey, ItemKey, MediaType};
 
-pub use asset::Asset;
+pub use asset::{Asset, AssetFile, Files, Graphic, Picture, Video};
 pub use layout::Layout;
 pub use renditions::{Links, RenditionSizes, Served};
 pub use schema::{Problem, SCHEMA};
@@ -167,6 +167,32 @@ impl Document {
     pub fn texts<'a>(&'a self, name: &str, field: &'a str) -> impl Iterator<Item = &'a str> {
         let entries = self.fields.get(name).and_then(Value::as_array);
         entries.into_iter().flatten().filter_map(move |entry| entry.get(field)?.as_str())
+    }
+
+    /// Whether the document has the associated object `key`.
+    #[must_use]
+    pub fn has_association(&self, key: &AssociationKey) -> bool {
+        self.association(key).is_some()
+    }
+
+    /// The associated object `key` as the document tells it.
+    #[must_use]
+    pub fn association(&self, key: &AssociationKey) -> Option<&Map<String, Value>> {
+        self.fields.get("associations")?.get(key.as_str())?.as_object()
+    }
+
+    /// The document of the associated object `key`, as far as this one tells it.
+    #[must_use]
+    pub fn of_association(&self, key: &AssociationKey) -> Option<Self> {
+        self.association(key).map(|fields| Self { fields: fields.clone() })
+    }
+
+    /// The associated objects that a media URL can name, in their order.
+    pub fn associations(&self) -> impl Iterator<Item = (AssociationKey, &Map<String, Value>)> {
+        let all = self.fields.get("associations").and_then(Value::as_object);
+        all.into_iter().flatten().filter_map(|(key, value)| {
+            Some((AssociationKey::parse(key).ok()?, value.as_object()?))
+        })
     }
 
     /// The publication status; `usable` when the document names none.

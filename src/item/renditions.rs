@@ -2,8 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Asset, Document, Layout, addresses::Addresses};
-use crate::types::{CropError, ItemKey, Rect, RenditionName, Size, Usage, Variant, scale_crop};
+use super::{Asset, AssetFile, Document, Files, Graphic, Layout, Video, addresses::Addresses};
+use crate::types::{
+    AssociationKey, CropError, ItemKey, MediaType, Rect, RenditionExtension, RenditionName, Size,
+    Usage, Variant, scale_crop,
+};
 
 /// Sizes of the renditions, from the settings.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +15,26 @@ pub struct RenditionSizes {
     pub preview_px: u32,
     /// Long side of a Thumbnail, pixels.
     pub thumbnail_px: u32,
+    /// Sides of a CroppedThumbnail, pixels.
+    pub cropped_thumbnail_px: u32,
+}
+
+impl RenditionSizes {
+    /// The size of the JPEG rendition `name` of what `files` show, uncropped and upright.
+    #[must_use]
+    pub fn of(self, files: Files<'_>, name: RenditionName) -> Option<Size> {
+        if name.variant == Variant::Cropped {
+            let whole = files.whole_picture()?.upright();
+            let side = |px: u32| px.min(self.cropped_thumbnail_px);
+            return Some(Size { width: side(whole.width), height: side(whole.height) });
+        }
+        let upright = files.picture(name.usage)?.upright();
+        Some(match name.usage {
+            Usage::Preview => upright.fit_within(self.preview_px),
+            Usage::Thumbnail => upright.fit_within(self.thumbnail_px),
+            Usage::Hires | Usage::Hidef | Usage::Lores => upright,
+        })
+    }
 }
 
 /// Addresses of renditions: how the hrefs are written is the caller's to say, so that this unit
@@ -23,6 +46,14 @@ pub trait Links {
     fn item(&self, key: &ItemKey) -> String;
     /// The URL of a JPEG rendition, with a crop in its own pixels.
     fn rendition(&self, key: &ItemKey, name: RenditionName, crop: Option<Rect>) -> String;
+    /// The URL of a rendition of the item or of one of its associated objects.
+    fn file(
+        &self,
+        key: &ItemKey,
+        association: Option<&AssociationKey>,
+        name: RenditionName,
+        extension: RenditionExtension,
+    ) -> String;
 }
 
 /// How a document is asked for.
@@ -40,38 +71,94 @@ pub struct Served<'a> {
     pub layout: Layout,
 }
 
+const fn name(variant: Variant, usage: Usage) -> RenditionName {
+    RenditionName::new(variant, usage)
+}
+
+const HIRES: RenditionName = RenditionName::NORMAL_HIRES;
+const PREVIEW: RenditionName = name(Variant::Normal, Usage::Preview);
+const WATERMARK_PREVIEW: RenditionName = name(Variant::Watermark, Usage::Preview);
+const THUMBNAIL: RenditionName = name(Variant::Normal, Usage::Thumbnail);
+const CROPPED_THUMBNAIL: RenditionName = name(Variant::Cropped, Usage::Thumbnail);
+const GREY_HIRES: RenditionName = name(Variant::BlackAndWhite, Usage::Hires);
+
+/// A rendition that an item may have.
+type Listed = (RenditionName, RenditionExtension);
+
+const JPG: RenditionExtension = RenditionExtension::Jpg;
+
 /// The renditions of a photograph, in the order of their ids.
-const IMAGE_RENDITIONS: [(&str, Variant, Usage); 4] = [
-    ("r00", Variant::Normal, Usage::Hires),
-    ("r01", Variant::Normal, Usage::Preview),
-    ("r02", Variant::Watermark, Usage::Preview),
-    ("r03", Variant::Normal, Usage::Thumbnail),
+const OF_IMAGES: [Listed; 4] =
+    [(HIRES, JPG), (PREVIEW, JPG), (WATERMARK_PREVIEW, JPG), (THUMBNAIL, JPG)];
+
+/// Those of a graphic: first what is looked at, then what is printed.
+const OF_GRAPHICS: [Listed; 9] = [
+    (PREVIEW, JPG),
+    (WATERMARK_PREVIEW, JPG),
+    (THUMBNAIL, JPG),
+    (CROPPED_THUMBNAIL, JPG),
+    (HIRES, RenditionExtension::Pdf),
+    (GREY_HIRES, RenditionExtension::Pdf),
+    (HIRES, RenditionExtension::Eps),
+    (GREY_HIRES, RenditionExtension::Eps),
+    (HIRES, JPG),
 ];
 
+/// Those of a video.
+const OF_VIDEOS: [Listed; 4] = [
+    (HIRES, RenditionExtension::Mp4),
+    (PREVIEW, RenditionExtension::Mp4),
+    (THUMBNAIL, JPG),
+    (PREVIEW, JPG),
+];
+
+/// Those of an associated object whose files came with the item.
+const OF_ASSOCIATIONS: [Listed; 11] = [
+    (HIRES, JPG),
+    (PREVIEW, JPG),
+    (WATERMARK_PREVIEW, JPG),
+    (THUMBNAIL, JPG),
+    (CROPPED_THUMBNAIL, JPG),
+    (HIRES, RenditionExtension::Pdf),
+    (HIRES, RenditionExtension::Eps),
+    (PREVIEW, RenditionExtension::Mp4),
+    (GREY_HIRES, RenditionExtension::Pdf),
+    (GREY_HIRES, RenditionExtension::Eps),
+    (HIRES, RenditionExtension::Mp4),
+];
+
+fn listed(media_type: MediaType) -> &'static [Listed] {
+    match media_type {
+        MediaType::Graphic => &OF_GRAPHICS,
+        MediaType::Video => &OF_VIDEOS,
+        MediaType::Image
+        | MediaType::Stockfoto
+        | MediaType::Text
+        | MediaType::Feature
+        | MediaType::Page
+        | MediaType::Planning
+        | MediaType::Calendar => &OF_IMAGES,
+    }
+}
+
 impl Served<'_> {
-    /// The file that a rendition is made from: its own if one came in, else the original.
+    /// The item's own files.
     #[must_use]
-    pub fn source(assets: &[Asset], usage: Usage) -> Option<&Asset> {
-        let own = RenditionName { variant: Variant::Normal, usage };
-        let named = |name| assets.iter().find(|asset| asset.name == name);
-        named(own).or_else(|| named(RenditionName::NORMAL_HIRES))
+    pub fn files(&self) -> Files<'_> {
+        Files::of_item(self.assets)
     }
 
-    /// The size of the rendition `usage`, uncropped and upright.
+    /// The size of the Normal rendition `usage`, uncropped and upright.
     #[must_use]
     pub fn size(&self, usage: Usage) -> Option<Size> {
-        let upright = Self::source(self.assets, usage)?.upright();
-        Some(match usage {
-            Usage::Preview => upright.fit_within(self.sizes.preview_px),
-            Usage::Thumbnail => upright.fit_within(self.sizes.thumbnail_px),
-            Usage::Hires | Usage::Hidef | Usage::Lores => upright,
-        })
+        self.sizes.of(self.files(), name(Variant::Normal, usage))
     }
 
     /// The document with our addresses.
     ///
-    /// Renditions of the item's files take the place of those in the document. `holds` says which
-    /// of [`Document::linked_items`] this service has; what is told of others stays untouched.
+    /// Renditions of the item's files take the place of those in the document, and those of its
+    /// associated objects' files that of theirs. `holds` says which of [`Document::linked_items`]
+    /// this service has; what is told of others stays untouched.
     ///
     /// Fails with [`CropError`] when the crop leaves the hires image.
     pub fn document<L: Links>(
@@ -80,7 +167,7 @@ impl Served<'_> {
         links: &L,
         holds: &dyn Fn(&ItemKey) -> bool,
     ) -> Result<Value, CropError> {
-        let renditions = self.renditions(links)?;
+        let renditions = self.renditions(None, links)?;
         let mut fields = document.fields;
         self.layout.cut(&mut fields);
         if !renditions.is_empty() {
@@ -90,37 +177,143 @@ impl Served<'_> {
             fields.insert("$standard".to_owned(), standard());
         }
         Addresses { links, holds }.write(self.key, &mut fields);
+        self.write_associations(&mut fields, links, holds)?;
         Ok(Value::Object(fields))
     }
 
-    fn renditions<L: Links>(&self, links: &L) -> Result<Map<String, Value>, CropError> {
-        let mut renditions = Map::new();
-        let Some(hires) = self.size(Usage::Hires) else { return Ok(renditions) };
-        for (id, variant, usage) in IMAGE_RENDITIONS {
-            if self.layout == Layout::Bare && usage != Usage::Thumbnail {
+    /// Gives associated objects whose files came with the item their renditions. An object that is
+    /// an item of ours is shown by that item's.
+    fn write_associations<L: Links>(
+        &self,
+        fields: &mut Map<String, Value>,
+        links: &L,
+        holds: &dyn Fn(&ItemKey) -> bool,
+    ) -> Result<(), CropError> {
+        let Some(Value::Object(associations)) = fields.get_mut("associations") else {
+            return Ok(());
+        };
+        for (key, associated) in associations {
+            let Ok(key) = AssociationKey::parse(key) else { continue };
+            let Some(associated) = associated.as_object_mut() else { continue };
+            let uri = associated.get("uri").and_then(Value::as_str).unwrap_or_default();
+            if ItemKey::from_uri(uri).is_ok_and(|item| item != *self.key && holds(&item)) {
                 continue;
             }
-            let Some(size) = self.size(usage) else { continue };
-            let crop = self.crop.map(|crop| scale_crop(crop, hires, size)).transpose()?;
-            let (width, height) =
-                crop.map_or((size.width, size.height), |crop| (crop.width, crop.height));
-            let name = RenditionName { variant, usage };
-            let mut rendition = json!({
-                "usage": usage.as_str(),
-                "variant": variant.as_str(),
-                "mimetype": "image/jpeg",
-                "href": links.rendition(self.key, name, crop),
-                "width": width,
-                "height": height,
-            });
-            if usage == Usage::Hires {
-                // Bytes of the uncompressed original; a crop does not change it.
-                rendition["printsize"] = json!(hires.pixels() * 3);
+            let renditions = self.renditions(Some(&key), links)?;
+            if !renditions.is_empty() {
+                associated.insert("renditions".to_owned(), Value::Object(renditions));
+                associated.insert("representationtype".to_owned(), json!("incomplete"));
             }
-            renditions.insert(id.to_owned(), rendition);
+        }
+        Ok(())
+    }
+
+    /// The renditions of the item, or of one of its associated objects.
+    fn renditions<L: Links>(
+        &self,
+        association: Option<&AssociationKey>,
+        links: &L,
+    ) -> Result<Map<String, Value>, CropError> {
+        let files = match association {
+            None => self.files(),
+            Some(key) => Files::of_association(self.assets, key),
+        };
+        let listed = match association {
+            None => listed(self.key.media_type),
+            Some(_) => &OF_ASSOCIATIONS,
+        };
+        let mut renditions = Map::new();
+        for (place, (name, extension)) in listed.iter().enumerate() {
+            if self.layout == Layout::Bare && name.usage != Usage::Thumbnail {
+                continue;
+            }
+            let href = links.file(self.key, association, *name, *extension);
+            let told = match extension {
+                RenditionExtension::Jpg => {
+                    self.picture((files, association), *name, (href, links))?
+                }
+                RenditionExtension::Pdf | RenditionExtension::Eps | RenditionExtension::Mp4 => {
+                    files.find(*name, *extension).map(|asset| described(asset, &href))
+                }
+            };
+            if let Some(told) = told {
+                renditions.insert(format!("r{place:02}"), told);
+            }
         }
         Ok(renditions)
     }
+
+    fn picture<L: Links>(
+        &self,
+        (files, association): (Files<'_>, Option<&AssociationKey>),
+        name: RenditionName,
+        (href, links): (String, &L),
+    ) -> Result<Option<Value>, CropError> {
+        let Some(size) = self.sizes.of(files, name) else { return Ok(None) };
+        let hires = files.picture(Usage::Hires).map(|picture| picture.upright());
+        let crop = match (self.crop, association, hires) {
+            (Some(crop), None, Some(hires)) => Some(scale_crop(crop, hires, size)?),
+            _ => None,
+        };
+        let (width, height) =
+            crop.map_or((size.width, size.height), |crop| (crop.width, crop.height));
+        let href = match crop {
+            Some(_) => links.rendition(self.key, name, crop),
+            None => href,
+        };
+        let mut rendition = json!({
+            "usage": name.usage.as_str(),
+            "variant": name.variant.as_str(),
+            "mimetype": "image/jpeg",
+            "href": href,
+            "width": width,
+            "height": height,
+        });
+        if let (Usage::Hires, Some(hires)) = (name.usage, hires) {
+            // Bytes of the uncompressed original; a crop does not change it.
+            rendition["printsize"] = json!(hires.pixels() * 3);
+        }
+        Ok(Some(rendition))
+    }
+}
+
+/// A rendition that is a file as it lies in the store.
+fn described(asset: &Asset, href: &str) -> Value {
+    let name = asset.name();
+    let mut rendition = json!({
+        "usage": name.usage.as_str(),
+        "variant": name.variant.as_str(),
+        "mimetype": asset.extension().mime_type(),
+        "href": href,
+        "sizeinbytes": asset.length(),
+    });
+    match &asset.file {
+        AssetFile::Picture(_) => {}
+        AssetFile::Graphic(Graphic { points, .. }) => {
+            if let Some((width, height)) = points {
+                rendition["width"] = json!(millimetres(*width));
+                rendition["height"] = json!(millimetres(*height));
+                rendition["unit"] = json!("MM");
+            }
+        }
+        AssetFile::Video(Video { shown, duration_ms, bitrate, .. }) => {
+            rendition["width"] = json!(shown.width);
+            rendition["height"] = json!(shown.height);
+            rendition["duration"] = json!(duration_ms.div_ceil(1000));
+            rendition["bitrate"] = json!(bitrate.to_string());
+        }
+    }
+    rendition
+}
+
+/// Points (1/72 inch) to whole millimetres, as prints are measured.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast of a float is held inside the numbers, and no page is larger"
+)]
+fn millimetres(points: f32) -> u32 {
+    (points * 25.4 / 72.0).round() as u32
 }
 
 /// What the document says of its schema.

@@ -110,5 +110,6 @@ pub fn not_available(path: &MediaPath) -> Error {
 /// The name under which a browser saves a Hires: the item's id.
 pub(super) fn file_name(path: &MediaPath) -> Option<String> {
     let Target::Rendition(file) = path.target() else { return None };
-    (file.name().usage == Usage::Hires).then(|| format!("{}.jpg", path.key().id))
+    let hires = file.name().usage == Usage::Hires;
+    hires.then(|| format!("{}{}", path.key().id, file.extension().as_str()))
 }

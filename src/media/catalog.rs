@@ -1,13 +1,15 @@
 //! Items kept in memory: what a media URL needs to know without asking the database.
 
-use std::sync::{
-    Arc, OnceLock, PoisonError, RwLock,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    borrow::Cow,
+    sync::{
+        Arc, OnceLock, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use serde_json::Value;
 
 use crate::db::{Db, StoredItem};
 use crate::error::{Error, Result};
@@ -15,8 +17,9 @@ use crate::item::{Asset, Document, Links};
 use crate::limits::ITEMS_CACHED_MAX;
 use crate::media::caption::Caption;
 use crate::media::links::UrlLinks;
+use crate::media::path::DocumentExtension;
 use crate::media::plan::Planned;
-use crate::types::{Hash, ItemKey, RenditionName};
+use crate::types::{AssociationKey, Hash, ItemKey, RenditionName};
 
 /// An item in memory.
 #[derive(Debug)]
@@ -34,6 +37,7 @@ pub struct Entry {
     uri: String,
     caption: OnceLock<(Caption, Hash)>,
     json: OnceLock<Bytes>,
+    xml: OnceLock<Bytes>,
     /// Plans of the renditions that every item has; at most one for each name.
     plans: RwLock<Vec<(RenditionName, Arc<Planned>)>>,
 }
@@ -43,9 +47,9 @@ impl Entry {
         let document = Document::from_stored(&item.document)
             .map_err(|cause| Error::internal(format!("item {key}: {cause}")))?;
         let StoredItem { document: _, assets, embargoed, stored, order_time: _ } = item;
-        let (caption, json) = (OnceLock::new(), OnceLock::new());
+        let (caption, json, xml) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let plans = RwLock::default();
-        Ok(Self { key, document, assets, embargoed, stored, uri, caption, json, plans })
+        Ok(Self { key, document, assets, embargoed, stored, uri, caption, json, xml, plans })
     }
 
     /// Whether the item is hidden at `now`.
@@ -56,11 +60,20 @@ impl Entry {
 
     /// The caption that renditions carry, and a hash of it.
     pub fn caption(&self) -> &(Caption, Hash) {
-        self.caption.get_or_init(|| {
-            let caption = Caption::from_document(&self.document, &self.uri);
-            let text = serde_json::to_vec(&caption).unwrap_or_default();
-            (caption, Hash::of(&text))
-        })
+        self.caption.get_or_init(|| captioned(&self.document, &self.uri))
+    }
+
+    /// The caption of what a rendition shows: of the item, or of one of its associated objects, whose
+    /// photographer is not the writer of the text.
+    pub fn caption_of(&self, association: Option<&AssociationKey>) -> Cow<'_, (Caption, Hash)> {
+        let document = association.and_then(|key| self.document.of_association(key));
+        match document {
+            None => Cow::Borrowed(self.caption()),
+            Some(document) => {
+                let uri = document.text("uri").unwrap_or(&self.uri).to_owned();
+                Cow::Owned(captioned(&document, &uri))
+            }
+        }
     }
 
     /// The plan of the rendition `name` without operations, made by `make` the first time.
@@ -84,14 +97,31 @@ impl Entry {
         Ok(planned)
     }
 
-    /// The document's text as served, made by `make` the first time.
-    pub(super) fn json(&self, make: impl FnOnce() -> Result<Value>) -> Result<Bytes> {
-        if let Some(text) = self.json.get() {
+    /// The document's text as served, as `.json` or as `.xml`, made by `make` the first time.
+    pub(super) fn text(
+        &self,
+        extension: DocumentExtension,
+        make: impl FnOnce() -> Result<Bytes>,
+    ) -> Result<Bytes> {
+        let kept = match extension {
+            DocumentExtension::Json => &self.json,
+            DocumentExtension::Xml => &self.xml,
+            DocumentExtension::Zip | DocumentExtension::Cutpaste | DocumentExtension::Indesign => {
+                return make();
+            }
+        };
+        if let Some(text) = kept.get() {
             return Ok(text.clone());
         }
-        let text = Bytes::from(make()?.to_string());
-        Ok(self.json.get_or_init(|| text).clone())
+        let text = make()?;
+        Ok(kept.get_or_init(|| text).clone())
     }
+}
+
+fn captioned(document: &Document, uri: &str) -> (Caption, Hash) {
+    let caption = Caption::from_document(document, uri);
+    let text = serde_json::to_vec(&caption).unwrap_or_default();
+    (caption, Hash::of(&text))
 }
 
 /// The items in memory in front of the database.

@@ -2,7 +2,7 @@
 
 use crate::item::Links;
 use crate::media::path::{MediaPath, Operation, RenditionExtension};
-use crate::types::{CropSpec, ItemKey, Rect, RenditionName};
+use crate::types::{AssociationKey, CropSpec, ItemKey, Rect, RenditionName};
 
 /// Writes links below a base.
 #[derive(Clone, Debug)]
@@ -41,5 +41,20 @@ impl Links for UrlLinks {
             Some(crop) => self.url(&path.clone().with_operation(crop).unwrap_or(path)),
             None => self.url(&path),
         }
+    }
+
+    fn file(
+        &self,
+        key: &ItemKey,
+        association: Option<&AssociationKey>,
+        name: RenditionName,
+        extension: RenditionExtension,
+    ) -> String {
+        self.url(&match association {
+            None => MediaPath::rendition(key.clone(), name, extension),
+            Some(association) => {
+                MediaPath::association(key.clone(), association.clone(), name, extension)
+            }
+        })
     }
 }

@@ -5,89 +5,49 @@
 //! renders them.
 
 pub mod access;
+mod answer;
 mod cache;
-pub mod caption;
 mod catalog;
+mod collect;
 mod flight;
-pub mod jpeg;
 mod links;
 mod make;
 pub mod original;
-pub mod path;
 pub mod plan;
-pub mod raster;
 mod render;
 mod settings;
+mod stream;
+mod texts;
 mod timing;
 pub mod warm;
 
-use std::{collections::HashSet, path::Path, sync::Arc};
+use std::{borrow::Cow, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
 
 pub use access::Caller;
+pub use answer::{Answer, FileAnswer, RenditionAnswer, Sale, TextAnswer};
+use answer::{FileContent, stored_body};
 pub use cache::{Body, Extent, Part};
 pub use catalog::Entry;
+pub use collect::{Collected, CollectedFile, Wanted};
 pub use links::UrlLinks;
 pub use render::{Obtained, Source};
 pub use settings::{DecodeLimits, Settings};
+use texts::is_text;
 pub use timing::Timing;
+pub use wirephoto_pure::media::{archive, caption, format, jpeg, path, pdf, raster, video};
 
 use crate::auth::Principal;
 use crate::compute::Compute;
-use crate::db::ReadTx;
 use crate::error::{Error, Kind, Result};
-use crate::item::Layout;
-use crate::item::Served;
+use crate::item::{Asset, Files};
 use crate::media::original::Originals;
 use crate::media::path::{DocumentExtension, MediaPath, RenditionExtension, Target};
 use crate::orders::{self, Decision, ItemFacts, Orders};
-use crate::types::{CropSpec, Hash, ItemKey, Rect};
-
-/// What a media URL stands for, known before any pixel is touched.
-#[derive(Debug)]
-pub enum Answer {
-    /// The item's page on the customer web site.
-    Page(ItemKey),
-    /// A JSON document.
-    Json(JsonAnswer),
-    /// A JPEG that is in a cache, in the store, or to be rendered.
-    Rendition(Box<RenditionAnswer>),
-}
-
-/// A JSON document with its validators.
-#[derive(Debug)]
-pub struct JsonAnswer {
-    /// The text.
-    pub body: Bytes,
-    /// Entity tag without quotes.
-    pub etag: String,
-    /// When the item was stored, where the document depends on nothing else.
-    pub modified: Option<Timestamp>,
-    /// Whether everybody may have it.
-    pub open: bool,
-}
-
-/// A rendition with its validators.
-#[derive(Debug)]
-pub struct RenditionAnswer {
-    /// The plan that makes it.
-    pub planned: Arc<plan::Planned>,
-    /// Entity tag without quotes.
-    pub etag: String,
-    /// When the item was stored.
-    pub modified: Timestamp,
-    /// Whether everybody may have it.
-    pub open: bool,
-    /// What the caller's agreements say, where the rendition is bought. It is recorded by
-    /// [`Media::purchase`], and nothing may be delivered before that.
-    pub purchase: Option<Decision>,
-    /// File name under which a browser saves it, for a Hires.
-    pub file_name: Option<String>,
-    entry: Arc<Entry>,
-}
+use crate::types::{Hash, ItemKey};
 
 /// The media section's state; cheap to clone.
 #[derive(Clone)]
@@ -173,7 +133,8 @@ impl Media {
     /// whoever sent it.
     pub async fn document_sent(&self, key: &ItemKey) -> Result<Option<Bytes>> {
         let Some(entry) = self.inner.catalog.find(key).await? else { return Ok(None) };
-        Ok(Some(self.json(&entry, None, false).await?.body))
+        let json = self.text(&entry, (DocumentExtension::Json, None), false).await?;
+        Ok(Some(json.body))
     }
 
     /// Decides what `path` stands for and whether `caller` may have it; nothing is recorded.
@@ -188,23 +149,119 @@ impl Media {
     ) -> Result<Answer> {
         let open = access::is_open(path);
         let principal = if open { caller.visitor() } else { Some(caller.known()?) };
-        let entry = self.item(path.key(), principal, now).await?;
-        let purchase = self.decide(path, &entry, caller, now).await?;
-        // Under embargo only the provider gets here; that answer must not enter a shared cache.
-        let open = open && !entry.is_embargoed(now);
         match path.target() {
-            Target::Item => Ok(Answer::Page(path.key().clone())),
-            Target::Pricelist => self.pricelist(&entry, caller, now).await.map(Answer::Json),
-            Target::Document(file) if file.extension() == DocumentExtension::Json => {
-                self.json(&entry, file.crop(), open).await.map(Answer::Json)
+            Target::Item => {
+                self.item(path.key(), principal, now).await?;
+                Ok(Answer::Page(path.key().clone()))
             }
-            Target::Rendition(file)
-                if file.extension() == RenditionExtension::Jpg && file.association().is_none() =>
-            {
-                self.rendition(entry, path, (open, purchase))
+            Target::Pricelist => {
+                let entry = self.item(path.key(), principal, now).await?;
+                self.pricelist(&entry, caller, now).await.map(Answer::Text)
             }
-            Target::Document(_) | Target::Rendition(_) => Err(access::not_available(path)),
+            Target::Document(file) if file.extension() == DocumentExtension::Zip => {
+                self.archive(path.key(), Wanted::Default, caller, now).await
+            }
+            Target::Document(file) => {
+                let entry = self.item(path.key(), principal, now).await?;
+                // Under embargo only the provider gets here; that must not enter a shared cache.
+                let open = open && !entry.is_embargoed(now);
+                let (extension, is_text) = (file.extension(), is_text(entry.key.media_type));
+                match extension {
+                    DocumentExtension::Cutpaste | DocumentExtension::Indesign if !is_text => {
+                        Err(access::not_available(path))
+                    }
+                    DocumentExtension::Json
+                    | DocumentExtension::Xml
+                    | DocumentExtension::Zip
+                    | DocumentExtension::Cutpaste
+                    | DocumentExtension::Indesign => {
+                        self.text(&entry, (extension, file.crop()), open).await.map(Answer::Text)
+                    }
+                }
+            }
+            Target::Rendition(file) => {
+                let entry = self.item(path.key(), principal, now).await?;
+                let (entry, path) = match file.association() {
+                    None => (entry, Cow::Borrowed(path)),
+                    Some(_) => {
+                        let shown = self.shown(&entry, path, principal, now).await;
+                        if shown.is_err() {
+                            // Whoever may not buy it is told so, whether it is there or not.
+                            self.decide(path, &entry, caller, now).await?;
+                        }
+                        shown.map(|(entry, path)| (entry, Cow::Owned(path)))?
+                    }
+                };
+                let open = open && !entry.is_embargoed(now);
+                // Another object may take the place of an associated one, stored long ago.
+                let modified = file.association().is_none().then_some(entry.stored);
+                let sale = Sale::of(&entry, self.decide(&path, &entry, caller, now).await?);
+                if file.extension() == RenditionExtension::Jpg {
+                    let answer = self.rendition(&entry, &path, open)?;
+                    let answer = RenditionAnswer { sale, modified, ..answer };
+                    return Ok(Answer::Rendition(Box::new(answer)));
+                }
+                let asset = self.stored(&entry, &path);
+                let asset = asset.ok_or_else(|| access::not_available(&path))?;
+                Ok(Answer::File(Box::new(FileAnswer {
+                    mime: file.extension().mime_type(),
+                    etag: asset.blob().short(),
+                    modified,
+                    sale,
+                    file_name: access::file_name(&path),
+                    content: FileContent::Stored(stored_body(asset)),
+                })))
+            }
         }
+    }
+
+    /// The item whose rendition `path` names, and the rendition's path there: an associated object
+    /// that is an item of its own is shown by that item.
+    ///
+    /// Fails with [`Kind::NotFound`] when the item has no such associated object, or when its own
+    /// item may not be seen.
+    async fn shown(
+        &self,
+        entry: &Arc<Entry>,
+        path: &MediaPath,
+        principal: Option<&Principal>,
+        now: Timestamp,
+    ) -> Result<(Arc<Entry>, MediaPath)> {
+        let Target::Rendition(file) = path.target() else {
+            return Ok((Arc::clone(entry), path.clone()));
+        };
+        let Some(key) = file.association() else { return Ok((Arc::clone(entry), path.clone())) };
+        let missing = || access::not_available(path);
+        let associated = entry.document.association(key).ok_or_else(missing)?;
+        let uri = associated.get("uri").and_then(Value::as_str).unwrap_or_default();
+        let Some(own) = ItemKey::from_uri(uri).ok().filter(|own| *own != entry.key) else {
+            return Ok((Arc::clone(entry), path.clone()));
+        };
+        let Some(item) = self.inner.catalog.find(&own).await? else {
+            return Ok((Arc::clone(entry), path.clone()));
+        };
+        if !access::is_visible(&item, principal, now) {
+            return Err(missing());
+        }
+        if item.assets.is_empty() {
+            // It came as a document alone.
+            return Ok((Arc::clone(entry), path.clone()));
+        }
+        let own = MediaPath::rendition(own, file.name(), file.extension());
+        let own = file.operations().iter().try_fold(own, |own, operation| {
+            own.with_operation(*operation).map_err(|_| missing())
+        })?;
+        Ok((item, own))
+    }
+
+    /// The file that `path` names of `entry`, as it lies in the store.
+    fn stored<'a>(&self, entry: &'a Entry, path: &'a MediaPath) -> Option<&'a Asset> {
+        let Target::Rendition(file) = path.target() else { return None };
+        let files = match file.association() {
+            None => Files::of_item(&entry.assets),
+            Some(key) => Files::of_association(&entry.assets, key),
+        };
+        files.find(file.name(), file.extension())
     }
 
     /// What the caller's agreements say where `path` is bought.
@@ -223,20 +280,14 @@ impl Media {
         Ok(Some(decision))
     }
 
-    /// Records that `caller` gets the rendition, where it is bought.
+    /// Records that `caller` gets what is sold.
     ///
-    /// Fails as [`Orders::purchase`] does; then nothing of the rendition may be delivered.
-    pub async fn purchase(
-        &self,
-        answer: &RenditionAnswer,
-        caller: Caller<'_>,
-        now: Timestamp,
-    ) -> Result<()> {
-        if answer.purchase.is_none() {
-            return Ok(());
+    /// Fails as [`Orders::purchase`] does; then nothing of it may be delivered.
+    pub async fn purchase(&self, sale: &Sale, caller: Caller<'_>, now: Timestamp) -> Result<()> {
+        for (entry, _) in &sale.entries {
+            self.inner.orders.purchase(caller.known()?, facts(entry), caller.agr, now).await?;
         }
-        let item = facts(&answer.entry);
-        self.inner.orders.purchase(caller.known()?, item, caller.agr, now).await
+        Ok(())
     }
 
     /// The licences that the caller could use for the item.
@@ -245,89 +296,45 @@ impl Media {
         entry: &Entry,
         caller: Caller<'_>,
         now: Timestamp,
-    ) -> Result<JsonAnswer> {
+    ) -> Result<TextAnswer> {
         let licenses = self.inner.orders.pricelist(caller.known()?, facts(entry), now).await?;
         let list: Vec<Value> = licenses.iter().map(orders::json::license).collect();
         let body = Bytes::from(Value::from(list).to_string());
-        let etag = Hash::of(&body).short();
-        Ok(JsonAnswer { body, etag, modified: None, open: false })
+        let (etag, mime) = (Hash::of(&body).short(), "application/json");
+        Ok(TextAnswer { body, mime, etag, modified: None, open: false })
     }
 
-    async fn json(&self, entry: &Entry, crop: Option<CropSpec>, open: bool) -> Result<JsonAnswer> {
-        let crop = plan::json_crop(entry, crop)?;
-        let body = self.text(entry, crop).await?;
-        // What is told of an associated item changes when that item comes or goes.
-        let linked = entry.document.linked_items(Layout::Full);
-        let modified = linked.is_empty().then_some(entry.stored);
-        let etag = Hash::of(&body).short();
-        Ok(JsonAnswer { body, etag, modified, open })
-    }
-
-    /// The document's text as served.
-    async fn text(&self, entry: &Entry, crop: Option<Rect>) -> Result<Bytes> {
-        let linked = entry.document.linked_items(Layout::Full);
-        if crop.is_none() && linked.is_empty() {
-            return entry.json(|| self.document(entry, None, &linked));
-        }
-        let held = self.held(linked).await?;
-        Ok(Bytes::from(self.document(entry, crop, &held)?.to_string()))
-    }
-
-    /// Those of `keys` that the archive has.
-    async fn held(&self, keys: HashSet<ItemKey>) -> Result<HashSet<ItemKey>> {
-        if keys.is_empty() {
-            return Ok(keys);
-        }
-        let read = move |tx: &ReadTx<'_>| {
-            let mut held = HashSet::new();
-            for key in keys {
-                if tx.item_exists(&key)? {
-                    held.insert(key);
-                }
-            }
-            Ok(held)
-        };
-        Ok(self.inner.orders.db().read(read).await?)
-    }
-
-    /// The document as served, with our links.
-    fn document(
-        &self,
-        entry: &Entry,
-        crop: Option<Rect>,
-        held: &HashSet<ItemKey>,
-    ) -> Result<Value> {
-        let (sizes, layout) = (self.inner.settings.sizes, Layout::Full);
-        let served = Served { key: &entry.key, assets: &entry.assets, sizes, crop, layout };
-        let holds = |key: &ItemKey| held.contains(key);
-        let document = served.document(entry.document.clone(), &self.inner.links, &holds);
-        document.map_err(|error| plan::bad_crop(&error))
-    }
-
+    /// The JPEG that `path` names of `entry`; what it costs is for the caller to say.
     fn rendition(
         &self,
-        entry: Arc<Entry>,
+        entry: &Arc<Entry>,
         path: &MediaPath,
-        (open, purchase): (bool, Option<Decision>),
-    ) -> Result<Answer> {
-        let make = || plan::plan(&entry, path, &self.inner.settings);
+        open: bool,
+    ) -> Result<RenditionAnswer> {
+        let make = || plan::plan(entry, path, &self.inner.settings);
         let planned = match path.target() {
-            Target::Rendition(file) if file.operations().is_empty() => {
+            Target::Rendition(file)
+                if file.operations().is_empty() && file.association().is_none() =>
+            {
                 entry.plan(file.name(), make)?
             }
             Target::Item | Target::Pricelist | Target::Document(_) | Target::Rendition(_) => {
                 Arc::new(make()?)
             }
         };
-        Ok(Answer::Rendition(Box::new(RenditionAnswer {
+        Ok(RenditionAnswer {
             etag: planned.key.short(),
-            modified: entry.stored,
+            modified: Some(entry.stored),
             file_name: access::file_name(path),
             planned,
             open,
-            purchase,
-            entry,
-        })))
+            sale: Sale::default(),
+            entry: Arc::clone(entry),
+            association: match path.target() {
+                Target::Rendition(file) => file.association().cloned(),
+                Target::Item | Target::Pricelist | Target::Document(_) => None,
+            },
+        })
     }
 }
 

@@ -11,19 +11,19 @@ use super::{
     raster::{Colour, Output, Sampling, Step, output_size},
 };
 use crate::error::{Error, Kind, Result};
-use crate::item::{Asset, Served};
+use crate::item::{Files, Picture};
 use crate::media::path::{MediaPath, Operation, Target};
 use crate::types::{CropError, CropSpec, Hash, Rect, RenditionName, Size, Usage, Variant};
 
 /// Rises when the same plan would give other bytes than an earlier release's.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// Everything that decides the bytes of a rendition.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     format: u32,
     /// The file it is made from.
-    pub source: Asset,
+    pub source: Picture,
     /// What is done, in order; nothing for the original with its picture data untouched.
     pub steps: Vec<Step>,
     /// How the result is encoded; `None` for the original's own picture data.
@@ -109,7 +109,7 @@ pub struct Planned {
     pub operation: &'static str,
 }
 
-/// Plans the JPEG that `path` names.
+/// Plans the JPEG that `path` names, of the item itself or of one of its associated objects.
 ///
 /// Fails with [`Kind::NotFound`] for a rendition that the item does not have and with
 /// [`Kind::InvalidArgument`] for a crop that leaves the picture.
@@ -119,7 +119,11 @@ pub fn plan(entry: &Entry, path: &MediaPath, settings: &Settings) -> Result<Plan
     };
     let (name, operations) = (file.name(), file.operations());
     let missing = || access::not_available(path);
-    let (source, mut steps) = rendition_steps(entry, name, settings).ok_or_else(missing)?;
+    let files = match file.association() {
+        None => Files::of_item(&entry.assets),
+        Some(key) => Files::of_association(&entry.assets, key),
+    };
+    let (source, mut steps) = rendition_steps(files, name, settings).ok_or_else(missing)?;
     let upright = source.upright();
     for operation in operations {
         match operation {
@@ -142,7 +146,7 @@ pub fn plan(entry: &Entry, path: &MediaPath, settings: &Settings) -> Result<Plan
         format: FORMAT,
         output: output(name.usage, &steps, settings),
         mark: marked.then(|| settings.marker.id().to_owned()),
-        caption: (name.usage != Usage::Thumbnail).then(|| entry.caption().1),
+        caption: (name.usage != Usage::Thumbnail).then(|| entry.caption_of(file.association()).1),
         keep_gps: settings.keep_gps,
         source: source.clone(),
         steps,
@@ -156,10 +160,10 @@ pub fn plan(entry: &Entry, path: &MediaPath, settings: &Settings) -> Result<Plan
 
 /// The file and the steps that make a rendition without operations.
 fn rendition_steps<'a>(
-    entry: &'a Entry,
+    files: Files<'a>,
     name: RenditionName,
     settings: &Settings,
-) -> Option<(&'a Asset, Vec<Step>)> {
+) -> Option<(&'a Picture, Vec<Step>)> {
     let fit = match name.usage {
         Usage::Hires => None,
         Usage::Preview => Some(Step::Fit { long_px: settings.sizes.preview_px }),
@@ -170,7 +174,7 @@ fn rendition_steps<'a>(
         (Variant::Normal, _) => fit.into_iter().collect(),
         (Variant::Watermark, _) => fit.into_iter().chain([Step::Watermark]).collect(),
         (Variant::Cropped, Usage::Thumbnail) => {
-            let side = settings.cropped_thumbnail_px;
+            let side = settings.sizes.cropped_thumbnail_px;
             vec![Step::Cover { width: side, height: side }]
         }
         (
@@ -179,8 +183,14 @@ fn rendition_steps<'a>(
         ) => return None,
     };
     // A square cut needs the whole picture, not a thumbnail that came with it.
-    let from = if name.variant == Variant::Cropped { Usage::Hires } else { name.usage };
-    let source = Served::source(&entry.assets, from)?;
+    let source = match name.variant {
+        Variant::Cropped => files.whole_picture()?,
+        Variant::Normal
+        | Variant::Watermark
+        | Variant::BlackAndWhite
+        | Variant::Framegrab
+        | Variant::Web => files.picture(name.usage)?,
+    };
     Some((source, steps))
 }
 
@@ -221,7 +231,8 @@ fn size_after(upright: Size, steps: &[Step]) -> Result<Size> {
 /// Fails with [`Kind::NotFound`] when the item has no picture to crop.
 pub(super) fn json_crop(entry: &Entry, crop: Option<CropSpec>) -> Result<Option<Rect>> {
     let Some(crop) = crop else { return Ok(None) };
-    let hires = Served::source(&entry.assets, Usage::Hires)
+    let hires = Files::of_item(&entry.assets)
+        .picture(Usage::Hires)
         .ok_or_else(|| Error::new(Kind::NotFound, format!("{} has no picture", entry.key)))?;
     crop.resolve(hires.upright()).map(Some).map_err(|error| bad_crop(&error))
 }

@@ -183,7 +183,7 @@ impl Media {
     fn start_render(&self, answer: &RenditionAnswer, task: Task) {
         let media = self.clone();
         let planned = answer.planned.clone();
-        let caption = answer.entry.caption().0.clone();
+        let caption = answer.entry.caption_of(answer.association.as_ref()).0.clone();
         let known = self.inner.originals.known(planned.plan.source.blob);
         let memory = planned.plan.memory_bytes(known);
         // The task is shared with the refusal below; whichever side gets it speaks.

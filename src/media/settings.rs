@@ -1,6 +1,6 @@
 //! What the media section takes from the settings, in its own terms.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use super::raster::{MarkKind, MarkSetup, Marker};
 use crate::config::Config;
@@ -40,8 +40,6 @@ pub struct Settings {
     pub media_url: String,
     /// Sizes of Preview and Thumbnail.
     pub sizes: RenditionSizes,
-    /// Sides of a CroppedThumbnail, pixels.
-    pub cropped_thumbnail_px: u32,
     /// Encoder quality.
     pub qualities: Qualities,
     /// The watermark.
@@ -52,6 +50,10 @@ pub struct Settings {
     pub cache: CacheBudget,
     /// Limits on what is decoded.
     pub limits: DecodeLimits,
+    /// Who sends, as NewsML-G2 messages say.
+    pub sender: String,
+    /// How long one rendition of an archive or a delivery is waited for.
+    pub patience: Duration,
 }
 
 /// Limits on originals, checked at ingest and again before decoding.
@@ -93,8 +95,8 @@ impl Settings {
             sizes: RenditionSizes {
                 preview_px: media.preview_px,
                 thumbnail_px: media.thumbnail_px,
+                cropped_thumbnail_px: media.cropped_thumbnail_px,
             },
-            cropped_thumbnail_px: media.cropped_thumbnail_px,
             qualities: Qualities {
                 hires: media.hires_quality,
                 preview: media.preview_quality,
@@ -108,6 +110,8 @@ impl Settings {
                 crops_share: config.cache.crops_share,
             },
             limits: DecodeLimits::of(config),
+            sender: media.sender.clone(),
+            patience: Duration::from_secs(u64::from(config.server.request_timeout_s)),
         })
     }
 }

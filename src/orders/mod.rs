@@ -124,6 +124,20 @@ impl Orders {
         self.settle(&wish, &wished)
     }
 
+    /// Whether `principal` may have `item` under a subscription.
+    #[must_use]
+    pub fn is_subscribed(
+        &self,
+        principal: &Principal,
+        item: ItemFacts<'_>,
+        agr: Option<AgreementId>,
+        now: Timestamp,
+    ) -> bool {
+        principal.method() == Method::Operator
+            || covering(principal, item, agr, now)
+                .is_ok_and(|covering| covering.first().is_some_and(is_subscription))
+    }
+
     /// Records that `principal` downloads `item` at `now`. Nothing is written when a row is there.
     ///
     /// Fails with `agreement_required`; with `order_required` after an order was recorded that

@@ -8,7 +8,7 @@ use super::{Orders, Report, json as written};
 use crate::account::{AgreementId, Order, OrderId, OrderStatus};
 use crate::error::{Error, Kind};
 use crate::item::Links;
-use crate::types::{ItemKey, Rect, RenditionName};
+use crate::types::{AssociationKey, ItemKey, Rect, RenditionExtension, RenditionName};
 
 struct Example;
 
@@ -23,6 +23,16 @@ impl Links for Example {
 
     fn rendition(&self, key: &ItemKey, _: RenditionName, _: Option<Rect>) -> String {
         self.item(key)
+    }
+
+    fn file(
+        &self,
+        key: &ItemKey,
+        _association: Option<&AssociationKey>,
+        name: RenditionName,
+        extension: RenditionExtension,
+    ) -> String {
+        format!("{}_{name}{}", self.item(key), extension.as_str())
     }
 }
 

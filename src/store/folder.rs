@@ -12,7 +12,7 @@ use std::{
 
 use uuid::Uuid;
 
-use super::{BlobReader, StoreError};
+use super::{BlobReader, COPY_BYTES, StoreError};
 use crate::types::Hash;
 
 /// Files in `tmp/` that nobody has touched for this long belong to a process that is gone.
@@ -65,6 +65,33 @@ impl Folder {
         })
     }
 
+    pub(super) fn temporary(&self, extension: &str) -> PathBuf {
+        self.dir.join("tmp").join(format!("{}.{extension}", Uuid::now_v7()))
+    }
+
+    pub(super) fn copy(
+        &self,
+        source: &Path,
+        seen: &mut dyn FnMut(&[u8]),
+    ) -> Result<(Hash, u64), StoreError> {
+        let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
+        let copied = copy_and_flush(source, &tmp, seen);
+        let moved = copied.and_then(|(hash, length)| {
+            let path = self.path(hash);
+            let parent = path.parent().unwrap_or(&self.dir);
+            fs::create_dir_all(parent)?;
+            fs::rename(&tmp, &path)?;
+            File::open(parent)?.sync_all()?;
+            File::open(&self.dir)?.sync_all()?;
+            Ok((hash, length))
+        });
+        moved.map_err(|cause| {
+            // The copy failed; that its remains cannot be removed either adds nothing.
+            drop(fs::remove_file(&tmp));
+            failed(source)(cause)
+        })
+    }
+
     pub(super) fn read(&self, hash: Hash, length: u64) -> Result<Vec<u8>, StoreError> {
         let path = self.path(hash);
         let file = BlobReader::open(&path, hash, length)?.file;
@@ -104,6 +131,32 @@ fn write_and_flush(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
+}
+
+/// Copies `source` to `target`; gives the hash and the number of the bytes.
+fn copy_and_flush(
+    source: &Path,
+    target: &Path,
+    seen: &mut dyn FnMut(&[u8]),
+) -> io::Result<(Hash, u64)> {
+    let mut from = File::open(source)?;
+    let mut to = OpenOptions::new().write(true).create_new(true).open(target)?;
+    let (mut hash, mut length) = (Hash::begin(), 0);
+    let mut piece = Vec::with_capacity(COPY_BYTES);
+    loop {
+        piece.clear();
+        // Full but for the last one, whatever the system gives at a time.
+        (&mut from).take(COPY_BYTES as u64).read_to_end(&mut piece)?;
+        if piece.is_empty() {
+            break;
+        }
+        hash.update(&piece);
+        seen(&piece);
+        to.write_all(&piece)?;
+        length += piece.len() as u64;
+    }
+    to.sync_all()?;
+    Ok((hash.finish(), length))
 }
 
 /// The hashes whose files lie in `dir` as `ab/cdef…`.

@@ -7,7 +7,11 @@
 mod derived;
 mod folder;
 
-use std::{io, ops::Range, path::Path};
+use std::{
+    io,
+    ops::Range,
+    path::{Path, PathBuf},
+};
 
 pub use derived::{Derived, Kind};
 use folder::Folder;
@@ -41,6 +45,9 @@ pub enum StoreError {
     },
 }
 
+/// Bytes of a piece of a file that is copied.
+pub const COPY_BYTES: usize = 256 * 1024;
+
 /// A blob store.
 #[derive(Clone, Debug)]
 pub struct Store {
@@ -62,6 +69,25 @@ impl Store {
         let hash = Hash::of(bytes);
         self.folder.write(hash, bytes)?;
         Ok(hash)
+    }
+
+    /// Copies the file at `source` in, piece by piece; `seen` gets each piece of
+    /// [`COPY_BYTES`] bytes, the last one shorter.
+    ///
+    /// When this returns the blob is on disk, name and all.
+    pub fn copy(
+        &self,
+        source: &Path,
+        seen: &mut dyn FnMut(&[u8]),
+    ) -> Result<(Hash, u64), StoreError> {
+        self.folder.copy(source, seen)
+    }
+
+    /// A path for a file that is being made and stored afterwards; what an interrupted process
+    /// leaves there is swept as half-written blobs are.
+    #[must_use]
+    pub fn temporary(&self, extension: &str) -> PathBuf {
+        self.folder.temporary(extension)
     }
 
     /// Reads a whole blob of `length` bytes.

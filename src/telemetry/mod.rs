@@ -52,6 +52,12 @@ pub const POLLS_WAITING: &str = "wirephoto_polls_waiting";
 pub const LOGINS: &str = "wirephoto_logins_total";
 /// Passwords and client secrets that were hashed to be compared (counter).
 pub const HASHES: &str = "wirephoto_password_hashes_total";
+/// Tries to deliver, by method and outcome: delivered, retry, failed, released (counter).
+pub const DELIVERIES: &str = "wirephoto_deliveries_total";
+/// Seconds of one try to deliver, by method (histogram).
+pub const DELIVERY_SECONDS: &str = "wirephoto_delivery_seconds";
+/// Deliveries that wait or are being sent, of all processes (gauge).
+pub const DELIVERIES_WAITING: &str = "wirephoto_deliveries_waiting";
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,5 +145,8 @@ fn describe() {
     counter!(ITEMS_CHANGED, "Items changed, as seen by this process");
     gauge!(POLLS_WAITING, "Long polls that wait for items");
     counter!(LOGINS, "Logins by password, by outcome");
+    counter!(DELIVERIES, "Tries to deliver, by method and outcome");
+    histogram!(DELIVERY_SECONDS, "Seconds of one try to deliver, by method");
+    gauge!(DELIVERIES_WAITING, "Deliveries that wait or are being sent");
     counter!(HASHES, "Passwords and client secrets hashed to be compared");
 }

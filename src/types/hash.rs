@@ -16,6 +16,12 @@ impl Hash {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// Begins the hash of bytes that come piece by piece.
+    #[must_use]
+    pub fn begin() -> Hashing {
+        Hashing(Sha256::new())
+    }
+
     /// The first 16 bytes as 22 characters of base64url, for names that need not be reversed.
     #[must_use]
     pub fn short(&self) -> String {
@@ -32,6 +38,23 @@ impl Hash {
             }
         }
         text
+    }
+}
+
+/// A hash under way.
+#[derive(Clone)]
+pub struct Hashing(Sha256);
+
+impl Hashing {
+    /// Adds the bytes that come next.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The hash of all of them.
+    #[must_use]
+    pub fn finish(self) -> Hash {
+        Hash(self.0.finalize().into())
     }
 }
 

@@ -3,6 +3,7 @@
 //! Each type is parsed once, at the edge, and cannot be wrong afterwards. Nothing here looks
 //! anything up; the URL grammar of the media interface is `media::path`'s.
 
+mod association_key;
 mod crop;
 mod geometry;
 mod hash;
@@ -10,12 +11,15 @@ mod item_id;
 mod item_key;
 mod media_type;
 mod rendition;
+mod rendition_extension;
 pub mod token;
 
+pub use association_key::{AssociationKey, AssociationKeyError};
 pub use crop::{CropParameter, CropSpec, CropSyntaxError};
 pub use geometry::{CropError, Rect, Size, scale_crop};
-pub use hash::{Hash, HashError};
+pub use hash::{Hash, HashError, Hashing};
 pub use item_id::{ItemId, ItemIdError};
 pub use item_key::{ItemKey, ItemKeyError, ItemUri, ItemUriError};
 pub use media_type::{MediaType, UnknownMediaType};
 pub use rendition::{RenditionName, UnknownRendition, Usage, Variant};
+pub use rendition_extension::RenditionExtension;

@@ -1,51 +1,14 @@
 //! Bodies whose bytes lie partly in memory, partly in the store.
-//!
-//! What lies in the store is read chunk by chunk as the client takes it, so a body of 30 MB holds
-//! one chunk in memory. Reading runs on the runtime's threads for blocking calls.
-
-use std::{collections::VecDeque, io};
 
 use axum::body::Body;
-use futures_util::stream;
 
-use crate::limits::STREAM_CHUNK_BYTES;
-use crate::media::Extent;
 use crate::media::Media;
 use crate::media::Part;
-use crate::media::original::BLOCK_BYTES;
 
 /// A body of `parts`, in order.
-pub(super) fn body(media: Media, parts: Vec<Part>) -> Body {
+pub(super) fn body(media: &Media, parts: Vec<Part>) -> Body {
     if let [Part::Memory(bytes)] = parts.as_slice() {
         return Body::from(bytes.clone());
     }
-    let parts = VecDeque::from(parts);
-    Body::from_stream(stream::try_unfold((media, parts), |(media, mut parts)| async move {
-        let Some(part) = parts.pop_front() else { return Ok::<_, io::Error>(None) };
-        let extent = match part {
-            Part::Memory(bytes) => return Ok(Some((bytes, (media, parts)))),
-            Part::Store(extent) => extent,
-        };
-        let (chunk, rest) = split(&extent);
-        if let Some(rest) = rest {
-            parts.push_front(Part::Store(rest));
-        }
-        let reader = media.clone();
-        let read = tokio::task::spawn_blocking(move || reader.read_extent(&chunk)).await;
-        let bytes = read.map_err(io::Error::other)?.map_err(|cause| {
-            tracing::error!("a body broke off: {cause}");
-            io::Error::other(cause)
-        })?;
-        Ok(Some((bytes, (media, parts))))
-    }))
-}
-
-/// The next chunk of an extent, and what is left of it. It ends where a block of the original
-/// does, so that no block is read and checked twice.
-fn split(extent: &Extent) -> (Extent, Option<Extent>) {
-    let (start, end) = (extent.range.start, extent.range.end);
-    let chunk_end = start.saturating_add(STREAM_CHUNK_BYTES as u64) / BLOCK_BYTES * BLOCK_BYTES;
-    let middle = end.min(chunk_end);
-    let rest = (middle < end).then(|| Extent { range: middle..end, ..extent.clone() });
-    (Extent { range: start..middle, ..extent.clone() }, rest)
+    Body::from_stream(media.stream(parts))
 }

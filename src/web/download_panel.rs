@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{App, item_page::bytes_text, pages::served, session::Visitor};
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::item::Served;
+use crate::item::Files;
 use crate::media::Entry;
 use crate::orders::{ItemFacts, Offer, OfferState};
 use crate::types::Usage;
@@ -77,7 +77,7 @@ impl Panel {
 
 fn size_text(app: &App, entry: &Entry) -> Option<String> {
     let size = served(&app.shared.media, &entry.key, &entry.assets).size(Usage::Hires)?;
-    let length = Served::source(&entry.assets, Usage::Hires)?.length;
+    let length = Files::of_item(&entry.assets).picture(Usage::Hires)?.length;
     Some(format!("{} × {}, {}", size.width, size.height, bytes_text(length)))
 }
 

@@ -266,7 +266,7 @@ fn name_of(field: &Field<'_>) -> String {
 }
 
 fn is_taken(media_type: MediaType, name: &str) -> Result<(), Detail> {
-    ingest::name_of(media_type, name).map(drop).map_err(|error| {
+    ingest::FileName::parse(media_type, name).map(drop).map_err(|error| {
         let name = respond::shorten(name);
         let message = format!("the part {name:?} {error}");
         Detail::of_rule("additionalProperties", "body", name, message)
@@ -336,12 +336,12 @@ fn details(refusal: &Refusal, item: &str) -> Vec<Detail> {
         | IngestError::TooLarge { .. }
         | IngestError::Picture(_)
         | IngestError::Kind
-        | IngestError::NotYet(_)
         | IngestError::Name(_)
         | IngestError::Uri(_)
         | IngestError::SameId(_)
         | IngestError::Refused(_)
         | IngestError::Store(_)
+        | IngestError::Program(_)
         | IngestError::Db(_)) => {
             detail("format", &refusal.file, format!("{} {error}", refusal.file))
         }

@@ -19,9 +19,10 @@ use super::{
 use crate::account::AgreementId;
 use crate::clock;
 use crate::error::{Error, Kind, Result};
-use crate::item::{Links, Served, has_picture};
+use crate::item::{Asset, Links, Served, has_picture};
 use crate::media::Caller;
 use crate::media::Entry;
+use crate::media::path::DocumentExtension;
 use crate::media::path::MediaPath;
 use crate::media::path::Operation;
 use crate::media::path::RenditionExtension;
@@ -70,8 +71,7 @@ async fn buy(
     let bad = |_| Error::invalid("body", "agr", "type", "agr is not a number");
     let agr = form.find("agr").map(|agr| agr.parse().map(AgreementId).map_err(bad)).transpose()?;
     let principal = visitor.principal(app).await?;
-    let hires = RenditionName { variant: Variant::Normal, usage: Usage::Hires };
-    let path = MediaPath::rendition(key.clone(), hires, RenditionExtension::Jpg);
+    let path = download_path(&key);
     let caller = Caller { principal: principal.as_deref(), agr };
     match super::media::download(app, &path, caller).await {
         Ok(response) => Ok(response),
@@ -124,6 +124,15 @@ async fn item_page(
     show(app, &key, visitor.as_ref(), None).await
 }
 
+/// What a visitor gets who downloads the item: of a photograph the Hires, else all there is.
+fn download_path(key: &ItemKey) -> MediaPath {
+    let hires = RenditionName { variant: Variant::Normal, usage: Usage::Hires };
+    if has_picture(key.media_type) {
+        return MediaPath::rendition(key.clone(), hires, RenditionExtension::Jpg);
+    }
+    MediaPath::document(key.clone(), DocumentExtension::Zip)
+}
+
 /// The page of the item `key` for `visitor`. `refusal` is what became of a download.
 async fn show(
     app: &App,
@@ -152,7 +161,11 @@ fn describe(app: &App, entry: &Entry, served: &Served<'_>) -> Value {
     let key = &entry.key;
     let preview = served.size(Usage::Preview).unwrap_or(Size { width: 0, height: 0 });
     let links = app.shared.media.links();
-    let link = |variant, usage| links.rendition(key, RenditionName { variant, usage }, None);
+    // What is not open to everybody cannot be shown by an address alone.
+    let shown = has_picture(key.media_type) && preview.width > 0;
+    let link = |variant, usage| {
+        shown.then(|| links.rendition(key, RenditionName { variant, usage }, None))
+    };
     let document = &entry.document;
     let names = |list: &str| document.texts(list, "name").map(str::to_owned).collect::<Vec<_>>();
     let paragraphs: Vec<&str> = document
@@ -193,7 +206,7 @@ fn rendition_rows<L: Links>(served: &Served<'_>, links: &L) -> Vec<RenditionRow>
     ];
     let row = |(variant, usage): (Variant, Usage)| {
         let size = served.size(usage)?;
-        let length = Served::source(served.assets, usage)?.length;
+        let length = served.files().picture(usage)?.length;
         Some(RenditionRow {
             name: format!("{} {}", variant.as_str(), usage.as_str()),
             usage: usage.as_str(),
@@ -202,10 +215,25 @@ fn rendition_rows<L: Links>(served: &Served<'_>, links: &L) -> Vec<RenditionRow>
             width: size.width,
             height: size.height,
             size_text: if usage == Usage::Hires { bytes_text(length) } else { String::new() },
-            open: usage != Usage::Hires,
+            open: usage != Usage::Hires && has_picture(served.key.media_type),
         })
     };
-    names.into_iter().filter_map(row).collect()
+    let files = served.files().all().filter(|asset| asset.picture().is_none());
+    let file = |asset: &Asset| {
+        let (name, extension) = (asset.name(), asset.extension());
+        let extension_text = extension.as_str().trim_start_matches('.').to_uppercase();
+        RenditionRow {
+            name: format!("{} {} {extension_text}", name.variant.as_str(), name.usage.as_str()),
+            usage: name.usage.as_str(),
+            variant: name.variant.as_str(),
+            href: links.file(served.key, None, name, extension),
+            width: 0,
+            height: 0,
+            size_text: bytes_text(asset.length()),
+            open: false,
+        }
+    };
+    names.into_iter().filter_map(row).chain(files.map(file)).collect()
 }
 
 pub(super) fn bytes_text(bytes: u64) -> String {
@@ -215,6 +243,9 @@ pub(super) fn bytes_text(bytes: u64) -> String {
 
 /// A few crops of the Preview to try: square, wide, and with the mark.
 fn crop_rows(served: &Served<'_>, app: &App) -> Vec<CropRow> {
+    if !has_picture(served.key.media_type) {
+        return Vec::new();
+    }
     let (key, preview) =
         (served.key, served.size(Usage::Preview).unwrap_or(Size { width: 0, height: 0 }));
     let side = preview.width.min(preview.height);

@@ -12,27 +12,31 @@ use super::{
     App,
     body::body,
     conditional::{ETag, Precondition, Validators, evaluate, print_date},
-    credentials,
+    credentials, deliveries,
     edge::Work,
     range::{ByteRange, Multipart, RangeDecision, ranges, unsatisfied},
     respond, timing,
 };
 use crate::account::AgreementId;
+use crate::auth::Principal;
 use crate::clock;
 use crate::error::{Error, Kind, Result};
 use crate::limits::MEDIA_PATH_BYTES_MAX;
 use crate::media;
 use crate::media::Answer;
 use crate::media::Caller;
-use crate::media::JsonAnswer;
+use crate::media::FileAnswer;
 use crate::media::Part;
 use crate::media::RenditionAnswer;
+use crate::media::Sale;
+use crate::media::TextAnswer;
+use crate::media::Wanted;
+use crate::media::path::DocumentExtension;
 use crate::media::path::MediaPath;
 use crate::media::path::Target;
-use crate::orders::Decision;
+use crate::types::ItemKey;
 
 const JPEG: HeaderValue = HeaderValue::from_static("image/jpeg");
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// `/media/…`: GET and HEAD, and the preflight of browsers.
 pub(super) async fn media(State(app): State<App>, request: Request) -> Response {
@@ -76,8 +80,8 @@ fn allow_origins(headers: &mut HeaderMap) {
     headers.insert(
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
         HeaderValue::from_static(
-            "Accept-Ranges, Content-Range, Content-Length, ETag, Retry-After, Server-Timing, \
-             Wirephoto-Path",
+            "Accept-Ranges, Content-Range, Content-Length, ETag, Location, Retry-After, \
+             Server-Timing, Wirephoto-Path",
         ),
     );
 }
@@ -100,25 +104,60 @@ async fn answer(app: &App, method: &Method, uri: &Uri, headers: &HeaderMap) -> R
         Error::invalid("path", error.part(), "format", respond::shorten(&error.to_string()))
     })?;
     let principal = credentials::principal(app, headers, uri).await?;
-    if matches!(path.target(), Target::Item)
-        && let Some(channel) = credentials::query_value(uri, "channel")
+    if matches!(path.target(), Target::Item) && credentials::query_value(uri, "channel").is_some()
     {
-        // With a channel the item's URL asks for a delivery, which is never open.
-        let known = Caller { principal: principal.as_deref(), agr: None }.known()?;
-        let channel = respond::shorten(&channel);
-        let message = format!("{} has no channel {channel}", known.user().user_name);
-        return Err(Error::new(Kind::NotFound, message));
+        return delivery(app, method, uri, path.key(), principal.as_deref()).await;
     }
     // Somebody unknown is told so first, whatever else is wrong.
     let is_bought = principal.is_some() && media::access::needs_purchase(&path);
-    let agr = if is_bought { agreement(uri)? } else { None };
+    // An item's address takes it for deliveries; a bad one is told without a channel too.
+    let takes = is_bought || matches!(path.target(), Target::Item);
+    let agr = if takes { agreement(uri)? } else { None };
     let caller = Caller { principal: principal.as_deref(), agr };
     let asked = Asked { method, headers, caller, now: clock::now() };
-    match app.shared.media.resolve(&path, caller, asked.now).await? {
+    match resolved(app, uri, &path, &asked).await? {
         Answer::Page(key) => Ok(redirect(&format!("{}/item/{key}", app.shared.site_url))),
-        Answer::Json(answer) => json(app, &asked, &answer),
+        Answer::Text(answer) => document(app, &asked, &answer),
         Answer::Rendition(answer) => rendition(app, &asked, &answer).await,
+        Answer::File(answer) => file(app, &asked, &answer).await,
     }
+}
+
+/// What the address stands for. With a channel, that chooses what an archive holds.
+async fn resolved(app: &App, uri: &Uri, path: &MediaPath, asked: &Asked<'_>) -> Result<Answer> {
+    let media = &app.shared.media;
+    let is_archive = match path.target() {
+        Target::Document(file) => file.extension() == DocumentExtension::Zip,
+        Target::Item | Target::Pricelist | Target::Rendition(_) => false,
+    };
+    let caller = asked.caller;
+    if is_archive {
+        caller.known()?;
+        if let Some(channel) = deliveries::channel(uri)? {
+            let formats = app.shared.deliveries.formats_of_channel(caller, &channel).await?;
+            return media.archive(path.key(), Wanted::Formats(&formats), caller, asked.now).await;
+        }
+    }
+    media.resolve(path, caller, asked.now).await
+}
+
+/// With a channel the item's URL asks for a delivery, which is never open. Somebody unknown is told
+/// so first, whatever else is wrong.
+async fn delivery(
+    app: &App,
+    method: &Method,
+    uri: &Uri,
+    item: &ItemKey,
+    principal: Option<&Principal>,
+) -> Result<Response> {
+    Caller { principal, agr: None }.known()?;
+    let Some(channel) = deliveries::channel(uri)? else {
+        return Err(Error::internal("a query lost its channel"));
+    };
+    let caller = Caller { principal, agr: agreement(uri)? };
+    let mut response = deliveries::trigger(app, method, (item, &channel), caller).await?;
+    allow_origins(response.headers_mut());
+    Ok(response)
 }
 
 /// The Hires of an item for a visitor who asked for it by a form of ours, with its purchase.
@@ -127,7 +166,8 @@ pub(super) async fn download(app: &App, path: &MediaPath, caller: Caller<'_>) ->
     let asked = Asked { method, headers, caller, now: clock::now() };
     match app.shared.media.resolve(path, caller, asked.now).await? {
         Answer::Rendition(answer) => rendition(app, &asked, &answer).await,
-        Answer::Page(_) | Answer::Json(_) => Err(media::access::not_available(path)),
+        Answer::File(answer) => file(app, &asked, &answer).await,
+        Answer::Page(_) | Answer::Text(_) => Err(media::access::not_available(path)),
     }
 }
 
@@ -193,17 +233,48 @@ fn keep_errors_out_of_caches(response: &mut Response) {
     }
 }
 
-fn json(app: &App, asked: &Asked<'_>, answer: &JsonAnswer) -> Result<Response> {
+fn document(app: &App, asked: &Asked<'_>, answer: &TextAnswer) -> Result<Response> {
     let validators = validators(&answer.etag, answer.modified)?;
     if let Some(response) = decided(app, asked, &validators, answer.open) {
         return Ok(response);
     }
     let whole = media::Body::memory(answer.body.clone());
     let decision = ranges(asked.method, asked.headers, &validators, whole.len());
-    let mut response = framed(app, &whole, &JSON, &validators, &decision);
+    let kind = HeaderValue::from_static(answer.mime);
+    let mut response = framed(app, &whole, &kind, &validators, &decision);
     describe(app, response.headers_mut(), &validators, answer.open);
     keep_errors_out_of_caches(&mut response);
     Ok(response)
+}
+
+/// Delivers a file as it lies in the store, or an archive. Files are never open: graphics, videos
+/// and archives all take credentials.
+async fn file(app: &App, asked: &Asked<'_>, answer: &FileAnswer) -> Result<Response> {
+    let validators = validators(&answer.etag, answer.modified)?;
+    if let Some(response) = before_bytes(app, asked, (&validators, false), &answer.sale).await? {
+        return Ok(response);
+    }
+    let media = &app.shared.media;
+    let obtained = tokio::time::timeout(app.shared.patience, media.obtain_file(answer)).await;
+    let late = |_| Error::new(Kind::Timeout, "The file took too long to put together; try again");
+    let whole = obtained.map_err(late)??;
+    let decision = sold(app, asked, (&whole, &validators), &answer.sale).await?;
+    let kind = HeaderValue::from_static(answer.mime);
+    let mut response = framed(app, &whole, &kind, &validators, &decision);
+    describe(app, response.headers_mut(), &validators, false);
+    keep_errors_out_of_caches(&mut response);
+    name_file(&mut response, answer.file_name.as_deref());
+    Ok(response)
+}
+
+/// Says under which name a browser saves it. An item's id is plain ASCII, so no second form of the
+/// name is needed.
+fn name_file(response: &mut Response, name: Option<&str>) {
+    let value =
+        name.map(|name| HeaderValue::from_str(&format!("attachment; filename=\"{name}\"")));
+    if let Some(Ok(value)) = value {
+        response.headers_mut().insert(header::CONTENT_DISPOSITION, value);
+    }
 }
 
 /// The response that the request's preconditions already decide, if they do.
@@ -216,44 +287,63 @@ fn decided(app: &App, asked: &Asked<'_>, validators: &Validators, open: bool) ->
     Some(without_body(app, status, validators, open))
 }
 
-/// Delivers a rendition. What is bought is recorded only when its bytes are at hand and about to be
-/// sent, so that no 304, 412, 416, 503 or HEAD costs anything.
-async fn rendition(app: &App, asked: &Asked<'_>, answer: &RenditionAnswer) -> Result<Response> {
-    let validators = validators(&answer.etag, Some(answer.modified))?;
-    let decided = decided(app, asked, &validators, answer.open);
-    if let Some(Err(refusal)) = answer.purchase.map(Decision::granted) {
+/// What is answered before any bytes are obtained, if anything is.
+///
+/// What is bought is recorded only when its bytes are at hand and about to be sent, so that no 304,
+/// 412, 416, 503 or HEAD costs anything.
+async fn before_bytes(
+    app: &App,
+    asked: &Asked<'_>,
+    (validators, open): (&Validators, bool),
+    sale: &Sale,
+) -> Result<Option<Response>> {
+    let decided = decided(app, asked, validators, open);
+    if let Some(refusal) = sale.refusal() {
         // A right comes before a precondition: a 304 would say that the caller's copy is good.
         if decided.is_some() || *asked.method == Method::HEAD {
             return Err(refusal);
         }
         // It places the order and fails, or goes on: somebody approved in this moment.
-        app.shared.media.purchase(answer, asked.caller, asked.now).await?;
+        app.shared.media.purchase(sale, asked.caller, asked.now).await?;
     }
-    if let Some(response) = decided {
+    Ok(decided)
+}
+
+/// Which ranges of `whole` are sent, after it was checked and what there is to buy was bought.
+async fn sold(
+    app: &App,
+    asked: &Asked<'_>,
+    (whole, validators): (&media::Body, &Validators),
+    sale: &Sale,
+) -> Result<RangeDecision> {
+    if whole.parts().iter().any(|part| matches!(part, Part::Store(_))) {
+        let (media, body) = (app.shared.media.clone(), whole.clone());
+        let checked = tokio::task::spawn_blocking(move || media.check_extents(&body));
+        checked.await.map_err(Error::internal)??;
+    }
+    let decision = ranges(asked.method, asked.headers, validators, whole.len());
+    if *asked.method != Method::HEAD && decision != RangeDecision::Unsatisfiable {
+        app.shared.media.purchase(sale, asked.caller, asked.now).await?;
+    }
+    Ok(decision)
+}
+
+/// Delivers a rendition.
+async fn rendition(app: &App, asked: &Asked<'_>, answer: &RenditionAnswer) -> Result<Response> {
+    let validators = validators(&answer.etag, answer.modified)?;
+    let open = (&validators, answer.open);
+    if let Some(response) = before_bytes(app, asked, open, &answer.sale).await? {
         return Ok(response);
     }
     let obtained = match app.shared.media.find_cached(answer) {
         Some(obtained) => obtained,
         None => app.shared.media.obtain(answer, app.shared.patience).await?,
     };
-    if obtained.body.parts().iter().any(|part| matches!(part, Part::Store(_))) {
-        let (media, body) = (app.shared.media.clone(), obtained.body.clone());
-        let checked = tokio::task::spawn_blocking(move || media.check_extents(&body));
-        checked.await.map_err(Error::internal)??;
-    }
-    let decision = ranges(asked.method, asked.headers, &validators, obtained.body.len());
-    if *asked.method != Method::HEAD && decision != RangeDecision::Unsatisfiable {
-        app.shared.media.purchase(answer, asked.caller, asked.now).await?;
-    }
+    let decision = sold(app, asked, (&obtained.body, &validators), &answer.sale).await?;
     let mut response = framed(app, &obtained.body, &JPEG, &validators, &decision);
     describe(app, response.headers_mut(), &validators, answer.open);
     keep_errors_out_of_caches(&mut response);
-    if let Some(name) = &answer.file_name
-        && let Ok(value) = HeaderValue::from_str(&format!("attachment; filename=\"{name}\""))
-    {
-        // An item's id is plain ASCII, so no second form of the name is needed.
-        response.headers_mut().insert(header::CONTENT_DISPOSITION, value);
-    }
+    name_file(&mut response, answer.file_name.as_deref());
     if app.shared.work_headers && response.status().is_success() {
         timing::describe(response.headers_mut(), &obtained.source, answer.open);
     }
@@ -275,7 +365,7 @@ fn framed(
     decision: &RangeDecision,
 ) -> Response {
     let length = whole.len();
-    let send = |parts: Vec<Part>| body(app.shared.media.clone(), parts);
+    let send = |parts: Vec<Part>| body(&app.shared.media, parts);
     let mut response = match decision {
         RangeDecision::Full => {
             let mut response =

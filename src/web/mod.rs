@@ -10,6 +10,7 @@ pub mod conditional;
 mod content;
 mod cors;
 mod credentials;
+mod deliveries;
 mod download_panel;
 mod edge;
 mod form;
@@ -53,6 +54,7 @@ use crate::auth::Auth;
 use crate::config::Addresses;
 use crate::content::Content;
 use crate::db::Db;
+use crate::delivery::Deliveries;
 use crate::error::Error;
 use crate::error::Kind;
 use crate::ingest::Uploads;
@@ -86,6 +88,8 @@ pub struct Shared {
     pub secure_cookies: bool,
     /// Purchases.
     pub orders: Orders,
+    /// Deliveries through channels.
+    pub deliveries: Deliveries,
     /// The users section.
     pub users: Users,
     /// What comes in over the network.
@@ -164,6 +168,7 @@ pub fn router(app: App) -> Router {
         .merge(openapi::routes())
         .merge(user::routes())
         .merge(orders::routes())
+        .merge(deliveries::routes())
         .merge(ingest::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)

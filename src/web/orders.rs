@@ -16,7 +16,7 @@ use super::{
 };
 use crate::account::{OrderId, OrderStatus};
 use crate::clock;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::limits::{
     INVOICE_TEXT_CHARS_MAX, JSON_BODY_BYTES_MAX, ORDERS_LISTED_MAX, ORDERS_SIZE_DEFAULT,
 };
@@ -66,8 +66,9 @@ struct Listing {
 fn listing(query: &Query) -> Result<Listing> {
     let choices = OrderStatus::ALL.map(|status| (status.as_str(), status));
     let mut problems = Problems::new();
-    let size = problems.keep(count(query, "size", ORDERS_LISTED_MAX));
-    let start = problems.keep(count(query, "start", usize::try_from(u32::MAX).unwrap_or(0)));
+    let size = problems.keep(request::count(query, "size", ORDERS_LISTED_MAX));
+    let start =
+        problems.keep(request::count(query, "start", usize::try_from(u32::MAX).unwrap_or(0)));
     let status = problems.keep(query.one_of("status", &choices));
     let read = || {
         let (size, start, status) = (size?, start?, status?);
@@ -78,12 +79,6 @@ fn listing(query: &Query) -> Result<Listing> {
         })
     };
     problems.end(read())
-}
-
-fn count(query: &Query, name: &str, max: usize) -> Result<Option<usize>> {
-    let max = i64::try_from(max).unwrap_or(i64::MAX);
-    let found = query.integer(name, 0..=max)?;
-    found.map(|value| usize::try_from(value).map_err(Error::internal)).transpose()
 }
 
 /// Reads an order update body.

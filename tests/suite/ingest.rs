@@ -225,7 +225,10 @@ fn two_photographs_of_one_name_do_not_replace_each_other_unnoticed() {
     let (said, errors, status) = ingest(&server, &dir);
     assert_eq!(status, 1);
     assert!(said.contains("1 created, 0 replaced, 1 failed"), "{said}");
-    assert!(errors.contains("same.jpg") && errors.contains("another photograph"), "{errors}");
+    assert!(
+        errors.contains("same.jpg") && errors.contains("another file of this kind"),
+        "{errors}"
+    );
 }
 
 /// An item folder with a picture and the document `item`.
@@ -562,6 +565,7 @@ fn the_demo_archive_comes_in_whole_and_is_small() {
     let pictures: Vec<_> = walk(&checkout("media-store/demo"))
         .into_iter()
         .filter(|path| path.extension().is_some_and(|extension| extension == "jpg"))
+        .filter(|path| !path.to_string_lossy().contains("/video/"))
         .collect();
     assert!(pictures.len() >= 6);
     for picture in pictures {

@@ -12,7 +12,9 @@
 mod accounts;
 mod clients;
 mod common;
+mod deliveries;
 mod engine;
+mod formats;
 mod http;
 mod ingest;
 mod items;
@@ -25,6 +27,7 @@ mod operator;
 mod pages;
 mod pixels;
 mod purchases;
+mod receivers;
 mod rights;
 mod search;
 mod stream;

@@ -35,7 +35,7 @@ fn operations(document: &Value) -> Vec<(Method, String, &Value)> {
 /// The address with values in the place of its names.
 fn filled(path: &str) -> String {
     let mut path = path.replace("{mediaType}", "image").replace("{rendition}", "NormalPreview");
-    for name in ["id", "w", "h", "x", "y", "token", "property"] {
+    for name in ["id", "w", "h", "x", "y", "token", "property", "association"] {
         path = path.replace(&format!("{{{name}}}"), "1");
     }
     assert!(!path.contains('{'), "{path}");

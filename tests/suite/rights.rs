@@ -61,9 +61,9 @@ fn the_hires_needs_a_key_in_every_spelling_also_after_it_was_cached_for_a_caller
 }
 
 #[test]
-fn everything_else_answers_401_without_credentials_and_404_with_them_while_it_is_not_served() {
+fn what_a_photograph_does_not_have_is_401_without_credentials_and_404_with_them() {
     let server = Server::demo();
-    for suffix in [".zip", "-cutpaste.txt", ".pdf", "/a000_NormalPreview.jpg"] {
+    for suffix in ["-cutpaste.txt", ".pdf", ".eps", "/a000_NormalPreview.jpg"] {
         let path = format!("/media/{LARGE}{suffix}");
         assert_eq!(status(&server, &path), 401, "{suffix}");
         assert_eq!(status(&server, &format!("{path}?ak={DEMO_KEY}")), 404, "{suffix}");

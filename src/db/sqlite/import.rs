@@ -375,6 +375,8 @@ impl WriteTx<'_> {
             "consents",
             "sessions",
             "orders",
+            "channels",
+            "deliveries",
         ];
         for table in tables {
             let sql = format!("UPDATE {table} SET user_id = ?2 WHERE user_id = ?1");

@@ -3,6 +3,10 @@
 //! WAL mode with `synchronous=FULL`: what a transaction promised is on disk when it returns.
 
 pub(super) mod accounts;
+pub(super) mod channels;
+pub(super) mod deliveries;
+#[cfg(test)]
+mod delivery_tests;
 pub(super) mod facts;
 pub(super) mod follow;
 pub(super) mod grants;

@@ -7,7 +7,7 @@ use std::{
     time::SystemTime,
 };
 
-use crate::ingest::files::{DOCUMENT, extension, is_not_yet};
+use crate::ingest::files::{DOCUMENT, extension, media_type};
 use crate::limits::{INGEST_DEPTH_MAX, ITEM_FILES_MAX, WATCH_ENTRIES_MAX};
 use crate::types::MediaType;
 
@@ -22,14 +22,12 @@ pub(super) struct Arrival {
 /// What it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A photograph.
-    Photograph,
+    /// A photograph, a graphic or a video.
+    Media,
     /// A folder `<mediaType>/<id>/` with its document.
     ItemFolder,
     /// A file of documents.
     Lines,
-    /// A kind of file that is not taken in yet, by its extension.
-    NotYet(String),
     /// An item folder with a symbolic link: whoever may write into the watched folder must not read
     /// other files of the machine through it.
     Link,
@@ -59,9 +57,7 @@ impl Arrival {
     pub(super) fn is_unchanged(&self) -> bool {
         let now = match self.kind {
             Kind::ItemFolder | Kind::Link => item_folder(&self.path).map(|found| found.stamp),
-            Kind::Photograph | Kind::Lines | Kind::NotYet(_) | Kind::Unknown => {
-                stamp_of_file(&self.path)
-            }
+            Kind::Media | Kind::Lines | Kind::Unknown => stamp_of_file(&self.path),
         };
         now.as_ref() == Some(&self.stamp)
     }
@@ -104,9 +100,8 @@ fn is_unfinished(name: &str) -> bool {
 fn file(entry: &DirEntry) -> Option<Arrival> {
     let path = entry.path();
     let kind = match extension(&path).as_str() {
-        "jpg" | "jpeg" => Kind::Photograph,
         "jsonl" => Kind::Lines,
-        other if is_not_yet(other) => Kind::NotYet(other.to_owned()),
+        other if media_type(other).is_some() => Kind::Media,
         _ => Kind::Unknown,
     };
     let stamp = stamp_of_file(&path)?;

@@ -98,13 +98,9 @@ impl Watch {
         let mut ends: Vec<(PathBuf, End)> = Vec::new();
         for Arrival { path, kind, .. } in slice.iter().copied() {
             match kind {
-                Kind::Photograph => incoming.push(Incoming::Photograph(path.clone())),
+                Kind::Media => incoming.push(Incoming::File(path.clone())),
                 Kind::ItemFolder => incoming.push(Incoming::ItemFolder(path.clone())),
                 Kind::Unknown => ends.push((path.clone(), end(Err(&IngestError::Kind)))),
-                Kind::NotYet(extension) => {
-                    let error = IngestError::NotYet(extension.clone());
-                    ends.push((path.clone(), end(Err(&error))));
-                }
                 Kind::Link => {
                     let error = IngestError::Name("has a symbolic link".to_owned());
                     ends.push((path.clone(), end(Err(&error))));

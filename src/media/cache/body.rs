@@ -75,6 +75,21 @@ impl Body {
         Self(parts)
     }
 
+    /// A body of as many parts as an archive has, for sending alone: no cache keeps it.
+    #[must_use]
+    pub fn joined(parts: impl IntoIterator<Item = Part>) -> Self {
+        Self(parts.into_iter().filter(|part| !part.is_empty()).collect())
+    }
+
+    /// All of its bytes, if they are in memory.
+    #[must_use]
+    pub fn in_memory(&self) -> Option<Bytes> {
+        match self.parts() {
+            [Part::Memory(bytes)] => Some(bytes.clone()),
+            _ => None,
+        }
+    }
+
     /// A body in memory.
     #[must_use]
     pub fn memory(bytes: impl Into<Bytes>) -> Self {

@@ -8,69 +8,56 @@ use jiff::{civil::DateTime, tz::TimeZone};
 use serde_json::{Map, Value, json};
 
 use crate::item::Document;
-use crate::media::caption::Caption;
+use crate::media::caption::{Caption, country};
 
 const PLACE_SCHEME: &str = "http://tt.se/spec/place/1.0/";
 const KEYWORD_SCHEME: &str = "http://tt.se/spec/keyword/1.0/";
 const SUBJECT_SCHEME: &str = "http://cv.iptc.org/newscodes/subjectcode/";
-const CITY: &str = "ort";
-const COUNTRY: &str = "land";
-const CREDIT: &str = "credit";
+/// What places call themselves that are a city, the first one being what we write; so below.
+const CITY: [&str; 3] = ["ort", "city", "capital"];
+const COUNTRY: [&str; 2] = ["land", "country"];
+const CREDIT: [&str; 1] = ["credit"];
 
 impl Caption {
     /// The caption that renditions of an item carry; `uri` identifies the item.
     #[must_use]
     pub fn from_document(document: &Document, uri: &str) -> Self {
         let text = |name: &str| document.text(name).unwrap_or_default().to_owned();
-        let first = |names: [&str; 2]| names.into_iter().find_map(|name| document.text(name));
-        let list = |name: &'static str| objects(document, name);
-        let field = |entry: &Value, name: &str| {
-            entry.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+        let either = |one: &str, other: &str| {
+            document.text(one).or(document.text(other)).unwrap_or_default().to_owned()
         };
-        let with_rel = |name: &'static str, rel: &str| {
-            list(name).find(|entry| entry.get("rel").and_then(Value::as_str) == Some(rel))
-        };
-        let named = |name: &'static str, rel: &str, key: &str| {
-            with_rel(name, rel).map(|entry| field(entry, key)).unwrap_or_default()
-        };
-        let is_code = |code: &&str| !code.is_empty() && code.bytes().all(|b| b.is_ascii_digit());
-        let keyword = |entry: &&Value| {
-            field(entry, "scheme").contains("/keyword/") || entry.get("code").is_none()
-        };
+        let (city, nation) =
+            (related(document, "place", &CITY), related(document, "place", &COUNTRY));
+        let credit = related(document, "infosource", &CREDIT);
+        let role = |entry: &&str| !entry.is_empty();
         Self {
             headline: text("headline"),
-            title: first(["slugline", "title"]).unwrap_or_default().to_owned(),
+            title: either("slugline", "title"),
             description: text("description_text"),
-            byline: text("byline"),
-            byline_role: document.texts("bylines", "role").next().unwrap_or_default().to_owned(),
-            credit: named("infosource", CREDIT, "name"),
+            byline: byline(document),
+            byline_role: document
+                .texts("bylines", "role")
+                .find(role)
+                .unwrap_or_default()
+                .to_owned(),
+            credit: field(credit, "name").to_owned(),
             source: text("source"),
             copyright_notice: text("copyrightnotice"),
             copyright_holder: text("copyrightholder"),
             usage_terms: text("usageterms"),
             instructions: text("ednote"),
-            city: named("place", CITY, "name"),
-            country: named("place", COUNTRY, "name"),
-            country_code: named("place", COUNTRY, "code"),
-            position: list("place").find_map(position),
+            city: field(city, "name").to_owned(),
+            country: field(nation, "name").to_owned(),
+            country_code: country::code(field(nation, "code")).unwrap_or_default(),
+            position: city
+                .and_then(position)
+                .or_else(|| objects(document, "place").find_map(position)),
             persons: document.texts("person", "name").map(str::to_owned).collect(),
-            subject_codes: document
-                .texts("subject", "code")
-                .filter(is_code)
-                .map(str::to_owned)
-                .collect(),
-            keywords: list("subject")
-                .filter(keyword)
-                .map(|entry| field(entry, "name"))
-                .filter(|name| !name.is_empty())
-                .collect(),
+            subject_codes: subject_codes(document),
+            keywords: keywords(document),
             created: document.text("versioncreated").map(str::to_owned),
-            transmission_reference: text("originaltransmissionreference"),
-            urgency: document
-                .value("urgency")
-                .and_then(Value::as_u64)
-                .and_then(|urgency| u8::try_from(urgency).ok())
-                .filter(|urgency| (1..=9).contains(urgency)),
+            transmission_reference: transmission_reference(document).to_owned(),
+            urgency: document.value("urgency").and_then(urgency),
             uri: uri.to_owned(),
             language: text("language"),
         }
@@ -116,7 +103,7 @@ impl Caption {
         let codes = self.subject_codes.iter().map(code);
         set("subject", codes.chain(self.keywords.iter().map(word)).collect());
         if !self.credit.is_empty() {
-            set("infosource", json!([{ "name": self.credit, "rel": CREDIT }]));
+            set("infosource", json!([{ "name": self.credit, "rel": CREDIT[0] }]));
         }
         fields
     }
@@ -133,7 +120,7 @@ impl Caption {
         let geometry = self.position.map(|(latitude, longitude)| {
             json!({ "type": "Point", "coordinates": [longitude, latitude] })
         });
-        let mut city = json!({ "name": self.city, "rel": CITY, "scheme": PLACE_SCHEME });
+        let mut city = json!({ "name": self.city, "rel": CITY[0], "scheme": PLACE_SCHEME });
         if self.city.is_empty() {
             city = json!({});
         }
@@ -145,7 +132,7 @@ impl Caption {
         }
         if !self.country.is_empty() || !self.country_code.is_empty() {
             let name = if self.country.is_empty() { &self.country_code } else { &self.country };
-            let mut country = json!({ "name": name, "rel": COUNTRY, "scheme": PLACE_SCHEME });
+            let mut country = json!({ "name": name, "rel": COUNTRY[0], "scheme": PLACE_SCHEME });
             if !self.country_code.is_empty() {
                 country["code"] = json!(self.country_code);
             }
@@ -157,6 +144,67 @@ impl Caption {
 
 fn objects<'a>(document: &'a Document, name: &str) -> impl Iterator<Item = &'a Value> {
     document.value(name).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The first entry of a list with the first of `rels` that any entry has.
+fn related<'a>(document: &'a Document, name: &str, rels: &[&str]) -> Option<&'a Value> {
+    rels.iter()
+        .find_map(|rel| objects(document, name).find(|entry| field(Some(*entry), "rel") == *rel))
+}
+
+fn field<'a>(entry: Option<&'a Value>, name: &str) -> &'a str {
+    entry.and_then(|entry| entry.get(name)).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The byline; without one, what the list of bylines says, names put together if it must be.
+fn byline(document: &Document) -> String {
+    if let Some(byline) = document.text("byline") {
+        return byline.to_owned();
+    }
+    let one = |entry| match field(Some(entry), "byline") {
+        "" => {
+            let names = ["firstname", "lastname"].map(|name| field(Some(entry), name));
+            names.join(" ").trim().to_owned()
+        }
+        byline => byline.to_owned(),
+    };
+    let all = objects(document, "bylines").map(one).filter(|byline| !byline.is_empty());
+    all.collect::<Vec<_>>().join(", ")
+}
+
+/// The reference, which later documents have among the other identifiers.
+fn transmission_reference(document: &Document) -> &str {
+    const NAME: &str = "originaltransmissionreference";
+    document.text(NAME).unwrap_or_else(|| field(document.value("altids"), NAME))
+}
+
+fn is_keyword(subject: &&Value) -> bool {
+    field(Some(*subject), "scheme").contains("/keyword/") || subject.get("code").is_none()
+}
+
+/// The codes of IPTC's shape; a keyword can have a code too, which is none of theirs.
+fn subject_codes(document: &Document) -> Vec<String> {
+    objects(document, "subject")
+        .filter(|subject| !is_keyword(subject))
+        .map(|subject| field(Some(subject), "code"))
+        .filter(|code| !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_digit()))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn keywords(document: &Document) -> Vec<String> {
+    objects(document, "subject")
+        .filter(is_keyword)
+        .map(|subject| field(Some(subject), "name"))
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// An urgency of 1 to 9; JSON may write it `4` or `4.0`.
+fn urgency(value: &Value) -> Option<u8> {
+    let number = value.as_f64()?;
+    (1..=9).find(|&urgency| f64::from(urgency) == number)
 }
 
 /// Latitude and longitude of a place; GeoJSON has them the other way round.
@@ -237,5 +285,59 @@ mod tests {
     fn a_position_without_a_city_is_kept() {
         let caption = Caption { city: String::new(), ..caption() };
         assert_eq!(through_a_document(&caption).position, Some((59.3293, 18.0686)));
+    }
+
+    fn told(fields: Value) -> Caption {
+        let key = "image/abc".parse().expect("key");
+        let Value::Object(fields) = fields else { panic!("an object") };
+        Caption::from_document(&Document::from_fields(&key, fields).expect("valid"), "")
+    }
+
+    #[test]
+    fn a_byline_is_found_in_the_list_of_bylines() {
+        let list = json!([
+            { "firstname": "Åsa", "lastname": "Ek", "role": "" },
+            { "byline": "Bo Öman/TT", "firstname": "Bo", "role": "Fotograf" },
+            { "lastname": "Berg" },
+        ]);
+        let found = told(json!({ "bylines": list }));
+        assert_eq!(found.byline, "Åsa Ek, Bo Öman/TT, Berg");
+        assert_eq!(found.byline_role, "Fotograf");
+        assert_eq!(told(json!({ "byline": "TT", "bylines": list })).byline, "TT");
+    }
+
+    #[test]
+    fn a_city_and_a_country_are_found_by_what_they_are() {
+        let point = |number| json!({ "type": "Point", "coordinates": [number, number] });
+        let country = json!({
+            "name": "Norge", "rel": "land", "code": "no", "geometry_geojson": point(1.0),
+        });
+        let city = json!({ "name": "Oslo", "rel": "capital", "geometry_geojson": point(2.0) });
+        let found = told(json!({ "place": [country, city] }));
+        assert_eq!((found.city.as_str(), found.country.as_str()), ("Oslo", "Norge"));
+        assert_eq!((found.country_code.as_str(), found.position), ("NO", Some((2.0, 2.0))));
+        let found = told(json!({ "place": [country] }));
+        assert_eq!((found.city.as_str(), found.position), ("", Some((1.0, 1.0))));
+        let odd = json!([{ "name": "Norge", "rel": "land", "code": "tt-17" }]);
+        assert_eq!(told(json!({ "place": odd })).country_code, "");
+    }
+
+    #[test]
+    fn a_keywords_code_is_no_subject_code() {
+        let found = told(json!({ "subject": [
+            { "name": "is", "code": "123", "scheme": "http://tt.se/spec/keyword/1.0/" },
+            { "name": "Sport", "code": "15000000", "scheme": "http://tt.se/spec/subref/1.0/" },
+        ]}));
+        assert_eq!(found.subject_codes, ["15000000"]);
+        assert_eq!(found.keywords, ["is"]);
+    }
+
+    #[test]
+    fn an_urgency_is_whole_and_the_reference_may_be_another_id() {
+        for (urgency, expected) in [(json!(4.0), Some(4)), (json!(4.5), None), (json!(0), None)] {
+            assert_eq!(told(json!({ "urgency": urgency })).urgency, expected);
+        }
+        let altids = json!({ "originaltransmissionreference": "jobb" });
+        assert_eq!(told(json!({ "altids": altids })).transmission_reference, "jobb");
     }
 }

@@ -1,8 +1,7 @@
-//! EXIF out: a small block with the texts of the caption and the camera's facts.
+//! EXIF out: a small block with the caption's texts, its moment and what the standard wants.
 //!
-//! The block is made from nothing, so that no thumbnail, maker's note or serial number can slip
-//! through: what is copied from the original stands in [`FACTS`] and is a short text or a few numbers.
-//! Facts of the pixels (size, colour space) are not copied, because a rendition's are different.
+//! The block is made from nothing, so that no thumbnail, maker's note, serial number or other fact
+//! of the camera slips through. Only a position is copied, and only if the operator keeps it.
 
 use std::io::Cursor;
 
@@ -18,7 +17,7 @@ use crate::media::jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
 const MARKER: u8 = 0xE1;
 /// Signature of the segment.
 const SIGNATURE: &[u8] = b"Exif\0\0";
-/// Bytes that the caption's texts take at most. XMP has the whole text; together with all facts
+/// Bytes that the caption's texts take at most. XMP has the whole text; together with the position
 /// these fit into one segment.
 const DESCRIPTION_BYTES_MAX: usize = 32_000;
 const BYLINE_BYTES_MAX: usize = 4_000;
@@ -26,51 +25,6 @@ const COPYRIGHT_BYTES_MAX: usize = 4_000;
 /// Bytes of a copied text, and numbers in a copied value.
 const FACT_BYTES_MAX: usize = 128;
 const FACT_NUMBERS_MAX: usize = 4;
-
-/// Facts about the camera and the moment that are copied.
-const FACTS: [Tag; 41] = [
-    Tag::Make,
-    Tag::Model,
-    Tag::ExposureTime,
-    Tag::FNumber,
-    Tag::ExposureProgram,
-    Tag::PhotographicSensitivity,
-    Tag::SensitivityType,
-    Tag::StandardOutputSensitivity,
-    Tag::RecommendedExposureIndex,
-    Tag::ISOSpeed,
-    Tag::DateTimeOriginal,
-    Tag::DateTimeDigitized,
-    Tag::OffsetTimeOriginal,
-    Tag::OffsetTimeDigitized,
-    Tag::SubSecTimeOriginal,
-    Tag::SubSecTimeDigitized,
-    Tag::ShutterSpeedValue,
-    Tag::ApertureValue,
-    Tag::BrightnessValue,
-    Tag::ExposureBiasValue,
-    Tag::MaxApertureValue,
-    Tag::SubjectDistance,
-    Tag::MeteringMode,
-    Tag::LightSource,
-    Tag::Flash,
-    Tag::FocalLength,
-    Tag::ExposureIndex,
-    Tag::SensingMethod,
-    Tag::CustomRendered,
-    Tag::ExposureMode,
-    Tag::WhiteBalance,
-    Tag::DigitalZoomRatio,
-    Tag::FocalLengthIn35mmFilm,
-    Tag::SceneCaptureType,
-    Tag::GainControl,
-    Tag::Contrast,
-    Tag::Saturation,
-    Tag::Sharpness,
-    Tag::LensSpecification,
-    Tag::LensMake,
-    Tag::LensModel,
-];
 
 /// GPS facts that are copied when the operator keeps them.
 const GPS_FACTS: [Tag; 12] = [
@@ -88,17 +42,19 @@ const GPS_FACTS: [Tag; 12] = [
     Tag::GPSHPositioningError,
 ];
 
-/// Writes the segment; nothing when there is neither text nor fact and the picture is upright.
+/// Writes the segment; nothing for an upright picture whose caption has nothing to say.
+///
+/// A caption that says what EXIF has no place for gets a block too: every rendition with a caption
+/// has one of each kind, whatever it says.
 pub(super) fn segment(caption: &Caption, originals: &[&[u8]], keep: Keep) -> Vec<u8> {
-    let blocks = Blocks::parse(originals, &mut Vec::new());
     let mut fields = texts(caption);
-    fields.extend(FACTS.into_iter().filter_map(|tag| fact(&blocks, tag)));
-    moment(caption, &mut fields);
+    fields.extend(moment(caption));
     if keep.gps {
+        let blocks = Blocks::parse(originals, &mut Vec::new());
         fields.extend(position(caption, &blocks));
     }
     let orientation = if (1..=8).contains(&keep.orientation) { keep.orientation } else { 1 };
-    if fields.is_empty() && orientation == 1 {
+    if fields.is_empty() && orientation == 1 && !caption.speaks() {
         return Vec::new();
     }
     fields.push(field(Tag::Orientation, Value::Short(vec![u16::from(orientation)])));
@@ -170,19 +126,17 @@ fn fact(blocks: &Blocks, tag: Tag) -> Option<Field> {
     copied.then(|| field(tag, value.clone()))
 }
 
-/// Adds when the photograph was taken, if the original does not say.
-fn moment(caption: &Caption, fields: &mut Vec<Field>) {
-    if fields.iter().any(|field| field.tag == Tag::DateTimeOriginal) {
-        return;
-    }
-    // Its offset and fraction alone mean nothing.
-    fields.retain(|f| f.tag != Tag::OffsetTimeOriginal && f.tag != Tag::SubSecTimeOriginal);
-    let stamp = caption.created.as_deref().and_then(Stamp::parse);
-    if let Some(time) = stamp.as_ref().and_then(Stamp::exif_time) {
-        fields.push(ascii(Tag::DateTimeOriginal, &time));
-        let offset = stamp.as_ref().and_then(Stamp::exif_offset);
-        fields.extend(offset.map(|offset| ascii(Tag::OffsetTimeOriginal, &offset)));
-    }
+/// When the photograph was taken, with the offset if it is known.
+fn moment(caption: &Caption) -> Vec<Field> {
+    let Some(stamp) = caption.created.as_deref().and_then(Stamp::parse) else {
+        return Vec::new();
+    };
+    let Some(time) = stamp.exif_time() else {
+        return Vec::new();
+    };
+    let offset = stamp.exif_offset().map(|offset| ascii(Tag::OffsetTimeOriginal, &offset));
+    let fraction = stamp.exif_fraction().map(|digits| ascii(Tag::SubSecTimeOriginal, digits));
+    [Some(ascii(Tag::DateTimeOriginal, &time)), offset, fraction].into_iter().flatten().collect()
 }
 
 /// The caption's position; if it is the original's or absent, the original's GPS facts.

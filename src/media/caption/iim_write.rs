@@ -5,7 +5,7 @@
 
 use crate::media::caption::iim_read::{TAG, UTF8};
 use crate::media::caption::stamp::Stamp;
-use crate::media::caption::{Caption, text};
+use crate::media::caption::{Caption, country, text};
 use crate::media::jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
 
 /// APP13.
@@ -14,8 +14,9 @@ const MARKER: u8 = 0xED;
 const PREFIX: &[u8] = b"Photoshop 3.0\x008BIM\x04\x04\0\0";
 /// Bytes of IIM that fit: the prefix, a length and a pad are around it.
 const IIM_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - PREFIX.len() - 4 - 1;
-/// Bytes of a country's code: exactly three (ISO 3166 alpha-3).
-const COUNTRY_CODE_BYTES: usize = 3;
+/// Bytes of the identifier, which IIM itself does not know: readers expect no more. A part of one
+/// would identify nothing or another picture, so a longer one is left to XMP.
+const URI_BYTES_MAX: usize = 128;
 /// Digits of a subject code.
 const SUBJECT_CODE_DIGITS: usize = 8;
 
@@ -56,9 +57,7 @@ fn datasets(caption: &Caption) -> Vec<u8> {
     datasets.text(80, 32, &c.byline);
     datasets.text(85, 32, &c.byline_role);
     datasets.text(90, 32, &c.city);
-    if c.country_code.len() == COUNTRY_CODE_BYTES {
-        datasets.text(100, COUNTRY_CODE_BYTES, &c.country_code);
-    }
+    datasets.text(100, 3, &country::three_letters(&c.country_code).unwrap_or_default());
     datasets.text(101, 64, &c.country);
     datasets.text(103, 32, &c.transmission_reference);
     datasets.text(105, 256, &c.headline);
@@ -71,7 +70,9 @@ fn datasets(caption: &Caption) -> Vec<u8> {
     if (2..=3).contains(&language.len()) {
         datasets.text(135, 3, language);
     }
-    datasets.text(187, 128, &c.uri);
+    if c.uri.len() <= URI_BYTES_MAX {
+        datasets.text(187, URI_BYTES_MAX, &c.uri);
+    }
     for code in c.subject_codes.iter().filter(|code| is_subject_code(code)) {
         datasets.text(12, 236, &format!("IPTC:{code}:::"));
     }
@@ -144,6 +145,20 @@ mod tests {
         assert_eq!(told.description, "å".repeat(1_000));
         assert_eq!(told.keywords, ["å".repeat(32)]);
         assert_eq!(told.copyright_notice, "å".repeat(64));
+    }
+
+    #[test]
+    fn a_country_has_three_letters_and_an_identifier_is_whole_or_absent() {
+        let told = |country_code: &str, uri: &str| {
+            let (country_code, uri) = (country_code.to_owned(), uri.to_owned());
+            let caption =
+                Caption { country_code, uri, headline: "x".into(), ..Caption::default() };
+            let told = read(&iim(&caption), &mut Vec::new()).caption;
+            (told.country_code, told.uri)
+        };
+        assert_eq!(told("SE", "urn:x"), ("SWE".to_owned(), "urn:x".to_owned()));
+        assert_eq!(told("Sverige", &"x".repeat(129)), (String::new(), String::new()));
+        assert_eq!(told("NOR", &"x".repeat(128)), ("NOR".to_owned(), "x".repeat(128)));
     }
 
     #[test]

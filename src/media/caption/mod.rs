@@ -24,6 +24,7 @@
 //!
 //! Spec §4 Media interface, formats "JPEG caption metadata".
 
+mod country;
 mod document;
 mod exif_read;
 mod exif_write;
@@ -109,6 +110,13 @@ pub struct Reading {
     pub warnings: Vec<String>,
 }
 
+impl Caption {
+    /// Tells whether there is anything but a position, which only EXIF has.
+    fn speaks(&self) -> bool {
+        Caption { position: None, ..self.clone() } != Caption::default()
+    }
+}
+
 /// What of the original stays in a written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
@@ -145,11 +153,11 @@ pub fn read(header: &Header, jpeg: &[u8]) -> Reading {
 /// Writes the metadata segments of a rendition: Exif, XMP and Photoshop with IIM, ready to stand
 /// in a JPEG file.
 ///
-/// `originals` are the original's Exif blocks ([`Header::exif`]), from which facts about the
-/// camera and the moment are copied; thumbnails, maker's notes, serial numbers and owner's names
-/// never are. With `keep.gps` the caption's position is written or, if it has none of its own, the
-/// original's GPS data. The same input gives the same bytes, and a caption without content on
-/// an upright picture without facts gives none.
+/// A caption that says anything but a position gives exactly one segment of Exif and one of XMP,
+/// and one of IIM unless it says only what IIM has no dataset for. `originals` are the original's
+/// Exif blocks ([`Header::exif`]): with `keep.gps` the caption's position is written or, if it has
+/// none of its own, the original's GPS data. Nothing else of them is copied. The same input gives
+/// the same bytes, and an empty caption on an upright picture without a kept position gives none.
 ///
 /// Every segment fits its 65,533 bytes. EXIF texts are cut at some thousand bytes. IIM is cut as
 /// its standard says. The XMP packet holds all texts whole; only if it would not fit, it loses in
@@ -268,6 +276,8 @@ fn set(place: &mut String, text: &str) {
     }
 }
 
+#[cfg(test)]
+mod exiftool_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -129,6 +129,12 @@ impl Stamp {
         Some(format!("{year:04}:{month:02}:{day:02} {hour:02}:{minute:02}:{second:02}"))
     }
 
+    /// Prints the digits of the second's fraction for EXIF's SubSecTimeOriginal.
+    pub(super) fn exif_fraction(&self) -> Option<&str> {
+        let fraction = self.time.as_ref()?.fraction.as_str();
+        (!fraction.is_empty()).then_some(fraction)
+    }
+
     /// Prints the offset for EXIF's OffsetTimeOriginal.
     pub(super) fn exif_offset(&self) -> Option<String> {
         self.offset.map(Offset::clock)

@@ -6,14 +6,14 @@
 use crate::media::caption::text;
 use crate::media::caption::xmp_read::{DC, IPTC_CORE, IPTC_EXT, PHOTOSHOP, PLUS, RDF, RIGHTS};
 use crate::media::caption::{Caption, lists, texts};
-use crate::media::jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
+use crate::media::jpeg::rewrite::segment as jpeg_segment;
 
 /// APP1.
 const MARKER: u8 = 0xE1;
 /// Signature of the segment.
 const SIGNATURE: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
-/// Bytes of a packet that fit into the segment.
-pub(super) const PACKET_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - SIGNATURE.len();
+/// Bytes of a packet (XMP specification, part 3, 1.1.3.1); two more would fit into the segment.
+pub(super) const PACKET_BYTES_MAX: usize = 65_502;
 /// Escaped bytes that a text but the description keeps when the packet is too large.
 const TEXT_BYTES_SHORT: usize = 1_000;
 /// Escaped bytes that an entry of a list takes at most besides its text.
@@ -21,8 +21,7 @@ const ENTRY_BYTES: usize = "<rdf:li></rdf:li>\n".len();
 
 /// Writes the segment; nothing for a caption that has nothing to say in XMP.
 pub(super) fn segment(caption: &Caption) -> Vec<u8> {
-    let silent = Caption { position: None, ..caption.clone() } == Caption::default();
-    if silent {
+    if !caption.speaks() {
         return Vec::new();
     }
     let mut packet = print(caption);

@@ -13,7 +13,7 @@ mod facts;
 mod prepare;
 mod sums;
 
-use std::{ops::Range, sync::Arc};
+use std::{ops::Range, path::Path, sync::Arc};
 
 use moka::sync::Cache;
 
@@ -22,13 +22,18 @@ use crate::media::jpeg::header::{Header, HeaderError, HeaderLimits};
 use crate::media::jpeg::scan::index::Index;
 use crate::media::jpeg::scan::{Bytes, Scan, Unfit};
 use crate::media::raster::Spread;
-use crate::store::{BlobReader, Derived, Kind, Store, StoreError};
+use crate::store::{BlobReader, COPY_BYTES, Derived, Kind, Store, StoreError};
 use crate::telemetry;
 use crate::types::{Hash, Size};
 use facts::{Entrance, Facts, WayIn};
 use prepare::Request;
 pub use sums::BLOCK_BYTES;
 use sums::Sums;
+
+/// Why there is no way into a file that is no JPEG.
+const NO_PICTURE: &str = "it is no picture";
+/// What every JPEG begins with.
+const JPEG_MAGIC: [u8; 2] = [0xFF, 0xD8];
 
 /// Why an original or a derived file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -148,6 +153,42 @@ impl Originals {
         Ok(Stored { hash, whole, decoded, warning })
     }
 
+    /// Stores a file that is no picture, piece by piece.
+    ///
+    /// When this returns it is on disk.
+    pub fn store_file(&self, source: &Path) -> Result<(Hash, u64), StoreError> {
+        let mut sums = Sums::default();
+        let (hash, length) = self.store.copy(source, &mut |piece| sums.extend(piece))?;
+        let stamp = self.store.reader(hash, length)?.stamp();
+        self.keep(self.opaque((hash, length), stamp, sums));
+        Ok((hash, length))
+    }
+
+    /// The same for bytes in memory.
+    pub fn store_bytes(&self, bytes: &[u8]) -> Result<Hash, StoreError> {
+        let hash = self.store.write(bytes)?;
+        let length = bytes.len() as u64;
+        let stamp = self.store.reader(hash, length)?.stamp();
+        self.keep(self.opaque((hash, length), stamp, Sums::of(bytes)));
+        Ok(hash)
+    }
+
+    /// What is known of a file that is no picture.
+    fn opaque(&self, (source, length): (Hash, u64), stamp: u64, sums: Sums) -> prepare::Made {
+        let facts = Facts {
+            source,
+            length,
+            stamp,
+            preview_px: self.preview_px,
+            start: 0,
+            end: length,
+            sums,
+            way_in: WayIn::None(NO_PICTURE.to_owned()),
+            level: None,
+        };
+        prepare::Made { facts, working: None, level: None, warning: None }
+    }
+
     fn request<'a>(
         &'a self,
         source: Hash,
@@ -183,7 +224,9 @@ impl Originals {
                 tracing::warn!("derived file is not kept: {cause}");
             }
         }
-        if let WayIn::None(reason) = &made.facts.way_in {
+        if let WayIn::None(reason) = &made.facts.way_in
+            && reason != NO_PICTURE
+        {
             metrics::counter!(telemetry::NOT_INDEXED).increment(1);
             tracing::info!(original = %hash, "is rendered as a whole: {reason}");
         }
@@ -237,7 +280,16 @@ impl Originals {
         spread: Spread<'_>,
     ) -> Result<Arc<Facts>, OriginalError> {
         self.known.invalidate(&hash);
-        let stamp = self.store.reader(hash, length)?.stamp();
+        let reader = self.store.reader(hash, length)?;
+        let stamp = reader.stamp();
+        if !starts_like_a_jpeg(&reader)? {
+            let (found, sums) = hash_and_sums(&reader)?;
+            if found != hash {
+                return Err(OriginalError::Changed(hash));
+            }
+            metrics::counter!(telemetry::INDEX_REBUILDS).increment(1);
+            return Ok(self.keep(self.opaque((hash, length), stamp, sums)));
+        }
         let bytes = self.store.read(hash, length)?;
         if Hash::of(&bytes) != hash {
             return Err(OriginalError::Changed(hash));
@@ -252,11 +304,11 @@ impl Originals {
 
     /// Checks an original and its derived files, byte for byte.
     pub fn check(&self, hash: Hash, length: u64) -> Result<Vec<Finding>, StoreError> {
-        match self.store.read(hash, length) {
+        match self.store.reader(hash, length).and_then(|reader| hash_and_sums(&reader)) {
             Err(StoreError::Missing(_)) => return Ok(vec![Finding::Missing]),
             Err(StoreError::Length { .. }) => return Ok(vec![Finding::Changed]),
             Err(other) => return Err(other),
-            Ok(bytes) if Hash::of(&bytes) != hash => return Ok(vec![Finding::Changed]),
+            Ok((found, _)) if found != hash => return Ok(vec![Finding::Changed]),
             Ok(_) => {}
         }
         self.known.invalidate(&hash);
@@ -322,6 +374,34 @@ impl Originals {
         Ok(bytes::Bytes::from(bytes).slice(index(range.start)..index(range.end)))
     }
 
+    /// The CRC-32 of the bytes `range` of an original.
+    ///
+    /// It follows from the sums of its blocks; only those that `range` cuts are read.
+    pub fn crc32(
+        &self,
+        hash: Hash,
+        length: u64,
+        range: &Range<u64>,
+    ) -> Result<crc32fast::Hasher, OriginalError> {
+        let original = self.open(hash, length, &serially)?;
+        let first = range.start.div_ceil(BLOCK_BYTES) * BLOCK_BYTES;
+        let last =
+            if range.end == length { length } else { range.end / BLOCK_BYTES * BLOCK_BYTES };
+        if first >= last {
+            let mut crc = crc32fast::Hasher::new();
+            crc.update(&original.read(range.clone())?);
+            return Ok(crc);
+        }
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&original.read(range.start..first)?);
+        let middle = original.facts.sums.crc32(&(first..last), length);
+        crc.combine(&middle.ok_or(OriginalError::Changed(hash))?);
+        let mut end = crc32fast::Hasher::new();
+        end.update(&original.read(last..range.end)?);
+        crc.combine(&end);
+        Ok(crc)
+    }
+
     /// Checks that an original is what it was before any of it is sent: by its stamp, or if that
     /// is another one, by its bytes.
     pub fn verify(&self, hash: Hash, length: u64) -> Result<(), OriginalError> {
@@ -329,7 +409,10 @@ impl Originals {
         if original.reader.stamp() == original.facts.stamp {
             return Ok(());
         }
-        original.whole()?;
+        let (_, sums) = hash_and_sums(&original.reader)?;
+        if sums != original.facts.sums {
+            return Err(OriginalError::Changed(hash));
+        }
         let facts = Facts { stamp: original.reader.stamp(), ..Facts::clone(&original.facts) };
         if let Err(cause) = self.derived.write(Kind::Index, hash, &facts.print()) {
             tracing::warn!("derived file is not kept: {cause}");
@@ -337,6 +420,24 @@ impl Originals {
         self.known.insert(hash, Arc::new(facts));
         Ok(())
     }
+}
+
+fn starts_like_a_jpeg(reader: &BlobReader) -> Result<bool, StoreError> {
+    Ok(reader.read(0..reader.length().min(2))? == JPEG_MAGIC)
+}
+
+/// The hash of a blob and the sums of its blocks, piece by piece.
+fn hash_and_sums(reader: &BlobReader) -> Result<(Hash, Sums), StoreError> {
+    let (mut hash, mut sums) = (Hash::begin(), Sums::default());
+    let mut at = 0;
+    while at < reader.length() {
+        let end = at.saturating_add(COPY_BYTES as u64).min(reader.length());
+        let piece = reader.read(at..end)?;
+        hash.update(&piece);
+        sums.extend(&piece);
+        at = end;
+    }
+    Ok((hash.finish(), sums))
 }
 
 /// Runs pieces of work one after the other.

@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-use crate::media::path::association::AssociationKeyError;
 use crate::media::path::extension::Extension;
+use crate::types::AssociationKeyError;
 use crate::types::{CropSyntaxError, ItemIdError, UnknownMediaType};
 
 /// A media path that the grammar does not have, and the part of it that is wrong.

@@ -19,18 +19,19 @@
 //!
 //! Spec §4 Media interface; decision 3.
 
-mod association;
 mod error;
 mod extension;
+mod format;
 mod operation;
 mod parse;
 
 use std::fmt;
 
-pub use crate::media::path::association::{AssociationKey, AssociationKeyError};
 pub use crate::media::path::error::PathError;
-pub use crate::media::path::extension::{DocumentExtension, Extension, RenditionExtension};
+pub use crate::media::path::extension::{DocumentExtension, Extension};
+pub use crate::media::path::format::{Format, FormatError};
 pub use crate::media::path::operation::{Operation, Operations};
+pub use crate::types::{AssociationKey, AssociationKeyError, RenditionExtension};
 use crate::types::{CropSpec, ItemKey, RenditionName};
 
 /// What a media URL asks for, below `/media/`.

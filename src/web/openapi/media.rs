@@ -35,8 +35,21 @@ pub(super) fn operations() -> Vec<Operation> {
 fn documents() -> [Operation; 4] {
     let page = get("/media/{mediaType}/{id}", "getItem")
         .belongs(Tag::Media, Access::Media)
-        .says("An item", "Leads to its page on the customer web site.")
+        .says(
+            "An item, or its delivery",
+            "Leads to its page on the customer web site. With `channel` it is sent through that \
+             channel of the caller instead, which is a purchase as a download is. One version of an \
+             item goes through a channel once: asking again tells of the delivery that is there, \
+             and one that failed is tried again. `HEAD` triggers nothing.",
+        )
         .takes_all(item_path())
+        .takes(query("channel", CHANNEL, channel()))
+        .takes(query("agr", "The number of the agreement that is to pay a delivery.", integer()))
+        .answers(
+            202,
+            Answer::json("The delivery is in the queue, or was.", reference("Triggered"))
+                .with("Location", "Where it can be looked at."),
+        )
         .answers(302, Answer::empty("To the page.").with("Location", "Its address."))
         .refuses(&[400, 401, 403, 404, 503]);
     let document = get("/media/{mediaType}/{id}.json", "getItemDocument")
@@ -140,15 +153,21 @@ fn picture(operation: Operation) -> Operation {
         .refuses(&[400, 401, 403, 404, 503])
 }
 
+const CHANNEL: &str = "A delivery channel: `user:<username>:<channel name>`.";
+
+fn channel() -> Value {
+    json!({ "type": "string", "pattern": "^user:.+:[^:]+$" })
+}
+
 /// What whoever keeps the answer needs to know.
-fn kept(answer: Answer) -> Answer {
+pub(super) fn kept(answer: Answer) -> Answer {
     answer
         .with("ETag", "A strong entity tag.")
         .perhaps_with("Last-Modified", "When the item was stored.")
         .with("Cache-Control", "By whom it may be kept, and how long.")
 }
 
-fn preconditions() -> [Value; 2] {
+pub(super) fn preconditions() -> [Value; 2] {
     [
         header("If-None-Match", "Entity tags that the client has.", string()),
         header("If-Match", "Entity tags that the client insists on.", string()),

@@ -8,6 +8,7 @@
 //! Spec §9 Versioning.
 
 mod content;
+mod formats;
 mod ingest;
 mod media;
 mod news_item;
@@ -109,6 +110,7 @@ fn operations() -> Vec<Operation> {
         content::operations(),
         user::operations(),
         media::operations(),
+        formats::operations(),
         oauth::operations(),
         ingest::operations(),
         operator::operations(),

@@ -16,6 +16,7 @@ pub(super) enum Tag {
     Search,
     User,
     Order,
+    Delivery,
     Organization,
     Media,
     OAuth2,
@@ -25,10 +26,11 @@ pub(super) enum Tag {
 
 impl Tag {
     /// Every heading, in the order of the page.
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Content,
         Self::User,
         Self::Order,
+        Self::Delivery,
         Self::Organization,
         Self::Media,
         Self::OAuth2,
@@ -43,6 +45,7 @@ impl Tag {
             Self::Search => "Deprecated search interface",
             Self::User => "User",
             Self::Order => "Orders",
+            Self::Delivery => "Deliveries",
             Self::Organization => "Organization",
             Self::Media => "Media",
             Self::OAuth2 => "OAuth2",
@@ -60,6 +63,10 @@ impl Tag {
             }
             Self::User => "The caller with agreements, profile and mobile devices.",
             Self::Order => "What was downloaded against an agreement, and reports on its use.",
+            Self::Delivery => {
+                "Items on their way through a delivery channel. `GET` of an item's URL with \
+                 `channel` asks for one."
+            }
             Self::Organization => {
                 "The caller's organization. Its users are administered with the scope `admin` and \
                  the access level `admin`."

@@ -8,7 +8,7 @@
 use serde_json::{Map, Value, json};
 
 use super::news_item;
-use crate::account::{AgreementType, Period};
+use crate::account::{AgreementType, DeliveryState, Period};
 use crate::limits::{EMAIL_CHARS_MAX, INVOICE_TEXT_CHARS_MAX, SHORT_TEXT_CHARS_MAX};
 use crate::query::Facet;
 
@@ -78,7 +78,8 @@ fn agreement_type() -> Value {
 pub(super) fn all() -> Map<String, Value> {
     let mut schemas = Map::new();
     let parts = [errors(), news_item::schemas(), facets(), agreements(), users(), user_bodies()];
-    for part in parts.into_iter().chain([organizations(), orders(), order_bodies(), oauth()]) {
+    let more = [organizations(), orders(), order_bodies(), deliveries(), oauth()];
+    for part in parts.into_iter().chain(more) {
         schemas.extend(part.into_iter().map(|(name, schema)| (name.to_owned(), schema)));
     }
     schemas
@@ -366,6 +367,34 @@ fn order_bodies() -> Part {
         ],
     ));
     vec![("OrderUpdate", update)]
+}
+
+fn deliveries() -> Part {
+    let told = [
+        ("id", uuid()),
+        ("state", one_of(&DeliveryState::ALL.map(DeliveryState::as_str))),
+        ("channel", described(string(), "`user:<username>:<channel name>`.")),
+        ("item", described(string(), "The item's `uri`.")),
+    ];
+    let names = told.each_ref().map(|(name, _)| *name);
+    let mut all = Vec::from(told.clone());
+    all.extend([
+        ("attempts", described(integer(), "Times that it was tried since it was queued.")),
+        ("created", time()),
+        ("updated", described(time(), "When its state changed last.")),
+        ("agreement", described(integer(), "The agreement that the request named.")),
+        ("nextAttempt", described(time(), "When it is tried next, while it is queued.")),
+        ("delivered", time()),
+        ("error", described(string(), "Why the last try failed.")),
+    ]);
+    let mut required = Vec::from(names);
+    required.extend(["attempts", "created", "updated"]);
+    let list = object(&["deliveries"], &[("deliveries", array(reference("Delivery")))]);
+    vec![
+        ("Triggered", object(&names, &told)),
+        ("Delivery", object(&required, &all)),
+        ("Deliveries", list),
+    ]
 }
 
 fn oauth() -> Part {

@@ -1,4 +1,4 @@
-//! What `web/user.rs` and `web/orders.rs` serve (Spec §4 User).
+//! What `web/user.rs`, `web/orders.rs` and `web/deliveries.rs` serve (Spec §4 User).
 
 use serde_json::{Value, json};
 
@@ -6,8 +6,11 @@ use super::{
     operation::{Access, Operation, Tag, delete, get, path, post, put, query, required},
     schemas::{NO_CONTROLS, array, integer, one_of, reference, short_text},
 };
-use crate::account::{DeviceKind, OrderStatus};
-use crate::limits::{DEVICE_TOKEN_BYTES_MAX, ORDERS_LISTED_MAX, ORDERS_SIZE_DEFAULT};
+use crate::account::{DeliveryState, DeviceKind, OrderStatus};
+use crate::limits::{
+    DELIVERIES_LISTED_MAX, DELIVERIES_SIZE_DEFAULT, DEVICE_TOKEN_BYTES_MAX, ORDERS_LISTED_MAX,
+    ORDERS_SIZE_DEFAULT,
+};
 
 /// Statuses of refusals that every operation of a caller has.
 const REFUSED: [u16; 4] = [400, 401, 403, 503];
@@ -17,6 +20,7 @@ pub(super) fn operations() -> Vec<Operation> {
     all.extend(profile());
     all.extend(devices());
     all.extend(orders());
+    all.extend(deliveries());
     all.extend(organization());
     all
 }
@@ -135,6 +139,30 @@ fn orders() -> [Operation; 2] {
         .gives("The order.", reference("Order"))
         .refuses(&[404, 413]);
     [list, report].map(|operation| operation.belongs(Tag::Order, Access::Caller).refuses(&REFUSED))
+}
+
+fn deliveries() -> [Operation; 2] {
+    let max = i64::try_from(DELIVERIES_LISTED_MAX).unwrap_or(i64::MAX);
+    let default = i64::try_from(DELIVERIES_SIZE_DEFAULT).unwrap_or_default();
+    let state = one_of(&DeliveryState::ALL.map(DeliveryState::as_str));
+    let list = get("/user/v1/delivery", "getDeliveries")
+        .says(
+            "Deliveries, the latest first",
+            "Those of the caller; an administrator gets all of the organization. They are kept \
+             for 90 days after their end.",
+        )
+        .takes(count("size", "Deliveries to list.", max, default))
+        .takes(count("start", "Deliveries to pass over.", i64::from(u32::MAX), 0))
+        .takes(query("state", "How far they got.", state))
+        .gives("The deliveries.", reference("Deliveries"));
+    let id = json!({ "type": "string", "format": "uuid" });
+    let load = get("/user/v1/delivery/{id}", "getDelivery")
+        .says("A delivery", "How far it got, and why the last try failed.")
+        .takes(path("id", "The delivery's id.", id))
+        .gives("The delivery.", reference("Delivery"))
+        .refuses(&[404]);
+    [list, load]
+        .map(|operation| operation.belongs(Tag::Delivery, Access::Caller).refuses(&REFUSED))
 }
 
 fn organization() -> [Operation; 5] {

@@ -55,6 +55,13 @@ impl Problems {
     }
 }
 
+/// The parameter `name` as a number of things, `max` at most.
+pub fn count(query: &Query, name: &str, max: usize) -> Result<Option<usize>> {
+    let max = i64::try_from(max).unwrap_or(i64::MAX);
+    let found = query.integer(name, 0..=max)?;
+    found.map(|value| usize::try_from(value).map_err(Error::internal)).transpose()
+}
+
 /// The decoded segment `name` of the path.
 ///
 /// Fails when it is not UTF-8.

@@ -58,6 +58,11 @@ fn demo_archive() -> &'static Path {
     dir.path()
 }
 
+/// The setting that names the originals of the demo archive.
+pub fn demo_originals() -> String {
+    format!("store.originals={}", demo_archive().join("data/originals").display())
+}
+
 /// A running server with a data directory of its own.
 pub struct Server {
     pub url: String,
@@ -84,7 +89,7 @@ impl Server {
             let from = archive.join(name);
             assert!(!from.exists() || fs::copy(&from, data.join(name)).is_ok(), "{name}");
         }
-        let originals = format!("store.originals={}", archive.join("originals").display());
+        let originals = demo_originals();
         let settings: Vec<&str> = settings.iter().copied().chain([originals.as_str()]).collect();
         Self::start(dir, &settings)
     }

@@ -501,7 +501,8 @@ proptest! {
 /// `TEST_PHOTOS` names.
 #[test]
 fn the_engine_is_exact_on_real_photographs() {
-    let mut folders = vec![std::path::PathBuf::from("media-store/demo")];
+    let mut folders =
+        vec![std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../media-store/demo")];
     #[expect(clippy::disallowed_methods, reason = "a test has no settings but this variable")]
     folders.extend(std::env::var_os("TEST_PHOTOS").map(std::path::PathBuf::from));
     let (mut seen, mut indexed_count) = (0, 0);

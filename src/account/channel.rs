@@ -1,0 +1,268 @@
+//! Delivery channels: where a user's items are sent, in which formats, and how (decision 10).
+
+use std::{fmt, str::FromStr};
+
+use serde_json::{Map, Value};
+
+use super::UserId;
+use crate::limits::{CHANNEL_NAME_CHARS_MAX, USER_NAME_BYTES_MAX};
+
+/// How a channel hands files over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ChannelMethod {
+    /// The customer fetches them as a `.zip`; nothing is handed over.
+    Download,
+    /// Into a folder of the service's machine.
+    Directory,
+    /// By mail.
+    Email,
+    /// To an FTP server, unencrypted.
+    Ftp,
+    /// To an FTP server over TLS.
+    Ftps,
+    /// To an SSH server.
+    Sftp,
+    /// Into a bucket of S3 or of what speaks its protocol.
+    S3,
+    /// Posted to an address, signed.
+    Webhook,
+}
+
+impl ChannelMethod {
+    /// Every method.
+    pub const ALL: [Self; 8] = [
+        Self::Download,
+        Self::Directory,
+        Self::Email,
+        Self::Ftp,
+        Self::Ftps,
+        Self::Sftp,
+        Self::S3,
+        Self::Webhook,
+    ];
+
+    /// The name in an accounts file and in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Download => "download",
+            Self::Directory => "directory",
+            Self::Email => "email",
+            Self::Ftp => "ftp",
+            Self::Ftps => "ftps",
+            Self::Sftp => "sftp",
+            Self::S3 => "s3",
+            Self::Webhook => "webhook",
+        }
+    }
+
+    /// The method of that name.
+    #[must_use]
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|method| method.as_str() == name)
+    }
+}
+
+/// What a method needs to know: addresses, folders, passwords.
+///
+/// Passwords must be presented to others, so they are kept as they are. `Debug` shows names of
+/// settings and never a value; there is no `Display` and no `Serialize`.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ChannelSettings(Map<String, Value>);
+
+impl ChannelSettings {
+    /// The settings of a JSON object.
+    #[must_use]
+    pub fn new(settings: Map<String, Value>) -> Self {
+        Self(settings)
+    }
+
+    /// Names of the settings, in their order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// The settings with every secret, for whoever sends or stores them.
+    #[must_use]
+    pub fn reveal(&self) -> &Map<String, Value> {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ChannelSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.names()).finish()
+    }
+}
+
+/// A channel of a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Channel {
+    /// Whose it is.
+    pub user: UserId,
+    /// The owner's name.
+    pub owner: String,
+    /// Its name, which no other channel of its owner has.
+    pub name: String,
+    /// How files are handed over.
+    pub method: ChannelMethod,
+    /// What is sent of an item, in the canonical spelling of `media::path::Format`.
+    pub formats: Vec<String>,
+    /// What the method needs to know.
+    pub settings: ChannelSettings,
+    /// Whether it may be used.
+    pub active: bool,
+}
+
+impl Channel {
+    /// Its name in requests.
+    #[must_use]
+    pub fn id(&self) -> ChannelId {
+        ChannelId { owner: self.owner.clone(), name: self.name.clone() }
+    }
+}
+
+/// The name of a channel in requests: `user:<username>:<channel name>` (Spec §4 Triggering a
+/// delivery).
+///
+/// Spec §4 is silent on colons in user names: the channel's name has none, so the last colon
+/// separates the two.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ChannelId {
+    owner: String,
+    name: String,
+}
+
+/// Why a text names no channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChannelIdError {
+    /// It does not begin with `user:` or has no second colon.
+    #[error("a channel is named user:<username>:<channel name>")]
+    Form,
+    /// The user name is empty, too long or has control characters.
+    #[error("a user name has 1 to {USER_NAME_BYTES_MAX} bytes and no control characters")]
+    Owner,
+    /// The channel's name is none.
+    #[error(
+        "a channel's name has 1 to {CHANNEL_NAME_CHARS_MAX} characters, no colon, no control \
+         characters, and no space around it"
+    )]
+    Name,
+}
+
+impl ChannelId {
+    /// The channel `name` of the user `owner`.
+    pub fn new(owner: &str, name: &str) -> Result<Self, ChannelIdError> {
+        let is_user =
+            (1..=USER_NAME_BYTES_MAX).contains(&owner.len()) && !owner.contains(char::is_control);
+        if !is_user {
+            return Err(ChannelIdError::Owner);
+        }
+        let fits = |c: char| !c.is_control() && c != ':';
+        let is_name = (1..=CHANNEL_NAME_CHARS_MAX).contains(&name.chars().count())
+            && name.chars().all(fits)
+            && name.trim() == name;
+        if !is_name {
+            return Err(ChannelIdError::Name);
+        }
+        Ok(Self { owner: owner.to_owned(), name: name.to_owned() })
+    }
+
+    /// The user whose channel it is.
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// The channel's own name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl FromStr for ChannelId {
+    type Err = ChannelIdError;
+
+    fn from_str(text: &str) -> Result<Self, ChannelIdError> {
+        let parts = text.strip_prefix("user:").and_then(|rest| rest.rsplit_once(':'));
+        let (owner, name) = parts.ok_or(ChannelIdError::Form)?;
+        Self::new(owner, name)
+    }
+}
+
+impl fmt::Display for ChannelId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "user:{}:{}", self.owner, self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(text: &str, expected: Result<(&str, &str), ChannelIdError>) {
+        let found = text.parse::<ChannelId>();
+        let parts = found.as_ref().map(|id| (id.owner(), id.name())).map_err(|error| *error);
+        assert_eq!(parts, expected, "{text:?}");
+    }
+
+    #[test]
+    fn ok_a_channel_is_named_by_its_owner_and_its_name() {
+        check("user:editor:desk", Ok(("editor", "desk")));
+        check("user:a@b.example:Långa namnet 2", Ok(("a@b.example", "Långa namnet 2")));
+        check("user:with:colon:desk", Ok(("with:colon", "desk")));
+        check("user:user:x", Ok(("user", "x")));
+        check("user:: :x", Ok((": ", "x")));
+    }
+
+    #[test]
+    fn err_what_names_no_channel_says_which_part_is_wrong() {
+        for text in ["", "desk", "user:", "user:editor", "USER:a:b", "organization:a:b"] {
+            check(text, Err(ChannelIdError::Form));
+        }
+        check("user::desk", Err(ChannelIdError::Owner));
+        check("user:a\n:desk", Err(ChannelIdError::Owner));
+        check(&format!("user:{}:x", "a".repeat(255)), Err(ChannelIdError::Owner));
+        for name in ["", " x", "x ", "a\tb", "\u{7f}", &"å".repeat(65)] {
+            check(&format!("user:a:{name}"), Err(ChannelIdError::Name));
+        }
+        check(&format!("user:a:{}", "å".repeat(64)), Ok(("a", &"å".repeat(64))));
+    }
+
+    #[test]
+    fn every_method_is_found_by_its_name() {
+        for method in ChannelMethod::ALL {
+            assert_eq!(ChannelMethod::find(method.as_str()), Some(method));
+        }
+        assert_eq!(ChannelMethod::find("FTP"), None);
+    }
+
+    #[test]
+    fn settings_show_their_names_and_never_a_value() {
+        let Value::Object(map) = json!({ "host": "secret-host", "password": "secret" }) else {
+            unreachable!("an object")
+        };
+        let shown = format!("{:?}", ChannelSettings::new(map));
+        assert_eq!(shown, r#"{"host", "password"}"#);
+    }
+
+    proptest! {
+        #[test]
+        fn an_id_parses_as_it_prints(owner in "\\PC{0,12}", name in "\\PC{0,12}") {
+            if let Ok(id) = ChannelId::new(&owner, &name) {
+                prop_assert_eq!(id.to_string().parse(), Ok(id));
+            }
+        }
+
+        #[test]
+        fn any_text_is_a_channel_or_refused(text in "(user:)?[a:é\\n ]{0,12}") {
+            if let Ok(id) = text.parse::<ChannelId>() {
+                prop_assert_eq!(id.to_string(), text);
+            }
+        }
+    }
+}

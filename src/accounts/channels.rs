@@ -1,0 +1,205 @@
+//! Channels of users: their entries in an accounts file, and the commands for single ones.
+//!
+//! Settings hold passwords of other systems. They go in and never come out: lists show their names.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Accounts, AccountsError,
+    fields::{self, Fields},
+};
+use crate::account::{
+    Channel, ChannelId, ChannelMethod, ChannelSettings, Delivery, DeliveryState,
+};
+use crate::db::{DeliveriesOf, NewChannel};
+use crate::limits::{CHANNEL_FORMATS_MAX, CHANNEL_SETTINGS_BYTES_MAX, DELIVERIES_LISTED_MAX};
+use crate::media::path::Format;
+use crate::outbound::{Destination, SettingsError};
+
+/// A channel that the operator adds.
+pub struct ChannelRequest {
+    /// The user whose it is.
+    pub owner: String,
+    /// Its name.
+    pub name: String,
+    /// The name of its method.
+    pub method: String,
+    /// What it sends of an item.
+    pub formats: Vec<String>,
+    /// What the method needs to know.
+    pub settings: Map<String, Value>,
+}
+
+/// Reads an entry of the list `channels`.
+pub(super) fn read(fields: &mut Fields) -> Result<NewChannel, AccountsError> {
+    let owner = fields.string("owner")?;
+    let owner = fields.need("owner", owner)?;
+    let name = fields.string("name")?;
+    let name = fields.need("name", name)?;
+    let id = ChannelId::new(&owner, &name);
+    let id = id.map_err(|error| fields.refuse("name", &error.to_string()))?;
+    fields.name(&format!("{:?}", id.to_string()));
+    let methods = ChannelMethod::ALL.map(ChannelMethod::as_str).join(", ");
+    let known = |value| ChannelMethod::find(&fields::into_string(value)?);
+    let method = fields.read("method", &methods, known)?;
+    let method = fields.need("method", method)?;
+    let formats = formats(fields)?;
+    let settings = fields.read("settings", "an object", fields::into_map)?.unwrap_or_default();
+    let bytes = Value::from(settings.clone()).to_string().len();
+    if bytes > CHANNEL_SETTINGS_BYTES_MAX {
+        let why = format!("have more than {CHANNEL_SETTINGS_BYTES_MAX} bytes");
+        return Err(fields.refuse("settings", &why));
+    }
+    let settings = ChannelSettings::new(settings);
+    // The text names the setting and never a value.
+    if let Err(error) = destination(method, &settings) {
+        return Err(AccountsError::Entry {
+            place: fields.place().to_owned(),
+            why: error.to_string(),
+        });
+    }
+    Ok(NewChannel { id, method, formats, settings })
+}
+
+/// Where a channel with these settings sends to; nowhere with the method `download`.
+fn destination(
+    method: ChannelMethod,
+    settings: &ChannelSettings,
+) -> Result<Option<Destination>, SettingsError> {
+    Destination::parse(method, &Value::from(settings.reveal().clone()))
+}
+
+/// The settings of a channel for a list, with `***` for every secret. Settings that this version
+/// cannot read could be secrets all of them.
+#[must_use]
+pub fn shown_settings(channel: &Channel) -> Value {
+    match destination(channel.method, &channel.settings) {
+        Ok(Some(destination)) => destination.redacted().clone(),
+        Ok(None) | Err(_) => channel.settings.names().map(|name| (name, "***")).collect(),
+    }
+}
+
+/// The formats in their canonical spelling, each once.
+fn formats(fields: &mut Fields) -> Result<Vec<String>, AccountsError> {
+    let listed = fields.list("formats", "a string", fields::into_string)?;
+    let listed = fields.need("formats", listed)?;
+    if !(1..=CHANNEL_FORMATS_MAX).contains(&listed.len()) {
+        let why = format!("a channel has 1 to {CHANNEL_FORMATS_MAX} formats");
+        return Err(fields.refuse("formats", &why));
+    }
+    let mut formats = Vec::with_capacity(listed.len());
+    for (index, text) in listed.iter().enumerate() {
+        let wrong = |error: crate::media::path::FormatError| {
+            fields.refuse(&format!("formats[{index}]"), &error.to_string())
+        };
+        let format = Format::parse(text).map_err(wrong)?.to_string();
+        if !formats.contains(&format) {
+            formats.push(format);
+        }
+    }
+    Ok(formats)
+}
+
+fn unknown(id: &ChannelId) -> AccountsError {
+    AccountsError::Unknown(format!("channel {:?}", id.to_string()))
+}
+
+fn found(id: &ChannelId, found: bool) -> Result<(), AccountsError> {
+    if found { Ok(()) } else { Err(unknown(id)) }
+}
+
+/// The channel `name` of the user `owner`, as somebody typed them.
+fn id(owner: &str, name: &str) -> Result<ChannelId, AccountsError> {
+    ChannelId::new(owner, name).map_err(|error| AccountsError::Entry {
+        place: format!("channel {name:?} of user {owner:?}"),
+        why: error.to_string(),
+    })
+}
+
+impl Accounts {
+    /// Adds a channel to a user.
+    ///
+    /// Fails when there is no such user, when it has a channel of that name, or when a property
+    /// cannot be taken.
+    pub fn add_channel(
+        &self,
+        request: ChannelRequest,
+        now: Timestamp,
+    ) -> Result<ChannelId, AccountsError> {
+        let ChannelRequest { owner, name, method, formats, settings } = request;
+        let id = id(&owner, &name)?;
+        let entry = json!({
+            "owner": owner,
+            "name": name,
+            "method": method,
+            "formats": formats,
+            "settings": settings,
+        });
+        let what = format!("channel {:?}", id.to_string());
+        self.add(&what, json!({ "channels": [entry] }), now)?;
+        Ok(id)
+    }
+
+    /// Every channel, or those of one user, in the order of owners and names.
+    pub fn list_channels(&self, owner: Option<String>) -> Result<Vec<Channel>, AccountsError> {
+        let read = move |tx: &crate::db::ReadTx<'_>| {
+            let Some(owner) = &owner else { return tx.list_channels(None).map(Ok) };
+            if tx.find_user_by_name(owner)?.is_none() {
+                return Ok(Err(AccountsError::Unknown(format!("user {owner:?}"))));
+            }
+            tx.list_channels(Some(owner)).map(Ok)
+        };
+        self.db.read_blocking(read)?
+    }
+
+    /// Sets whether a channel may be used.
+    pub fn set_channel_active(
+        &self,
+        owner: &str,
+        name: &str,
+        active: bool,
+    ) -> Result<ChannelId, AccountsError> {
+        let id = id(owner, name)?;
+        let own = id.clone();
+        let set = self.db.write_blocking(move |tx| tx.set_channel_active(&own, active))?;
+        found(&id, set).map(|()| id)
+    }
+
+    /// Removes a channel with its settings; what still waits for it fails.
+    pub fn remove_channel(&self, owner: &str, name: &str) -> Result<ChannelId, AccountsError> {
+        let id = id(owner, name)?;
+        let own = id.clone();
+        let removed = self.db.write_blocking(move |tx| tx.remove_channel(&own))?;
+        found(&id, removed).map(|()| id)
+    }
+
+    /// The newest deliveries of everybody, in one state or all.
+    pub fn list_deliveries(
+        &self,
+        state: Option<DeliveryState>,
+    ) -> Result<Vec<Delivery>, AccountsError> {
+        let of = DeliveriesOf::Everybody;
+        let read = move |tx: &crate::db::ReadTx<'_>| {
+            tx.list_deliveries(of, state, 0, DELIVERIES_LISTED_MAX)
+        };
+        Ok(self.db.read_blocking(read)?)
+    }
+
+    /// Queues a delivery that failed as if it were new.
+    pub fn retry_delivery(&self, id: uuid::Uuid, now: Timestamp) -> Result<(), AccountsError> {
+        if self.db.write_blocking(move |tx| tx.requeue_delivery(id, now))? {
+            return Ok(());
+        }
+        match self.db.read_blocking(move |tx| tx.find_delivery(id))? {
+            None => Err(AccountsError::Unknown(format!("delivery {id}"))),
+            Some(delivery) => Err(AccountsError::Entry {
+                place: format!("delivery {id}"),
+                why: format!(
+                    "is {}, and only one that failed is queued again",
+                    delivery.state.as_str()
+                ),
+            }),
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! The commands for delivery channels and for deliveries.
+
+use std::{fs, path::PathBuf};
+
+use clap::Subcommand;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::{Trouble, accounts::On, say, table::table};
+use crate::account::{Channel, ChannelId, ChannelMethod, Delivery, DeliveryState};
+use crate::accounts::{ChannelRequest, shown_settings};
+use crate::clock;
+use crate::limits::CHANNEL_SETTINGS_BYTES_MAX;
+
+/// What can be done with delivery channels.
+#[derive(Debug, Subcommand)]
+pub(super) enum ChannelCommand {
+    /// Adds a channel to a user, who names it `user:<username>:<channel name>` in requests.
+    Add {
+        #[command(flatten)]
+        on: On,
+        /// The user whose channel it is.
+        owner: String,
+        /// Its name: no colon in it.
+        name: String,
+        /// How files are handed over: download, directory, email, ftp, ftps, sftp, s3, webhook.
+        #[arg(long, value_name = "METHOD", value_parser = method)]
+        method: ChannelMethod,
+        /// What is sent of an item, such as _NormalHires.jpg or .json; can be repeated.
+        #[arg(
+            long = "format",
+            value_name = "FORMAT",
+            required = true,
+            allow_hyphen_values = true
+        )]
+        formats: Vec<String>,
+        /// A setting of the method: NAME=TEXT, or NAME:=JSON for numbers, true, false and lists;
+        /// can be repeated. Secrets are safer in a file.
+        #[arg(id = "channel_settings", long = "setting", value_name = "NAME=TEXT")]
+        settings: Vec<String>,
+        /// A file with a JSON object of settings.
+        #[arg(long, value_name = "FILE")]
+        settings_file: Option<PathBuf>,
+    },
+    /// Lists the channels, without secrets.
+    List {
+        #[command(flatten)]
+        on: On,
+        /// Lists those of this user only.
+        #[arg(long, value_name = "USER")]
+        user: Option<String>,
+    },
+    /// Shuts a channel: nothing is sent through it until it is enabled.
+    Disable {
+        #[command(flatten)]
+        on: On,
+        /// The user whose channel it is.
+        owner: String,
+        /// The channel.
+        name: String,
+    },
+    /// Opens a channel again.
+    Enable {
+        #[command(flatten)]
+        on: On,
+        /// The user whose channel it is.
+        owner: String,
+        /// The channel.
+        name: String,
+    },
+    /// Removes a channel with its settings. What still waits for it fails.
+    Remove {
+        #[command(flatten)]
+        on: On,
+        /// The user whose channel it is.
+        owner: String,
+        /// The channel.
+        name: String,
+    },
+}
+
+/// What can be done with deliveries.
+#[derive(Debug, Subcommand)]
+pub(super) enum DeliveryCommand {
+    /// Lists the deliveries, the latest first.
+    List {
+        #[command(flatten)]
+        on: On,
+        /// Lists those in this state only: queued, sending, delivered, failed.
+        #[arg(long, value_name = "STATE", value_parser = state)]
+        state: Option<DeliveryState>,
+    },
+    /// Queues a delivery that failed as if it were new.
+    Retry {
+        #[command(flatten)]
+        on: On,
+        /// The delivery's id, as listed.
+        id: Uuid,
+    },
+}
+
+fn method(text: &str) -> Result<ChannelMethod, String> {
+    let names = ChannelMethod::ALL.map(ChannelMethod::as_str).join(", ");
+    ChannelMethod::find(text).ok_or_else(|| format!("expected one of {names}"))
+}
+
+fn state(text: &str) -> Result<DeliveryState, String> {
+    let names = DeliveryState::ALL.map(DeliveryState::as_str).join(", ");
+    DeliveryState::find(text).ok_or_else(|| format!("expected one of {names}"))
+}
+
+/// A setting as it was typed. What is wrong with it is not repeated, as the parser of arguments
+/// would: it may be a password.
+fn setting(text: &str) -> Result<(String, Value), Trouble> {
+    let usage = |why: String| Trouble::Usage(format!("--setting: {why}"));
+    let parts = text.split_once('=');
+    let (name, value) =
+        parts.ok_or_else(|| usage("expected NAME=TEXT or NAME:=JSON".to_owned()))?;
+    match name.strip_suffix(':') {
+        None => Ok((name.to_owned(), value.into())),
+        Some(name) => match serde_json::from_str(value) {
+            Ok(value) => Ok((name.to_owned(), value)),
+            Err(_) => Err(usage(format!("{name}:= is not followed by JSON"))),
+        },
+    }
+}
+
+/// The settings of the file and then those of the flags.
+fn settings(file: Option<PathBuf>, flags: &[String]) -> Result<Map<String, Value>, Trouble> {
+    let mut settings = Map::new();
+    if let Some(file) = file {
+        let shown = file.display();
+        let bad = |why: String| Trouble::Usage(format!("{shown}: {why}"));
+        let length = fs::metadata(&file).map_err(|cause| bad(cause.to_string()))?.len();
+        if usize::try_from(length).unwrap_or(usize::MAX) > 2 * CHANNEL_SETTINGS_BYTES_MAX {
+            return Err(bad("is too large for settings".to_owned()));
+        }
+        let text = fs::read_to_string(&file).map_err(|cause| bad(cause.to_string()))?;
+        // What a parser says of JSON may repeat some of it.
+        let parsed = serde_json::from_str(&text);
+        settings = parsed.map_err(|_| bad("is not a JSON object".to_owned()))?;
+    }
+    for flag in flags {
+        settings.extend([setting(flag)?]);
+    }
+    Ok(settings)
+}
+
+pub(super) fn channel(command: ChannelCommand) -> Result<(), Trouble> {
+    match command {
+        ChannelCommand::Add {
+            on,
+            owner,
+            name,
+            method,
+            formats,
+            settings: given,
+            settings_file,
+        } => {
+            let settings = settings(settings_file, &given)?;
+            let method = method.as_str().to_owned();
+            let request = ChannelRequest { owner, name, method, formats, settings };
+            let id = on.open()?.add_channel(request, clock::now())?;
+            done(&on, &id, "is added", true);
+        }
+        ChannelCommand::List { on, user } => list_channels(&on, user)?,
+        ChannelCommand::Disable { on, owner, name } => {
+            let id = on.open()?.set_channel_active(&owner, &name, false)?;
+            done(&on, &id, "is disabled", false);
+        }
+        ChannelCommand::Enable { on, owner, name } => {
+            let id = on.open()?.set_channel_active(&owner, &name, true)?;
+            done(&on, &id, "is enabled", true);
+        }
+        ChannelCommand::Remove { on, owner, name } => {
+            let id = on.open()?.remove_channel(&owner, &name)?;
+            done(&on, &id, "is removed", false);
+        }
+    }
+    Ok(())
+}
+
+fn done(on: &On, id: &ChannelId, what: &str, active: bool) {
+    let facts = json!({ "channel": id.to_string(), "active": active });
+    on.done(&format!("channel {:?} {what}", id.to_string()), facts, None);
+}
+
+fn list_channels(on: &On, user: Option<String>) -> Result<(), Trouble> {
+    let channels = on.open()?.list_channels(user)?;
+    if on.is_json() {
+        let facts = |channel: &Channel| {
+            json!({
+                "channel": channel.id().to_string(),
+                "owner": channel.owner,
+                "name": channel.name,
+                "method": channel.method.as_str(),
+                "formats": channel.formats,
+                "settings": shown_settings(channel),
+                "active": channel.active,
+            })
+        };
+        say(&channels.iter().map(facts).collect::<Value>().to_string());
+        return Ok(());
+    }
+    let row = |channel: &Channel| {
+        let state = if channel.active { "enabled" } else { "disabled" };
+        [
+            channel.id().to_string(),
+            channel.method.as_str().to_owned(),
+            channel.formats.join(" "),
+            shown_settings(channel).to_string(),
+            state.to_owned(),
+        ]
+    };
+    let rows: Vec<_> = channels.iter().map(row).collect();
+    say(&table(["CHANNEL", "METHOD", "FORMATS", "SETTINGS", "STATE"], &rows));
+    Ok(())
+}
+
+pub(super) fn delivery(command: DeliveryCommand) -> Result<(), Trouble> {
+    match command {
+        DeliveryCommand::List { on, state } => list_deliveries(&on, state),
+        DeliveryCommand::Retry { on, id } => {
+            on.open()?.retry_delivery(id, clock::now())?;
+            let facts = json!({ "id": id.to_string(), "state": DeliveryState::Queued.as_str() });
+            on.done(&format!("delivery {id} is queued again"), facts, None);
+            Ok(())
+        }
+    }
+}
+
+fn list_deliveries(on: &On, state: Option<DeliveryState>) -> Result<(), Trouble> {
+    let deliveries = on.open()?.list_deliveries(state)?;
+    if on.is_json() {
+        let facts = |delivery: &Delivery| {
+            json!({
+                "id": delivery.id.to_string(),
+                "state": delivery.state.as_str(),
+                "channel": delivery.channel.to_string(),
+                "item": delivery.item.to_string(),
+                "attempts": delivery.attempts,
+                "created": delivery.created,
+                "updated": delivery.updated,
+                "nextAttempt": delivery.next,
+                "delivered": delivery.delivered,
+                "error": delivery.error,
+            })
+        };
+        say(&deliveries.iter().map(facts).collect::<Value>().to_string());
+        return Ok(());
+    }
+    let row = |delivery: &Delivery| {
+        [
+            delivery.id.to_string(),
+            delivery.state.as_str().to_owned(),
+            delivery.channel.to_string(),
+            delivery.item.to_string(),
+            delivery.attempts.to_string(),
+            delivery.updated.to_string(),
+            delivery.error.clone().unwrap_or_default(),
+        ]
+    };
+    let rows: Vec<_> = deliveries.iter().map(row).collect();
+    say(&table(["ID", "STATE", "CHANNEL", "ITEM", "TRIES", "UPDATED", "ERROR"], &rows));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(flag: &str, expected: Result<(&str, Value), &str>) {
+        match (setting(flag), expected) {
+            (Ok((name, value)), Ok((known, expected))) => {
+                assert_eq!((name.as_str(), value), (known, expected), "{flag}");
+            }
+            (Err(Trouble::Usage(message)), Err(part)) => {
+                assert!(message.contains(part) && !message.contains("secret"), "{message}");
+            }
+            (found, _) => panic!("{flag}: {}", found.is_ok()),
+        }
+    }
+
+    #[test]
+    fn a_setting_is_text_unless_it_says_that_it_is_json() {
+        check("password=secret=1", Ok(("password", json!("secret=1"))));
+        check("port=21", Ok(("port", json!("21"))));
+        check("port:=21", Ok(("port", json!(21))));
+        check("to:=[\"a@b\"]", Ok(("to", json!(["a@b"]))));
+        check("path=", Ok(("path", json!(""))));
+        check("secret", Err("NAME=TEXT"));
+        check("password:=secret", Err("password:= is not"));
+    }
+}

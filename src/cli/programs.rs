@@ -1,0 +1,146 @@
+//! Commands that this program starts of itself: readers of foreign files, under limits.
+//!
+//! Each sets its own limits before it reads a byte. What happens to it then, a crash or a kill, is
+//! told by its end (`programs`).
+
+use std::{
+    ffi::OsString,
+    fs::File,
+    io::{self, Read, Write},
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use clap::Args;
+use rlimit::Resource;
+
+use crate::limits::{
+    PDF_BYTES_MAX, PDF_DECODED_BYTES_MAX, PDF_DEPTH_MAX, PDF_IMAGE_PIXELS_MAX, PDF_OBJECTS_MAX,
+    PDF_OPERATORS_MAX, PDF_PAGE_PIXELS_MAX, PDF_PAGE_QUALITY, PROGRAM_OUTPUT_BYTES_MAX,
+};
+use crate::media::jpeg::codec::{self, Chroma, Encoding, Pixels, Space};
+use crate::media::pdf::{self, PdfLimits};
+use crate::programs::{PdfFacts, PdfTask};
+use crate::types::Size;
+
+/// Limits of a process.
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Bytes of memory.
+    #[arg(long)]
+    memory_bytes: u64,
+    /// Seconds of processor time.
+    #[arg(long)]
+    seconds: u64,
+}
+
+impl Limits {
+    fn set(self) -> io::Result<()> {
+        // What the allocator has reserved so far, and the program itself, come on top.
+        let memory = address_space()?.saturating_add(self.memory_bytes);
+        Resource::AS.set(memory, memory)?;
+        Resource::CPU.set(self.seconds, self.seconds)?;
+        Resource::FSIZE.set(PROGRAM_OUTPUT_BYTES_MAX, PROGRAM_OUTPUT_BYTES_MAX)?;
+        // A crash on foreign input is expected; its image on disk helps nobody and fills it.
+        Resource::CORE.set(0, 0)
+    }
+}
+
+/// Bytes of addresses that this process has taken.
+fn address_space() -> io::Result<u64> {
+    let text = std::fs::read_to_string("/proc/self/status")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse().ok());
+    let unknown = || io::Error::new(io::ErrorKind::InvalidData, "/proc/self/status has no VmSize");
+    kibibytes.map(|count: u64| count.saturating_mul(1024)).ok_or_else(unknown)
+}
+
+/// Arguments of `pdf`.
+#[derive(Args, Debug)]
+pub(super) struct Pdf {
+    /// `facts`, `grey` or `page`.
+    task: String,
+    #[command(flatten)]
+    limits: Limits,
+    /// Long side of a page's picture, pixels.
+    #[arg(long)]
+    long_px: u32,
+    /// The PDF.
+    file: PathBuf,
+}
+
+/// Does a task with a PDF and writes the result to standard output.
+///
+/// Fails with the reason in words.
+pub(super) fn pdf(arguments: &Pdf) -> Result<(), String> {
+    let Pdf { task, limits, long_px, file } = arguments;
+    let known = PdfTask::ALL.into_iter().find(|known| known.as_str() == task);
+    let known = known.ok_or_else(|| format!("unknown task {task}"))?;
+    limits.set().map_err(|cause| format!("limits cannot be set: {cause}"))?;
+    let bytes = read(file).map_err(|cause| format!("cannot be read: {cause}"))?;
+    let result = run(known, &bytes, *long_px)?;
+    let mut out = io::stdout().lock();
+    out.write_all(&result).and_then(|()| out.flush()).map_err(|cause| cause.to_string())
+}
+
+fn read(file: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(file)?.take(PDF_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn pdf_limits() -> PdfLimits {
+    PdfLimits {
+        bytes: usize::try_from(PDF_BYTES_MAX).unwrap_or(usize::MAX),
+        objects: PDF_OBJECTS_MAX,
+        depth: PDF_DEPTH_MAX,
+        decoded_bytes: PDF_DECODED_BYTES_MAX,
+        operators: PDF_OPERATORS_MAX,
+        pixels: PDF_PAGE_PIXELS_MAX,
+        image_pixels: PDF_IMAGE_PIXELS_MAX,
+    }
+}
+
+fn run(task: PdfTask, bytes: &[u8], long_px: u32) -> Result<Vec<u8>, String> {
+    let limits = pdf_limits();
+    let told = |cause: pdf::PdfError| cause.to_string();
+    match task {
+        PdfTask::Facts => {
+            let facts = pdf::facts(bytes, &limits).map_err(told)?;
+            let facts = PdfFacts {
+                pages: facts.pages as u64,
+                width_pt: facts.width_pt,
+                height_pt: facts.height_pt,
+            };
+            serde_json::to_vec(&facts).map_err(|cause| cause.to_string())
+        }
+        PdfTask::Grey => pdf::grey(bytes, &limits).map_err(told),
+        PdfTask::Page => {
+            let page = pdf::raster(bytes, long_px, &limits).map_err(told)?;
+            let size = Size { width: page.width, height: page.height };
+            let pixels = Pixels { size, channels: 3, data: page.rgb };
+            // Lines and letters lose their edges where colour is stored at half the size.
+            let encoding =
+                Encoding { quality: PDF_PAGE_QUALITY, space: Space::YCbCr, chroma: Chroma::Full };
+            codec::encode(&pixels, encoding).map_err(|cause| cause.to_string())
+        }
+    }
+}
+
+/// Arguments of `limited`.
+#[derive(Args, Debug)]
+pub(super) struct Limited {
+    #[command(flatten)]
+    limits: Limits,
+    /// The program and its arguments.
+    #[arg(last = true, required = true)]
+    words: Vec<OsString>,
+}
+
+/// Becomes the program; returns only why it cannot.
+pub(super) fn limited(arguments: &Limited) -> Result<(), String> {
+    arguments.limits.set().map_err(|cause| format!("limits cannot be set: {cause}"))?;
+    let (program, words) = arguments.words.split_first().ok_or("no program is named")?;
+    Err(Command::new(program).args(words).exec().to_string())
+}

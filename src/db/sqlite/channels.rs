@@ -1,0 +1,113 @@
+//! Delivery channels. Their settings are stored as they are, secrets too.
+
+use jiff::Timestamp;
+use rusqlite::{Row, params};
+use serde_json::{Map, Value};
+
+use super::{ReadTx, WriteTx, damaged, import::Put};
+use crate::account::{Channel, ChannelId, ChannelMethod, ChannelSettings, UserId};
+use crate::db::DbError;
+
+/// A channel to be written.
+#[derive(Clone, Debug)]
+pub struct NewChannel {
+    /// Its name in requests. Its owner exists.
+    pub id: ChannelId,
+    /// How files are handed over.
+    pub method: ChannelMethod,
+    /// What is sent of an item.
+    pub formats: Vec<String>,
+    /// What the method needs to know.
+    pub settings: ChannelSettings,
+}
+
+/// The columns that [`read_channel`] reads.
+const CHANNEL_COLUMNS: &str =
+    "channels.user_id, user_name, name, method, formats, settings, channels.active";
+
+fn read_channel(row: &Row<'_>) -> Result<Channel, DbError> {
+    let (owner, name): (String, String) = (row.get(1)?, row.get(2)?);
+    let what = format!("channel {name:?} of user {owner:?}");
+    let method: String = row.get(3)?;
+    let method =
+        ChannelMethod::find(&method).ok_or_else(|| damaged(what.as_str(), &"its method"))?;
+    let (formats, settings): (String, String) = (row.get(4)?, row.get(5)?);
+    let formats = serde_json::from_str(&formats).map_err(|why| damaged(what.as_str(), &why))?;
+    // What a parser says of JSON may repeat some of it.
+    let settings: Map<String, Value> =
+        serde_json::from_str(&settings).map_err(|_| damaged(what.as_str(), &"its settings"))?;
+    let settings = ChannelSettings::new(settings);
+    let (user, active) = (UserId(row.get(0)?), row.get(6)?);
+    Ok(Channel { user, owner, name, method, formats, settings, active })
+}
+
+impl ReadTx<'_> {
+    /// The channel, active or not.
+    pub fn find_channel(&self, id: &ChannelId) -> Result<Option<Channel>, DbError> {
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT {CHANNEL_COLUMNS} FROM channels JOIN users USING (user_id)
+             WHERE user_name = ?1 AND name = ?2"
+        ))?;
+        let mut rows = statement.query([id.owner(), id.name()])?;
+        rows.next()?.map(read_channel).transpose()
+    }
+
+    /// Every channel, or those of one user, in the order of owners and names.
+    pub fn list_channels(&self, owner: Option<&str>) -> Result<Vec<Channel>, DbError> {
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT {CHANNEL_COLUMNS} FROM channels JOIN users USING (user_id)
+             WHERE user_name = coalesce(?1, user_name) ORDER BY user_name, name"
+        ))?;
+        let mut rows = statement.query([owner])?;
+        let mut channels = Vec::new();
+        while let Some(row) = rows.next()? {
+            channels.push(read_channel(row)?);
+        }
+        Ok(channels)
+    }
+}
+
+impl WriteTx<'_> {
+    /// Writes a channel of a user that exists. One that is there stays as active as it is.
+    pub fn put_channel(&self, new: &NewChannel, now: Timestamp) -> Result<Put, DbError> {
+        let known = self.as_read().find_channel(&new.id)?;
+        let is_same = |known: &Channel| {
+            known.method == new.method
+                && known.formats == new.formats
+                && known.settings == new.settings
+        };
+        if known.as_ref().is_some_and(is_same) {
+            return Ok(Put::Same);
+        }
+        self.run(
+            "INSERT INTO channels (user_id, name, method, formats, settings, active, created_ms)
+             SELECT user_id, ?2, ?3, ?4, ?5, 1, ?6 FROM users WHERE user_name = ?1
+             ON CONFLICT DO UPDATE SET method = excluded.method, formats = excluded.formats,
+                 settings = excluded.settings",
+            params![
+                new.id.owner(),
+                new.id.name(),
+                new.method.as_str(),
+                Value::from(new.formats.clone()).to_string(),
+                Value::from(new.settings.reveal().clone()).to_string(),
+                now.as_millisecond()
+            ],
+        )?;
+        Ok(if known.is_some() { Put::Updated } else { Put::Created })
+    }
+
+    /// Sets whether a channel may be used; `false` when there is no such channel.
+    pub fn set_channel_active(&self, id: &ChannelId, active: bool) -> Result<bool, DbError> {
+        let sql = "UPDATE channels SET active = ?3 WHERE name = ?2
+             AND user_id = (SELECT user_id FROM users WHERE user_name = ?1)";
+        Ok(self.run(sql, params![id.owner(), id.name(), active])? > 0)
+    }
+
+    /// Removes a channel with its settings; `false` when there is no such channel. What still
+    /// waits for it fails.
+    pub fn remove_channel(&self, id: &ChannelId) -> Result<bool, DbError> {
+        let sql = "DELETE FROM channels WHERE name = ?2
+             AND user_id = (SELECT user_id FROM users WHERE user_name = ?1)";
+        Ok(self.run(sql, [id.owner(), id.name()])? > 0)
+    }
+}

@@ -1,0 +1,209 @@
+//! When a delivery that failed is tried again, and when it is given up.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::Trouble;
+use crate::account::Delivery;
+use crate::db::Outcome;
+use crate::limits::{DELIVERY_ERROR_CHARS_MAX, DELIVERY_WAIT_MAX};
+use crate::types::Hash;
+
+/// How long a delivery is tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Time from the first try to the second; it doubles with each.
+    pub first: Duration,
+    /// Time after which a delivery that never succeeded is given up.
+    pub all: Duration,
+}
+
+/// What becomes of `delivery` after a try that ended at `now`.
+pub(super) fn judge(
+    delivery: &Delivery,
+    tried: Result<(), Trouble>,
+    patience: Patience,
+    now: Timestamp,
+) -> Outcome {
+    let Err(trouble) = tried else { return Outcome::Delivered };
+    let error = shorten(&trouble.text);
+    if !trouble.temporary {
+        return Outcome::Failed { error };
+    }
+    let at = now.saturating_add(wait(delivery, patience.first)).unwrap_or(Timestamp::MAX);
+    let end = delivery.queued.saturating_add(patience.all).unwrap_or(Timestamp::MAX);
+    if at > end {
+        let tries = delivery.attempts;
+        return Outcome::Failed {
+            error: shorten(&format!("given up after {tries} tries: {error}")),
+        };
+    }
+    Outcome::Retry { at, error }
+}
+
+/// Time until the next try: twice as long after each, and up to a quarter more, so that what failed
+/// together does not come back together. The quarter comes from the delivery's name: the same in
+/// every process, another one for each delivery and try.
+fn wait(delivery: &Delivery, first: Duration) -> Duration {
+    let base = base(delivery.attempts.saturating_sub(1), first);
+    let Hash(hash) = Hash::of(format!("{}/{}", delivery.id, delivery.attempts).as_bytes());
+    base + base / 4 * u32::from(hash[0]) / 255
+}
+
+/// Doublings of the first wait after which it grows no more, whatever the settings are.
+const DOUBLINGS_MAX: u32 = 16;
+
+/// The wait after `doublings` doublings.
+fn base(doublings: u32, first: Duration) -> Duration {
+    let doubled = first.saturating_mul(1 << doublings.min(DOUBLINGS_MAX));
+    doubled.min(DELIVERY_WAIT_MAX.max(first))
+}
+
+/// Whether a delivery was taken up more often than all tries together can be.
+///
+/// A try that kills the process is never judged, and its claim just ends; without this it would be
+/// taken up for ever. The time alone does not tell: a service that was off over a weekend tries
+/// what waited at least once more.
+pub(super) fn exhausted(delivery: &Delivery, patience: Patience) -> bool {
+    let Patience { first, all } = patience;
+    let (mut left, mut tries) = (all, 1_u32);
+    for doublings in 0..DOUBLINGS_MAX {
+        let Some(rest) = left.checked_sub(base(doublings, first)) else {
+            return delivery.attempts > tries;
+        };
+        (left, tries) = (rest, tries + 1);
+    }
+    let longest = base(DOUBLINGS_MAX, first).as_nanos().max(1);
+    let more = u32::try_from(left.as_nanos() / longest).unwrap_or(u32::MAX);
+    delivery.attempts > tries.saturating_add(more)
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(DELIVERY_ERROR_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::account::{ChannelId, DeliveryState, OrganizationId, UserId};
+
+    const PATIENCE: Patience =
+        Patience { first: Duration::from_secs(60), all: Duration::from_secs(24 * 3600) };
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn delivery(attempts: u32) -> Delivery {
+        Delivery {
+            id: Uuid::from_u128(7),
+            user: UserId(1),
+            organization: OrganizationId(1),
+            channel: ChannelId::new("a", "b").unwrap(),
+            item: "image/a".parse().unwrap(),
+            version: String::new(),
+            agreement: None,
+            state: DeliveryState::Sending,
+            attempts,
+            next: None,
+            error: None,
+            created: at(0),
+            queued: at(0),
+            updated: at(0),
+            delivered: None,
+        }
+    }
+
+    fn for_now() -> Result<(), Trouble> {
+        Err(Trouble { text: "refused".to_owned(), temporary: true })
+    }
+
+    #[test]
+    fn what_arrived_is_delivered_and_what_can_never_arrive_fails_at_once() {
+        assert_eq!(judge(&delivery(1), Ok(()), PATIENCE, at(1)), Outcome::Delivered);
+        let never = Err(Trouble { text: "no".to_owned(), temporary: false });
+        let failed = Outcome::Failed { error: "no".to_owned() };
+        assert_eq!(judge(&delivery(1), never, PATIENCE, at(1)), failed);
+    }
+
+    #[test]
+    fn a_day_of_tries_ends_with_the_reason_of_the_last() {
+        let mut now = at(0);
+        for attempts in 1..100 {
+            match judge(&delivery(attempts), for_now(), PATIENCE, now) {
+                Outcome::Retry { at: next, error } => {
+                    assert_eq!(error, "refused");
+                    now = next;
+                }
+                Outcome::Failed { error } => {
+                    assert!(error.ends_with("tries: refused"), "{error}");
+                    let day = at(24 * 3600);
+                    assert!(now > at(22 * 3600) && now <= day, "{now}");
+                    assert!((25..40).contains(&attempts), "{attempts}");
+                    return;
+                }
+                Outcome::Delivered | Outcome::Released => panic!("it failed"),
+            }
+        }
+        panic!("never given up");
+    }
+
+    /// A delivery is never given up unheard: its tries end by the time, and only those that end
+    /// by nothing reach the number.
+    fn check_exhausted(patience: Patience) {
+        let mut now = at(0);
+        for attempts in 1.. {
+            assert!(!exhausted(&delivery(attempts), patience), "{attempts} {patience:?}");
+            match judge(&delivery(attempts), for_now(), patience, now) {
+                Outcome::Retry { at: next, .. } => now = next,
+                Outcome::Failed { .. } => {
+                    let never_judged = attempts + attempts / 4 + 20;
+                    assert!(exhausted(&delivery(never_judged), patience), "{patience:?}");
+                    return;
+                }
+                Outcome::Delivered | Outcome::Released => panic!("it failed"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_delivery_that_kills_its_sender_is_given_up_and_one_that_is_judged_is_not() {
+        for (first_ms, hours) in [(60_000, 24), (1, 1), (50, 24), (3_600_000, 1), (3_600_000, 720)]
+        {
+            let first = Duration::from_millis(first_ms);
+            check_exhausted(Patience { first, all: Duration::from_secs(hours * 3600) });
+        }
+    }
+
+    #[test]
+    fn a_long_reason_is_cut_between_characters() {
+        let text = "å".repeat(DELIVERY_ERROR_CHARS_MAX + 1);
+        let trouble = Err(Trouble { text, temporary: false });
+        let Outcome::Failed { error } = judge(&delivery(1), trouble, PATIENCE, at(0)) else {
+            panic!("it failed")
+        };
+        assert_eq!(error.chars().count(), DELIVERY_ERROR_CHARS_MAX + 1);
+    }
+
+    proptest! {
+        #[test]
+        fn a_wait_is_within_a_minute_and_an_hour_and_never_shorter_than_the_one_before_it(
+            attempts in 1_u32..1_000_000,
+            number in any::<u128>(),
+        ) {
+            let one = Delivery { id: Uuid::from_u128(number), ..delivery(attempts) };
+            let base = 60 * 2_u64.pow((attempts - 1).min(6));
+            let base = Duration::from_secs(base.min(48 * 60));
+            let found = wait(&one, PATIENCE.first);
+            prop_assert!(found >= base && found <= base + base / 4, "{:?}", found);
+            prop_assert!(found <= Duration::from_secs(3600));
+        }
+    }
+}

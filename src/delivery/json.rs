@@ -1,0 +1,31 @@
+//! Deliveries as JSON (Spec §4 is silent on their form).
+
+use serde_json::{Map, Value, json};
+
+use crate::account::Delivery;
+use crate::item::Links;
+
+/// A delivery as its owner sees it.
+#[must_use]
+pub fn delivery(delivery: &Delivery, links: &impl Links) -> Value {
+    let mut fields = Map::new();
+    fields.insert("id".to_owned(), json!(delivery.id.to_string()));
+    fields.insert("state".to_owned(), json!(delivery.state.as_str()));
+    fields.insert("channel".to_owned(), json!(delivery.channel.to_string()));
+    fields.insert("item".to_owned(), json!(links.item(&delivery.item)));
+    fields.insert("attempts".to_owned(), json!(delivery.attempts));
+    fields.insert("created".to_owned(), json!(delivery.created));
+    fields.insert("updated".to_owned(), json!(delivery.updated));
+    let mut optional = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            fields.insert(name.to_owned(), value);
+        }
+    };
+    optional("agreement", delivery.agreement.map(|id| json!(id)));
+    // While somebody sends it, it is the end of that one's claim, which is nobody's business.
+    let is_queued = delivery.state == crate::account::DeliveryState::Queued;
+    optional("nextAttempt", delivery.next.filter(|_| is_queued).map(|at| json!(at)));
+    optional("delivered", delivery.delivered.map(|at| json!(at)));
+    optional("error", delivery.error.as_ref().map(|text| json!(text)));
+    Value::Object(fields)
+}

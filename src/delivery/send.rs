@@ -1,0 +1,181 @@
+//! Hands collected files to the unit that knows other systems; what it needs from the settings.
+
+use std::path::PathBuf;
+
+use tokio::task::spawn_blocking;
+
+use super::{Trouble, collect::Collected};
+use crate::account::{Channel, Delivery};
+use crate::clock;
+use crate::config::{Config, MailTls};
+use crate::error::{Error, Kind, Result};
+use crate::limits::MAIL_ATTACHMENTS_BYTES;
+use crate::media::CollectedFile;
+use crate::media::Media;
+use crate::outbound::{
+    Authority, Content, Destination, File, MailAddress, MailSettings, MailTransport, Mailer,
+    Outbound, Parcel, Secret, Smtp, SmtpSecurity, Waits,
+};
+
+/// The way out.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    outbound: Outbound,
+}
+
+impl Sender {
+    /// The way out that the settings describe.
+    ///
+    /// Makes the folder of deliveries where the settings leave it to us. Fails when that is not
+    /// possible and when the sender of mails is no address.
+    pub fn of(config: &Config) -> Result<Self> {
+        let waits = Waits::default();
+        let mailer = Mailer::new(mail_settings(config)?, waits);
+        Ok(Self { outbound: Outbound::new(Some(directory_root(config)?), waits, mailer) })
+    }
+
+    /// Sends `collected` where `channel` says.
+    pub(super) async fn send(
+        &self,
+        channel: &Channel,
+        delivery: &Delivery,
+        media: &Media,
+        collected: Collected,
+    ) -> Result<(), Trouble> {
+        let destination = destination(channel).await?;
+        let Collected { files, headline } = collected;
+        let files =
+            files.into_iter().map(|one| file(media, one)).collect::<Result<Vec<_>, _>>()?;
+        let parcel = Parcel {
+            id: delivery.id.to_string(),
+            item_uri: crate::item::Links::item(media.links(), &delivery.item),
+            headline,
+            version: delivery.version.clone(),
+            clock: clock::now,
+        };
+        let sent = self.outbound.send(&destination, &parcel, &files).await;
+        sent.map_err(|error| Trouble { text: error.to_string(), temporary: error.temporary() })
+    }
+}
+
+/// Where the channel sends to. Unlocking a private key takes a while, so it is done apart.
+async fn destination(channel: &Channel) -> Result<Destination, Trouble> {
+    let nowhere = || Trouble::for_good("the channel's method sends nothing");
+    let method = channel.method;
+    let settings = channel.settings.reveal().clone().into();
+    let parsed = spawn_blocking(move || Destination::parse(method, &settings)).await;
+    let parsed = parsed.map_err(Error::internal)?;
+    let parsed = parsed.map_err(|error| Trouble::for_good(error.to_string()))?;
+    parsed.ok_or_else(nowhere)
+}
+
+fn file(media: &Media, collected: CollectedFile) -> Result<File, Trouble> {
+    let CollectedFile { name, mime, body, url } = collected;
+    let (media, bytes) = (media.clone(), body.len());
+    let open = move || {
+        let content: Content = Box::pin(media.stream(body.parts().to_vec()));
+        async move { Ok(content) }
+    };
+    let file = File::new(&name, mime, bytes, open);
+    file.map(|file| file.with_url(url)).map_err(|error| Trouble::for_good(error.to_string()))
+}
+
+/// The folder below which channels write. One that the operator names has to be there already: it
+/// may be a disk that is not mounted yet, and then deliveries wait for it.
+fn directory_root(config: &Config) -> Result<PathBuf> {
+    let root = config.deliveries_dir();
+    if config.delivery.directory_root.as_os_str().is_empty() {
+        std::fs::create_dir_all(&root).map_err(|cause| {
+            let message = format!("folder {} cannot be made", root.display());
+            Error::new(Kind::Unavailable, message).because(cause)
+        })?;
+    }
+    Ok(root)
+}
+
+fn mail_settings(config: &Config) -> Result<MailSettings> {
+    let mail = &config.mail;
+    let bad = || {
+        let message = format!("mail.from {:?} is no address", mail.from);
+        Error::new(Kind::InvalidArgument, message)
+    };
+    let from = MailAddress::parse(&mail.from).ok_or_else(bad)?;
+    let domain = mail.from.rsplit('@').next().unwrap_or_default();
+    let domain = domain.trim_end_matches(['>', ' ']).to_owned();
+    let transport = if mail.host.is_empty() {
+        MailTransport::Outbox(config.outbox_dir())
+    } else {
+        let has_login = !mail.username.is_empty();
+        MailTransport::Smtp(Box::new(Smtp {
+            host: mail.host.clone(),
+            port: mail.port,
+            security: match mail.tls {
+                MailTls::None => SmtpSecurity::None,
+                MailTls::StartTls => SmtpSecurity::StartTls,
+                MailTls::Tls => SmtpSecurity::Tls,
+            },
+            account: has_login
+                .then(|| (mail.username.clone(), Secret::new(mail.password.0.clone()))),
+            authority: Authority::default(),
+        }))
+    };
+    let attachments_bytes_max = MAIL_ATTACHMENTS_BYTES;
+    Ok(MailSettings { transport, from, domain, attachments_bytes_max })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{self, Sources};
+
+    fn config(flags: &[(&str, &str)]) -> Config {
+        let flags = flags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let sources = Sources { file: None, flags: flags.collect() };
+        config::load(&sources).unwrap().0
+    }
+
+    fn settings(flags: &[(&str, &str)]) -> Result<MailSettings> {
+        mail_settings(&config(flags))
+    }
+
+    #[test]
+    fn the_folder_of_deliveries_is_made_unless_the_operator_names_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let (data, disk) = (dir.path().join("data"), dir.path().join("disk"));
+        let data_flag = ("data.dir", data.to_str().unwrap());
+        let root_flag = ("delivery.directory_root", disk.to_str().unwrap());
+        assert_eq!(directory_root(&config(&[data_flag, root_flag])).unwrap(), disk);
+        assert!(!disk.exists());
+        for _ in 0..2 {
+            let root = directory_root(&config(&[data_flag])).unwrap();
+            assert_eq!((root.is_dir(), root), (true, data.join("deliveries")));
+        }
+    }
+
+    #[test]
+    fn mails_go_to_the_outbox_unless_there_is_a_server() {
+        let found = settings(&[("data.dir", "/x")]).unwrap();
+        assert_eq!(found.domain, "localhost");
+        let MailTransport::Outbox(folder) = found.transport else { panic!("no outbox") };
+        assert_eq!(folder, std::path::Path::new("/x/outbox"));
+        let flags = [
+            ("mail.host", "mx.example"),
+            ("mail.tls", "tls"),
+            ("mail.username", "u"),
+            ("mail.password", "hunter2"),
+            ("mail.from", "Desk <desk@desk.example>"),
+        ];
+        let found = settings(&flags).unwrap();
+        assert_eq!(found.domain, "desk.example");
+        assert!(!format!("{found:?}").contains("hunter2"));
+        let MailTransport::Smtp(smtp) = found.transport else { panic!("no server") };
+        assert_eq!((smtp.host.as_str(), smtp.port), ("mx.example", 587));
+        assert_eq!((smtp.security, smtp.account.is_some()), (SmtpSecurity::Tls, true));
+    }
+
+    #[test]
+    fn err_a_sender_that_is_no_address_is_named() {
+        let refused = settings(&[("mail.from", "nobody")]).unwrap_err();
+        assert_eq!(refused.message(), "mail.from \"nobody\" is no address");
+    }
+}

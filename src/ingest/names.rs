@@ -1,0 +1,158 @@
+//! The names of an item's files, `NormalHires.jpg` or `a000_NormalHires.jpg`.
+
+use std::fmt;
+
+use super::IngestError;
+use crate::item::has_picture;
+use crate::types::{AssociationKey, MediaType, RenditionExtension, RenditionName, Usage, Variant};
+
+/// What a file of an item is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileName {
+    /// The associated object that it shows; `None` for the item itself.
+    pub association: Option<AssociationKey>,
+    /// Variant and usage.
+    pub name: RenditionName,
+    /// Kind of file.
+    pub extension: RenditionExtension,
+}
+
+impl FileName {
+    /// Parses the name of a file of an item of `media_type`, as `operator.md` writes them.
+    ///
+    /// Fails with what is taken.
+    pub fn parse(media_type: MediaType, text: &str) -> Result<Self, IngestError> {
+        let known =
+            split(text).filter(|known| known.to_string() == text && known.is_taken(media_type));
+        known.ok_or_else(|| {
+            let taken = match media_type {
+                MediaType::Image | MediaType::Stockfoto => {
+                    "NormalHires.jpg, NormalPreview.jpg, NormalThumbnail.jpg, "
+                }
+                MediaType::Graphic => {
+                    "NormalHires and BlackAndWhiteHires as .pdf and .eps, NormalHires.jpg, \
+                     NormalPreview.jpg, NormalThumbnail.jpg, "
+                }
+                MediaType::Video => {
+                    "NormalPreview.mp4, NormalHires.mp4, NormalPreview.jpg, NormalThumbnail.jpg, "
+                }
+                MediaType::Text
+                | MediaType::Feature
+                | MediaType::Page
+                | MediaType::Planning
+                | MediaType::Calendar => "",
+            };
+            IngestError::Name(format!(
+                "is not a file that is taken in; expected item.json, {taken}and of associated \
+                 objects <association>_NormalHires.jpg and the like"
+            ))
+        })
+    }
+
+    /// Whether such a file of an item may come in. What can be made of another is not taken, but
+    /// for smaller pictures and a grey graphic that somebody made better.
+    fn is_taken(&self, media_type: MediaType) -> bool {
+        let Self { association, name, extension } = self;
+        let normal = name.variant == Variant::Normal;
+        let small = normal && matches!(name.usage, Usage::Preview | Usage::Thumbnail);
+        let hires = name.usage == Usage::Hires;
+        let grey = name.variant == Variant::BlackAndWhite;
+        let (graphic, video, picture) = match association {
+            Some(_) => (true, true, true),
+            None => (
+                media_type == MediaType::Graphic,
+                media_type == MediaType::Video,
+                has_picture(media_type) || media_type == MediaType::Graphic,
+            ),
+        };
+        match extension {
+            RenditionExtension::Jpg => {
+                (small && (picture || video)) || (hires && normal && picture)
+            }
+            RenditionExtension::Pdf | RenditionExtension::Eps => {
+                graphic && hires && (normal || grey)
+            }
+            RenditionExtension::Mp4 => video && normal && (hires || name.usage == Usage::Preview),
+        }
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(key) = &self.association {
+            write!(f, "{key}_")?;
+        }
+        write!(f, "{}{}", self.name, self.extension.as_str())
+    }
+}
+
+/// Takes a name apart.
+fn split(text: &str) -> Option<FileName> {
+    let (stem, extension) = RenditionExtension::ALL
+        .into_iter()
+        .find_map(|extension| Some((text.strip_suffix(extension.as_str())?, extension)))?;
+    let (association, name) = match stem.rsplit_once('_') {
+        None => (None, stem),
+        Some((key, name)) => (Some(AssociationKey::parse(key).ok()?), name),
+    };
+    Some(FileName { association, name: RenditionName::find(name)?, extension })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_taken(media_type: MediaType, text: &str) -> bool {
+        FileName::parse(media_type, text).is_ok()
+    }
+
+    #[test]
+    fn ok_names_of_each_media_type() {
+        for (media_type, names) in [
+            (
+                MediaType::Image,
+                &["NormalHires.jpg", "NormalPreview.jpg", "NormalThumbnail.jpg"][..],
+            ),
+            (
+                MediaType::Graphic,
+                &[
+                    "NormalHires.pdf",
+                    "BlackAndWhiteHires.pdf",
+                    "NormalHires.eps",
+                    "NormalPreview.jpg",
+                ],
+            ),
+            (MediaType::Video, &["NormalPreview.mp4", "NormalHires.mp4", "NormalThumbnail.jpg"]),
+            (
+                MediaType::Text,
+                &["a000_NormalHires.jpg", "a001_NormalHires.pdf", "x-1_NormalPreview.mp4"],
+            ),
+        ] {
+            for name in names {
+                assert!(is_taken(media_type, name), "{media_type} {name}");
+            }
+        }
+    }
+
+    #[test]
+    fn err_names_that_are_made_or_mean_nothing() {
+        for (media_type, name) in [
+            (MediaType::Image, "normalhires.jpg"),
+            (MediaType::Image, "NormalHires.JPG"),
+            (MediaType::Image, "WatermarkPreview.jpg"),
+            (MediaType::Image, "NormalHires.pdf"),
+            (MediaType::Image, "NormalPreview.mp4"),
+            (MediaType::Graphic, "NormalPreview.pdf"),
+            (MediaType::Graphic, "CroppedThumbnail.jpg"),
+            (MediaType::Video, "NormalThumbnail.mp4"),
+            (MediaType::Video, "NormalHires.jpg"),
+            (MediaType::Text, "NormalHires.jpg"),
+            (MediaType::Text, "a_0_NormalHires.jpg"),
+            (MediaType::Text, "_NormalHires.jpg"),
+            (MediaType::Text, "a000_Hires.jpg"),
+            (MediaType::Text, "../a000_NormalHires.jpg"),
+        ] {
+            assert!(!is_taken(media_type, name), "{media_type} {name}");
+        }
+    }
+}

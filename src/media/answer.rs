@@ -1,0 +1,126 @@
+//! What a media URL stands for, known before any pixel is touched.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use super::{
+    Entry,
+    cache::{Body, Extent, Part},
+    collect::Member,
+    plan,
+};
+use crate::error::Error;
+use crate::item::Asset;
+use crate::orders::Decision;
+use crate::types::{AssociationKey, ItemKey};
+
+/// What a media URL stands for.
+#[derive(Debug)]
+pub enum Answer {
+    /// The item's page on the customer web site.
+    Page(ItemKey),
+    /// A document or text.
+    Text(TextAnswer),
+    /// A JPEG that is in a cache, in the store, or to be rendered.
+    Rendition(Box<RenditionAnswer>),
+    /// A file as it lies in the store, or an archive of several.
+    File(Box<FileAnswer>),
+}
+
+/// A document or text with its validators.
+#[derive(Debug)]
+pub struct TextAnswer {
+    /// The text.
+    pub body: Bytes,
+    /// Its MIME type, with a character set where it needs one.
+    pub mime: &'static str,
+    /// Entity tag without quotes.
+    pub etag: String,
+    /// When the item was stored, where the document depends on nothing else.
+    pub modified: Option<Timestamp>,
+    /// Whether everybody may have it.
+    pub open: bool,
+}
+
+/// A rendition with its validators.
+#[derive(Debug)]
+pub struct RenditionAnswer {
+    /// The plan that makes it.
+    pub planned: Arc<plan::Planned>,
+    /// Entity tag without quotes.
+    pub etag: String,
+    /// When the item was stored; `None` for an associated object, which another one may take the
+    /// place of.
+    pub modified: Option<Timestamp>,
+    /// Whether everybody may have it.
+    pub open: bool,
+    /// What is to be bought before anything is delivered.
+    pub sale: Sale,
+    /// File name under which a browser saves it, for a Hires.
+    pub file_name: Option<String>,
+    pub(super) entry: Arc<Entry>,
+    /// The associated object of `entry` that it shows.
+    pub(super) association: Option<AssociationKey>,
+}
+
+/// A file or an archive with its validators.
+#[derive(Debug)]
+pub struct FileAnswer {
+    /// Its MIME type.
+    pub mime: &'static str,
+    /// Entity tag without quotes.
+    pub etag: String,
+    /// When the item was stored, where the file depends on nothing else.
+    pub modified: Option<Timestamp>,
+    /// What is to be bought before anything is delivered.
+    pub sale: Sale,
+    /// File name under which a browser saves it.
+    pub file_name: Option<String>,
+    pub(super) content: FileContent,
+}
+
+/// Where the bytes come from.
+#[derive(Debug)]
+pub(super) enum FileContent {
+    /// The store.
+    Stored(Body),
+    /// Files that are put together.
+    Archive(Vec<Member>, Timestamp),
+}
+
+/// What an answer sells: items, with what the caller's agreements say of each. Nothing for what is
+/// free.
+///
+/// It is recorded by [`super::Media::purchase`], and nothing may be delivered before that.
+#[derive(Clone, Debug, Default)]
+pub struct Sale {
+    pub(super) entries: Vec<(Arc<Entry>, Decision)>,
+}
+
+impl Sale {
+    /// The sale of one item, if it is one.
+    pub(super) fn of(entry: &Arc<Entry>, decision: Option<Decision>) -> Self {
+        let entries = decision.map(|decision| (Arc::clone(entry), decision));
+        Self { entries: entries.into_iter().collect() }
+    }
+
+    /// What stands against it, if anything does.
+    #[must_use]
+    pub fn refusal(&self) -> Option<Error> {
+        self.entries.iter().find_map(|(_, decision)| decision.granted().err())
+    }
+
+    /// Whether nothing is sold.
+    #[must_use]
+    pub fn is_free(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+/// The bytes of a file as it lies in the store.
+pub(super) fn stored_body(asset: &Asset) -> Body {
+    let (blob, blob_length) = (asset.blob(), asset.length());
+    Body::new([Part::Store(Extent { blob, blob_length, range: 0..blob_length })])
+}

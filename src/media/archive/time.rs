@@ -1,0 +1,51 @@
+//! The date and time of an archive's entries.
+
+use jiff::civil::DateTime;
+
+/// A date and time as zip archives keep them: without a zone, to two seconds, 1980 to 2107.
+///
+/// APPNOTE §4.4.6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DosTime {
+    date: u16,
+    time: u16,
+}
+
+impl DosTime {
+    /// The first instant there is: midnight of 1 January 1980.
+    pub const FIRST: Self = Self { date: 1 << 5 | 1, time: 0 };
+    /// The last one: 23:59:58 on 31 December 2107.
+    pub const LAST: Self = Self { date: 127 << 9 | 12 << 5 | 31, time: 23 << 11 | 59 << 5 | 29 };
+
+    /// Takes the wall clock's `moment`, in whichever zone readers shall see it; the second is
+    /// rounded down to an even one. What lies before [`FIRST`](Self::FIRST) or after
+    /// [`LAST`](Self::LAST) becomes that.
+    pub fn from_civil(moment: DateTime) -> Self {
+        let years = i32::from(moment.year()) - 1980;
+        if years < 0 {
+            return Self::FIRST;
+        }
+        if years > 127 {
+            return Self::LAST;
+        }
+        // All fields of a civil time are positive and fit their bits; `years` was checked above.
+        let bits = |field: i32, shift: u32| u16::try_from(field << shift).unwrap_or(0);
+        let (month, day) = (i32::from(moment.month()), i32::from(moment.day()));
+        let (hour, minute) = (i32::from(moment.hour()), i32::from(moment.minute()));
+        let pairs = i32::from(moment.second()) / 2;
+        Self {
+            date: bits(years, 9) | bits(month, 5) | bits(day, 0),
+            time: bits(hour, 11) | bits(minute, 5) | bits(pairs, 0),
+        }
+    }
+
+    /// The date's 16 bits: years since 1980, month, day.
+    pub(super) fn date(self) -> u16 {
+        self.date
+    }
+
+    /// The time's 16 bits: hour, minute, pairs of seconds.
+    pub(super) fn time(self) -> u16 {
+        self.time
+    }
+}

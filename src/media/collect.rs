@@ -1,0 +1,424 @@
+//! Several files of an item: an archive, or what a channel delivers.
+//!
+//! Decision 3: the default contents of a zip. What a member is, is known before anything is
+//! rendered, so that the archive's entity tag is; then each is obtained as its own URL would be.
+
+use std::{collections::HashSet, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use jiff::{Timestamp, tz::TimeZone};
+
+use super::{
+    Answer, Caller, Entry, FileAnswer, Media, RenditionAnswer, access,
+    answer::{FileContent, Sale, stored_body},
+    cache::{Body, Part},
+    facts, texts,
+};
+use crate::error::{Error, Kind, Result};
+use crate::limits::{ARCHIVE_RENDERS_AT_A_TIME, ASSOCIATIONS_SENT_MAX};
+use crate::media::archive::{
+    Archive, DosTime, Entry as ArchiveEntry, EntryName, Method, Piece, pack,
+};
+use crate::media::path::{DocumentExtension, Format, MediaPath, RenditionExtension, Target};
+use crate::types::{AssociationKey, Hash, ItemKey, MediaType, RenditionName, Usage, Variant};
+
+const PREVIEW: RenditionName = RenditionName::new(Variant::Normal, Usage::Preview);
+
+/// Which files of an item are wanted.
+#[derive(Clone, Copy, Debug)]
+pub enum Wanted<'a> {
+    /// Those that decision 3 names for the media type.
+    Default,
+    /// Those that a channel names. Of a text, formats of pictures mean its associated pictures.
+    Formats(&'a [Format]),
+}
+
+/// A file before its bytes are at hand.
+#[derive(Clone, Debug)]
+pub(super) struct Member {
+    name: String,
+    mime: &'static str,
+    url: String,
+    source: Source,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Text(Bytes),
+    Rendition(Arc<RenditionAnswer>),
+    Stored(Body, String),
+}
+
+/// A file with its bytes.
+#[derive(Clone, Debug)]
+pub struct CollectedFile {
+    /// Its name: the item's id, the suffix and the extension.
+    pub name: String,
+    /// Its MIME type.
+    pub mime: &'static str,
+    /// The URL that gives the same.
+    pub url: String,
+    /// Its bytes.
+    pub body: Body,
+}
+
+/// The files of an item for a delivery.
+#[derive(Debug)]
+pub struct Collected {
+    /// The files; at least one.
+    pub files: Vec<CollectedFile>,
+    /// What is to be bought before anything is delivered.
+    pub sale: Sale,
+}
+
+impl Member {
+    /// What names its bytes.
+    fn tag(&self) -> String {
+        match &self.source {
+            Source::Text(text) => Hash::of(text).short(),
+            Source::Rendition(answer) => answer.etag.clone(),
+            Source::Stored(_, tag) => tag.clone(),
+        }
+    }
+}
+
+/// A name for exactly the bytes of `members`.
+fn version(members: &[Member]) -> String {
+    let lines: Vec<String> =
+        members.iter().map(|member| format!("{} {}\n", member.name, member.tag())).collect();
+    Hash::of(lines.concat().as_bytes()).short()
+}
+
+impl Media {
+    /// The archive of the item `key` with what is `wanted`.
+    ///
+    /// Fails as [`Media::resolve`] does.
+    pub async fn archive(
+        &self,
+        key: &ItemKey,
+        wanted: Wanted<'_>,
+        caller: Caller<'_>,
+        now: Timestamp,
+    ) -> Result<Answer> {
+        let path = MediaPath::document(key.clone(), DocumentExtension::Zip);
+        let entry = self.item(key, Some(caller.known()?), now).await?;
+        if matches!(wanted, Wanted::Default) && defaults(key.media_type).is_none() {
+            return Err(access::not_available(&path));
+        }
+        let (members, sale) = self.list(&entry, wanted, caller, now).await?;
+        let mime = DocumentExtension::Zip.mime_type();
+        Ok(Answer::File(Box::new(FileAnswer {
+            mime,
+            // The dates of its entries are part of its bytes.
+            etag: Hash::of(format!("{}{}", version(&members), entry.stored).as_bytes()).short(),
+            modified: None,
+            sale,
+            file_name: Some(format!("{}.zip", key.id)),
+            content: FileContent::Archive(members, entry.stored),
+        })))
+    }
+
+    /// The files of the item `key` that are `wanted`, rendered where they have to be.
+    ///
+    /// Nothing is recorded: [`Collected::sale`] says what there is to buy. Fails as
+    /// [`Media::resolve`] does, and with [`Kind::NotFound`] when the item has none of the files.
+    pub async fn collect(
+        &self,
+        key: &ItemKey,
+        wanted: Wanted<'_>,
+        caller: Caller<'_>,
+        now: Timestamp,
+    ) -> Result<Collected> {
+        let entry = self.item(key, Some(caller.known()?), now).await?;
+        let (members, sale) = self.list(&entry, wanted, caller, now).await?;
+        let files = self.obtain_all(members).await?;
+        Ok(Collected { files, sale })
+    }
+
+    /// The bytes of a file or archive.
+    ///
+    /// Fails as [`Media::obtain`] does.
+    pub async fn obtain_file(&self, answer: &FileAnswer) -> Result<Body> {
+        let (members, stored) = match &answer.content {
+            FileContent::Stored(body) => return Ok(body.clone()),
+            FileContent::Archive(members, stored) => (members.clone(), *stored),
+        };
+        let files = self.obtain_all(members).await?;
+        let media = self.clone();
+        let packed = tokio::task::spawn_blocking(move || media.pack(files, stored));
+        packed.await.map_err(Error::internal)?
+    }
+
+    /// Lays files out as an archive; only the blocks at the edges of what lies in the store are
+    /// read. Blocks.
+    fn pack(&self, files: Vec<CollectedFile>, stored: Timestamp) -> Result<Body> {
+        let modified = DosTime::from_civil(stored.to_zoned(TimeZone::UTC).datetime());
+        let (mut entries, mut contents) = (Vec::new(), Vec::new());
+        for CollectedFile { name, mime, body, .. } in files {
+            let name = EntryName::parse(&name).map_err(Error::internal)?;
+            let packable = is_packable(mime).then(|| body.in_memory()).flatten();
+            let (entry, body) = match packable {
+                Some(text) => {
+                    let (entry, packed) = pack(name, modified, text.into());
+                    (entry, Body::memory(packed))
+                }
+                None => {
+                    let (crc32, size_bytes) = (self.crc32(&body)?, body.len());
+                    let method = Method::Stored;
+                    (ArchiveEntry { name, method, size_bytes, crc32, modified }, body)
+                }
+            };
+            entries.push(entry);
+            contents.push(body);
+        }
+        let archive = Archive::new(entries).map_err(Error::internal)?;
+        let mut parts = Vec::new();
+        for piece in archive.pieces(0..archive.size_bytes()) {
+            match piece {
+                Piece::Bytes(bytes) => parts.push(Part::Memory(bytes.into())),
+                Piece::Content { entry, range } => parts.extend(contents[entry].slice(range)),
+            }
+        }
+        Ok(Body::joined(parts))
+    }
+
+    fn crc32(&self, body: &Body) -> Result<u32> {
+        let mut crc = crc32fast::Hasher::new();
+        for part in body.parts() {
+            match part {
+                Part::Memory(bytes) => crc.update(bytes),
+                Part::Store(extent) => {
+                    let sum =
+                        self.inner.originals.crc32(extent.blob, extent.blob_length, &extent.range);
+                    crc.combine(&sum.map_err(Error::internal)?);
+                }
+            }
+        }
+        Ok(crc.finalize())
+    }
+
+    /// What is wanted of the item, with what of it is sold.
+    async fn list(
+        &self,
+        entry: &Arc<Entry>,
+        wanted: Wanted<'_>,
+        caller: Caller<'_>,
+        now: Timestamp,
+    ) -> Result<(Vec<Member>, Sale)> {
+        let whole = MediaPath::document(entry.key.clone(), DocumentExtension::Zip);
+        let mut sale = Sale::of(entry, self.decide(&whole, entry, caller, now).await?);
+        let mut members = Vec::new();
+        let default = defaults(entry.key.media_type).unwrap_or_default();
+        let formats = match wanted {
+            Wanted::Default => &default,
+            Wanted::Formats(formats) => formats,
+        };
+        for format in formats {
+            let path = format.path(&entry.key);
+            if texts::is_text(entry.key.media_type) && is_jpeg(&path) {
+                for (key, _) in entry.document.associations().take(ASSOCIATIONS_SENT_MAX) {
+                    let Some(path) = of_association(&path, &key) else { continue };
+                    members.extend(self.associated(entry, &path, (caller, now), &mut sale).await?);
+                }
+            } else {
+                members.extend(self.member(entry, &path, &path).await?);
+            }
+        }
+        if matches!(wanted, Wanted::Default) && texts::is_text(entry.key.media_type) {
+            for (key, _) in entry.document.associations().take(ASSOCIATIONS_SENT_MAX) {
+                let path = |name| {
+                    let (item, jpg) = (entry.key.clone(), RenditionExtension::Jpg);
+                    MediaPath::association(item, key.clone(), name, jpg)
+                };
+                for name in [RenditionName::NORMAL_HIRES, PREVIEW] {
+                    let found =
+                        self.associated(entry, &path(name), (caller, now), &mut sale).await?;
+                    if let Some(member) = found {
+                        members.push(member);
+                        break;
+                    }
+                }
+            }
+        }
+        // Names are compared as file systems do that fold case.
+        let mut names = HashSet::new();
+        members.retain(|member: &Member| names.insert(member.name.to_ascii_lowercase()));
+        let is_text = |member: &Member| matches!(member.source, Source::Text(_));
+        let has_files = !matches!(wanted, Wanted::Default)
+            || texts::is_text(entry.key.media_type)
+            || !members.iter().all(is_text);
+        if members.is_empty() || !has_files {
+            let message = format!("{} has none of the files that are wanted", entry.key);
+            return Err(Error::new(Kind::NotFound, message));
+        }
+        Ok((members, sale))
+    }
+
+    /// A rendition of an associated object, if there is one that the caller may have.
+    ///
+    /// One that is an item of its own is bought by itself, under a subscription; a Hires that none
+    /// covers is left out.
+    async fn associated(
+        &self,
+        entry: &Arc<Entry>,
+        path: &MediaPath,
+        (caller, now): (Caller<'_>, Timestamp),
+        sale: &mut Sale,
+    ) -> Result<Option<Member>> {
+        let shown = self.shown(entry, path, caller.principal, now).await;
+        let Some((shown, own_path)) = found(shown)? else { return Ok(None) };
+        if shown.key == entry.key {
+            return self.member(&shown, &own_path, path).await;
+        }
+        let decision = match self.decide(&own_path, &shown, caller, now).await {
+            Ok(decision) => decision,
+            Err(refused) if refused.kind() == Kind::Forbidden => return Ok(None),
+            Err(other) => return Err(other),
+        };
+        // What is bundled with a text never uses up prepaid downloads, and places no orders.
+        let orders = &self.inner.orders;
+        if decision.is_some()
+            && !orders.is_subscribed(caller.known()?, facts(&shown), caller.agr, now)
+        {
+            return Ok(None);
+        }
+        let member = self.member(&shown, &own_path, path).await?;
+        if member.is_some() {
+            let known = sale.entries.iter().any(|(entry, _)| entry.key == shown.key);
+            sale.entries.extend(decision.filter(|_| !known).map(|decision| (shown, decision)));
+        }
+        Ok(member)
+    }
+
+    /// The file that `path` names of `entry`, if it has one; it is called as `named` says.
+    async fn member(
+        &self,
+        entry: &Arc<Entry>,
+        path: &MediaPath,
+        named: &MediaPath,
+    ) -> Result<Option<Member>> {
+        let (mime, source) = match path.target() {
+            Target::Item | Target::Pricelist => return Ok(None),
+            Target::Document(file) => {
+                let extension = file.extension();
+                let is_text = texts::is_text(entry.key.media_type);
+                let fits = match extension {
+                    DocumentExtension::Json | DocumentExtension::Xml => true,
+                    DocumentExtension::Cutpaste | DocumentExtension::Indesign => is_text,
+                    DocumentExtension::Zip => false,
+                };
+                if !fits {
+                    return Ok(None);
+                }
+                let text = self.text(entry, (extension, None), false).await?;
+                (text.mime, Source::Text(text.body))
+            }
+            Target::Rendition(file) if file.extension() == RenditionExtension::Jpg => {
+                let Some(answer) = found(self.rendition(entry, path, false))? else {
+                    return Ok(None);
+                };
+                (file.extension().mime_type(), Source::Rendition(Arc::new(answer)))
+            }
+            Target::Rendition(file) => {
+                let Some(asset) = self.stored(entry, path) else { return Ok(None) };
+                let body = stored_body(asset);
+                (file.extension().mime_type(), Source::Stored(body, asset.blob().short()))
+            }
+        };
+        let url = self.inner.links.url(named);
+        Ok(Some(Member { name: member_name(named), mime, url, source }))
+    }
+
+    async fn obtain_all(&self, members: Vec<Member>) -> Result<Vec<CollectedFile>> {
+        let patience = self.inner.settings.patience;
+        let obtained = members.into_iter().map(|member| async move {
+            let Member { name, mime, url, source } = member;
+            let body = match source {
+                Source::Text(text) => Body::memory(text),
+                Source::Stored(body, _) => body,
+                Source::Rendition(answer) => self.obtain_rendition(&answer, patience).await?,
+            };
+            Ok::<_, Error>(CollectedFile { name, mime, url, body })
+        });
+        stream::iter(obtained).buffered(ARCHIVE_RENDERS_AT_A_TIME).try_collect().await
+    }
+
+    async fn obtain_rendition(
+        &self,
+        answer: &RenditionAnswer,
+        patience: std::time::Duration,
+    ) -> Result<Body> {
+        if let Some(obtained) = self.find_cached(answer) {
+            return Ok(obtained.body);
+        }
+        Ok(self.obtain(answer, patience).await?.body)
+    }
+
+    /// How many files [`Media::collect`] would give; nothing is rendered.
+    ///
+    /// Fails as it does, with [`Kind::NotFound`] when there is none.
+    pub async fn count_wanted(
+        &self,
+        key: &ItemKey,
+        wanted: Wanted<'_>,
+        caller: Caller<'_>,
+        now: Timestamp,
+    ) -> Result<usize> {
+        let entry = self.item(key, Some(caller.known()?), now).await?;
+        let (members, _) = self.list(&entry, wanted, caller, now).await?;
+        Ok(members.len())
+    }
+}
+
+/// Decision 3: what an archive holds, where it holds anything.
+fn defaults(media_type: MediaType) -> Option<Vec<Format>> {
+    let formats: &[&str] = match media_type {
+        MediaType::Image | MediaType::Stockfoto => &["_NormalHires.jpg", ".json", ".xml"],
+        MediaType::Graphic => &[".pdf", ".eps", ".json", ".xml"],
+        MediaType::Text | MediaType::Feature => {
+            &[".json", ".xml", "-cutpaste.txt", "-indesign.txt"]
+        }
+        MediaType::Video => &[".json", ".xml", "_NormalPreview.mp4", "_NormalThumbnail.jpg"],
+        MediaType::Page | MediaType::Planning | MediaType::Calendar => return None,
+    };
+    Some(formats.iter().map(|text| Format::parse(text).expect("a format of ours")).collect())
+}
+
+/// What there is, and nothing for what is not there.
+fn found<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(missing) if missing.kind() == Kind::NotFound => Ok(None),
+        Err(other) => Err(other),
+    }
+}
+
+fn is_jpeg(path: &MediaPath) -> bool {
+    match path.target() {
+        Target::Rendition(file) => file.extension() == RenditionExtension::Jpg,
+        Target::Item | Target::Pricelist | Target::Document(_) => false,
+    }
+}
+
+/// The same rendition of the associated object `key`.
+fn of_association(path: &MediaPath, key: &AssociationKey) -> Option<MediaPath> {
+    let Target::Rendition(file) = path.target() else { return None };
+    let item = path.key().clone();
+    let named = MediaPath::association(item, key.clone(), file.name(), file.extension());
+    file.operations()
+        .iter()
+        .try_fold(named, |named, operation| named.with_operation(*operation).ok())
+}
+
+/// `<id><suffix><extension>`; of an associated object `<id>_<association><suffix><extension>`.
+fn member_name(path: &MediaPath) -> String {
+    let text = path.print();
+    let (_, name) = text.split_once('/').unwrap_or(("", &text));
+    name.replace('/', "_")
+}
+
+/// Whether files of this type get smaller.
+fn is_packable(mime: &str) -> bool {
+    mime.starts_with("text/") || mime == "application/json"
+}

@@ -1,0 +1,131 @@
+//! Adobe InDesign Tagged Text, the layout program's own text format.
+//!
+//! `<ASCII-WIN>` with CR LF ends: every byte is ASCII, so no reader has to guess an encoding.
+//! A code point above U+007F is `<0x00E5>`. One above U+FFFF is two such tags, its UTF-16 code
+//! units, because the tag has four digits and the program keeps text in UTF-16. The formats paper
+//! is silent here.
+
+use super::blocks::Paragraph;
+use super::blocks::Run;
+use super::blocks::Style;
+use super::story;
+use super::story::Story;
+use serde_json::Value;
+
+/// The start of every text: nothing stands before it.
+const START: &str = "<ASCII-WIN>\r\n<Version:5><FeatureSet:InDesign-Roman>\
+                     <ColorTable:=<Black:COLOR:CMYK:Process:0,0,0,1>>\r\n";
+
+/// The names of the paragraph styles, each defined once at the start.
+pub(super) const STYLES: [&str; 9] = [
+    "headline",
+    "vignette",
+    "preamble",
+    "body",
+    "subheading",
+    "byline",
+    "facts heading",
+    "facts",
+    "caption",
+];
+
+/// Prints a document as tagged text: ASCII, lines ended by CR LF, tabs between a table's cells and
+/// no other control character.
+///
+/// Spec §4 Media interface, `-indesign.txt`.
+pub fn indesign(document: &Value) -> Vec<u8> {
+    print(&story::read(document)).into_bytes()
+}
+
+fn print(story: &Story) -> String {
+    let mut out = String::from(START);
+    for style in STYLES {
+        out.push_str(&format!("<DefineParaStyle:{style}=<Nextstyle:{style}>>\r\n"));
+    }
+    line(&mut out, "headline", &story.headline);
+    let vignette = format!("{} {}", story.vignette, story.source);
+    if !vignette.trim().is_empty() {
+        line(&mut out, "vignette", vignette.trim());
+    }
+    for paragraph in &story.paragraphs {
+        start(&mut out, name(paragraph.style));
+        print_runs(&mut out, paragraph);
+        out.push_str("\r\n");
+    }
+    story.bylines.iter().for_each(|byline| line(&mut out, "byline", byline));
+    story.captions.iter().for_each(|caption| line(&mut out, "caption", caption));
+    out
+}
+
+fn name(style: Style) -> &'static str {
+    match style {
+        Style::Body => "body",
+        Style::Preamble => "preamble",
+        Style::Vignette => "vignette",
+        Style::Subheading => "subheading",
+        Style::Byline => "byline",
+        Style::FactsHeading => "facts heading",
+        Style::Facts => "facts",
+        Style::Caption => "caption",
+    }
+}
+
+fn line(out: &mut String, style: &str, text: &str) {
+    start(out, style);
+    escape(out, text);
+    out.push_str("\r\n");
+}
+
+fn start(out: &mut String, style: &str) {
+    out.push_str("<ParaStyle:");
+    out.push_str(style);
+    out.push('>');
+}
+
+fn print_runs(out: &mut String, paragraph: &Paragraph) {
+    // A heading's typeface is its style's; bold letters there are the writer's own layout.
+    let plain = matches!(paragraph.style, Style::Subheading | Style::FactsHeading);
+    for run in &paragraph.runs {
+        match typeface(run).filter(|_| !plain) {
+            Some(typeface) => {
+                out.push_str("<cTypeface:");
+                out.push_str(typeface);
+                out.push('>');
+                escape(out, &run.text);
+                out.push_str("<cTypeface:>");
+            }
+            None => escape(out, &run.text),
+        }
+    }
+}
+
+fn typeface(run: &Run) -> Option<&'static str> {
+    match (run.bold, run.italic) {
+        (true, true) => Some("Bold Italic"),
+        (true, false) => Some("Bold"),
+        (false, true) => Some("Italic"),
+        (false, false) => None,
+    }
+}
+
+fn escape(out: &mut String, text: &str) {
+    for c in text.chars() {
+        match c {
+            '<' | '>' | '\\' => out.extend(['\\', c]),
+            ' '..='~' | '\t' => out.push(c),
+            '\n' => out.push_str("<0x000A>"),
+            _ if c.is_control() => {}
+            _ => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    out.push_str("<0x");
+                    out.extend([12, 8, 4, 0].map(|shift| hex((*unit >> shift) & 0xf)));
+                    out.push('>');
+                }
+            }
+        }
+    }
+}
+
+fn hex(digit: u16) -> char {
+    char::from_digit(u32::from(digit), 16).unwrap_or('0').to_ascii_uppercase()
+}

@@ -1,0 +1,239 @@
+//! Persons, places, products and the other concepts of a document.
+
+use super::codes;
+use super::item::Item;
+use super::lexical;
+use super::xml::Xml;
+use serde_json::Map;
+use serde_json::Value;
+use std::collections::HashMap;
+use std::io;
+
+/// The concept lists that become `subject`, in the order of the XML, with the type of their
+/// entries.
+pub(crate) const SUBJECTS: [(&str, &str); 8] = [
+    ("subject", "cpnat:abstract"),
+    ("product", "tt:product"),
+    ("person", "cpnat:person"),
+    ("organisation", "cpnat:organisation"),
+    ("place", "cpnat:geoArea"),
+    ("object", "cpnat:object"),
+    ("event", "cpnat:event"),
+    ("fixture", "tt:story"),
+];
+
+/// The scheme whose entries are free keywords.
+const KEYWORDS: &str = "ttkeyword";
+
+/// How a concept list is written.
+#[derive(Clone, Copy)]
+pub(super) struct List<'a> {
+    /// The property.
+    pub name: &'a str,
+    /// The element of an entry.
+    pub element: &'static str,
+    /// The type of an entry.
+    pub kind: Option<&'a str>,
+}
+
+/// The positions of places, which stand apart from the places themselves.
+#[derive(Debug, Default)]
+pub(super) struct Asserts {
+    positions: Vec<Position>,
+}
+
+#[derive(Debug)]
+struct Position {
+    identity: Identity,
+    longitude: String,
+    latitude: String,
+}
+
+/// How an assertion names its concept.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Identity {
+    Code(String),
+    Literal(String),
+}
+
+impl Identity {
+    fn attributes(&self) -> (Option<&str>, Option<&str>) {
+        match self {
+            Identity::Code(code) => (Some(code), None),
+            Identity::Literal(literal) => (None, Some(literal)),
+        }
+    }
+}
+
+impl Asserts {
+    /// Writes one assertion per position, latitude and longitude in degrees.
+    pub(super) fn write(&self, xml: &mut Xml<'_>) -> io::Result<()> {
+        for position in &self.positions {
+            let (qcode, literal) = position.identity.attributes();
+            xml.open("assert", [("qcode", qcode), ("literal", literal)])?;
+            xml.open("geoAreaDetails", [])?;
+            let latitude = Some(position.latitude.as_str());
+            let longitude = Some(position.longitude.as_str());
+            xml.empty("position", [("latitude", latitude), ("longitude", longitude)])?;
+            xml.close("geoAreaDetails")?;
+            xml.close("assert")?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes every list of [`SUBJECTS`] and gives the positions of the places.
+pub(super) fn write_subjects(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<Asserts> {
+    let mut asserts = Asserts::default();
+    for (name, kind) in SUBJECTS {
+        let list = List { name, element: "subject", kind: Some(kind) };
+        let entries = item.entries(name);
+        let named = if name == "place" { count(&entries) } else { HashMap::new() };
+        for (index, entry) in entries.into_iter().enumerate() {
+            let mut placed = Vec::new();
+            if name == "place"
+                && let Some(position) = position(entry, &named)
+            {
+                asserts.positions.push(position);
+                placed.push("geometry_geojson");
+            }
+            if name == "subject" && write_keyword(xml, item, (index, entry))? {
+                continue;
+            }
+            write_entry(xml, item, list, (index, entry, &placed))?;
+        }
+    }
+    Ok(asserts)
+}
+
+/// Writes a list of concepts without positions.
+pub(super) fn write_list<'a>(
+    xml: &mut Xml<'_>,
+    item: &mut Item<'a>,
+    list: List<'a>,
+) -> io::Result<()> {
+    for (index, entry) in item.entries(list.name).into_iter().enumerate() {
+        write_entry(xml, item, list, (index, entry, &[]))?;
+    }
+    Ok(())
+}
+
+fn write_entry<'a>(
+    xml: &mut Xml<'_>,
+    item: &mut Item<'a>,
+    list: List<'_>,
+    (index, entry, placed): (usize, &'a Map<String, Value>, &[&str]),
+) -> io::Result<()> {
+    let code = code(entry);
+    let literal = code.is_none().then(|| literal(entry)).flatten();
+    let percent = |name| entry.get(name).filter(|_| list.name == "subject").and_then(percent);
+    let (confidence, relevance) = (percent("confidence"), percent("relevance"));
+    let attributes = [
+        ("type", list.kind),
+        ("qcode", code.as_deref()),
+        ("literal", literal.as_deref()),
+        ("confidence", confidence.as_deref()),
+        ("relevance", relevance.as_deref()),
+    ];
+    let name = entry.get("name").and_then(Value::as_str);
+    match name.map(lexical::one_line) {
+        Some(name) => {
+            xml.open(list.element, attributes)?;
+            xml.leaf("name", [], &name)?;
+            xml.close(list.element)?;
+        }
+        None => xml.empty(list.element, attributes)?,
+    }
+    for (member, value) in entry {
+        let placed = match member.as_str() {
+            "name" => name.is_some_and(|name| lexical::one_line(name) == name),
+            "code" | "scheme" => code.is_some(),
+            "confidence" => confidence.is_some(),
+            "relevance" => relevance.is_some(),
+            other => placed.contains(&other),
+        };
+        if !placed {
+            item.about_content.add_member(list.name, index, (member, value));
+        }
+    }
+    Ok(())
+}
+
+/// Writes a subject that is nothing but a keyword. False if it is more.
+fn write_keyword<'a>(
+    xml: &mut Xml<'_>,
+    item: &mut Item<'a>,
+    (index, entry): (usize, &'a Map<String, Value>),
+) -> io::Result<bool> {
+    let text = |name: &str| entry.get(name).and_then(Value::as_str);
+    let is_keyword = text("scheme").and_then(codes::alias) == Some(KEYWORDS);
+    let Some(name) = text("name").filter(|_| is_keyword && !entry.contains_key("code")) else {
+        return Ok(false);
+    };
+    let line = lexical::one_line(name);
+    let percent = |name| entry.get(name).and_then(percent);
+    let (confidence, relevance) = (percent("confidence"), percent("relevance"));
+    let attributes = [("confidence", confidence.as_deref()), ("relevance", relevance.as_deref())];
+    xml.leaf("keyword", attributes, &line)?;
+    for (member, value) in entry {
+        let placed = match member.as_str() {
+            "scheme" => true,
+            "name" => line == name,
+            "confidence" => confidence.is_some(),
+            "relevance" => relevance.is_some(),
+            _ => false,
+        };
+        if !placed {
+            item.about_content.add_member("subject", index, (member, value));
+        }
+    }
+    Ok(true)
+}
+
+/// The QCode of an entry, if its scheme has an alias and its code is one.
+fn code(entry: &Map<String, Value>) -> Option<String> {
+    let alias = entry.get("scheme").and_then(Value::as_str).and_then(codes::alias)?;
+    let code = entry.get("code").and_then(Value::as_str).filter(|code| lexical::is_code(code))?;
+    Some(codes::qcode(alias, code))
+}
+
+/// What names an entry without a QCode: its code, else its name. Not exact: the members are.
+fn literal(entry: &Map<String, Value>) -> Option<String> {
+    let text = |name| entry.get(name).and_then(Value::as_str);
+    let literal = text("code").or_else(|| text("name"))?;
+    Some(lexical::clean(&lexical::one_line(literal)).into_owned())
+}
+
+fn percent(value: &Value) -> Option<String> {
+    value.as_u64().filter(|percent| *percent <= 100).map(|percent| percent.to_string())
+}
+
+fn identity(entry: &Map<String, Value>) -> Option<Identity> {
+    code(entry).map(Identity::Code).or_else(|| literal(entry).map(Identity::Literal))
+}
+
+fn count(entries: &[&Map<String, Value>]) -> HashMap<Identity, usize> {
+    let mut counts = HashMap::new();
+    for identity in entries.iter().filter_map(|entry| identity(entry)) {
+        *counts.entry(identity).or_default() += 1;
+    }
+    counts
+}
+
+/// The position of a place. None if it is no pair of plain decimals, or if an assertion could not
+/// tell the place from another of the document.
+fn position(entry: &Map<String, Value>, named: &HashMap<Identity, usize>) -> Option<Position> {
+    let geometry = entry.get("geometry_geojson")?.as_object()?;
+    let [Value::Number(longitude), Value::Number(latitude)] =
+        geometry.get("coordinates")?.as_array()?.as_slice()
+    else {
+        return None;
+    };
+    let (longitude, latitude) = (longitude.to_string(), latitude.to_string());
+    let plain = geometry.len() == 2
+        && geometry.get("type")?.as_str()? == "Point"
+        && lexical::is_decimal(&longitude)
+        && lexical::is_decimal(&latitude);
+    let identity = identity(entry).filter(|identity| plain && named.get(identity) == Some(&1))?;
+    Some(Position { identity, longitude, latitude })
+}

@@ -1,0 +1,165 @@
+//! `contentSet`: the bodies of a text and the renditions of a picture.
+
+use super::extension::Extensions;
+use super::item::Item;
+use super::item::Kind;
+use super::lexical;
+use super::xhtml;
+use super::xml::Xml;
+use serde_json::Map;
+use serde_json::Value;
+use std::io;
+
+/// The content of a news item, as far as it has places in `contentSet`.
+#[derive(Debug, Default)]
+pub(super) struct Bodies<'a> {
+    /// HTML bodies with their `contenttypevariant`.
+    html: Vec<(Option<&'static str>, &'a str)>,
+    text: Option<&'a str>,
+    sports: Option<&'a str>,
+    charcount: Option<String>,
+    wordcount: Option<String>,
+    renditions: Vec<(&'a str, &'a Map<String, Value>)>,
+}
+
+/// Takes the content of a news item; what has no place becomes extension properties.
+pub(super) fn take<'a>(item: &mut Item<'a>) -> Bodies<'a> {
+    let mut bodies = Bodies::default();
+    if item.kind != Kind::News {
+        return bodies;
+    }
+    for (name, variant) in [("body_html5", None), ("body_richhtml5", Some("richhtml5"))] {
+        bodies.html.extend(item.text(name).map(|html| (variant, html)));
+    }
+    bodies.text = item.text("body_text");
+    bodies.sports = item.text("body_sportsml");
+    let counted = !bodies.html.is_empty();
+    let mut count = |name| {
+        let value = item.members.get(name)?;
+        let count = value.as_u64().filter(|_| counted).map(|count| count.to_string());
+        if count.is_none() {
+            item.about_content.add(name, value);
+        }
+        count
+    };
+    bodies.charcount = count("charcount");
+    bodies.wordcount = count("wordcount");
+    if let Some(value) = item.members.get("renditions") {
+        let renditions = value.as_object().and_then(|renditions| {
+            renditions
+                .iter()
+                .map(|(key, value)| Some((key.as_str(), value.as_object()?)))
+                .collect()
+        });
+        match renditions {
+            Some(renditions) => bodies.renditions = renditions,
+            None => item.about_content.add("renditions", value),
+        }
+    }
+    bodies
+}
+
+/// Writes the content set, nothing if there is no content.
+pub(super) fn write(xml: &mut Xml<'_>, item: &Item<'_>, bodies: &Bodies<'_>) -> io::Result<()> {
+    let plain = bodies.text.or(bodies.sports);
+    if bodies.html.is_empty() && plain.is_none() && bodies.renditions.is_empty() {
+        return Ok(());
+    }
+    let headline = item.members.get("headline").and_then(Value::as_str).unwrap_or_default();
+    xml.open("contentSet", [])?;
+    for (index, (variant, html)) in bodies.html.iter().enumerate() {
+        let count = |count: &'_ Option<String>| count.clone().filter(|_| index == 0);
+        let (characters, words) = (count(&bodies.charcount), count(&bodies.wordcount));
+        let attributes = [
+            ("contenttype", Some("application/xhtml+xml")),
+            ("contenttypevariant", *variant),
+            ("charcount", characters.as_deref()),
+            ("wordcount", words.as_deref()),
+        ];
+        xml.open("inlineXML", attributes)?;
+        xhtml::write(xml, &lexical::one_line(headline), html)?;
+        xml.close("inlineXML")?;
+    }
+    if let Some(text) = bodies.text {
+        xml.leaf("inlineData", [("contenttype", Some("text/plain"))], text)?;
+    }
+    if let Some(sports) = bodies.sports {
+        let kind = ("contenttype", Some("application/xml"));
+        xml.leaf("inlineData", [kind, ("contenttypevariant", Some("SportsML"))], sports)?;
+    }
+    for (key, rendition) in &bodies.renditions {
+        write_rendition(xml, key, rendition)?;
+    }
+    xml.close("contentSet")
+}
+
+fn write_rendition(
+    xml: &mut Xml<'_>,
+    key: &str,
+    rendition: &Map<String, Value>,
+) -> io::Result<()> {
+    let text = |name: &str| rendition.get(name).and_then(Value::as_str);
+    let whole =
+        |name| rendition.get(name).and_then(Value::as_u64).map(|number| number.to_string());
+    let href = text("href").filter(|href| lexical::is_uri(href));
+    let (size, width, height) = (whole("sizeinbytes"), whole("width"), whole("height"));
+    let duration = rendition.get("duration").filter(|duration| duration.is_number());
+    let duration = duration.map(Value::to_string);
+    let video = text("mimetype").is_some_and(|mimetype| mimetype.starts_with("video/"));
+    let bitrate = text("bitrate").filter(|bitrate| video && lexical::is_positive(bitrate));
+    let unit = unit(text("unit"));
+    xml.open(
+        "remoteContent",
+        [
+            ("rendition", class(text("variant"), text("usage"))),
+            ("href", href),
+            ("contenttype", text("mimetype")),
+            ("title", text("title")),
+            ("size", size.as_deref()),
+            ("width", width.as_deref()),
+            ("widthunit", width.as_ref().map(|_| unit)),
+            ("height", height.as_deref()),
+            ("heightunit", height.as_ref().map(|_| unit)),
+            ("duration", duration.as_deref()),
+            ("durationunit", duration.as_ref().map(|_| "timeunit:seconds")),
+            ("videoavgbitrate", bitrate),
+        ],
+    )?;
+    xml.leaf("altId", [("type", Some("tt:renditionid"))], key)?;
+    let mut rest = Extensions::default();
+    for (name, value) in rendition {
+        let placed = match name.as_str() {
+            "href" => href.is_some(),
+            "mimetype" | "title" => value.is_string(),
+            "sizeinbytes" => size.is_some(),
+            "width" => width.is_some(),
+            "height" => height.is_some(),
+            "duration" => duration.is_some(),
+            "bitrate" => bitrate.is_some(),
+            _ => false,
+        };
+        if !placed {
+            rest.add(name, value);
+        }
+    }
+    rest.write(xml, "remoteContentExtProperty")?;
+    xml.close("remoteContent")
+}
+
+/// The standard's name of a rendition. Only the plain ones have one.
+fn class(variant: Option<&str>, usage: Option<&str>) -> Option<&'static str> {
+    match (variant?, usage?) {
+        ("Normal", "Hires") => Some("rnd:highRes"),
+        ("Normal", "Preview") => Some("rnd:preview"),
+        ("Normal", "Thumbnail") => Some("rnd:thumbnail"),
+        _ => None,
+    }
+}
+
+/// The unit of width and height, pixels unless the document says millimetres.
+fn unit(unit: Option<&str>) -> &'static str {
+    match unit {
+        Some(unit) if unit.eq_ignore_ascii_case("mm") => "tt:mm",
+        Some(_) | None => "dimensionunit:pixels",
+    }
+}

@@ -1,0 +1,154 @@
+//! `contentMeta`: what the content is about.
+
+use super::concepts;
+use super::concepts::Asserts;
+use super::concepts::List;
+use super::item;
+use super::item::Item;
+use super::item::Kind;
+use super::lexical;
+use super::xml::Xml;
+use serde_json::Map;
+use serde_json::Value;
+use std::io;
+
+/// Writes the content metadata in the schema's order and gives the assertions that follow it.
+pub(super) fn write(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<Asserts> {
+    xml.open("contentMeta", [])?;
+    administrative(xml, item)?;
+    if let Some(tag) = item.fitting("language", lexical::is_language) {
+        xml.empty("language", [("tag", Some(tag))])?;
+    }
+    if item.kind == Kind::News {
+        let genre = List { name: "genre", element: "genre", kind: None };
+        concepts::write_list(xml, item, genre)?;
+    }
+    let asserts = concepts::write_subjects(xml, item)?;
+    for (name, role) in [("slugline", None), ("slug", Some("tt:slug"))] {
+        if let Some(slug) = item.line(name) {
+            xml.leaf("slugline", [("role", role)], &slug)?;
+        }
+    }
+    if let Some(headline) = item.text("headline") {
+        xml.leaf("headline", [], headline)?;
+    }
+    if item.kind == Kind::News
+        && let Some(byline) = item.line("byline")
+    {
+        xml.leaf("creditline", [], &byline)?;
+    }
+    for (name, role) in [("description_text", None), ("description_usage", Some("tt:usage"))] {
+        if let Some(description) = item.text(name) {
+            let role = role.unwrap_or_else(|| description_role(item));
+            xml.leaf("description", [("role", Some(role))], description)?;
+        }
+    }
+    item.about_content.write(xml, "contentMetaExtProperty")?;
+    xml.close("contentMeta")?;
+    Ok(asserts)
+}
+
+/// A picture's description stands below it, another one sums the item up.
+fn description_role(item: &Item<'_>) -> &'static str {
+    match item.members.get("type").and_then(Value::as_str) {
+        Some("picture" | "graphic" | "video") => "drol:caption",
+        Some(_) | None => "drol:summary",
+    }
+}
+
+fn administrative(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<()> {
+    if let Some(value) = item.members.get("urgency") {
+        match value.as_u64().filter(|urgency| (1..=9).contains(urgency)) {
+            Some(urgency) => xml.leaf("urgency", [], &urgency.to_string())?,
+            None => item.about_content.add("urgency", value),
+        }
+    }
+    if let Some(created) = item.fitting("contentcreated", lexical::is_date_time) {
+        xml.leaf("contentCreated", [], created)?;
+    }
+    if let Some(located) = item.line("located") {
+        item::named(xml, ("located", None), &located)?;
+    }
+    if let Some(source) = item.line("source") {
+        item::named(xml, ("infoSource", Some("tt:source")), &source)?;
+    }
+    let sources = List { name: "infosource", element: "infoSource", kind: None };
+    concepts::write_list(xml, item, sources)?;
+    creators(xml, item)?;
+    identifiers(xml, item)
+}
+
+fn creators(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<()> {
+    let bylines = item.entries("bylines");
+    if bylines.is_empty()
+        && item.kind == Kind::News
+        && let Some(byline) = item.members.get("byline").and_then(Value::as_str)
+    {
+        item::named(xml, ("creator", None), &lexical::one_line(byline))?;
+    }
+    for (index, byline) in bylines.into_iter().enumerate() {
+        creator(xml, byline)?;
+        for (name, value) in byline {
+            let placed = match name.as_str() {
+                "byline" | "firstname" | "lastname" => {
+                    value.as_str().is_some_and(|name| lexical::one_line(name) == name)
+                }
+                "email" | "phone" => value.is_string(),
+                _ => false,
+            };
+            if !placed {
+                item.about_content.add_member("bylines", index, (name, value));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes a person of the byline: names, and how to reach them.
+fn creator(xml: &mut Xml<'_>, byline: &Map<String, Value>) -> io::Result<()> {
+    let text = |name: &str| byline.get(name).and_then(Value::as_str);
+    xml.open("creator", [])?;
+    let names =
+        [("byline", "nrol:full"), ("firstname", "nrol:given"), ("lastname", "nrol:family")];
+    for (name, role) in names {
+        if let Some(name) = text(name) {
+            xml.leaf("name", [("role", Some(role))], &lexical::one_line(name))?;
+        }
+    }
+    let (email, phone) = (text("email"), text("phone"));
+    if email.or(phone).is_some() {
+        xml.open("personDetails", [])?;
+        xml.open("contactInfo", [])?;
+        for (element, text) in [("email", email), ("phone", phone)] {
+            if let Some(text) = text {
+                xml.leaf(element, [], text)?;
+            }
+        }
+        xml.close("contactInfo")?;
+        xml.close("personDetails")?;
+    }
+    xml.close("creator")
+}
+
+/// Writes the identifiers that others gave the item.
+fn identifiers(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<()> {
+    if let Some(reference) = item.text("originaltransmissionreference") {
+        let kind = Some("tt:transmissionreference");
+        xml.leaf("altId", [("type", kind)], reference)?;
+    }
+    let Some(altids) = item.members.get("altids") else { return Ok(()) };
+    let Some(members) = altids.as_object() else {
+        item.about_content.add("altids", altids);
+        return Ok(());
+    };
+    for (name, value) in members {
+        match value.as_str().filter(|_| name == "originaltransmissionreference") {
+            Some(reference) => {
+                let kind = Some("tt:originaltransmissionreference");
+                xml.leaf("altId", [("type", kind)], reference)?;
+            }
+            None => item.about_content.add_below("altids", name, value),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! `concept`: an event of the calendar.
+
+use super::item;
+use super::item::Item;
+use super::lexical;
+use super::xml::Xml;
+use serde_json::Map;
+use serde_json::Value;
+use std::io;
+
+/// The properties that `eventDetails` places, if the event has a start.
+pub(super) struct Placed {
+    start: &'static str,
+    end: Option<&'static str>,
+}
+
+/// Writes the event as a concept.
+pub(super) fn write(xml: &mut Xml<'_>, item: &Item<'_>) -> io::Result<()> {
+    let text = |name: &str| item.members.get(name).and_then(Value::as_str);
+    xml.open("concept", [])?;
+    let uri = text("uri").filter(|uri| lexical::is_uri(uri));
+    xml.empty("conceptId", [("uri", uri)])?;
+    xml.empty("type", [("qcode", Some("cpnat:event"))])?;
+    let name = text("headline").or(text("title")).unwrap_or_default();
+    xml.leaf("name", [], &lexical::one_line(name))?;
+    if let Some(definition) = text("description_text") {
+        xml.leaf("definition", [], definition)?;
+    }
+    if let Some(placed) = placed(item.members) {
+        write_details(xml, item.members, &placed)?;
+    }
+    xml.close("concept")
+}
+
+/// Which properties hold the start and the end: the times, else the days.
+pub(super) fn placed(members: &Map<String, Value>) -> Option<Placed> {
+    let first = |time: &'static str, day: &'static str| {
+        let text = |name| members.get(name).and_then(Value::as_str).unwrap_or_default();
+        if lexical::is_date_time(text(time)) {
+            Some(time)
+        } else {
+            lexical::is_date(text(day)).then_some(day)
+        }
+    };
+    let start = first("datetime", "date")?;
+    Some(Placed { start, end: first("enddatetime", "enddate") })
+}
+
+/// Hands on as extension properties what the concept does not place.
+pub(super) fn take(item: &mut Item<'_>) {
+    let details = placed(item.members);
+    for (time, used) in [
+        ("datetime", details.as_ref().map(|details| details.start)),
+        ("enddatetime", details.as_ref().and_then(|details| details.end)),
+    ] {
+        if let Some(value) = item.members.get(time).filter(|_| used != Some(time)) {
+            item.about_content.add(time, value);
+        }
+    }
+    let Some(value) = item.members.get("body_event") else { return };
+    let Some(event) = value.as_object().filter(|_| details.is_some()) else {
+        item.about_content.add("body_event", value);
+        return;
+    };
+    for (name, value) in event {
+        let exact = value.as_str().is_some_and(|text| lexical::one_line(text) == text);
+        if !exact || !PLACED.contains(&name.as_str()) {
+            item.about_content.add_below("body_event", name, value);
+        }
+    }
+}
+
+/// The members of `body_event` that stand in the place and the organiser.
+const PLACED: [&str; 5] = ["address", "arena", "city", "country", "organizer"];
+
+fn write_details(
+    xml: &mut Xml<'_>,
+    members: &Map<String, Value>,
+    placed: &Placed,
+) -> io::Result<()> {
+    let text = |name: &str| members.get(name).and_then(Value::as_str).unwrap_or_default();
+    let event = members.get("body_event");
+    let line = |name: &str| {
+        event.and_then(|event| event.get(name)).and_then(Value::as_str).map(lexical::one_line)
+    };
+    xml.open("eventDetails", [])?;
+    xml.open("dates", [])?;
+    xml.leaf("start", [], text(placed.start))?;
+    if let Some(end) = placed.end {
+        xml.leaf("end", [], text(end))?;
+    }
+    xml.close("dates")?;
+    let (address, city, country) = (line("address"), line("city"), line("country"));
+    let arena = line("arena");
+    let addressed = [&address, &city, &country].iter().any(|part| part.is_some());
+    if arena.is_some() || addressed {
+        xml.open("location", [])?;
+        if let Some(arena) = arena {
+            xml.leaf("name", [], &arena)?;
+        }
+        if addressed {
+            xml.open("POIDetails", [])?;
+            xml.open("address", [])?;
+            if let Some(address) = address {
+                xml.leaf("line", [], &address)?;
+            }
+            for (element, name) in [("locality", city), ("country", country)] {
+                if let Some(name) = name {
+                    item::named(xml, (element, None), &name)?;
+                }
+            }
+            xml.close("address")?;
+            xml.close("POIDetails")?;
+        }
+        xml.close("location")?;
+    }
+    if let Some(organiser) = line("organizer") {
+        item::named(xml, ("organiser", None), &organiser)?;
+    }
+    xml.close("eventDetails")
+}

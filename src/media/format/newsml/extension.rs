@@ -1,0 +1,115 @@
+//! Extension properties: where NewsML-G2 has no place, a property stands as its JSON path with its
+//! value.
+//!
+//! `rel` is `ttninjs:` and the path from the document's root, `/` between its steps, as in
+//! `ttninjs:person/0/contactinfo/1/value`; `value` is the text. Letters, digits, `_`, `-`, `.` and
+//! `$` stand for themselves in a step, every other byte is `%` and two digits. A path that grew
+//! long stands once, with the JSON text of all below it and `type="tt:json"`: so the output stays
+//! linear in the input. Lists and objects without content say nothing and are left out.
+//!
+//! An extension property is exact. Where the same property stands elsewhere too, that place holds
+//! it as far as its type allows.
+
+use super::xml::Xml;
+use serde_json::Map;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::io;
+
+/// A path beyond this is not continued.
+const PATH_MAX_BYTES: usize = 200;
+
+/// Properties that wait for the place where the schema wants them.
+#[derive(Debug, Default)]
+pub(super) struct Extensions<'a> {
+    properties: Vec<Property<'a>>,
+}
+
+#[derive(Debug)]
+struct Property<'a> {
+    path: Cow<'a, str>,
+    value: Cow<'a, str>,
+    json: bool,
+}
+
+impl<'a> Extensions<'a> {
+    /// Adds a property of the document with all that it holds.
+    pub(super) fn add(&mut self, name: &'a str, value: &'a Value) {
+        self.add_at(step(name), value);
+    }
+
+    /// Adds one member of the entry `index` of a list.
+    pub(super) fn add_member(&mut self, list: &str, index: usize, member: (&str, &'a Value)) {
+        let (name, value) = member;
+        self.add_at(Cow::Owned(format!("{list}/{index}/{}", step(name))), value);
+    }
+
+    /// Adds one member of an object.
+    pub(super) fn add_below(&mut self, object: &str, name: &str, value: &'a Value) {
+        self.add_at(Cow::Owned(format!("{object}/{}", step(name))), value);
+    }
+
+    /// Adds every member of `object` that is not `placed`.
+    pub(super) fn add_rest(&mut self, object: &'a Map<String, Value>, placed: &[&str]) {
+        for (name, value) in object {
+            if !placed.contains(&name.as_str()) {
+                self.add(name, value);
+            }
+        }
+    }
+
+    fn add_at(&mut self, path: Cow<'a, str>, value: &'a Value) {
+        let (value, json): (Cow<'a, str>, bool) = match value {
+            Value::Null => return,
+            Value::String(text) => (text.as_str().into(), false),
+            Value::Bool(true) => ("true".into(), false),
+            Value::Bool(false) => ("false".into(), false),
+            Value::Number(number) => (number.to_string().into(), false),
+            Value::Array(values) if path.len() <= PATH_MAX_BYTES => {
+                for (index, value) in values.iter().enumerate() {
+                    self.add_at(Cow::Owned(format!("{path}/{index}")), value);
+                }
+                return;
+            }
+            Value::Object(members) if path.len() <= PATH_MAX_BYTES => {
+                for (name, value) in members {
+                    self.add_at(Cow::Owned(format!("{path}/{}", step(name))), value);
+                }
+                return;
+            }
+            Value::Array(_) | Value::Object(_) => (value.to_string().into(), true),
+        };
+        self.properties.push(Property { path, value, json });
+    }
+
+    /// Writes all as elements called `element`.
+    pub(super) fn write(&self, xml: &mut Xml<'_>, element: &'static str) -> io::Result<()> {
+        let mut rel = String::from("ttninjs:");
+        let alias = rel.len();
+        for property in &self.properties {
+            rel.truncate(alias);
+            rel.push_str(&property.path);
+            let kind = property.json.then_some("tt:json");
+            let value = Some(property.value.as_ref());
+            xml.empty(element, [("type", kind), ("rel", Some(&rel)), ("value", value)])?;
+        }
+        Ok(())
+    }
+}
+
+/// A name as a step of a path.
+fn step(name: &str) -> Cow<'_, str> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.$".contains(&byte);
+    if name.bytes().all(plain) {
+        return name.into();
+    }
+    let mut escaped = String::with_capacity(name.len() + 8);
+    for byte in name.bytes() {
+        if plain(byte) {
+            escaped.push(char::from(byte));
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    escaped.into()
+}

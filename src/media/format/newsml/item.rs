@@ -1,0 +1,217 @@
+//! One item: its start and the order of its parts.
+
+use super::codes;
+use super::content;
+use super::content_meta;
+use super::event;
+use super::extension::Extensions;
+use super::item_meta;
+use super::lexical;
+use super::planning;
+use super::properties;
+use super::properties::Place;
+use super::rights;
+use super::xml::Xml;
+use serde_json::Map;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::io;
+
+/// Which of the schema's items a document is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// `newsItem`: everything with content of its own.
+    News,
+    /// `planningItem`.
+    Planning,
+    /// `conceptItem` of an event.
+    Event,
+}
+
+/// A document on its way into an item.
+///
+/// Each property is either taken by the part that places it or waits in one of the two lists of
+/// extension properties. Parts fill the lists before the lists are written.
+pub(super) struct Item<'a> {
+    pub members: &'a Map<String, Value>,
+    pub kind: Kind,
+    /// The item's version time, an `xs:dateTime`.
+    pub versioned: &'a str,
+    /// Extension properties of `itemMeta`.
+    pub about_item: Extensions<'a>,
+    /// Extension properties of `contentMeta`.
+    pub about_content: Extensions<'a>,
+}
+
+impl<'a> Item<'a> {
+    /// Sorts the document's properties by their places. `sent` is the version time of a document
+    /// that has none.
+    pub(super) fn new(members: &'a Map<String, Value>, sent: &'a str) -> Item<'a> {
+        let kind = match members.get("type").and_then(Value::as_str) {
+            Some("planning") => Kind::Planning,
+            Some("event") => Kind::Event,
+            Some(_) | None => Kind::News,
+        };
+        let mut item = Item {
+            members,
+            kind,
+            versioned: versioned(members, sent),
+            about_item: Extensions::default(),
+            about_content: Extensions::default(),
+        };
+        for (name, value) in members {
+            let placed = match properties::place(name) {
+                Place::Everywhere => true,
+                Place::NewsItem => kind == Kind::News,
+                Place::PlanningItem => kind == Kind::Planning,
+                Place::ConceptItem => kind == Kind::Event,
+                Place::ContentExtension => false,
+                Place::ItemExtension => {
+                    item.about_item.add(name, value);
+                    true
+                }
+            };
+            if !placed {
+                item.about_content.add(name, value);
+            }
+        }
+        item
+    }
+
+    /// Writes the item with its metadata and its content.
+    pub(super) fn write(mut self, xml: &mut Xml<'_>, sender: &str) -> io::Result<()> {
+        let element = match self.kind {
+            Kind::News => "newsItem",
+            Kind::Planning => "planningItem",
+            Kind::Event => "conceptItem",
+        };
+        let guid = self.text("uri").unwrap_or_default();
+        let version = self.fitting("version", lexical::is_positive);
+        let language = self.members.get("language").and_then(Value::as_str);
+        let language = language.filter(|language| lexical::is_language(language));
+        start(xml, element, (guid, version, language))?;
+        rights::write(xml, &mut self)?;
+        item_meta::write(xml, &mut self, sender)?;
+        let bodies = content::take(&mut self);
+        if self.kind == Kind::Event {
+            event::take(&mut self);
+        }
+        let asserts = content_meta::write(xml, &mut self)?;
+        asserts.write(xml)?;
+        match self.kind {
+            Kind::News => content::write(xml, &self, &bodies)?,
+            Kind::Planning => planning::write(xml, &self)?,
+            Kind::Event => event::write(xml, &self)?,
+        }
+        xml.close(element)
+    }
+
+    /// The text of a placed property. Another type than text becomes an extension property.
+    pub(super) fn text(&mut self, name: &'a str) -> Option<&'a str> {
+        let value = self.members.get(name)?;
+        if value.is_string() {
+            return value.as_str();
+        }
+        self.about_content.add(name, value);
+        None
+    }
+
+    /// The text of a placed property if `fits` likes it; else it becomes an extension property.
+    pub(super) fn fitting(&mut self, name: &'a str, fits: fn(&str) -> bool) -> Option<&'a str> {
+        let value = self.members.get(name)?;
+        let text = value.as_str().filter(|text| fits(text));
+        if text.is_none() {
+            self.about_content.add(name, value);
+        }
+        text
+    }
+
+    /// The text of a placed property on one line; if it was on more, an extension property has the
+    /// exact text.
+    pub(super) fn line(&mut self, name: &'a str) -> Option<Cow<'a, str>> {
+        let text = self.text(name)?;
+        let line = lexical::one_line(text);
+        if line != text {
+            self.about_content.add(name, &self.members[name]);
+        }
+        Some(line)
+    }
+
+    /// The entries of a list of objects; a list with anything else becomes extension properties.
+    pub(super) fn entries(&mut self, name: &'a str) -> Vec<&'a Map<String, Value>> {
+        let Some(value) = self.members.get(name) else { return Vec::new() };
+        let values = value.as_array().map(Vec::as_slice).unwrap_or_default();
+        let entries: Option<Vec<_>> = values.iter().map(Value::as_object).collect();
+        entries.filter(|_| value.is_array()).unwrap_or_else(|| {
+            self.about_content.add(name, value);
+            Vec::new()
+        })
+    }
+}
+
+/// Opens an item's element, with the catalogs. `identity` is guid, version and language.
+pub(super) fn start(
+    xml: &mut Xml<'_>,
+    element: &'static str,
+    identity: (&str, Option<&str>, Option<&str>),
+) -> io::Result<()> {
+    let (guid, version, language) = identity;
+    xml.open(
+        element,
+        [
+            ("standard", Some("NewsML-G2")),
+            ("standardversion", Some("2.30")),
+            ("conformance", Some("power")),
+            ("guid", Some(guid)),
+            ("version", version),
+            ("xml:lang", language),
+        ],
+    )?;
+    catalogs(xml)
+}
+
+/// Refers to the catalogs of the aliases.
+pub(super) fn catalogs(xml: &mut Xml<'_>) -> io::Result<()> {
+    xml.empty("catalogRef", [("href", Some(codes::CATALOG_STANDARD))])?;
+    xml.empty("catalogRef", [("href", Some(codes::CATALOG_OURS))])
+}
+
+/// Writes who provides the item. `sender` is one line.
+pub(super) fn provider(xml: &mut Xml<'_>, sender: &str) -> io::Result<()> {
+    named(xml, ("provider", None), sender)
+}
+
+/// Writes an element whose party or place is known by its name only. `element` is its name and
+/// its role, `name` is one line.
+pub(super) fn named(
+    xml: &mut Xml<'_>,
+    element: (&'static str, Option<&str>),
+    name: &str,
+) -> io::Result<()> {
+    xml.open(element.0, [("literal", Some(name)), ("role", element.1)])?;
+    xml.leaf("name", [], name)?;
+    xml.close(element.0)
+}
+
+/// The version time of an item. The schema demands one: the nearest stands for one that is absent.
+pub(super) fn versioned<'a>(members: &'a Map<String, Value>, sent: &'a str) -> &'a str {
+    let names = ["versioncreated", "versionstored", "firstcreated", "contentcreated", "datetime"];
+    let times = names.iter().filter_map(|name| members.get(*name).and_then(Value::as_str));
+    let mut times = times.chain([sent, "1970-01-01T00:00:00Z"]);
+    times.find(|time| lexical::is_date_time(time)).unwrap_or_default()
+}
+
+/// The version number, if it is one.
+pub(super) fn version(members: &Map<String, Value>) -> Option<&str> {
+    let version = members.get("version").and_then(Value::as_str);
+    version.filter(|version| lexical::is_positive(version))
+}
+
+/// The publishing status as a QCode. The standard's list has three; the others are ours.
+pub(super) fn status(members: &Map<String, Value>) -> String {
+    match members.get("pubstatus").and_then(Value::as_str) {
+        Some(status @ ("replaced" | "commissioned")) => codes::qcode("ttstat", status),
+        Some(status @ ("withheld" | "canceled")) => codes::qcode("stat", status),
+        Some(_) | None => "stat:usable".to_owned(),
+    }
+}

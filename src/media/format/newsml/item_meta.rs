@@ -1,0 +1,91 @@
+//! `itemMeta`: the management of an item.
+
+use super::codes;
+use super::item;
+use super::item::Item;
+use super::item::Kind;
+use super::lexical;
+use super::xml::Xml;
+use serde_json::Value;
+use std::io;
+
+/// Writes the management metadata, in the schema's order.
+pub(super) fn write(xml: &mut Xml<'_>, item: &mut Item<'_>, sender: &str) -> io::Result<()> {
+    xml.open("itemMeta", [])?;
+    let class = class(item);
+    xml.empty("itemClass", [("qcode", class.as_deref())])?;
+    item::provider(xml, sender)?;
+    item.fitting("versioncreated", lexical::is_date_time);
+    xml.leaf("versionCreated", [], item.versioned)?;
+    for (element, name) in [("firstCreated", "firstcreated"), ("embargoed", "embargoed")] {
+        if let Some(time) = item.fitting(name, lexical::is_date_time) {
+            xml.leaf(element, [], time)?;
+        }
+    }
+    item.fitting("pubstatus", is_status);
+    xml.empty("pubStatus", [("qcode", Some(&item::status(item.members)))])?;
+    if let Some(profile) = item.line("profile") {
+        xml.leaf("profile", [], &profile)?;
+    }
+    for (element, name) in [("title", "title"), ("edNote", "ednote")] {
+        if let Some(text) = item.text(name) {
+            xml.leaf(element, [], text)?;
+        }
+    }
+    if let Some(time) = item.fitting("expires", lexical::is_date_time) {
+        xml.leaf("expires", [], time)?;
+    }
+    links(xml, item)?;
+    item.about_item.write(xml, "itemMetaExtProperty")?;
+    xml.close("itemMeta")
+}
+
+/// The class of the item: a news item's own type, and the two that the standard names.
+fn class(item: &mut Item<'_>) -> Option<String> {
+    match item.kind {
+        Kind::News => {
+            item.fitting("type", lexical::is_code).map(|kind| codes::qcode("ninat", kind))
+        }
+        Kind::Planning => Some("plinat:newscoverage".to_owned()),
+        Kind::Event => Some("cinat:concept".to_owned()),
+    }
+}
+
+fn is_status(text: &str) -> bool {
+    matches!(text, "usable" | "withheld" | "canceled" | "replaced" | "commissioned")
+}
+
+fn links(xml: &mut Xml<'_>, item: &mut Item<'_>) -> io::Result<()> {
+    if let Some(value) = item.members.get("replacing") {
+        let values = value.as_array().map(Vec::as_slice).unwrap_or_default();
+        if value.is_array() && values.iter().all(Value::is_string) {
+            for replaced in values.iter().filter_map(Value::as_str) {
+                let rel = Some("irel:previousVersion");
+                xml.empty("link", [("rel", rel), ("residref", Some(replaced))])?;
+            }
+        } else {
+            item.about_item.add("replacing", value);
+        }
+    }
+    if let Some(by) = item.text("replacedby") {
+        xml.empty("link", [("rel", Some("tt:replacedby")), ("residref", Some(by))])?;
+    }
+    for (index, indicator) in item.entries("trustindicator").into_iter().enumerate() {
+        let href = indicator.get("href").and_then(Value::as_str);
+        let href = href.filter(|href| lexical::is_uri(href));
+        let title = indicator.get("title").and_then(Value::as_str);
+        let rel = Some("tt:trustindicator");
+        xml.empty("link", [("rel", rel), ("href", href), ("title", title)])?;
+        for (name, value) in indicator {
+            let placed = match name.as_str() {
+                "href" => href.is_some(),
+                "title" => title.is_some(),
+                _ => false,
+            };
+            if !placed {
+                item.about_item.add_member("trustindicator", index, (name, value));
+            }
+        }
+    }
+    Ok(())
+}

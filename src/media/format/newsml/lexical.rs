@@ -1,0 +1,147 @@
+//! Which texts fit the simple types of the schema. What does not fit goes into an extension
+//! property, whose value may be any text.
+
+use std::borrow::Cow;
+
+/// The text without the characters that XML 1.0 cannot carry in any way: the C0 controls other
+/// than tab and line ends, U+FFFE and U+FFFF.
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_xml) {
+        text.into()
+    } else {
+        text.chars().filter(|c| is_xml(*c)).collect()
+    }
+}
+
+/// Tells whether XML 1.0 has the character.
+pub(super) fn is_xml(c: char) -> bool {
+    !matches!(c, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// The text for the schema's one-line type: each tab or line end is a space.
+pub(super) fn one_line(text: &str) -> Cow<'_, str> {
+    if text.contains(['\t', '\n', '\r']) {
+        text.replace(['\t', '\n', '\r'], " ").into()
+    } else {
+        text.into()
+    }
+}
+
+/// Tells whether the text can stand after the colon of a QCode.
+pub(super) fn is_code(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| is_xml(c) && !c.is_whitespace())
+}
+
+/// Tells whether the text is an `xs:date`, `2026-03-02`.
+pub(super) fn is_date(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let [y0, y1, y2, y3, b'-', m0, m1, b'-', d0, d1] = *bytes else { return false };
+    let number = |digits: &[u8]| {
+        digits.iter().try_fold(0_u32, |number, digit| {
+            digit.is_ascii_digit().then(|| number * 10 + u32::from(digit - b'0'))
+        })
+    };
+    let (Some(year), Some(month), Some(day)) =
+        (number(&[y0, y1, y2, y3]), number(&[m0, m1]), number(&[d0, d1]))
+    else {
+        return false;
+    };
+    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let days = match month {
+        1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
+        4 | 6 | 9 | 11 => 30,
+        2 => 28 + u32::from(leap),
+        _ => 0,
+    };
+    year > 0 && (1..=days).contains(&day)
+}
+
+/// Tells whether the text is an `xs:dateTime` with an offset.
+///
+/// Stricter than RFC 3339: `T` and `Z` are capital, no second is 60 and an offset is at most 14:00.
+pub(super) fn is_date_time(text: &str) -> bool {
+    let Some((date, time)) = text.split_once('T') else { return false };
+    let Some(offset) = time.find(['Z', '+', '-']) else { return false };
+    let (time, offset) = time.split_at(offset);
+    let (time, fraction) = time.split_once('.').map_or((time, "0"), |(time, f)| (time, f));
+    let digits = !fraction.is_empty() && fraction.len() <= 9;
+    is_date(date)
+        && is_clock(time, &[24, 60, 60])
+        && digits
+        && fraction.bytes().all(|byte| byte.is_ascii_digit())
+        && (offset == "Z"
+            || offset == "+14:00"
+            || offset == "-14:00"
+            || offset.get(1..).is_some_and(|offset| is_clock(offset, &[14, 60])))
+}
+
+/// Tells whether the text is two-digit numbers with colons between, each below its limit.
+fn is_clock(text: &str, limits: &[u8]) -> bool {
+    let mut parts = text.split(':');
+    let fits = limits.iter().all(|limit| {
+        parts.next().is_some_and(|part| {
+            let plain = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+            plain && part.parse::<u8>().is_ok_and(|number| number < *limit)
+        })
+    });
+    fits && parts.next().is_none()
+}
+
+/// Tells whether the text is a language tag as `xs:language` knows it.
+pub(super) fn is_language(text: &str) -> bool {
+    text.split('-').enumerate().all(|(index, part)| {
+        let plain = |byte: u8| byte.is_ascii_alphabetic() || index > 0 && byte.is_ascii_digit();
+        (1..=8).contains(&part.len()) && part.bytes().all(plain)
+    })
+}
+
+/// Tells whether the text is a whole number above zero, as it would be printed.
+pub(super) fn is_positive(text: &str) -> bool {
+    (1..=18).contains(&text.len())
+        && !text.starts_with('0')
+        && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Tells whether the text is an `xs:decimal` as it would be printed: no exponent.
+pub(super) fn is_decimal(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let plain = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    plain(whole) && plain(fraction)
+}
+
+/// Tells whether the text is a plain complete URI, which every reader of `xs:anyURI` accepts.
+///
+/// ASCII only, percent signs before two hexadecimal digits, no user name, digits as a port.
+pub(super) fn is_uri(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once(':') else { return false };
+    let schemes = scheme.bytes().enumerate().all(|(index, byte)| {
+        byte.is_ascii_alphabetic()
+            || index > 0 && (byte.is_ascii_digit() || b"+-.".contains(&byte))
+    });
+    let (path, fragment) = rest.split_once('#').unwrap_or((rest, ""));
+    let plain = |part: &str, more: &[u8]| {
+        let bytes = part.as_bytes();
+        let fits = |index: usize| match bytes[index] {
+            b'%' => bytes
+                .get(index + 1..index + 3)
+                .is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)),
+            byte => {
+                byte.is_ascii_alphanumeric()
+                    || b"-._~!$&'()*+,;=".contains(&byte)
+                    || more.contains(&byte)
+            }
+        };
+        (0..bytes.len()).all(fits)
+    };
+    let authority = match path.strip_prefix("//") {
+        Some(rest) => {
+            let authority = rest.split(['/', '?']).next().unwrap_or_default();
+            let (host, port) = authority.split_once(':').unwrap_or((authority, "80"));
+            let digits = port.bytes().all(|byte| byte.is_ascii_digit());
+            !host.is_empty() && plain(host, b"") && (1..=5).contains(&port.len()) && digits
+        }
+        None => !path.is_empty(),
+    };
+    !scheme.is_empty() && schemes && authority && plain(path, b":@/?") && plain(fragment, b":@/?")
+}

@@ -1,0 +1,133 @@
+//! The message around the items, and the package that says how they belong together.
+
+use super::Message;
+use super::item;
+use super::item::Item;
+use super::lexical;
+use super::xml::Xml;
+use serde_json::Map;
+use serde_json::Value;
+use std::io;
+use std::ops::Range;
+
+/// A document of the message.
+struct Entry<'a> {
+    /// The key under which it is associated; the main document has none.
+    key: &'a str,
+    members: &'a Map<String, Value>,
+    /// The entries that are associated with it, within the list of all.
+    associated: Range<usize>,
+}
+
+/// Writes the whole message.
+pub(super) fn write(
+    document: &Value,
+    message: &Message<'_>,
+    out: &mut dyn io::Write,
+) -> io::Result<()> {
+    let nothing = Map::new();
+    let main = document.as_object().unwrap_or(&nothing);
+    let entries = entries(main);
+    let sender = lexical::one_line(message.sender);
+    let versioned = item::versioned(main, message.sent);
+    let sent = if lexical::is_date_time(message.sent) { message.sent } else { versioned };
+    let mut xml = Xml::start(out)?;
+    xml.open("newsMessage", [("xmlns", Some("http://iptc.org/std/nar/2006-10-01/"))])?;
+    xml.open("header", [])?;
+    xml.leaf("sent", [], sent)?;
+    item::catalogs(&mut xml)?;
+    xml.leaf("sender", [], &sender)?;
+    xml.empty("signal", [("qcode", Some("nmsig:atomic"))])?;
+    xml.close("header")?;
+    xml.open("itemSet", [])?;
+    let package = Package { main, entries: &entries, sender: &sender, versioned };
+    package.write(&mut xml)?;
+    for entry in &entries {
+        Item::new(entry.members, sent).write(&mut xml, &sender)?;
+    }
+    xml.close("itemSet")?;
+    xml.close("newsMessage")
+}
+
+/// The main document and all that is associated with it, breadth first.
+fn entries(main: &Map<String, Value>) -> Vec<Entry<'_>> {
+    let mut entries = vec![Entry { key: "", members: main, associated: 0..0 }];
+    let mut index = 0;
+    while index < entries.len() {
+        let first = entries.len();
+        let associations = entries[index].members.get("associations").and_then(Value::as_object);
+        for (key, association) in associations.into_iter().flatten() {
+            if let Some(members) = association.as_object() {
+                entries.push(Entry { key, members, associated: 0..0 });
+            }
+        }
+        entries[index].associated = first..entries.len();
+        index += 1;
+    }
+    entries
+}
+
+struct Package<'a> {
+    main: &'a Map<String, Value>,
+    entries: &'a [Entry<'a>],
+    sender: &'a str,
+    versioned: &'a str,
+}
+
+impl Package<'_> {
+    fn write(&self, xml: &mut Xml<'_>) -> io::Result<()> {
+        let guid = format!("{}-pack", uri(self.main));
+        item::start(xml, "packageItem", (&guid, item::version(self.main), None))?;
+        xml.open("itemMeta", [])?;
+        xml.empty("itemClass", [("qcode", Some("ninat:composite"))])?;
+        item::provider(xml, self.sender)?;
+        xml.leaf("versionCreated", [], self.versioned)?;
+        xml.empty("pubStatus", [("qcode", Some(&item::status(self.main)))])?;
+        xml.close("itemMeta")?;
+        xml.open("groupSet", [("root", Some("root"))])?;
+        for (index, entry) in self.entries.iter().enumerate() {
+            if index == 0 {
+                xml.open("group", [("id", Some("root")), ("role", Some("group:main"))])?;
+                self.item_ref(xml, index)?;
+                xml.close("group")?;
+            }
+            if !entry.associated.is_empty() {
+                let (id, role) = (group(index), Some("group:package"));
+                let mode = Some("pgrmod:bag");
+                xml.open("group", [("id", Some(&id)), ("role", role), ("mode", mode)])?;
+                for associated in entry.associated.clone() {
+                    self.item_ref(xml, associated)?;
+                }
+                xml.close("group")?;
+            }
+        }
+        xml.close("groupSet")?;
+        xml.close("packageItem")
+    }
+
+    /// Refers to an item, and to the group of what is associated with it.
+    fn item_ref(&self, xml: &mut Xml<'_>, index: usize) -> io::Result<()> {
+        let entry = &self.entries[index];
+        let residref = [("residref", Some(uri(entry.members)))];
+        if index == 0 {
+            xml.empty("itemRef", residref)?;
+        } else {
+            xml.open("itemRef", residref)?;
+            xml.leaf("altId", [("type", Some("tt:associd"))], entry.key)?;
+            xml.close("itemRef")?;
+        }
+        if !entry.associated.is_empty() {
+            xml.empty("groupRef", [("idref", Some(&group(index)))])?;
+        }
+        Ok(())
+    }
+}
+
+/// The name of the group of what is associated with the item `index`, counted from the main item.
+fn group(index: usize) -> String {
+    if index == 0 { "media".to_owned() } else { format!("media-{index}") }
+}
+
+fn uri(members: &Map<String, Value>) -> &str {
+    members.get("uri").and_then(Value::as_str).unwrap_or_default()
+}

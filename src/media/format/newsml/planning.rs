@@ -1,0 +1,56 @@
+//! `newsCoverageSet`: the assignments of a planning item.
+
+use super::codes;
+use super::extension::Extensions;
+use super::item::Item;
+use super::lexical;
+use super::xml::Xml;
+use serde_json::Map;
+use serde_json::Value;
+use std::io;
+
+/// Writes one coverage per assignment, nothing if there is none.
+pub(super) fn write(xml: &mut Xml<'_>, item: &Item<'_>) -> io::Result<()> {
+    let assignments = item.members.get("assignments").and_then(Value::as_object);
+    let Some(assignments) = assignments.filter(|assignments| !assignments.is_empty()) else {
+        return Ok(());
+    };
+    xml.open("newsCoverageSet", [])?;
+    let nothing = Map::new();
+    for (key, assignment) in assignments {
+        xml.open("newsCoverage", [])?;
+        write_planning(xml, assignment.as_object().unwrap_or(&nothing))?;
+        let rel = Some("tt:assignmentid");
+        xml.empty("newsCoverageExtProperty", [("rel", rel), ("value", Some(key))])?;
+        xml.close("newsCoverage")?;
+    }
+    xml.close("newsCoverageSet")
+}
+
+/// Writes what is planned. An assignment is a whole document; its extension properties have paths
+/// from its own root.
+fn write_planning(xml: &mut Xml<'_>, assignment: &Map<String, Value>) -> io::Result<()> {
+    let text = |name: &str| assignment.get(name).and_then(Value::as_str);
+    let mut placed = Vec::new();
+    xml.open("planning", [])?;
+    if let Some(kind) = text("type").filter(|kind| lexical::is_code(kind)) {
+        placed.push("type");
+        xml.empty("itemClass", [("qcode", Some(&codes::qcode("ninat", kind)))])?;
+    }
+    if let Some(time) = text("datetime").filter(|time| lexical::is_date_time(time)) {
+        placed.push("datetime");
+        xml.leaf("scheduled", [], time)?;
+    }
+    for (element, name) in
+        [("headline", "headline"), ("description", "description_text"), ("edNote", "ednote")]
+    {
+        if let Some(text) = text(name) {
+            placed.push(name);
+            xml.leaf(element, [], text)?;
+        }
+    }
+    let mut rest = Extensions::default();
+    rest.add_rest(assignment, &placed);
+    rest.write(xml, "planningExtProperty")?;
+    xml.close("planning")
+}

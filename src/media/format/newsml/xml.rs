@@ -1,0 +1,155 @@
+//! Writes XML elements. Escaping happens here and nowhere else.
+
+use super::lexical;
+use quick_xml::Writer;
+use quick_xml::events::BytesDecl;
+use quick_xml::events::BytesEnd;
+use quick_xml::events::BytesStart;
+use quick_xml::events::BytesText;
+use quick_xml::events::Event;
+use quick_xml::events::attributes::Attribute;
+use quick_xml::name::QName;
+use std::borrow::Cow;
+use std::io;
+
+/// An attribute that is written when it has a value.
+pub(super) type Attributes<'a, const N: usize> = [(&'static str, Option<&'a str>); N];
+
+/// A writer of elements with escaped text.
+pub(super) struct Xml<'w> {
+    writer: Writer<&'w mut dyn io::Write>,
+}
+
+impl<'w> Xml<'w> {
+    /// Starts a document in UTF-8.
+    pub(super) fn start(out: &'w mut dyn io::Write) -> io::Result<Xml<'w>> {
+        let mut writer = Writer::new(out);
+        writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+        Ok(Xml { writer })
+    }
+
+    /// Opens an element.
+    pub(super) fn open<const N: usize>(
+        &mut self,
+        name: &'static str,
+        attributes: Attributes<'_, N>,
+    ) -> io::Result<()> {
+        self.writer.write_event(Event::Start(start(name, attributes)))
+    }
+
+    /// Opens an element of a name list other than the schema's.
+    pub(super) fn open_foreign(
+        &mut self,
+        name: &'static str,
+        attributes: &[(String, String)],
+    ) -> io::Result<()> {
+        self.writer.write_event(Event::Start(foreign(name, attributes)))
+    }
+
+    /// Writes an empty element of a name list other than the schema's.
+    pub(super) fn empty_foreign(
+        &mut self,
+        name: &'static str,
+        attributes: &[(String, String)],
+    ) -> io::Result<()> {
+        self.writer.write_event(Event::Empty(foreign(name, attributes)))
+    }
+
+    /// Closes the innermost element, which has this name.
+    pub(super) fn close(&mut self, name: &'static str) -> io::Result<()> {
+        self.writer.write_event(Event::End(BytesEnd::new(name)))
+    }
+
+    /// Writes an element without content.
+    pub(super) fn empty<const N: usize>(
+        &mut self,
+        name: &'static str,
+        attributes: Attributes<'_, N>,
+    ) -> io::Result<()> {
+        self.writer.write_event(Event::Empty(start(name, attributes)))
+    }
+
+    /// Writes an element with text only.
+    pub(super) fn leaf<const N: usize>(
+        &mut self,
+        name: &'static str,
+        attributes: Attributes<'_, N>,
+        text: &str,
+    ) -> io::Result<()> {
+        self.open(name, attributes)?;
+        self.text(text)?;
+        self.close(name)
+    }
+
+    /// Writes text.
+    pub(super) fn text(&mut self, text: &str) -> io::Result<()> {
+        let escaped = escape(text, text_entity);
+        self.writer.write_event(Event::Text(BytesText::from_escaped(escaped)))
+    }
+}
+
+fn start<'a, const N: usize>(name: &'static str, attributes: Attributes<'a, N>) -> BytesStart<'a> {
+    let mut start = BytesStart::new(name);
+    for (key, value) in attributes {
+        if let Some(value) = value {
+            start.push_attribute(attribute(key, value));
+        }
+    }
+    start
+}
+
+fn foreign<'a>(name: &'static str, attributes: &'a [(String, String)]) -> BytesStart<'a> {
+    let mut start = BytesStart::new(name);
+    for (key, value) in attributes {
+        start.push_attribute(attribute(key, value));
+    }
+    start
+}
+
+fn attribute<'a>(key: &'a str, value: &'a str) -> Attribute<'a> {
+    let value = match escape(value, attribute_entity) {
+        Cow::Borrowed(value) => Cow::Borrowed(value.as_bytes()),
+        Cow::Owned(value) => Cow::Owned(value.into_bytes()),
+    };
+    Attribute { key: QName(key.as_bytes()), value }
+}
+
+/// What stands for an ASCII byte of text, if not itself. `>` is escaped for the sake of `]]>`, a
+/// carriage return because readers turn it into a line feed.
+fn text_entity(byte: u8) -> Option<&'static str> {
+    match byte {
+        b'&' => Some("&amp;"),
+        b'<' => Some("&lt;"),
+        b'>' => Some("&gt;"),
+        b'\r' => Some("&#13;"),
+        _ => None,
+    }
+}
+
+/// What stands for an ASCII byte of an attribute. Readers turn plain tabs and line ends there into
+/// spaces.
+fn attribute_entity(byte: u8) -> Option<&'static str> {
+    match byte {
+        b'"' => Some("&quot;"),
+        b'\t' => Some("&#9;"),
+        b'\n' => Some("&#10;"),
+        _ => text_entity(byte),
+    }
+}
+
+fn escape(text: &str, entity: fn(u8) -> Option<&'static str>) -> Cow<'_, str> {
+    // 0xef starts U+F000 to U+FFFF, among them the two that XML has not.
+    let plain =
+        |byte: u8| (byte >= b' ' || byte == b'\t') && byte != 0xef && entity(byte).is_none();
+    let Some(first) = text.bytes().position(|byte| !plain(byte)) else { return text.into() };
+    let mut escaped = String::with_capacity(text.len() + 16);
+    escaped.push_str(&text[..first]);
+    for c in text[first..].chars() {
+        match u8::try_from(c).ok().filter(u8::is_ascii).and_then(entity) {
+            Some(entity) => escaped.push_str(entity),
+            None if lexical::is_xml(c) => escaped.push(c),
+            None => {}
+        }
+    }
+    escaped.into()
+}

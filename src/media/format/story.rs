@@ -1,0 +1,128 @@
+//! Puts the parts of a newspaper text together from a document.
+
+use super::blocks;
+use super::blocks::Blocks;
+use super::blocks::Paragraph;
+use super::blocks::Style;
+use serde_json::Value;
+
+/// The longest byline in which those marked in the body are looked for.
+const BYLINE_SEARCHED_MAX_BYTES: usize = 500;
+
+/// A document as a newspaper prints it. Every text is free of control characters.
+#[derive(Debug)]
+pub(super) struct Story {
+    /// One line; empty when the document has none.
+    pub headline: String,
+    /// The word over the headline, or nothing.
+    pub vignette: String,
+    /// The source in the document, or nothing.
+    pub source: String,
+    /// The text without bylines.
+    pub paragraphs: Vec<Paragraph>,
+    /// Who wrote it, each on one line.
+    pub bylines: Vec<String>,
+    /// What stands below the associated pictures.
+    pub captions: Vec<String>,
+    /// The addresses that the text links to.
+    pub links: Vec<String>,
+}
+
+/// Reads the story of a document.
+///
+/// The text is `body_html5`, else `body_richhtml5`, else `body_text`, else `description_text`,
+/// which is all that a picture has. The vignette is marked in the body; else it is `located`.
+pub(super) fn read(document: &Value) -> Story {
+    let Blocks { paragraphs, links } = body(document);
+    let headline = first(document, &["headline", "title", "slugline", "slug"]);
+    let mut story = Story {
+        headline: blocks::one_line(headline.unwrap_or_default()),
+        vignette: String::new(),
+        source: blocks::one_line(text(document, "source").unwrap_or_default()),
+        paragraphs: Vec::with_capacity(paragraphs.len()),
+        bylines: Vec::new(),
+        captions: captions(document),
+        links,
+    };
+    for paragraph in paragraphs {
+        story.sort_in(paragraph);
+    }
+    if story.vignette.is_empty() {
+        story.vignette = blocks::one_line(text(document, "located").unwrap_or_default());
+    }
+    let byline = byline(document);
+    if !byline.is_empty() {
+        // A long byline is compared as a whole, so that many marked ones cost no more.
+        let short = byline.len() <= BYLINE_SEARCHED_MAX_BYTES;
+        story.bylines.retain(|marked| *marked != byline && !(short && byline.contains(marked)));
+        story.bylines.push(byline);
+    }
+    story
+}
+
+impl Story {
+    fn sort_in(&mut self, paragraph: Paragraph) {
+        let line = paragraph.line();
+        // A body may repeat the headline as its first heading.
+        let repeats = self.paragraphs.is_empty() && line == self.headline;
+        match paragraph.style {
+            Style::Subheading if repeats => {}
+            Style::Byline => self.bylines.push(line),
+            Style::Vignette if self.vignette.is_empty() => self.vignette = line,
+            Style::Vignette
+            | Style::Body
+            | Style::Preamble
+            | Style::Subheading
+            | Style::FactsHeading
+            | Style::Facts
+            | Style::Caption => self.paragraphs.push(paragraph),
+        }
+    }
+}
+
+fn body(document: &Value) -> Blocks {
+    let filled = |name| text(document, name).filter(|text| !text.trim().is_empty());
+    if let Some(html) = filled("body_html5").or_else(|| filled("body_richhtml5")) {
+        return blocks::read(html);
+    }
+    let lines = filled("body_text").or_else(|| filled("description_text")).unwrap_or_default();
+    Blocks { paragraphs: blocks::read_lines(lines, Style::Body), links: Vec::new() }
+}
+
+fn byline(document: &Value) -> String {
+    if let Some(byline) = text(document, "byline") {
+        return blocks::one_line(byline);
+    }
+    let bylines = document.get("bylines").and_then(Value::as_array).into_iter().flatten();
+    let named = bylines.filter_map(|byline| text(byline, "byline"));
+    blocks::one_line(&named.collect::<Vec<_>>().join(", "))
+}
+
+fn captions(document: &Value) -> Vec<String> {
+    let associations = document.get("associations").and_then(Value::as_object);
+    let mut captions = Vec::new();
+    for association in associations.into_iter().flatten().map(|(_, association)| association) {
+        let pictorial = matches!(text(association, "type"), Some("picture" | "graphic" | "video"));
+        let Some(description) = text(association, "description_text").filter(|_| pictorial) else {
+            continue;
+        };
+        let mut caption = blocks::one_line(description);
+        let byline = byline(association);
+        if !byline.is_empty() && !caption.contains(&byline) {
+            caption.push(' ');
+            caption.push_str(&byline);
+        }
+        captions.push(caption);
+    }
+    captions.retain(|caption| !caption.trim().is_empty());
+    captions
+}
+
+fn first<'a>(document: &'a Value, names: &[&str]) -> Option<&'a str> {
+    let mut texts = names.iter().filter_map(|name| text(document, name));
+    texts.find(|text| !text.trim().is_empty())
+}
+
+fn text<'a>(document: &'a Value, name: &str) -> Option<&'a str> {
+    document.get(name).and_then(Value::as_str)
+}

@@ -1,0 +1,99 @@
+//! From colours of the basic spaces to one grey number.
+//!
+//! Grey is `0.299 R + 0.587 G + 0.114 B` of the sRGB values as they are, the luma that readers show
+//! when a page is turned to grey: a grey of 0.5 stays 0.5.
+
+/// The weights of red, green and blue.
+const WEIGHTS: [f32; 3] = [0.299, 0.587, 0.114];
+
+/// Grey of an sRGB colour, 0 to 1 each.
+pub(super) fn rgb(red: f32, green: f32, blue: f32) -> f32 {
+    WEIGHTS[0] * red.clamp(0.0, 1.0)
+        + WEIGHTS[1] * green.clamp(0.0, 1.0)
+        + WEIGHTS[2] * blue.clamp(0.0, 1.0)
+}
+
+/// Grey of an sRGB pixel, in parts of 65536 rounded to the nearest byte.
+pub(super) fn rgb_byte(red: u8, green: u8, blue: u8) -> u8 {
+    // 0.299, 0.587 and 0.114 times 65536; together exactly 65536.
+    let sum = 19595 * u32::from(red) + 38470 * u32::from(green) + 7471 * u32::from(blue);
+    u8::try_from((sum + 32768) >> 16).unwrap_or(u8::MAX)
+}
+
+/// sRGB of the sixteen full mixtures of inks: bit 3 of the index is cyan, then magenta, yellow,
+/// black. They are the printed overprints of an offset press as poppler's DeviceCMYK shows them.
+const INKS: [[f32; 3]; 16] = [
+    [1.0, 1.0, 1.0],
+    [0.1373, 0.1216, 0.1255],
+    [1.0, 0.9490, 0.0],
+    [0.1098, 0.1020, 0.0],
+    [0.9255, 0.0, 0.5490],
+    [0.1412, 0.0, 0.0],
+    [0.9294, 0.1098, 0.1412],
+    [0.1333, 0.0, 0.0],
+    [0.0, 0.6784, 0.9373],
+    [0.0, 0.0588, 0.1412],
+    [0.0, 0.6510, 0.3137],
+    [0.0, 0.0745, 0.0],
+    [0.1804, 0.1922, 0.5725],
+    [0.0, 0.0, 0.0078],
+    [0.2118, 0.2119, 0.2235],
+    [0.0, 0.0, 0.0],
+];
+
+/// Grey of the sixteen mixtures.
+const INK_GREYS: [f32; 16] = {
+    let mut greys = [0.0; 16];
+    let mut at = 0;
+    while at < 16 {
+        let [red, green, blue] = INKS[at];
+        greys[at] = WEIGHTS[0] * red + WEIGHTS[1] * green + WEIGHTS[2] * blue;
+        at += 1;
+    }
+    greys
+};
+
+/// Grey of DeviceCMYK, 0 to 1 each: between the sixteen mixtures, linear in each ink.
+pub(super) fn cmyk(cyan: f32, magenta: f32, yellow: f32, black: f32) -> f32 {
+    let mut greys = INK_GREYS;
+    let mut count = 16;
+    for ink in [cyan, magenta, yellow, black] {
+        let ink = ink.clamp(0.0, 1.0);
+        count /= 2;
+        for at in 0..count {
+            greys[at] += ink * (greys[at + count] - greys[at]);
+        }
+    }
+    greys[0]
+}
+
+/// Grey of CIE XYZ relative to its white point, through sRGB.
+///
+/// The white is scaled to that of sRGB, component by component.
+pub(super) fn xyz([x, y, z]: [f32; 3]) -> f32 {
+    let (x, z) = (x * 0.9505, z * 1.089);
+    let red = 3.2406 * x - 1.5372 * y - 0.4986 * z;
+    let green = -0.9689 * x + 1.8758 * y + 0.0415 * z;
+    let blue = 0.0557 * x - 0.2040 * y + 1.0570 * z;
+    rgb(srgb_encode(red), srgb_encode(green), srgb_encode(blue))
+}
+
+/// The transfer curve of sRGB (IEC 61966-2-1).
+pub(super) fn srgb_encode(linear: f32) -> f32 {
+    let linear = linear.clamp(0.0, 1.0);
+    if linear <= 0.003_130_8 { 12.92 * linear } else { 1.055 * linear.powf(1.0 / 2.4) - 0.055 }
+}
+
+/// The transfer curve of sRGB, backwards.
+pub(super) fn srgb_decode(level: f32) -> f32 {
+    if level <= 0.040_45 { level / 12.92 } else { ((level + 0.055) / 1.055).powf(2.4) }
+}
+
+/// Grey of a CIE L*a*b* colour: lightness 0 to 100.
+pub(super) fn lab([lightness, a, b]: [f32; 3]) -> f32 {
+    let middle = (lightness + 16.0) / 116.0;
+    let decode = |part: f32| {
+        if part >= 6.0 / 29.0 { part.powi(3) } else { 108.0 / 841.0 * (part - 4.0 / 29.0) }
+    };
+    xyz([decode(middle + a / 500.0), decode(middle), decode(middle - b / 200.0)])
+}

@@ -1,0 +1,74 @@
+//! The LZW filter of PDF: codes of 9 to 12 bits, most significant bit first (ISO 32000-1 §7.4.4).
+
+const CLEAR: usize = 256;
+const END: usize = 257;
+const CODES: usize = 4096;
+
+/// Undoes LZW; at most `max` bytes. With `early_change` codes grow one code early, the default.
+pub(super) fn decode(input: &[u8], early_change: bool, max: usize) -> Vec<u8> {
+    let early = usize::from(early_change);
+    let mut bytes: Vec<u8> = Vec::new();
+    // Each code's text is a stretch of what was written: where it starts and its length.
+    let mut texts: Vec<(usize, usize)> = Vec::with_capacity(CODES);
+    let mut previous: Option<(usize, usize)> = None;
+    let mut reader = Codes { input, at: 0 };
+    while bytes.len() < max {
+        let Some(code) = reader.next(width(258 + texts.len() + early)) else { break };
+        match code {
+            CLEAR => {
+                texts.clear();
+                previous = None;
+                continue;
+            }
+            END => break,
+            _ => {}
+        }
+        let start = bytes.len();
+        if let Some((from, length)) = previous
+            && texts.len() < CODES - 258
+        {
+            texts.push((from, length + 1));
+        }
+        if code < CLEAR {
+            bytes.extend(u8::try_from(code));
+        } else {
+            let Some(&(from, length)) = texts.get(code - 258) else { break };
+            // The newest text may end in the byte that is being written.
+            for at in from..from + length {
+                let Some(&byte) = bytes.get(at) else { return bytes };
+                bytes.push(byte);
+            }
+        }
+        previous = Some((start, bytes.len() - start));
+    }
+    bytes.truncate(max);
+    bytes
+}
+
+/// Bits of a code when `next` is the next free one.
+fn width(next: usize) -> usize {
+    match next {
+        0..=511 => 9,
+        512..=1023 => 10,
+        1024..=2047 => 11,
+        _ => 12,
+    }
+}
+
+struct Codes<'a> {
+    input: &'a [u8],
+    /// In bits.
+    at: usize,
+}
+
+impl Codes<'_> {
+    fn next(&mut self, bits: usize) -> Option<usize> {
+        let mut code = 0;
+        for bit in self.at..self.at + bits {
+            let byte = *self.input.get(bit / 8)?;
+            code = code << 1 | usize::from(byte >> (7 - bit % 8) & 1);
+        }
+        self.at += bits;
+        Some(code)
+    }
+}

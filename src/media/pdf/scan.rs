@@ -1,0 +1,188 @@
+//! The tokens of content streams, as places in the bytes, without recursion.
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Kind {
+    Number(f32),
+    /// Its place is that of the name with the slash.
+    Name,
+    /// A string, array or dictionary as a whole.
+    Other,
+    Operator,
+}
+
+/// A token and its place: `start..end` in bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) start: usize,
+    pub(super) end: usize,
+}
+
+/// Reads tokens one after the other.
+#[derive(Debug, Clone)]
+pub(super) struct Scanner<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) at: usize,
+}
+
+pub(super) fn is_space(byte: u8) -> bool {
+    matches!(byte, b'\0' | b'\t' | b'\n' | b'\x0c' | b'\r' | b' ')
+}
+
+fn is_delimiter(byte: u8) -> bool {
+    matches!(byte, b'(' | b')' | b'<' | b'>' | b'[' | b']' | b'{' | b'}' | b'/' | b'%')
+}
+
+fn is_regular(byte: u8) -> bool {
+    !is_space(byte) && !is_delimiter(byte)
+}
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Scanner<'a> {
+        Scanner { bytes, at: 0 }
+    }
+
+    fn peek(&self, ahead: usize) -> Option<u8> {
+        self.bytes.get(self.at + ahead).copied()
+    }
+
+    fn skip_while(&mut self, holds: impl Fn(u8) -> bool) {
+        let rest = &self.bytes[self.at..];
+        self.at += rest.iter().position(|byte| !holds(*byte)).unwrap_or(rest.len());
+    }
+
+    pub(super) fn skip_space(&mut self) {
+        loop {
+            self.skip_while(is_space);
+            if self.peek(0) != Some(b'%') {
+                return;
+            }
+            self.skip_while(|byte| byte != b'\n' && byte != b'\r');
+        }
+    }
+
+    /// The next token, or `None` at the end.
+    pub(super) fn next(&mut self) -> Option<Token> {
+        self.skip_space();
+        let start = self.at;
+        let kind = match self.peek(0)? {
+            b'(' => self.string(),
+            b'[' => self.group(),
+            b'<' if self.peek(1) == Some(b'<') => self.group(),
+            b'<' => {
+                self.skip_while(|byte| byte != b'>');
+                self.at = (self.at + 1).min(self.bytes.len());
+                Kind::Other
+            }
+            b'/' => {
+                self.at += 1;
+                self.skip_while(is_regular);
+                Kind::Name
+            }
+            b'+' | b'-' | b'.' | b'0'..=b'9' => {
+                self.skip_while(is_regular);
+                Kind::Number(parse_number(&self.bytes[start..self.at]))
+            }
+            byte if is_delimiter(byte) => {
+                self.at += 1;
+                Kind::Other
+            }
+            _ => {
+                self.skip_while(is_regular);
+                Kind::Operator
+            }
+        };
+        Some(Token { kind, start, end: self.at })
+    }
+
+    /// A literal string; brackets nest, a backslash hides the next byte.
+    fn string(&mut self) -> Kind {
+        let mut depth = 0usize;
+        while let Some(byte) = self.peek(0) {
+            self.at += 1;
+            match byte {
+                b'\\' => self.at = (self.at + 1).min(self.bytes.len()),
+                b'(' => depth += 1,
+                b')' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Kind::Other
+    }
+
+    /// An array or dictionary with all that is inside; brackets of both kinds are counted alike.
+    fn group(&mut self) -> Kind {
+        let mut depth = 0usize;
+        loop {
+            self.skip_space();
+            let Some(byte) = self.peek(0) else { break };
+            let double = self.peek(1) == Some(byte);
+            match byte {
+                b'(' => {
+                    self.string();
+                    continue;
+                }
+                b'[' => depth += 1,
+                b'<' if double => {
+                    depth += 1;
+                    self.at += 1;
+                }
+                b'<' => self.skip_while(|byte| byte != b'>'),
+                b']' => depth = depth.saturating_sub(1),
+                b'>' if double => {
+                    depth = depth.saturating_sub(1);
+                    self.at += 1;
+                }
+                _ => {}
+            }
+            self.at = (self.at + 1).min(self.bytes.len());
+            if depth == 0 {
+                break;
+            }
+        }
+        Kind::Other
+    }
+}
+
+/// A number as readers take it: what follows a second point or a stray letter is left out.
+pub(super) fn parse_number(text: &[u8]) -> f32 {
+    let signs = text.iter().take_while(|byte| matches!(byte, b'+' | b'-')).count();
+    let negative = text[..signs].contains(&b'-');
+    let digits = &text[signs..];
+    let whole = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let mut end = whole;
+    if digits.get(whole) == Some(&b'.') {
+        end += 1 + digits[whole + 1..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+    }
+    let text = std::str::from_utf8(&digits[..end]).unwrap_or_default();
+    let value: f32 = text.parse().unwrap_or(0.0);
+    if negative { -value } else { value }
+}
+
+/// The bytes of a name without its slash and with `#` codes undone.
+pub(super) fn name_of(text: &[u8]) -> Vec<u8> {
+    let text = text.strip_prefix(b"/").unwrap_or(text);
+    let mut name = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        let code = (text[at] == b'#').then(|| text.get(at + 1..at + 3)).flatten();
+        let code = code.and_then(|code| std::str::from_utf8(code).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(byte) => {
+                name.push(byte);
+                at += 3;
+            }
+            None => {
+                name.push(text[at]);
+                at += 1;
+            }
+        }
+    }
+    name
+}

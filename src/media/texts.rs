@@ -1,0 +1,125 @@
+//! The texts that are made of a document: `.json`, `.xml` and the text formats.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::{Entry, Media, TextAnswer, plan};
+use crate::db::ReadTx;
+use crate::error::{Error, Kind, Result};
+use crate::item::{Layout, Served};
+use crate::media::format::{self, Message};
+use crate::media::path::DocumentExtension;
+use crate::types::{CropSpec, Hash, ItemKey, MediaType, Rect};
+
+/// The MIME type of a text with its character set.
+pub(super) fn mime(extension: DocumentExtension) -> &'static str {
+    match extension {
+        DocumentExtension::Json => "application/json",
+        DocumentExtension::Xml => "text/xml; charset=utf-8",
+        DocumentExtension::Zip => "application/zip",
+        DocumentExtension::Cutpaste | DocumentExtension::Indesign => "text/plain; charset=utf-8",
+    }
+}
+
+/// Whether items of `media_type` are texts, which have text formats.
+pub(super) fn is_text(media_type: MediaType) -> bool {
+    match media_type {
+        MediaType::Text | MediaType::Feature => true,
+        MediaType::Image
+        | MediaType::Stockfoto
+        | MediaType::Video
+        | MediaType::Graphic
+        | MediaType::Page
+        | MediaType::Planning
+        | MediaType::Calendar => false,
+    }
+}
+
+impl Media {
+    /// A text of the item, but for its archive.
+    pub(super) async fn text(
+        &self,
+        entry: &Entry,
+        (extension, crop): (DocumentExtension, Option<CropSpec>),
+        open: bool,
+    ) -> Result<TextAnswer> {
+        let crop = plan::json_crop(entry, crop)?;
+        // What is told of an associated item changes when that item comes or goes.
+        let linked = entry.document.linked_items(Layout::Full);
+        let modified = linked.is_empty().then_some(entry.stored);
+        let body = self.text_body(entry, (extension, crop), linked).await?;
+        let (mime, etag) = (mime(extension), Hash::of(&body).short());
+        Ok(TextAnswer { body, mime, etag, modified, open })
+    }
+
+    async fn text_body(
+        &self,
+        entry: &Entry,
+        (extension, crop): (DocumentExtension, Option<Rect>),
+        linked: HashSet<ItemKey>,
+    ) -> Result<Bytes> {
+        if crop.is_none() && linked.is_empty() {
+            return entry.text(extension, || self.write_text(entry, (extension, None), &linked));
+        }
+        let held = self.held(linked).await?;
+        self.write_text(entry, (extension, crop), &held)
+    }
+
+    fn write_text(
+        &self,
+        entry: &Entry,
+        (extension, crop): (DocumentExtension, Option<Rect>),
+        held: &HashSet<ItemKey>,
+    ) -> Result<Bytes> {
+        let document = self.document(entry, crop, held)?;
+        Ok(match extension {
+            DocumentExtension::Json => document.to_string().into(),
+            DocumentExtension::Xml => {
+                let sent = entry.stored.to_string();
+                let sender = &self.inner.settings.sender;
+                let mut text = Vec::new();
+                format::newsml(&document, &Message { sent: &sent, sender }, &mut text)
+                    .map_err(Error::internal)?;
+                text.into()
+            }
+            DocumentExtension::Cutpaste => format::cutpaste(&document).into(),
+            DocumentExtension::Indesign => format::indesign(&document).into(),
+            DocumentExtension::Zip => {
+                return Err(Error::new(Kind::Internal, "an archive is no text"));
+            }
+        })
+    }
+
+    /// Those of `keys` that the archive has.
+    async fn held(&self, keys: HashSet<ItemKey>) -> Result<HashSet<ItemKey>> {
+        if keys.is_empty() {
+            return Ok(keys);
+        }
+        let read = move |tx: &ReadTx<'_>| {
+            let mut held = HashSet::new();
+            for key in keys {
+                if tx.item_exists(&key)? {
+                    held.insert(key);
+                }
+            }
+            Ok(held)
+        };
+        Ok(self.inner.orders.db().read(read).await?)
+    }
+
+    /// The document as served, with our links.
+    fn document(
+        &self,
+        entry: &Entry,
+        crop: Option<Rect>,
+        held: &HashSet<ItemKey>,
+    ) -> Result<Value> {
+        let (sizes, layout) = (self.inner.settings.sizes, Layout::Full);
+        let served = Served { key: &entry.key, assets: &entry.assets, sizes, crop, layout };
+        let holds = |key: &ItemKey| held.contains(key);
+        let document = served.document(entry.document.clone(), &self.inner.links, &holds);
+        document.map_err(|error| plan::bad_crop(&error))
+    }
+}

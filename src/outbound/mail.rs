@@ -1,0 +1,270 @@
+//! Mails: their parts, checked, and their text on the wire.
+
+use std::{fmt, str::FromStr};
+
+use lettre::{
+    Message,
+    address::Envelope,
+    message::{
+        Attachment as Part, Mailbox, MultiPart, SinglePart,
+        header::{ContentType, HeaderName, HeaderValue},
+    },
+};
+
+use crate::limits;
+use crate::outbound::{
+    error::{Fault, Refusal},
+    file::{check_id, is_name},
+    mailer::MailSettings,
+};
+
+/// A mail address, with or without a name: `Picture desk <desk@example.org>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailAddress(Mailbox);
+
+impl MailAddress {
+    /// Reads an address.
+    ///
+    /// Gives nothing for what is none, for more than one, and for control characters.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let fits =
+            text.len() <= limits::MAIL_HEADER_BYTES_MAX && !text.chars().any(char::is_control);
+        let mailbox = fits.then(|| Mailbox::from_str(text.trim()).ok())??;
+        // A server may know only ASCII in addresses; names of hosts have a spelling in it.
+        mailbox.email.to_string().is_ascii().then_some(Self(mailbox))
+    }
+}
+
+impl fmt::Display for MailAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A file within a mail.
+#[derive(Clone, Debug)]
+pub struct Attachment {
+    /// Name, as [`File::new`](crate::outbound::File::new) wants it.
+    pub name: String,
+    /// Media type.
+    pub mime: String,
+    /// Content.
+    pub bytes: Vec<u8>,
+}
+
+/// A mail to be sent.
+///
+/// No value of a head may have a control character: a line break there would begin a header of
+/// somebody else's choice. [`Mailer::send`](crate::outbound::Mailer::send) refuses the mail then.
+#[derive(Clone, Debug)]
+pub struct Mail {
+    /// Id of the mail, the same for every try: 1 to 128 of `A-Z a-z 0-9 _ . -`, first a letter or a
+    /// digit. It becomes the `Message-ID`, by which receivers recognize a repetition.
+    pub id: String,
+    /// Time of the mail.
+    pub at: jiff::Timestamp,
+    /// Receivers, 1 to 50; they see each other.
+    pub to: Vec<MailAddress>,
+    /// Subject.
+    pub subject: String,
+    /// The text for readers without HTML.
+    pub text: String,
+    /// The same in HTML; what comes from documents is escaped already.
+    pub html: Option<String>,
+    /// Files, in this order.
+    pub attachments: Vec<Attachment>,
+    /// Further headers, `List-Unsubscribe` for instance. Those that a mail has anyhow are refused.
+    pub headers: Vec<(String, String)>,
+}
+
+/// A mail as it travels.
+pub(super) struct Composed {
+    pub(super) envelope: Envelope,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// One line of text for a header, made of any text: control characters and line breaks become
+/// spaces, a long one is cut.
+pub(super) fn one_line(text: &str, chars_max: usize) -> String {
+    let words = text.split(|c: char| c.is_control() || c.is_whitespace());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line,
+    }
+}
+
+impl Mail {
+    /// Writes the mail down.
+    pub(super) fn compose(&self, settings: &MailSettings) -> Result<Composed, Fault> {
+        check_id(&self.id)?;
+        if self.to.is_empty() || self.to.len() > limits::MAIL_RECIPIENTS_MAX {
+            return Err(Refusal::Recipients(self.to.len()).into());
+        }
+        check_value("subject", &self.subject)?;
+        let mut builder = Message::builder()
+            .from(settings.from.0.clone())
+            .date(self.at.into())
+            .message_id(Some(format!("<{}@{}>", self.id, settings.domain)))
+            .subject(self.subject.as_str());
+        for address in &self.to {
+            builder = builder.to(address.0.clone());
+        }
+        for (name, value) in &self.headers {
+            builder = builder.raw_header(header(name, value)?);
+        }
+        let impossible = |error: lettre::error::Error| Fault::Protocol(error.to_string());
+        let message = match (&self.html, self.attachments.as_slice()) {
+            (None, []) => builder.singlepart(SinglePart::plain(self.text.clone())),
+            (Some(html), []) => builder.multipart(self.both(html)),
+            (html, attachments) => {
+                let mixed = MultiPart::mixed();
+                let mut parts = match html {
+                    Some(html) => mixed.multipart(self.both(html)),
+                    None => mixed.singlepart(SinglePart::plain(self.text.clone())),
+                };
+                for attachment in attachments {
+                    parts = parts.singlepart(part(attachment)?);
+                }
+                builder.multipart(parts)
+            }
+        };
+        let message = message.map_err(impossible)?;
+        Ok(Composed { envelope: message.envelope().clone(), bytes: message.formatted() })
+    }
+
+    fn both(&self, html: &str) -> MultiPart {
+        MultiPart::alternative_plain_html(self.text.clone(), html.to_owned())
+    }
+}
+
+fn part(attachment: &Attachment) -> Result<SinglePart, Fault> {
+    let refused = || Refusal::Header("attachment's name".into());
+    if !is_name(&attachment.name, limits::OUTBOUND_NAME_CHARS_MAX) {
+        return Err(refused().into());
+    }
+    check_value("attachment's media type", &attachment.mime)?;
+    let mime = ContentType::parse(&attachment.mime)
+        .map_err(|_| Refusal::Header("attachment's media type".into()))?;
+    Ok(Part::new(attachment.name.clone()).body(attachment.bytes.clone(), mime))
+}
+
+fn check_value(name: &str, value: &str) -> Result<(), Refusal> {
+    if value.chars().any(char::is_control) {
+        return Err(Refusal::Control(name.to_owned()));
+    }
+    if value.len() > limits::MAIL_HEADER_BYTES_MAX {
+        return Err(Refusal::Header(name.to_owned()));
+    }
+    Ok(())
+}
+
+/// Headers that a mail has anyhow; a second one would let readers see another mail than servers.
+const OWN: [&str; 9] =
+    ["from", "sender", "to", "cc", "bcc", "subject", "date", "message-id", "mime-version"];
+
+fn header(name: &str, value: &str) -> Result<HeaderValue, Refusal> {
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let lower = name.to_ascii_lowercase();
+    let free = !OWN.contains(&lower.as_str()) && !lower.starts_with("content-");
+    let refused = || {
+        let shown = name.chars().filter(|c| c.is_ascii_graphic()).take(76).collect();
+        Refusal::Header(shown)
+    };
+    if !name.bytes().all(token) || !free {
+        return Err(refused());
+    }
+    let known = HeaderName::new_from_ascii(name.to_owned()).map_err(|_| refused())?;
+    check_value(name, value)?;
+    Ok(HeaderValue::new(known, value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::outbound::mailer::MailTransport;
+
+    fn settings() -> MailSettings {
+        MailSettings {
+            transport: MailTransport::Outbox(PathBuf::new()),
+            from: MailAddress::parse("Bildbyrån <bild@example.org>").unwrap(),
+            domain: "wirephoto.example.org".into(),
+            attachments_bytes_max: limits::MAIL_ATTACHMENTS_BYTES,
+        }
+    }
+
+    fn mail() -> Mail {
+        Mail {
+            id: "d-1".into(),
+            at: "2026-11-22T12:00:00Z".parse().unwrap(),
+            to: vec![MailAddress::parse("desk@example.com").unwrap()],
+            subject: "Hej".into(),
+            text: "Text".into(),
+            html: None,
+            attachments: Vec::new(),
+            headers: Vec::new(),
+        }
+    }
+
+    fn check(mail: &Mail, expected: &str) {
+        let refused = mail.compose(&settings()).map(|composed| composed.bytes);
+        assert_eq!(refused.unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn a_control_character_in_the_head_is_refused() {
+        for bad in ["a\r\nBcc: x@y.z", "a\nb", "a\rb", "a\0b", "a\u{7f}b", "a\u{85}b"] {
+            check(&Mail { subject: bad.into(), ..mail() }, "the subject has a control character");
+            let headers = vec![("X-Note".into(), bad.into())];
+            check(&Mail { headers, ..mail() }, "the X-Note has a control character");
+            let attachment = Attachment { name: "a".into(), mime: bad.into(), bytes: Vec::new() };
+            let bad_type = "the attachment's media type has a control character";
+            check(&Mail { attachments: vec![attachment], ..mail() }, bad_type);
+            assert_eq!(MailAddress::parse(&format!("{bad} <a@b.c>")), None);
+            check(
+                &Mail { id: bad.into(), ..mail() },
+                "the delivery's id is not made of 1 to 128 letters, digits, `_`, `-` and `.`",
+            );
+        }
+    }
+
+    #[test]
+    fn a_header_that_a_mail_has_anyhow_is_refused() {
+        for name in ["Bcc", "to", "Content-Type", "X Note", "X:Y", "", "X\r\nBcc"] {
+            let headers = vec![(name.to_owned(), "x".into())];
+            let refused = mail_with(headers).compose(&settings()).map(|composed| composed.bytes);
+            assert!(matches!(refused, Err(Fault::Refused(Refusal::Header(_)))), "{name:?}");
+        }
+        fn mail_with(headers: Vec<(String, String)>) -> Mail {
+            Mail { headers, ..mail() }
+        }
+    }
+
+    #[test]
+    fn a_mail_has_receivers_but_not_too_many() {
+        check(&Mail { to: Vec::new(), ..mail() }, "0 recipients, expected 1 to 50");
+        let to = vec![MailAddress::parse("a@b.c").unwrap(); 51];
+        check(&Mail { to, ..mail() }, "51 recipients, expected 1 to 50");
+    }
+
+    #[test]
+    fn addresses_are_read() {
+        for text in ["a@b.c", "A B <a@b.c>", "\"B, A\" <a@b.c>", "Åsa <a@b.c>"] {
+            let address = MailAddress::parse(text).unwrap();
+            assert_eq!(MailAddress::parse(&address.to_string()), Some(address), "{text}");
+        }
+        for text in ["", "a", "a@", "a@b.c, d@e.f", "<a@b.c", "å@b.c", "a@b.c\n"] {
+            assert_eq!(MailAddress::parse(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn any_headline_becomes_one_line() {
+        assert_eq!(one_line(" a\r\nBcc: b\u{0}\u{2028}c ", 99), "a Bcc: b c");
+        assert_eq!(one_line("åäö åäö", 5), "åäö å…");
+    }
+}

@@ -1,0 +1,52 @@
+"""An S3 server that checks signatures, with the bucket `bilder`. Prints one line of JSON when it is
+ready; each line of its input is a key, answered with one line about the object."""
+
+import hashlib
+import json
+import logging
+import os
+import sys
+
+os.environ.update(AWS_DEFAULT_REGION="eu-north-1", AWS_EC2_METADATA_DISABLED="true")
+# What comes before is not checked: the bucket, the user, his policy, his key.
+os.environ["INITIAL_NO_AUTH_ACTION_COUNT"] = "4"
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+
+import boto3
+from moto.server import ThreadedMotoServer
+
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+server.start()
+_, port = server.get_host_and_port()
+endpoint = f"http://127.0.0.1:{port}"
+first = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "endpoint_url": endpoint}
+boto3.client("s3", **first).create_bucket(
+    Bucket="bilder", CreateBucketConfiguration={"LocationConstraint": "eu-north-1"}
+)
+iam = boto3.client("iam", **first)
+iam.create_user(UserName="desk")
+allow = {"Effect": "Allow", "Action": "s3:*", "Resource": "*"}
+policy = json.dumps({"Version": "2012-10-17", "Statement": [allow]})
+iam.put_user_policy(UserName="desk", PolicyName="all", PolicyDocument=policy)
+key = iam.create_access_key(UserName="desk")["AccessKey"]
+ready = {"port": port, "id": key["AccessKeyId"], "key": key["SecretAccessKey"]}
+print(json.dumps(ready), flush=True)
+
+client = boto3.client(
+    "s3",
+    aws_access_key_id=key["AccessKeyId"],
+    aws_secret_access_key=key["SecretAccessKey"],
+    endpoint_url=endpoint,
+)
+for line in sys.stdin:
+    found = client.get_object(Bucket="bilder", Key=line.strip())
+    body = found["Body"].read()
+    facts = {
+        "size": len(body),
+        "sha256": hashlib.sha256(body).hexdigest(),
+        "type": found["ContentType"],
+        "parts": int(found["ETag"].strip('"').partition("-")[2] or 1),
+        "count": client.list_objects_v2(Bucket="bilder")["KeyCount"],
+        "open": len(client.list_multipart_uploads(Bucket="bilder").get("Uploads", [])),
+    }
+    print(json.dumps(facts), flush=True)

@@ -1,0 +1,39 @@
+//! What the targets for captions share: a file around metadata, and the way there and back.
+
+use jiff::tz::TimeZone;
+use wirephoto_pure::media::caption::{Caption, Keep, Reading, read, write};
+use wirephoto_pure::media::jpeg::header::{Header, HeaderLimits};
+use wirephoto_pure::media::jpeg::rewrite::segment;
+
+const LIMITS: HeaderLimits =
+    HeaderLimits { scans_max: 1, segments_max: 100, metadata_bytes_max: 1 << 20 };
+/// Bytes of text that always fit into one packet, although each may become five.
+const TEXT_BYTES_SAFE: usize = 8_000;
+
+/// Reads the caption of a picture of one pixel with these metadata segments.
+pub fn read_segments(segments: &[u8]) -> Reading {
+    let frame = segment(0xC0, &[&[8, 0, 1, 0, 1, 1, 1, 0x11, 0]]);
+    let scan = segment(0xDA, &[&[1, 1, 0, 0, 63, 0]]);
+    let jpeg = [&[0xFF, 0xD8], segments, &frame, &scan, &[0, 0xFF, 0xD9]].concat();
+    read(&Header::parse(&jpeg, &LIMITS).expect("a picture"), &jpeg)
+}
+
+/// Writes what was read and reads it again: it must be equal, and nothing may be broken.
+pub fn there_and_back(found: Caption) {
+    found.to_fields(&TimeZone::UTC);
+    let segments = write(&found, &[], Keep { orientation: 1, gps: true });
+    let again = read_segments(&segments);
+    assert!(again.warnings.is_empty(), "{:?}", again.warnings);
+    let text = format!("{found:?}");
+    if text.len() > TEXT_BYTES_SAFE {
+        return;
+    }
+    let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+    let moved = match (found.position, again.caption.position) {
+        (None, None) => false,
+        (Some(a), Some(b)) => !(near(a.0, b.0) && near(a.1, b.1)),
+        (None, Some(_)) | (Some(_), None) => true,
+    };
+    assert!(!moved, "{:?} {:?}", found.position, again.caption.position);
+    assert_eq!(Caption { position: found.position, ..again.caption }, found);
+}

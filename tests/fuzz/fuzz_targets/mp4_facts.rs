@@ -1,0 +1,44 @@
+//! The facts of any file are read or refused; what is read keeps the limits and costs little.
+#![no_main]
+
+use std::io::Cursor;
+
+use libfuzzer_sys::fuzz_target;
+use wirephoto::media::video::{VideoLimits, facts};
+
+// The first byte says whether the file is longer or shorter than its reader believes.
+fuzz_target!(|data: &[u8]| {
+    let Some((&first, data)) = data.split_first() else { return };
+    let length = u64::try_from(data.len()).expect("length fits");
+    let size_bytes = match first {
+        0 => length + 1000,
+        1 => length / 2,
+        2 => u64::MAX,
+        _ => length,
+    };
+    let limits = VideoLimits { boxes: 10_000, ..VideoLimits::default() };
+    match facts(&mut Cursor::new(data), size_bytes, &limits) {
+        Ok(facts) => {
+            assert!((1..=limits.side_px).contains(&facts.width), "{facts:?}");
+            assert!((1..=limits.side_px).contains(&facts.height), "{facts:?}");
+            assert!(facts.duration_ms <= limits.duration_ms, "{facts:?}");
+            assert!(facts.frame_rate.is_none_or(|rate| rate.is_finite() && rate > 0.0));
+            let texts = [Some(&facts.video_codec), facts.audio_codec.as_ref()];
+            for text in texts.into_iter().flatten() {
+                assert!((1..64).contains(&text.len()) && text.is_ascii(), "{facts:?}");
+            }
+            // The same bytes say the same.
+            let again = facts_of(data, size_bytes, &limits);
+            assert_eq!(again, Some(facts));
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+});
+
+fn facts_of(
+    data: &[u8],
+    size_bytes: u64,
+    limits: &VideoLimits,
+) -> Option<wirephoto::media::video::VideoFacts> {
+    facts(&mut Cursor::new(data), size_bytes, limits).ok()
+}
