@@ -149,7 +149,10 @@ fn the_item_page_offers_login_and_downloads_the_hires() {
         browser.screenshot(&format!("item-logged-in-{name}.png"));
         browser.click(".download button");
         let saved = downloads.join("demo-solnedgang-over-bergen.jpg");
-        let jpeg = server.until("the download", || std::fs::read(&saved).ok());
+        // The browser reserves the name with an empty file and renames the finished one over it.
+        let jpeg = server.until("the download", || {
+            std::fs::read(&saved).ok().filter(|bytes| !bytes.is_empty())
+        });
         assert_eq!(Picture::decode(&jpeg).size(), (4272, 2848));
         browser.visit(&format!("{}{ITEM}", server.url));
         let shown = browser.text("document.querySelector('.download').innerText");
