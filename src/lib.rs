@@ -22,6 +22,7 @@ pub mod oauth;
 pub mod orders;
 pub mod outbound;
 pub mod programs;
+pub mod push;
 pub mod search;
 pub mod store;
 pub mod telemetry;

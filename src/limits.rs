@@ -359,3 +359,36 @@ pub const MAIL_HEADER_BYTES_MAX: usize = 8 * 1024;
 pub const MAIL_ATTACHMENTS_BYTES: u64 = 25 * 1024 * 1024;
 /// Characters of a headline in a mail's subject.
 pub const MAIL_SUBJECT_CHARS_MAX: usize = 200;
+/// Time for one push message, with the access token that it may need first.
+pub const PUSH_SEND: std::time::Duration = std::time::Duration::from_secs(30);
+/// Bytes of an answer of a push service that are read; those in use have below 4 kB.
+pub const PUSH_ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a push message as JSON: what both services take.
+pub const PUSH_PAYLOAD_BYTES_MAX: usize = 4096;
+/// Bytes of its title as JSON. A phone shows below 200 of them.
+pub const PUSH_TITLE_BYTES_MAX: usize = 512;
+/// Bytes of `apns-collapse-id`: what Apple takes.
+pub const PUSH_COLLAPSE_BYTES_MAX: usize = 64;
+/// Time for which a service keeps a message for a device that is away: news is old after a day.
+pub const PUSH_KEPT: std::time::Duration = std::time::Duration::from_secs(86_400);
+/// Longest wait that a push service can ask for.
+pub const PUSH_AFTER_MAX: std::time::Duration = std::time::Duration::from_secs(86_400);
+/// Bytes of a key file and of a file of certificates.
+pub const PUSH_FILE_BYTES_MAX: u64 = 1024 * 1024;
+/// Time between two pings on a connection, so that one that died is noticed before it is used.
+pub const PUSH_PING: std::time::Duration = std::time::Duration::from_secs(60);
+/// Time for the answer to a ping.
+pub const PUSH_PING_ANSWER: std::time::Duration = std::time::Duration::from_secs(10);
+/// Time that a connection without a message stays open. Apple wants connections to be kept.
+pub const PUSH_IDLE: std::time::Duration = std::time::Duration::from_secs(3600);
+/// Hex digits of a token of Apple's; those in use have 64 and 160.
+pub const APNS_TOKEN_CHARS_MAX: usize = 512;
+/// Age at which our token for Apple is renewed: it takes 20 to 60 minutes.
+pub const APNS_BEARER_AGE: std::time::Duration = std::time::Duration::from_secs(40 * 60);
+/// Time within which Apple takes no second renewal.
+pub const APNS_BEARER_AGE_MIN: std::time::Duration = std::time::Duration::from_secs(20 * 60);
+/// Time that our request for an access token is valid: Google takes an hour at most.
+pub const FCM_ASSERTION: std::time::Duration = std::time::Duration::from_secs(3600);
+/// Time before its end from which on an access token is not used, if it is valid for longer than
+/// twice that.
+pub const FCM_ACCESS_MARGIN: std::time::Duration = std::time::Duration::from_secs(300);

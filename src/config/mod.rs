@@ -229,6 +229,18 @@ settings! {
         retry_hours: u32 = "24", 1..=720, "h", "Time after which a delivery that never succeeded is given up";
         lease_s: u32 = "30", 1..=3600, "s", "Time after which another process takes up what a killed one was sending";
     }
+    /// Push messages to mobile devices.
+    push: Push {
+        fcm_url: BaseUrl = "https://fcm.googleapis.com", Any, "URL", "Base of Firebase Cloud Messaging, HTTP v1";
+        fcm_service_account: PathBuf = "", Any, "file", "Key file (JSON) of the service account that sends to Android devices; empty: none are sent";
+        apns_url: BaseUrl = "https://api.push.apple.com", Any, "URL", "Base of the Apple Push Notification service";
+        apns_sandbox_url: BaseUrl = "https://api.sandbox.push.apple.com", Any, "URL", "Base of its sandbox, for devices of the type ios-sandbox";
+        apns_key: PathBuf = "", Any, "file", "Signing key (.p8) for it; empty: nothing is sent to iOS devices";
+        apns_key_id: String = "", Any, "text", "Id of that key, 10 characters";
+        apns_team_id: String = "", Any, "text", "Id of the team that the key belongs to";
+        apns_topic: String = "", Any, "text", "Bundle id of the app";
+        ca: PathBuf = "", Any, "file", "Certificates (PEM) that are believed besides the public authorities, of a proxy for instance";
+    }
     /// What becomes of files that come in.
     ingest: Ingest {
         workers: usize = "0", 0..=256, "threads", "Files taken in at a time; 0: one a core";

@@ -27,6 +27,8 @@ mod operator;
 mod pages;
 mod pixels;
 mod purchases;
+mod push;
+mod push_services;
 mod receivers;
 mod rights;
 mod search;

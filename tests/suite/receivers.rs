@@ -6,7 +6,7 @@ use std::{
     fs,
     io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, ChildStdout, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
 };
 
 use aws_lc_rs::digest;
@@ -26,7 +26,7 @@ const WRONG: &str = "wr0ng-and-hidden";
 const FORMATS: [&str; 3] = [".json", "_NormalHires.jpg", "_NormalThumbnail.jpg"];
 const SETTINGS: [&str; 2] = ["delivery.retry_first_ms=50", "server.unready_s=0"];
 
-fn python(script: &str) -> std::process::Command {
+fn python(script: &str) -> Command {
     let folder = clients::python_scripts("outbound.txt", "outbound");
     let mut command = clients::client(&folder.join("outbound/bin/python"));
     // From the checkout: other tests renew their copies while these run.
@@ -35,9 +35,9 @@ fn python(script: &str) -> std::process::Command {
 }
 
 /// A server on loopback that ends with this value.
-struct Receiver {
+pub struct Receiver {
     /// What it said when it was ready.
-    ready: Value,
+    pub ready: Value,
     folder: tempfile::TempDir,
     process: Child,
     input: ChildStdin,
@@ -47,9 +47,13 @@ struct Receiver {
 impl Receiver {
     /// Starts a script of `tests/clients` and waits until it says that it is ready.
     fn start(script: &str, mode: &str) -> Self {
+        Self::run(python(script), mode)
+    }
+
+    /// Runs `command`, which is such a script, and waits until it says that it is ready.
+    pub fn run(mut command: Command, mode: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let log = fs::File::create(folder.path().join("log")).unwrap();
-        let mut command = python(script);
         command.arg(folder.path()).arg(mode).stderr(log);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().unwrap();
@@ -80,7 +84,7 @@ impl Receiver {
     }
 
     /// The certificate of its authority, in PEM.
-    fn ca(&self) -> String {
+    pub fn ca(&self) -> String {
         fs::read_to_string(self.ready["ca"].as_str().unwrap()).unwrap()
     }
 

@@ -1,0 +1,156 @@
+//! Notifications of the type mobile (Spec §6, decision 7 "Mobile"): from an item that comes in to
+//! the message that the services of Apple and Google get, through the server.
+
+use reqwest::{Method, blocking::Response};
+use serde_json::Value;
+
+use crate::{
+    common::{DEMO_KEY, Server, news},
+    push_services::{Services, requests, requests_to, token},
+    search::BUYER_KEY,
+};
+
+/// A call with a key that must succeed.
+fn call(server: &Server, method: Method, path: &str, key: &str) -> Response {
+    let request = server.client.request(method, format!("{}{path}", server.url));
+    let response = request.header("authorization", format!("ApiKey {key}")).send().unwrap();
+    assert_eq!(response.status(), 200, "{path}");
+    response
+}
+
+fn register(server: &Server, token: &str, kind: &str, key: &str) {
+    let path = format!("/user/v1/device/{token}?type={kind}&model=x");
+    call(server, Method::PUT, &path, key);
+}
+
+/// Adds a notification of photographs with a word; its id.
+fn notify(server: &Server, word: &str, key: &str) -> String {
+    let path = format!("/content/v1/image/notification/mobile?title=Vakt&q={word}");
+    let body: Value = call(server, Method::POST, &path, key).json().unwrap();
+    body["id"].as_str().unwrap().to_owned()
+}
+
+fn settings(services: &Services) -> Vec<String> {
+    [services.settings(), vec!["server.unready_s=0".to_owned()]].concat()
+}
+
+fn start(services: &Services) -> Server {
+    let old = news::document("Isbrytare igår", &["FOTO"], "2026-03-02T09:15:00+01:00");
+    let settings = settings(services);
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    news::server(&settings, &[("image/old", old)])
+}
+
+/// A photograph comes in.
+fn take_in(server: &Server, id: &str, headline: &str) {
+    let document = news::document(headline, &["FOTO"], "2026-03-05T09:15:00+01:00");
+    news::take_in(server, &format!("image/{id}"), &document);
+}
+
+/// What a device got once it is `count` messages.
+fn until(server: &Server, seen: &dyn Fn() -> Vec<Value>, count: usize) -> Vec<Value> {
+    server.until("the message to arrive", || Some(seen()).filter(|all| all.len() >= count))
+}
+
+/// Ids of the items that were sent to a device, in order.
+fn items(messages: &[Value]) -> Vec<&str> {
+    let uri = |one: &Value| one.pointer("/payload/uri").is_some();
+    let uris = messages.iter().map(|one| match uri(one) {
+        true => one["payload"]["uri"].as_str().unwrap(),
+        false => one["message"]["data"]["uri"].as_str().unwrap(),
+    });
+    uris.map(|uri| uri.rsplit('/').next().unwrap()).collect()
+}
+
+#[test]
+fn every_device_of_a_user_gets_one_message_about_an_item_that_matches() {
+    let services = Services::start();
+    let server = start(&services);
+    let (phone, sandbox, other) = (token("1"), token("2"), token("3"));
+    register(&server, &phone, "ios", DEMO_KEY);
+    register(&server, &sandbox, "ios-sandbox", DEMO_KEY);
+    register(&server, "cK:APA91b_-1", "android", DEMO_KEY);
+    register(&server, &other, "ios", BUYER_KEY);
+    let id = notify(&server, "isbrytare", DEMO_KEY);
+    take_in(&server, "oden", "Isbrytare lämnar Luleå");
+    take_in(&server, "match", "Match i snö");
+    take_in(&server, "ymer", "Isbrytare i Kalix");
+    for phone in [&phone, &sandbox] {
+        let seen = until(&server, &|| requests_to(&services.apple, phone), 2);
+        assert_eq!(items(&seen), ["oden", "ymer"]);
+        let payload = &seen[0]["payload"];
+        assert_eq!(payload["uri"], format!("{}/media/image/oden", server.url));
+        assert_eq!(
+            (&payload["mediaType"], &payload["notification"]),
+            (&"image".into(), &id.into())
+        );
+        let alert = payload["aps"]["alert"].to_string();
+        assert!(alert.contains("Isbrytare lämnar Luleå"), "{alert}");
+    }
+    let seen = until(&server, &|| requests_to(&services.google, "cK:APA91b_-1"), 2);
+    assert_eq!(items(&seen), ["oden", "ymer"]);
+    // Nothing more: neither what was there before nor to the other user.
+    assert_eq!(requests(&services.apple).len(), 4);
+}
+
+#[test]
+fn a_device_that_its_service_calls_dead_is_removed() {
+    let services = Services::start();
+    let server = start(&services);
+    let phone = token("1");
+    let dead = [token("dead"), token("0400")];
+    register(&server, &phone, "ios", DEMO_KEY);
+    register(&server, &dead[0], "ios", DEMO_KEY);
+    register(&server, &dead[1], "ios-sandbox", DEMO_KEY);
+    register(&server, "x-dead", "android", DEMO_KEY);
+    notify(&server, "isbrytare", DEMO_KEY);
+    take_in(&server, "oden", "Isbrytare lämnar Luleå");
+    until(&server, &|| requests_to(&services.google, "x-dead"), 1);
+    until(&server, &|| requests(&services.apple), 3);
+    // What is being sent is finished before the end, with what follows from it.
+    let settings = settings(&services);
+    let server = server.restart(&settings.iter().map(String::as_str).collect::<Vec<_>>());
+    take_in(&server, "ymer", "Isbrytare i Kalix");
+    until(&server, &|| requests_to(&services.apple, &phone), 2);
+    take_in(&server, "atle", "Isbrytare i hamn");
+    let seen = until(&server, &|| requests_to(&services.apple, &phone), 3);
+    assert_eq!(items(&seen), ["oden", "ymer", "atle"]);
+    for token in &dead {
+        assert_eq!(items(&requests_to(&services.apple, token)), ["oden"]);
+    }
+    assert_eq!(items(&requests_to(&services.google, "x-dead")), ["oden"]);
+}
+
+#[test]
+fn a_message_that_a_busy_service_puts_off_arrives_once_in_the_end() {
+    let services = Services::start();
+    let server = start(&services);
+    let busy = [token("0429"), token("0503")];
+    for token in &busy {
+        register(&server, token, "ios", DEMO_KEY);
+    }
+    for token in ["x0429", "x0503"] {
+        register(&server, token, "android", DEMO_KEY);
+    }
+    notify(&server, "isbrytare", DEMO_KEY);
+    take_in(&server, "oden", "Isbrytare lämnar Luleå");
+    let check = |messages: &[Value]| {
+        let statuses: Vec<&Value> = messages.iter().map(|one| &one["status"]).collect();
+        assert!(*statuses[0] != 200 && *statuses[1] == 200, "{statuses:?}");
+        assert_eq!(items(messages), ["oden", "oden"]);
+    };
+    for token in &busy {
+        let seen = until(&server, &|| requests_to(&services.apple, token), 2);
+        check(&seen);
+        assert_eq!(seen[0]["id"], seen[1]["id"], "the same message again");
+    }
+    for token in ["x0429", "x0503"] {
+        check(&until(&server, &|| requests_to(&services.google, token), 2));
+    }
+    // Another item shows that nothing is left of the first one.
+    take_in(&server, "ymer", "Isbrytare i Kalix");
+    for token in &busy {
+        let seen = until(&server, &|| requests_to(&services.apple, token), 3);
+        assert_eq!(items(&seen), ["oden", "oden", "ymer"]);
+    }
+}
