@@ -248,6 +248,15 @@ pub const QUERY_PREFIXES_MAX: usize = 20;
 pub const PREFIX_CHARS_MIN: usize = 2;
 /// Words of one phrase.
 pub const PHRASE_WORDS_MAX: usize = 100;
+/// Places of the index over interests at which one of them is filed; a query has no more clauses, a
+/// parameter no more values. One that needed more would be filed under its media type.
+pub const MATCHING_KEYS_MAX: usize = 1000;
+/// Counters of words by which the rare ones are told, in each of two rows of 4 bytes: 2 MiB. Words
+/// that share a counter seem more frequent than they are, which costs time only.
+pub const RARITY_COUNTERS: usize = 1 << 18;
+/// Documents after which the counts of words are halved, so that what was in the news years ago
+/// counts less.
+pub const RARITY_DOCUMENTS_MAX: u32 = 1_000_000;
 /// Bytes that a program which reads a PDF or a video may give back: a grey PDF of a large graphic.
 pub const PROGRAM_OUTPUT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Bytes of its messages that are looked at.

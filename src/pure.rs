@@ -9,6 +9,7 @@ pub mod account;
 pub mod error;
 pub mod item;
 pub mod limits;
+pub mod matching;
 pub mod query;
 pub mod types;
 

@@ -24,6 +24,8 @@ mod indexed_tests;
 mod matches_tests;
 #[cfg(test)]
 mod parse_tests;
+#[cfg(test)]
+pub(crate) mod samples;
 
 pub use facet::Facet;
 pub use field::{DateField, Place};

@@ -16,7 +16,7 @@ impl Moment {
     /// offset, are those of `zone`.
     ///
     /// Spec §4 is silent: a time with seconds is that whole second, as a day is the whole day; one
-    /// with a fraction is a microsecond.
+    /// with a fraction is a millisecond, the unit of the index.
     pub(super) fn parse(text: &str, zone: &TimeZone) -> Option<Self> {
         if !has_shape(text) {
             return None;
@@ -42,7 +42,7 @@ impl Moment {
             return None;
         }
         let unit =
-            if text.contains('.') { Span::new().microseconds(1) } else { Span::new().seconds(1) };
+            if text.contains('.') { Span::new().milliseconds(1) } else { Span::new().seconds(1) };
         Some(Self { start, end: start.checked_add(unit).unwrap_or(Timestamp::MAX) })
     }
 }
@@ -110,7 +110,7 @@ mod tests {
         check("2026-03-02T09:15:00+01:00", Some(("2026-03-02T08:15:00Z", "2026-03-02T08:15:01Z")));
         check("2026-03-02t09:15:00z", Some(("2026-03-02T09:15:00Z", "2026-03-02T09:15:01Z")));
         check("2026-03-02T09:15:00", Some(("2026-03-02T08:15:00Z", "2026-03-02T08:15:01Z")));
-        let half = Some(("2026-03-02T09:15:00.5Z", "2026-03-02T09:15:00.500001Z"));
+        let half = Some(("2026-03-02T09:15:00.5Z", "2026-03-02T09:15:00.501Z"));
         check("2026-03-02T09:15:00.5Z", half);
     }
 

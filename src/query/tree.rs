@@ -153,9 +153,12 @@ pub struct Dates {
 }
 
 impl Dates {
-    /// Whether a moment lies in the range.
+    /// Whether a moment lies in the range; all of them are taken as whole milliseconds, which is
+    /// what the index holds.
     #[must_use]
     pub fn contains(&self, moment: Timestamp) -> bool {
-        self.from.is_none_or(|from| from <= moment) && self.until.is_none_or(|end| moment < end)
+        let at_ms = moment.as_millisecond();
+        self.from.is_none_or(|from| from.as_millisecond() <= at_ms)
+            && self.until.is_none_or(|end| at_ms < end.as_millisecond())
     }
 }
