@@ -28,4 +28,4 @@ pub mod telemetry;
 pub mod users;
 pub mod web;
 
-pub use wirephoto_pure::{account, error, item, limits, query, types};
+pub use wirephoto_pure::{account, error, item, limits, query, schedule, types};

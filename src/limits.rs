@@ -359,3 +359,9 @@ pub const MAIL_HEADER_BYTES_MAX: usize = 8 * 1024;
 pub const MAIL_ATTACHMENTS_BYTES: u64 = 25 * 1024 * 1024;
 /// Characters of a headline in a mail's subject.
 pub const MAIL_SUBJECT_CHARS_MAX: usize = 200;
+/// Characters of a cron expression; real ones have below 40.
+pub const SCHEDULE_CHARS_MAX: usize = 100;
+/// Characters of the name of a time zone; the longest is `America/Argentina/ComodRivadavia`.
+pub const TIME_ZONE_CHARS_MAX: usize = 40;
+/// Days ahead in which a schedule must have a run: eight years, since 2100 has no 29 February.
+pub const SCHEDULE_DAYS_MAX: i64 = 8 * 366;

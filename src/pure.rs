@@ -10,6 +10,7 @@ pub mod error;
 pub mod item;
 pub mod limits;
 pub mod query;
+pub mod schedule;
 pub mod types;
 
 /// The pure units of the media section.
