@@ -29,4 +29,4 @@ pub mod telemetry;
 pub mod users;
 pub mod web;
 
-pub use wirephoto_pure::{account, error, item, limits, matching, query, types};
+pub use wirephoto_pure::{account, error, item, limits, matching, query, schedule, types};

@@ -401,3 +401,9 @@ pub const FCM_ASSERTION: std::time::Duration = std::time::Duration::from_secs(36
 /// Time before its end from which on an access token is not used, if it is valid for longer than
 /// twice that.
 pub const FCM_ACCESS_MARGIN: std::time::Duration = std::time::Duration::from_secs(300);
+/// Characters of a cron expression; real ones have below 40.
+pub const SCHEDULE_CHARS_MAX: usize = 100;
+/// Characters of the name of a time zone; the longest is `America/Argentina/ComodRivadavia`.
+pub const TIME_ZONE_CHARS_MAX: usize = 40;
+/// Days ahead in which a schedule must have a run: eight years, since 2100 has no 29 February.
+pub const SCHEDULE_DAYS_MAX: i64 = 8 * 366;

@@ -11,6 +11,7 @@ pub mod item;
 pub mod limits;
 pub mod matching;
 pub mod query;
+pub mod schedule;
 pub mod types;
 
 /// The pure units of the media section.

@@ -1,0 +1,119 @@
+//! What of a cron expression and a time zone is refused before croner and jiff see it.
+//!
+//! croner replaces names of days and months wherever they stand (`1mon` becomes 11) and passes over
+//! what it does not need (`15Wx`, an empty part of a list); here that is a mistake.
+
+use croner::errors::CronError;
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+
+use super::ScheduleError;
+use crate::limits::{SCHEDULE_CHARS_MAX, TIME_ZONE_CHARS_MAX};
+
+const DAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+const MONTHS: [&str; 12] =
+    ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
+
+/// What letters a field may have.
+#[derive(Clone, Copy)]
+enum Field {
+    Minute,
+    Hour,
+    Day,
+    Month,
+    Weekday,
+}
+
+const FIELDS: [Field; 5] = [Field::Minute, Field::Hour, Field::Day, Field::Month, Field::Weekday];
+
+/// Fails for what is no expression of five fields.
+pub(super) fn expression(cron: &str) -> Result<(), ScheduleError> {
+    let refused = |text: String| Err(ScheduleError::Cron(text));
+    if cron.len() > SCHEDULE_CHARS_MAX {
+        return refused(format!("the schedule is longer than {SCHEDULE_CHARS_MAX} characters"));
+    }
+    let known = |c: char| c == ' ' || c.is_ascii_alphanumeric() || "*/,-?#".contains(c);
+    if let Some(bad) = cron.chars().find(|&c| !known(c)) {
+        return refused(format!("{bad:?} has no meaning in a schedule"));
+    }
+    let fields: Vec<&str> = cron.split_ascii_whitespace().collect();
+    if fields.len() != FIELDS.len() {
+        return refused(format!(
+            "the schedule has {} fields, expected 5: minute, hour, day of month, month, day of week",
+            fields.len()
+        ));
+    }
+    for (kind, field) in FIELDS.into_iter().zip(fields) {
+        let words = |part: &str| part.split(['/', '-', '#']).all(|word| is_word(kind, word));
+        if !field.split(',').all(words) {
+            return refused(format!("{field:?} is not a {}", kind.name()));
+        }
+    }
+    Ok(())
+}
+
+impl Field {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Minute => "minute (0-59)",
+            Self::Hour => "hour (0-23)",
+            Self::Day => "day of month (1-31, L, W)",
+            Self::Month => "month (1-12, JAN-DEC)",
+            Self::Weekday => "day of week (0-7, SUN-SAT, # and L after one)",
+        }
+    }
+}
+
+/// Whether a run of letters and digits is one that `field` may have.
+fn is_word(field: Field, word: &str) -> bool {
+    let number = |text: &str| {
+        (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let upper = word.to_ascii_uppercase();
+    let before = |letter: char| upper.strip_suffix(letter).unwrap_or(&upper);
+    let star = |word: &str| word == "*";
+    match field {
+        Field::Minute | Field::Hour => star(word) || number(word),
+        Field::Day => {
+            star(word) || word == "?" || number(before('W')) || ["L", "LW"].contains(&&*upper)
+        }
+        Field::Month => star(word) || number(word) || MONTHS.contains(&&*upper),
+        Field::Weekday => {
+            let day = before('L');
+            star(word) || word == "?" || number(day) || DAYS.contains(&day)
+        }
+    }
+}
+
+/// What croner says, as we say it.
+pub(super) fn explain(error: CronError) -> ScheduleError {
+    ScheduleError::Cron(match error {
+        CronError::EmptyPattern => "the schedule is empty".to_owned(),
+        CronError::InvalidDate | CronError::InvalidTime | CronError::TimeSearchLimitExceeded => {
+            "the schedule has no such time".to_owned()
+        }
+        CronError::InvalidPattern(text)
+        | CronError::IllegalCharacters(text)
+        | CronError::ComponentError(text) => {
+            format!(
+                "the schedule is not understood: {}",
+                text.trim_end_matches('.').to_lowercase()
+            )
+        }
+    })
+}
+
+/// The zone of a name in the IANA database.
+///
+/// The database that is compiled in says what is a name, so that no name is a path; the one of the
+/// system, if there is one, says what the zone does, since it may be newer.
+pub(super) fn zone(name: &str) -> Result<TimeZone, ScheduleError> {
+    let refused = || {
+        let shown = name.chars().filter(|c| !c.is_control()).take(TIME_ZONE_CHARS_MAX);
+        ScheduleError::Zone(shown.collect())
+    };
+    if name.len() > TIME_ZONE_CHARS_MAX || name.eq_ignore_ascii_case("Factory") {
+        return Err(refused());
+    }
+    let known = TimeZoneDatabase::bundled().get(name).map_err(|_| refused())?;
+    Ok(TimeZone::get(name).unwrap_or(known))
+}
