@@ -6,8 +6,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp;
 use reqwest::{Client, RequestBuilder, Response, Url, header::RETRY_AFTER, redirect::Policy};
 use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::aws_lc_rs,
+    ClientConfig, RootCertStore, crypto,
     pki_types::{CertificateDer, pem::PemObject},
 };
 use serde_json::Value;
@@ -41,7 +40,7 @@ pub(super) fn client(
     for certificate in more {
         roots.add(certificate.clone()).map_err(|error| error.to_string())?;
     }
-    let tls = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+    let tls = ClientConfig::builder_with_provider(Arc::new(crypto::aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?;
     let mut tls = tls.with_root_certificates(roots).with_no_client_auth();

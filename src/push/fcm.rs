@@ -26,6 +26,9 @@ const SCOPE: &str = "https://www.googleapis.com/auth/firebase.messaging";
 /// What comes before the assertion in the form; an assertion has nothing to be encoded.
 const FORM: &str = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=";
 
+/// What Google says of a token that it never gave out.
+const NO_TOKEN: &str = "registration token is not a valid FCM registration token";
+
 /// A service account.
 pub(super) struct ServiceAccount {
     pub(super) email: String,
@@ -206,11 +209,13 @@ fn code(error: &Value) -> &str {
     codes.into_iter().next().unwrap_or_default()
 }
 
-/// Whether an answer blames the token.
+/// Whether an answer blames the token: by the name of the field or, as Google answers today, in
+/// words alone (firebase/firebase-admin-java issue 1064).
 fn blames_token(error: &Value) -> bool {
     let details = error["details"].as_array().map(Vec::as_slice).unwrap_or_default();
     let violations = details.iter().filter_map(|detail| detail["fieldViolations"].as_array());
-    violations.flatten().any(|violation| violation["field"] == "message.token")
+    let named = violations.flatten().any(|violation| violation["field"] == "message.token");
+    named || error["message"].as_str().is_some_and(|text| text.contains(NO_TOKEN))
 }
 
 /// What an answer says of the message; `secrets` stay out of the error.

@@ -7,7 +7,7 @@
 //!
 //! Spec §6 Notifications; decision §7 "Mobile". Spec §6 is silent on the content of a message: a
 //! title, a body, perhaps a picture, and what the app needs to open the item, under the same names
-//! on every platform ([`payload`]).
+//! on every platform (`payload`).
 
 mod apns;
 mod client;

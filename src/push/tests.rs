@@ -180,7 +180,7 @@ enum Fate {
     Later(Option<u64>),
 }
 
-fn fate(judged: Result<(), PushError>) -> Fate {
+fn fate(judged: &Result<(), PushError>) -> Fate {
     match judged {
         Ok(()) => Fate::Sent,
         Err(PushError::Dead { .. }) => Fate::Dead,
@@ -198,7 +198,7 @@ fn answer(status: u16, body: Value) -> Answer {
 fn what_apple_answers_decides_over_device_and_message() {
     let check = |status, reason: &str, expected| {
         let judged = apns::judge(&answer(status, json!({ "reason": reason })), "abcdef");
-        assert_eq!(fate(judged), expected, "{status} {reason}");
+        assert_eq!(fate(&judged), expected, "{status} {reason}");
     };
     check(200, "", Fate::Sent);
     for (status, reason) in
@@ -249,7 +249,7 @@ fn what_google_answers_decides_over_device_and_message() {
         let details = if code.is_empty() { json!([]) } else { details };
         let error = json!({ "code": status, "status": "X", "message": "m", "details": details });
         let judged = fcm::judge(&answer(status, json!({ "error": error })), &[]);
-        assert_eq!(fate(judged), expected, "{status} {code} {field}");
+        assert_eq!(fate(&judged), expected, "{status} {code} {field}");
     };
     check(200, "", "", Fate::Sent);
     check(404, "UNREGISTERED", "", Fate::Dead);
@@ -264,8 +264,13 @@ fn what_google_answers_decides_over_device_and_message() {
     check(500, "INTERNAL", "", Fate::Later(None));
     check(503, "UNAVAILABLE", "", Fate::Later(Some(7)));
     check(504, "", "", Fate::Later(None));
+    let words = json!({ "error": {
+        "message": "The registration token is not a valid FCM registration token",
+        "details": [{ "errorCode": "INVALID_ARGUMENT" }],
+    } });
+    assert_eq!(fate(&fcm::judge(&answer(400, words), &[])), Fate::Dead);
     // An answer of something between us and Google is no JSON.
-    assert_eq!(fate(fcm::judge(&answer(502, Value::Null), &[])), Fate::Later(None));
+    assert_eq!(fate(&fcm::judge(&answer(502, Value::Null), &[])), Fate::Later(None));
 }
 
 #[test]
@@ -493,7 +498,7 @@ fn a_token_that_is_none_is_dead_and_goes_nowhere() {
     let check = |device, token: &str| {
         let message = Message { device, token: token.to_owned(), ..message("t", "b") };
         let sent = runtime.block_on(push.send(&message, noon));
-        assert_eq!(fate(sent), Fate::Dead, "{token}");
+        assert_eq!(fate(&sent), Fate::Dead, "{token}");
     };
     for token in ["", "../3/device/00", "0g", "00fc 13", "å", &"0".repeat(513)] {
         check(DeviceKind::Ios, token);

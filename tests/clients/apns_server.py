@@ -34,7 +34,7 @@ from h2.events import (
     StreamReset,
 )
 from h2.exceptions import ProtocolError
-from jwt_check import Deviation, Log, Tells, check, members, verify
+from push_checks import Deviation, Log, Tells, check, members, verify
 
 folder, mode = Path(sys.argv[1]), sys.argv[2]
 KEY_ID, TEAM_ID, TOPIC = "ABC123DEFG", "DEF123GHIJ", "example.wirephoto.app"

@@ -5,7 +5,7 @@ a certificate, prints one line of JSON when it is ready and appends one line to 
 each request for a token and each message. What deviates from Google's documentation is answered 400
 without details and its line says how in `refused`. The end of a device's token tells the answer:
 
-    dead   404 UNREGISTERED            0400   400 INVALID_ARGUMENT, field message.token
+    dead   404 UNREGISTERED            0400   400 INVALID_ARGUMENT, in words alone as today
     0700   403 SENDER_ID_MISMATCH
     0429   429 QUOTA_EXCEEDED with Retry-After: 1, once
     0503   503 UNAVAILABLE with Retry-After: 1, once
@@ -26,14 +26,13 @@ from urllib.parse import parse_qsl
 import certificate
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from jwt_check import Deviation, Log, Tells, check, members, verify
+from push_checks import Deviation, Log, Tells, check, members, verify
 
 folder, mode = Path(sys.argv[1]), sys.argv[2]
 PROJECT, EMAIL = "wirephoto-test", "push@wirephoto-test.iam.gserviceaccount.example"
 SCOPE = "https://www.googleapis.com/auth/firebase.messaging"
 GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 FCM_ERROR = "type.googleapis.com/google.firebase.fcm.v1.FcmError"
-BAD_REQUEST = "type.googleapis.com/google.rpc.BadRequest"
 key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 log = Log(folder / "requests")
 LIFE_S = 2 if mode == "short" else 3600
@@ -158,10 +157,9 @@ class Handler(BaseHTTPRequestHandler):
             with lock:
                 issued[access] = 0
         details = [{"@type": FCM_ERROR, "errorCode": code}] if code else []
-        if code == "INVALID_ARGUMENT":
-            violation = {"field": "message.token", "description": "Invalid registration token"}
-            details.append({"@type": BAD_REQUEST, "fieldViolations": [violation]})
         text = f"no such thing as {message['token']}"
+        if code == "INVALID_ARGUMENT":
+            text = "The registration token is not a valid FCM registration token"
         error = {"code": status, "message": text, "status": name, "details": details}
         return status, {"error": error}
 

@@ -82,7 +82,7 @@ fn every_device_of_a_user_gets_one_message_about_an_item_that_matches() {
         assert_eq!(payload["uri"], format!("{}/media/image/oden", server.url));
         assert_eq!(
             (&payload["mediaType"], &payload["notification"]),
-            (&"image".into(), &id.into())
+            (&"image".into(), &id.as_str().into())
         );
         let alert = payload["aps"]["alert"].to_string();
         assert!(alert.contains("Isbrytare lämnar Luleå"), "{alert}");
