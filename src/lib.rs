@@ -17,6 +17,7 @@ pub mod db;
 pub mod delivery;
 pub mod ingest;
 pub mod jobs;
+pub mod letters;
 pub mod media;
 pub mod oauth;
 pub mod orders;

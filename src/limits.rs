@@ -407,3 +407,21 @@ pub const SCHEDULE_CHARS_MAX: usize = 100;
 pub const TIME_ZONE_CHARS_MAX: usize = 40;
 /// Days ahead in which a schedule must have a run: eight years, since 2100 has no 29 February.
 pub const SCHEDULE_DAYS_MAX: i64 = 8 * 366;
+/// Characters of a headline in a mail.
+pub const LETTER_HEADLINE_CHARS_MAX: usize = 200;
+/// Characters of the description in the mail of one item: a long caption whole.
+pub const LETTER_DESCRIPTION_CHARS_MAX: usize = 2000;
+/// Characters of a description in a digest, about three lines.
+pub const LETTER_DIGEST_DESCRIPTION_CHARS_MAX: usize = 220;
+/// Characters of a name in a mail: title, byline, source.
+pub const LETTER_NAME_CHARS_MAX: usize = 120;
+/// Items that a digest shows. With more, mail programs cut it (at 102 kB of HTML).
+pub const LETTER_ENTRIES_MAX: usize = 30;
+/// Bytes of an address in a mail.
+pub const LETTER_URL_BYTES_MAX: usize = 2048;
+/// Characters of the id of a picture within a mail.
+pub const MAIL_CID_CHARS_MAX: usize = 128;
+/// Bytes of an operator's template of a mail.
+pub const TEMPLATE_BYTES_MAX: u64 = 256 * 1024;
+/// Bytes of a file of certificates; all public authorities together take 220 kB.
+pub const CERTIFICATES_BYTES_MAX: u64 = 1024 * 1024;

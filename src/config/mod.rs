@@ -216,8 +216,10 @@ settings! {
         tls: MailTls = "starttls", Any, "none, starttls, tls", "How the connection to it is encrypted";
         username: String = "", Any, "text", "User name at the mail server; empty: no login";
         password: Hidden = "", Any, "text", "Password there; never shown";
+        ca: PathBuf = "", Any, "file", "Certificates in PEM that the mail server is believed by, besides the public ones; empty: these only";
         from: String = "Wirephoto <wirephoto@localhost>", Any, "address", "Sender of mails";
         outbox: PathBuf = "", Any, "folder", "Folder that mails are written to without a mail server; empty: outbox/ in the data directory";
+        templates: PathBuf = "", Any, "folder", "Templates of notification mails, by the names of those built in; empty: these only";
     }
     /// Deliveries through channels.
     delivery: Delivery {

@@ -1,6 +1,7 @@
 //! Hands collected files to the unit that knows other systems; what it needs from the settings.
 
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 
 use tokio::task::spawn_blocking;
 
@@ -9,7 +10,7 @@ use crate::account::{Channel, Delivery};
 use crate::clock;
 use crate::config::{Config, MailTls};
 use crate::error::{Error, Kind, Result};
-use crate::limits::MAIL_ATTACHMENTS_BYTES;
+use crate::limits::{CERTIFICATES_BYTES_MAX, MAIL_ATTACHMENTS_BYTES};
 use crate::media::CollectedFile;
 use crate::media::Media;
 use crate::outbound::{
@@ -116,17 +117,50 @@ fn mail_settings(config: &Config) -> Result<MailSettings> {
             },
             account: has_login
                 .then(|| (mail.username.clone(), Secret::new(mail.password.0.clone()))),
-            authority: Authority::default(),
+            authority: authority(&mail.ca)?,
         }))
     };
     let attachments_bytes_max = MAIL_ATTACHMENTS_BYTES;
     Ok(MailSettings { transport, from, domain, attachments_bytes_max })
 }
 
+/// The certificates of the mail server's own authority.
+fn authority(file: &Path) -> Result<Authority> {
+    if file.as_os_str().is_empty() {
+        return Ok(Authority::default());
+    }
+    let bad = |what: &str| {
+        let message = format!("mail.ca {}: {what}", file.display());
+        Error::new(Kind::InvalidArgument, message)
+    };
+    let mut pem = String::new();
+    let read = std::fs::File::open(file)
+        .and_then(|open| open.take(CERTIFICATES_BYTES_MAX + 1).read_to_string(&mut pem));
+    let read = read.map_err(|cause| bad(&cause.to_string()))?;
+    if u64::try_from(read).is_ok_and(|read| read > CERTIFICATES_BYTES_MAX) {
+        return Err(bad(&format!("longer than {CERTIFICATES_BYTES_MAX} bytes")));
+    }
+    Authority::parse(&pem).ok_or_else(|| bad("expected one or more certificates in PEM"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::{self, Sources};
+
+    const AUTHORITY: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBiDCCAS+gAwIBAgIUdzMHIAQe/cxs0RM2R50aq94so0swCgYIKoZIzj0EAwIw
+GTEXMBUGA1UEAwwOVGVzdCBhdXRob3JpdHkwIBcNMjYxMTIyMDgyNjM5WhgPMjEy
+NjEwMjkwODI2MzlaMBkxFzAVBgNVBAMMDlRlc3QgYXV0aG9yaXR5MFkwEwYHKoZI
+zj0CAQYIKoZIzj0DAQcDQgAEuuoqYMAsyY1aSdDtIlcHrl9rQwSNhwCJc6lTQsZV
+XWogFKvuLFdSgmm+yBuFied0qzbfg2Bl41ffpMwglJXAOqNTMFEwHQYDVR0OBBYE
+FF8tNA4+B/R/Vly86X5NVe16kgGSMB8GA1UdIwQYMBaAFF8tNA4+B/R/Vly86X5N
+Ve16kgGSMA8GA1UdEwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDRwAwRAIgAVru7x51
+qDm/FE7KRpqaJPPEsenjlcT0YNXkh6XYxoACIE71zLtzZC79pRtyVBmZuF69e5XW
+tDdiwcWb8Odt+i4e
+-----END CERTIFICATE-----
+";
 
     fn config(flags: &[(&str, &str)]) -> Config {
         let flags = flags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -177,5 +211,37 @@ mod tests {
     fn err_a_sender_that_is_no_address_is_named() {
         let refused = settings(&[("mail.from", "nobody")]).unwrap_err();
         assert_eq!(refused.message(), "mail.from \"nobody\" is no address");
+    }
+
+    #[test]
+    fn the_mail_servers_own_authority_is_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("ca.pem");
+        std::fs::write(&file, AUTHORITY).unwrap();
+        let flags = [("mail.host", "mx.example"), ("mail.ca", file.to_str().unwrap())];
+        let MailTransport::Smtp(smtp) = settings(&flags).unwrap().transport else {
+            panic!("no server")
+        };
+        assert_ne!(format!("{:?}", smtp.authority), format!("{:?}", Authority::default()));
+    }
+
+    #[test]
+    fn err_a_bad_authority_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("ca.pem");
+        let path = file.to_str().unwrap();
+        let refused = || {
+            settings(&[("mail.host", "mx.example"), ("mail.ca", path)]).map(|_| ()).unwrap_err()
+        };
+        assert!(refused().message().starts_with(&format!("mail.ca {path}: No such file")));
+        for bad in ["", "hello", "-----BEGIN CERTIFICATE-----\naGk=\n-----END CERTIFICATE-----\n"]
+        {
+            std::fs::write(&file, bad).unwrap();
+            let expected = format!("mail.ca {path}: expected one or more certificates in PEM");
+            assert_eq!(refused().message(), expected);
+        }
+        std::fs::write(&file, "x".repeat(1024 * 1024 + 1)).unwrap();
+        let expected = format!("mail.ca {path}: longer than 1048576 bytes");
+        assert_eq!(refused().message(), expected);
     }
 }

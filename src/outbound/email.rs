@@ -58,6 +58,7 @@ impl Email {
             subject: one_line(&subject, limits::MAIL_SUBJECT_CHARS_MAX),
             text: text(parcel, files, attachments.is_empty()),
             html: None,
+            inline: Vec::new(),
             attachments,
             headers: vec![("Auto-Submitted".into(), "auto-generated".into())],
         };

@@ -53,6 +53,18 @@ pub struct Attachment {
     pub bytes: Vec<u8>,
 }
 
+/// A picture that the HTML of a mail shows.
+#[derive(Clone, Debug)]
+pub struct Inline {
+    /// Id by which the HTML names it (`cid:…`): 1 to 128 letters, digits, `.`, `_` and `-`, each once
+    /// in a mail.
+    pub cid: String,
+    /// Media type.
+    pub mime: String,
+    /// Content.
+    pub bytes: Vec<u8>,
+}
+
 /// A mail to be sent.
 ///
 /// No value of a head may have a control character: a line break there would begin a header of
@@ -72,6 +84,8 @@ pub struct Mail {
     pub text: String,
     /// The same in HTML; what comes from documents is escaped already.
     pub html: Option<String>,
+    /// Pictures of the HTML; without HTML they stay out.
+    pub inline: Vec<Inline>,
     /// Files, in this order.
     pub attachments: Vec<Attachment>,
     /// Further headers, `List-Unsubscribe` for instance. Those that a mail has anyhow are refused.
@@ -118,11 +132,11 @@ impl Mail {
         let impossible = |error: lettre::error::Error| Fault::Protocol(error.to_string());
         let message = match (&self.html, self.attachments.as_slice()) {
             (None, []) => builder.singlepart(SinglePart::plain(self.text.clone())),
-            (Some(html), []) => builder.multipart(self.both(html)),
+            (Some(html), []) => builder.multipart(self.both(html)?),
             (html, attachments) => {
                 let mixed = MultiPart::mixed();
                 let mut parts = match html {
-                    Some(html) => mixed.multipart(self.both(html)),
+                    Some(html) => mixed.multipart(self.both(html)?),
                     None => mixed.singlepart(SinglePart::plain(self.text.clone())),
                 };
                 for attachment in attachments {
@@ -135,9 +149,32 @@ impl Mail {
         Ok(Composed { envelope: message.envelope().clone(), bytes: message.formatted() })
     }
 
-    fn both(&self, html: &str) -> MultiPart {
-        MultiPart::alternative_plain_html(self.text.clone(), html.to_owned())
+    fn both(&self, html: &str) -> Result<MultiPart, Fault> {
+        if self.inline.is_empty() {
+            return Ok(MultiPart::alternative_plain_html(self.text.clone(), html.to_owned()));
+        }
+        let mut related = MultiPart::related().singlepart(SinglePart::html(html.to_owned()));
+        for (nth, picture) in self.inline.iter().enumerate() {
+            if self.inline[..nth].iter().any(|other| other.cid == picture.cid) {
+                return Err(Refusal::Header("second picture of one id".into()).into());
+            }
+            related = related.singlepart(inline(picture)?);
+        }
+        let plain = MultiPart::alternative().singlepart(SinglePart::plain(self.text.clone()));
+        Ok(plain.multipart(related))
     }
+}
+
+fn inline(picture: &Inline) -> Result<SinglePart, Fault> {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let fits = (1..=limits::MAIL_CID_CHARS_MAX).contains(&picture.cid.len());
+    if !fits || !picture.cid.bytes().all(known) {
+        return Err(Refusal::Header("picture's id".into()).into());
+    }
+    check_value("picture's media type", &picture.mime)?;
+    let mime = ContentType::parse(&picture.mime)
+        .map_err(|_| Refusal::Header("picture's media type".into()))?;
+    Ok(Part::new_inline(picture.cid.clone()).body(picture.bytes.clone(), mime))
 }
 
 fn part(attachment: &Attachment) -> Result<SinglePart, Fault> {
@@ -205,6 +242,7 @@ mod tests {
             subject: "Hej".into(),
             text: "Text".into(),
             html: None,
+            inline: Vec::new(),
             attachments: Vec::new(),
             headers: Vec::new(),
         }
@@ -267,4 +305,71 @@ mod tests {
         assert_eq!(one_line(" a\r\nBcc: b\u{0}\u{2028}c ", 99), "a Bcc: b c");
         assert_eq!(one_line("åäö åäö", 5), "åäö å…");
     }
+
+    /// A part of a composed mail: its head with folded lines joined, then its body.
+    fn split(part: &str) -> (String, &str) {
+        let (head, body) = part.split_once("\r\n\r\n").expect("head and body");
+        (head.replace("\r\n ", " "), body)
+    }
+
+    /// The parts of a multipart body, as its head separates them.
+    fn parts<'a>(head: &str, body: &'a str) -> Vec<&'a str> {
+        let after = head.split_once("boundary=\"").expect("a boundary").1;
+        let boundary = format!("--{}", after.split_once('"').expect("its end").0);
+        let mut parts: Vec<&str> = body.split(&boundary).collect();
+        assert_eq!(parts.pop().map(str::trim_end), Some("--"));
+        parts.into_iter().skip(1).map(str::trim_start).collect()
+    }
+
+    fn picture(cid: &str) -> Inline {
+        Inline { cid: cid.into(), mime: "image/jpeg".into(), bytes: b"\xff\xd8jpeg".to_vec() }
+    }
+
+    #[test]
+    fn pictures_travel_beside_the_html_that_shows_them() {
+        let html = "<p>Text</p><img src=\"cid:a.1\"><img src=\"cid:b_2\">".to_owned();
+        let attachment =
+            Attachment { name: "a.txt".into(), mime: "text/plain".into(), bytes: b"x".to_vec() };
+        let inline = vec![picture("a.1"), picture("b_2")];
+        let mail =
+            Mail { html: Some(html.clone()), inline, attachments: vec![attachment], ..mail() };
+        let composed = mail.compose(&settings()).unwrap_or_else(|_| panic!("composed"));
+        let text = String::from_utf8(composed.bytes).unwrap();
+        let (head, body) = split(&text);
+        assert!(head.contains("Content-Type: multipart/mixed"), "{head}");
+        let mixed = parts(&head, body);
+        let (head, body) = split(mixed[0]);
+        assert!(head.contains("multipart/alternative") && mixed[1].contains("a.txt"), "{head}");
+        let both = parts(&head, body);
+        assert!(both[0].contains("text/plain") && both.len() == 2);
+        let (head, body) = split(both[1]);
+        assert!(head.contains("multipart/related"), "{head}");
+        let related = parts(&head, body);
+        assert!(related[0].contains("text/html") && related[0].contains(&html), "{}", related[0]);
+        for (part, cid) in related[1..].iter().zip(["a.1", "b_2"]) {
+            let (head, body) = split(part);
+            assert!(head.contains(&format!("Content-ID: <{cid}>")), "{head}");
+            assert!(head.contains("Content-Type: image/jpeg"), "{head}");
+            assert!(head.contains("Content-Disposition: inline"), "{head}");
+            assert_eq!(body.trim(), "/9hqcGVn");
+        }
+        assert_eq!(related.len(), 3);
+    }
+
+    #[test]
+    fn a_picture_with_a_bad_id_or_type_is_refused() {
+        let with = |inline: Vec<Inline>| Mail { html: Some("x".into()), inline, ..mail() };
+        for bad in ["", "a b", "a>\r\nBcc: x@y.z", "a\0", "å", "<a>", "a@b", &"x".repeat(129)] {
+            check(&with(vec![picture(bad)]), "the picture's id is no header of a mail");
+        }
+        check(
+            &with(vec![picture("a"), picture("a")]),
+            "the second picture of one id is no header of a mail",
+        );
+        let odd = Inline { mime: "image/jpeg\r\nBcc: x@y.z".into(), ..picture("a") };
+        check(&with(vec![odd]), "the picture's media type has a control character");
+        let odd = Inline { mime: "jpeg".into(), ..picture("a") };
+        check(&with(vec![odd]), "the picture's media type is no header of a mail");
+    }
+
 }

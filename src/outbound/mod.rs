@@ -30,7 +30,7 @@ pub use self::{
     destination::Destination,
     error::{Fault, Refusal, SendError, Step},
     file::{Content, File, NameError},
-    mail::{Attachment, Mail, MailAddress},
+    mail::{Attachment, Inline, Mail, MailAddress},
     mailer::{MailSettings, MailTransport, Mailer, Smtp, SmtpSecurity},
     settings::{Secret, SettingsError},
     stage::Waits,

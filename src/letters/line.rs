@@ -1,0 +1,68 @@
+//! Any text as one line.
+
+/// Makes one line of any text.
+///
+/// Line breaks, other control characters and white space become one space each; marks that turn the
+/// direction of what follows are dropped, since they would turn our own words too. What is longer
+/// than `chars_max` is cut, after a word where one ends in the last quarter, and gets `…`.
+pub(super) fn line(text: &str, chars_max: usize) -> String {
+    let mut line = String::new();
+    let (mut count, mut gap) = (0, false);
+    for c in text.chars().filter(|&c| !is_hidden(c)) {
+        if c.is_control() || c.is_whitespace() {
+            gap = !line.is_empty();
+            continue;
+        }
+        let more = 1 + usize::from(gap);
+        if count + more > chars_max {
+            return cut(&line, gap, chars_max);
+        }
+        if gap {
+            line.push(' ');
+        }
+        line.push(c);
+        count += more;
+        gap = false;
+    }
+    line
+}
+
+fn cut(line: &str, after_word: bool, chars_max: usize) -> String {
+    let word = line.rfind(' ').filter(|&end| line[..end].chars().count() * 4 >= chars_max * 3);
+    let end = if after_word { None } else { word };
+    let kept = end.map_or(line, |end| &line[..end]);
+    format!("{}…", kept.trim_end_matches([',', ';', ':', '.', '–', '-', ' ']))
+}
+
+/// Marks without a shape that reach beyond their own text.
+fn is_hidden(c: char) -> bool {
+    matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line;
+
+    fn check(text: &str, chars_max: usize, expected: &str) {
+        assert_eq!(line(text, chars_max), expected, "{text:?}");
+    }
+
+    #[test]
+    fn any_text_becomes_one_line() {
+        check(" a\r\nBcc: b\u{0}\u{2028}c\u{85}\t ", 99, "a Bcc: b c");
+        check("\u{202E}abc\u{2066}\u{FEFF}", 99, "abc");
+        check("שלום 👩‍🚒", 99, "שלום 👩‍🚒");
+        check("", 9, "");
+        check("\n\n", 9, "");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_after_a_word() {
+        check("åäö åäö", 7, "åäö åäö");
+        check("åäö åäö", 5, "åäö å…");
+        check("one two three four", 14, "one two three…");
+        check("one two three four", 16, "one two three…");
+        check("one two, three", 8, "one two…");
+        check(&"x".repeat(10_000), 3, "xxx…");
+    }
+}
