@@ -19,6 +19,7 @@ pub mod ingest;
 pub mod jobs;
 pub mod letters;
 pub mod media;
+pub mod notifications;
 pub mod oauth;
 pub mod orders;
 pub mod outbound;

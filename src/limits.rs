@@ -425,3 +425,54 @@ pub const MAIL_CID_CHARS_MAX: usize = 128;
 pub const TEMPLATE_BYTES_MAX: u64 = 256 * 1024;
 /// Bytes of a file of certificates; all public authorities together take 220 kB.
 pub const CERTIFICATES_BYTES_MAX: u64 = 1024 * 1024;
+/// Notifications of one user.
+pub const NOTIFICATIONS_PER_USER_MAX: usize = 1000;
+/// Characters of a notification's title and of the product codes, the address and the schedule that
+/// it names, each.
+pub const NOTIFICATION_TEXT_CHARS_MAX: usize = 250;
+/// Product codes, and agreements, of one notification.
+pub const NOTIFICATION_LIST_MAX: usize = 200;
+/// Time without a call after which a stream is gone (Spec §8).
+pub const STREAM_EXPIRY: std::time::Duration = std::time::Duration::from_secs(300);
+/// Seconds that a poll of a stream waits, unless the client says otherwise, and at most.
+pub const STREAM_POLL_S: u32 = 60;
+/// Items in one queue of a notification; the oldest fall out.
+pub const QUEUED_ITEMS_MAX: usize = 10_000;
+/// Calls of readers of streams that wait for the database.
+pub const STREAM_ASKS_MAX: usize = 65_536;
+/// Calls of readers of streams that one transaction does.
+pub const STREAM_ASKS_AT_A_TIME: usize = 1000;
+/// Answers of streams that are written at a time; each waits for a thread that searches.
+pub const STREAM_ANSWERS_MAX: usize = 64;
+/// Milliseconds between two looks of the matcher at the database.
+pub const MATCHING_MS: u64 = 20;
+/// Milliseconds between two looks at what comes by the clock: ends of embargoes, scheduled mails.
+pub const MATCHING_CLOCK_MS: u64 = 250;
+/// Rows of the item log that one transaction matches.
+pub const MATCHING_ROWS: usize = 500;
+/// Time after which such a transaction takes no further row, so that others get to write.
+pub const MATCHING_TIME: std::time::Duration = std::time::Duration::from_millis(40);
+/// Items of the archive from which the matcher learns which words are rare.
+pub const MATCHING_LEARNED: usize = 1000;
+/// Scheduled mails that one transaction prepares.
+pub const DIGESTS_AT_A_TIME: usize = 50;
+/// Items that a scheduled mail tells of; it counts the others.
+pub const DIGEST_ITEMS_MAX: usize = 100;
+/// Messages of one user that wait or were given up; further ones are not written, and counted.
+pub const OUTBOX_PER_USER_MAX: usize = 10_000;
+/// Messages in one list of the operator.
+pub const OUTBOX_LISTED_MAX: usize = 10_000;
+/// Time for which a message that was given up is kept.
+pub const OUTBOX_KEPT: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
+/// Time between two looks at the outbox when nothing is due: the operator may have queued something.
+pub const OUTBOX_LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+/// Time that sending one message may take.
+pub const MESSAGE_TIME: std::time::Duration = std::time::Duration::from_secs(180);
+/// Time after which a message that was being sent is due again.
+pub const MESSAGE_HELD: std::time::Duration = std::time::Duration::from_secs(300);
+/// Time between two signs of life, removals of expired streams and counts of what waits.
+pub const NOTIFICATIONS_SWEEP: std::time::Duration = std::time::Duration::from_secs(10);
+/// Time that a mail waits for one of its pictures.
+pub const MESSAGE_PICTURE_TIME: std::time::Duration = std::time::Duration::from_secs(20);
+/// Bytes of one picture in a mail; a Thumbnail takes 20 kB.
+pub const MESSAGE_PICTURE_BYTES_MAX: usize = 512 * 1024;

@@ -1,5 +1,5 @@
 //! Accounts as data: organizations, users, products, agreements, licences, clients, orders,
-//! channels, deliveries (Spec §2 User to Device; decision 10). No database, no clock, no HTTP.
+//! channels, deliveries, notifications (Spec §2 User to Device; decision 10). No database, no clock, no HTTP.
 
 mod agreement;
 mod channel;
@@ -8,8 +8,10 @@ mod delivery;
 mod device;
 mod ids;
 mod money;
+mod notification;
 mod order;
 mod organization;
+mod patience;
 mod scope;
 mod user;
 
@@ -20,7 +22,11 @@ pub use delivery::{Delivery, DeliveryState};
 pub use device::{Device, DeviceKind};
 pub use ids::{AgreementId, FamilyId, OrderId, OrganizationId, ProductId, UserId};
 pub use money::{Money, MoneyError};
+pub use notification::{
+    Lane, Message, MessageContent, MessageState, Notification, NotificationKind, Question, Way,
+};
 pub use order::{License, Order, OrderAgreement, OrderStatus, Period};
 pub use organization::{Address, Addresses, Organization};
+pub use patience::Patience;
 pub use scope::{Scope, ScopeError, Scopes};
 pub use user::{Access, Account, Phone, ROLE_MEDIEBANK, ROLE_OFP, ROLE_PROVIDER, User};

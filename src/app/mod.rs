@@ -19,6 +19,7 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
 };
 
+use crate::account::Lane;
 use crate::accounts::{Accounts, Imported};
 use crate::auth::{Auth, HashLimits, Hasher};
 use crate::clock;
@@ -31,6 +32,7 @@ use crate::error::{Error, Kind, Result};
 use crate::ingest::watch::Watch;
 use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Spool, Taken, Uploads};
 use crate::jobs;
+use crate::letters::Letters;
 use crate::limits::{
     ACCOUNTS_BYTES_MAX, ACCOUNTS_SWEEP, DELIVERIES_SWEEP, ITEM_LOG_KEPT, ITEM_LOG_SWEEP,
     METRICS_UPKEEP, PAGE_PX_MAX, WARM_QUEUE_MAX,
@@ -40,9 +42,11 @@ use crate::media::DecodeLimits;
 use crate::media::Media;
 use crate::media::Settings;
 use crate::media::original::Originals;
+use crate::notifications::{self, Asks, Notifications};
 use crate::oauth::{Lifetimes, OAuth};
 use crate::orders::Orders;
 use crate::programs::{ProgramLimits, Programs};
+use crate::push::Push;
 use crate::search::Search;
 use crate::store::Derived;
 use crate::store::Store;
@@ -218,8 +222,8 @@ pub struct Server {
     address: SocketAddr,
     public_url: String,
     threads: Vec<Beside>,
-    /// Sends deliveries until it is told to stop.
-    queue: tokio::task::JoinHandle<()>,
+    /// Send deliveries and messages until they are told to stop.
+    senders: Vec<tokio::task::JoinHandle<()>>,
     runtime: Runtime,
     signals: StopSignals,
 }
@@ -265,8 +269,13 @@ impl Server {
         let content = Content::new(search, sizes, config.search.polls);
         let oauth = start_oauth(&config, &auth)?;
         let uploads = start_uploads(&config, ingest)?;
-        let deliveries = start_deliveries(&config, (&media, &orders, &auth))?;
-        let services = Services { media, content, auth, oauth, orders, deliveries, uploads };
+        let way_out = Sender::of(&config)?;
+        let deliveries = start_deliveries(&config, (&media, &orders, &auth), way_out.clone());
+        let (notifications, asks) =
+            start_notifications(&config, (&media, &content, &auth), &way_out)?;
+        let matcher = start_matcher(&db, &notifications)?;
+        let services =
+            Services { media, content, auth, oauth, orders, deliveries, notifications, uploads };
         let app = App { shared: Arc::new(shared(&config, services, metrics)?) };
         let public_url = config.server.public_url.0.clone();
         let limits = listener_limits(&config);
@@ -281,10 +290,10 @@ impl Server {
         runtime.spawn(sweep_accounts(app.shared.oauth.clone()));
         runtime.spawn(sweep_item_log(app.shared.db.clone()));
         runtime.spawn(sweep_deliveries(app.shared.deliveries.clone()));
-        let queue = app.shared.deliveries.clone();
-        let queue = runtime.spawn(queue.run(app.shared.stopping.subscribe(), limits.drain));
-        let threads = [Some(follower), watcher].into_iter().flatten().collect();
-        Ok(Self { listener, limits, app, address, public_url, threads, queue, runtime, signals })
+        runtime.spawn(app.shared.notifications.serve_streams(asks, clock::now));
+        let senders = start_senders(&runtime, &app, limits.drain);
+        let threads = [Some(follower), Some(matcher), watcher].into_iter().flatten().collect();
+        Ok(Self { listener, limits, app, address, public_url, threads, senders, runtime, signals })
     }
 
     /// The address that is listened on.
@@ -301,11 +310,13 @@ impl Server {
 
     /// Serves until the process is asked to stop (SIGTERM, SIGINT), then drains.
     pub fn run(self) -> Result<()> {
-        let Self { listener, limits, app, threads, queue, runtime, signals, .. } = self;
+        let Self { listener, limits, app, threads, senders, runtime, signals, .. } = self;
         runtime.block_on(serve(listener, limits, app, signals))?;
         // What is being sent drains in the same time as the requests.
-        if let Err(cause) = runtime.block_on(queue) {
-            tracing::error!("the queue of deliveries ended early: {cause}");
+        for sender in senders {
+            if let Err(cause) = runtime.block_on(sender) {
+                tracing::error!("a queue that is sent ended early: {cause}");
+            }
         }
         // Reads of originals that a client left behind may still block a thread for a moment.
         runtime.shutdown_timeout(Duration::from_secs(1));
@@ -473,20 +484,68 @@ struct Services {
     oauth: OAuth,
     orders: Orders,
     deliveries: Deliveries,
+    notifications: Notifications,
     uploads: Uploads,
 }
 
 fn start_deliveries(
     config: &Config,
     (media, orders, auth): (&Media, &Orders, &Auth),
-) -> Result<Deliveries> {
+    sender: Sender,
+) -> Deliveries {
     let services = delivery::Services {
         media: media.clone(),
         orders: orders.clone(),
         auth: auth.clone(),
-        sender: Sender::of(config)?,
+        sender,
     };
-    Ok(Deliveries::new(services, delivery::Settings::of(config)))
+    Deliveries::new(services, delivery::Settings::of(config))
+}
+
+fn start_notifications(
+    config: &Config,
+    (media, content, auth): (&Media, &Content, &Auth),
+    sender: &Sender,
+) -> Result<(Notifications, Asks)> {
+    let overrides = Some(config.mail.templates.as_path());
+    let overrides = overrides.filter(|folder| !folder.as_os_str().is_empty());
+    let services = notifications::Services {
+        db: auth.db().clone(),
+        content: content.clone(),
+        media: media.clone(),
+        auth: auth.clone(),
+        mailer: sender.mailer().clone(),
+        letters: Letters::compile(overrides)?,
+        push: Push::of(config)?,
+    };
+    Notifications::start(services, notifications::Settings::of(config), clock::now())
+}
+
+fn start_matcher(db: &Db, notifications: &Notifications) -> Result<Beside> {
+    let pulse = db.pulse()?;
+    let notifications = notifications.clone();
+    let (stop, stopped) = mpsc::channel();
+    let thread = std::thread::Builder::new()
+        .name("match".to_owned())
+        .spawn(move || jobs::matching(pulse, &notifications, &stopped))
+        .map_err(Error::internal)?;
+    Ok(Beside { stop, thread })
+}
+
+/// Sends deliveries, mails and push messages until the service stops.
+fn start_senders(
+    runtime: &Runtime,
+    app: &App,
+    drain: Duration,
+) -> Vec<tokio::task::JoinHandle<()>> {
+    let stopping = || app.shared.stopping.subscribe();
+    let deliveries = app.shared.deliveries.clone();
+    let mut senders = vec![runtime.spawn(deliveries.run(stopping(), drain))];
+    for lane in Lane::ALL {
+        let notifications = app.shared.notifications.clone();
+        senders.push(runtime.spawn(notifications.send(lane, stopping(), drain)));
+    }
+    senders
 }
 
 fn start_uploads(config: &Config, ingest: Ingest) -> Result<Uploads> {
@@ -512,7 +571,8 @@ fn shared(
     services: Services,
     metrics: metrics_exporter_prometheus::PrometheusHandle,
 ) -> Result<Shared> {
-    let Services { media, content, auth, oauth, orders, deliveries, uploads } = services;
+    let Services { media, content, auth, oauth, orders, deliveries, notifications, uploads } =
+        services;
     let pages = Pages::compile()?;
     let bases = Bases {
         public: &config.server.public_url.0,
@@ -532,6 +592,7 @@ fn shared(
         secure_cookies: config.auth_url().starts_with("https:"),
         orders,
         deliveries,
+        notifications,
         metrics,
         site_url: config.site_url().to_owned(),
         site_name: config.server.site_name.clone(),

@@ -19,6 +19,7 @@ use crate::clock;
 use crate::config::{self, Config};
 use crate::db::{ListedKey, ListedUser};
 use crate::limits::PASSWORD_BYTES_MAX;
+use crate::notifications::Outbox;
 
 /// Takes an accounts file in and says what became of it, list by list.
 pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), Trouble> {
@@ -56,6 +57,12 @@ impl On {
     pub(super) fn open(&self) -> Result<Accounts, Trouble> {
         let (config, _) = config::load(&self.common.sources(&[]))?;
         Ok(Archive::open(&config)?.accounts(&config)?)
+    }
+
+    /// The messages of notifications.
+    pub(super) fn outbox(&self) -> Result<Outbox, Trouble> {
+        let (config, _) = config::load(&self.common.sources(&[]))?;
+        Ok(Outbox::new(Archive::open(&config)?.db))
     }
 
     /// Whether JSON is asked for.

@@ -3,6 +3,7 @@
 mod accounts;
 mod channels;
 mod ingest;
+mod outbox;
 mod programs;
 mod table;
 
@@ -105,6 +106,11 @@ enum Command {
     Delivery {
         #[command(subcommand)]
         command: channels::DeliveryCommand,
+    },
+    /// Lists messages of notifications that wait or were given up, tries them again, removes them.
+    Outbox {
+        #[command(subcommand)]
+        command: outbox::OutboxCommand,
     },
     /// Checks database against store, and what is derived against the originals; exit status 1 if
     /// anything is missing, damaged or orphaned.
@@ -275,6 +281,7 @@ fn run(command: Command) -> Result<(), Trouble> {
         Command::Key { command } => accounts::key(command),
         Command::Channel { command } => channels::channel(command),
         Command::Delivery { command } => channels::delivery(command),
+        Command::Outbox { command } => outbox::run(command),
         Command::Check { common, repair, json } => {
             let (config, _) = config::load(&common.sources(&[]))?;
             check(&config, repair, json)

@@ -243,6 +243,14 @@ settings! {
         apns_topic: String = "", Any, "text", "Bundle id of the app";
         ca: PathBuf = "", Any, "file", "Certificates (PEM) that are believed besides the public authorities, of a proxy for instance";
     }
+    /// Notifications: streams, mails, push messages.
+    notifications: Notifications {
+        polls: usize = "20000", 1..=1_000_000, "polls", "Requests of streams that may wait for items; more are answered 503";
+        mail_workers: usize = "4", 1..=64, "mails", "Mails of notifications sent at a time";
+        push_workers: usize = "16", 1..=256, "messages", "Push messages sent at a time";
+        retry_first_ms: u32 = "60000", 1..=3_600_000, "ms", "Time until the second try of a message; it doubles with each, up to an hour";
+        retry_hours: u32 = "24", 1..=720, "h", "Time after which a message that was never taken is parked";
+    }
     /// What becomes of files that come in.
     ingest: Ingest {
         workers: usize = "0", 0..=256, "threads", "Files taken in at a time; 0: one a core";

@@ -3,12 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::Form;
 use crate::db::{ReadTx, StoredItem};
 use crate::error::{Error, Result};
-use crate::item::{Document, Links, RenditionSizes, Served};
+use crate::item::{Document, Links, PubStatus, RenditionSizes, Served};
 use crate::limits::ANSWER_BYTES_MAX;
 use crate::query::Facet;
 use crate::search::{Found, Hit};
@@ -22,6 +23,27 @@ const TEXT_BYTES_MAX: usize = 1024 * 1024;
 /// The answer of a poll that nothing came for.
 pub(super) fn nothing() -> Bytes {
     Bytes::from_static(b"{\"hits\":[]}")
+}
+
+/// Items that were asked for by name.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The text of `{"hits": […]}`.
+    pub text: Bytes,
+    /// How many hits there are.
+    pub hits: usize,
+    /// The number of the version that was read of each item that was looked at, in their order;
+    /// nothing for one that is gone or hidden. Items behind the last of them had no room.
+    pub read: Vec<Option<i64>>,
+}
+
+/// Whether somebody who waits for an item still gets it. One that was replaced meanwhile is told
+/// of, as it would have been a moment before.
+fn is_listed(status: PubStatus) -> bool {
+    match status {
+        PubStatus::Usable | PubStatus::Replaced => true,
+        PubStatus::Commissioned | PubStatus::Withheld | PubStatus::Canceled => false,
+    }
 }
 
 /// Writes answers in one form.
@@ -58,6 +80,47 @@ impl<L: Links> Writer<L> {
         self.write_hits(found.hits, tx, &mut text)?;
         text.push(b'}');
         Ok(Some(text.into()))
+    }
+
+    /// `{"hits": […]}` of those of `keys` that may be seen at `now`, in their order, as many as one
+    /// answer has room for and at least one.
+    pub(super) fn listed(
+        &self,
+        keys: &[ItemKey],
+        now: Timestamp,
+        tx: &ReadTx<'_>,
+    ) -> Result<Listed> {
+        let mut listed = Listed { text: nothing(), hits: 0, read: Vec::new() };
+        let mut text = b"{\"hits\":[".to_vec();
+        let mut held = Held { tx, known: HashMap::new() };
+        for key in keys {
+            let Some((version, item)) = tx.find_version(key)? else {
+                listed.read.push(None);
+                continue;
+            };
+            let hidden = item.embargoed.is_some_and(|until| until > now);
+            let document = Document::from_stored(&item.document);
+            let seen = document.is_ok_and(|document| is_listed(document.pub_status()));
+            if hidden || !seen {
+                listed.read.push(None);
+                continue;
+            }
+            let before = text.len();
+            if listed.hits > 0 {
+                text.push(b',');
+            }
+            let document = self.document(Hit { key: key.clone(), item }, &mut held)?;
+            serde_json::to_writer(&mut text, &document).map_err(Error::internal)?;
+            if text.len() > ANSWER_BYTES_MAX && listed.hits > 0 {
+                text.truncate(before);
+                break;
+            }
+            listed.hits += 1;
+            listed.read.push(Some(version));
+        }
+        text.extend_from_slice(b"]}");
+        listed.text = text.into();
+        Ok(listed)
     }
 
     fn write_hits(&self, hits: Vec<Hit>, tx: &ReadTx<'_>, text: &mut Vec<u8>) -> Result<()> {

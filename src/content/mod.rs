@@ -18,6 +18,7 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use jiff::Timestamp;
 
+pub use answer::Listed;
 pub use period::{Period, Recent, parse_day};
 pub use selection::{Selection, coverage, is_provider, may_see_commissioned, unknown_agreement};
 
@@ -25,6 +26,7 @@ use crate::db::ReadTx;
 use crate::error::Result;
 use crate::item::{Layout, Links, RenditionSizes};
 use crate::search::{Found, Request, Search};
+use crate::types::ItemKey;
 use answer::Writer;
 use polls::Polls;
 
@@ -81,6 +83,28 @@ impl Content {
         let writer = Writer { form, sizes: self.sizes };
         let make = move |found: Found, tx: &ReadTx<'_>| writer.list(found, tx);
         self.search.search(request, now, make).await
+    }
+
+    /// The answer to a poll that nothing came for.
+    #[must_use]
+    pub fn nothing() -> Bytes {
+        answer::nothing()
+    }
+
+    /// The items `keys`, in their order, as far as they may be seen at `now` and have room.
+    ///
+    /// Fails when too many searches wait.
+    pub async fn listed<L>(
+        &self,
+        keys: Vec<ItemKey>,
+        form: Form<L>,
+        now: Timestamp,
+    ) -> Result<Listed>
+    where
+        L: Links + Send + 'static,
+    {
+        let writer = Writer { form, sizes: self.sizes };
+        self.search.read(move |tx| writer.listed(&keys, now, tx)).await
     }
 
     /// The text of `{"hits": […]}` with the first match as soon as there is one; with none once

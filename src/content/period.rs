@@ -18,6 +18,21 @@ pub enum Recent {
 }
 
 impl Recent {
+    /// Every value with its word in parameters.
+    pub const ALL: [(&'static str, Self); 5] = [
+        ("h", Self::Hour),
+        ("d", Self::Day),
+        ("w", Self::Week),
+        ("m", Self::Month),
+        ("y", Self::Year),
+    ];
+
+    /// The time of that word.
+    #[must_use]
+    pub fn find(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|(known, _)| *known == word).map(|(_, recent)| recent)
+    }
+
     /// When it began.
     ///
     /// Spec §4 is silent on how long a month is: days, weeks, months and years are those of the

@@ -17,14 +17,17 @@ pub use sqlite::accounts::AccountChange;
 pub use sqlite::channels::NewChannel;
 pub use sqlite::deliveries::{DeliveriesOf, Enqueued, NewDelivery, Outcome, Queue, Turn};
 pub use sqlite::facts::Facts;
-pub use sqlite::follow::{Change, Follower};
+pub use sqlite::follow::{Change, Follower, Pulse};
 pub use sqlite::grants::{Code, Family, NewCode, NewFamily, RefreshToken};
 pub use sqlite::import::{
     NewAgreement, NewApiKey, NewClient, NewLicense, NewProduct, NewUser, Put,
 };
 pub use sqlite::items::{NewItem, StoredItem, Written};
+pub use sqlite::notifications::{NewNotification, Watcher, WatchersOf};
 pub use sqlite::operator::{ListedKey, ListedUser};
 pub use sqlite::orders::{LiveOrder, OrdersOf, Reported};
+pub use sqlite::outbox::{OutboxCount, Sent};
+pub use sqlite::queues::{FoundStream, LogRow, QueuedItem};
 pub use sqlite::search::{IndexChange, Lookup};
 pub use sqlite::sessions::{Session, SigningKey};
 pub use sqlite::tokens::Token;
@@ -191,6 +194,11 @@ impl Db {
         F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
     {
         self.threads.write(write)
+    }
+
+    /// A connection of its own that tells whether something was written.
+    pub fn pulse(&self) -> Result<Pulse, DbError> {
+        Pulse::open(self.threads.path())
     }
 
     /// A connection of its own that tells what other processes and this one changed.

@@ -1,23 +1,12 @@
 //! When a delivery that failed is tried again, and when it is given up.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
 
 use super::Trouble;
 use crate::account::Delivery;
+use crate::account::Patience;
 use crate::db::Outcome;
-use crate::limits::{DELIVERY_ERROR_CHARS_MAX, DELIVERY_WAIT_MAX};
-use crate::types::Hash;
-
-/// How long a delivery is tried.
-#[derive(Clone, Copy, Debug)]
-pub struct Patience {
-    /// Time from the first try to the second; it doubles with each.
-    pub first: Duration,
-    /// Time after which a delivery that never succeeded is given up.
-    pub all: Duration,
-}
+use crate::limits::DELIVERY_ERROR_CHARS_MAX;
 
 /// What becomes of `delivery` after a try that ended at `now`.
 pub(super) fn judge(
@@ -31,52 +20,14 @@ pub(super) fn judge(
     if !trouble.temporary {
         return Outcome::Failed { error };
     }
-    let at = now.saturating_add(wait(delivery, patience.first)).unwrap_or(Timestamp::MAX);
-    let end = delivery.queued.saturating_add(patience.all).unwrap_or(Timestamp::MAX);
-    if at > end {
+    let name = delivery.id.to_string();
+    let Some(at) = patience.again(&name, delivery.attempts, (delivery.queued, now)) else {
         let tries = delivery.attempts;
         return Outcome::Failed {
             error: shorten(&format!("given up after {tries} tries: {error}")),
         };
-    }
+    };
     Outcome::Retry { at, error }
-}
-
-/// Time until the next try: twice as long after each, and up to a quarter more, so that what failed
-/// together does not come back together. The quarter comes from the delivery's name: the same in
-/// every process, another one for each delivery and try.
-fn wait(delivery: &Delivery, first: Duration) -> Duration {
-    let base = base(delivery.attempts.saturating_sub(1), first);
-    let Hash(hash) = Hash::of(format!("{}/{}", delivery.id, delivery.attempts).as_bytes());
-    base + base / 4 * u32::from(hash[0]) / 255
-}
-
-/// Doublings of the first wait after which it grows no more, whatever the settings are.
-const DOUBLINGS_MAX: u32 = 16;
-
-/// The wait after `doublings` doublings.
-fn base(doublings: u32, first: Duration) -> Duration {
-    let doubled = first.saturating_mul(1 << doublings.min(DOUBLINGS_MAX));
-    doubled.min(DELIVERY_WAIT_MAX.max(first))
-}
-
-/// Whether a delivery was taken up more often than all tries together can be.
-///
-/// A try that kills the process is never judged, and its claim just ends; without this it would be
-/// taken up for ever. The time alone does not tell: a service that was off over a weekend tries
-/// what waited at least once more.
-pub(super) fn exhausted(delivery: &Delivery, patience: Patience) -> bool {
-    let Patience { first, all } = patience;
-    let (mut left, mut tries) = (all, 1_u32);
-    for doublings in 0..DOUBLINGS_MAX {
-        let Some(rest) = left.checked_sub(base(doublings, first)) else {
-            return delivery.attempts > tries;
-        };
-        (left, tries) = (rest, tries + 1);
-    }
-    let longest = base(DOUBLINGS_MAX, first).as_nanos().max(1);
-    let more = u32::try_from(left.as_nanos() / longest).unwrap_or(u32::MAX);
-    delivery.attempts > tries.saturating_add(more)
 }
 
 fn shorten(text: &str) -> String {
@@ -88,6 +39,8 @@ fn shorten(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
     use uuid::Uuid;
 
@@ -160,12 +113,12 @@ mod tests {
     fn check_exhausted(patience: Patience) {
         let mut now = at(0);
         for attempts in 1.. {
-            assert!(!exhausted(&delivery(attempts), patience), "{attempts} {patience:?}");
+            assert!(!patience.exhausted(attempts), "{attempts} {patience:?}");
             match judge(&delivery(attempts), for_now(), patience, now) {
                 Outcome::Retry { at: next, .. } => now = next,
                 Outcome::Failed { .. } => {
                     let never_judged = attempts + attempts / 4 + 20;
-                    assert!(exhausted(&delivery(never_judged), patience), "{patience:?}");
+                    assert!(patience.exhausted(never_judged), "{patience:?}");
                     return;
                 }
                 Outcome::Delivered | Outcome::Released => panic!("it failed"),
@@ -198,10 +151,10 @@ mod tests {
             attempts in 1_u32..1_000_000,
             number in any::<u128>(),
         ) {
-            let one = Delivery { id: Uuid::from_u128(number), ..delivery(attempts) };
+            let name = Uuid::from_u128(number).to_string();
             let base = 60 * 2_u64.pow((attempts - 1).min(6));
             let base = Duration::from_secs(base.min(48 * 60));
-            let found = wait(&one, PATIENCE.first);
+            let found = PATIENCE.wait(&name, attempts);
             prop_assert!(found >= base && found <= base + base / 4, "{:?}", found);
             prop_assert!(found <= Duration::from_secs(3600));
         }

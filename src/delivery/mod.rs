@@ -22,11 +22,12 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
-pub use backoff::Patience;
 pub use request::Request;
 pub use send::Sender;
 
-use crate::account::{Channel, ChannelId, Delivery, DeliveryState, OrganizationId, UserId};
+use crate::account::{
+    Channel, ChannelId, Delivery, DeliveryState, OrganizationId, Patience, UserId,
+};
 use crate::auth::{Auth, Principal};
 use crate::config::Config;
 use crate::db::{Db, DeliveriesOf, ReadTx};

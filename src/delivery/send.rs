@@ -35,6 +35,12 @@ impl Sender {
         Ok(Self { outbound: Outbound::new(Some(directory_root(config)?), waits, mailer) })
     }
 
+    /// The way out for other mails.
+    #[must_use]
+    pub fn mailer(&self) -> &Mailer {
+        self.outbound.mailer()
+    }
+
     /// Sends `collected` where `channel` says.
     pub(super) async fn send(
         &self,
@@ -191,7 +197,7 @@ tDdiwcWb8Odt+i4e
         let found = settings(&[("data.dir", "/x")]).unwrap();
         assert_eq!(found.domain, "localhost");
         let MailTransport::Outbox(folder) = found.transport else { panic!("no outbox") };
-        assert_eq!(folder, std::path::Path::new("/x/outbox"));
+        assert_eq!(folder, Path::new("/x/outbox"));
         let flags = [
             ("mail.host", "mx.example"),
             ("mail.tls", "tls"),

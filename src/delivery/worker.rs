@@ -6,13 +6,7 @@ use futures_util::FutureExt;
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 use uuid::Uuid;
 
-use super::{
-    Deliveries, Settings, Trouble,
-    backoff::{exhausted, judge},
-    collect,
-    collect::Collected,
-    formats,
-};
+use super::{Deliveries, Settings, Trouble, backoff::judge, collect, collect::Collected, formats};
 use crate::account::{Channel, ChannelMethod, Delivery};
 use crate::clock;
 use crate::clock::Stopwatch;
@@ -140,7 +134,7 @@ impl Deliveries {
         method: &mut Option<ChannelMethod>,
     ) -> Result<(), Trouble> {
         let Settings { timeout, patience, .. } = self.inner.settings;
-        if exhausted(delivery, patience) {
+        if patience.exhausted(delivery.attempts) {
             let tries = delivery.attempts - 1;
             let text = format!("given up after {tries} tries, the last of which did not end");
             return Err(Trouble::for_good(text));

@@ -9,10 +9,12 @@ use tokio::sync::mpsc::Sender;
 
 use crate::auth::Auth;
 use crate::clock;
-use crate::db::{AccountChange, Follower};
+use crate::clock::Stopwatch;
+use crate::db::{AccountChange, Follower, Pulse};
 use crate::ingest::watch::{Watch, Watcher};
-use crate::limits::FOLLOW_MS;
+use crate::limits::{FOLLOW_MS, MATCHING_CLOCK_MS, MATCHING_MS, NOTIFICATIONS_SWEEP};
 use crate::media::Media;
+use crate::notifications::Notifications;
 use crate::search::Search;
 use crate::telemetry;
 use crate::types::ItemKey;
@@ -65,6 +67,40 @@ pub fn follow(
         }
         search.end_embargoes(clock::now());
         media.report();
+    }
+}
+
+/// Matches what any process writes with the notifications until `stop` is dropped, and does what
+/// notifications do by the clock.
+pub fn matching(mut pulse: Pulse, notifications: &Notifications, stop: &Receiver<()>) {
+    let beats = Duration::from_millis(MATCHING_CLOCK_MS);
+    let (mut looked, mut swept) = (None::<Stopwatch>, None::<Stopwatch>);
+    let (mut failing, mut more) = (false, true);
+    loop {
+        let wait = if more { Duration::ZERO } else { Duration::from_millis(MATCHING_MS) };
+        if stop.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
+        let written = pulse.beats().unwrap_or(true);
+        let is_over = |watch: &Option<Stopwatch>, time: Duration| {
+            watch.as_ref().is_none_or(|watch| watch.elapsed() >= time)
+        };
+        if !more && !written && !is_over(&looked, beats) {
+            continue;
+        }
+        looked = Some(Stopwatch::start());
+        let mut outcome = notifications.step(clock::now());
+        if outcome.is_ok() && is_over(&swept, NOTIFICATIONS_SWEEP) {
+            swept = Some(Stopwatch::start());
+            outcome = outcome.and_then(|more| notifications.sweep(clock::now()).map(|()| more));
+        }
+        match (&outcome, failing) {
+            (Err(cause), false) => tracing::error!("items cannot be matched: {cause}"),
+            (Ok(_), true) => tracing::info!("items are matched again"),
+            (Err(_), true) | (Ok(_), false) => {}
+        }
+        failing = outcome.is_err();
+        more = outcome.unwrap_or(false);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{fs, io::Read, path::Path};
 
+use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior};
 use rust_embed::RustEmbed;
 
@@ -20,8 +21,8 @@ pub(super) fn load(overrides: Option<&Path>) -> Result<Environment<'static>> {
     let mut environment = Environment::new();
     // A variable that is not there is a mistake in a template, not an empty text.
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_trim_blocks(true);
-    environment.set_lstrip_blocks(true);
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    environment.set_syntax(syntax.map_err(Error::internal)?);
     for name in Templates::iter() {
         let own = overrides.map(|folder| read(folder, &name)).transpose()?.flatten();
         let text = match own {

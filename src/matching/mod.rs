@@ -139,7 +139,9 @@ impl Matcher {
             Cover::Everything => None,
             Cover::Agreements(ids) => {
                 let mut ids: Vec<_> = ids.iter().map(|id| self.agreements.take(*id).0).collect();
-                give_back_twice(&mut ids, |id| drop(self.agreements.give_back(id)));
+                give_back_twice(&mut ids, |id| {
+                    self.agreements.give_back(id);
+                });
                 Some(ids)
             }
         };

@@ -183,6 +183,17 @@ impl Search {
         Err(Error::new(Kind::Overloaded, "The archive changes too fast to search it"))
     }
 
+    /// Reads items by name on a thread for searches, of which it takes as long as one.
+    ///
+    /// Fails when too many searches wait.
+    pub async fn read<T, F>(&self, read: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&ReadTx<'_>) -> Result<T> + Send + 'static,
+    {
+        self.inner.db.search(move |tx| Ok(read(tx))).await?
+    }
+
     /// Counts up whenever items were written; whoever waits for new ones looks again then.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {

@@ -59,6 +59,31 @@ pub const DELIVERY_SECONDS: &str = "wirephoto_delivery_seconds";
 /// Deliveries that wait or are being sent, of all processes (gauge).
 pub const DELIVERIES_WAITING: &str = "wirephoto_deliveries_waiting";
 
+/// Polls of streams that wait for items (gauge).
+pub const STREAM_POLLS: &str = "wirephoto_stream_polls_waiting";
+/// Rows of the item log that notifications were not looked for yet (gauge).
+pub const MATCHING_BEHIND: &str = "wirephoto_matching_rows_behind";
+/// Seconds since the oldest of them was written (gauge).
+pub const MATCHING_LAG_SECONDS: &str = "wirephoto_matching_lag_seconds";
+/// Items that were matched (counter).
+pub const MATCHED_ITEMS: &str = "wirephoto_matched_items_total";
+/// Matches, by type of the notification (counter).
+pub const MATCHES: &str = "wirephoto_matches_total";
+/// Notifications that items are matched with (gauge).
+pub const NOTIFICATIONS: &str = "wirephoto_notifications";
+/// Items that wait in the queues of streams and scheduled mails (gauge).
+pub const QUEUED_ITEMS: &str = "wirephoto_queued_items";
+/// Items that fell out of a full queue, and messages that a full outbox did not take (counter).
+pub const NOTIFICATIONS_LOST: &str = "wirephoto_notifications_lost_total";
+/// Messages that wait or are being sent, by lane (gauge).
+pub const OUTBOX_WAITING: &str = "wirephoto_outbox_waiting";
+/// Messages that were given up and wait for the operator, by lane (gauge).
+pub const OUTBOX_PARKED: &str = "wirephoto_outbox_parked";
+/// Tries to send a message, by lane and outcome: sent, dropped, retry, parked, released (counter).
+pub const MESSAGES: &str = "wirephoto_messages_total";
+/// Seconds of one try to send a message, by lane (histogram).
+pub const MESSAGE_SECONDS: &str = "wirephoto_message_seconds";
+
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {

@@ -29,6 +29,7 @@ pub mod request;
 mod respond;
 mod session;
 mod timing;
+mod unsubscribe;
 mod user;
 
 use std::{
@@ -59,6 +60,7 @@ use crate::error::Error;
 use crate::error::Kind;
 use crate::ingest::Uploads;
 use crate::media::Media;
+use crate::notifications::Notifications;
 use crate::oauth::OAuth;
 use crate::orders::Orders;
 use crate::users::Users;
@@ -90,6 +92,8 @@ pub struct Shared {
     pub orders: Orders,
     /// Deliveries through channels.
     pub deliveries: Deliveries,
+    /// Notifications.
+    pub notifications: Notifications,
     /// The users section.
     pub users: Users,
     /// What comes in over the network.
@@ -169,6 +173,7 @@ pub fn router(app: App) -> Router {
         .merge(user::routes())
         .merge(orders::routes())
         .merge(deliveries::routes())
+        .merge(unsubscribe::routes())
         .merge(ingest::routes())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)

@@ -20,6 +20,17 @@ for part in mail.iter_attachments():
             "sha256": hashlib.sha256(content).hexdigest(),
         }
     )
+inline = []
+for part in mail.walk():
+    if part["content-id"]:
+        content = part.get_payload(decode=True)
+        inline.append(
+            {
+                "id": part["content-id"],
+                "type": part.get_content_type(),
+                "sha256": hashlib.sha256(content).hexdigest(),
+            }
+        )
 defects = [str(d) for part in mail.walk() for d in part.defects]
 defects += [f"{name}: {d}" for name, value in mail.items() for d in value.defects]
 
@@ -40,6 +51,8 @@ print(
             "id": mail["message-id"],
             "date": mail["date"].datetime.isoformat(),
             "unsubscribe": mail["list-unsubscribe"],
+            "unsubscribe-post": mail["list-unsubscribe-post"],
+            "inline": inline,
             "note": mail["x-note"],
             "text": lines(plain),
             "html": lines(html),

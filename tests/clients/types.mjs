@@ -10,7 +10,8 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** What the contract says about a field beyond its type there; by the field's name. */
 const FORMATS = {
-    id: Number.isSafeInteger,
+    // A notification's is a UUID, the others are numbers.
+    id: (value) => Number.isSafeInteger(value) || UUID.test(value),
     customerId: Number.isSafeInteger,
     total: Number.isSafeInteger,
     remaining: Number.isSafeInteger,

@@ -109,6 +109,23 @@ fn the_public_client_library_searches_and_polls_the_stream() {
 }
 
 #[test]
+fn the_public_client_library_uses_notifications_and_its_content_stream() {
+    let (server, folder) = (server(), node_scripts());
+    let input = tempfile::tempdir().expect("folder");
+    let ingest: Vec<_> = [("ett", "Ett"), ("tva", "Två"), ("tre", "Tre")]
+        .iter()
+        .map(|(id, headline)| {
+            let folder = input.path().join(id);
+            let document = news::document(headline, &["FOTO"], "2030-01-01T00:00:00Z");
+            news::write(&folder, &[(&format!("image/{id}"), document)]);
+            json!([env!("CARGO_BIN_EXE_wirephoto"), "ingest", folder, "--data", server.data()])
+        })
+        .collect();
+    let argument = json!({ "base": server.url, "ingest": ingest });
+    script(Path::new("node"), &folder, "notification_client.mjs", &argument);
+}
+
+#[test]
 fn openid_client_runs_code_implicit_refresh_and_revocation() {
     let (server, folder) = (server(), node_scripts());
     script(Path::new("node"), &folder, "openid.mjs", &json!({ "base": server.url }));

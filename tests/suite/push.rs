@@ -31,7 +31,11 @@ fn notify(server: &Server, word: &str, key: &str) -> String {
 }
 
 fn settings(services: &Services) -> Vec<String> {
-    [services.settings(), vec!["server.unready_s=0".to_owned()]].concat()
+    [
+        services.settings(),
+        vec!["server.unready_s=0".to_owned(), "notifications.retry_first_ms=50".to_owned()],
+    ]
+    .concat()
 }
 
 fn start(services: &Services) -> Server {

@@ -19,14 +19,14 @@ use crate::{
 };
 
 /// The password that the servers know.
-const PASSWORD: &str = "s3cret-password";
+pub const PASSWORD: &str = "s3cret-password";
 /// One that they do not know and that must not show up anywhere.
 const WRONG: &str = "wr0ng-and-hidden";
 /// What the channels of these tests send of an item.
 const FORMATS: [&str; 3] = [".json", "_NormalHires.jpg", "_NormalThumbnail.jpg"];
 const SETTINGS: [&str; 2] = ["delivery.retry_first_ms=50", "server.unready_s=0"];
 
-fn python(script: &str) -> Command {
+pub fn python(script: &str) -> Command {
     let folder = clients::python_scripts("outbound.txt", "outbound");
     let mut command = clients::client(&folder.join("outbound/bin/python"));
     // From the checkout: other tests renew their copies while these run.
@@ -46,7 +46,7 @@ pub struct Receiver {
 
 impl Receiver {
     /// Starts a script of `tests/clients` and waits until it says that it is ready.
-    fn start(script: &str, mode: &str) -> Self {
+    pub fn start(script: &str, mode: &str) -> Self {
         Self::run(python(script), mode)
     }
 
@@ -79,7 +79,7 @@ impl Receiver {
     }
 
     /// Where it keeps what it gets.
-    fn files(&self) -> PathBuf {
+    pub fn files(&self) -> PathBuf {
         self.folder.path().join("files")
     }
 
@@ -138,7 +138,7 @@ fn expected(server: &Server) -> Vec<(String, Vec<u8>)> {
     FORMATS.iter().map(file).collect()
 }
 
-fn sha256(bytes: &[u8]) -> String {
+pub fn sha256(bytes: &[u8]) -> String {
     let sum = digest::digest(&digest::SHA256, bytes);
     sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -169,6 +169,43 @@ impl ReadTx<'_> {
         Ok(agreements)
     }
 
+    /// The agreement.
+    pub fn find_agreement(&self, id: AgreementId) -> Result<Option<Agreement>, DbError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT agreement_id, organization_id, type, super, name, description, expires_ms,
+                 prepaid_total, prepaid_remaining
+             FROM agreements WHERE agreement_id = ?1",
+        )?;
+        let mut rows = statement.query([id.0])?;
+        rows.next()?.map(|row| self.read_agreement(row)).transpose()
+    }
+
+    /// What changed in accounts behind the row `after` of their log, and the number of the last
+    /// row. Where rows are gone that were not read, everything changed.
+    pub fn account_changes(&self, after: i64) -> Result<(i64, Vec<AccountChange>), DbError> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT seq, what, id FROM account_log WHERE seq > ?1 ORDER BY seq")?;
+        let mut rows = statement.query([after])?;
+        let (mut last, mut changes) = (after, Vec::new());
+        while let Some(row) = rows.next()? {
+            let seq: i64 = row.get(0)?;
+            let (what, id): (String, String) = (row.get(1)?, row.get(2)?);
+            if seq != last + 1 {
+                changes.push(AccountChange::Everything);
+            }
+            changes.push(AccountChange::parse(&what, &id));
+            last = seq;
+        }
+        Ok((last, changes))
+    }
+
+    /// The number of the last row of the account log that was ever written.
+    pub fn account_seq(&self) -> Result<i64, DbError> {
+        let sql = "SELECT coalesce(max(seq), 0) FROM account_log";
+        Ok(self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+    }
+
     fn read_agreement(&self, row: &Row<'_>) -> Result<Agreement, DbError> {
         let id = AgreementId(row.get(0)?);
         let what = format!("agreement {id}");

@@ -18,6 +18,26 @@ pub struct Change {
     pub accounts: Vec<AccountChange>,
 }
 
+/// Notices that something was written, by whichever process, on a connection of its own.
+pub struct Pulse {
+    connection: Connection,
+    data_version: i64,
+}
+
+impl Pulse {
+    pub(in crate::db) fn open(path: &Path) -> Result<Self, DbError> {
+        Ok(Self { connection: Connection::open(path)?, data_version: -1 })
+    }
+
+    /// Whether another connection committed since the last call; a few microseconds.
+    pub fn beats(&mut self) -> Result<bool, DbError> {
+        let sql = "PRAGMA data_version";
+        let mut statement = self.connection.raw.prepare_cached(sql)?;
+        let found: i64 = statement.query_row([], |row| row.get(0))?;
+        Ok(std::mem::replace(&mut self.data_version, found) != found)
+    }
+}
+
 /// Follows the item log and the account log on a connection of its own.
 pub struct Follower {
     connection: Connection,

@@ -181,11 +181,12 @@ impl WriteTx<'_> {
     }
 
     /// Removes rows of the item log that were written before `before`, at most [`SWEEP_ROWS`] of
-    /// them, and never the newest; gives how many.
+    /// them, never the newest and none that notifications were not looked for yet; gives how many.
     pub fn sweep_item_log(&self, before: Timestamp) -> Result<usize, DbError> {
         let mut statement = self.transaction.prepare_cached(
             "SELECT seq, at_ms FROM item_log
-             WHERE seq < (SELECT max(seq) FROM item_log) ORDER BY seq LIMIT ?1",
+             WHERE seq < (SELECT max(seq) FROM item_log)
+             AND seq <= (SELECT min(seq) FROM cursors) ORDER BY seq LIMIT ?1",
         )?;
         let limit = i64::try_from(SWEEP_ROWS).unwrap_or(i64::MAX);
         let mut rows = statement.query([limit])?;

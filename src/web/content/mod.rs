@@ -1,6 +1,8 @@
 //! The content API over HTTP (Spec §4 Content, Deprecated search interface).
 
 mod deprecated;
+mod held_body;
+mod notifications;
 mod parameters;
 mod stream;
 
@@ -27,11 +29,12 @@ use crate::account::Scope;
 use crate::auth::Principal;
 use crate::clock;
 use crate::content::Form;
+use crate::content::Recent;
 use crate::error::{Error, Kind, Result};
 use crate::media::UrlLinks;
 use crate::search::{Request as Wanted, Sort, SortDate};
 use crate::types::MediaType;
-use parameters::{ALL, Parameters, TIMES};
+use parameters::{ALL, Parameters};
 
 /// A decoded part of the path, or why there is none.
 type Segment = Result<Path<String>, PathRejection>;
@@ -43,6 +46,7 @@ pub(super) fn routes() -> Router<App> {
         .route("/content/v1/{media_type}/stream", get(stream::stream))
         .route("/api/search", get(deprecated::search))
         .route("/api/search/agreements", get(deprecated::agreements))
+        .merge(notifications::routes())
 }
 
 /// `GET /content/v1/{mediaType}/search`.
@@ -68,7 +72,7 @@ fn read(
 ) -> Result<(Wanted, Form<UrlLinks>)> {
     let media_type = parameters.media_type(media_type, &MediaType::ALL);
     let selection = parameters.selection();
-    let period = parameters.period(&TIMES);
+    let period = parameters.period(&Recent::ALL);
     let statuses = parameters.statuses();
     let (size, skip) = parameters.page();
     let sort = parameters.sort();

@@ -34,15 +34,6 @@ pub(super) const STREAMED: [MediaType; 8] = [
     MediaType::Calendar,
 ];
 
-/// The values of `tr`.
-pub(super) const TIMES: [(&str, Recent); 5] = [
-    ("h", Recent::Hour),
-    ("d", Recent::Day),
-    ("w", Recent::Week),
-    ("m", Recent::Month),
-    ("y", Recent::Year),
-];
-
 /// The values of `sort`.
 const SORTS: [(&str, Sort); 9] = [
     ("default:desc", by(SortDate::Order, true)),

@@ -77,8 +77,8 @@ fn ok_every_choice_is_read() {
     assert_eq!(page("s=0&fr=10000"), (Some(0), Some(10_000)));
     assert_eq!(page("s=10000&fr=7"), (Some(10_000), Some(7)));
     for (text, times) in [("h", 0), ("d", 1), ("w", 2), ("m", 3), ("y", 4)] {
-        let period = read(&format!("tr={text}"), |it| it.period(&TIMES)).unwrap();
-        assert_eq!(period.recent, Some(TIMES[times].1));
+        let period = read(&format!("tr={text}"), |it| it.period(&Recent::ALL)).unwrap();
+        assert_eq!(period.recent, Some(Recent::ALL[times].1));
     }
 }
 
@@ -108,7 +108,7 @@ fn err_each_bad_parameter_is_named_with_its_rule() {
     }
     assert_eq!(refused("facets=subject", |it| it.facets()), ["enum facets"]);
     assert_eq!(refused("pubstatus=withheld", |it| it.statuses()), ["enum pubstatus"]);
-    let period = |it: &mut Parameters<'_>| it.period(&TIMES);
+    let period = |it: &mut Parameters<'_>| it.period(&Recent::ALL);
     for text in ["tr=", "tr=x", "tr=hour", "tr=H", "tr=1d"] {
         assert_eq!(refused(text, period), ["enum tr"], "{text}");
     }

@@ -120,14 +120,14 @@ fn marked(answer: Answer) -> Answer {
         .with("Link", "The address that took its place, with the relation `successor-version`.")
 }
 
-fn media_type(types: &[MediaType]) -> Value {
+pub(super) fn media_type(types: &[MediaType]) -> Value {
     let words: Vec<&str> =
         std::iter::once(EVERY).chain(types.iter().map(|one| one.as_str())).collect();
     path("mediaType", "What kind of items; `_all` is every kind.", one_of(&words))
 }
 
 /// `q`, `p` and `agr`.
-fn selection() -> [Value; 3] {
+pub(super) fn selection() -> [Value; 3] {
     let code = json!({ "type": "string", "pattern": "^(-[^-,\\s]|[^-,\\s])[^,\\s]*$" });
     [
         query(
@@ -181,7 +181,7 @@ fn sort() -> Value {
     query("sort", "The order of hits; `default` is the order in which items came in.", words)
 }
 
-fn layout() -> Value {
+pub(super) fn layout() -> Value {
     let mut words = one_of(&["full", "bare"]);
     words["default"] = json!("full");
     query("layout", "`bare` gives what a list needs: no bodies, one thumbnail.", words)

@@ -12,6 +12,7 @@ mod formats;
 mod ingest;
 mod media;
 mod news_item;
+mod notifications;
 mod oauth;
 mod operation;
 mod operator;
@@ -108,6 +109,7 @@ pub(super) fn routes() -> Router<App> {
 fn operations() -> Vec<Operation> {
     let parts = [
         content::operations(),
+        notifications::operations(),
         user::operations(),
         media::operations(),
         formats::operations(),

@@ -13,6 +13,7 @@ use super::schemas::{array, reference};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tag {
     Content,
+    Notification,
     Search,
     User,
     Order,
@@ -26,8 +27,9 @@ pub(super) enum Tag {
 
 impl Tag {
     /// Every heading, in the order of the page.
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Content,
+        Self::Notification,
         Self::User,
         Self::Order,
         Self::Delivery,
@@ -42,6 +44,7 @@ impl Tag {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Content => "Content",
+            Self::Notification => "Notifications",
             Self::Search => "Deprecated search interface",
             Self::User => "User",
             Self::Order => "Orders",
@@ -57,6 +60,9 @@ impl Tag {
     pub(super) fn description(self) -> &'static str {
         match self {
             Self::Content => "Search in the archive, and new items as they come in.",
+            Self::Notification => {
+                "Questions that stay: new items that match are queued, mailed or pushed."
+            }
             Self::Search => {
                 "An older search interface for callers with an application key. Use the content \
                  API instead."

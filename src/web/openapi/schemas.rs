@@ -77,7 +77,15 @@ fn agreement_type() -> Value {
 /// Every component, by name.
 pub(super) fn all() -> Map<String, Value> {
     let mut schemas = Map::new();
-    let parts = [errors(), news_item::schemas(), facets(), agreements(), users(), user_bodies()];
+    let parts = [
+        errors(),
+        news_item::schemas(),
+        facets(),
+        agreements(),
+        users(),
+        user_bodies(),
+        super::notifications::schemas(),
+    ];
     let more = [organizations(), orders(), order_bodies(), deliveries(), oauth()];
     for part in parts.into_iter().chain(more) {
         schemas.extend(part.into_iter().map(|(name, schema)| (name.to_owned(), schema)));
@@ -85,7 +93,7 @@ pub(super) fn all() -> Map<String, Value> {
     schemas
 }
 
-type Part = Vec<(&'static str, Value)>;
+pub(super) type Part = Vec<(&'static str, Value)>;
 
 fn errors() -> Part {
     let error = object(

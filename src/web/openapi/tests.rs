@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{Bases, document, operations};
 
 /// Addresses that a browser visits. No program calls them, so they are not described.
-const PAGES: [&str; 10] = [
+const PAGES: [&str; 11] = [
     "/",
     "/item/{}/{}",
     "/item/{}/{}/download",
@@ -21,6 +21,7 @@ const PAGES: [&str; 10] = [
     "/o/login",
     "/o/consent",
     "/o/logout",
+    "/unsubscribe/{}",
     // Below it everything that is described begins.
     "/media/",
 ];

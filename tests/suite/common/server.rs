@@ -127,6 +127,14 @@ impl Server {
         Self::start(dir, settings)
     }
 
+    /// Starts another server over the data directory of one that was killed.
+    pub fn restart_killed(mut self, settings: &[&str]) -> Self {
+        assert!(!self.child.wait().expect("ended").success());
+        let dir = std::mem::replace(&mut self.dir, tempfile::tempdir().expect("folder"));
+        drop(self);
+        Self::start(dir, settings)
+    }
+
     /// A server over the data directory `data` in `dir`.
     pub fn start(dir: TempDir, settings: &[&str]) -> Self {
         let mut command = wirephoto(dir.path());

@@ -1,0 +1,112 @@
+//! Messages of notifications: what waits, what was given up.
+
+use clap::{ArgGroup, Subcommand};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::accounts::On;
+use super::table::table;
+use super::{Trouble, say};
+use crate::account::{Message, MessageState};
+use crate::clock;
+use crate::notifications::Messages;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum OutboxCommand {
+    /// Lists messages, the oldest first.
+    List {
+        #[command(flatten)]
+        on: On,
+        /// Only messages in this state: waiting, sending or parked.
+        #[arg(long, value_parser = state)]
+        state: Option<MessageState>,
+    },
+    /// Tries messages again that were given up.
+    #[command(group = ArgGroup::new("which").required(true))]
+    Retry {
+        #[command(flatten)]
+        on: On,
+        /// The message.
+        #[arg(group = "which", value_name = "ID")]
+        id: Option<Uuid>,
+        /// All that were given up.
+        #[arg(long, group = "which")]
+        all: bool,
+    },
+    /// Removes messages for good.
+    #[command(group = ArgGroup::new("which").required(true))]
+    Drop {
+        #[command(flatten)]
+        on: On,
+        /// The message, in whatever state.
+        #[arg(group = "which", value_name = "ID")]
+        id: Option<Uuid>,
+        /// All that were given up.
+        #[arg(long, group = "which")]
+        all: bool,
+    },
+}
+
+fn state(text: &str) -> Result<MessageState, String> {
+    MessageState::find(text).ok_or_else(|| "expected waiting, sending or parked".to_owned())
+}
+
+pub(super) fn run(command: OutboxCommand) -> Result<(), Trouble> {
+    match command {
+        OutboxCommand::List { on, state } => list(&on, state),
+        OutboxCommand::Retry { on, id, all: _ } => {
+            let count = on.outbox()?.retry(which(id), clock::now())?;
+            done(&on, count, "queued again");
+            Ok(())
+        }
+        OutboxCommand::Drop { on, id, all: _ } => {
+            let count = on.outbox()?.discard(which(id))?;
+            done(&on, count, "removed");
+            Ok(())
+        }
+    }
+}
+
+fn which(id: Option<Uuid>) -> Messages {
+    id.map_or(Messages::Parked, Messages::One)
+}
+
+fn done(on: &On, count: usize, what: &str) {
+    let noun = if count == 1 { "message" } else { "messages" };
+    on.done(&format!("{count} {noun} {what}"), json!({ "messages": count }), None);
+}
+
+fn list(on: &On, state: Option<MessageState>) -> Result<(), Trouble> {
+    let messages = on.outbox()?.list(state)?;
+    if on.is_json() {
+        let facts = |message: &Message| {
+            json!({
+                "id": message.id.to_string(),
+                "kind": message.content.kind(),
+                "state": message.state.as_str(),
+                "user": message.user,
+                "items": message.content.items(),
+                "attempts": message.attempts,
+                "created": message.created,
+                "nextAttempt": message.next,
+                "error": message.error,
+            })
+        };
+        say(&messages.iter().map(facts).collect::<Value>().to_string());
+        return Ok(());
+    }
+    let row = |message: &Message| {
+        [
+            message.id.to_string(),
+            message.content.kind().to_owned(),
+            message.state.as_str().to_owned(),
+            message.user.to_string(),
+            message.attempts.to_string(),
+            message.created.to_string(),
+            message.error.clone().unwrap_or_default(),
+        ]
+    };
+    let rows: Vec<_> = messages.iter().map(row).collect();
+    say(&table(["ID", "KIND", "STATE", "USER", "TRIES", "CREATED", "ERROR"], &rows));
+    Ok(())
+}

@@ -1,0 +1,242 @@
+//! The outbox: messages of notifications on their way, and those that were given up.
+//!
+//! A message that was sent is gone. Whoever sends one holds it until `next_ms`; a server that starts
+//! takes up what a killed one was sending.
+
+use jiff::Timestamp;
+use rusqlite::{Row, params};
+use uuid::Uuid;
+
+use super::{ReadTx, WriteTx, damaged, time};
+use crate::account::{Lane, Message, MessageContent, MessageState, UserId};
+use crate::db::DbError;
+
+/// The columns that [`read_message`] reads.
+const COLUMNS: &str = "message_id, number, user_id, content, state, attempts, next_ms, error, \
+     created_ms, queued_ms";
+
+fn read_message(row: &Row<'_>) -> Result<Message, DbError> {
+    let id: String = row.get(0)?;
+    let what = format!("message {id}");
+    let (content, state): (String, String) = (row.get(3)?, row.get(4)?);
+    let next: Option<i64> = row.get(6)?;
+    Ok(Message {
+        id: id.parse().map_err(|why| damaged(&what, &why))?,
+        number: row.get(1)?,
+        user: UserId(row.get(2)?),
+        content: serde_json::from_str(&content).map_err(|why| damaged(&what, &why))?,
+        state: MessageState::find(&state).ok_or_else(|| damaged(&what, &"its state"))?,
+        attempts: u32::try_from(row.get::<_, i64>(5)?).map_err(|why| damaged(&what, &why))?,
+        next: next.map(|ms| time(&what, ms)).transpose()?,
+        error: row.get(7)?,
+        created: time(&what, row.get(8)?)?,
+        queued: time(&what, row.get(9)?)?,
+    })
+}
+
+fn int(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// What became of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// It arrived, or nobody wants it any more.
+    Done,
+    /// It is tried again.
+    Again {
+        /// When.
+        at: Timestamp,
+        /// Why it failed this time.
+        error: String,
+    },
+    /// It is given up and waits for the operator.
+    Parked {
+        /// Why.
+        error: String,
+    },
+    /// It was not tried to its end, which counts for nothing: the service stops.
+    Released,
+}
+
+/// What waits in the outbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OutboxCount {
+    /// Messages that wait or are being sent.
+    pub waiting: u64,
+    /// Messages that were given up.
+    pub parked: u64,
+}
+
+impl ReadTx<'_> {
+    /// Messages in a state, or in any, `limit` of the oldest.
+    pub fn list_messages(
+        &self,
+        state: Option<MessageState>,
+        limit: usize,
+    ) -> Result<Vec<Message>, DbError> {
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM outbox WHERE state = coalesce(?1, state)
+             ORDER BY message_id LIMIT ?2"
+        ))?;
+        let mut rows = statement.query(params![state.map(MessageState::as_str), int(limit)])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            match read_message(row) {
+                Ok(message) => found.push(message),
+                // The operator has to see the others.
+                Err(cause) => tracing::error!("a row of the outbox is left out: {cause}"),
+            }
+        }
+        Ok(found)
+    }
+
+    /// How many messages wait in a lane, and how many of it were given up.
+    pub fn count_messages(&self, lane: Lane) -> Result<OutboxCount, DbError> {
+        let sql = "SELECT count(*), count(next_ms) FROM outbox WHERE lane = ?1";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let (all, waiting): (i64, i64) =
+            statement.query_row([lane.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let count = |count: i64| u64::try_from(count).unwrap_or_default();
+        Ok(OutboxCount { waiting: count(waiting), parked: count(all - waiting) })
+    }
+
+    /// When the next message of a lane is due.
+    pub fn next_message(&self, lane: Lane) -> Result<Option<Timestamp>, DbError> {
+        let sql = "SELECT min(next_ms) FROM outbox WHERE lane = ?1 AND next_ms IS NOT NULL";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let ms: Option<i64> = statement.query_row([lane.as_str()], |row| row.get(0))?;
+        ms.map(|ms| time("outbox", ms)).transpose()
+    }
+}
+
+impl WriteTx<'_> {
+    /// Puts a message into the outbox, unless its user has `max` there already; gives whether it
+    /// was.
+    pub fn insert_message(
+        &self,
+        (id, lane): (Uuid, Lane),
+        (number, user): (i64, UserId),
+        content: &MessageContent,
+        max: usize,
+        now: Timestamp,
+    ) -> Result<bool, DbError> {
+        let content = serde_json::to_string(content)
+            .map_err(|why| damaged(format!("message {id}"), &why))?;
+        let mut statement = self.transaction.prepare_cached(
+            "INSERT INTO outbox (message_id, lane, number, user_id, content, state, attempts,
+                 next_ms, created_ms, queued_ms, updated_ms)
+             SELECT ?1, ?2, ?3, ?4, ?5, 'waiting', 0, ?6, ?6, ?6, ?6
+             WHERE (SELECT count(*) FROM (SELECT 1 FROM outbox WHERE user_id = ?4 LIMIT ?7)) < ?7",
+        )?;
+        let written = statement.execute(params![
+            id.to_string(),
+            lane.as_str(),
+            number,
+            user.0,
+            content,
+            now.as_millisecond(),
+            int(max),
+        ])?;
+        Ok(written > 0)
+    }
+
+    /// Takes up to `limit` messages of a lane that are due at `now`; they are held until `until`.
+    pub fn claim_messages(
+        &self,
+        lane: Lane,
+        limit: usize,
+        (now, until): (Timestamp, Timestamp),
+    ) -> Result<Vec<Message>, DbError> {
+        let mut statement = self.transaction.prepare_cached(&format!(
+            "UPDATE outbox SET state = 'sending', attempts = attempts + 1, next_ms = ?1,
+                 updated_ms = ?2
+             WHERE message_id IN (SELECT message_id FROM outbox
+                 WHERE lane = ?3 AND next_ms <= ?2 ORDER BY next_ms, message_id LIMIT ?4)
+             RETURNING {COLUMNS}"
+        ))?;
+        let wanted =
+            params![until.as_millisecond(), now.as_millisecond(), lane.as_str(), int(limit)];
+        let mut rows = statement.query(wanted)?;
+        let mut claimed = Vec::new();
+        let mut broken = Vec::new();
+        while let Some(row) = rows.next()? {
+            match read_message(row) {
+                Ok(message) => claimed.push(message),
+                Err(cause) => broken.push((row.get::<_, String>(0)?, cause.to_string())),
+            }
+        }
+        drop(rows);
+        for (id, error) in broken {
+            self.end(&id, &Sent::Parked { error }, now)?;
+        }
+        claimed.sort_by_key(|message| message.id);
+        Ok(claimed)
+    }
+
+    /// Writes what became of a message.
+    pub fn end_message(&self, id: Uuid, sent: &Sent, now: Timestamp) -> Result<(), DbError> {
+        self.end(&id.to_string(), sent, now)
+    }
+
+    fn end(&self, id: &str, sent: &Sent, now: Timestamp) -> Result<(), DbError> {
+        let set = |assignments: &str, next: Option<i64>, error: Option<&str>| {
+            let sql = format!(
+                "UPDATE outbox SET {assignments}, next_ms = ?1, error = coalesce(?2, error),
+                     updated_ms = ?3 WHERE message_id = ?4"
+            );
+            let mut statement = self.transaction.prepare_cached(&sql)?;
+            statement.execute(params![next, error, now.as_millisecond(), id])?;
+            Ok(())
+        };
+        match sent {
+            Sent::Done => {
+                let sql = "DELETE FROM outbox WHERE message_id = ?1";
+                self.transaction.prepare_cached(sql)?.execute([id])?;
+                Ok(())
+            }
+            Sent::Again { at, error } => {
+                set("state = 'waiting'", Some(at.as_millisecond()), Some(error))
+            }
+            Sent::Parked { error } => set("state = 'parked'", None, Some(error)),
+            Sent::Released => set(
+                "state = 'waiting', attempts = max(attempts - 1, 0)",
+                Some(now.as_millisecond()),
+                None,
+            ),
+        }
+    }
+
+    /// Takes up what a server that was killed was sending; gives how many messages.
+    pub fn release_messages(&self, now: Timestamp) -> Result<usize, DbError> {
+        let sql = "UPDATE outbox SET state = 'waiting', next_ms = ?1 WHERE state = 'sending'";
+        Ok(self.transaction.prepare_cached(sql)?.execute([now.as_millisecond()])?)
+    }
+
+    /// Queues messages that were given up, one or all of them; gives how many.
+    pub fn retry_messages(&self, id: Option<Uuid>, now: Timestamp) -> Result<usize, DbError> {
+        let mut statement = self.transaction.prepare_cached(
+            "UPDATE outbox SET state = 'waiting', attempts = 0, next_ms = ?1, queued_ms = ?1,
+                 updated_ms = ?1
+             WHERE state = 'parked' AND message_id = coalesce(?2, message_id)",
+        )?;
+        Ok(statement.execute(params![now.as_millisecond(), id.map(|id| id.to_string())])?)
+    }
+
+    /// Removes a message in whatever state, or all that were given up; gives how many.
+    pub fn drop_messages(&self, id: Option<Uuid>) -> Result<usize, DbError> {
+        let mut statement = self.transaction.prepare_cached(
+            "DELETE FROM outbox WHERE message_id = ?1 OR (?1 IS NULL AND state = 'parked')",
+        )?;
+        Ok(statement.execute([id.map(|id| id.to_string())])?)
+    }
+
+    /// Removes messages that were given up before `before`, at most `limit`; gives how many.
+    pub fn sweep_messages(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
+        let mut statement = self.transaction.prepare_cached(
+            "DELETE FROM outbox WHERE message_id IN (SELECT message_id FROM outbox
+                 WHERE next_ms IS NULL AND updated_ms < ?1 LIMIT ?2)",
+        )?;
+        Ok(statement.execute(params![before.as_millisecond(), int(limit)])?)
+    }
+}

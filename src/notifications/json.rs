@@ -1,0 +1,52 @@
+//! Notifications as the API shows them (Spec §2 Notification).
+
+use serde::Serialize;
+
+use crate::account::{AgreementId, Notification, Way};
+use crate::types::MediaType;
+
+/// A notification as it is shown: what was sent, and no property that was not.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shown<'a> {
+    id: String,
+    title: &'a str,
+    r#type: &'static str,
+    media_type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    q: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    p: &'a [String],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    agr: &'a [AgreementId],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schedule: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timezone: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    email: Option<&'a str>,
+}
+
+impl<'a> From<&'a Notification> for Shown<'a> {
+    fn from(notification: &'a Notification) -> Self {
+        let Notification { question, way, .. } = notification;
+        let (schedule, timezone) = match way {
+            Way::ScheduledEmail { schedule, timezone, .. } => {
+                (Some(schedule.as_str()), Some(timezone.as_str()))
+            }
+            Way::Mobile | Way::Email { .. } | Way::Stream => (None, None),
+        };
+        Self {
+            id: notification.id.to_string(),
+            title: &notification.title,
+            r#type: way.kind().as_str(),
+            media_type: notification.media_type.map_or("_all", MediaType::as_str),
+            q: question.q.as_deref(),
+            p: &question.p,
+            agr: &question.agr,
+            schedule,
+            timezone,
+            email: way.email(),
+        }
+    }
+}

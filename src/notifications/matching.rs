@@ -1,0 +1,316 @@
+//! The item log read in order: each item that is new goes to whom it concerns.
+
+use std::sync::{Arc, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::watching::{Known, Watching, sign_of_life};
+use super::{Notifications, digest};
+use crate::account::{Lane, MessageContent, NotificationKind};
+use crate::clock::Stopwatch;
+use crate::content::Period;
+use crate::db::{DbError, LogRow, StoredItem, WriteTx};
+use crate::error::Result;
+use crate::item::{Document, PubStatus};
+use crate::limits::{
+    MATCHING_ROWS, MATCHING_TIME, OUTBOX_KEPT, OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX,
+    STREAM_EXPIRY, SWEEP_ROWS,
+};
+use crate::push::Push;
+use crate::telemetry;
+use crate::types::ItemKey;
+
+/// What one transaction did.
+#[derive(Default)]
+pub(super) struct Batch {
+    /// Streams that got items.
+    streams: Vec<Uuid>,
+    /// Queues that got items.
+    queues: Vec<i64>,
+    /// Whether messages of a lane were written, in the order of the lanes.
+    messages: [bool; 2],
+    /// Items that were matched, and matches by kind.
+    items: u64,
+    matches: [u64; NotificationKind::ALL.len()],
+    /// Messages and items for which there was no room.
+    lost: u64,
+    /// Whether there is more to do at once.
+    more: bool,
+}
+
+impl Batch {
+    /// Says that a message of the lane was written, or that there was no room for it.
+    pub(super) fn wrote(&mut self, lane: Lane, written: bool) {
+        match (written, lane) {
+            (true, Lane::Mail) => self.messages[0] = true,
+            (true, Lane::Push) => self.messages[1] = true,
+            (false, Lane::Mail | Lane::Push) => self.lost += 1,
+        }
+    }
+}
+
+/// One transaction of the matcher.
+struct Turn<'a, 'tx> {
+    tx: &'a WriteTx<'tx>,
+    watching: &'a mut Watching,
+    push: &'a Push,
+    now: Timestamp,
+    batch: Batch,
+}
+
+impl Notifications {
+    /// Does what is due by `now`: matches new rows of the item log and items whose embargo ended,
+    /// and prepares scheduled mails. Gives whether there is more to do at once. Blocks.
+    pub fn step(&self, now: Timestamp) -> Result<bool> {
+        if !self.is_work(now)? {
+            return Ok(false);
+        }
+        let inner = Arc::clone(&self.inner);
+        let batch = self.db().write_blocking(move |tx| {
+            let mut watching = inner.watching.lock().unwrap_or_else(PoisonError::into_inner);
+            watching.refresh(&tx.as_read())?;
+            let push = &inner.services.push;
+            let batch = Batch::default();
+            let mut turn = Turn { tx, watching: &mut watching, push, now, batch };
+            turn.read_log()?;
+            turn.release()?;
+            // What came in before a run belongs to it.
+            if !turn.batch.more {
+                turn.batch.more = digest::run(tx, now, &mut turn.batch)?;
+            }
+            turn.trim()?;
+            Ok(turn.batch)
+        })?;
+        self.inner.streams.wake(&batch.streams);
+        for (wake, written) in self.inner.wakes.iter().zip(batch.messages) {
+            if written {
+                wake.notify_one();
+            }
+        }
+        report(&batch);
+        Ok(batch.more)
+    }
+
+    /// Whether anything is due, without a look at what it is.
+    fn is_work(&self, now: Timestamp) -> Result<bool> {
+        let work = self.db().read_blocking(move |tx| {
+            let (newest, _) = tx.matching_backlog(i64::MAX)?;
+            Ok(newest > tx.matched_seq()?
+                || !tx.released_items(now, 1)?.is_empty()
+                || !tx.due_notifications(now, 1)?.is_empty())
+        })?;
+        Ok(work)
+    }
+
+    /// Removes what expired and tells how much waits; now and then. Blocks.
+    pub fn sweep(&self, now: Timestamp) -> Result<()> {
+        let watching = self.watching();
+        let (log_seq, known) = (watching.log_seq(), watching.len());
+        drop(watching);
+        let (behind, since, queued, counts) = self.db().write_blocking(move |tx| {
+            sign_of_life(tx, now)?;
+            tx.sweep_streams(now - STREAM_EXPIRY, SWEEP_ROWS)?;
+            tx.sweep_messages(now - OUTBOX_KEPT, SWEEP_ROWS)?;
+            tx.sweep_notification_log(log_seq)?;
+            let read = tx.as_read();
+            let matched = read.matched_seq()?;
+            let (newest, since) = read.matching_backlog(matched)?;
+            let counts = [read.count_messages(Lane::Mail)?, read.count_messages(Lane::Push)?];
+            Ok((newest - matched, since, read.count_queued_items()?, counts))
+        })?;
+        let lag = since.map_or(0.0, |since| now.duration_since(since).as_secs_f64().max(0.0));
+        metrics::gauge!(telemetry::MATCHING_LAG_SECONDS).set(lag);
+        let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        metrics::gauge!(telemetry::MATCHING_BEHIND).set(u32::try_from(behind).unwrap_or(0));
+        metrics::gauge!(telemetry::QUEUED_ITEMS).set(count(queued));
+        metrics::gauge!(telemetry::NOTIFICATIONS).set(u32::try_from(known).unwrap_or(u32::MAX));
+        for (lane, waits) in Lane::ALL.into_iter().zip(counts) {
+            let lane = lane.as_str();
+            metrics::gauge!(telemetry::OUTBOX_WAITING, "lane" => lane).set(count(waits.waiting));
+            metrics::gauge!(telemetry::OUTBOX_PARKED, "lane" => lane).set(count(waits.parked));
+        }
+        Ok(())
+    }
+
+    fn watching(&self) -> MutexGuard<'_, Watching> {
+        self.inner.watching.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turn<'_, '_> {
+    /// Reads the item log on, for as long as others can wait.
+    fn read_log(&mut self) -> Result<(), DbError> {
+        let watch = Stopwatch::start();
+        let read = self.tx.as_read();
+        let rows = read.log_rows(read.matched_seq()?, MATCHING_ROWS)?;
+        let mut left = rows.len();
+        let mut reached = None;
+        for row in rows {
+            self.row(&row)?;
+            (reached, left) = (Some(row.seq), left - 1);
+            if watch.elapsed() > MATCHING_TIME {
+                break;
+            }
+        }
+        if let Some(seq) = reached {
+            self.tx.set_matched_seq(seq)?;
+            self.batch.more = left > 0 || read.matching_backlog(seq)?.0 > seq;
+        }
+        Ok(())
+    }
+
+    /// Matches the item of a row that counts as newly indexed.
+    ///
+    /// What is matched is the item as it is now. Where a later row made it new again, that row
+    /// stands for it: nobody gets one version twice.
+    fn row(&mut self, row: &LogRow) -> Result<(), DbError> {
+        let Some(key) = &row.key else { return Ok(()) };
+        let read = self.tx.as_read();
+        let held = read.is_held(key)?;
+        if !row.fresh && !held {
+            return Ok(());
+        }
+        let Some((version, item)) = read.find_version(key)? else { return Ok(()) };
+        if version > row.seq && (!row.fresh || read.is_fresh_behind(version, row.seq)?) {
+            return Ok(());
+        }
+        if let Some(until) = item.embargoed.filter(|until| *until > self.now) {
+            return self.tx.hold_item(key, until);
+        }
+        if held {
+            self.tx.release_item(key)?;
+        }
+        // An embargo that was lifted makes it new to everybody.
+        let seq = if row.fresh { row.seq } else { i64::MAX };
+        self.offer((key, version), &item, seq)
+    }
+
+    /// Matches items whose embargo ended.
+    fn release(&mut self) -> Result<(), DbError> {
+        let read = self.tx.as_read();
+        let keys = read.released_items(self.now, MATCHING_ROWS)?;
+        self.batch.more |= keys.len() == MATCHING_ROWS;
+        for key in keys {
+            self.tx.release_item(&key)?;
+            let Some((version, item)) = read.find_version(&key)? else { continue };
+            match item.embargoed.filter(|until| *until > self.now) {
+                Some(until) => self.tx.hold_item(&key, until)?,
+                None => self.offer((&key, version), &item, i64::MAX)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives an item to whom it concerns, of those who asked before the row `seq`.
+    fn offer(
+        &mut self,
+        (key, version): (&ItemKey, i64),
+        item: &StoredItem,
+        seq: i64,
+    ) -> Result<(), DbError> {
+        if self.watching.is_empty() {
+            return Ok(());
+        }
+        let document = match Document::from_stored(&item.document) {
+            Ok(document) => document,
+            // One damaged row must not keep the others from their readers.
+            Err(cause) => {
+                tracing::error!("item {key} is not matched: {cause}");
+                return Ok(());
+            }
+        };
+        if document.pub_status() != PubStatus::Usable {
+            return Ok(());
+        }
+        self.batch.items += 1;
+        for (number, known) in self.watching.matching(key, &document, self.now) {
+            if seq > known.after_seq && self.is_recent(known, item) {
+                self.give(number, known, (key, version))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an item is as new as a notification wants it; a scheduled one asks that when its
+    /// mail is written.
+    fn is_recent(&self, known: Known, item: &StoredItem) -> bool {
+        let period = Period { recent: known.recent, ..Period::default() };
+        let (from, _) = period.bounds(self.now, self.watching.zone());
+        match known.kind {
+            NotificationKind::ScheduledEmail => true,
+            NotificationKind::Mobile | NotificationKind::Email | NotificationKind::Stream => {
+                from.is_none_or(|from| from <= item.order_time)
+            }
+        }
+    }
+
+    fn give(
+        &mut self,
+        number: i64,
+        known: Known,
+        (key, version): (&ItemKey, i64),
+    ) -> Result<(), DbError> {
+        let at = NotificationKind::ALL.iter().position(|kind| *kind == known.kind);
+        if let Some(count) = at.and_then(|at| self.batch.matches.get_mut(at)) {
+            *count += 1;
+        }
+        match known.kind {
+            NotificationKind::Stream => {
+                self.tx.queue_item(number, key, version)?;
+                self.batch.queues.push(number);
+                self.batch.streams.push(known.id);
+            }
+            NotificationKind::ScheduledEmail => {
+                self.tx.queue_item(number, key, version)?;
+                self.batch.queues.push(number);
+            }
+            NotificationKind::Email => {
+                let content = MessageContent::Item { item: key.to_string() };
+                self.message(Lane::Mail, (number, known), &content)?;
+            }
+            NotificationKind::Mobile => {
+                for device in self.tx.as_read().list_devices(known.user)? {
+                    if self.push.reaches(device.kind) {
+                        let content = MessageContent::push(key, &device.token, device.kind);
+                        self.message(Lane::Push, (number, known), &content)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn message(
+        &mut self,
+        lane: Lane,
+        (number, known): (i64, Known),
+        content: &MessageContent,
+    ) -> Result<(), DbError> {
+        let (id, of) = ((Uuid::now_v7(), lane), (number, known.user));
+        let written = self.tx.insert_message(id, of, content, OUTBOX_PER_USER_MAX, self.now)?;
+        self.batch.wrote(lane, written);
+        Ok(())
+    }
+
+    /// Lets the oldest items fall out of full queues.
+    fn trim(&mut self) -> Result<(), DbError> {
+        self.batch.queues.sort_unstable();
+        self.batch.queues.dedup();
+        self.batch.streams.sort_unstable();
+        self.batch.streams.dedup();
+        for number in &self.batch.queues {
+            let lost = self.tx.trim_queue(*number, QUEUED_ITEMS_MAX)?;
+            self.batch.lost += u64::try_from(lost).unwrap_or_default();
+        }
+        Ok(())
+    }
+}
+
+fn report(batch: &Batch) {
+    metrics::counter!(telemetry::MATCHED_ITEMS).increment(batch.items);
+    metrics::counter!(telemetry::NOTIFICATIONS_LOST).increment(batch.lost);
+    for (kind, count) in NotificationKind::ALL.into_iter().zip(batch.matches) {
+        metrics::counter!(telemetry::MATCHES, "type" => kind.as_str()).increment(count);
+    }
+}

@@ -1,0 +1,280 @@
+//! Notifications: items that match what users asked for, on their way to those users (Spec §2
+//! Notification, §4 Notifications, §6 Events; decision 7).
+//!
+//! [`Notifications::step`] reads the item log in order. In one transaction a batch of it fills the
+//! queues and the outbox and moves on, so that a crash loses and doubles nothing. Streams are read
+//! with [`Notifications::read_stream`]; the outbox is sent by [`Notifications::send`].
+
+mod digest;
+pub mod json;
+mod mails;
+mod matching;
+mod outbox;
+mod read;
+mod send;
+mod streams;
+mod unsubscribe;
+mod watching;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use jiff::{Timestamp, tz::TimeZone};
+use tokio::sync::{Notify, Semaphore, watch};
+use uuid::Uuid;
+
+pub use outbox::{Messages, Outbox};
+pub use read::{Handed, Settle};
+pub use streams::Asks;
+pub use unsubscribe::Subscription;
+
+use crate::account::{Notification, NotificationKind, Patience, Question, Way};
+use crate::auth::{Auth, Principal};
+use crate::config::Config;
+use crate::content::Content;
+use crate::db::{Db, NewNotification, WriteTx};
+use crate::error::{Error, Kind, Result};
+use crate::letters::Letters;
+use crate::limits::{NOTIFICATIONS_PER_USER_MAX, STREAM_ANSWERS_MAX, STREAM_EXPIRY};
+use crate::media::Media;
+use crate::outbound::Mailer;
+use crate::push::Push;
+use crate::schedule::Schedule;
+use crate::types::MediaType;
+use streams::Streams;
+use unsubscribe::Signer;
+use watching::Watching;
+
+/// How notifications work.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Polls of streams that may wait at a time.
+    pub polls: usize,
+    /// Mails sent at a time.
+    pub mail_workers: usize,
+    /// Push messages sent at a time.
+    pub push_workers: usize,
+    /// How long a message is tried.
+    pub patience: Patience,
+    /// Whose midnights words of dates mean.
+    pub zone: TimeZone,
+    /// Base of the addresses in mails.
+    pub site_url: String,
+    /// Name of the service in mails.
+    pub site_name: String,
+}
+
+impl Settings {
+    /// The settings of the section `notifications` and what mails show.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        let section = &config.notifications;
+        Self {
+            polls: section.polls,
+            mail_workers: section.mail_workers,
+            push_workers: section.push_workers,
+            patience: Patience {
+                first: Duration::from_millis(u64::from(section.retry_first_ms)),
+                all: Duration::from_secs(u64::from(section.retry_hours) * 3600),
+            },
+            zone: config.ingest.timezone.0.clone(),
+            site_url: config.site_url().to_owned(),
+            site_name: config.server.site_name.clone(),
+        }
+    }
+}
+
+/// What notifications work with.
+pub struct Services {
+    /// The database.
+    pub db: Db,
+    /// Writes the answers of streams.
+    pub content: Content,
+    /// Makes the pictures in mails.
+    pub media: Media,
+    /// Whose notifications they are.
+    pub auth: Auth,
+    /// Sends mails.
+    pub mailer: Mailer,
+    /// Writes their texts.
+    pub letters: Letters,
+    /// Sends push messages.
+    pub push: Push,
+}
+
+/// Notifications; cheap to clone.
+#[derive(Clone)]
+pub struct Notifications {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    services: Services,
+    settings: Settings,
+    signer: Signer,
+    streams: Arc<Streams>,
+    /// Answers that are written at a time.
+    answers: Semaphore,
+    watching: Arc<Mutex<Watching>>,
+    /// Wakes those who send, in the order of the lanes.
+    wakes: [Notify; 2],
+    /// Set when what is being sent is to be left alone.
+    abandon: watch::Sender<bool>,
+}
+
+/// What a user writes about a notification.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// The media type of the address it is made at; `None`: `_all`.
+    pub media_type: Option<MediaType>,
+    /// Its title.
+    pub title: String,
+    /// Which items.
+    pub question: Question,
+    /// How the user learns of them.
+    pub way: Way,
+}
+
+impl Notifications {
+    /// Notifications in the database of `services`, and the work of its streams, which
+    /// [`Notifications::serve_streams`] does.
+    ///
+    /// Takes up what a server that was killed left. Fails when the database cannot be written.
+    pub fn start(services: Services, settings: Settings, now: Timestamp) -> Result<(Self, Asks)> {
+        let (streams, asks) = Streams::new(settings.polls);
+        let db = services.db.clone();
+        let signer = Signer::open(&db)?;
+        db.write_blocking(move |tx| {
+            watching::take_up(tx, now)?;
+            tx.release_messages(now).map(drop)
+        })?;
+        let inner = Inner {
+            watching: Arc::new(Mutex::new(Watching::new(settings.zone.clone()))),
+            services,
+            settings,
+            signer,
+            streams,
+            answers: Semaphore::new(STREAM_ANSWERS_MAX),
+            wakes: [Notify::new(), Notify::new()],
+            abandon: watch::Sender::new(false),
+        };
+        Ok((Self { inner: Arc::new(inner) }, asks))
+    }
+
+    /// Does the work of streams for as long as this is there; `now` tells the time.
+    pub fn serve_streams(
+        &self,
+        asks: Asks,
+        now: fn() -> Timestamp,
+    ) -> impl Future<Output = ()> + use<> {
+        asks.run(self.db().clone(), Arc::downgrade(&self.inner.streams), now)
+    }
+
+    fn db(&self) -> &Db {
+        &self.inner.services.db
+    }
+
+    /// The caller's notifications of `media_type`; of every one where it is `None`.
+    ///
+    /// Spec §4 is silent: one that was made at `_all` is listed at `_all` alone.
+    pub async fn list(
+        &self,
+        caller: &Principal,
+        media_type: Option<MediaType>,
+        now: Timestamp,
+    ) -> Result<Vec<Notification>> {
+        let user = caller.user().id;
+        let expired = now - STREAM_EXPIRY;
+        let media_type = media_type.map(MediaType::as_str);
+        Ok(self.db().read(move |tx| tx.list_notifications(user, media_type, expired)).await?)
+    }
+
+    /// Makes a notification of the caller.
+    ///
+    /// Fails with [`Kind::Overloaded`] when the user has [`NOTIFICATIONS_PER_USER_MAX`].
+    pub async fn create(
+        &self,
+        caller: &Principal,
+        draft: Draft,
+        now: Timestamp,
+    ) -> Result<Notification> {
+        let new = written(caller, Uuid::new_v4(), draft, now)?;
+        let write = move |tx: &WriteTx<'_>| {
+            let read = tx.as_read();
+            if read.count_notifications(new.user)? >= NOTIFICATIONS_PER_USER_MAX {
+                return Ok(None);
+            }
+            tx.insert_notification(&new, now)?;
+            read.find_notification(new.id)
+        };
+        let full = || {
+            let message = format!("The user has {NOTIFICATIONS_PER_USER_MAX} notifications");
+            Error::new(Kind::Overloaded, message)
+        };
+        self.db().write(write).await?.ok_or_else(full)
+    }
+
+    /// Replaces what the caller's notification `id` says.
+    ///
+    /// Spec §4 is silent: its type and its media type stay, and so does what waits in its queue:
+    /// the client was promised that. Fails with [`Kind::NotFound`] for another's, another type's
+    /// and an expired one.
+    pub async fn replace(
+        &self,
+        caller: &Principal,
+        id: Uuid,
+        draft: Draft,
+        now: Timestamp,
+    ) -> Result<Notification> {
+        let new = written(caller, id, draft, now)?;
+        let write = move |tx: &WriteTx<'_>| {
+            let is_stream = new.way.kind() == NotificationKind::Stream;
+            let expired = now - STREAM_EXPIRY;
+            if is_stream && tx.as_read().find_stream(id, new.user, expired)?.is_none() {
+                return Ok(None);
+            }
+            match tx.replace_notification(&new, now)? {
+                true => tx.as_read().find_notification(id),
+                false => Ok(None),
+            }
+        };
+        self.db().write(write).await?.ok_or_else(|| none(id))
+    }
+
+    /// Removes the caller's notification `id` with what waits for it.
+    ///
+    /// Spec §4 is silent: one that is not there is [`Kind::NotFound`], as with `PUT`.
+    pub async fn delete(&self, caller: &Principal, id: Uuid) -> Result<()> {
+        let user = caller.user().id;
+        let gone = self.db().write(move |tx| tx.delete_notification(id, Some(user))).await?;
+        if gone {
+            // Who waits for it is told at once.
+            self.inner.streams.wake(&[id]);
+            return Ok(());
+        }
+        Err(none(id))
+    }
+}
+
+fn none(id: Uuid) -> Error {
+    Error::new(Kind::NotFound, format!("no notification {id}"))
+}
+
+/// The row of a draft.
+fn written(caller: &Principal, id: Uuid, draft: Draft, now: Timestamp) -> Result<NewNotification> {
+    let next = match &draft.way {
+        Way::Mobile | Way::Email { .. } | Way::Stream => None,
+        Way::ScheduledEmail { schedule, timezone, .. } => {
+            let wrong = |cause: crate::schedule::ScheduleError| {
+                Error::invalid("query", "schedule", "format", cause.to_string())
+            };
+            Schedule::parse(schedule, timezone).map_err(wrong)?.next_after(now)
+        }
+    };
+    let Draft { media_type, title, question, way } = draft;
+    let user = caller.user().id;
+    Ok(NewNotification { id, user, media_type, title, question, way, next })
+}

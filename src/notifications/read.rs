@@ -1,0 +1,94 @@
+//! Reading a stream: items under way and the answer that carries them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::Notifications;
+use super::streams::{Streams, Taken};
+use crate::auth::Principal;
+use crate::clock;
+use crate::content::Form;
+use crate::error::{Error, Result};
+use crate::item::Links;
+
+/// The answer to a poll with items.
+///
+/// The last byte must not be sent before [`Handed::settle`] is done: whoever has it has the items.
+pub struct Handed {
+    /// The text of `{"hits": […]}`.
+    pub text: Bytes,
+    settle: Settle,
+}
+
+impl Handed {
+    /// The text, and what has to be done before its last byte is sent.
+    #[must_use]
+    pub fn into_parts(self) -> (Bytes, Settle) {
+        (self.text, self.settle)
+    }
+}
+
+/// Items that are on their way to a client. Where it is dropped instead of settled, they go back to
+/// their places.
+pub struct Settle {
+    streams: Arc<Streams>,
+    taken: Taken,
+    read: Vec<(i64, i64)>,
+}
+
+impl Settle {
+    /// Takes the items off the queue, for good.
+    ///
+    /// Fails when the database cannot be written; then they are still there, and nothing of the
+    /// answer must get through.
+    pub async fn settle(self) -> Result<()> {
+        let Self { streams, taken, read } = self;
+        streams.settle(taken, read).await
+    }
+}
+
+impl Notifications {
+    /// Up to `size` items of the caller's stream `id` as soon as there are some; nothing once `wait`
+    /// is over or `stop` comes.
+    ///
+    /// Fails with [`crate::error::Kind::NotFound`] when the caller has no such stream or it
+    /// expired, with [`crate::error::Kind::Overloaded`] when too many wait.
+    pub async fn read_stream<L>(
+        &self,
+        caller: &Principal,
+        (id, size): (Uuid, usize),
+        form: &Form<L>,
+        end: (Duration, impl Future<Output = ()>),
+    ) -> Result<Option<Handed>>
+    where
+        L: Links + Clone + Send + 'static,
+    {
+        let streams = &self.inner.streams;
+        let give = |taken| self.hand(taken, form.clone());
+        streams.read((id, caller.user().id, size), give, end).await
+    }
+
+    /// The answer that carries what was taken; nothing when all of it was gone or hidden.
+    async fn hand<L>(&self, taken: Taken, form: Form<L>) -> Result<Option<Handed>>
+    where
+        L: Links + Send + 'static,
+    {
+        let turn = self.inner.answers.acquire().await.map_err(Error::internal)?;
+        let keys = taken.items.iter().map(|item| item.key.clone()).collect();
+        let listed = self.inner.services.content.listed(keys, form, clock::now()).await?;
+        drop(turn);
+        let places = taken.items.iter().zip(&listed.read);
+        // What is gone leaves the queue, in whatever version it was put in.
+        let read: Vec<(i64, i64)> =
+            places.map(|(item, version)| (item.place, version.unwrap_or(i64::MAX))).collect();
+        let streams = Arc::clone(&self.inner.streams);
+        if listed.hits == 0 {
+            streams.settle(taken, read).await?;
+            return Ok(None);
+        }
+        Ok(Some(Handed { text: listed.text, settle: Settle { streams, taken, read } }))
+    }
+}

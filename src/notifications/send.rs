@@ -1,0 +1,259 @@
+//! Sends what is due in the outbox, mails and push messages apart.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::Notifications;
+use super::mails::Addressed;
+use crate::account::{DeviceKind, Lane, Message, MessageContent, Patience};
+use crate::clock;
+use crate::clock::Stopwatch;
+use crate::db::{ReadTx, Sent, WriteTx};
+use crate::error::{Error, Kind, Result};
+use crate::letters::Occasion;
+use crate::limits::{DELIVERY_ERROR_CHARS_MAX, MESSAGE_HELD, MESSAGE_TIME, OUTBOX_LOOK};
+use crate::push::PushError;
+use crate::telemetry;
+
+/// How a try ended.
+enum Tried {
+    /// The other side has it.
+    Sent,
+    /// There is nothing to send any more.
+    Dropped,
+    /// The device's token is dead.
+    Dead(String),
+    /// A later try may help.
+    Later(String, Option<Duration>),
+    /// No try helps.
+    Never(String),
+}
+
+impl From<Error> for Tried {
+    fn from(error: Error) -> Self {
+        if let Some(cause) = error.cause() {
+            tracing::warn!("a message has to wait: {}: {cause}", error.message());
+        }
+        match error.kind() {
+            Kind::InvalidArgument | Kind::Unsupported | Kind::TooLarge => {
+                Self::Never(error.message().to_owned())
+            }
+            Kind::Unauthenticated
+            | Kind::Forbidden
+            | Kind::NotFound
+            | Kind::Conflict
+            | Kind::Overloaded
+            | Kind::Timeout
+            | Kind::Unavailable
+            | Kind::Internal => Self::Later(error.message().to_owned(), None),
+        }
+    }
+}
+
+impl Notifications {
+    /// Sends what is due in a lane, some at a time, until `stop` turns true. What is being sent then
+    /// has `drain` to finish; what does not is queued again.
+    pub async fn send(self, lane: Lane, mut stop: watch::Receiver<bool>, drain: Duration) {
+        let mut running = JoinSet::new();
+        let mut failing = false;
+        while !*stop.borrow_and_update() {
+            let filled = self.fill(lane, &mut running).await;
+            // One line when it starts to fail and one when it works again.
+            match (&filled, failing) {
+                (Err(cause), false) => tracing::error!("the outbox cannot be read: {cause}"),
+                (Ok(_), true) => tracing::info!("the outbox can be read again"),
+                (Err(_), true) | (Ok(_), false) => {}
+            }
+            failing = filled.is_err();
+            tokio::select! {
+                changed = stop.changed() => if changed.is_err() { break },
+                () = self.inner.wakes[usize::from(lane == Lane::Push)].notified() => {}
+                Some(_) = running.join_next() => {}
+                () = tokio::time::sleep(filled.unwrap_or(OUTBOX_LOOK)) => {}
+            }
+        }
+        let ended = async { while running.join_next().await.is_some() {} };
+        if tokio::time::timeout(drain, ended).await.is_err() {
+            self.inner.abandon.send_replace(true);
+            while running.join_next().await.is_some() {}
+        }
+    }
+
+    /// Starts what is due as far as there is room; the time until the next look.
+    async fn fill(&self, lane: Lane, running: &mut JoinSet<()>) -> Result<Duration> {
+        while running.try_join_next().is_some() {}
+        let settings = &self.inner.settings;
+        let workers = match lane {
+            Lane::Mail => settings.mail_workers,
+            Lane::Push => settings.push_workers,
+        };
+        let room = workers.saturating_sub(running.len());
+        let next = self.db().read(move |tx: &ReadTx<'_>| tx.next_message(lane)).await?;
+        let now = clock::now();
+        let Some(next) = next.filter(|_| room > 0) else { return Ok(OUTBOX_LOOK) };
+        if next > now {
+            let wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
+            return Ok(wait.min(OUTBOX_LOOK));
+        }
+        let times = (now, now + MESSAGE_HELD);
+        let claim = move |tx: &WriteTx<'_>| tx.claim_messages(lane, room, times);
+        for message in self.db().write(claim).await? {
+            running.spawn(self.clone().send_one(lane, message));
+        }
+        // The next look comes with the first that ends, or when more is due.
+        Ok(OUTBOX_LOOK)
+    }
+
+    /// Tries to send a message and writes how that ended.
+    async fn send_one(self, lane: Lane, message: Message) {
+        let watch = Stopwatch::start();
+        let attempt = AssertUnwindSafe(self.attempt(&message)).catch_unwind();
+        let attempt = tokio::time::timeout(MESSAGE_TIME, Box::pin(attempt));
+        let mut abandon = self.inner.abandon.subscribe();
+        let tried = tokio::select! {
+            tried = attempt => Some(match tried {
+                Ok(Ok(tried)) => tried,
+                Ok(Err(_panic)) => Tried::Later("it failed inside the service".to_owned(), None),
+                Err(_) => Tried::Later("not done within the time that it may take".to_owned(), None),
+            }),
+            _ = abandon.wait_for(|abandon| *abandon) => None,
+        };
+        let now = clock::now();
+        let (word, sent) = judge(&message, tried.as_ref(), self.inner.settings.patience, now);
+        let lane = lane.as_str();
+        metrics::counter!(telemetry::MESSAGES, "lane" => lane, "outcome" => word).increment(1);
+        let seconds = watch.elapsed().as_secs_f64();
+        metrics::histogram!(telemetry::MESSAGE_SECONDS, "lane" => lane).record(seconds);
+        let error = match &tried {
+            Some(Tried::Dead(said)) => said.as_str(),
+            _ => error_of(&sent),
+        };
+        let Message { id, number, attempts, .. } = message;
+        let ms = watch.elapsed().as_millis();
+        tracing::info!(
+            message = %id, notification = number, lane, outcome = word, attempts, ms, error,
+            "message"
+        );
+        let dead = match (&tried, &message.content) {
+            (Some(Tried::Dead(_)), MessageContent::Push { token, .. }) => Some(token.clone()),
+            (_, MessageContent::Push { .. })
+            | (_, MessageContent::Item { .. })
+            | (_, MessageContent::Digest { .. }) => None,
+        };
+        let user = message.user;
+        let write = move |tx: &WriteTx<'_>| {
+            if let Some(token) = dead {
+                tx.delete_device(user, &token)?;
+            }
+            tx.end_message(id, &sent, now)
+        };
+        if let Err(cause) = self.db().write(write).await {
+            // The message is due again some time later.
+            tracing::error!(message = %id, "how a message ended cannot be written: {cause}");
+        }
+    }
+
+    async fn attempt(&self, message: &Message) -> Tried {
+        match self.try_once(message).await {
+            Ok(tried) => tried,
+            Err(error) => error.into(),
+        }
+    }
+
+    /// Writes a message with what its items are now, and sends it.
+    async fn try_once(&self, message: &Message) -> Result<Tried> {
+        let patience = self.inner.settings.patience;
+        if patience.exhausted(message.attempts) {
+            let tries = message.attempts - 1;
+            let text = format!("given up after {tries} tries, the last of which did not end");
+            return Ok(Tried::Never(text));
+        }
+        let number = message.number;
+        let found = self.db().read(move |tx| tx.notification_of_number(number)).await?;
+        let user = self.inner.services.auth.find_user(message.user).await?;
+        let (Some(notification), Some(user)) = (found, user) else { return Ok(Tried::Dropped) };
+        let now = clock::now();
+        let addressed =
+            Addressed { id: message.id, notification: &notification, user: &user, now };
+        match &message.content {
+            MessageContent::Item { .. } => {
+                self.post(&addressed, message.content.items(), (Occasion::Item, 0)).await
+            }
+            MessageContent::Digest { items, more } => {
+                self.post(&addressed, items, (Occasion::Digest, *more)).await
+            }
+            MessageContent::Push { item, token, device } => {
+                let Some(kind) = DeviceKind::find(device) else { return Ok(Tried::Dropped) };
+                let written = self.push_message(&addressed, item, (kind, token)).await?;
+                let Some(written) = written else { return Ok(Tried::Dropped) };
+                Ok(match self.inner.services.push.send(&written, clock::now).await {
+                    Ok(()) => Tried::Sent,
+                    Err(PushError::Dead { said }) => Tried::Dead(said),
+                    Err(PushError::Never { said }) => Tried::Never(said),
+                    Err(PushError::Later { said, after }) => Tried::Later(said, after),
+                })
+            }
+        }
+    }
+
+    async fn post(
+        &self,
+        addressed: &Addressed<'_>,
+        items: &[String],
+        occasion: (Occasion, usize),
+    ) -> Result<Tried> {
+        let Some(mail) = self.mail(addressed, items, occasion).await? else {
+            return Ok(Tried::Dropped);
+        };
+        Ok(match Box::pin(self.inner.services.mailer.send(&mail)).await {
+            Ok(()) => Tried::Sent,
+            Err(error) if error.temporary() => Tried::Later(error.to_string(), None),
+            Err(error) => Tried::Never(error.to_string()),
+        })
+    }
+}
+
+/// What becomes of a message after a try that ended at `now`; nothing was tried to its end where the
+/// service stops.
+fn judge(
+    message: &Message,
+    tried: Option<&Tried>,
+    patience: Patience,
+    now: jiff::Timestamp,
+) -> (&'static str, Sent) {
+    let (text, after) = match tried {
+        None => return ("released", Sent::Released),
+        Some(Tried::Sent) => return ("sent", Sent::Done),
+        Some(Tried::Dropped | Tried::Dead(_)) => return ("dropped", Sent::Done),
+        Some(Tried::Never(text)) => return ("parked", Sent::Parked { error: shorten(text) }),
+        Some(Tried::Later(text, after)) => (text, after),
+    };
+    let name = message.id.to_string();
+    let again = patience.again(&name, message.attempts, (message.queued, now));
+    let Some(at) = again else {
+        let error = format!("given up after {} tries: {text}", message.attempts);
+        return ("parked", Sent::Parked { error: shorten(&error) });
+    };
+    // A provider that says when to come back is believed, within the time that there is.
+    let asked = after.map(|after| now.saturating_add(after.min(patience.all)));
+    let asked = asked.and_then(|asked| asked.ok()).unwrap_or(now);
+    ("retry", Sent::Again { at: at.max(asked), error: shorten(text) })
+}
+
+fn error_of(sent: &Sent) -> &str {
+    match sent {
+        Sent::Done | Sent::Released => "",
+        Sent::Again { error, .. } | Sent::Parked { error } => error,
+    }
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(DELIVERY_ERROR_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,281 @@
+//! Notifications through the server: their addresses, streams, mails (Spec §3, §4 Notifications, §6;
+//! decision 7).
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::blocking::{Client, Response};
+use serde_json::{Value, json};
+
+use crate::common::{DEMO_KEY, Server, news};
+use crate::search::{BUYER_KEY, ids};
+
+fn server(settings: &[&str]) -> Server {
+    let old = news::document("Gammal", &["FOTO"], "2026-03-02T09:15:00+01:00");
+    news::server(settings, &[("image/old", old)])
+}
+
+fn call(server: &Server, method: Method, path: &str, key: &str) -> Response {
+    let request = server.client.request(method, format!("{}/content/v1{path}", server.url));
+    request.header("authorization", format!("ApiKey {key}")).send().expect("answer")
+}
+
+/// Makes a notification; its id.
+fn make(server: &Server, path: &str) -> String {
+    let response = call(server, Method::POST, path, DEMO_KEY);
+    assert_eq!(response.status(), 200, "{path}");
+    let body: Value = response.json().unwrap();
+    body["id"].as_str().unwrap().to_owned()
+}
+
+fn take_in(server: &Server, id: &str, headline: &str) {
+    let document = news::document(headline, &["FOTO"], "2026-03-05T09:15:00+01:00");
+    news::take_in(server, &format!("image/{id}"), &document);
+}
+
+/// What a stream gives at once or within a second.
+fn read(server: &Server, id: &str) -> String {
+    let path = format!("/image/notification/{id}/stream?wait=1");
+    let response = call(server, Method::GET, &path, DEMO_KEY);
+    assert_eq!(response.status(), 200);
+    ids(&response.json().unwrap())
+}
+
+/// A poll that waits, in a thread of its own.
+fn waiting(server: &Server, id: &str) -> JoinHandle<(u16, Value)> {
+    let before = server.metric("wirephoto_stream_polls_waiting", "");
+    let url = format!("{}/content/v1/_all/notification/{id}/stream", server.url);
+    let client = Client::builder().no_proxy().timeout(None).build().unwrap();
+    let poll = thread::spawn(move || {
+        let request = client.get(url).header("authorization", format!("ApiKey {DEMO_KEY}"));
+        let response = request.send().expect("answer");
+        (response.status().as_u16(), response.json().expect("JSON"))
+    });
+    server.until("the poll to wait", || {
+        (server.metric("wirephoto_stream_polls_waiting", "") > before).then_some(())
+    });
+    poll
+}
+
+#[test]
+fn a_waiting_poll_is_woken_by_what_another_process_takes_in() {
+    let server = server(&["server.request_timeout_s=1"]);
+    let id = make(&server, "/image/notification/stream?q=isbrytare&p=FOTO");
+    let other = make(&server, "/text/notification/stream?q=isbrytare");
+    let (poll, idle) = (waiting(&server, &id), waiting(&server, &other));
+    take_in(&server, "oden", "Isbrytare");
+    let (status, body) = poll.join().unwrap();
+    assert_eq!((status, ids(&body).as_str()), (200, "oden"));
+    assert_eq!(read(&server, &id), "");
+    // The one that waits for texts ends, empty, when the service does.
+    server.signal("TERM");
+    assert_eq!(idle.join().unwrap(), (200, json!({ "hits": [] })));
+}
+
+#[test]
+fn a_queue_outlives_a_restart_and_gives_so_many_items_in_that_layout() {
+    let server = server(&[]);
+    let id = make(&server, "/image/notification/stream");
+    for number in ["a", "b", "c"] {
+        take_in(&server, number, "Isbrytare");
+    }
+    let mut server = server.restart(&[]);
+    let path = format!("/image/notification/{id}/stream?s=2&layout=bare&wait=1");
+    let body: Value = call(&server, Method::GET, &path, DEMO_KEY).json().unwrap();
+    assert_eq!(ids(&body), "a b");
+    assert_eq!(body["hits"][0].get("type"), None);
+    server.child.kill().unwrap();
+    let server = server.restart_killed(&[]);
+    assert_eq!(read(&server, &id), "c");
+}
+
+#[test]
+fn one_poll_too_many_is_told_to_come_back_and_what_is_bad_is_named() {
+    let server = server(&["notifications.polls=1"]);
+    let id = make(&server, "/image/notification/stream");
+    let poll = waiting(&server, &id);
+    let path = format!("/image/notification/{id}/stream");
+    let full = call(&server, Method::GET, &path, DEMO_KEY);
+    assert_eq!((full.status().as_u16(), full.headers()["retry-after"].len()), (503, 1));
+    for bad in ["wait=0", "wait=61", "s=0", "s=10001", "layout=wide"] {
+        let response = call(&server, Method::GET, &format!("{path}?{bad}"), DEMO_KEY);
+        let status = response.status();
+        let body: Value = response.json().unwrap();
+        let name = bad.split('=').next().unwrap();
+        assert_eq!((status.as_u16(), body["errors"][0]["path"].as_str()), (400, Some(name)));
+    }
+    let anonymous = server.get(&format!("/content/v1{path}"));
+    assert_eq!(anonymous.status(), 401);
+    let other = call(&server, Method::GET, &path, BUYER_KEY);
+    assert_eq!(other.status(), 404);
+    assert_eq!(
+        call(&server, Method::DELETE, &path.replace("/stream", ""), DEMO_KEY).status(),
+        200
+    );
+    // Who waited for it is told at once.
+    assert_eq!(poll.join().unwrap().0, 404);
+}
+
+/// A poll over a connection of its own, which can be cut.
+struct Poll(TcpStream);
+
+impl Poll {
+    fn send(server: &Server, id: &str) -> Option<Self> {
+        let mut stream = TcpStream::connect(server.url.strip_prefix("http://")?).ok()?;
+        stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
+        let request = format!(
+            "GET /content/v1/_all/notification/{id}/stream?wait=5&s=3&layout=bare HTTP/1.1\r\n\
+             host: h\r\nauthorization: ApiKey {DEMO_KEY}\r\nconnection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).ok()?;
+        Some(Self(stream))
+    }
+
+    /// All that comes, and whether the body is whole.
+    fn receive(mut self) -> (String, bool) {
+        let mut bytes = Vec::new();
+        // What came before an error counts.
+        drop(self.0.read_to_end(&mut bytes));
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { return (text, false) };
+        let length = head.to_ascii_lowercase();
+        let length = length.split_once("content-length: ").map(|(_, rest)| rest);
+        let length = length.and_then(|rest| rest.lines().next()?.trim().parse::<usize>().ok());
+        let whole = head.starts_with("HTTP/1.1 200") && length == Some(body.len());
+        (body.to_owned(), whole)
+    }
+}
+
+#[test]
+fn a_client_that_vanishes_while_it_waits_loses_nothing() {
+    let server = server(&[]);
+    let id = make(&server, "/_all/notification/stream");
+    for round in 0..5 {
+        let before = server.metric("wirephoto_stream_polls_waiting", "");
+        let poll = Poll::send(&server, &id).unwrap();
+        server.until("the poll to wait", || {
+            (server.metric("wirephoto_stream_polls_waiting", "") > before).then_some(())
+        });
+        drop(poll);
+        server.until("the poll to end", || {
+            (server.metric("wirephoto_stream_polls_waiting", "") <= before).then_some(())
+        });
+        take_in(&server, &format!("i{round}"), "Isbrytare");
+    }
+    assert_eq!(read(&server, &id), "i0 i1 i2 i3 i4");
+}
+
+/// Items with these ids in what came of a body, whole or not.
+fn named(body: &str) -> Vec<String> {
+    let uris = body.split("\"uri\":\"").skip(1);
+    let id = |rest: &str| rest.split('"').next()?.rsplit('/').next().map(str::to_owned);
+    uris.filter_map(id).collect()
+}
+
+/// Kills the server at random moments while items come in and streams are read, and accounts for
+/// every item: each came in one whole answer, but for those of an answer that broke off behind its
+/// beginning, of which nobody can know; and each was mailed once.
+#[test]
+fn a_server_killed_two_hundred_times_loses_and_doubles_nothing() {
+    const KILLS: u32 = 200;
+    let mut server = server(&["server.unready_s=0"]);
+    let id = make(&server, "/_all/notification/stream?q=isbrytare");
+    make(&server, "/_all/notification/email?title=t&email=a@example.org&q=isbrytare");
+    let data = server.data();
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    let program = env!("CARGO_BIN_EXE_wirephoto");
+    let feeder = thread::spawn(move || {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("items.jsonl");
+        let mut count = 0;
+        while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+            let lines: Vec<String> = (count..count + 3).map(line).collect();
+            std::fs::write(&file, lines.join("\n")).unwrap();
+            let mut ingest = std::process::Command::new(program);
+            let ingest = ingest.arg("ingest").arg(&file).arg("--data").arg(&data);
+            let output = ingest.output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            count += 3;
+        }
+        count
+    });
+    let (mut whole, mut doubtful) = (BTreeMap::<String, u32>::new(), Vec::new());
+    let mut note = |(body, complete): (String, bool)| {
+        for id in named(&body) {
+            match complete {
+                true => *whole.entry(id).or_default() += 1,
+                false => doubtful.push(id),
+            }
+        }
+    };
+    let mut random = 0x2545_F491_4F6C_DD1D_u64;
+    for _ in 0..KILLS {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let moment = Duration::from_micros(random % 150_000);
+        let process = server.child.id();
+        let killer = thread::spawn(move || {
+            thread::sleep(moment);
+            let kill = ["-s", "KILL", &process.to_string()].map(str::to_owned);
+            assert!(std::process::Command::new("kill").args(kill).status().unwrap().success());
+        });
+        while !killer.is_finished() {
+            if let Some(poll) = Poll::send(&server, &id) {
+                note(poll.receive());
+            }
+        }
+        killer.join().unwrap();
+        server = server.restart_killed(&["server.unready_s=0"]);
+    }
+    stop.send(()).unwrap();
+    let count: usize = feeder.join().unwrap();
+    assert!(count > 100, "{count} items are no load");
+    let last = line(count);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("last.jsonl");
+    std::fs::write(&file, last).unwrap();
+    assert!(server.command(&["ingest", &file.to_string_lossy()]).status.success());
+    let end = format!("i{count}");
+    loop {
+        let (body, complete) = Poll::send(&server, &id).unwrap().receive();
+        let done = named(&body).contains(&end);
+        assert!(complete && !named(&body).is_empty(), "the last item never came");
+        note((body, complete));
+        if done {
+            break;
+        }
+    }
+    for number in 0..=count {
+        let id = format!("i{number}");
+        let times = whole.get(&id).copied().unwrap_or_default();
+        let doubted = doubtful.contains(&id);
+        assert!(times == 1 || (doubted && times == 0), "{id} came {times} times, {doubted}");
+    }
+    let mails = || std::fs::read_dir(server.data().join("outbox")).map_or(0, Iterator::count);
+    server.until("every mail to be written", || (mails() > count).then_some(()));
+    let mut told = BTreeMap::<String, u32>::new();
+    for entry in std::fs::read_dir(server.data().join("outbox")).unwrap() {
+        let mail = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let id = mail.split_once("Subject: ").unwrap().1.lines().next().unwrap().to_owned();
+        *told.entry(id).or_default() += 1;
+    }
+    assert!(told.values().all(|times| *times == 1), "{told:?}");
+    assert_eq!(told.len(), count + 1);
+}
+
+/// A document whose headline tells its number.
+fn line(number: usize) -> String {
+    let document = json!({
+        "uri": format!("http://h/media/text/i{number}"),
+        "headline": format!("isbrytare{number}"),
+        "body_text": "isbrytare",
+        "versioncreated": "2026-03-05T09:15:00Z",
+        "product": [{ "code": "FOTO" }],
+    });
+    document.to_string()
+}
