@@ -67,7 +67,9 @@ fn a_mail_shows_its_item_with_a_picture_and_ends_with_one_click() {
     let subject = mail["subject"].as_str().unwrap();
     assert!(subject.contains("Isbrytare <i>Oden</i> & \"Ymer\" i Luleå"), "{subject}");
     let page = format!("{}/item/image/oden", server.url);
-    let (text, html) = (mail["text"].as_str().unwrap(), mail["html"].as_str().unwrap());
+    let text = mail["text"].as_str().unwrap();
+    // Slashes are escaped too.
+    let html = mail["html"].as_str().unwrap().replace("&#x2f;", "/");
     assert!(text.contains(&page) && text.contains("Isvakt"), "{text}");
     assert!(html.contains(&page) && html.contains("Isbrytare &lt;i&gt;Oden"), "{html}");
     assert!(html.contains("cid:") && !html.contains("<img src=\"http"), "{html}");
@@ -83,7 +85,7 @@ fn a_mail_shows_its_item_with_a_picture_and_ends_with_one_click() {
     // What mail programs do with the two headers of RFC 8058.
     let link = mail["unsubscribe"].as_str().unwrap().trim_matches(['<', '>']).to_owned();
     assert_eq!(mail["unsubscribe-post"], "List-Unsubscribe=One-Click");
-    assert!(text.contains(&link) && html.contains(&link.replace('&', "&amp;")));
+    assert!(text.contains(&link) && html.contains(&link));
     let looked = server.client.get(&link).send().unwrap();
     assert_eq!(looked.status(), 200);
     take_in(&server, "ymer", "Isbrytare Ymer");
