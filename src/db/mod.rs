@@ -26,7 +26,7 @@ pub use sqlite::items::{NewItem, StoredItem, Written};
 pub use sqlite::notifications::{NewNotification, Watcher, WatchersOf};
 pub use sqlite::operator::{ListedKey, ListedUser};
 pub use sqlite::orders::{LiveOrder, OrdersOf, Reported};
-pub use sqlite::outbox::{OutboxCount, Sent};
+pub use sqlite::outbox::{NewMessage, OutboxCount, Sent};
 pub use sqlite::queues::{FoundStream, LogRow, QueuedItem};
 pub use sqlite::search::{IndexChange, Lookup};
 pub use sqlite::sessions::{Session, SigningKey};

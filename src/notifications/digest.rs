@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::matching::Batch;
 use crate::account::{Lane, MessageContent, Notification, Way};
 use crate::content::{Period, Recent};
-use crate::db::{DbError, QueuedItem, WriteTx};
+use crate::db::{DbError, NewMessage, QueuedItem, WriteTx};
 use crate::limits::{DIGEST_ITEMS_MAX, DIGESTS_AT_A_TIME, OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX};
 use crate::schedule::Schedule;
 
@@ -58,9 +58,10 @@ fn write(
         let more = items.len().saturating_sub(DIGEST_ITEMS_MAX);
         items.truncate(DIGEST_ITEMS_MAX);
         let content = MessageContent::Digest { items, more };
-        let (id, of) = (Uuid::now_v7(), (notification.number, notification.user));
-        let max = OUTBOX_PER_USER_MAX;
-        let written = tx.insert_message((id, Lane::Mail), of, &content, max, now)?;
+        let Notification { number, user, .. } = *notification;
+        let (id, lane) = (Uuid::now_v7(), Lane::Mail);
+        let new = NewMessage { id, lane, number, user, content };
+        let written = tx.insert_message(&new, OUTBOX_PER_USER_MAX, now)?;
         batch.wrote(Lane::Mail, written);
         if !written {
             return Ok(());

@@ -10,7 +10,7 @@ use super::{Notifications, digest};
 use crate::account::{Lane, MessageContent, NotificationKind};
 use crate::clock::Stopwatch;
 use crate::content::Period;
-use crate::db::{DbError, LogRow, StoredItem, WriteTx};
+use crate::db::{DbError, LogRow, NewMessage, StoredItem, WriteTx};
 use crate::error::Result;
 use crate::item::{Document, PubStatus};
 use crate::limits::{
@@ -267,13 +267,13 @@ impl Turn<'_, '_> {
             }
             NotificationKind::Email => {
                 let content = MessageContent::Item { item: key.to_string() };
-                self.message(Lane::Mail, (number, known), &content)?;
+                self.message(Lane::Mail, (number, known), content)?;
             }
             NotificationKind::Mobile => {
                 for device in self.tx.as_read().list_devices(known.user)? {
                     if self.push.reaches(device.kind) {
                         let content = MessageContent::push(key, &device.token, device.kind);
-                        self.message(Lane::Push, (number, known), &content)?;
+                        self.message(Lane::Push, (number, known), content)?;
                     }
                 }
             }
@@ -285,10 +285,11 @@ impl Turn<'_, '_> {
         &mut self,
         lane: Lane,
         (number, known): (i64, Known),
-        content: &MessageContent,
+        content: MessageContent,
     ) -> Result<(), DbError> {
-        let (id, of) = ((Uuid::now_v7(), lane), (number, known.user));
-        let written = self.tx.insert_message(id, of, content, OUTBOX_PER_USER_MAX, self.now)?;
+        let (id, user) = (Uuid::now_v7(), known.user);
+        let new = NewMessage { id, lane, number, user, content };
+        let written = self.tx.insert_message(&new, OUTBOX_PER_USER_MAX, self.now)?;
         self.batch.wrote(lane, written);
         Ok(())
     }

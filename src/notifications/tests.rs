@@ -161,7 +161,7 @@ impl Scene {
     }
 
     /// Writes an item of products as ingest does.
-    fn write(&self, id: &str, more: Value, at: Timestamp) {
+    fn write(&self, id: &str, more: &Value, at: Timestamp) {
         let key: ItemKey = format!("text/{id}").parse().unwrap();
         let mut fields = json!({
             "headline": "isbrytare i hamn",
@@ -290,7 +290,7 @@ fn an_item_goes_to_those_whose_question_and_agreements_it_meets() {
             ..stream("")
         };
         let excluded = scene.make(4, excluded, start()).await;
-        scene.write("a", json!({}), start());
+        scene.write("a", &json!({}), start());
         scene.step(start());
         for (of, expected) in [(&own, 1), (&other_words, 0), (&none, 0), (&provider, 1)] {
             assert_eq!(scene.queue(of).len(), expected, "{:?}", of.question);
@@ -305,16 +305,16 @@ fn an_item_goes_to_those_whose_question_and_agreements_it_meets() {
         scene.notifications.replace(&caller, own.id, draft, start()).await.unwrap();
         let caller = scene.caller(4).await;
         scene.notifications.delete(&caller, everything.id).await.unwrap();
-        scene.write("b", json!({}), start());
+        scene.write("b", &json!({}), start());
         scene.step(start());
         assert_eq!(scene.queue(&own), ["a"]);
         assert_eq!(scene.queue(&provider), ["a"]);
         assert!(scene.queue(&everything).is_empty());
         // An agreement that has expired covers nothing.
-        scene.write("c", json!({ "product": [] }), start());
+        scene.write("c", &json!({ "product": [] }), start());
         let late = Timestamp::from_millisecond(4_000_000_000_000).unwrap();
         let again = scene.make(4, stream(""), start()).await;
-        scene.write("d", json!({ "product": [] }), start());
+        scene.write("d", &json!({ "product": [] }), start());
         scene.step(late);
         assert!(scene.queue(&again).is_empty());
     });
@@ -326,17 +326,17 @@ fn an_item_is_new_once_for_each_version_that_rises() {
     run(async {
         scene.serve(start);
         let of = scene.stream(1, "hamn").await;
-        scene.write("a", json!({}), start());
+        scene.write("a", &json!({}), start());
         // Sent again without a rise, before and after it was looked at.
-        scene.write("a", json!({ "fresh": false }), start());
+        scene.write("a", &json!({ "fresh": false }), start());
         scene.step(start());
-        scene.write("a", json!({ "fresh": false }), start());
+        scene.write("a", &json!({ "fresh": false }), start());
         scene.step(start());
         assert_eq!(scene.read(1, &of, 10).await.unwrap(), ["a"]);
         assert!(scene.read(1, &of, 10).await.unwrap().is_empty());
         // Two versions between two looks are one item, as it is now.
-        scene.write("a", json!({ "version": "2" }), after(1));
-        scene.write("a", json!({ "version": "3" }), after(2));
+        scene.write("a", &json!({ "version": "2" }), after(1));
+        scene.write("a", &json!({ "version": "3" }), after(2));
         scene.step(after(2));
         assert_eq!(scene.read(1, &of, 10).await.unwrap(), ["a"]);
         assert!(scene.read(1, &of, 10).await.unwrap().is_empty());
@@ -349,7 +349,7 @@ fn a_newer_version_of_an_item_under_way_is_not_lost() {
     run(async {
         scene.serve(start);
         let of = scene.stream(1, "hamn").await;
-        scene.write("a", json!({}), start());
+        scene.write("a", &json!({}), start());
         scene.step(start());
         let caller = scene.caller(1).await;
         let end = (AT_ONCE, std::future::pending());
@@ -357,7 +357,7 @@ fn a_newer_version_of_an_item_under_way_is_not_lost() {
         let reading = scene.notifications.read_stream(&caller, (of.id, 10), &form, end).await;
         let (text, settle) = reading.unwrap().unwrap().into_parts();
         assert_eq!(ids(&text), ["a"]);
-        scene.write("a", json!({ "version": "2" }), after(1));
+        scene.write("a", &json!({ "version": "2" }), after(1));
         scene.step(after(1));
         settle.settle().await.unwrap();
         assert_eq!(scene.read(1, &of, 10).await.unwrap(), ["a"]);
@@ -372,7 +372,7 @@ fn items_of_an_answer_that_did_not_get_through_go_back_to_their_places() {
         scene.serve(start);
         let of = scene.stream(1, "hamn").await;
         for id in ["a", "b", "c"] {
-            scene.write(id, json!({}), start());
+            scene.write(id, &json!({}), start());
         }
         scene.step(start());
         let caller = scene.caller(1).await;
@@ -417,7 +417,7 @@ fn fifty_readers_get_every_item_once() {
             .collect();
         let expected: Vec<String> = (0..200).map(|number| format!("i{number:03}")).collect();
         for id in &expected {
-            scene.write(id, json!({}), start());
+            scene.write(id, &json!({}), start());
             scene.notifications.step(start()).unwrap();
         }
         let mut got = Vec::new();
@@ -471,7 +471,7 @@ fn time_in_which_the_service_was_down_does_not_expire_a_stream() {
     let mut scene = Scene::new();
     run(async {
         let of = scene.stream(1, "hamn").await;
-        scene.write("a", json!({}), start());
+        scene.write("a", &json!({}), start());
         scene.step(start());
         scene.notifications.sweep(start()).unwrap();
         let late = start() + 9.hours();
@@ -486,16 +486,16 @@ fn an_item_under_embargo_is_matched_when_that_ends() {
     let scene = Scene::new();
     run(async {
         let early = scene.stream(1, "hamn").await;
-        scene.write("a", json!({ "embargoed": after(60).to_string() }), start());
-        scene.write("b", json!({ "embargoed": after(60).to_string() }), start());
-        scene.write("c", json!({ "embargoed": after(60).to_string() }), start());
+        scene.write("a", &json!({ "embargoed": after(60).to_string() }), start());
+        scene.write("b", &json!({ "embargoed": after(60).to_string() }), start());
+        scene.write("c", &json!({ "embargoed": after(60).to_string() }), start());
         scene.step(start());
         // Corrected under embargo, put off, and let go early.
         let more = json!({ "embargoed": after(60).to_string(), "fresh": false });
-        scene.write("a", more, after(1));
-        scene.write("b", json!({ "embargoed": after(90).to_string(), "version": "2" }), after(1));
+        scene.write("a", &more, after(1));
+        scene.write("b", &json!({ "embargoed": after(90).to_string(), "version": "2" }), after(1));
         let late = scene.stream(1, "hamn").await;
-        scene.write("c", json!({ "fresh": false }), after(2));
+        scene.write("c", &json!({ "fresh": false }), after(2));
         scene.step(after(2));
         assert_eq!(scene.queue(&early), ["c"]);
         scene.step(after(59));
@@ -516,10 +516,10 @@ fn what_is_withdrawn_before_it_is_read_is_not_given() {
     run(async {
         scene.serve(start);
         let of = scene.stream(1, "hamn").await;
-        scene.write("a", json!({}), start());
-        scene.write("b", json!({}), start());
+        scene.write("a", &json!({}), start());
+        scene.write("b", &json!({}), start());
         scene.step(start());
-        scene.write("a", json!({ "pubstatus": "canceled", "fresh": false }), after(1));
+        scene.write("a", &json!({ "pubstatus": "canceled", "fresh": false }), after(1));
         assert_eq!(scene.read(1, &of, 1).await.unwrap(), ["b"]);
         assert!(scene.queue(&of).is_empty());
     });
@@ -538,8 +538,8 @@ fn the_oldest_items_fall_out_of_a_full_queue() {
             Ok(())
         };
         scene.db.write_blocking(fill).unwrap();
-        scene.write("a", json!({}), start());
-        scene.write("b", json!({}), start());
+        scene.write("a", &json!({}), start());
+        scene.write("b", &json!({}), start());
         scene.step(start());
         let queue = scene.queue(&of);
         assert_eq!(queue.len(), crate::limits::QUEUED_ITEMS_MAX);
@@ -560,7 +560,7 @@ fn check_digests(schedule: &'static str, zone: &'static str, changes: &[(i64, &'
             hour += 7;
             let now = start() + hour.hours();
             let id = format!("i{hour}");
-            scene.write(&id, json!({}), now);
+            scene.write(&id, &json!({}), now);
             expected.push(format!("text/{id}"));
             if let Some((at, schedule)) = next_change.filter(|(at, _)| *at <= hour) {
                 let _ = at;
@@ -603,7 +603,7 @@ fn a_scheduled_mail_comes_once_after_a_stop_and_not_at_all_for_nothing() {
         scene.make(1, Draft { question: recent, ..draft }, start()).await;
         scene.step(after(3600));
         assert!(scene.mails().is_empty());
-        scene.write("a", json!({}), after(3601));
+        scene.write("a", &json!({}), after(3601));
         scene.step(after(3602));
         // Five runs were missed; at the next start there is one, and `tr` leaves the item out.
         scene.step(after(6 * 3600 + 5));

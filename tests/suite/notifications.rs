@@ -176,96 +176,131 @@ fn named(body: &str) -> Vec<String> {
     uris.filter_map(id).collect()
 }
 
-/// Kills the server at random moments while items come in and streams are read, and accounts for
-/// every item: each came in one whole answer, but for those of an answer that broke off behind its
-/// beginning, of which nobody can know; and each was mailed once.
-#[test]
-fn a_server_killed_two_hundred_times_loses_and_doubles_nothing() {
-    const KILLS: u32 = 200;
-    let mut server = server(&["server.unready_s=0"]);
-    let id = make(&server, "/_all/notification/stream?q=isbrytare");
-    make(&server, "/_all/notification/email?title=t&email=a@example.org&q=isbrytare");
-    let data = server.data();
-    let (stop, stopped) = std::sync::mpsc::channel::<()>();
-    let program = env!("CARGO_BIN_EXE_wirephoto");
-    let feeder = thread::spawn(move || {
+/// What came of every item.
+#[derive(Default)]
+struct Seen {
+    /// How often each came in a whole answer.
+    whole: BTreeMap<String, u32>,
+    /// Those of answers that broke off, of which nobody can know.
+    doubtful: Vec<String>,
+}
+
+impl Seen {
+    /// Reads what one poll gave; the items in it.
+    fn poll(&mut self, server: &Server, id: &str) -> Vec<String> {
+        let Some(poll) = Poll::send(server, id) else { return Vec::new() };
+        let (body, complete) = poll.receive();
+        let items = named(&body);
+        for id in items.iter().cloned() {
+            match complete {
+                true => *self.whole.entry(id).or_default() += 1,
+                false => self.doubtful.push(id),
+            }
+        }
+        items
+    }
+
+    /// Each item came once, but for those in doubt, which may never have come.
+    fn check(&self, count: usize) {
+        for number in 0..count {
+            let id = format!("i{number}");
+            let times = self.whole.get(&id).copied().unwrap_or_default();
+            let doubted = self.doubtful.contains(&id);
+            assert!(times == 1 || (doubted && times == 0), "{id} came {times} times, {doubted}");
+        }
+    }
+}
+
+/// Takes items in, a few at a time, until it is told to stop; gives how many.
+fn feed(data: std::path::PathBuf, stopped: std::sync::mpsc::Receiver<()>) -> JoinHandle<usize> {
+    thread::spawn(move || {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("items.jsonl");
         let mut count = 0;
         while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
             let lines: Vec<String> = (count..count + 3).map(line).collect();
             std::fs::write(&file, lines.join("\n")).unwrap();
-            let mut ingest = std::process::Command::new(program);
+            let mut ingest = std::process::Command::new(env!("CARGO_BIN_EXE_wirephoto"));
             let ingest = ingest.arg("ingest").arg(&file).arg("--data").arg(&data);
             let output = ingest.output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             count += 3;
         }
         count
-    });
-    let (mut whole, mut doubtful) = (BTreeMap::<String, u32>::new(), Vec::new());
-    let mut note = |(body, complete): (String, bool)| {
-        for id in named(&body) {
-            match complete {
-                true => *whole.entry(id).or_default() += 1,
-                false => doubtful.push(id),
-            }
-        }
+    })
+}
+
+/// Kills the server after that many microseconds.
+fn kill_after(server: &Server, us: u64) -> JoinHandle<()> {
+    let process = server.child.id().to_string();
+    thread::spawn(move || {
+        thread::sleep(Duration::from_micros(us));
+        let status = std::process::Command::new("kill").args(["-s", "KILL", &process]).status();
+        assert!(status.unwrap().success());
+    })
+}
+
+/// Each of so many items was mailed once.
+fn check_mails(server: &Server, count: usize) {
+    let folder = server.data().join("outbox");
+    let mails = || {
+        let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+        let is_mail = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "eml");
+        entries.map(|entry| entry.path()).filter(is_mail).collect::<Vec<_>>()
     };
+    server.until("every mail to be written", || (mails().len() >= count).then_some(()));
+    let mut told = BTreeMap::<String, u32>::new();
+    for path in mails() {
+        let mail = std::fs::read_to_string(path).unwrap();
+        let subject = mail.split_once("Subject: ").unwrap().1.lines().next().unwrap().to_owned();
+        *told.entry(subject).or_default() += 1;
+    }
+    assert!(told.values().all(|times| *times == 1), "{told:?}");
+    assert_eq!(told.len(), count);
+}
+
+/// Kills the server at random moments while items come in and streams are read, and accounts for
+/// every item: each came in one whole answer, but for those of an answer that broke off behind its
+/// beginning, of which nobody can know; and each was mailed once.
+#[test]
+fn a_server_killed_two_hundred_times_loses_and_doubles_nothing() {
+    const KILLS: u32 = 200;
+    let settings = ["server.unready_s=0", "notifications.mail_workers=16"];
+    let mut server = server(&settings);
+    let id = make(&server, "/_all/notification/stream?q=isbrytare");
+    make(&server, "/_all/notification/email?title=t&email=a@example.org&q=isbrytare");
+    let (stop, stopped) = std::sync::mpsc::channel();
+    let feeder = feed(server.data(), stopped);
+    let mut seen = Seen::default();
     let mut random = 0x2545_F491_4F6C_DD1D_u64;
     for _ in 0..KILLS {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        let moment = Duration::from_micros(random % 150_000);
-        let process = server.child.id();
-        let killer = thread::spawn(move || {
-            thread::sleep(moment);
-            let kill = ["-s", "KILL", &process.to_string()].map(str::to_owned);
-            assert!(std::process::Command::new("kill").args(kill).status().unwrap().success());
-        });
+        let killer = kill_after(&server, random % 150_000);
         while !killer.is_finished() {
-            if let Some(poll) = Poll::send(&server, &id) {
-                note(poll.receive());
-            }
+            seen.poll(&server, &id);
         }
         killer.join().unwrap();
-        server = server.restart_killed(&["server.unready_s=0"]);
+        server = server.restart_killed(&settings);
     }
     stop.send(()).unwrap();
-    let count: usize = feeder.join().unwrap();
+    let count = feeder.join().unwrap();
     assert!(count > 100, "{count} items are no load");
-    let last = line(count);
+    // One more, which comes behind all the others.
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("last.jsonl");
-    std::fs::write(&file, last).unwrap();
+    std::fs::write(&file, line(count)).unwrap();
     assert!(server.command(&["ingest", &file.to_string_lossy()]).status.success());
-    let end = format!("i{count}");
     loop {
-        let (body, complete) = Poll::send(&server, &id).unwrap().receive();
-        let done = named(&body).contains(&end);
-        assert!(complete && !named(&body).is_empty(), "the last item never came");
-        note((body, complete));
-        if done {
+        let items = seen.poll(&server, &id);
+        assert!(!items.is_empty(), "the last item never came");
+        if items.contains(&format!("i{count}")) {
             break;
         }
     }
-    for number in 0..=count {
-        let id = format!("i{number}");
-        let times = whole.get(&id).copied().unwrap_or_default();
-        let doubted = doubtful.contains(&id);
-        assert!(times == 1 || (doubted && times == 0), "{id} came {times} times, {doubted}");
-    }
-    let mails = || std::fs::read_dir(server.data().join("outbox")).map_or(0, Iterator::count);
-    server.until("every mail to be written", || (mails() > count).then_some(()));
-    let mut told = BTreeMap::<String, u32>::new();
-    for entry in std::fs::read_dir(server.data().join("outbox")).unwrap() {
-        let mail = std::fs::read_to_string(entry.unwrap().path()).unwrap();
-        let id = mail.split_once("Subject: ").unwrap().1.lines().next().unwrap().to_owned();
-        *told.entry(id).or_default() += 1;
-    }
-    assert!(told.values().all(|times| *times == 1), "{told:?}");
-    assert_eq!(told.len(), count + 1);
+    seen.check(count + 1);
+    check_mails(&server, count + 1);
 }
 
 /// A document whose headline tells its number.

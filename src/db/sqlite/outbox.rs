@@ -38,6 +38,21 @@ fn int(number: usize) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
+/// A message that is written.
+#[derive(Clone, Debug)]
+pub struct NewMessage {
+    /// Its name; names sort by time.
+    pub id: Uuid,
+    /// Who sends it.
+    pub lane: Lane,
+    /// The number of the notification.
+    pub number: i64,
+    /// Whose it is.
+    pub user: UserId,
+    /// What it says.
+    pub content: MessageContent,
+}
+
 /// What became of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sent {
@@ -115,12 +130,11 @@ impl WriteTx<'_> {
     /// was.
     pub fn insert_message(
         &self,
-        (id, lane): (Uuid, Lane),
-        (number, user): (i64, UserId),
-        content: &MessageContent,
+        new: &NewMessage,
         max: usize,
         now: Timestamp,
     ) -> Result<bool, DbError> {
+        let NewMessage { id, lane, number, user, content } = new;
         let content = serde_json::to_string(content)
             .map_err(|why| damaged(format!("message {id}"), &why))?;
         let mut statement = self.transaction.prepare_cached(
