@@ -476,3 +476,11 @@ pub const NOTIFICATIONS_SWEEP: std::time::Duration = std::time::Duration::from_s
 pub const MESSAGE_PICTURE_TIME: std::time::Duration = std::time::Duration::from_secs(20);
 /// Bytes of one picture in a mail; a Thumbnail takes 20 kB.
 pub const MESSAGE_PICTURE_BYTES_MAX: usize = 512 * 1024;
+/// Files that are open besides those of connections: the database, the store, logs, mail servers.
+pub const FILES_BESIDE_CONNECTIONS: u64 = 1000;
+/// Time after which a reader looks again at items that could not be given.
+pub const STREAM_LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(20);
+/// Time for all pictures of one mail together.
+pub const MESSAGE_PICTURES_TIME: std::time::Duration = std::time::Duration::from_secs(60);
+/// Messages that were given up, of all users; the oldest go.
+pub const OUTBOX_PARKED_MAX: usize = 100_000;

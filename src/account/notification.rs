@@ -182,20 +182,42 @@ impl MessageContent {
 pub enum Lane {
     /// Mails.
     Mail,
-    /// Push messages.
-    Push,
+    /// Push messages to Apple's devices.
+    Apple,
+    /// Push messages to Android devices.
+    Google,
 }
 
 impl Lane {
     /// Every lane.
-    pub const ALL: [Self; 2] = [Self::Mail, Self::Push];
+    pub const ALL: [Self; 3] = [Self::Mail, Self::Apple, Self::Google];
+
+    /// The lane of messages to such devices.
+    #[must_use]
+    pub fn of_device(kind: DeviceKind) -> Self {
+        match kind {
+            DeviceKind::Ios | DeviceKind::IosSandbox => Self::Apple,
+            DeviceKind::Android => Self::Google,
+        }
+    }
+
+    /// Its place in [`Lane::ALL`].
+    #[must_use]
+    pub fn index(self) -> usize {
+        match self {
+            Self::Mail => 0,
+            Self::Apple => 1,
+            Self::Google => 2,
+        }
+    }
 
     /// The word in the database and in metrics.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Mail => "mail",
-            Self::Push => "push",
+            Self::Apple => "apple",
+            Self::Google => "google",
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::app::{self, Archive, Server, check};
 use crate::bench::{self, BenchError, Effort, Setup};
 use crate::config::{self, Config, Sources};
 use crate::error::{Error, Kind};
-use crate::limits::{BENCH_SECONDS, BENCH_SECONDS_MAX};
+use crate::limits::{BENCH_SECONDS, BENCH_SECONDS_MAX, FILES_BESIDE_CONNECTIONS};
 use crate::telemetry;
 
 /// Rendition server and content API for news agencies and picture desks.
@@ -330,6 +330,7 @@ fn reindex(config: &Config, json: bool) -> Result<(), Trouble> {
 fn serve(config: Config, demo: bool) -> Result<(), Trouble> {
     telemetry::start_logs(config.telemetry.log_format, &config.telemetry.log_level)
         .map_err(|error| Trouble::Usage(error.to_string()))?;
+    allow_connections(config.server.connections_max);
     let archive = Archive::open(&config)?;
     let place = if demo { Some(app::find_demo(&config)?) } else { None };
     if let Some(place) = &place {
@@ -346,6 +347,21 @@ fn serve(config: Config, demo: bool) -> Result<(), Trouble> {
     }
     server.run()?;
     Ok(())
+}
+
+/// Raises the number of files that the process may have open, as far as the system lets it: each
+/// connection takes one, and what is read and sent for it up to one more.
+fn allow_connections(connections_max: u32) {
+    let wanted = u64::from(connections_max) * 2 + FILES_BESIDE_CONNECTIONS;
+    match rlimit::increase_nofile_limit(wanted) {
+        Ok(allowed) if allowed >= wanted => {}
+        Ok(allowed) => tracing::warn!(
+            allowed,
+            wanted,
+            "the system allows few open files (ulimit -n); connections beyond them fail"
+        ),
+        Err(cause) => tracing::warn!("the number of open files cannot be raised: {cause}"),
+    }
 }
 
 /// What a newcomer can do with the demo archive.

@@ -7,12 +7,13 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::Form;
+use super::covers;
 use crate::db::{ReadTx, StoredItem};
 use crate::error::{Error, Result};
 use crate::item::{Document, Links, PubStatus, RenditionSizes, Served};
 use crate::limits::ANSWER_BYTES_MAX;
 use crate::query::Facet;
-use crate::search::{Found, Hit};
+use crate::search::{Coverage, Found, Hit};
 use crate::types::ItemKey;
 
 /// Bytes of a document, to begin with; the text grows as it has to.
@@ -32,9 +33,21 @@ pub struct Listed {
     pub text: Bytes,
     /// How many hits there are.
     pub hits: usize,
-    /// The number of the version that was read of each item that was looked at, in their order;
-    /// nothing for one that is gone or hidden. Items behind the last of them had no room.
-    pub read: Vec<Option<i64>>,
+    /// What was read of each item that was looked at, in their order. Items behind the last of them
+    /// had no room.
+    pub read: Vec<Reading>,
+}
+
+/// What a look at one item by its name came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// It is among the hits, in the version of that number.
+    Given(i64),
+    /// It is gone, or hidden from the reader.
+    Hidden,
+    /// A newer version came in that notifications were not looked for yet. Whoever gave it now
+    /// would give it again in a moment.
+    Early,
 }
 
 /// Whether somebody who waits for an item still gets it. One that was replaced meanwhile is told
@@ -87,22 +100,29 @@ impl<L: Links> Writer<L> {
     pub(super) fn listed(
         &self,
         keys: &[ItemKey],
-        now: Timestamp,
+        (coverage, now): (&Coverage, Timestamp),
         tx: &ReadTx<'_>,
     ) -> Result<Listed> {
         let mut listed = Listed { text: nothing(), hits: 0, read: Vec::new() };
         let mut text = b"{\"hits\":[".to_vec();
         let mut held = Held { tx, known: HashMap::new() };
+        let matched = tx.matched_seq()?;
         for key in keys {
             let Some((version, item)) = tx.find_version(key)? else {
-                listed.read.push(None);
+                listed.read.push(Reading::Hidden);
                 continue;
             };
+            if version > matched && tx.is_fresh_behind(version, matched)? {
+                listed.read.push(Reading::Early);
+                continue;
+            }
             let hidden = item.embargoed.is_some_and(|until| until > now);
             let document = Document::from_stored(&item.document);
-            let seen = document.is_ok_and(|document| is_listed(document.pub_status()));
+            let seen = document.is_ok_and(|document| {
+                is_listed(document.pub_status()) && covers(coverage, &document)
+            });
             if hidden || !seen {
-                listed.read.push(None);
+                listed.read.push(Reading::Hidden);
                 continue;
             }
             let before = text.len();
@@ -116,7 +136,7 @@ impl<L: Links> Writer<L> {
                 break;
             }
             listed.hits += 1;
-            listed.read.push(Some(version));
+            listed.read.push(Reading::Given(version));
         }
         text.extend_from_slice(b"]}");
         listed.text = text.into();

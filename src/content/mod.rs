@@ -18,14 +18,16 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use jiff::Timestamp;
 
-pub use answer::Listed;
+pub use answer::{Listed, Reading};
 pub use period::{Period, Recent, parse_day};
-pub use selection::{Selection, coverage, is_provider, may_see_commissioned, unknown_agreement};
+pub use selection::{
+    Selection, coverage, covers, is_provider, may_see_commissioned, unknown_agreement,
+};
 
 use crate::db::ReadTx;
 use crate::error::Result;
 use crate::item::{Layout, Links, RenditionSizes};
-use crate::search::{Found, Request, Search};
+use crate::search::{Coverage, Found, Request, Search};
 use crate::types::ItemKey;
 use answer::Writer;
 use polls::Polls;
@@ -91,20 +93,21 @@ impl Content {
         answer::nothing()
     }
 
-    /// The items `keys`, in their order, as far as they may be seen at `now` and have room.
+    /// The items `keys`, in their order, as far as `coverage` has them, they may be seen at `now` and
+    /// have room.
     ///
     /// Fails when too many searches wait.
     pub async fn listed<L>(
         &self,
         keys: Vec<ItemKey>,
         form: Form<L>,
-        now: Timestamp,
+        (coverage, now): (Coverage, Timestamp),
     ) -> Result<Listed>
     where
         L: Links + Send + 'static,
     {
         let writer = Writer { form, sizes: self.sizes };
-        self.search.read(move |tx| writer.listed(&keys, now, tx)).await
+        self.search.read(move |tx| writer.listed(&keys, (&coverage, now), tx)).await
     }
 
     /// The text of `{"hits": […]}` with the first match as soon as there is one; with none once

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use crate::account::{Agreement, AgreementId, ROLE_PROVIDER};
 use crate::auth::Principal;
 use crate::error::{Error, Kind, Result};
+use crate::item::Document;
 use crate::query::Query;
 use crate::search::Coverage;
 
@@ -80,6 +81,17 @@ pub(super) fn covered(own: &[Agreement], wanted: &[AgreementId], now: Timestamp)
     }
     let products = own.iter().filter(counts).flat_map(|one| &one.products);
     Coverage::Products(distinct(products.map(|product| product.code.as_str())))
+}
+
+/// Whether a document is among what may be seen.
+#[must_use]
+pub fn covers(coverage: &Coverage, document: &Document) -> bool {
+    match coverage {
+        Coverage::Everything => true,
+        Coverage::Products(codes) => {
+            document.texts("product", "code").any(|code| codes.iter().any(|one| one == code))
+        }
+    }
 }
 
 /// Whether the caller works for the provider.

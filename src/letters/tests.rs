@@ -251,4 +251,3 @@ fn err_a_bad_template_is_named_with_its_reason() {
     let gone = Letters::compile(Some(std::path::Path::new("/nowhere/mails"))).map(|_| ());
     assert!(gone.unwrap_err().message().contains("/nowhere/mails"));
 }
-

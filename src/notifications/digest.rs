@@ -11,9 +11,12 @@ use uuid::Uuid;
 
 use super::matching::Batch;
 use crate::account::{Lane, MessageContent, Notification, Way};
+use crate::clock::Stopwatch;
 use crate::content::{Period, Recent};
 use crate::db::{DbError, NewMessage, QueuedItem, WriteTx};
-use crate::limits::{DIGEST_ITEMS_MAX, DIGESTS_AT_A_TIME, OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX};
+use crate::limits::{
+    DIGEST_ITEMS_MAX, DIGESTS_AT_A_TIME, MATCHING_TIME, OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX,
+};
 use crate::schedule::Schedule;
 
 /// Prepares the mails that are due by `now`; gives whether there are more.
@@ -21,7 +24,11 @@ use crate::schedule::Schedule;
 /// A run that was missed while the service was down is due once, and so are several.
 pub(super) fn run(tx: &WriteTx<'_>, now: Timestamp, batch: &mut Batch) -> Result<bool, DbError> {
     let due = tx.as_read().due_notifications(now, DIGESTS_AT_A_TIME)?;
+    let watch = Stopwatch::start();
     for number in &due {
+        if watch.elapsed() > MATCHING_TIME {
+            return Ok(true);
+        }
         let Some(notification) = tx.as_read().notification_of_number(*number)? else { continue };
         let Way::ScheduledEmail { schedule, timezone, .. } = &notification.way else {
             tx.set_next_run(*number, None)?;

@@ -1,15 +1,21 @@
 //! What messages say of items: mails with their pictures, push messages.
 
+use std::time::Duration;
+
 use futures_util::StreamExt;
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::Notifications;
 use crate::account::{Notification, Way};
 use crate::auth::Principal;
+use crate::clock::Stopwatch;
+use crate::content;
 use crate::error::{Kind, Result};
 use crate::item::{Files, Links};
 use crate::letters::{Entry, Letter, Occasion, Thumb};
-use crate::limits::{LETTER_ENTRIES_MAX, MESSAGE_PICTURE_BYTES_MAX, MESSAGE_PICTURE_TIME};
+use crate::limits::{
+    LETTER_ENTRIES_MAX, MESSAGE_PICTURE_BYTES_MAX, MESSAGE_PICTURE_TIME, MESSAGE_PICTURES_TIME,
+};
 use crate::media::path::MediaPath;
 use crate::media::{Answer, Caller, Entry as Found, Media};
 use crate::outbound::{Inline, Mail, MailAddress};
@@ -41,6 +47,7 @@ impl Notifications {
         let (mut entries, mut inline) = (Vec::new(), Vec::new());
         let zone = self.zone_of(notification);
         let mut more = more;
+        let pictures = Stopwatch::start();
         for item in items {
             let Some(found) = self.item(item, user, now).await? else { continue };
             if entries.len() == LETTER_ENTRIES_MAX {
@@ -48,7 +55,10 @@ impl Notifications {
                 continue;
             }
             let mut entry = self.entry(&found, &zone);
-            if let Some((thumb, bytes)) = self.thumbnail(&found, user, inline.len(), now).await {
+            let patience = MESSAGE_PICTURES_TIME.saturating_sub(pictures.elapsed());
+            let patience = patience.min(MESSAGE_PICTURE_TIME);
+            let picture = self.thumbnail(&found, user, (inline.len(), patience), now).await;
+            if let Some((thumb, bytes)) = picture {
                 let mime = RenditionExtension::Jpg.mime_type().to_owned();
                 inline.push(Inline { cid: thumb.cid.clone(), mime, bytes });
                 entry.thumbnail = Some(thumb);
@@ -127,7 +137,10 @@ impl Notifications {
     ) -> Result<Option<std::sync::Arc<Found>>> {
         let Ok(key) = item.parse::<ItemKey>() else { return Ok(None) };
         match self.inner.services.media.item(&key, Some(user), now).await {
-            Ok(found) => Ok(Some(found)),
+            Ok(found) => {
+                let seen = content::coverage(Some(user), &[], now);
+                Ok(content::covers(&seen, &found.document).then_some(found))
+            }
             Err(error) if error.kind() == Kind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -169,7 +182,7 @@ impl Notifications {
         &self,
         found: &Found,
         user: &Principal,
-        number: usize,
+        (number, patience): (usize, Duration),
         now: Timestamp,
     ) -> Option<(Thumb, Vec<u8>)> {
         let media = &self.inner.services.media;
@@ -178,7 +191,7 @@ impl Notifications {
         let caller = Caller { principal: Some(user), agr: None };
         let answer = media.resolve(&path, caller, now).await.ok()?;
         let Answer::Rendition(answer) = answer else { return None };
-        let obtained = media.obtain(&answer, MESSAGE_PICTURE_TIME).await.ok()?;
+        let obtained = media.obtain(&answer, patience).await.ok()?;
         let bytes = read(media, obtained.body.parts().to_vec()).await?;
         let thumb = Thumb { cid: format!("t{number}"), width: size.width, height: size.height };
         Some((thumb, bytes))

@@ -5,7 +5,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::watching::{Known, Watching, sign_of_life};
+use super::watching::{Known, Watching, take_up};
 use super::{Notifications, digest};
 use crate::account::{Lane, MessageContent, NotificationKind};
 use crate::clock::Stopwatch;
@@ -14,8 +14,8 @@ use crate::db::{DbError, LogRow, NewMessage, StoredItem, WriteTx};
 use crate::error::Result;
 use crate::item::{Document, PubStatus};
 use crate::limits::{
-    MATCHING_ROWS, MATCHING_TIME, OUTBOX_KEPT, OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX,
-    STREAM_EXPIRY, SWEEP_ROWS,
+    MATCHING_ROWS, MATCHING_TIME, OUTBOX_KEPT, OUTBOX_PARKED_MAX, OUTBOX_PER_USER_MAX,
+    QUEUED_ITEMS_MAX, STREAM_EXPIRY, SWEEP_ROWS,
 };
 use crate::push::Push;
 use crate::telemetry;
@@ -29,7 +29,7 @@ pub(super) struct Batch {
     /// Queues that got items.
     queues: Vec<i64>,
     /// Whether messages of a lane were written, in the order of the lanes.
-    messages: [bool; 2],
+    messages: [bool; Lane::ALL.len()],
     /// Items that were matched, and matches by kind.
     items: u64,
     matches: [u64; NotificationKind::ALL.len()],
@@ -42,10 +42,9 @@ pub(super) struct Batch {
 impl Batch {
     /// Says that a message of the lane was written, or that there was no room for it.
     pub(super) fn wrote(&mut self, lane: Lane, written: bool) {
-        match (written, lane) {
-            (true, Lane::Mail) => self.messages[0] = true,
-            (true, Lane::Push) => self.messages[1] = true,
-            (false, Lane::Mail | Lane::Push) => self.lost += 1,
+        match written {
+            true => self.messages[lane.index()] = true,
+            false => self.lost += 1,
         }
     }
 }
@@ -66,6 +65,8 @@ impl Notifications {
         if !self.is_work(now)? {
             return Ok(false);
         }
+        // What is much to read is read before others have to wait.
+        self.refresh()?;
         let inner = Arc::clone(&self.inner);
         let batch = self.db().write_blocking(move |tx| {
             let mut watching = inner.watching.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,21 +104,35 @@ impl Notifications {
         Ok(work)
     }
 
+    /// Brings the memory of the notifications to the state of the database.
+    fn refresh(&self) -> Result<()> {
+        let inner = Arc::clone(&self.inner);
+        Ok(self.db().read_blocking(move |tx| {
+            let mut watching = inner.watching.lock().unwrap_or_else(PoisonError::into_inner);
+            watching.refresh(tx)
+        })?)
+    }
+
     /// Removes what expired and tells how much waits; now and then. Blocks.
     pub fn sweep(&self, now: Timestamp) -> Result<()> {
+        // The logs of changes are kept for an hour at least.
+        self.refresh()?;
         let watching = self.watching();
         let (log_seq, known) = (watching.log_seq(), watching.len());
         drop(watching);
-        let (behind, since, queued, counts) = self.db().write_blocking(move |tx| {
-            sign_of_life(tx, now)?;
+        self.db().write_blocking(move |tx| {
+            // Where nothing could be written for a while, no stream could be used either.
+            take_up(tx, now)?;
             tx.sweep_streams(now - STREAM_EXPIRY, SWEEP_ROWS)?;
             tx.sweep_messages(now - OUTBOX_KEPT, SWEEP_ROWS)?;
-            tx.sweep_notification_log(log_seq)?;
-            let read = tx.as_read();
-            let matched = read.matched_seq()?;
-            let (newest, since) = read.matching_backlog(matched)?;
-            let counts = [read.count_messages(Lane::Mail)?, read.count_messages(Lane::Push)?];
-            Ok((newest - matched, since, read.count_queued_items()?, counts))
+            tx.trim_messages(OUTBOX_PARKED_MAX)?;
+            tx.sweep_notification_log(log_seq)
+        })?;
+        let (behind, since, queued, counts) = self.db().read_blocking(move |tx| {
+            let matched = tx.matched_seq()?;
+            let (newest, since) = tx.matching_backlog(matched)?;
+            let counts = Lane::ALL.map(|lane| tx.count_messages(lane));
+            Ok((newest - matched, since, tx.count_queued_items()?, counts))
         })?;
         let lag = since.map_or(0.0, |since| now.duration_since(since).as_secs_f64().max(0.0));
         metrics::gauge!(telemetry::MATCHING_LAG_SECONDS).set(lag);
@@ -126,7 +141,7 @@ impl Notifications {
         metrics::gauge!(telemetry::QUEUED_ITEMS).set(count(queued));
         metrics::gauge!(telemetry::NOTIFICATIONS).set(u32::try_from(known).unwrap_or(u32::MAX));
         for (lane, waits) in Lane::ALL.into_iter().zip(counts) {
-            let lane = lane.as_str();
+            let (lane, waits) = (lane.as_str(), waits?);
             metrics::gauge!(telemetry::OUTBOX_WAITING, "lane" => lane).set(count(waits.waiting));
             metrics::gauge!(telemetry::OUTBOX_PARKED, "lane" => lane).set(count(waits.parked));
         }
@@ -147,7 +162,7 @@ impl Turn<'_, '_> {
         let mut left = rows.len();
         let mut reached = None;
         for row in rows {
-            self.row(&row)?;
+            passed_over(&row.key, self.row(&row))?;
             (reached, left) = (Some(row.seq), left - 1);
             if watch.elapsed() > MATCHING_TIME {
                 break;
@@ -189,17 +204,25 @@ impl Turn<'_, '_> {
     /// Matches items whose embargo ended.
     fn release(&mut self) -> Result<(), DbError> {
         let read = self.tx.as_read();
-        let keys = read.released_items(self.now, MATCHING_ROWS)?;
-        self.batch.more |= keys.len() == MATCHING_ROWS;
-        for key in keys {
-            self.tx.release_item(&key)?;
-            let Some((version, item)) = read.find_version(&key)? else { continue };
-            match item.embargoed.filter(|until| *until > self.now) {
-                Some(until) => self.tx.hold_item(&key, until)?,
-                None => self.offer((&key, version), &item, i64::MAX)?,
+        let watch = Stopwatch::start();
+        for key in read.released_items(self.now, MATCHING_ROWS)? {
+            if watch.elapsed() > MATCHING_TIME {
+                self.batch.more = true;
+                break;
             }
+            self.tx.release_item(&key)?;
+            let released = self.released(&key);
+            passed_over(&Some(key), released)?;
         }
         Ok(())
+    }
+
+    fn released(&mut self, key: &ItemKey) -> Result<(), DbError> {
+        let Some((version, item)) = self.tx.as_read().find_version(key)? else { return Ok(()) };
+        match item.embargoed.filter(|until| *until > self.now) {
+            Some(until) => self.tx.hold_item(key, until),
+            None => self.offer((key, version), &item, i64::MAX),
+        }
     }
 
     /// Gives an item to whom it concerns, of those who asked before the row `seq`.
@@ -273,7 +296,8 @@ impl Turn<'_, '_> {
                 for device in self.tx.as_read().list_devices(known.user)? {
                     if self.push.reaches(device.kind) {
                         let content = MessageContent::push(key, &device.token, device.kind);
-                        self.message(Lane::Push, (number, known), content)?;
+                        let lane = Lane::of_device(device.kind);
+                        self.message(lane, (number, known), content)?;
                     }
                 }
             }
@@ -305,6 +329,18 @@ impl Turn<'_, '_> {
             self.batch.lost += u64::try_from(lost).unwrap_or_default();
         }
         Ok(())
+    }
+}
+
+/// One damaged row must not keep the others from their readers.
+fn passed_over(key: &Option<ItemKey>, outcome: Result<(), DbError>) -> Result<(), DbError> {
+    match outcome {
+        Err(DbError::Damaged { what, why }) => {
+            let item = key.as_ref().map(ToString::to_string).unwrap_or_default();
+            tracing::error!(item, "an item is not matched: {what} is damaged: {why}");
+            Ok(())
+        }
+        other => other,
     }
 }
 

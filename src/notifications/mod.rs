@@ -31,7 +31,7 @@ pub use read::{Handed, Settle};
 pub use streams::Asks;
 pub use unsubscribe::Subscription;
 
-use crate::account::{Notification, NotificationKind, Patience, Question, Way};
+use crate::account::{Lane, Notification, NotificationKind, Patience, Question, Way};
 use crate::auth::{Auth, Principal};
 use crate::config::Config;
 use crate::content::Content;
@@ -55,7 +55,7 @@ pub struct Settings {
     pub polls: usize,
     /// Mails sent at a time.
     pub mail_workers: usize,
-    /// Push messages sent at a time.
+    /// Push messages sent at a time, to Apple's devices and to others each.
     pub push_workers: usize,
     /// How long a message is tried.
     pub patience: Patience,
@@ -120,7 +120,7 @@ struct Inner {
     answers: Semaphore,
     watching: Arc<Mutex<Watching>>,
     /// Wakes those who send, in the order of the lanes.
-    wakes: [Notify; 2],
+    wakes: [Notify; Lane::ALL.len()],
     /// Set when what is being sent is to be left alone.
     abandon: watch::Sender<bool>,
 }
@@ -158,7 +158,7 @@ impl Notifications {
             signer,
             streams,
             answers: Semaphore::new(STREAM_ANSWERS_MAX),
-            wakes: [Notify::new(), Notify::new()],
+            wakes: Lane::ALL.map(|_| Notify::new()),
             abandon: watch::Sender::new(false),
         };
         Ok((Self { inner: Arc::new(inner) }, asks))

@@ -10,7 +10,9 @@ use super::Notifications;
 use super::streams::{Streams, Taken};
 use crate::auth::Principal;
 use crate::clock;
-use crate::content::Form;
+use crate::content;
+use crate::content::{Form, Reading};
+use crate::db::QueuedItem;
 use crate::error::{Error, Result};
 use crate::item::Links;
 
@@ -67,23 +69,36 @@ impl Notifications {
         L: Links + Clone + Send + 'static,
     {
         let streams = &self.inner.streams;
-        let give = |taken| self.hand(taken, form.clone());
+        let give = |taken| self.hand(taken, caller, form.clone());
         streams.read((id, caller.user().id, size), give, end).await
     }
 
-    /// The answer that carries what was taken; nothing when all of it was gone or hidden.
-    async fn hand<L>(&self, taken: Taken, form: Form<L>) -> Result<Option<Handed>>
+    /// The answer that carries what was taken; nothing when all of it was gone, hidden or early.
+    ///
+    /// Spec §3 is silent: what the caller's agreements do not cover any more is not given.
+    async fn hand<L>(
+        &self,
+        taken: Taken,
+        caller: &Principal,
+        form: Form<L>,
+    ) -> Result<Option<Handed>>
     where
         L: Links + Send + 'static,
     {
         let turn = self.inner.answers.acquire().await.map_err(Error::internal)?;
         let keys = taken.items.iter().map(|item| item.key.clone()).collect();
-        let listed = self.inner.services.content.listed(keys, form, clock::now()).await?;
+        let now = clock::now();
+        let seen = (content::coverage(Some(caller), &[], now), now);
+        let listed = self.inner.services.content.listed(keys, form, seen).await?;
         drop(turn);
         let places = taken.items.iter().zip(&listed.read);
-        // What is gone leaves the queue, in whatever version it was put in.
-        let read: Vec<(i64, i64)> =
-            places.map(|(item, version)| (item.place, version.unwrap_or(i64::MAX))).collect();
+        let leaves = |(item, reading): (&QueuedItem, &Reading)| match reading {
+            Reading::Given(version) => Some((item.place, *version)),
+            // It leaves as it was put in; put in again it is there again.
+            Reading::Hidden => Some((item.place, item.seq)),
+            Reading::Early => None,
+        };
+        let read: Vec<(i64, i64)> = places.filter_map(leaves).collect();
         let streams = Arc::clone(&self.inner.streams);
         if listed.hits == 0 {
             streams.settle(taken, read).await?;

@@ -71,7 +71,7 @@ impl Notifications {
             failing = filled.is_err();
             tokio::select! {
                 changed = stop.changed() => if changed.is_err() { break },
-                () = self.inner.wakes[usize::from(lane == Lane::Push)].notified() => {}
+                () = self.inner.wakes[lane.index()].notified() => {}
                 Some(_) = running.join_next() => {}
                 () = tokio::time::sleep(filled.unwrap_or(OUTBOX_LOOK)) => {}
             }
@@ -89,7 +89,7 @@ impl Notifications {
         let settings = &self.inner.settings;
         let workers = match lane {
             Lane::Mail => settings.mail_workers,
-            Lane::Push => settings.push_workers,
+            Lane::Apple | Lane::Google => settings.push_workers,
         };
         let room = workers.saturating_sub(running.len());
         let next = self.db().read(move |tx: &ReadTx<'_>| tx.next_message(lane)).await?;
@@ -188,6 +188,12 @@ impl Notifications {
             }
             MessageContent::Push { item, token, device } => {
                 let Some(kind) = DeviceKind::find(device) else { return Ok(Tried::Dropped) };
+                // A phone that changed hands or was signed out gets nothing of its former user.
+                let owner = message.user;
+                let devices = self.db().read(move |tx| tx.list_devices(owner)).await?;
+                if !devices.iter().any(|one| one.token == *token && one.kind == kind) {
+                    return Ok(Tried::Dropped);
+                }
                 let written = self.push_message(&addressed, item, (kind, token)).await?;
                 let Some(written) = written else { return Ok(Tried::Dropped) };
                 Ok(match self.inner.services.push.send(&written, clock::now).await {

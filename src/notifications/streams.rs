@@ -6,8 +6,10 @@
 //! that byte follow. So a client that has a whole answer never gets its items again, and what was
 //! under way when the client vanished, or the process was killed, is in its old place.
 //!
-//! Where doubt remains: between that transaction and the client's receiving the last byte. A
-//! client that vanishes, or a process that is killed, within that moment loses the answer's items.
+//! Where doubt remains: between that transaction and the client's receiving the last byte. What
+//! was handed to the connection may still lie in a buffer, ours or the system's. A client that
+//! vanishes without a word, or a process that is killed, within that moment loses the answer's
+//! items.
 //!
 //! What is under way is known to one process. Two processes must not serve the streams of one
 //! database.
@@ -23,7 +25,7 @@ use uuid::Uuid;
 use crate::account::UserId;
 use crate::db::{Db, DbError, QueuedItem, WriteTx};
 use crate::error::{Error, Kind, Result};
-use crate::limits::{STREAM_ASKS_AT_A_TIME, STREAM_ASKS_MAX, STREAM_EXPIRY};
+use crate::limits::{STREAM_ASKS_AT_A_TIME, STREAM_ASKS_MAX, STREAM_EXPIRY, STREAM_LOOK_AGAIN};
 use crate::telemetry;
 
 /// The streams that are read.
@@ -103,14 +105,12 @@ impl Waiting {
         reading.readers += 1;
         let wake = Arc::clone(&reading.wake);
         drop(state);
-        metrics::gauge!(telemetry::STREAM_POLLS).increment(1.0);
         Self { streams: Arc::clone(streams), id, number: None, wake }
     }
 }
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        metrics::gauge!(telemetry::STREAM_POLLS).decrement(1.0);
         let mut state = self.streams.state();
         if let Some(reading) = state.readers.get_mut(&self.id) {
             reading.readers -= 1;
@@ -123,6 +123,22 @@ impl Drop for Waiting {
             // A full queue of asks touches the stream soon enough.
             drop(self.streams.asks.try_send(Ask::Touch { number }));
         }
+    }
+}
+
+/// Counts a poll for as long as it has a place.
+struct Counted;
+
+impl Counted {
+    fn new() -> Self {
+        metrics::gauge!(telemetry::STREAM_POLLS).increment(1.0);
+        Self
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        metrics::gauge!(telemetry::STREAM_POLLS).decrement(1.0);
     }
 }
 
@@ -177,12 +193,19 @@ impl Streams {
             if !taken.items.is_empty() {
                 match give(taken).await? {
                     Some(given) => return Ok(Some(given)),
-                    // All of them were gone or hidden; there may be more behind them.
-                    None => continue,
+                    // All of them were gone or hidden, or too early by a moment; there may be more
+                    // behind them.
+                    None => {
+                        tokio::select! {
+                            biased;
+                            () = &mut end => return Ok(None),
+                            () = tokio::time::sleep(STREAM_LOOK_AGAIN) => continue,
+                        }
+                    }
                 }
             }
             if place.is_none() {
-                place = Some(self.places.try_acquire().map_err(full)?);
+                place = Some((self.places.try_acquire().map_err(full)?, Counted::new()));
             }
             tokio::select! {
                 biased;
@@ -216,6 +239,7 @@ pub struct Asks(mpsc::Receiver<Ask>);
 /// What became of an ask within a transaction.
 enum Done {
     Taken(Option<Taken>, oneshot::Sender<Result<Taken>>),
+    Damaged(DbError, oneshot::Sender<Result<Taken>>),
     Settled(Taken, oneshot::Sender<Result<()>>),
     Touched,
 }
@@ -256,6 +280,7 @@ impl Done {
                 let gone = "There is no such stream, or it was not used for 5 minutes";
                 drop(reply.send(Err(Error::new(Kind::NotFound, gone))));
             }
+            Self::Damaged(cause, reply) => drop(reply.send(Err(cause.into()))),
             Self::Settled(taken, reply) => {
                 drop(taken);
                 drop(reply.send(Ok(())));
@@ -275,7 +300,12 @@ fn work(
     for ask in asks {
         done.push(match ask {
             Ask::Take { id, user, size, reply } => {
-                Done::Taken(take(tx, streams, (id, user, size), now)?, reply)
+                match take(tx, streams, (id, user, size), now) {
+                    Ok(taken) => Done::Taken(taken, reply),
+                    // One damaged queue must not keep others from theirs.
+                    Err(cause @ DbError::Damaged { .. }) => Done::Damaged(cause, reply),
+                    Err(cause) => return Err(cause),
+                }
             }
             Ask::Settle { mut taken, read, reply } => {
                 taken.gone = tx.unqueue_items(&read)? == taken.items.len();
@@ -298,10 +328,8 @@ fn take(
     (id, user, size): (Uuid, UserId, usize),
     now: Timestamp,
 ) -> Result<Option<Taken>, DbError> {
-    // A reader that waits keeps the stream in use; this one is among them.
-    let others = streams.state().readers.get(&id).is_some_and(|reading| reading.readers > 1);
-    let expired = if others { Timestamp::MIN } else { now - STREAM_EXPIRY };
-    let expired = expired.max(Timestamp::UNIX_EPOCH);
+    // A reader waits for a minute at most, so that it keeps the stream in use by having come.
+    let expired = now - STREAM_EXPIRY;
     let Some(found) = tx.as_read().find_stream(id, user, expired)? else { return Ok(None) };
     tx.touch_stream(found.number, now)?;
     let known = streams.state().under_way.get(&id).cloned().unwrap_or_default();

@@ -17,6 +17,8 @@ use crate::types::ItemKey;
 
 /// Name of the note of the service's last sign of life.
 const ALIVE: &str = "notifications-alive";
+/// Time without a sign of life after which the service was not there for its clients.
+const SILENCE: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// What is known of a notification that items are matched with.
 #[derive(Clone, Copy, Debug)]
@@ -247,21 +249,16 @@ impl Watching {
     }
 }
 
-/// Begins with what the last run of the service left: clients could not call their streams while it
-/// was down, so that time counts for none of them.
+/// Notes that the service lives. Where it did not for a while, because it was down or could not write,
+/// clients could not use their streams, so that time counts for none of them.
 ///
 /// Spec §8 is silent on that.
 pub(super) fn take_up(tx: &WriteTx<'_>, now: Timestamp) -> Result<(), DbError> {
     let alive = tx.as_read().find_state(ALIVE)?;
     let alive = alive.and_then(|text| text.parse::<Timestamp>().ok());
-    if let Some(alive) = alive {
+    if let Some(alive) = alive.filter(|alive| now > *alive + SILENCE) {
         let expiry_ms = i64::try_from(STREAM_EXPIRY.as_millis()).unwrap_or(i64::MAX);
         tx.excuse_streams(alive, expiry_ms, now)?;
     }
-    sign_of_life(tx, now)
-}
-
-/// Notes that the service lives.
-pub(super) fn sign_of_life(tx: &WriteTx<'_>, now: Timestamp) -> Result<(), DbError> {
     tx.write_state(ALIVE, &now.to_string())
 }

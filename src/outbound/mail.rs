@@ -371,5 +371,4 @@ mod tests {
         let odd = Inline { mime: "jpeg".into(), ..picture("a") };
         check(&with(vec![odd]), "the picture's media type is no header of a mail");
     }
-
 }

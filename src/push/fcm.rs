@@ -229,9 +229,8 @@ pub(super) fn judge(answer: &Answer, secrets: &[&str]) -> Result<(), PushError> 
     };
     match (answer.status, code) {
         (200, _) => Ok(()),
-        (404, "UNREGISTERED") | (403, "SENDER_ID_MISMATCH") => {
-            Err(PushError::Dead { said: said() })
-        }
+        // A sender that does not fit may as well be a wrong key file of ours: it costs no device.
+        (404, "UNREGISTERED") => Err(PushError::Dead { said: said() }),
         (400, _) if blames_token(error) => Err(PushError::Dead { said: said() }),
         (401, _) => Err(PushError::Later { said: said(), after: answer.after }),
         _ if answer.is_temporary() => Err(PushError::Later { said: said(), after: answer.after }),

@@ -253,7 +253,7 @@ fn what_google_answers_decides_over_device_and_message() {
     };
     check(200, "", "", Fate::Sent);
     check(404, "UNREGISTERED", "", Fate::Dead);
-    check(403, "SENDER_ID_MISMATCH", "", Fate::Dead);
+    check(403, "SENDER_ID_MISMATCH", "", Fate::Never);
     check(400, "INVALID_ARGUMENT", "message.token", Fate::Dead);
     check(400, "INVALID_ARGUMENT", "message.data", Fate::Never);
     for status in [400, 403, 404, 405, 302] {

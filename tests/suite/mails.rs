@@ -97,9 +97,17 @@ fn a_mail_shows_its_item_with_a_picture_and_ends_with_one_click() {
     }
     let bad = format!("{}A", &link[..link.len() - 1]);
     assert!(bad != link && server.client.post(&bad).form(&form).send().unwrap().status() == 404);
-    make(&server, &path);
-    take_in(&server, "atle", "Isbrytare Atle");
-    assert_eq!(mails(&server, 3).len(), 3, "only the new notification is mailed");
+    make(&server, &path.replace("Isvakt", "Nyvakt"));
+    for id in ["atle", "frej"] {
+        take_in(&server, id, "Isbrytare igen");
+    }
+    // The second of them shows that nothing is left of the first.
+    let found = mails(&server, 4);
+    let titles: Vec<bool> = found
+        .iter()
+        .map(|path| read(path)["text"].as_str().unwrap().contains("Nyvakt"))
+        .collect();
+    assert_eq!(titles, [false, false, true, true], "only the new notification is mailed");
 }
 
 #[test]

@@ -189,11 +189,10 @@ fn what_the_services_answer_decides_over_device_and_message() {
     let push = services.push();
     run(async {
         for device in [DeviceKind::Ios, DeviceKind::IosSandbox, DeviceKind::Android] {
-            let dead = if device == DeviceKind::Android { "dead" } else { "never" };
             for (end, expected) in [
                 ("dead", "dead"),
                 ("0400", "dead"),
-                ("0700", dead),
+                ("0700", "never"),
                 ("1", "sent"),
                 ("0429", "later, after a second"),
                 ("0503", "later, after a second"),

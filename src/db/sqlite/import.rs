@@ -377,6 +377,8 @@ impl WriteTx<'_> {
             "orders",
             "channels",
             "deliveries",
+            "notifications",
+            "outbox",
         ];
         for table in tables {
             let sql = format!("UPDATE {table} SET user_id = ?2 WHERE user_id = ?1");

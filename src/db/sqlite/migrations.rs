@@ -416,7 +416,7 @@ CREATE TABLE outbox (
     updated_ms INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX outbox_due ON outbox (lane, next_ms) WHERE next_ms IS NOT NULL;
-CREATE INDEX outbox_by_user ON outbox (user_id);
+CREATE INDEX outbox_by_user ON outbox (user_id, lane, number) WHERE next_ms IS NOT NULL;
 CREATE INDEX outbox_parked ON outbox (updated_ms) WHERE next_ms IS NULL;
 
 CREATE TABLE cursors (

@@ -176,7 +176,14 @@ impl ReadTx<'_> {
         ))?;
         let mut rows = statement.query([wanted])?;
         while let Some(row) = rows.next()? {
-            let notification = read_notification(row)?;
+            let notification = match read_notification(row) {
+                Ok(notification) => notification,
+                // One damaged row must not keep the others from their items.
+                Err(cause) => {
+                    tracing::error!("a notification is left out: {cause}");
+                    continue;
+                }
+            };
             let what = format!("user {}", notification.user.0);
             let (roles, agreements): (String, String) = (row.get(15)?, row.get(16)?);
             let roles = serde_json::from_str(&roles).map_err(|why| damaged(&what, &why))?;
@@ -260,7 +267,8 @@ impl WriteTx<'_> {
     }
 
     /// Replaces what the notification `new.id` of that user and kind says, and begins the
-    /// inactivity of a stream anew; gives whether there is one. Its media type stays.
+    /// inactivity of a stream anew; gives whether there is one. Its media type stays, and so does a
+    /// run that is due.
     pub fn replace_notification(
         &self,
         new: &NewNotification,
@@ -271,7 +279,8 @@ impl WriteTx<'_> {
             .transaction
             .prepare_cached(
                 "UPDATE notifications SET title = ?1, q = ?2, p = ?3, agr = ?4, tr = ?5,
-                     email = ?6, schedule = ?7, timezone = ?8, next_ms = ?9,
+                     email = ?6, schedule = ?7, timezone = ?8,
+                     next_ms = CASE WHEN next_ms <= ?10 THEN next_ms ELSE ?9 END,
                      active_ms = CASE WHEN active_ms IS NULL THEN NULL ELSE ?10 END
                  WHERE notification_id = ?11 AND user_id = ?12 AND type = ?13",
             )?

@@ -126,8 +126,8 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Puts a message into the outbox, unless its user has `max` there already; gives whether it
-    /// was.
+    /// Puts a message into the outbox, unless `max` of its user wait in its lane already; gives
+    /// whether there was room. One that waits there already and says the same stands for it.
     pub fn insert_message(
         &self,
         new: &NewMessage,
@@ -137,11 +137,18 @@ impl WriteTx<'_> {
         let NewMessage { id, lane, number, user, content } = new;
         let content = serde_json::to_string(content)
             .map_err(|why| damaged(format!("message {id}"), &why))?;
+        let same = "SELECT 1 FROM outbox WHERE user_id = ?1 AND lane = ?2 AND number = ?3
+             AND next_ms IS NOT NULL AND state = 'waiting' AND content = ?4";
+        let mut same = self.transaction.prepare_cached(same)?;
+        if same.exists(params![user.0, lane.as_str(), number, content])? {
+            return Ok(true);
+        }
         let mut statement = self.transaction.prepare_cached(
             "INSERT INTO outbox (message_id, lane, number, user_id, content, state, attempts,
                  next_ms, created_ms, queued_ms, updated_ms)
              SELECT ?1, ?2, ?3, ?4, ?5, 'waiting', 0, ?6, ?6, ?6, ?6
-             WHERE (SELECT count(*) FROM (SELECT 1 FROM outbox WHERE user_id = ?4 LIMIT ?7)) < ?7",
+             WHERE (SELECT count(*) FROM (SELECT 1 FROM outbox
+                 WHERE user_id = ?4 AND lane = ?2 AND next_ms IS NOT NULL LIMIT ?7)) < ?7",
         )?;
         let written = statement.execute(params![
             id.to_string(),
@@ -243,6 +250,17 @@ impl WriteTx<'_> {
             "DELETE FROM outbox WHERE message_id = ?1 OR (?1 IS NULL AND state = 'parked')",
         )?;
         Ok(statement.execute([id.map(|id| id.to_string())])?)
+    }
+
+    /// Removes the oldest messages that were given up, beyond the `max` newest.
+    pub fn trim_messages(&self, max: usize) -> Result<(), DbError> {
+        let mut statement = self.transaction.prepare_cached(
+            "DELETE FROM outbox WHERE next_ms IS NULL AND updated_ms <=
+                 (SELECT updated_ms FROM outbox WHERE next_ms IS NULL
+                  ORDER BY updated_ms DESC LIMIT 1 OFFSET ?1)",
+        )?;
+        statement.execute([int(max)])?;
+        Ok(())
     }
 
     /// Removes messages that were given up before `before`, at most `limit`; gives how many.
