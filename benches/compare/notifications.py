@@ -200,7 +200,8 @@ def lag():
 
 
 def main():
-    resource.setrlimit(resource.RLIMIT_NOFILE, (2 * POLLS + 4000, 2 * POLLS + 4000))
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     FOLDER.mkdir(parents=True, exist_ok=True)
     (FOLDER / "accounts.json").write_text(json.dumps(accounts()))
     command("import", str(FOLDER / "accounts.json"))

@@ -69,7 +69,8 @@ impl Notifications {
         L: Links + Clone + Send + 'static,
     {
         let streams = &self.inner.streams;
-        let give = |taken| self.hand(taken, caller, form.clone());
+        // On the heap and only while it is done: most of the time a reader waits.
+        let give = |taken| Box::pin(self.hand(taken, caller, form.clone()));
         streams.read((id, caller.user().id, size), give, end).await
     }
 

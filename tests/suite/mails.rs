@@ -103,10 +103,8 @@ fn a_mail_shows_its_item_with_a_picture_and_ends_with_one_click() {
     }
     // The second of them shows that nothing is left of the first.
     let found = mails(&server, 4);
-    let titles: Vec<bool> = found
-        .iter()
-        .map(|path| read(path)["text"].as_str().unwrap().contains("Nyvakt"))
-        .collect();
+    let titles: Vec<bool> =
+        found.iter().map(|path| read(path)["text"].as_str().unwrap().contains("Nyvakt")).collect();
     assert_eq!(titles, [false, false, true, true], "only the new notification is mailed");
 }
 

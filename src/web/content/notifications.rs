@@ -25,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::limits::{
     HITS_DEFAULT, HITS_MAX, NOTIFICATION_LIST_MAX, NOTIFICATION_TEXT_CHARS_MAX, STREAM_POLL_S,
 };
+use crate::media::UrlLinks;
 use crate::notifications::Draft;
 use crate::notifications::json::Shown;
 use crate::outbound::MailAddress;
@@ -144,9 +145,29 @@ async fn read_stream(
     path: Named,
     uri: Uri,
 ) -> Answer {
+    // Nothing of the request is kept while it waits: ten thousand may.
+    let Asked { id, size, form, wait } = asked(&app, path, uri)?;
+    let end = (wait, app.shared.stopped());
+    let notifications = &app.shared.notifications;
+    Ok(match notifications.read_stream(&caller, (id, size), &form, end).await? {
+        None => api::json_text(Content::nothing()),
+        Some(handed) => answer(HeldBody::new(handed)),
+    })
+}
+
+/// What a poll of a stream asks for.
+struct Asked {
+    id: Uuid,
+    size: usize,
+    form: Form<UrlLinks>,
+    wait: Duration,
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "what was read of it is given back at once")]
+fn asked(app: &App, path: Named, uri: Uri) -> Result<Asked> {
     let (media_type, id) = named(path)?;
     let query = Query::of(&uri)?;
-    let mut parameters = Parameters::new(&query, &app.shared.zone, Some(&caller));
+    let mut parameters = Parameters::new(&query, &app.shared.zone, None);
     let known = parameters.media_type(&media_type, &parameters::STREAMED);
     let size = parameters.keep(size);
     let layout = parameters.layout();
@@ -160,12 +181,7 @@ async fn read_stream(
     let given = given();
     let (id, size, layout, wait) = parameters.end(given)?;
     let form = Form { layout, links: app.shared.media.links().clone() };
-    let end = (wait, app.shared.stopped());
-    let notifications = &app.shared.notifications;
-    Ok(match notifications.read_stream(&caller, (id, size), &form, end).await? {
-        None => api::json_text(Content::nothing()),
-        Some(handed) => answer(HeldBody::new(handed)),
-    })
+    Ok(Asked { id, size, form, wait })
 }
 
 fn answer(body: HeldBody) -> Response {
