@@ -2,8 +2,10 @@
 
 use std::{fs, io::Read, path::Path};
 
-use minijinja::syntax::SyntaxConfig;
-use minijinja::{Environment, UndefinedBehavior};
+use minijinja::{
+    AutoEscape, Environment, Error as Mistake, Output, State, UndefinedBehavior, Value,
+    escape_formatter, syntax::SyntaxConfig,
+};
 use rust_embed::RustEmbed;
 
 use crate::error::{Error, Kind, Result};
@@ -21,8 +23,10 @@ pub(super) fn load(overrides: Option<&Path>) -> Result<Environment<'static>> {
     let mut environment = Environment::new();
     // A variable that is not there is a mistake in a template, not an empty text.
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    // Lines of a template that only decide leave no empty line in a text.
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
     environment.set_syntax(syntax.map_err(Error::internal)?);
+    environment.set_formatter(format);
     for name in Templates::iter() {
         let own = overrides.map(|folder| read(folder, &name)).transpose()?.flatten();
         let text = match own {
@@ -37,6 +41,28 @@ pub(super) fn load(overrides: Option<&Path>) -> Result<Environment<'static>> {
         })?;
     }
     Ok(environment)
+}
+
+/// Writes a value, as minijinja does, but leaves `/` alone in HTML: addresses stay readable for
+/// programs that look for them, and the mail short.
+fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Mistake> {
+    let is_html = matches!(state.auto_escape(), AutoEscape::Html);
+    let Some(text) = value.as_str().filter(|_| is_html && !value.is_safe()) else {
+        return escape_formatter(out, state, value);
+    };
+    let mut rest = text;
+    while let Some(at) = rest.find(['&', '<', '>', '"', '\'']) {
+        out.write_str(&rest[..at])?;
+        out.write_str(match rest.as_bytes()[at] {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            b'"' => "&quot;",
+            _ => "&#39;",
+        })?;
+        rest = &rest[at + 1..];
+    }
+    out.write_str(rest).map_err(Mistake::from)
 }
 
 fn bad(path: &Path, what: &str) -> Error {

@@ -63,7 +63,7 @@ fn visible(html: &str) -> String {
     assert_eq!(open, Vec::<&str>::new());
     text.push_str(rest);
     assert!(!text.contains('"') && !text.contains('\''), "unescaped quote in {text}");
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    text.replace("&nbsp;", " ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -95,8 +95,7 @@ fn headline_and_picture_lead_to_the_item() {
     for occasion in [Occasion::Item, Occasion::Digest] {
         let html = write(&letter(occasion, vec![entry(1)])).html;
         let link = "href=\"https://wire.example.org/item/image/x-1?a=1&amp;b=2\"";
-        let link = if html.contains(link) { link.to_owned() } else { link.replace('/', "&#x2f;") };
-        assert!(html.matches(&link).count() >= 2, "{html}");
+        assert!(html.matches(link).count() >= 2, "{html}");
         assert!(html.contains("src=\"cid:t1\""), "{html}");
         assert!(html.contains("alt=\"Picture: Isbrytaren Ymer lämnar hamnen 1\""), "{html}");
         assert_eq!(html.matches("src=").count(), 1, "nothing is fetched");
