@@ -7,6 +7,7 @@
 //! has. The answer is that of [`Interest::matches`], which the tests compare it with, and that of
 //! search.
 
+mod entry;
 mod interest;
 mod leaf;
 mod program;
@@ -23,6 +24,7 @@ use crate::account::AgreementId;
 use crate::limits::MATCHING_KEYS_MAX;
 use crate::query::{Facet, Indexed};
 use crate::types::MediaType;
+use entry::{Asks, Conditions, Entry, Under, length};
 pub use interest::{Cover, Interest, Item};
 use leaf::{ANY, Columns, EVERY_TYPE, Filed, Leaves};
 use rarity::Rarity;
@@ -35,7 +37,8 @@ use table::{Table, at};
 #[derive(Default)]
 pub struct Matcher {
     numbers: HashMap<i64, u32>,
-    entries: Vec<Entry>,
+    /// None where an interest was taken out.
+    entries: Vec<Option<Entry>>,
     free: Vec<u32>,
     leaves: Leaves,
     products: Table<Arc<str>, Name>,
@@ -45,10 +48,13 @@ pub struct Matcher {
     rarity: Rarity,
     /// Counts the items; 0 is none.
     item: u64,
-    /// Interests that the present item may meet.
-    candidates: Vec<u32>,
+    /// A bit for each entry, none set between two items.
+    candidates: Vec<u64>,
     tried: usize,
 }
+
+/// Bits of one number of [`Matcher::candidates`].
+const BITS: usize = 64;
 
 /// A product code or an agreement.
 #[derive(Default)]
@@ -57,53 +63,6 @@ struct Name {
     item: u64,
     /// Interests that need it.
     filed: Vec<Filed>,
-}
-
-/// An interest as numbers.
-#[derive(Default)]
-struct Entry {
-    number: i64,
-    /// As [`Filed::media_type`].
-    media_type: u8,
-    under: Under,
-    /// Whether whatever agreements there are will do.
-    everything: bool,
-    /// How many numbers each of the first parts of `data` has.
-    keys: u32,
-    products: u32,
-    excluded: u32,
-    agreements: u32,
-    /// What it is filed under, the place in the list of each, product codes, excluded ones,
-    /// agreements, the query.
-    data: Box<[u32]>,
-}
-
-/// What an interest is filed under.
-#[derive(Clone, Copy, Default)]
-enum Under {
-    Tokens,
-    Products,
-    Agreements,
-    #[default]
-    MediaType,
-}
-
-impl Entry {
-    fn key(&self, which: usize) -> u32 {
-        self.data[which]
-    }
-
-    fn place_mut(&mut self, which: usize) -> &mut u32 {
-        &mut self.data[at(self.keys) + which]
-    }
-
-    /// Product codes, excluded ones, agreements, the query.
-    fn conditions(&self) -> [&[u32]; 4] {
-        let (products, rest) = self.data[2 * at(self.keys)..].split_at(at(self.products));
-        let (excluded, rest) = rest.split_at(at(self.excluded));
-        let (agreements, program) = rest.split_at(at(self.agreements));
-        [products, excluded, agreements, program]
-    }
 }
 
 impl Matcher {
@@ -139,45 +98,42 @@ impl Matcher {
             Cover::Everything => None,
             Cover::Agreements(ids) => {
                 let mut ids: Vec<_> = ids.iter().map(|id| self.agreements.take(*id).0).collect();
-                give_back_twice(&mut ids, |id| drop(self.agreements.give_back(id)));
+                give_back_twice(&mut ids, |id| {
+                    self.agreements.give_back(id);
+                });
                 Some(ids)
             }
         };
         let (under, keys) = self.choose(&program, &products, agreements.as_deref());
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.entries.push(Entry::default());
+            self.entries.push(None);
             length(self.entries.len() - 1)
         });
         let media_type = interest.media_type.map_or(EVERY_TYPE, |media_type| media_type as u8);
-        let mut data: Vec<u32> = keys.iter().map(|(key, _)| *key).collect();
-        for (which, (key, columns)) in keys.iter().enumerate() {
-            let which = u16::try_from(which).expect("as many keys as the limit");
-            let filed = self.filed_mut(under, *key, media_type);
-            data.push(length(filed.len()));
-            filed.push(Filed { slot, which, media_type, columns: *columns });
+        let mut places = Vec::with_capacity(keys.len());
+        for (which, (key, columns)) in (0..).zip(keys) {
+            let filed = self.filed_mut(under, key, media_type);
+            places.push((key, length(filed.len())));
+            filed.push(Filed { slot, which, media_type, columns });
         }
-        let agreements_or_none = agreements.as_deref().unwrap_or_default();
-        for part in [&products, &excluded, agreements_or_none, &program] {
-            data.extend_from_slice(part);
-        }
-        self.entries[at(slot)] = Entry {
-            number,
-            media_type,
-            under,
-            everything: agreements.is_none(),
-            keys: length(keys.len()),
-            products: length(products.len()),
-            excluded: length(excluded.len()),
-            agreements: length(agreements_or_none.len()),
-            data: data.into(),
+        let asks = if agreements.is_some() { Asks::Covered } else { Asks::Everything };
+        let conditions = Conditions {
+            products: &products,
+            excluded: &excluded,
+            agreements: agreements.as_deref().unwrap_or_default(),
+            program: &program,
         };
+        let entry = Entry::new(number, media_type, (under, &places), asks, conditions);
+        self.entries[at(slot)] = Some(entry);
         self.numbers.insert(number, slot);
     }
 
     fn take_products(&mut self, codes: &[String]) -> Vec<u32> {
         let take = |code: &String| self.products.take(code.as_str().into()).0;
         let mut numbers: Vec<_> = codes.iter().map(take).collect();
-        give_back_twice(&mut numbers, |number| drop(self.products.give_back(number)));
+        give_back_twice(&mut numbers, |number| {
+            self.products.give_back(number);
+        });
         numbers
     }
 
@@ -189,7 +145,8 @@ impl Matcher {
         agreements: Option<&[u32]>,
     ) -> (Under, Vec<(u32, Columns)>) {
         if let Some(keys) = program::keys(program, &self.leaves, &self.rarity) {
-            return (Under::Tokens, keys.tokens);
+            let under = if keys.decide { Under::DecidingTokens } else { Under::Tokens };
+            return (under, keys.tokens);
         }
         let fits = |keys: &&[u32]| keys.len() <= MATCHING_KEYS_MAX;
         let named = |keys: &[u32]| keys.iter().map(|key| (*key, ANY)).collect();
@@ -205,7 +162,7 @@ impl Matcher {
     /// The interests that are filed under a key.
     fn filed_mut(&mut self, under: Under, key: u32, media_type: u8) -> &mut Vec<Filed> {
         match under {
-            Under::Tokens => self.leaves.filed_mut(key),
+            Under::Tokens | Under::DecidingTokens => self.leaves.filed_mut(key),
             Under::Products => &mut self.products.value_mut(key).filed,
             Under::Agreements => &mut self.agreements.value_mut(key).filed,
             Under::MediaType => match self.by_type.get_mut(usize::from(media_type)) {
@@ -218,9 +175,8 @@ impl Matcher {
     /// Takes an interest out; `false` when there is none with that number.
     pub fn remove(&mut self, number: i64) -> bool {
         let Some(slot) = self.numbers.remove(&number) else { return false };
-        let mut entry = std::mem::take(&mut self.entries[at(slot)]);
-        for which in 0..at(entry.keys) {
-            let (key, place) = (entry.key(which), *entry.place_mut(which));
+        let entry = self.entries[at(slot)].take().expect("a number names an entry");
+        for (key, place) in entry.filed() {
             let filed = self.filed_mut(entry.under, key, entry.media_type);
             filed.swap_remove(at(place));
             let moved = filed.get(at(place)).copied();
@@ -228,10 +184,11 @@ impl Matcher {
                 *filed = Vec::new();
             }
             if let Some(moved) = moved {
-                *self.entries[at(moved.slot)].place_mut(usize::from(moved.which)) = place;
+                let entry = self.entries[at(moved.slot)].as_mut();
+                entry.expect("what is filed is an entry").set_place(moved.which, place);
             }
         }
-        let [products, excluded, agreements, program] = entry.conditions();
+        let Conditions { products, excluded, agreements, program } = entry.conditions();
         for code in products.iter().chain(excluded) {
             self.products.give_back(*code);
         }
@@ -242,6 +199,7 @@ impl Matcher {
         self.free.push(slot);
         if self.numbers.is_empty() {
             (self.numbers, self.entries, self.free) = Default::default();
+            self.candidates = Vec::new();
         }
         true
     }
@@ -258,12 +216,17 @@ impl Matcher {
         self.item += 1;
         self.leaves.read(item.indexed);
         self.find_candidates(item);
-        let candidates = std::mem::take(&mut self.candidates);
-        self.tried = candidates.len();
-        let meets = |slot: &&u32| self.meets(**slot, item.indexed);
-        let met: Vec<u32> = candidates.iter().filter(meets).copied().collect();
-        self.candidates = candidates;
-        let mut found: Vec<i64> = met.iter().map(|slot| self.entries[at(*slot)].number).collect();
+        self.tried = 0;
+        let mut found = Vec::new();
+        for at in 0..self.candidates.len() {
+            let mut bits = std::mem::take(&mut self.candidates[at]);
+            while bits != 0 {
+                let slot = at * BITS + usize::try_from(bits.trailing_zeros()).expect("below 64");
+                bits &= bits - 1;
+                self.tried += 1;
+                found.extend(self.meets(slot, item.indexed));
+            }
+        }
         found.sort_unstable();
         found
     }
@@ -274,17 +237,19 @@ impl Matcher {
         self.tried
     }
 
-    /// Gathers the interests that are filed under what an item has, each once.
+    /// Marks the interests that are filed under what an item has.
     fn find_candidates(&mut self, item: &Item<'_>) {
         let media_type = item.media_type as u8;
         let candidates = &mut self.candidates;
-        candidates.clear();
+        candidates.resize(self.entries.len().div_ceil(BITS), 0);
         let mut add = |filed: &[Filed], columns: Columns| {
             let fits = |one: &&Filed| {
                 (one.media_type == media_type || one.media_type == EVERY_TYPE)
                     && one.columns & columns != 0
             };
-            candidates.extend(filed.iter().filter(fits).map(|one| one.slot));
+            for one in filed.iter().filter(fits) {
+                candidates[at(one.slot) / BITS] |= 1 << (at(one.slot) % BITS);
+            }
         };
         for token in &self.leaves.present {
             add(&self.leaves.tokens.value(*token).filed, self.leaves.columns_of(*token));
@@ -303,21 +268,24 @@ impl Matcher {
         }
         add(&self.by_type[usize::from(media_type)], ANY);
         add(&self.of_every_type, ANY);
-        // In their order they lie side by side in memory.
-        candidates.sort_unstable();
-        candidates.dedup();
     }
 
-    /// Whether the present item, of the right media type, meets an interest.
-    fn meets(&mut self, slot: u32, indexed: &Indexed) -> bool {
-        let entry = &self.entries[at(slot)];
-        let [products, excluded, agreements, program] = entry.conditions();
+    /// The number of an interest if the present item, of which it is a candidate, meets it.
+    fn meets(&mut self, slot: usize, indexed: &Indexed) -> Option<i64> {
+        let entry = self.entries[slot].as_ref()?;
+        let Conditions { products, excluded, agreements, program } = entry.conditions();
         let has_code = |code: &u32| self.products.value(*code).item == self.item;
         let has_agreement = |id: &u32| self.agreements.value(*id).item == self.item;
-        (products.is_empty() || products.iter().any(has_code))
+        let meets = (products.is_empty() || products.iter().any(has_code))
             && !excluded.iter().any(has_code)
-            && (entry.everything || agreements.iter().any(has_agreement))
-            && program::holds(program, &mut self.leaves, indexed)
+            && (entry.asks == Asks::Everything || agreements.iter().any(has_agreement))
+            && match entry.under {
+                Under::DecidingTokens => true,
+                Under::Tokens | Under::Products | Under::Agreements | Under::MediaType => {
+                    program::holds(program, &mut self.leaves, indexed)
+                }
+            };
+        meets.then_some(entry.number)
     }
 
     /// Whether nothing is left of interests.
@@ -342,8 +310,4 @@ fn give_back_twice(numbers: &mut Vec<u32>, mut give_back: impl FnMut(u32)) {
         }
         same
     });
-}
-
-fn length(count: usize) -> u32 {
-    u32::try_from(count).expect("memory ends before")
 }

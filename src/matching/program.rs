@@ -87,18 +87,21 @@ pub(super) struct Keys {
     cost: (u64, usize, Reverse<usize>),
     /// Tokens, each once.
     pub(super) tokens: Vec<(u32, Columns)>,
+    /// Whether an item that has one of them matches.
+    pub(super) decide: bool,
 }
 
 impl Keys {
     fn one(token: u32, columns: Columns, leaves: &Leaves, rarity: &Rarity) -> Self {
         let (text, begins) = leaves.spelling(token);
         let count = if begins { rarity.prefix_count() } else { rarity.count(text) };
-        Self { cost: (count, 1, Reverse(text.len())), tokens: vec![(token, columns)] }
+        let cost = (count, 1, Reverse(text.len()));
+        Self { cost, tokens: vec![(token, columns)], decide: false }
     }
 
     /// None of the keys, which no item has.
     fn none() -> Self {
-        Self { cost: (0, 0, Reverse(usize::MAX)), tokens: Vec::new() }
+        Self { cost: (0, 0, Reverse(usize::MAX)), tokens: Vec::new(), decide: true }
     }
 
     fn or(mut self, other: Self) -> Self {
@@ -110,6 +113,7 @@ impl Keys {
         }
         let (count, _, shortest) = self.cost;
         let (other_count, _, other_shortest) = other.cost;
+        self.decide &= other.decide;
         self.cost = (count + other_count, self.tokens.len(), shortest.max(other_shortest));
         self
     }
@@ -122,7 +126,10 @@ pub(super) fn keys(program: &[u32], leaves: &Leaves, rarity: &Rarity) -> Option<
     let best = |keys: &mut dyn Iterator<Item = Keys>| keys.min_by_key(|keys| keys.cost);
     match first >> SHIFT {
         NOT => None,
-        AND => best(&mut parts(behind).filter_map(|part| keys(part, leaves, rarity))),
+        AND => {
+            let keys = best(&mut parts(behind).filter_map(|part| keys(part, leaves, rarity)));
+            keys.map(|keys| Keys { decide: false, ..keys })
+        }
         OR => {
             let mut all = Keys::none();
             for part in parts(behind) {
@@ -140,10 +147,11 @@ pub(super) fn keys(program: &[u32], leaves: &Leaves, rarity: &Rarity) -> Option<
             if phrase.is_empty() {
                 return Some(Keys::none());
             }
+            let decide = phrase.len() == 1 && exact.is_empty();
             let phrase = phrase.iter().map(|token| (*token, *columns));
             let exact = exact.iter().map(|token| (*token, TAGS));
             let one = |(token, columns)| Keys::one(token, columns, leaves, rarity);
-            best(&mut phrase.chain(exact).map(one))
+            best(&mut phrase.chain(exact).map(one)).map(|keys| Keys { decide, ..keys })
         }
     }
 }
