@@ -297,4 +297,6 @@ impl Inner {
 }
 
 #[cfg(test)]
+mod matching_tests;
+#[cfg(test)]
 mod tests;
