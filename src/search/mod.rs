@@ -308,4 +308,6 @@ impl Inner {
 }
 
 #[cfg(test)]
+mod matching_tests;
+#[cfg(test)]
 mod tests;

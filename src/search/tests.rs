@@ -12,14 +12,14 @@ use crate::query::{DateField, Dates, Indexed, Place, Word, Words};
 
 /// A document of the archive, as drawn.
 #[derive(Clone, Debug)]
-struct Drawn {
-    media_type: MediaType,
+pub(super) struct Drawn {
+    pub(super) media_type: MediaType,
     id: u8,
     headline: Vec<usize>,
     body: Vec<usize>,
     products: Vec<usize>,
     person: usize,
-    status: PubStatus,
+    pub(super) status: PubStatus,
     hours: i64,
     embargo_hours: Option<i64>,
 }
@@ -28,7 +28,7 @@ const WORDS: [&str; 6] = ["vinter", "isbrytare", "för", "for", "val", "storm"];
 const PRODUCTS: [&str; 4] = ["FOTT", "FOIN", "TXIN", "TXUT"];
 const PERSONS: [&str; 3] = ["Erik Berg", "Anna Berg", "Erik Anna"];
 const TYPES: [MediaType; 3] = [MediaType::Image, MediaType::Text, MediaType::Planning];
-const STATUSES: [PubStatus; 4] =
+pub(super) const STATUSES: [PubStatus; 4] =
     [PubStatus::Usable, PubStatus::Usable, PubStatus::Replaced, PubStatus::Canceled];
 
 fn start() -> Timestamp {
@@ -40,14 +40,16 @@ fn hours(count: i64) -> SignedDuration {
 }
 
 impl Drawn {
-    fn key(&self) -> ItemKey {
+    pub(super) fn key(&self) -> ItemKey {
         format!("{}/d{}", self.media_type, self.id).parse().unwrap()
     }
 
     fn document(&self) -> Document {
         let text =
             |words: &[usize]| words.iter().map(|word| WORDS[*word]).collect::<Vec<_>>().join(" ");
-        let at = (start() + hours(self.hours)).to_string();
+        // Moments between two milliseconds, which is what the index holds.
+        let micros = SignedDuration::from_micros(300 * i64::from(self.id % 2));
+        let at = (start() + hours(self.hours) + micros).to_string();
         let products: Vec<Value> =
             self.products.iter().map(|code| json!({ "code": PRODUCTS[*code] })).collect();
         let fields = json!({
@@ -70,7 +72,7 @@ impl Drawn {
         self.embargo_hours.map(|count| start() + hours(count))
     }
 
-    fn indexed(&self) -> Indexed {
+    pub(super) fn indexed(&self) -> Indexed {
         Indexed::of(&self.key(), &self.document(), &TimeZone::UTC)
     }
 
@@ -89,7 +91,7 @@ impl Drawn {
     }
 }
 
-fn drawn() -> impl Strategy<Value = Drawn> {
+pub(super) fn drawn() -> impl Strategy<Value = Drawn> {
     let words = |most| proptest::collection::vec(0..WORDS.len(), 0..most);
     let products = proptest::collection::vec(0..PRODUCTS.len(), 0..3);
     let what = (0..TYPES.len(), 0..12_u8, words(3), words(20), products);
@@ -131,11 +133,15 @@ fn leaf() -> impl Strategy<Value = Query> {
         let place = Place::Named("person.name");
         Query::Words(Words { place, words: words.collect(), prefix: false })
     });
-    let prefix = prop_oneof![Just("is"), Just("fo"), Just("v")].prop_map(|text| {
-        Query::Words(Words { place: Place::Anywhere, words: vec![word(text)], prefix: true })
+    let places = vec![Place::Anywhere, Place::Headline, Place::Named("person.name")];
+    let beginnings = vec!["is", "fo", "v", "för v", "storm s", "Erik B", "an"];
+    let prefix = (proptest::sample::select(places), proptest::sample::select(beginnings));
+    let prefix = prefix.prop_map(|(place, text)| {
+        Query::Words(Words { place, words: crate::query::words(text).collect(), prefix: true })
     });
-    let dates = (0..60_i64, 0..60_i64).prop_map(|(from, length)| {
-        let from = start() + hours(from);
+    let micros = proptest::sample::select(vec![0, 200, 700]);
+    let dates = (0..60_i64, 0..60_i64, micros).prop_map(|(from, length, micros)| {
+        let from = start() + hours(from) + SignedDuration::from_micros(micros);
         let field = DateField::VersionCreated;
         Query::Dates(Dates { field, from: Some(from), until: Some(from + hours(length)) })
     });
@@ -153,7 +159,7 @@ fn query() -> impl Strategy<Value = Query> {
     })
 }
 
-fn request() -> impl Strategy<Value = Request> {
+pub(super) fn request() -> impl Strategy<Value = Request> {
     let codes = || proptest::collection::vec(0..PRODUCTS.len(), 0..3);
     let names = |codes: Vec<usize>| codes.into_iter().map(|at| PRODUCTS[at].to_owned()).collect();
     let sorts = prop_oneof![
@@ -213,22 +219,22 @@ fn matches(one: &Drawn, request: &Request, now: Timestamp) -> bool {
 }
 
 /// A data directory with a search over it.
-struct Scene {
+pub(super) struct Scene {
     db: Db,
-    search: Search,
+    pub(super) search: Search,
     now: Timestamp,
     _dir: TempDir,
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::open(dir.path()).unwrap();
         let search = Search::start(db.clone(), 1_000_000).unwrap();
         Self { db, search, now: start(), _dir: dir }
     }
 
-    fn write(&self, items: &[Drawn]) {
+    pub(super) fn write(&self, items: &[Drawn]) {
         let items: Vec<_> = items.iter().map(Drawn::item).collect();
         let write = move |tx: &crate::db::WriteTx<'_>| {
             items.iter().try_for_each(|item| tx.write_item(item).map(|_| ()))
@@ -236,7 +242,7 @@ impl Scene {
         self.db.write_blocking(write).unwrap();
     }
 
-    fn find(&self, search: &Search, request: &Request) -> Found {
+    pub(super) fn find(&self, search: &Search, request: &Request) -> Found {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let found = search.search(request.clone(), self.now, |found, _| Ok(found));
         runtime.block_on(found).unwrap()
@@ -245,7 +251,7 @@ impl Scene {
 
 /// What is left of `written` when every item has only its last version, with the place of its
 /// writing.
-fn current(written: &[Drawn]) -> Vec<(usize, Drawn)> {
+pub(super) fn current(written: &[Drawn]) -> Vec<(usize, Drawn)> {
     let is_last =
         |at: usize| written[at + 1..].iter().all(|later| later.key() != written[at].key());
     written.iter().cloned().enumerate().filter(|(at, _)| is_last(*at)).collect()
