@@ -7,7 +7,7 @@ use bytes::Bytes;
 use uuid::Uuid;
 
 use super::Notifications;
-use super::streams::{Streams, Taken};
+use super::streams::{Look, Streams, Taken};
 use crate::auth::Principal;
 use crate::clock;
 use crate::content;
@@ -74,7 +74,7 @@ impl Notifications {
         streams.read((id, caller.user().id, size), give, end).await
     }
 
-    /// The answer that carries what was taken; nothing when all of it was gone, hidden or early.
+    /// The answer that carries what was taken, if any of it can be given now.
     ///
     /// Spec §3 is silent: what the caller's agreements do not cover any more is not given.
     async fn hand<L>(
@@ -82,7 +82,7 @@ impl Notifications {
         taken: Taken,
         caller: &Principal,
         form: Form<L>,
-    ) -> Result<Option<Handed>>
+    ) -> Result<Look<Handed>>
     where
         L: Links + Send + 'static,
     {
@@ -102,9 +102,12 @@ impl Notifications {
         let read: Vec<(i64, i64)> = places.filter_map(leaves).collect();
         let streams = Arc::clone(&self.inner.streams);
         if listed.hits == 0 {
+            if read.is_empty() {
+                return Ok(Look::Early);
+            }
             streams.settle(taken, read).await?;
-            return Ok(None);
+            return Ok(Look::Gone);
         }
-        Ok(Some(Handed { text: listed.text, settle: Settle { streams, taken, read } }))
+        Ok(Look::Given(Handed { text: listed.text, settle: Settle { streams, taken, read } }))
     }
 }

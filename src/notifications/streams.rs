@@ -87,6 +87,16 @@ impl Drop for Taken {
     }
 }
 
+/// What a look at items under way came to.
+pub(super) enum Look<T> {
+    /// The answer that carries some.
+    Given(T),
+    /// None can be given; they left the queue.
+    Gone,
+    /// None can be given yet.
+    Early,
+}
+
 /// Counts a reader for as long as it waits.
 struct Waiting {
     streams: Arc<Streams>,
@@ -170,7 +180,7 @@ impl Streams {
     ///
     /// Fails with [`Kind::NotFound`] when the user has no such stream or it expired, with
     /// [`Kind::Overloaded`] when too many wait.
-    pub(super) async fn read<T, F: Future<Output = Result<Option<T>>>>(
+    pub(super) async fn read<T, F: Future<Output = Result<Look<T>>>>(
         self: &Arc<Self>,
         (id, user, size): (Uuid, UserId, usize),
         give: impl Fn(Taken) -> F,
@@ -192,10 +202,10 @@ impl Streams {
             waiting.number = Some(taken.number);
             if !taken.items.is_empty() {
                 match give(taken).await? {
-                    Some(given) => return Ok(Some(given)),
-                    // All of them were gone or hidden, or too early by a moment; there may be more
-                    // behind them.
-                    None => {
+                    Look::Given(given) => return Ok(Some(given)),
+                    // There may be more behind them.
+                    Look::Gone => continue,
+                    Look::Early => {
                         tokio::select! {
                             biased;
                             () = &mut end => return Ok(None),

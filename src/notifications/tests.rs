@@ -429,6 +429,13 @@ fn fifty_readers_get_every_item_once() {
     });
 }
 
+/// The service lives for that many seconds.
+fn live(scene: &Scene, from: i64, to: i64) {
+    for second in (from..to).step_by(10) {
+        scene.notifications.sweep(after(second)).unwrap();
+    }
+}
+
 #[test]
 fn a_stream_expires_five_minutes_after_its_last_use_and_waiting_is_use() {
     static NOW: AtomicI64 = AtomicI64::new(0);
@@ -444,8 +451,8 @@ fn a_stream_expires_five_minutes_after_its_last_use_and_waiting_is_use() {
         NOW.store(299, Ordering::SeqCst);
         assert!(scene.read(1, &of, 1).await.unwrap().is_empty());
         assert!(scene.read(2, &other, 1).await.unwrap().is_empty());
+        live(&scene, 299, 299 + 299);
         NOW.store(299 + 299, Ordering::SeqCst);
-        scene.notifications.sweep(now()).unwrap();
         assert!(scene.read(1, &of, 1).await.unwrap().is_empty());
         // A replacement is use as well.
         let caller = scene.caller(1).await;
@@ -454,6 +461,7 @@ fn a_stream_expires_five_minutes_after_its_last_use_and_waiting_is_use() {
         NOW.store(800 + 299, Ordering::SeqCst);
         assert!(scene.read(1, &of, 1).await.unwrap().is_empty());
         assert_eq!(scene.read(2, &other, 1).await.unwrap_err().kind(), Kind::NotFound);
+        live(&scene, 299 + 299, 1099 + 300);
         NOW.store(1099 + 301, Ordering::SeqCst);
         let gone = scene.read(1, &of, 1).await.unwrap_err();
         assert_eq!(gone.kind(), Kind::NotFound);

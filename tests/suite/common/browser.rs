@@ -162,9 +162,13 @@ impl Browser {
         lines.as_array().expect("lines").iter().map(Value::to_string).collect()
     }
 
-    /// Saves the whole page as a PNG.
+    /// Saves the page as a PNG, as far as browsers draw it.
     pub fn screenshot(&self, name: &str) {
-        let params = json!({ "captureBeyondViewport": true, "format": "png" });
+        // The browser draws no page that is much longer.
+        let size = "[innerWidth, Math.min(document.documentElement.scrollHeight, 12000)]";
+        let size = self.eval(size);
+        let clip = json!({ "x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1 });
+        let params = json!({ "captureBeyondViewport": true, "clip": clip, "format": "png" });
         let command = json!({ "cmd": "Page.captureScreenshot", "params": params });
         let answer = self.post("/goog/cdp/execute", &command);
         let text = answer["data"].as_str().expect("a picture");
