@@ -18,7 +18,7 @@ use crate::item::Links;
 
 /// The answer to a poll with items.
 ///
-/// The last byte must not be sent before [`Handed::settle`] is done: whoever has it has the items.
+/// The last byte must not be sent before [`Settle::settle`] is done: whoever has it has the items.
 pub struct Handed {
     /// The text of `{"hits": […]}`.
     pub text: Bytes,
