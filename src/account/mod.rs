@@ -27,6 +27,6 @@ pub use notification::{
 };
 pub use order::{License, Order, OrderAgreement, OrderStatus, Period};
 pub use organization::{Address, Addresses, Organization};
-pub use patience::Patience;
+pub use patience::{Patience, shorten_reason};
 pub use scope::{Scope, ScopeError, Scopes};
 pub use user::{Access, Account, Phone, ROLE_MEDIEBANK, ROLE_OFP, ROLE_PROVIDER, User};

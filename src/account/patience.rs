@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::limits::DELIVERY_WAIT_MAX;
+use crate::limits::{DELIVERY_ERROR_CHARS_MAX, DELIVERY_WAIT_MAX};
 use crate::types::Hash;
 
 /// How long something is tried.
@@ -69,5 +69,14 @@ impl Patience {
         let longest = self.base(DOUBLINGS_MAX).as_nanos().max(1);
         let more = u32::try_from(left.as_nanos() / longest).unwrap_or(u32::MAX);
         attempts > tries.saturating_add(more)
+    }
+}
+
+/// Why something failed, cut to what is kept of it.
+#[must_use]
+pub fn shorten_reason(text: &str) -> String {
+    match text.char_indices().nth(DELIVERY_ERROR_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
     }
 }

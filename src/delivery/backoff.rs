@@ -3,10 +3,8 @@
 use jiff::Timestamp;
 
 use super::Trouble;
-use crate::account::Delivery;
-use crate::account::Patience;
+use crate::account::{Delivery, Patience, shorten_reason};
 use crate::db::Outcome;
-use crate::limits::DELIVERY_ERROR_CHARS_MAX;
 
 /// What becomes of `delivery` after a try that ended at `now`.
 pub(super) fn judge(
@@ -16,7 +14,7 @@ pub(super) fn judge(
     now: Timestamp,
 ) -> Outcome {
     let Err(trouble) = tried else { return Outcome::Delivered };
-    let error = shorten(&trouble.text);
+    let error = shorten_reason(&trouble.text);
     if !trouble.temporary {
         return Outcome::Failed { error };
     }
@@ -24,22 +22,17 @@ pub(super) fn judge(
     let Some(at) = patience.again(&name, delivery.attempts, (delivery.queued, now)) else {
         let tries = delivery.attempts;
         return Outcome::Failed {
-            error: shorten(&format!("given up after {tries} tries: {error}")),
+            error: shorten_reason(&format!("given up after {tries} tries: {error}")),
         };
     };
     Outcome::Retry { at, error }
 }
 
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(DELIVERY_ERROR_CHARS_MAX) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use crate::limits::DELIVERY_ERROR_CHARS_MAX;
 
     use proptest::prelude::*;
     use uuid::Uuid;

@@ -6,6 +6,8 @@
 //! with [`Notifications::read_stream`]; the outbox is sent by [`Notifications::send`].
 
 mod digest;
+#[cfg(test)]
+mod digest_tests;
 pub mod json;
 mod mails;
 mod matching;

@@ -9,13 +9,13 @@ use tokio::task::JoinSet;
 
 use super::Notifications;
 use super::mails::Addressed;
-use crate::account::{DeviceKind, Lane, Message, MessageContent, Patience};
+use crate::account::{DeviceKind, Lane, Message, MessageContent, Patience, shorten_reason};
 use crate::clock;
 use crate::clock::Stopwatch;
 use crate::db::{ReadTx, Sent, WriteTx};
 use crate::error::{Error, Kind, Result};
 use crate::letters::Occasion;
-use crate::limits::{DELIVERY_ERROR_CHARS_MAX, MESSAGE_HELD, MESSAGE_TIME, OUTBOX_LOOK};
+use crate::limits::{MESSAGE_HELD, MESSAGE_TIME, OUTBOX_LOOK};
 use crate::push::PushError;
 use crate::telemetry;
 
@@ -235,31 +235,26 @@ fn judge(
         None => return ("released", Sent::Released),
         Some(Tried::Sent) => return ("sent", Sent::Done),
         Some(Tried::Dropped | Tried::Dead(_)) => return ("dropped", Sent::Done),
-        Some(Tried::Never(text)) => return ("parked", Sent::Parked { error: shorten(text) }),
+        Some(Tried::Never(text)) => {
+            return ("parked", Sent::Parked { error: shorten_reason(text) });
+        }
         Some(Tried::Later(text, after)) => (text, after),
     };
     let name = message.id.to_string();
     let again = patience.again(&name, message.attempts, (message.queued, now));
     let Some(at) = again else {
         let error = format!("given up after {} tries: {text}", message.attempts);
-        return ("parked", Sent::Parked { error: shorten(&error) });
+        return ("parked", Sent::Parked { error: shorten_reason(&error) });
     };
     // A provider that says when to come back is believed, within the time that there is.
     let asked = after.map(|after| now.saturating_add(after.min(patience.all)));
     let asked = asked.and_then(|asked| asked.ok()).unwrap_or(now);
-    ("retry", Sent::Again { at: at.max(asked), error: shorten(text) })
+    ("retry", Sent::Again { at: at.max(asked), error: shorten_reason(text) })
 }
 
 fn error_of(sent: &Sent) -> &str {
     match sent {
         Sent::Done | Sent::Released => "",
         Sent::Again { error, .. } | Sent::Parked { error } => error,
-    }
-}
-
-fn shorten(text: &str) -> String {
-    match text.char_indices().nth(DELIVERY_ERROR_CHARS_MAX) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
     }
 }

@@ -34,19 +34,19 @@ INSERT INTO agreement_products VALUES (1, 10), (2, 11);
 ";
 
 /// A service without a listener.
-struct Scene {
-    notifications: Notifications,
+pub(super) struct Scene {
+    pub(super) notifications: Notifications,
     db: Db,
     auth: Auth,
     asks: Option<Asks>,
     dir: TempDir,
 }
 
-fn start() -> Timestamp {
+pub(super) fn start() -> Timestamp {
     "2026-03-02T08:00:00Z".parse().unwrap()
 }
 
-fn after(seconds: i64) -> Timestamp {
+pub(super) fn after(seconds: i64) -> Timestamp {
     start() + SignedDuration::from_secs(seconds)
 }
 
@@ -96,7 +96,7 @@ fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (Services, Settings)
 }
 
 impl Scene {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::open(dir.path()).unwrap();
         db.write_blocking(|tx| {
@@ -146,12 +146,12 @@ impl Scene {
         Self::open(dir, db)
     }
 
-    async fn caller(&self, user: i64) -> Arc<Principal> {
+    pub(super) async fn caller(&self, user: i64) -> Arc<Principal> {
         let key = format!("key{user}");
         self.auth.find(Credentials::ApiKey(&key), start()).await.unwrap().unwrap()
     }
 
-    async fn make(&self, user: i64, draft: Draft, now: Timestamp) -> Notification {
+    pub(super) async fn make(&self, user: i64, draft: Draft, now: Timestamp) -> Notification {
         let caller = self.caller(user).await;
         self.notifications.create(&caller, draft, now).await.unwrap()
     }
@@ -161,7 +161,7 @@ impl Scene {
     }
 
     /// Writes an item of products as ingest does.
-    fn write(&self, id: &str, more: &Value, at: Timestamp) {
+    pub(super) fn write(&self, id: &str, more: &Value, at: Timestamp) {
         let key: ItemKey = format!("text/{id}").parse().unwrap();
         let mut fields = json!({
             "headline": "isbrytare i hamn",
@@ -189,7 +189,7 @@ impl Scene {
     }
 
     /// Does all that is due.
-    fn step(&self, now: Timestamp) {
+    pub(super) fn step(&self, now: Timestamp) {
         while self.notifications.step(now).unwrap() {}
     }
 
@@ -201,7 +201,7 @@ impl Scene {
     }
 
     /// The items of every mail in the outbox, in the order in which they were written.
-    fn mails(&self) -> Vec<Vec<String>> {
+    pub(super) fn mails(&self) -> Vec<Vec<String>> {
         let found = self.db.read_blocking(|tx| tx.list_messages(None, 100_000)).unwrap();
         let items = |message: crate::account::Message| match message.content {
             MessageContent::Digest { items, more: 0 } => items,
@@ -213,7 +213,7 @@ impl Scene {
     }
 }
 
-fn question(q: &str) -> Question {
+pub(super) fn question(q: &str) -> Question {
     Question { q: Some(q.to_owned()), ..Question::default() }
 }
 
@@ -221,7 +221,7 @@ fn stream(q: &str) -> Draft {
     Draft { media_type: None, title: String::new(), question: question(q), way: Way::Stream }
 }
 
-fn scheduled(schedule: &str, timezone: &str) -> Draft {
+pub(super) fn scheduled(schedule: &str, timezone: &str) -> Draft {
     let way = Way::ScheduledEmail {
         email: "desk@b.example".to_owned(),
         schedule: schedule.to_owned(),
@@ -241,7 +241,7 @@ fn ids(text: &[u8]) -> Vec<String> {
     body["hits"].as_array().unwrap().iter().map(uri).collect()
 }
 
-fn run<T>(work: impl Future<Output = T>) -> T {
+pub(super) fn run<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -362,6 +362,62 @@ fn a_newer_version_of_an_item_under_way_is_not_lost() {
         settle.settle().await.unwrap();
         assert_eq!(scene.read(1, &of, 10).await.unwrap(), ["a"]);
         assert!(scene.read(1, &of, 10).await.unwrap().is_empty());
+    });
+}
+
+#[test]
+fn a_version_that_is_read_before_it_is_matched_is_given_once() {
+    let mut scene = Scene::new();
+    run(async {
+        scene.serve(start);
+        let of = scene.stream(1, "hamn").await;
+        scene.write("a", &json!({}), start());
+        scene.step(start());
+        scene.write("a", &json!({ "version": "2" }), after(1));
+        assert!(scene.read(1, &of, 10).await.unwrap().is_empty());
+        scene.step(after(1));
+        assert_eq!(scene.read(1, &of, 10).await.unwrap(), ["a"]);
+        scene.step(after(2));
+        assert!(scene.read(1, &of, 10).await.unwrap().is_empty());
+    });
+}
+
+#[test]
+fn an_item_that_comes_back_while_an_answer_is_under_way_is_not_lost() {
+    let mut scene = Scene::new();
+    run(async {
+        scene.serve(start);
+        let of = scene.stream(1, "hamn").await;
+        scene.write("a", &json!({}), start());
+        scene.write("b", &json!({}), start());
+        scene.step(start());
+        scene.write("a", &json!({ "pubstatus": "canceled", "fresh": false }), after(1));
+        let caller = scene.caller(1).await;
+        let end = (AT_ONCE, std::future::pending());
+        let form = form();
+        let reading = scene.notifications.read_stream(&caller, (of.id, 10), &form, end).await;
+        let (text, settle) = reading.unwrap().unwrap().into_parts();
+        assert_eq!(ids(&text), ["b"]);
+        scene.write("a", &json!({ "version": "2" }), after(2));
+        scene.step(after(2));
+        settle.settle().await.unwrap();
+        assert_eq!(scene.read(1, &of, 10).await.unwrap(), ["a"]);
+    });
+}
+
+#[test]
+fn what_the_agreements_cover_no_more_is_not_given() {
+    let mut scene = Scene::new();
+    run(async {
+        scene.serve(start);
+        let of = scene.stream(1, "hamn").await;
+        scene.write("a", &json!({}), start());
+        scene.write("b", &json!({}), start());
+        scene.step(start());
+        // The item has gone over to a product that the user does not have.
+        let more = json!({ "product": [{ "code": "B" }], "fresh": false });
+        scene.write("a", &more, after(1));
+        assert_eq!(scene.read(1, &of, 10).await.unwrap(), ["b"]);
     });
 }
 
@@ -552,72 +608,6 @@ fn the_oldest_items_fall_out_of_a_full_queue() {
         let queue = scene.queue(&of);
         assert_eq!(queue.len(), crate::limits::QUEUED_ITEMS_MAX);
         assert_eq!((queue[0].as_str(), queue.last().unwrap().as_str()), ("q2", "b"));
-    });
-}
-
-/// Years of scheduled mails, an item every seven hours, with stops and changes of the schedule: what
-/// all mails tell of is every item once, in order.
-fn check_digests(schedule: &'static str, zone: &'static str, changes: &[(i64, &'static str)]) {
-    let scene = Scene::new();
-    run(async {
-        let of = scene.make(1, scheduled(schedule, zone), start()).await;
-        let caller = scene.caller(1).await;
-        let (mut expected, mut hour, mut changes) = (Vec::new(), 0_i64, changes.iter());
-        let mut next_change = changes.next();
-        while hour < 2 * 366 * 24 {
-            hour += 7;
-            let now = start() + hour.hours();
-            let id = format!("i{hour}");
-            scene.write(&id, &json!({}), now);
-            expected.push(format!("text/{id}"));
-            if let Some((at, schedule)) = next_change.filter(|(at, _)| *at <= hour) {
-                let _ = at;
-                let draft = scheduled(schedule, zone);
-                scene.notifications.replace(&caller, of.id, draft, now).await.unwrap();
-                next_change = changes.next();
-            }
-            // Once a month or so the service is down for two days.
-            if hour % 700 >= 49 {
-                scene.step(now);
-            }
-        }
-        scene.step(start() + (hour + 366 * 24).hours());
-        let mails = scene.mails();
-        assert!(mails.iter().all(|mail| !mail.is_empty()));
-        let told: Vec<String> =
-            mails.into_iter().flat_map(|mail| mail.into_iter().rev()).collect();
-        assert_eq!(told, expected);
-    });
-}
-
-#[test]
-fn scheduled_mails_tell_of_every_item_once_through_years() {
-    check_digests("30 2 * * *", "Europe/Stockholm", &[]);
-    check_digests(
-        "0 7 * * 1-5",
-        "America/New_York",
-        &[(3000, "*/20 * * * *"), (9000, "0 0 1,15 * *")],
-    );
-    check_digests("15 2 * * *", "Australia/Lord_Howe", &[(5000, "45 1 * * 0")]);
-}
-
-#[test]
-fn a_scheduled_mail_comes_once_after_a_stop_and_not_at_all_for_nothing() {
-    let scene = Scene::new();
-    run(async {
-        let draft = scheduled("0 * * * *", "UTC");
-        let recent = Question { tr: Some("h".to_owned()), ..question("hamn") };
-        scene.make(1, draft.clone(), start()).await;
-        scene.make(1, Draft { question: recent, ..draft }, start()).await;
-        scene.step(after(3600));
-        assert!(scene.mails().is_empty());
-        scene.write("a", &json!({}), after(3601));
-        scene.step(after(3602));
-        // Five runs were missed; at the next start there is one, and `tr` leaves the item out.
-        scene.step(after(6 * 3600 + 5));
-        assert_eq!(scene.mails(), [["text/a"]]);
-        scene.step(after(7 * 3600));
-        assert_eq!(scene.mails().len(), 1);
     });
 }
 
