@@ -29,7 +29,17 @@ pub(super) fn run(tx: &WriteTx<'_>, now: Timestamp, batch: &mut Batch) -> Result
         if watch.elapsed() > MATCHING_TIME {
             return Ok(true);
         }
-        let Some(notification) = tx.as_read().notification_of_number(*number)? else { continue };
+        let notification = match tx.as_read().notification_of_number(*number) {
+            Ok(Some(notification)) => notification,
+            Ok(None) => continue,
+            // One damaged row must not keep the others from their mails.
+            Err(DbError::Damaged { what, why }) => {
+                tracing::error!("{what} is damaged, its schedule ended: {why}");
+                tx.set_next_run(*number, None)?;
+                continue;
+            }
+            Err(cause) => return Err(cause),
+        };
         let Way::ScheduledEmail { schedule, timezone, .. } = &notification.way else {
             tx.set_next_run(*number, None)?;
             continue;

@@ -253,12 +253,16 @@ pub(super) fn run<T>(work: impl Future<Output = T>) -> T {
 const AT_ONCE: Duration = Duration::from_millis(1);
 
 impl Scene {
-    /// Reads a stream once, without waiting for items; settles what came.
-    async fn read(&self, user: i64, of: &Notification, size: usize) -> Result<Vec<String>> {
+    /// What a stream gives without waiting for items; it is under way then.
+    async fn take(&self, user: i64, of: &Notification, size: usize) -> Result<Option<Handed>> {
         let caller = self.caller(user).await;
         let end = (AT_ONCE, std::future::pending());
-        let found = self.notifications.read_stream(&caller, (of.id, size), &form(), end).await?;
-        let Some(handed) = found else { return Ok(Vec::new()) };
+        self.notifications.read_stream(&caller, (of.id, size), &form(), end).await
+    }
+
+    /// Reads a stream once, without waiting for items; settles what came.
+    async fn read(&self, user: i64, of: &Notification, size: usize) -> Result<Vec<String>> {
+        let Some(handed) = self.take(user, of, size).await? else { return Ok(Vec::new()) };
         let (text, settle) = handed.into_parts();
         settle.settle().await?;
         Ok(ids(&text))
@@ -351,11 +355,7 @@ fn a_newer_version_of_an_item_under_way_is_not_lost() {
         let of = scene.stream(1, "hamn").await;
         scene.write("a", &json!({}), start());
         scene.step(start());
-        let caller = scene.caller(1).await;
-        let end = (AT_ONCE, std::future::pending());
-        let form = form();
-        let reading = scene.notifications.read_stream(&caller, (of.id, 10), &form, end).await;
-        let (text, settle) = reading.unwrap().unwrap().into_parts();
+        let (text, settle) = scene.take(1, &of, 10).await.unwrap().unwrap().into_parts();
         assert_eq!(ids(&text), ["a"]);
         scene.write("a", &json!({ "version": "2" }), after(1));
         scene.step(after(1));
@@ -392,11 +392,7 @@ fn an_item_that_comes_back_while_an_answer_is_under_way_is_not_lost() {
         scene.write("b", &json!({}), start());
         scene.step(start());
         scene.write("a", &json!({ "pubstatus": "canceled", "fresh": false }), after(1));
-        let caller = scene.caller(1).await;
-        let end = (AT_ONCE, std::future::pending());
-        let form = form();
-        let reading = scene.notifications.read_stream(&caller, (of.id, 10), &form, end).await;
-        let (text, settle) = reading.unwrap().unwrap().into_parts();
+        let (text, settle) = scene.take(1, &of, 10).await.unwrap().unwrap().into_parts();
         assert_eq!(ids(&text), ["b"]);
         scene.write("a", &json!({ "version": "2" }), after(2));
         scene.step(after(2));
@@ -431,18 +427,14 @@ fn items_of_an_answer_that_did_not_get_through_go_back_to_their_places() {
             scene.write(id, &json!({}), start());
         }
         scene.step(start());
-        let caller = scene.caller(1).await;
-        let end = || (AT_ONCE, std::future::pending());
-        let first = scene.notifications.read_stream(&caller, (of.id, 2), &form(), end()).await;
-        let first = first.unwrap().unwrap();
+        let first = scene.take(1, &of, 2).await.unwrap().unwrap();
         // Somebody else gets what is left, not what is under way.
         assert_eq!(scene.read(1, &of, 10).await.unwrap(), ["c"]);
         drop(first);
         assert_eq!(scene.read(1, &of, 1).await.unwrap(), ["a"]);
         assert_eq!(scene.queue(&of), ["b"]);
         // What was under way when the process ended is there for the next one.
-        let lost = scene.notifications.read_stream(&caller, (of.id, 2), &form(), end()).await;
-        let lost = lost.unwrap().unwrap();
+        let lost = scene.take(1, &of, 2).await.unwrap().unwrap();
         let mut scene = scene.again();
         scene.serve(start);
         assert_eq!(scene.read(1, &of, 10).await.unwrap(), ["b"]);
