@@ -74,8 +74,23 @@ pub const SESSIONS_MAX: usize = 100;
 pub const SWEEP_ROWS: usize = 500;
 /// Seconds after which every process has read a row of the account log.
 pub const ACCOUNT_LOG_S: u32 = 3600;
-/// Bytes of a form. An authorization request on a consent page is the longest.
-pub const FORM_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a form. The longest is a login that hands on what was typed into another form.
+pub const FORM_BYTES_MAX: usize = 256 * 1024;
+/// Fields of a form of the web site; the order of a collection is the longest.
+pub const SITE_FORM_FIELDS_MAX: usize = 4_000;
+/// Bytes of an API's answer that a page is made of. A collection with all of its documents is the
+/// largest.
+pub const SITE_ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Sessions whose latest calls are kept in memory for the page `/code`.
+pub const ACTIVITY_SESSIONS_MAX: u64 = 1_000;
+/// Seconds after which the calls of an idle session are forgotten.
+pub const ACTIVITY_KEPT_S: u32 = 12 * 3600;
+/// Calls that are kept of a session.
+pub const ACTIVITY_CALLS_MAX: usize = 20;
+/// Bytes of address and body of a call that is kept; with the two above 80 MB at most.
+pub const ACTIVITY_CALL_BYTES_MAX: usize = 4 * 1024;
+/// Languages of a browser that are looked at.
+pub const ACCEPT_LANGUAGES_MAX: usize = 16;
 /// Bytes of the address that a login leads back to.
 pub const RETURN_BYTES_MAX: usize = 8 * 1024;
 /// User names and addresses whose failed logins are counted.

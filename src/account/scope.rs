@@ -92,6 +92,12 @@ impl Scopes {
         Self(all.0 & !Scope::Admin.bit())
     }
 
+    /// What a login in the browser carries: everything.
+    #[must_use]
+    pub fn of_session() -> Self {
+        Self::of(&Scope::ALL)
+    }
+
     /// Reads a `scope` parameter (RFC 6749 §3.3). Repeated words count once; `offline_access` is
     /// taken and means nothing, because every authorization brings a refresh token.
     pub fn parse(text: &str) -> Result<Self, ScopeError> {

@@ -54,7 +54,7 @@ use crate::telemetry;
 use crate::types::ItemKey;
 use crate::users::Users;
 use crate::web::{
-    self, App, Pages, Shared,
+    self, Activity, App, Pages, Shared,
     listener::ListenerLimits,
     openapi::{Bases, Description},
 };
@@ -573,7 +573,7 @@ fn shared(
 ) -> Result<Shared> {
     let Services { media, content, auth, oauth, orders, deliveries, notifications, uploads } =
         services;
-    let pages = Pages::compile()?;
+    let pages = Pages::compile(&config.ingest.timezone.0)?;
     let bases = Bases {
         public: &config.server.public_url.0,
         media: config.media_url(),
@@ -607,6 +607,7 @@ fn shared(
         unready: Duration::from_secs(u64::from(config.server.unready_s)),
         description: Description::new(bases, &pages, &config.server.site_name)?,
         pages,
+        activity: Activity::default(),
         draining: AtomicBool::new(false),
         stopping: tokio::sync::watch::Sender::new(false),
     })

@@ -257,7 +257,7 @@ impl Auth {
             }
             Credentials::Session(text) => {
                 let Some(session) = self.session(text, now).await? else { return Ok(None) };
-                (session.user, Scopes::of_key(), Method::Session, Some(session.expires))
+                (session.user, Scopes::of_session(), Method::Session, Some(session.expires))
             }
         };
         let Some(account) = self.account(user).await? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Files compiled into the binary: style sheet, fonts, icon.
+//! Files compiled into the binary: style sheets, scripts, fonts, icon.
 
 use axum::{
     body::Body,
@@ -19,6 +19,8 @@ use crate::types::Hash;
 #[folder = "assets/"]
 #[include = "css/*"]
 #[include = "fonts/*"]
+#[include = "js/*"]
+#[include = "vendor/*"]
 #[include = "favicon.svg"]
 struct Assets;
 
@@ -65,7 +67,9 @@ fn serve(method: &Method, headers: &HeaderMap, path: &str) -> Response {
 fn content_type(path: &str) -> HeaderValue {
     HeaderValue::from_static(match path.rsplit('.').next() {
         Some("css") => "text/css; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
         Some("otf") => "font/otf",
+        Some("woff2") => "font/woff2",
         Some("svg") => "image/svg+xml",
         Some("txt") => "text/plain; charset=utf-8",
         _ => "application/octet-stream",

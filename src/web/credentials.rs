@@ -2,13 +2,20 @@
 //!
 //! `Authorization: Bearer <access token>`, `Authorization: ApiKey <key>` or the query parameter
 //! `ak`; the header wins. None of them ever enters a cache key, a log line or a link.
+//!
+//! Scripts of our own pages send `Authorization: Session <form token>` along with the session
+//! cookie. The cookie alone counts for nothing here, and no other site can know the token, so that
+//! none can act in a visitor's name.
 
 use std::{borrow::Cow, sync::Arc};
 
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, HeaderName, Uri, header};
 use base64::{Engine, engine::general_purpose::STANDARD};
 
-use super::App;
+use super::{
+    App,
+    session::{Cookie, Visitor},
+};
 use crate::auth::{Credentials, Principal};
 use crate::clock;
 use crate::error::{Error, Kind, Result};
@@ -27,11 +34,41 @@ pub(super) async fn principal(
         if lines.next().is_some() {
             return Ok(None);
         }
-        let credentials = from_header(line.to_str().unwrap_or_default());
-        return app.shared.auth.find(credentials, now).await;
+        let line = line.to_str().unwrap_or_default();
+        if let Some(token) = session_token(line) {
+            return of_session(app, headers, token).await;
+        }
+        return app.shared.auth.find(from_header(line), now).await;
     }
     let Some(key) = query_value(uri, "ak") else { return Ok(None) };
     app.shared.auth.find(Credentials::ApiKey(&key), now).await
+}
+
+/// The scheme of our own pages.
+const SESSION: &str = "Session";
+
+fn session_token(line: &str) -> Option<&str> {
+    let (scheme, token) = line.split_once(' ')?;
+    scheme.eq_ignore_ascii_case(SESSION).then(|| token.trim())
+}
+
+/// The caller that the session cookie belongs to, if `token` is that of its forms.
+async fn of_session(
+    app: &App,
+    headers: &HeaderMap,
+    token: &str,
+) -> Result<Option<Arc<Principal>>> {
+    let Some(visitor) = Visitor::find(app, headers).await? else { return Ok(None) };
+    match visitor.sent(Some(token)) {
+        true => visitor.principal(app).await,
+        false => Ok(None),
+    }
+}
+
+/// The headers that make a call of our own pages one of `visitor`.
+pub(super) fn of_visitor(app: &App, visitor: &Visitor) -> [(HeaderName, String); 2] {
+    let authorization = format!("{SESSION} {}", visitor.form_token());
+    [(header::AUTHORIZATION, authorization), (header::COOKIE, Cookie::Session.send(app, visitor))]
 }
 
 /// The caller of an API, which must be known (Spec §5: "the token must carry at least scope

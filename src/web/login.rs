@@ -17,9 +17,10 @@ use super::{
     oauth,
     pages::{self, Leads},
     session::{self, Cookie, Visitor},
+    site::Kept,
 };
 use crate::account::Scope;
-use crate::auth::Login;
+use crate::auth::{Login, Secret};
 use crate::clock;
 use crate::error::{Error, Kind, Result};
 use crate::limits::RETURN_BYTES_MAX;
@@ -29,6 +30,8 @@ use crate::oauth::{AuthorizationRequest, Parameters};
 const WRONG: &str = "The user name or the password is wrong.";
 /// Where a login leads when it was asked for from nowhere.
 const HOME: &str = "/";
+/// Pages that a login may lead to, with what is below them.
+const PLACES: [&str; 5] = ["/collections", "/notifications", "/account", "/code", "/docs"];
 
 /// What a login page says besides its fields.
 #[derive(Default)]
@@ -40,6 +43,8 @@ pub(super) struct Notice<'a> {
     pub(super) invalid: bool,
     /// What the login is for, if it is for a client.
     pub(super) purpose: Option<Purpose>,
+    /// The form that is to be sent afterwards.
+    pub(super) kept: Option<&'a Kept>,
 }
 
 /// The client that a login is for.
@@ -72,6 +77,8 @@ pub(super) fn page(
         error => notice.error,
         invalid => notice.invalid,
         user_name => notice.user_name,
+        kept_action => notice.kept.map(|kept| kept.action.as_str()),
+        kept_fields => notice.kept.map(|kept| kept.fields.as_str()),
     };
     let leads = match notice.purpose {
         Some(_) => Leads::ToClients,
@@ -82,6 +89,13 @@ pub(super) fn page(
         response.headers_mut().append(header::SET_COOKIE, set);
     }
     Ok(response)
+}
+
+/// The login page for somebody whose session ended while he filled in a form.
+pub(super) fn again(app: &App, headers: &HeaderMap, kept: &Kept) -> Result<Response> {
+    let text = "Your login has ended. What you typed is kept: log in to go on.";
+    let notice = Notice { error: Some(text), kept: Some(kept), ..Notice::default() };
+    page(app, headers, &kept.action, &notice)
 }
 
 /// `GET /o/login`: for the web site's own pages.
@@ -110,15 +124,16 @@ pub(super) async fn submit(State(app): State<App>, request: Request) -> Response
 async fn log_in(app: &App, request: Request) -> Result<Response> {
     let client = edge::client(&request, &app.shared.trusted_proxies);
     let address = client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-    let (headers, form) = form_body(request).await?;
-    let form = parse(&form)?;
+    let (headers, text) = form_body(request).await?;
+    let kept = Kept::handed_on(&text);
+    let form = parse(without_kept(&text))?;
     let return_to = form.find("return_to").filter(|path| is_ours(path)).unwrap_or(HOME);
     let purpose = oauth::purpose(app, return_to).await;
     let name = form.find("username").unwrap_or_default();
     let again = |status, error: &str| {
         let (error, user_name, purpose) = (Some(error), Some(name), purpose.clone());
         let invalid = status == StatusCode::FORBIDDEN;
-        let notice = Notice { status, error, user_name, invalid, purpose };
+        let notice = Notice { status, error, user_name, invalid, purpose, kept: kept.as_ref() };
         page(app, &headers, return_to, &notice)
     };
     let cookie = Cookie::Form.find(app, &headers);
@@ -136,7 +151,7 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
             let Some(session) = opened else {
                 return again(StatusCode::FORBIDDEN, WRONG);
             };
-            let mut response = see_other(return_to);
+            let mut response = after_login(app, &session, return_to, kept.as_ref()).await?;
             let seconds = Some(app.shared.session_s);
             let cookies = [
                 Cookie::Session.set(app, session.reveal(), seconds),
@@ -163,6 +178,25 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
             Ok(response)
         }
         Err(error) => Err(error),
+    }
+}
+
+/// The fields of the login itself: what it hands on stands last and may be long.
+fn without_kept(form: &str) -> &str {
+    form.split_once("&kept_action=").map_or(form, |(before, _)| before)
+}
+
+/// Where a login leads: to what was typed before, else to `return_to`.
+async fn after_login(
+    app: &App,
+    session: &Secret,
+    return_to: &str,
+    kept: Option<&Kept>,
+) -> Result<Response> {
+    let Some(kept) = kept else { return Ok(see_other(return_to)) };
+    match Visitor::of(app, session.reveal()).await? {
+        Some(visitor) => kept.page(app, &visitor),
+        None => Ok(see_other(return_to)),
     }
 }
 
@@ -276,10 +310,14 @@ pub(super) fn redirect_origin(uri: &str) -> String {
 }
 
 /// Whether a path that came with a request leads to a page of ours, and nowhere else.
-fn is_ours(path: &str) -> bool {
+pub(super) fn is_ours(path: &str) -> bool {
+    let below = |place: &str| {
+        path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+    };
     let page = path == HOME
-        || path.starts_with("/?page=")
+        || path.starts_with("/?")
         || path.starts_with("/item/")
+        || PLACES.into_iter().any(below)
         || path.starts_with("/o/oauth2/auth?");
     let plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     page && plain && !path.contains("//") && path.len() <= RETURN_BYTES_MAX

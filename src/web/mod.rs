@@ -28,9 +28,11 @@ pub mod range;
 pub mod request;
 mod respond;
 mod session;
+mod site;
 mod timing;
 mod unsubscribe;
 mod user;
+mod words;
 
 use std::{
     sync::{
@@ -43,7 +45,7 @@ use std::{
 use tokio::sync::watch;
 
 use axum::{
-    Router,
+    Extension, Router,
     extract::{Request, State},
     middleware::{self, Next},
     response::Response,
@@ -122,6 +124,8 @@ pub struct Shared {
     pub description: openapi::Description,
     /// The page templates.
     pub pages: Pages,
+    /// What visitors did lately.
+    pub activity: Activity,
     /// Set when the service stops: readiness turns false before connections close.
     pub draining: AtomicBool,
     /// Set when connections are to end: whoever waits for something answers with what there is.
@@ -143,18 +147,28 @@ impl Shared {
 }
 
 pub use pages::Pages;
+pub use site::Activity;
+use site::Apis;
 
 /// The router over all addresses.
 pub fn router(app: App) -> Router {
+    let apis = apis();
+    // Pages call the APIs by a router of their own, without what stands around every request.
+    let called = Apis(apis.clone().with_state(app.clone()));
+    let pages = pages().layer(middleware::from_fn_with_state(app.clone(), site::dress));
+    apis.merge(pages.layer(Extension(called)))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(middleware::from_fn(cors::allow))
+        .layer(middleware::from_fn_with_state(app.clone(), watch))
+        .with_state(app)
+}
+
+/// What programs call.
+fn apis() -> Router<App> {
     Router::new()
-        .route("/", get(pages::index))
-        .route("/item/{media_type}/{id}", get(item_page::item))
-        .route("/item/{media_type}/{id}/download", post(item_page::download))
-        .route("/assets/{*path}", get(assets::asset))
-        .route("/favicon.ico", get(assets::favicon))
         .route("/media/{*path}", any(media::media))
         .route("/media/", any(media::media))
-        .route("/o/oauth2/auth", get(oauth::authorize).post(oauth::authorize))
         .route("/o/oauth2/token", post(oauth::token))
         .route("/o/oauth2/revoke", post(oauth::revoke))
         .route("/o/oauth2/keys", get(oauth::keys))
@@ -162,9 +176,6 @@ pub fn router(app: App) -> Router {
         .route("/.well-known/openid-configuration", get(oauth::discovery))
         .route("/.well-known/oauth-authorization-server", get(oauth::discovery))
         .route("/o/.well-known/openid-configuration", get(oauth::discovery))
-        .route("/o/login", get(login::show).post(login::submit))
-        .route("/o/consent", post(oauth::decide))
-        .route("/o/logout", post(login::leave))
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
         .route("/metrics", get(health::metrics))
@@ -173,13 +184,23 @@ pub fn router(app: App) -> Router {
         .merge(user::routes())
         .merge(orders::routes())
         .merge(deliveries::routes())
-        .merge(unsubscribe::routes())
         .merge(ingest::routes())
-        .fallback(not_found)
-        .method_not_allowed_fallback(method_not_allowed)
-        .layer(middleware::from_fn(cors::allow))
-        .layer(middleware::from_fn_with_state(app.clone(), watch))
-        .with_state(app)
+}
+
+/// What people look at in a browser.
+fn pages() -> Router<App> {
+    Router::new()
+        .route("/", get(pages::index))
+        .route("/item/{media_type}/{id}", get(item_page::item))
+        .route("/item/{media_type}/{id}/download", post(item_page::download))
+        .route("/assets/{*path}", get(assets::asset))
+        .route("/favicon.ico", get(assets::favicon))
+        .route("/o/oauth2/auth", get(oauth::authorize).post(oauth::authorize))
+        .route("/o/login", get(login::show).post(login::submit))
+        .route("/o/consent", post(oauth::decide))
+        .route("/o/logout", post(login::leave))
+        .merge(site::routes())
+        .merge(unsubscribe::routes())
 }
 
 async fn watch(State(app): State<App>, request: Request, next: Next) -> Response {

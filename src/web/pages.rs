@@ -1,5 +1,7 @@
 //! The pages: templates, what their heads say, the photographs, errors.
 
+use std::sync::Arc;
+
 use axum::{
     body::Body,
     extract::State,
@@ -11,7 +13,15 @@ use minijinja::{Environment, Value, context, value::Serde};
 use rust_embed::RustEmbed;
 use serde::Serialize;
 
-use super::{App, form::see_other, request::Query, respond, session::Visitor};
+use super::{
+    App,
+    form::see_other,
+    request::Query,
+    respond,
+    session::Visitor,
+    site::language::{self, Language},
+    words,
+};
 use crate::clock;
 use crate::content;
 use crate::db::{ReadTx, StoredItem};
@@ -27,28 +37,36 @@ use crate::types::{ItemKey, MediaType, RenditionName, Usage, Variant};
 #[folder = "assets/pages/"]
 struct Templates;
 
-/// The compiled page templates.
+/// The compiled page templates, for each language.
 pub struct Pages {
-    environment: Environment<'static>,
+    environments: [(Language, Environment<'static>); 2],
 }
 
 impl Pages {
-    /// Compiles the templates that are in the binary.
+    /// Compiles the templates that are in the binary; times are shown in `zone`.
     ///
-    /// Fails when one of them is not UTF-8 or does not parse.
-    pub fn compile() -> Result<Self> {
-        let mut environment = Environment::new();
-        for name in Templates::iter() {
-            let Some(file) = Templates::get(&name) else { continue };
-            let text = String::from_utf8(file.data.into_owned()).map_err(Error::internal)?;
-            environment.add_template_owned(name.into_owned(), text).map_err(Error::internal)?;
-        }
-        Ok(Self { environment })
+    /// Fails when one of them is not UTF-8 or does not parse, and when the translations do not.
+    pub fn compile(zone: &TimeZone) -> Result<Self> {
+        let swedish = Arc::new(language::swedish()?);
+        let environment = |language| {
+            let mut environment = words::environment(language, &swedish, zone);
+            for name in Templates::iter() {
+                let Some(file) = Templates::get(&name) else { continue };
+                let text = String::from_utf8(file.data.into_owned()).map_err(Error::internal)?;
+                environment.add_template_owned(name.into_owned(), text).map_err(Error::internal)?;
+            }
+            Ok::<_, Error>((language, environment))
+        };
+        let [english, swedish] = Language::ALL;
+        Ok(Self { environments: [environment(english)?, environment(swedish)?] })
     }
 
-    /// The page `name` with what `context` says.
+    /// The page `name` with what `context` says, in the language that is spoken.
     pub(super) fn render(&self, name: &str, context: Value) -> Result<String> {
-        let template = self.environment.get_template(name).map_err(Error::internal)?;
+        let spoken = language::spoken();
+        let found = self.environments.iter().find(|(language, _)| *language == spoken);
+        let (_, environment) = found.unwrap_or(&self.environments[0]);
+        let template = environment.get_template(name).map_err(Error::internal)?;
         template.render(context).map_err(Error::internal)
     }
 }
@@ -156,6 +174,8 @@ pub(super) fn head(app: &App, visitor: Option<&Visitor>, here: &str) -> Value {
         user => visitor.map(|visitor| Value::from(Serde(visitor.head()))),
         logout_action => "/o/logout",
         csrf => visitor.map(Visitor::form_token),
+        here => here,
+        is_admin => visitor.is_some_and(|visitor| visitor.account.user.access.admin),
         login_url => login_url(here),
     }
 }
@@ -316,8 +336,9 @@ fn policy(app: &App, leads: Leads) -> HeaderValue {
         Leads::ToClients => "",
     };
     let policy = format!(
-        "default-src 'none'; style-src 'self'; font-src 'self'; img-src 'self' {media}; \
-         base-uri 'none'; {forms}frame-ancestors 'none'"
+        "default-src 'none'; script-src 'self'; connect-src 'self' {media}; style-src 'self'; \
+         font-src 'self'; img-src 'self' {media}; media-src 'self' {media}; base-uri 'none'; \
+         {forms}frame-ancestors 'none'"
     );
     HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
 }

@@ -47,6 +47,11 @@ impl Cookie {
         (!value.is_empty() && value.len() <= TOKEN_BYTES_MAX).then(|| value.to_owned())
     }
 
+    /// The request header with `visitor`'s session.
+    pub(super) fn send(self, app: &App, visitor: &Visitor) -> String {
+        format!("{}={}", self.name(app.shared.secure_cookies), visitor.cookie)
+    }
+
     /// The header that sets the cookie for `seconds`; without them it ends with the browser.
     pub(super) fn set(self, app: &App, value: &str, seconds: Option<u32>) -> Option<HeaderValue> {
         let secure = app.shared.secure_cookies;
@@ -92,11 +97,18 @@ pub(super) struct Head {
 impl Visitor {
     /// The visitor that the request's session cookie belongs to.
     pub(super) async fn find(app: &App, headers: &HeaderMap) -> Result<Option<Self>> {
-        let Some(cookie) = Cookie::Session.find(app, headers) else { return Ok(None) };
+        match Cookie::Session.find(app, headers) {
+            Some(cookie) => Self::of(app, &cookie).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The visitor that a session cookie of that value belongs to.
+    pub(super) async fn of(app: &App, cookie: &str) -> Result<Option<Self>> {
         let auth = &app.shared.auth;
-        let Some(session) = auth.session(&cookie, clock::now()).await? else { return Ok(None) };
+        let Some(session) = auth.session(cookie, clock::now()).await? else { return Ok(None) };
         let Some(account) = auth.account(session.user).await? else { return Ok(None) };
-        Ok(Some(Self { account, session, cookie }))
+        Ok(Some(Self { account, session, cookie: cookie.to_owned() }))
     }
 
     /// The visitor as a caller of the sections.

@@ -1,0 +1,162 @@
+//! The languages of the pages: English, which is what the templates say, and Swedish.
+
+use std::{collections::HashMap, future::Future};
+
+use axum::http::{HeaderMap, header};
+use minijinja::value::{Rest, Value};
+use rust_embed::RustEmbed;
+
+use crate::error::{Error, Result};
+use crate::limits::ACCEPT_LANGUAGES_MAX;
+
+/// A language of the pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(in crate::web) enum Language {
+    /// English.
+    #[default]
+    English,
+    /// Swedish.
+    Swedish,
+}
+
+/// The cookie that keeps a visitor's choice.
+const COOKIE: &str = "wirephoto_language";
+
+#[derive(RustEmbed)]
+#[folder = "assets/text/sv/"]
+struct Swedish;
+
+/// The Swedish of each English text, from all files together.
+pub(super) type Translations = HashMap<String, String>;
+
+/// Reads the translations that are in the binary.
+///
+/// Fails when a file is no object of texts, and when two say different things of one text.
+pub(in crate::web) fn swedish() -> Result<Translations> {
+    let mut all = Translations::new();
+    for name in Swedish::iter() {
+        let Some(file) = Swedish::get(&name) else { continue };
+        let part: Translations = serde_json::from_slice(&file.data).map_err(Error::internal)?;
+        for (text, translated) in part {
+            let before = all.insert(text.clone(), translated.clone());
+            if before.is_some_and(|before| before != translated) {
+                return Err(Error::internal(format!("two translations of `{text}`")));
+            }
+        }
+    }
+    Ok(all)
+}
+
+impl Language {
+    /// Every language, the default first.
+    pub(in crate::web) const ALL: [Self; 2] = [Self::English, Self::Swedish];
+
+    /// Its tag (RFC 5646).
+    pub(in crate::web) fn tag(self) -> &'static str {
+        match self {
+            Self::English => "en",
+            Self::Swedish => "sv",
+        }
+    }
+
+    /// The language of that tag.
+    pub(in crate::web) fn find(tag: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|language| language.tag() == tag)
+    }
+
+    /// What a visitor chose, else the first of ours that his browser prefers, else English.
+    pub(in crate::web) fn of(headers: &HeaderMap) -> Self {
+        chosen(headers).or_else(|| preferred(headers)).unwrap_or_default()
+    }
+
+    /// The header that keeps the choice for a year.
+    pub(super) fn cookie(self) -> String {
+        let tag = self.tag();
+        format!("{COOKIE}={tag}; Path=/; HttpOnly; SameSite=Lax; Max-Age=31536000")
+    }
+}
+
+tokio::task_local! {
+    static SPOKEN: Language;
+}
+
+/// Runs `answer`, whose pages are in `language`.
+pub(super) async fn speak<T>(language: Language, answer: impl Future<Output = T>) -> T {
+    SPOKEN.scope(language, answer).await
+}
+
+/// The language of the request that is being answered; English outside of one.
+pub(in crate::web) fn spoken() -> Language {
+    SPOKEN.try_with(|language| *language).unwrap_or_default()
+}
+
+fn chosen(headers: &HeaderMap) -> Option<Language> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    let (_, tag) = pairs.find(|(name, _)| name.trim() == COOKIE)?;
+    Language::find(tag.trim())
+}
+
+fn preferred(headers: &HeaderMap) -> Option<Language> {
+    let line = headers.get(header::ACCEPT_LANGUAGE)?.to_str().ok()?;
+    let mut best: Option<(f32, Language)> = None;
+    for range in line.split(',').take(ACCEPT_LANGUAGES_MAX) {
+        let (tag, weight) = range.split_once(';').unwrap_or((range, ""));
+        let weight = weight.trim().strip_prefix("q=").map_or(Some(1.0), |q| q.parse().ok());
+        let primary = tag.trim().split('-').next().unwrap_or_default().to_ascii_lowercase();
+        if let (Some(language), Some(weight)) = (Language::find(&primary), weight)
+            && weight > 0.0
+            && best.is_none_or(|(found, _)| weight > found)
+        {
+            best = Some((weight, language));
+        }
+    }
+    best.map(|(_, language)| language)
+}
+
+/// `text` with each `{}` replaced by the next of `values`.
+pub(in crate::web) fn fill(text: &str, values: &Rest<Value>) -> String {
+    let mut parts = text.split("{}");
+    let mut filled = parts.next().unwrap_or_default().to_owned();
+    let mut values = values.iter();
+    for part in parts {
+        if let Some(value) = values.next() {
+            filled.push_str(&value.to_string());
+        }
+        filled.push_str(part);
+    }
+    filled
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn of(cookie: &'static str, accept: &'static str) -> Language {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::COOKIE, HeaderValue::from_static(cookie));
+        headers.insert(header::ACCEPT_LANGUAGE, HeaderValue::from_static(accept));
+        Language::of(&headers)
+    }
+
+    #[test]
+    fn a_choice_wins_over_the_browser_and_the_browser_over_english() {
+        assert_eq!(of("", ""), Language::English);
+        assert_eq!(of("", "sv-SE,sv;q=0.9,en;q=0.8"), Language::Swedish);
+        assert_eq!(of("", "de, en;q=0.5, sv;q=0.7"), Language::Swedish);
+        assert_eq!(of("", "sv;q=0, en;q=0.1"), Language::English);
+        assert_eq!(of("", "sv;q=x"), Language::English);
+        assert_eq!(of("x=1; wirephoto_language=sv", "en"), Language::Swedish);
+        assert_eq!(of("wirephoto_language=klingon", "sv"), Language::Swedish);
+    }
+
+    #[test]
+    fn places_are_filled_in_order() {
+        let values = |list: &[i64]| Rest(list.iter().map(|one| Value::from(*one)).collect());
+        assert_eq!(fill("{} of {}", &values(&[1, 2])), "1 of 2");
+        assert_eq!(fill("{} of {}", &values(&[1])), "1 of ");
+        assert_eq!(fill("none", &values(&[1])), "none");
+    }
+}

@@ -1,0 +1,296 @@
+//! The customer web site: search, items, crop studio, collections, notifications, account.
+//!
+//! Pages are clients of the APIs in the same process ([`api`]): what a page shows and does, a
+//! program can. They work without scripts; `assets/js` makes some of them quicker to use. Every
+//! form carries the token of the visitor's session; what was typed into a form whose session ended
+//! is kept ([`kept`]).
+
+mod activity;
+mod api;
+mod kept;
+pub(super) mod language;
+
+use std::{ops::Deref, sync::Arc};
+
+use axum::{
+    Extension, Router,
+    extract::{FromRequest, FromRequestParts, Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
+    middleware::Next,
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use minijinja::{Value as PageValue, context, value::merge_maps};
+use serde_json::Value;
+
+pub use activity::Activity;
+pub(super) use api::Apis;
+use api::{Call, Refusal};
+pub(super) use kept::Kept;
+
+use super::{
+    App,
+    form::{form_body, see_other},
+    login,
+    pages::{self, error_page},
+    request::Query,
+    session::Visitor,
+};
+use crate::clock;
+use crate::error::{Error, Kind, Result};
+use crate::limits::SITE_FORM_FIELDS_MAX;
+use language::Language;
+
+/// What a handler of a page gives.
+type Page = Result<Response, Problem>;
+
+/// Why there is no page.
+enum Problem {
+    /// What went wrong, for the error page.
+    Error(Error),
+    /// Another answer: a redirect, the form again.
+    Answer(Box<Response>),
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        Self::Error(refusal.into())
+    }
+}
+
+impl From<Response> for Problem {
+    fn from(response: Response) -> Self {
+        Self::Answer(Box::new(response))
+    }
+}
+
+/// Somebody looks at a page of the site.
+struct Site {
+    app: App,
+    apis: Apis,
+    visitor: Option<Visitor>,
+    headers: HeaderMap,
+    /// Path and query of the page.
+    here: String,
+    query: Query,
+}
+
+impl FromRequestParts<App> for Site {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let apis = Extension::<Apis>::from_request_parts(parts, app).await;
+        let Extension(apis) = apis.map_err(Error::internal)?;
+        let here = parts.uri.path_and_query().map_or("/", |here| here.as_str()).to_owned();
+        Ok(Self {
+            visitor: Visitor::find(app, &parts.headers).await?,
+            app: app.clone(),
+            apis,
+            headers: parts.headers.clone(),
+            here,
+            query: Query::of(&parts.uri)?,
+        })
+    }
+}
+
+impl Site {
+    /// The page of a template. A message in the address (`?done=`) is shown on it.
+    fn page(&self, template: &str, context: PageValue) -> Page {
+        self.page_with(StatusCode::OK, template, context)
+    }
+
+    /// The page of a template with a status of its own.
+    fn page_with(&self, status: StatusCode, template: &str, context: PageValue) -> Page {
+        let done = self.query.text("done")?;
+        let head = pages::head(&self.app, self.visitor.as_ref(), &self.here);
+        let context = merge_maps([context! { done, path => self.path() }, context, head]);
+        let mut response = pages::page_for(&self.app, self.visitor.as_ref(), template, context)?;
+        *response.status_mut() = status;
+        Ok(response)
+    }
+
+    /// The path of the page.
+    fn path(&self) -> &str {
+        self.here.split('?').next().unwrap_or_default()
+    }
+
+    /// What an API answers to the visitor.
+    async fn ask(&self, call: &Call) -> Result<Value, Refusal> {
+        api::ask((&self.app, &self.apis), self.visitor.as_ref(), call).await
+    }
+
+    /// The same, and notes the call for the page `/code` when it succeeds.
+    async fn send(&self, call: Call) -> Result<Value, Refusal> {
+        let answer = self.ask(&call).await?;
+        self.note(call);
+        Ok(answer)
+    }
+
+    /// Notes what was just done for the page `/code`.
+    fn note(&self, call: Call) {
+        if let Some(visitor) = &self.visitor {
+            self.app.shared.activity.note(visitor, call, clock::now());
+        }
+    }
+
+    /// The same of an address alone.
+    async fn get(&self, target: impl Into<String>) -> Result<Value, Refusal> {
+        self.ask(&Call::get(target)).await
+    }
+
+    /// The parameter of that name; nothing where it is empty.
+    fn parameter(&self, name: &str) -> Result<Option<&str>> {
+        Ok(self.query.text(name)?.map(str::trim).filter(|text| !text.is_empty()))
+    }
+}
+
+/// Somebody who is logged in looks at a page; everybody else is led to the login and back.
+struct Member {
+    site: Site,
+    visitor: Visitor,
+}
+
+impl Deref for Member {
+    type Target = Site;
+
+    fn deref(&self) -> &Site {
+        &self.site
+    }
+}
+
+impl FromRequestParts<App> for Member {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let site = Site::from_request_parts(parts, app).await?;
+        match site.visitor.clone() {
+            Some(visitor) => Ok(Self { site, visitor }),
+            None => Err(see_other(&pages::login_url(&site.here)).into()),
+        }
+    }
+}
+
+/// A form that somebody sent who is logged in, with the token of his session.
+struct Posted {
+    member: Member,
+    form: Form,
+}
+
+impl Deref for Posted {
+    type Target = Member;
+
+    fn deref(&self) -> &Member {
+        &self.member
+    }
+}
+
+impl FromRequest<App> for Posted {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let (mut parts, body) = request.into_parts();
+        let site = Site::from_request_parts(&mut parts, app).await?;
+        let (headers, text) = form_body(Request::from_parts(parts, body)).await?;
+        let form = Form::parse(&text)?;
+        let kept = || Kept::of(&headers, site.path(), &text).ok_or_else(login::expired);
+        let Some(visitor) = site.visitor.clone() else {
+            return Err(login::again(app, &headers, &kept()?)?.into());
+        };
+        if !visitor.sent(form.find("csrf")) {
+            return Err(kept()?.page(app, &visitor)?.into());
+        }
+        Ok(Self { member: Member { site, visitor }, form })
+    }
+}
+
+/// The fields of a form, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Form(Vec<(String, String)>);
+
+impl Form {
+    /// Fails when there are more than [`SITE_FORM_FIELDS_MAX`].
+    fn parse(encoded: &str) -> Result<Self> {
+        let pairs = form_urlencoded::parse(encoded.as_bytes()).into_owned();
+        let pairs: Vec<_> = pairs.take(SITE_FORM_FIELDS_MAX + 1).collect();
+        if pairs.len() > SITE_FORM_FIELDS_MAX {
+            let message = format!("The form has more than {SITE_FORM_FIELDS_MAX} fields");
+            return Err(Error::new(Kind::TooLarge, message));
+        }
+        Ok(Self(pairs))
+    }
+
+    /// The field `name`, trimmed; nothing where it is empty.
+    fn find<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        self.all(name).next()
+    }
+
+    /// Every value of the field `name`, trimmed, without empty ones.
+    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let own = self.0.iter().filter(move |(own, _)| own == name);
+        own.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// Whether the box `name` is ticked.
+    fn is_ticked(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+
+    /// What a template shows in the form again.
+    fn again(&self) -> PageValue {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    }
+}
+
+/// Language of the request, and its error page where there is one.
+pub(super) async fn dress(State(app): State<App>, request: Request, next: Next) -> Response {
+    let language = Language::of(request.headers());
+    language::speak(language, async {
+        let mut response = next.run(request).await;
+        match response.extensions_mut().remove::<Unsaid>() {
+            Some(Unsaid(error)) => error_page(&app, &error),
+            None => response,
+        }
+    })
+    .await
+}
+
+/// An error whose page is still to be made.
+#[derive(Clone)]
+struct Unsaid(Arc<Error>);
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Answer(response) => *response,
+            Self::Error(error) => {
+                let mut response = Response::default();
+                response.extensions_mut().insert(Unsaid(Arc::new(error)));
+                response
+            }
+        }
+    }
+}
+
+/// The addresses of the site.
+pub(super) fn routes() -> Router<App> {
+    Router::new().route("/language", post(choose_language))
+}
+
+/// `POST /language`: keeps the language that somebody chose, and leads back.
+async fn choose_language(request: Request) -> Page {
+    let (_, text) = form_body(request).await?;
+    let form = Form::parse(&text)?;
+    let back = form.find("return_to").filter(|path| login::is_ours(path)).unwrap_or("/");
+    let mut response = see_other(back);
+    if let Some(language) = form.find("language").and_then(Language::find) {
+        let cookie = HeaderValue::from_str(&language.cookie()).map_err(Error::internal)?;
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}

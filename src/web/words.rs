@@ -1,0 +1,134 @@
+//! What templates can say: texts in the page's language, times, numbers.
+
+use std::{collections::HashMap, sync::Arc};
+
+use jiff::{Timestamp, Zoned, tz::TimeZone};
+use minijinja::{
+    Environment,
+    value::{Rest, Value},
+};
+
+use super::site::language::{Language, fill};
+
+const SWEDISH_MONTHS: [&str; 12] =
+    ["jan.", "feb.", "mars", "apr.", "maj", "juni", "juli", "aug.", "sep.", "okt.", "nov.", "dec."];
+
+/// An environment whose pages are in `language`:
+///
+/// - `_(text, …)`: the text in that language, each `{}` in it replaced by a value;
+/// - `… | when`: a time of an API as day and time of day; `… | day`: its day;
+/// - `… | number`: an integer with its thousands apart;
+/// - `… | bytes`: a size;
+/// - `… | sentence`: a message of an API, in that language where it is known.
+pub(super) fn environment(
+    language: Language,
+    swedish: &Arc<HashMap<String, String>>,
+    zone: &TimeZone,
+) -> Environment<'static> {
+    let mut environment = Environment::new();
+    let translate = {
+        let swedish = Arc::clone(swedish);
+        move |text: &str| match language {
+            Language::English => text.to_owned(),
+            Language::Swedish => swedish.get(text).map_or(text, String::as_str).to_owned(),
+        }
+    };
+    let say = translate.clone();
+    environment.add_function("_", move |text: &str, values: Rest<Value>| fill(&say(text), &values));
+    environment.add_filter("sentence", move |text: &str| translate(text));
+    let own = zone.clone();
+    environment.add_filter("when", move |time: &str| shown(language, &own, time, Shown::Time));
+    let own = zone.clone();
+    environment.add_filter("day", move |time: &str| shown(language, &own, time, Shown::Day));
+    environment.add_filter("number", move |number: i64| thousands(language, number));
+    environment.add_filter("bytes", move |size: u64| size_text(language, size));
+    environment.add_global("lang", language.tag());
+    environment
+}
+
+/// How much of a time is shown.
+#[derive(Clone, Copy)]
+enum Shown {
+    Time,
+    Day,
+}
+
+/// A time as pages show it; the text itself where it is none.
+fn shown(language: Language, zone: &TimeZone, text: &str, shown: Shown) -> String {
+    let Ok(time) = text.parse::<Timestamp>() else { return text.to_owned() };
+    let time = time.to_zoned(zone.clone());
+    let day = day(language, &time);
+    match shown {
+        Shown::Day => day,
+        Shown::Time => format!("{day} {}", time.strftime("%H:%M")),
+    }
+}
+
+fn day(language: Language, time: &Zoned) -> String {
+    match language {
+        Language::English => time.strftime("%-d %b %Y").to_string(),
+        Language::Swedish => {
+            let month = usize::try_from(time.month()).unwrap_or(1);
+            format!("{} {} {}", time.day(), SWEDISH_MONTHS[(month - 1) % 12], time.year())
+        }
+    }
+}
+
+fn thousands(language: Language, number: i64) -> String {
+    let separator = match language {
+        Language::English => ',',
+        Language::Swedish => '\u{a0}',
+    };
+    let digits = number.unsigned_abs().to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(separator);
+        }
+        text.push(digit);
+    }
+    if number < 0 { format!("-{text}") } else { text }
+}
+
+fn size_text(language: Language, bytes: u64) -> String {
+    let point = match language {
+        Language::English => '.',
+        Language::Swedish => ',',
+    };
+    if bytes < 100_000 {
+        return format!("{} kB", bytes.div_ceil(1000));
+    }
+    let tenths = bytes.div_ceil(100_000);
+    format!("{}{point}{} MB", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use minijinja::context;
+
+    use super::*;
+
+    fn check(language: Language, template: &str, expected: &str) {
+        let swedish = HashMap::from([("{} of {}".to_owned(), "{} av {}".to_owned())]);
+        let zone = TimeZone::get("Europe/Stockholm").unwrap();
+        let mut environment = environment(language, &Arc::new(swedish), &zone);
+        environment.add_template("page.html", template).unwrap();
+        let page = environment.get_template("page.html").unwrap();
+        assert_eq!(page.render(context! { hostile => "<b>" }).unwrap(), expected, "{template}");
+    }
+
+    #[test]
+    fn pages_speak_their_language() {
+        check(Language::English, r#"{{ _("{} of {}", 1, 2) }}"#, "1 of 2");
+        check(Language::Swedish, r#"{{ _("{} of {}", 1, 2) }}"#, "1 av 2");
+        check(Language::Swedish, r#"{{ _("unknown {}", hostile) }}"#, "unknown &lt;b&gt;");
+        let time = r#"{{ "2026-05-03T22:30:00Z" | when }}|{{ "2026-05-03T22:30:00Z" | day }}"#;
+        check(Language::English, time, "4 May 2026 00:30|4 May 2026");
+        check(Language::Swedish, time, "4 maj 2026 00:30|4 maj 2026");
+        check(Language::English, r#"{{ "soon" | when }}"#, "soon");
+        check(Language::English, "{{ 1234567 | number }} {{ -12 | number }}", "1,234,567 -12");
+        check(Language::Swedish, "{{ 1000 | number }}", "1\u{a0}000");
+        check(Language::Swedish, "{{ 1250000 | bytes }} {{ 10 | bytes }}", "1,3 MB 1 kB");
+        check(Language::English, "{{ lang }}", "en");
+    }
+}
