@@ -43,7 +43,8 @@ fn installed(stamp: &str, install: impl Fn(&Path)) -> PathBuf {
     folder
 }
 
-fn node_scripts() -> PathBuf {
+/// The scripts with the packages of `package.json`.
+pub fn node_scripts() -> PathBuf {
     installed("package-lock.json", |folder| {
         run(Command::new("npm").args(["ci", "--ignore-scripts", "--silent"]).current_dir(folder));
     })

@@ -193,6 +193,104 @@ impl Browser {
     }
 }
 
+/// The widths that pages are looked at in, pixels: a small phone, a tablet, a large screen.
+const WIDTHS: [u32; 3] = [360, 800, 1600];
+
+impl Browser {
+    /// Makes the window `width` pixels wide, on a desk that is light or dark.
+    pub fn dress(&self, width: u32, scheme: &str) {
+        let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+        let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        for (cmd, params) in [
+            ("Emulation.setDeviceMetricsOverride", metrics),
+            ("Emulation.setEmulatedMedia", json!({ "features": features })),
+        ] {
+            self.post("/goog/cdp/execute", &json!({ "cmd": cmd, "params": params }));
+        }
+    }
+
+    /// Looks at the page as everybody may see it: three widths, light and dark. It must be sound in
+    /// each of them and accessible; `{name}-{width}-{scheme}.png` is what it looks like.
+    pub fn look(&self, name: &str) {
+        for width in WIDTHS {
+            for scheme in ["light", "dark"] {
+                self.dress(width, scheme);
+                self.check_sound(&format!("{name}, {width}, {scheme}"));
+                // What it checks depends on colours and on what a width hides.
+                if (width == 800) == (scheme == "dark") {
+                    self.check_accessible(&format!("{name}, {width}, {scheme}"));
+                }
+                self.screenshot(&format!("{name}-{width}-{scheme}.png"));
+            }
+        }
+        self.dress(1280, "light");
+    }
+
+    /// Checks that axe-core finds nothing against the page.
+    pub fn check_accessible(&self, what: &str) {
+        let axe = crate::clients::node_scripts().join("node_modules/axe-core/axe.min.js");
+        let axe = fs::read_to_string(axe).expect("installed");
+        let run = "
+            const done = arguments[arguments.length - 1];
+            axe.run(document, { resultTypes: ['violations'] }).then(found => done(
+                found.violations.map(v => v.id + ': ' + v.nodes.map(n => n.html).join(' | '))));
+        ";
+        let script = format!("{axe};{run}");
+        let found = self.post("/execute/async", &json!({ "script": script, "args": [] }));
+        assert_eq!(found, json!([]), "{what}");
+    }
+
+    /// Waits until an expression is true; `what` says what for.
+    pub fn wait(&self, what: &str, expression: &str) {
+        let start = std::time::Instant::now();
+        while self.eval(expression) != true {
+            assert!(start.elapsed().as_secs() < 30, "{what} did not happen");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Presses keys on what has the focus; names of keys are those of WebDriver's code points.
+    pub fn press(&self, keys: &str) {
+        let actions: Vec<Value> = keys
+            .chars()
+            .flat_map(|key| {
+                [json!({ "type": "keyDown", "value": key }), json!({ "type": "keyUp", "value": key })]
+            })
+            .collect();
+        let source = json!({ "type": "key", "id": "keyboard", "actions": actions });
+        self.post("/actions", &json!({ "actions": [source] }));
+    }
+
+    /// Drags with the mouse along `points`, pixels of the window.
+    pub fn drag(&self, points: &[(i64, i64)]) {
+        let to = |(x, y): &(i64, i64)| {
+            json!({ "type": "pointerMove", "duration": 50, "x": x, "y": y, "origin": "viewport" })
+        };
+        let mut actions = Vec::new();
+        for (at, point) in points.iter().enumerate() {
+            actions.push(to(point));
+            if at == 0 {
+                actions.push(json!({ "type": "pointerDown", "button": 0 }));
+            }
+        }
+        actions.push(json!({ "type": "pointerUp", "button": 0 }));
+        let parameters = json!({ "pointerType": "mouse" });
+        let source = json!({
+            "type": "pointer", "id": "mouse", "parameters": parameters, "actions": actions,
+        });
+        self.post("/actions", &json!({ "actions": [source] }));
+    }
+
+    /// Logs in as a demo user on the page `path`, and comes back to it.
+    pub fn log_in(&self, server: &str, user: &str, path: &str) {
+        let path: String = form_urlencoded::byte_serialize(path.as_bytes()).collect();
+        self.visit(&format!("{server}/o/login?return_to={path}"));
+        self.fill("#username", user);
+        self.fill("#password", &format!("{user}-password"));
+        self.follow("main button[type=submit]");
+    }
+}
+
 impl Drop for Browser {
     fn drop(&mut self) {
         // Without the farewell the browser would outlive its driver.
