@@ -74,6 +74,12 @@ pub const SESSIONS_MAX: usize = 100;
 pub const SWEEP_ROWS: usize = 500;
 /// Seconds after which every process has read a row of the account log.
 pub const ACCOUNT_LOG_S: u32 = 3600;
+/// How long a password waits for a moment in which nobody else wants to compute.
+pub const HASH_PATIENCE: std::time::Duration = std::time::Duration::from_millis(400);
+/// Passwords beyond that time that may wait for the thread that takes its share.
+pub const HASHES_URGENT_MAX: usize = 64;
+/// How much longer that thread rests than it works: a quarter of a core is its share.
+pub const HASH_REST: u32 = 3;
 /// Bytes of a form. The longest is a login that hands on what was typed into another form.
 pub const FORM_BYTES_MAX: usize = 256 * 1024;
 /// Fields of a form of the web site; the order of a collection is the longest.
