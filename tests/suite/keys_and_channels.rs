@@ -241,11 +241,11 @@ fn the_test_of_a_channel_says_what_happened_and_no_secret() {
         !ok && message.contains("Connection refused") && !message.contains(SECRET),
         "{message}"
     );
-    assert_eq!(editor.test("demo-folder").0, true, "the operator's folder");
+    assert!(editor.test("demo-folder").0, "the operator's folder");
     let written = server.data().join("deliveries/demo-editor/wirephoto-test.txt");
     let text = std::fs::read_to_string(written).unwrap();
     assert!(text.contains("test of the delivery channel user:demo-editor:demo-folder"), "{text}");
-    assert_eq!(editor.test("demo-download").0, true);
+    assert!(editor.test("demo-download").0);
     assert_eq!(editor.send(Method::POST, "/user/v1/channel/none/test", None).0, 404);
     let deliveries = editor.ask(Method::GET, "/user/v1/delivery", None);
     assert_eq!(deliveries["deliveries"], json!([]), "a test is no delivery");
@@ -303,7 +303,14 @@ fn a_channel_of_a_user_does_not_lead_into_the_services_network() {
     assert!(failed["error"].as_str().unwrap().contains("private network"), "{failed}");
     listener.set_nonblocking(true).unwrap();
     assert!(listener.accept().is_err(), "nobody connected");
-    // What the operator makes leads anywhere, until its owner says where it leads.
+}
+
+#[test]
+fn a_channel_of_the_operator_leads_anywhere_until_its_owner_says_where_it_leads() {
+    let server = Server::demo();
+    let editor = Caller::key(&server, DEMO_KEY);
+    let mut receiver = Receiver::start("webhook_server.py", "plain");
+    let url = format!("{}/status/200", receiver.url());
     run(
         &server,
         &[
@@ -316,7 +323,7 @@ fn a_channel_of_a_user_does_not_lead_into_the_services_network() {
             "--format",
             ".json",
             "--setting",
-            &format!("url=http://127.0.0.1:{port}/"),
+            &format!("url={url}"),
             "--setting",
             &format!("secret={SECRET}"),
             "--setting",
@@ -324,6 +331,8 @@ fn a_channel_of_a_user_does_not_lead_into_the_services_network() {
         ],
         0,
     );
+    assert!(editor.test("paper").0);
+    assert_eq!(receiver.next()["verified"], true);
     let paper = |one: &Value| one["name"] == "paper";
     let shown = editor.list("/user/v1/channel").into_iter().find(paper).unwrap();
     assert_eq!(shown["madeBy"], "operator");
