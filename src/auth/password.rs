@@ -188,7 +188,9 @@ fn work_urgently(waiting: &Receiver<Work>) {
         let watch = Stopwatch::start();
         perform(&work);
         drop(work);
-        drop(rest.recv_timeout(watch.elapsed() * HASH_REST));
+        if rest.recv_timeout(watch.elapsed() * HASH_REST).is_ok() {
+            return;
+        }
     }
 }
 

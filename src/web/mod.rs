@@ -6,6 +6,7 @@
 mod api;
 mod assets;
 mod body;
+mod channels;
 pub mod conditional;
 mod content;
 mod cors;
@@ -15,6 +16,7 @@ mod edge;
 mod form;
 mod health;
 mod ingest;
+mod keys;
 pub mod listener;
 mod login;
 mod media;
@@ -180,6 +182,8 @@ fn apis() -> Router<App> {
         .merge(content::routes())
         .merge(openapi::routes())
         .merge(user::routes())
+        .merge(keys::routes())
+        .merge(channels::routes())
         .merge(orders::routes())
         .merge(deliveries::routes())
         .merge(ingest::routes())
