@@ -509,7 +509,7 @@ pub const BUNDLE_ITEMS_MAX: usize = 500;
 pub const BUNDLE_FILES_MAX: usize = 5000;
 /// Times that such an archive is put together anew because something was bought meanwhile.
 pub const BUNDLE_TRIES: usize = 3;
-/// Characters of a name under which a browser saves a file.
-pub const FILE_NAME_CHARS_MAX: usize = 100;
+/// Characters of a name under which a browser saves a file, without its extension; an item's id fits.
+pub const FILE_NAME_CHARS_MAX: usize = 128;
 /// Characters of a URI that a client sends.
 pub const URI_CHARS_MAX: usize = 2048;
