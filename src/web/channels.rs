@@ -10,14 +10,17 @@ use serde_json::Value;
 use super::{
     App,
     api::{self, Answer, Caller},
-    request::{self, Presence},
+    request::{self, Presence, Text},
 };
 use crate::account::ChannelMethod;
 use crate::clock;
 use crate::delivery::StatedChannel;
 use crate::delivery::json;
 use crate::error::Result;
-use crate::limits::JSON_BODY_BYTES_MAX;
+use crate::limits::{CHANNEL_FORMATS_MAX, JSON_BODY_BYTES_MAX, SHORT_TEXT_CHARS_MAX};
+
+/// The formats of a channel; what they may be is for `delivery` to say.
+const FORMATS: (Text, usize) = (Text::line(SHORT_TEXT_CHARS_MAX), CHANNEL_FORMATS_MAX);
 
 /// A decoded part of the path, or why there is none.
 type Segment = Result<Path<String>, PathRejection>;
@@ -69,7 +72,7 @@ fn stated(body: &Value) -> Result<StatedChannel> {
             .one_of("method", Presence::Required, &methods)
             .given()
             .unwrap_or(ChannelMethod::Download),
-        formats: channel.texts("formats", Presence::Required).given().unwrap_or_default(),
+        formats: channel.texts("formats", Presence::Required, FORMATS).given().unwrap_or_default(),
         settings: channel.members("settings", Presence::NotNull).given().unwrap_or_default(),
         active: channel.flag("active", Presence::NotNull).given(),
     })

@@ -85,6 +85,7 @@ pub(super) fn all() -> Map<String, Value> {
         users(),
         user_bodies(),
         super::notifications::schemas(),
+        super::collections::schemas(),
     ];
     let more = [organizations(), orders(), order_bodies(), deliveries(), oauth()];
     let more = more.into_iter().chain([super::own::schemas()]);
