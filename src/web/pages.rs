@@ -53,7 +53,9 @@ impl Pages {
             for name in Templates::iter() {
                 let Some(file) = Templates::get(&name) else { continue };
                 let text = String::from_utf8(file.data.into_owned()).map_err(Error::internal)?;
-                environment.add_template_owned(name.into_owned(), text).map_err(Error::internal)?;
+                environment
+                    .add_template_owned(name.into_owned(), text)
+                    .map_err(Error::internal)?;
             }
             Ok::<_, Error>((language, environment))
         };
@@ -63,8 +65,17 @@ impl Pages {
 
     /// The page `name` with what `context` says, in the language that is spoken.
     pub(super) fn render(&self, name: &str, context: Value) -> Result<String> {
-        let spoken = language::spoken();
-        let found = self.environments.iter().find(|(language, _)| *language == spoken);
+        self.render_in(language::spoken(), name, context)
+    }
+
+    /// The page `name` with what `context` says, in `language`.
+    pub(super) fn render_in(
+        &self,
+        language: Language,
+        name: &str,
+        context: Value,
+    ) -> Result<String> {
+        let found = self.environments.iter().find(|(own, _)| *own == language);
         let (_, environment) = found.unwrap_or(&self.environments[0]);
         let template = environment.get_template(name).map_err(Error::internal)?;
         template.render(context).map_err(Error::internal)

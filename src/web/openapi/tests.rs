@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{Bases, document, operations};
 
 /// Addresses that a browser visits. No program calls them, so they are not described.
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 14] = [
     "/language",
     "/",
     "/item/{}/{}",
@@ -19,6 +19,8 @@ const PAGES: [&str; 12] = [
     "/assets/{*}",
     "/favicon.ico",
     "/docs",
+    "/docs/try/{}",
+    "/code",
     "/o/login",
     "/o/consent",
     "/o/logout",

@@ -7,8 +7,11 @@
 
 mod activity;
 mod api;
+mod code;
+mod docs;
 mod kept;
 pub(super) mod language;
+mod snippets;
 
 use std::{ops::Deref, sync::Arc};
 
@@ -279,7 +282,10 @@ impl IntoResponse for Problem {
 
 /// The addresses of the site.
 pub(super) fn routes() -> Router<App> {
-    Router::new().route("/language", post(choose_language))
+    Router::new()
+        .route("/language", post(choose_language))
+        .merge(code::routes())
+        .merge(docs::routes())
 }
 
 /// `POST /language`: keeps the language that somebody chose, and leads back.

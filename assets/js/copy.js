@@ -1,0 +1,37 @@
+// A button that copies, at every piece of code of a page.
+
+async function copy(pre) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(pre.textContent);
+  // Without TLS browsers give no clipboard; what is selected can be copied all the same.
+  getSelection().selectAllChildren(pre);
+  if (!document.execCommand('copy')) throw new Error('refused');
+}
+
+export function addCopyButtons(root) {
+  for (const panels of root.querySelectorAll('.panels')) {
+    const status = panels.querySelector('[role=status]');
+    for (const details of panels.querySelectorAll('details')) {
+      const button = document.createElement('button');
+      button.type = 'button';
+      button.className = 'button second copy';
+      button.textContent = panels.dataset.copy;
+      const language = details.querySelector('summary').textContent;
+      button.setAttribute('aria-label', `${panels.dataset.copy}, ${language}`);
+      button.addEventListener('click', async () => {
+        try {
+          await copy(details.querySelector('pre'));
+        } catch {
+          return;
+        }
+        button.textContent = status.textContent = panels.dataset.copied;
+        setTimeout(() => {
+          button.textContent = panels.dataset.copy;
+          status.textContent = '';
+        }, 2000);
+      });
+      details.append(button);
+    }
+  }
+}
+
+addCopyButtons(document);
