@@ -11,12 +11,10 @@ mod content;
 mod cors;
 mod credentials;
 mod deliveries;
-mod download_panel;
 mod edge;
 mod form;
 mod health;
 mod ingest;
-mod item_page;
 pub mod listener;
 mod login;
 mod media;
@@ -190,9 +188,6 @@ fn apis() -> Router<App> {
 /// What people look at in a browser.
 fn pages() -> Router<App> {
     Router::new()
-        .route("/", get(pages::index))
-        .route("/item/{media_type}/{id}", get(item_page::item))
-        .route("/item/{media_type}/{id}/download", post(item_page::download))
         .route("/assets/{*path}", get(assets::asset))
         .route("/favicon.ico", get(assets::favicon))
         .route("/o/oauth2/auth", get(oauth::authorize).post(oauth::authorize))

@@ -9,8 +9,12 @@ mod activity;
 mod api;
 mod code;
 mod docs;
+mod hit;
+mod item;
 mod kept;
 pub(super) mod language;
+mod panel;
+mod search;
 mod snippets;
 
 use std::{ops::Deref, sync::Arc};
@@ -18,10 +22,10 @@ use std::{ops::Deref, sync::Arc};
 use axum::{
     Extension, Router,
     extract::{FromRequest, FromRequestParts, Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
+    http::{HeaderValue, StatusCode, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
-    routing::post,
+    routing::{get, post},
 };
 use minijinja::{Value as PageValue, context, value::merge_maps};
 use serde_json::Value;
@@ -78,7 +82,6 @@ struct Site {
     app: App,
     apis: Apis,
     visitor: Option<Visitor>,
-    headers: HeaderMap,
     /// Path and query of the page.
     here: String,
     query: Query,
@@ -95,7 +98,6 @@ impl FromRequestParts<App> for Site {
             visitor: Visitor::find(app, &parts.headers).await?,
             app: app.clone(),
             apis,
-            headers: parts.headers.clone(),
             here,
             query: Query::of(&parts.uri)?,
         })
@@ -128,7 +130,12 @@ impl Site {
         api::ask((&self.app, &self.apis), self.visitor.as_ref(), call).await
     }
 
-    /// The same, and notes the call for the page `/code` when it succeeds.
+    /// What an API answers to somebody unknown.
+    async fn ask_as_nobody(&self, call: &Call) -> Result<Value, Refusal> {
+        api::ask((&self.app, &self.apis), None, call).await
+    }
+
+    /// What an API answers to the visitor, noted for the page `/code` when it succeeds.
     async fn send(&self, call: Call) -> Result<Value, Refusal> {
         let answer = self.ask(&call).await?;
         self.note(call);
@@ -142,7 +149,7 @@ impl Site {
         }
     }
 
-    /// The same of an address alone.
+    /// What an address of an API gives the visitor.
     async fn get(&self, target: impl Into<String>) -> Result<Value, Refusal> {
         self.ask(&Call::get(target)).await
     }
@@ -283,6 +290,10 @@ impl IntoResponse for Problem {
 /// The addresses of the site.
 pub(super) fn routes() -> Router<App> {
     Router::new()
+        .route("/", get(search::page))
+        .route("/item/{media_type}/{id}", get(item::page))
+        .route("/item/{media_type}/{id}/download", post(item::download))
+        .route("/item/{media_type}/{id}/deliver", post(item::deliver))
         .route("/language", post(choose_language))
         .merge(code::routes())
         .merge(docs::routes())
