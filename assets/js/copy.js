@@ -14,18 +14,20 @@ export function addCopyButtons(root) {
       const button = document.createElement('button');
       button.type = 'button';
       button.className = 'button second copy';
-      button.textContent = panels.dataset.copy;
-      const language = details.querySelector('summary').textContent;
-      button.setAttribute('aria-label', `${panels.dataset.copy}, ${language}`);
+      const [label, language] = ['span', 'span'].map(name => document.createElement(name));
+      label.textContent = panels.dataset.copy;
+      language.className = 'visually-hidden';
+      language.textContent = ` ${details.querySelector('summary').textContent}`;
+      button.append(label, language);
       button.addEventListener('click', async () => {
         try {
           await copy(details.querySelector('pre'));
         } catch {
           return;
         }
-        button.textContent = status.textContent = panels.dataset.copied;
+        label.textContent = status.textContent = panels.dataset.copied;
         setTimeout(() => {
-          button.textContent = panels.dataset.copy;
+          label.textContent = panels.dataset.copy;
           status.textContent = '';
         }, 2000);
       });

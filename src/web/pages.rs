@@ -12,8 +12,7 @@ use minijinja::{Environment, Value, context, value::Serde};
 use rust_embed::RustEmbed;
 
 use super::{
-    App,
-    respond,
+    App, respond,
     session::Visitor,
     site::language::{self, Language},
     words,

@@ -7,10 +7,12 @@
 //!
 //! The documentation is English, what stands around it speaks the visitor's language.
 
+use std::collections::BTreeMap;
+
 use axum::{
     Router,
     extract::Path,
-    http::{HeaderValue, Method, header},
+    http::{HeaderMap, HeaderValue, Method, header},
     routing::get,
 };
 use minijinja::{Value as PageValue, context, value::Serde};
@@ -32,12 +34,12 @@ pub(super) fn routes() -> Router<App> {
 }
 
 /// `GET /docs`: the description of the APIs for people.
-async fn docs(site: Site, method: Method) -> Page {
+async fn docs(site: Site, method: Method, headers: HeaderMap) -> Page {
     let description = &site.app.shared.description;
     if site.visitor.is_some() {
         return site.page("docs.html", context! { body => description.body() });
     }
-    let mut response = description.page(language::spoken(), &method, &site.headers);
+    let mut response = description.page(language::spoken(), &method, &headers);
     pages::describe(&site.app, response.headers_mut());
     let vary = HeaderValue::from_static("Cookie, Accept-Language");
     response.headers_mut().insert(header::VARY, vary);
@@ -56,7 +58,8 @@ async fn try_out(Path(id): Path<String>, site: Site) -> Page {
     site.page(
         "try.html",
         context! {
-            open_url => (trial.is_open && trial.method == "GET" && is_whole)
+            is_whole,
+            open_url => (trial.is_open && trial.method == "GET")
                 .then(|| format!("{}{address}", trial.base)),
             trial => PageValue::from(Serde(trial)),
             values => typed.values(),
@@ -96,13 +99,11 @@ impl Typed {
 
     /// Place, dot, name of each field with its value.
     fn values(&self) -> PageValue {
-        let named = |place: &'static str, pairs: &[(String, String)]| -> Vec<(String, String)> {
-            let named =
-                |(name, value): &(String, String)| (format!("{place}.{name}"), value.clone());
-            pairs.iter().map(named).collect()
+        let of = |place: &'static str, pairs: &[(String, String)]| -> Vec<(String, String)> {
+            pairs.iter().map(|(name, value)| (format!("{place}.{name}"), value.clone())).collect()
         };
-        let all = [named("path", &self.path), named("query", &self.query)];
-        all.concat().into_iter().collect()
+        let all = of("path", &self.path).into_iter().chain(of("query", &self.query));
+        PageValue::from(all.collect::<BTreeMap<_, _>>())
     }
 }
 

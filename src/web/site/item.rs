@@ -61,11 +61,7 @@ struct Outcome {
 
 /// `POST /item/<mediaType>/<id>/download`: the Hires for a visitor, with its purchase. What stands
 /// in the way is said on the item's page.
-pub(super) async fn download(
-    State(app): State<App>,
-    Named(key): Named,
-    posted: Posted,
-) -> Page {
+pub(super) async fn download(State(app): State<App>, Named(key): Named, posted: Posted) -> Page {
     let bad = |_| Error::invalid("body", "agr", "type", "agr is not a number");
     let agr = posted.form.find("agr").map(|agr| agr.parse().map(AgreementId).map_err(bad));
     let agr = agr.transpose()?;
@@ -251,8 +247,8 @@ fn event(document: &Value) -> Vec<(String, String)> {
 /// The Preview of a video, from our own host, which the browser sends its login to.
 fn video(document: &Value) -> Option<String> {
     let mut renditions = document["renditions"].as_object()?.values();
-    let preview = renditions
-        .find(|one| one["mimetype"] == "video/mp4" && one["usage"] == "Preview")?;
+    let preview =
+        renditions.find(|one| one["mimetype"] == "video/mp4" && one["usage"] == "Preview")?;
     Some(own_address(preview["href"].as_str()?).to_owned())
 }
 

@@ -2,10 +2,7 @@
 
 use std::collections::HashMap;
 
-use axum::{
-    http::StatusCode,
-    response::Response,
-};
+use axum::{http::StatusCode, response::Response};
 use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
@@ -272,7 +269,8 @@ fn labels(hits: &Value) -> HashMap<(&'static str, &str), &str> {
     for hit in hits.as_array().into_iter().flatten() {
         for (list, facet) in [("subject", "subject.code"), ("product", "product.code")] {
             for concept in hit[list].as_array().into_iter().flatten() {
-                if let (Some(code), Some(name)) = (concept["code"].as_str(), concept["name"].as_str())
+                if let (Some(code), Some(name)) =
+                    (concept["code"].as_str(), concept["name"].as_str())
                 {
                     labels.entry((facet, code)).or_insert(name);
                 }
@@ -300,13 +298,19 @@ mod tests {
         text.media_type = "text".to_owned();
         text.p = vec!["A".to_owned(), "B".to_owned()];
         assert_eq!(text.url(1), "/?type=text&p=A%2CB");
-        assert_eq!(text.notification_url("email"), "/notifications/new?type=email&mediaType=text&p=A%2CB");
+        assert_eq!(
+            text.notification_url("email"),
+            "/notifications/new?type=email&mediaType=text&p=A%2CB"
+        );
     }
 
     #[test]
     fn a_facet_narrows_and_widens_again() {
         let (narrow, active) = wanted("sea").with_term("place.name:\"Bergen\"");
-        assert_eq!((narrow.q.as_str(), narrow.page, active), ("sea place.name:\"Bergen\"", 1, false));
+        assert_eq!(
+            (narrow.q.as_str(), narrow.page, active),
+            ("sea place.name:\"Bergen\"", 1, false)
+        );
         let (wide, active) = narrow.with_term("place.name:\"Bergen\"");
         assert_eq!((wide.q.as_str(), active), ("sea", true));
         let (narrow, _) = wanted("").with_product("FOTO");
