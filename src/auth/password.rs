@@ -62,6 +62,9 @@ where
         let begun = (self.begin)();
         let fits = begun.is_none() && (self.fits)();
         let Some((settle, sender)) = self.end().take() else { return };
+        if begun.is_none() {
+            metrics::counter!(telemetry::HASHES).increment(1);
+        }
         // Whoever asked may be gone; then nobody hears of it.
         drop(sender.send(begun.unwrap_or_else(|| settle(fits))));
     }
@@ -131,7 +134,6 @@ impl Passwords {
     pub(super) fn fits(&self) -> impl Fn(&str, Option<&str>) -> bool + Send + 'static {
         let (hasher, nobody) = (self.hasher.clone(), Arc::clone(&self.nobody));
         move |password, hash| {
-            metrics::counter!(telemetry::HASHES).increment(1);
             let matches = hasher.verify(password, hash.unwrap_or(&nobody));
             hash.is_some() && matches
         }

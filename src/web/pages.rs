@@ -54,8 +54,17 @@ impl Pages {
 
     /// The page `name` with what `context` says, in the language that is spoken.
     pub(super) fn render(&self, name: &str, context: Value) -> Result<String> {
-        let spoken = language::spoken();
-        let found = self.environments.iter().find(|(language, _)| *language == spoken);
+        self.render_in(language::spoken(), name, context)
+    }
+
+    /// The page `name` with what `context` says, in `language`.
+    pub(super) fn render_in(
+        &self,
+        language: Language,
+        name: &str,
+        context: Value,
+    ) -> Result<String> {
+        let found = self.environments.iter().find(|(own, _)| *own == language);
         let (_, environment) = found.unwrap_or(&self.environments[0]);
         let template = environment.get_template(name).map_err(Error::internal)?;
         template.render(context).map_err(Error::internal)

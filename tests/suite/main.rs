@@ -37,5 +37,6 @@ mod receivers;
 mod rights;
 mod search;
 mod site;
+mod site_docs;
 mod stream;
 mod users;

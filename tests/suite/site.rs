@@ -56,6 +56,11 @@ fn cookie(response: &reqwest::blocking::Response) -> Option<String> {
     pairs.filter(|pair| !pair.ends_with('=')).map(str::to_owned).next()
 }
 
+/// The text of a page, slashes as they are meant.
+fn plain(page: reqwest::blocking::Response) -> String {
+    page.text().expect("text").replace("&#x2f;", "/")
+}
+
 /// The value of the first field of that name.
 fn field(page: &str, name: &str) -> String {
     let start = format!("name=\"{name}\" value=\"");
@@ -69,7 +74,7 @@ const MAIN: &str = "document.querySelector('main').innerText";
 fn the_archive_is_searched_and_narrowed_without_scripts() {
     let server = Server::demo();
     let session = Session::open(&server, "demo-editor");
-    let page = |path: &str| session.get(&server, path).text().expect("text");
+    let page = |path: &str| plain(session.get(&server, path));
     let count = |page: &str| page.matches("class=\"headline\"").count();
     assert_eq!(count(&page("/?q=bergen")), 1);
     assert_eq!(count(&page("/?q=nothing-like-it")), 0);
@@ -130,7 +135,8 @@ fn ten_thousand_hits_are_paged_through_to_the_last_page_that_can_be_asked_for() 
             document.to_string()
         })
         .collect();
-    let server = news::server(&[], &[]);
+    let first = ("text/other", news::document("Other", &["TEXT"], "2026-10-01T10:00:00Z"));
+    let server = news::server(&[], &[first]);
     let file = server.dir.path().join("many.jsonl");
     std::fs::write(&file, lines.join("\n")).expect("written");
     let output = server.command(&["ingest", &file.to_string_lossy()]);
@@ -207,7 +213,7 @@ fn versions_of_an_item_lead_to_each_other() {
         [("text/first", document("First", "2026-10-01T10:00:00Z")), ("text/second", second)];
     let server = news::server(&[], &items);
     let session = Session::open(&server, "demo-admin");
-    let page = |path: &str| session.get(&server, path).text().expect("text");
+    let page = |path: &str| plain(session.get(&server, path));
     assert!(page("/item/text/second").contains("<a href=\"/item/text/first\">"));
     assert!(page("/item/text/first").contains("<a href=\"/item/text/second\">Show it</a>"));
 }

@@ -16,6 +16,10 @@ pub(super) fn operations() -> Vec<Operation> {
         "properties": { "item": reference("NewsItemSent") },
         "additionalProperties": { "type": "string", "contentMediaType": "application/octet-stream" },
     });
+    let example = json!({
+        "headline": "A headline", "byline": "Name/Agency", "pubstatus": "usable",
+        "versioncreated": "2026-01-31T12:00:00Z", "description_text": "What it shows.",
+    });
     let served = |description: &str| {
         Answer::json(description, reference("NewsItem")).with("Location", "The item's media URL.")
     };
@@ -32,7 +36,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 "multipart/form-data": {
                     "schema": item, "encoding": { "item": { "contentType": "application/json" } },
                 },
-                "application/json": { "schema": reference("NewsItemSent") },
+                "application/json": { "schema": reference("NewsItemSent"), "example": example },
             }),
         )
         .answers(200, served("It took the place of an earlier one. The document as it is served."))

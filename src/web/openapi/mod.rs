@@ -20,6 +20,7 @@ mod operator;
 mod own;
 mod page;
 mod schemas;
+mod trial;
 mod user;
 
 #[cfg(test)]
@@ -34,6 +35,7 @@ use axum::{
     routing::get,
 };
 use bytes::Bytes;
+use minijinja::{Value as PageValue, context};
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -41,14 +43,18 @@ use super::{
     conditional::{ETag, Precondition, Validators, evaluate},
     pages::{self, Pages},
     respond,
+    site::language::Language,
 };
 use crate::account::Scope;
 use crate::error::{Error, Result};
 use crate::types::Hash;
 use operation::{Base, Operation, Tag};
+pub(super) use trial::{Sample, Trial};
 
 /// The version of the interface (Spec §9).
 const VERSION: &str = "0.57.1";
+/// Where the page is.
+const PAGE: &str = "/docs";
 
 /// The bases of our addresses.
 #[derive(Clone, Copy, Debug)]
@@ -74,7 +80,11 @@ impl Bases<'_> {
 /// The document and its page, ready to be sent.
 pub struct Description {
     document: Kept,
-    page: Kept,
+    /// The page as strangers see it: the same for all of them who read one language.
+    pages: [(Language, Kept); 2],
+    /// What the page says below its head.
+    body: String,
+    trials: Vec<Trial>,
 }
 
 /// A text with the tag that caches know it by.
@@ -97,14 +107,64 @@ impl Description {
     /// Fails when the page's template does.
     pub fn new(bases: Bases<'_>, pages: &Pages, site_name: &str) -> Result<Self> {
         let document = document(bases, operations());
-        let page = pages.render("docs.html", page::context(&document, site_name))?;
-        Ok(Self { document: Kept::new(document.to_string())?, page: Kept::new(page)? })
+        let body =
+            pages.render_in(Language::English, "docs_body.html", page::context(&document))?;
+        let frame = |language| {
+            let context = context! {
+                site_name => site_name,
+                path => PAGE,
+                here => PAGE,
+                login_url => pages::login_url(PAGE),
+                body => PageValue::from_safe_string(body.clone()),
+            };
+            Ok::<_, Error>((
+                language,
+                Kept::new(pages.render_in(language, "docs.html", context)?)?,
+            ))
+        };
+        let [one, other] = Language::ALL;
+        Ok(Self {
+            pages: [frame(one)?, frame(other)?],
+            trials: trial::all(&document),
+            document: Kept::new(document.to_string())?,
+            body,
+        })
+    }
+
+    /// The page as strangers see it in `language`.
+    pub(super) fn page(
+        &self,
+        language: Language,
+        method: &Method,
+        headers: &HeaderMap,
+    ) -> Response {
+        let found = self.pages.iter().find(|(own, _)| *own == language);
+        let (_, kept) = found.unwrap_or(&self.pages[0]);
+        send(kept, "text/html; charset=utf-8", method, headers)
+    }
+
+    /// What the page says below its head; it is a template's, so everything in it is escaped.
+    pub(super) fn body(&self) -> PageValue {
+        PageValue::from_safe_string(self.body.clone())
+    }
+
+    /// The operation of that name.
+    pub(super) fn operation(&self, id: &str) -> Option<&Trial> {
+        self.trials.iter().find(|trial| trial.id == id)
+    }
+
+    /// The operation that a call of `target` with `method` is one of.
+    pub(super) fn operation_of(&self, method: &str, target: &str) -> Option<&Trial> {
+        let path = target.split('?').next().unwrap_or_default();
+        let own = self.trials.iter().filter(|trial| trial.method == method);
+        let fitting = own.filter_map(|trial| Some((trial.fits(path)?, trial)));
+        fitting.max_by_key(|(letters, _)| *letters).map(|(_, trial)| trial)
     }
 }
 
 /// The addresses of this folder.
 pub(super) fn routes() -> Router<App> {
-    Router::new().route("/openapi.json", get(serve_document)).route("/docs", get(serve_page))
+    Router::new().route("/openapi.json", get(serve_document))
 }
 
 /// Every operation, in the order of the page.
@@ -241,14 +301,6 @@ async fn serve_document(State(app): State<App>, method: Method, headers: HeaderM
     set(header::CACHE_CONTROL, "public, max-age=300");
     set(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
     set(header::ACCESS_CONTROL_EXPOSE_HEADERS, "ETag, X-Request-Id");
-    response
-}
-
-/// `GET /docs`: the same for people.
-async fn serve_page(State(app): State<App>, method: Method, headers: HeaderMap) -> Response {
-    let kept = &app.shared.description.page;
-    let mut response = send(kept, "text/html; charset=utf-8", &method, &headers);
-    pages::describe(&app, response.headers_mut());
     response
 }
 

@@ -68,7 +68,12 @@ fn authorization() -> [Operation; 2] {
         .answers(200, page);
     // Whatever the form says goes on; the request by GET is the one that is checked.
     let properties = request().map(|(name, text, _)| (name, described(string(), text)));
-    let form = json!({ FORM: { "schema": object(&[], &properties) } });
+    let example = json!({
+        "response_type": "code", "client_id": "CLIENT_ID",
+        "redirect_uri": "https://client.example/back", "scope": "roles",
+        "code_challenge": "CODE_CHALLENGE", "code_challenge_method": "S256",
+    });
+    let form = json!({ FORM: { "schema": object(&[], &properties), "example": example } });
     let by_post = asking(
         post("/o/oauth2/auth", "authorizeByForm"),
         "The same as a form; the browser goes on by GET.",
@@ -113,7 +118,12 @@ fn token() -> Operation {
         ("refresh_token", described(string(), "For `refresh_token`; it is good once.")),
         ("scope", described(string(), "Scopes with spaces between them, `roles` among them.")),
     ];
-    let form = json!({ FORM: { "schema": object(&["grant_type"], &properties) } });
+    let example = json!({
+        "grant_type": Grant::RefreshToken.as_str(), "client_id": "CLIENT_ID",
+        "client_secret": "CLIENT_SECRET", "refresh_token": "REFRESH_TOKEN",
+    });
+    let schema = object(&["grant_type"], &properties);
+    let form = json!({ FORM: { "schema": schema, "example": example } });
     let operation = post("/o/oauth2/token", "requestToken")
         .says(
             "A set of tokens",
@@ -132,7 +142,10 @@ fn revocation() -> Operation {
         ("client_id", described(string(), "Unless HTTP Basic names the client.")),
         ("client_secret", string()),
     ];
-    let form = json!({ FORM: { "schema": object(&["token"], &properties) } });
+    let example = json!({
+        "token": "TOKEN", "client_id": "CLIENT_ID", "client_secret": "CLIENT_SECRET",
+    });
+    let form = json!({ FORM: { "schema": object(&["token"], &properties), "example": example } });
     let operation = post("/o/oauth2/revoke", "revokeToken")
         .says(
             "End a token",

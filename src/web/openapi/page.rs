@@ -15,7 +15,7 @@ const DEPTH_MAX: usize = 4;
 
 /// A piece of text: plain, code, or a link to a schema of the page.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-struct Piece {
+pub(super) struct Piece {
     text: String,
     code: bool,
     href: Option<String>,
@@ -97,7 +97,7 @@ struct Schema {
 }
 
 /// What the template of the page shows of `document`.
-pub(super) fn context(document: &Value, site_name: &str) -> PageValue {
+pub(super) fn context(document: &Value) -> PageValue {
     let about = text(&document["info"]["description"]);
     let about: Vec<Vec<Piece>> = about.split("\n\n").map(pieces).collect();
     let sections: Vec<Section> =
@@ -111,7 +111,6 @@ pub(super) fn context(document: &Value, site_name: &str) -> PageValue {
         })
         .collect();
     context! {
-        site_name => site_name,
         title => text(&document["info"]["title"]),
         version => text(&document["info"]["version"]),
         server => text(&document["servers"][0]["url"]),
@@ -122,20 +121,20 @@ pub(super) fn context(document: &Value, site_name: &str) -> PageValue {
     }
 }
 
-fn text(value: &Value) -> &str {
+pub(super) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
+pub(super) fn members(value: &Value) -> impl Iterator<Item = (&String, &Value)> {
     value.as_object().into_iter().flat_map(Map::iter)
 }
 
-fn elements(value: &Value) -> impl Iterator<Item = &Value> {
+pub(super) fn elements(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
 /// Text with code between backticks.
-fn pieces(text: &str) -> Vec<Piece> {
+pub(super) fn pieces(text: &str) -> Vec<Piece> {
     let parts = text.split('`').enumerate().filter(|(_, part)| !part.is_empty());
     parts
         .map(|(at, part)| if at % 2 == 0 { Piece::plain(part) } else { Piece::code(part) })
@@ -220,7 +219,7 @@ fn bodies(content: &Value) -> Vec<Body> {
 }
 
 /// Who may call: the schemes, with the scopes that are needed.
-fn access(security: &Value) -> Vec<Piece> {
+pub(super) fn access(security: &Value) -> Vec<Piece> {
     let mut words = Vec::new();
     let mut scopes = Vec::new();
     let mut is_open = elements(security).next().is_none();
@@ -276,7 +275,7 @@ fn kind(schema: &Value) -> Vec<Piece> {
     vec![Piece::plain(name)]
 }
 
-fn printed(value: &Value) -> String {
+pub(super) fn printed(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 

@@ -260,11 +260,12 @@ fn or_null(mut schema: Value) -> Value {
 
 fn user_bodies() -> Part {
     let email = json!({ "type": "string", "format": "email", "maxLength": EMAIL_CHARS_MAX });
-    let number = or_null(described(
+    let mut number = or_null(described(
         short_text(),
         "A telephone number: 3 to 20 digits, perhaps behind a `+`, with spaces, `-`, `(`, `)`, \
          `.` and `/` between them.",
     ));
+    number["examples"] = json!(["+46 8 123 45 67"]);
     let phone = closed(object(&[], &[("direct", number.clone()), ("mobile", number)]));
     let phone = or_null(phone);
     let body = |required: &[&str]| {

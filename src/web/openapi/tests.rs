@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{Bases, document, operations};
 
 /// Addresses that a browser visits. No program calls them, so they are not described.
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 15] = [
     "/item/{}/{}/deliver",
     "/language",
     "/",
@@ -20,6 +20,8 @@ const PAGES: [&str; 13] = [
     "/assets/{*}",
     "/favicon.ico",
     "/docs",
+    "/docs/try/{}",
+    "/code",
     "/o/login",
     "/o/consent",
     "/o/logout",

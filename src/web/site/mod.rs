@@ -7,12 +7,15 @@
 
 mod activity;
 mod api;
+mod code;
+mod docs;
 mod hit;
 mod item;
 mod kept;
 pub(super) mod language;
 mod panel;
 mod search;
+mod snippets;
 
 use std::{ops::Deref, sync::Arc};
 
@@ -292,6 +295,8 @@ pub(super) fn routes() -> Router<App> {
         .route("/item/{media_type}/{id}/download", post(item::download))
         .route("/item/{media_type}/{id}/deliver", post(item::deliver))
         .route("/language", post(choose_language))
+        .merge(code::routes())
+        .merge(docs::routes())
 }
 
 /// `POST /language`: keeps the language that somebody chose, and leads back.

@@ -1,0 +1,224 @@
+//! A call of an API as a program would write it: curl in a shell, JavaScript, Python.
+//!
+//! `assets/js/snippets.js` writes the same while somebody types; a test holds both to the same
+//! text. Every string is quoted, whatever stands in it, and whatever could hide in a terminal or
+//! turn the direction of a line is written by its number.
+
+use serde::Serialize;
+
+use super::api::segment;
+
+/// A call that is written down.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Sketch {
+    /// `GET`, `POST`, `PUT` or `DELETE`.
+    pub(super) method: String,
+    /// The whole address.
+    pub(super) url: String,
+    /// What the header `Authorization` says.
+    pub(super) authorization: Option<String>,
+    /// The media type of the body.
+    pub(super) kind: Option<String>,
+    /// The body.
+    pub(super) body: Option<String>,
+    /// The file that the answer goes into, where it is no text.
+    pub(super) file: Option<String>,
+}
+
+/// The call in each language.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Snippets {
+    curl: String,
+    javascript: String,
+    python: String,
+}
+
+impl From<&Sketch> for Snippets {
+    fn from(sketch: &Sketch) -> Self {
+        Self { curl: sketch.curl(), javascript: sketch.javascript(), python: sketch.python() }
+    }
+}
+
+impl Sketch {
+    fn headers(&self) -> Vec<(&'static str, &str)> {
+        let authorization = self.authorization.as_deref().map(|text| ("Authorization", text));
+        let kind = self.kind.as_deref().map(|text| ("Content-Type", text));
+        authorization.into_iter().chain(kind).collect()
+    }
+
+    fn curl(&self) -> String {
+        let mut words = vec!["curl".to_owned()];
+        // Brackets in an address would be a pattern of several.
+        if self.url.contains(['[', ']', '{', '}']) {
+            words.push("--globoff".to_owned());
+        }
+        if self.method != "GET" {
+            words.push(format!("-X {}", self.method));
+        }
+        words.push(shell(&self.url));
+        let mut lines = vec![words.join(" ")];
+        for (name, value) in self.headers() {
+            lines.push(format!("-H {}", shell(&format!("{name}: {value}"))));
+        }
+        // `--data` would read a file where the text begins with `@`.
+        lines.extend(self.body.as_ref().map(|body| format!("--data-raw {}", shell(body))));
+        lines.extend(self.file.as_ref().map(|file| format!("--output {}", shell(file))));
+        lines.join(" \\\n  ")
+    }
+
+    fn javascript(&self) -> String {
+        let mut options = Vec::new();
+        if self.method != "GET" {
+            options.push(format!("  method: {},\n", quoted(&self.method)));
+        }
+        let headers: String = self.entries("    ");
+        if !headers.is_empty() {
+            options.push(format!("  headers: {{\n{headers}  }},\n"));
+        }
+        options.extend(self.body.as_ref().map(|body| format!("  body: {},\n", quoted(body))));
+        let options = match options.concat() {
+            options if options.is_empty() => String::new(),
+            options => format!(", {{\n{options}}}"),
+        };
+        let call = format!("const response = await fetch({}{options});\n", quoted(&self.url));
+        match &self.file {
+            Some(file) => format!(
+                "import {{ writeFile }} from 'node:fs/promises';\n\n{call}\
+                 await writeFile({}, new Uint8Array(await response.arrayBuffer()));",
+                quoted(file)
+            ),
+            None => format!("{call}console.log(await response.text());"),
+        }
+    }
+
+    fn python(&self) -> String {
+        let mut arguments = format!("    {},\n", quoted(&self.url));
+        if self.method != "GET" {
+            arguments.push_str(&format!("    method={},\n", quoted(&self.method)));
+        }
+        let headers = self.entries("        ");
+        if !headers.is_empty() {
+            arguments.push_str(&format!("    headers={{\n{headers}    }},\n"));
+        }
+        if let Some(body) = &self.body {
+            arguments.push_str(&format!("    data={}.encode(),\n", quoted(body)));
+        }
+        let read = match &self.file {
+            Some(file) => format!(
+                "    with open({}, 'wb') as file:\n        file.write(response.read())",
+                quoted(file)
+            ),
+            None => "    print(response.read().decode())".to_owned(),
+        };
+        format!(
+            "import urllib.request\n\nrequest = urllib.request.Request(\n{arguments})\n\
+             with urllib.request.urlopen(request) as response:\n{read}"
+        )
+    }
+
+    fn entries(&self, indent: &str) -> String {
+        let entry = |(name, value): (&str, &str)| {
+            format!("{indent}{}: {},\n", quoted(name), quoted(value))
+        };
+        self.headers().into_iter().map(entry).collect()
+    }
+}
+
+/// Whether `c` cannot be seen, or changes how what stands beside it is seen.
+fn is_hidden(c: char) -> bool {
+    matches!(
+        c,
+        '\0'..='\u{1f}'
+            | '\u{7f}'..='\u{9f}'
+            | '\u{ad}'
+            | '\u{61c}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{feff}'
+    )
+}
+
+/// A word of a shell: in single quotes, where nothing has a meaning; with hidden characters in
+/// those of bash, ksh and zsh that know numbers. A NUL cannot be in a word of any shell.
+fn shell(text: &str) -> String {
+    if !text.chars().any(|c| is_hidden(c) && c != '\n' && c != '\t') {
+        return format!("'{}'", text.replace('\'', "'\\''"));
+    }
+    let mut word = String::from("$'");
+    for c in text.chars() {
+        match c {
+            '\\' => word.push_str("\\\\"),
+            '\'' => word.push_str("\\'"),
+            '\n' => word.push_str("\\n"),
+            '\t' => word.push_str("\\t"),
+            // A shell that somebody types into would look it up in its history.
+            '!' => word.push_str("\\x21"),
+            c if is_hidden(c) => {
+                let mut buffer = [0; 4];
+                let bytes = c.encode_utf8(&mut buffer).bytes();
+                word.extend(bytes.map(|byte| format!("\\x{byte:02x}")));
+            }
+            c => word.push(c),
+        }
+    }
+    word + "'"
+}
+
+/// A string that JavaScript and Python read alike.
+fn quoted(text: &str) -> String {
+    let mut literal = String::from("'");
+    for c in text.chars() {
+        match c {
+            '\\' => literal.push_str("\\\\"),
+            '\'' => literal.push_str("\\'"),
+            '\n' => literal.push_str("\\n"),
+            '\r' => literal.push_str("\\r"),
+            '\t' => literal.push_str("\\t"),
+            c if is_hidden(c) => literal.push_str(&format!("\\u{:04x}", u32::from(c))),
+            c => literal.push(c),
+        }
+    }
+    literal + "'"
+}
+
+/// Path and query of a call: each `{name}` of `path` with its value, and the parameters that have
+/// one. A name without a value stays, so that everybody sees what is missing.
+pub(super) fn target(
+    path: &str,
+    values: &[(String, String)],
+    query: &[(String, String)],
+) -> String {
+    let mut target = String::new();
+    let mut rest = path;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, behind) = after.split_once('}').unwrap_or((after, ""));
+        let value = values.iter().find(|(own, value)| own == name && !value.is_empty());
+        target.push_str(before);
+        target.push_str(&value.map_or_else(|| format!("{{{name}}}"), |(_, value)| segment(value)));
+        rest = behind;
+    }
+    target.push_str(rest);
+    let mut encoded = form_urlencoded::Serializer::new(String::new());
+    let given = query.iter().filter(|(_, value)| !value.is_empty());
+    encoded.extend_pairs(given);
+    match encoded.finish() {
+        query if query.is_empty() => target,
+        query => format!("{target}?{query}"),
+    }
+}
+
+/// The name of the file that the answer of `target` goes into: the end of its path, as far as it
+/// is plain.
+pub(super) fn file_name(target: &str) -> String {
+    let path = target.split('?').next().unwrap_or_default();
+    let end = path.rsplit('/').next().unwrap_or_default();
+    let plain: String =
+        end.chars().filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c)).collect();
+    let name = plain.trim_start_matches(['.', '-']);
+    if name.is_empty() { "answer".to_owned() } else { name.to_owned() }
+}
+
+#[cfg(test)]
+#[path = "snippets_tests.rs"]
+mod tests;
