@@ -5,6 +5,7 @@
 //! form carries the token of the visitor's session; what was typed into a form whose session ended
 //! is kept ([`kept`]).
 
+mod account;
 mod activity;
 mod api;
 mod kept;
@@ -279,7 +280,7 @@ impl IntoResponse for Problem {
 
 /// The addresses of the site.
 pub(super) fn routes() -> Router<App> {
-    Router::new().route("/language", post(choose_language))
+    Router::new().route("/language", post(choose_language)).merge(account::routes())
 }
 
 /// `POST /language`: keeps the language that somebody chose, and leads back.
