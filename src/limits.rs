@@ -158,6 +158,8 @@ pub const EMAIL_CHARS_MAX: usize = 254;
 pub const ORGANIZATION_USERS_MAX: u32 = 10_000;
 /// Bytes of a user's profile.
 pub const PROFILE_BYTES_MAX: usize = 64 * 1024;
+/// Live API keys of one user, and revoked ones of its own that are remembered.
+pub const KEYS_PER_USER_MAX: usize = 100;
 /// Devices of one user; the ones registered longest ago make room.
 pub const DEVICES_PER_USER_MAX: u32 = 256;
 /// Bytes of a device token. Those in use have below 300.
@@ -326,6 +328,19 @@ pub const CHANNEL_NAME_CHARS_MAX: usize = 64;
 pub const CHANNEL_FORMATS_MAX: usize = 32;
 /// Bytes of a channel's settings as JSON. A private key and a chain of certificates take 8 kB.
 pub const CHANNEL_SETTINGS_BYTES_MAX: usize = 16 * 1024;
+/// Channels of one user that it makes itself; the operator may give it more.
+pub const CHANNELS_PER_USER_MAX: usize = 50;
+/// Tests of channels under way at a time.
+pub const CHANNEL_TESTS_MAX: usize = 4;
+/// Tests of channels that one user may begin within a minute: people try a few times, and nobody
+/// fills somebody's mailbox or looks for open ports this way.
+pub const CHANNEL_TESTS_A_MINUTE: usize = 10;
+/// Time for the test of a channel: somebody waits in front of a page.
+pub const CHANNEL_TEST: std::time::Duration = std::time::Duration::from_secs(10);
+/// Time for a connection in a test of a channel, so that what failed is told by its name.
+pub const CHANNEL_TEST_CONNECT: std::time::Duration = std::time::Duration::from_secs(5);
+/// Time for one answer in a test of a channel.
+pub const CHANNEL_TEST_ANSWER: std::time::Duration = std::time::Duration::from_secs(8);
 /// Characters of why a delivery failed that are kept.
 pub const DELIVERY_ERROR_CHARS_MAX: usize = 500;
 /// Deliveries in one list.
@@ -371,6 +386,8 @@ pub const SFTP_WRITE_BYTES: usize = 32 * 1024;
 pub const SFTP_WRITES_MAX: usize = 32;
 /// Questions of one login that are answered with the password.
 pub const SFTP_PROMPTS_MAX: usize = 4;
+/// Rounds of bcrypt that unlock a private key. `ssh-keygen` makes 24, and takes 0.2 s for them.
+pub const SFTP_KEY_ROUNDS_MAX: u32 = 256;
 /// Bytes of one part of a large upload to S3, and of the largest upload in one piece.
 pub const S3_PART_BYTES: usize = 8 * 1024 * 1024;
 /// Parts of one file under way.

@@ -6,6 +6,7 @@
 mod api;
 mod assets;
 mod body;
+mod channels;
 pub mod conditional;
 mod content;
 mod cors;
@@ -17,6 +18,7 @@ mod form;
 mod health;
 mod ingest;
 mod item_page;
+mod keys;
 pub mod listener;
 mod login;
 mod media;
@@ -182,6 +184,8 @@ fn apis() -> Router<App> {
         .merge(content::routes())
         .merge(openapi::routes())
         .merge(user::routes())
+        .merge(keys::routes())
+        .merge(channels::routes())
         .merge(orders::routes())
         .merge(deliveries::routes())
         .merge(ingest::routes())

@@ -429,6 +429,12 @@ INSERT INTO embargoed_items
     WHERE embargoed_ms > (SELECT coalesce(max(at_ms), 0) FROM item_log);
 ";
 
+/// Keys and channels that users make themselves. What was there before is the operator's.
+const MADE_BY_USERS: &str = "
+ALTER TABLE api_keys ADD COLUMN made_by_user INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE channels ADD COLUMN made_by_user INTEGER NOT NULL DEFAULT 0;
+";
+
 pub(super) fn all() -> Migrations<'static> {
     Migrations::new(vec![
         M::up(ITEMS),
@@ -436,6 +442,7 @@ pub(super) fn all() -> Migrations<'static> {
         M::up(SEARCH),
         M::up(DELIVERIES),
         M::up(NOTIFICATIONS),
+        M::up(MADE_BY_USERS),
     ])
 }
 

@@ -16,6 +16,7 @@ mod notifications;
 mod oauth;
 mod operation;
 mod operator;
+mod own;
 mod page;
 mod schemas;
 mod user;

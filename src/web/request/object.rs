@@ -230,6 +230,38 @@ impl<'a> Object<'a> {
         Field::Given(outcome)
     }
 
+    /// The list of texts `name`; an element of another type is reported by its position.
+    pub fn texts(&mut self, name: &'static str, presence: Presence) -> Field<Vec<String>> {
+        let elements = match self.find(name, presence) {
+            Field::Given(Value::Array(elements)) => elements,
+            Field::Given(other) => return self.wrong_type(name, other, "an array"),
+            Field::Null => return Field::Null,
+            Field::Absent => return Field::Absent,
+        };
+        let mut texts = Vec::with_capacity(elements.len());
+        for (index, element) in elements.iter().enumerate() {
+            let Some(text) = element.as_str() else {
+                return self.wrong_type(&format!("{name}.{index}"), element, "a string");
+            };
+            texts.push(text.to_owned());
+        }
+        Field::Given(texts)
+    }
+
+    /// The object `name` as it is, for whoever knows its properties.
+    pub fn members(
+        &mut self,
+        name: &'static str,
+        presence: Presence,
+    ) -> Field<Map<String, Value>> {
+        match self.find(name, presence) {
+            Field::Given(Value::Object(members)) => Field::Given(members.clone()),
+            Field::Given(other) => self.wrong_type(name, other, "an object"),
+            Field::Null => Field::Null,
+            Field::Absent => Field::Absent,
+        }
+    }
+
     fn find(&mut self, name: &'static str, presence: Presence) -> Field<&'a Value> {
         self.known.push(name);
         match (self.members.get(name), presence) {
