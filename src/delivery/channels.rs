@@ -155,7 +155,7 @@ fn decide(id: ChannelId, before: Option<&Channel>, stated: StatedChannel) -> Res
     };
     let settings = channel_settings(method, settings).map_err(invalid)?;
     if method == ChannelMethod::Download
-        && let Some(name) = settings.names().find(|_| before.is_none())
+        && let Some(name) = settings.names().next().filter(|_| before.is_none())
     {
         let name = name.chars().take(40).collect();
         return Err(invalid(ChannelProblem::Settings(SettingsError::Unknown(name))));

@@ -255,7 +255,7 @@ mod tests {
             let seen = is_public_v4(v4);
             prop_assert_eq!(is_public_v6(v4.to_ipv6_mapped()), seen);
             let [a, b, c, d] = v4.octets().map(u16::from);
-            let nat64 = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, a << 8 | b, c << 8 | d);
+            let nat64 = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, (a << 8) | b, (c << 8) | d);
             prop_assert_eq!(is_public_v6(nat64), seen);
             prop_assert!(!is_public_v6(v4.to_ipv6_compatible()));
         }

@@ -292,7 +292,8 @@ mod tests {
             version: text("v"),
             clock: slow_clock,
         };
-        let client = client::client(&Authority::default(), Default::default()).unwrap();
+        let client =
+            client::client(&Authority::default(), (Waits::default(), Reach::Anywhere)).unwrap();
         for time_s in ["0", "600", "1200"] {
             let request = webhook.signed(&client, "d:1", &parcel, "x").build().unwrap();
             assert_eq!(request.headers()["webhook-timestamp"], time_s);

@@ -19,6 +19,7 @@ mod http;
 mod ingest;
 mod items;
 mod json;
+mod keys_and_channels;
 mod login;
 mod mails;
 mod media;

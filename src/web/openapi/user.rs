@@ -115,10 +115,10 @@ fn devices() -> [Operation; 3] {
 }
 
 fn keys() -> [Operation; 3] {
-    let list = get("/user/v1/key", "getKeys")
+    let list = get("/user/v1/key", "getApiKeys")
         .says("The caller's API keys", "Those that were not revoked, without the keys themselves.")
         .gives("The keys.", array(reference("Key")));
-    let make = post("/user/v1/key", "addKey")
+    let make = post("/user/v1/key", "addApiKey")
         .says(
             "Make an API key",
             "It carries the caller's rights without the scope `admin`. This is the only time that \
@@ -128,7 +128,7 @@ fn keys() -> [Operation; 3] {
         .json_body("What it is called.", reference("KeyCreate"))
         .gives("The key.", reference("MadeKey"))
         .refuses(&[409, 413]);
-    let revoke = delete("/user/v1/key/{id}", "removeKey")
+    let revoke = delete("/user/v1/key/{id}", "removeApiKey")
         .says("Revoke an API key", "For good; from now on it is answered 401.")
         .takes(path("id", "The key's number.", integer()))
         .gives_text("It is revoked.")
