@@ -38,5 +38,6 @@ mod rights;
 mod search;
 mod site;
 mod site_docs;
+mod site_account;
 mod stream;
 mod users;

@@ -11,9 +11,25 @@ use serde_json::Value;
 use super::{Bases, document, operations};
 
 /// Addresses that a browser visits. No program calls them, so they are not described.
-const PAGES: [&str; 15] = [
+const PAGES: &[&str] = &[
     "/item/{}/{}/deliver",
     "/language",
+    "/account",
+    "/account/profile",
+    "/account/orders",
+    "/account/orders/{}",
+    "/account/deliveries",
+    "/account/devices",
+    "/account/devices/remove",
+    "/account/keys",
+    "/account/keys/{}/revoke",
+    "/account/channels",
+    "/account/channels/edit",
+    "/account/channels/remove",
+    "/account/channels/test",
+    "/account/users",
+    "/account/users/new",
+    "/account/users/{}",
     "/",
     "/item/{}/{}",
     "/item/{}/{}/download",

@@ -5,6 +5,7 @@
 //! form carries the token of the visitor's session; what was typed into a form whose session ended
 //! is kept ([`kept`]).
 
+mod account;
 mod activity;
 mod api;
 mod code;
@@ -295,6 +296,7 @@ pub(super) fn routes() -> Router<App> {
         .route("/item/{media_type}/{id}/download", post(item::download))
         .route("/item/{media_type}/{id}/deliver", post(item::deliver))
         .route("/language", post(choose_language))
+        .merge(account::routes())
         .merge(code::routes())
         .merge(docs::routes())
 }

@@ -1,0 +1,746 @@
+//! The account pages of the customer web site: each journey from the login to what it is for, in
+//! a real browser and by a plain client that runs no script.
+
+use reqwest::{
+    Method, StatusCode,
+    blocking::Response,
+    header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, LOCATION, ORIGIN, SET_COOKIE},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    common::{
+        DEMO_KEY, Server,
+        browser::{Browser, DESKTOP},
+        tokens,
+    },
+    receivers::Receiver,
+};
+
+const BUYER_KEY: &str = "demo-key-0000-0000-000000000003";
+const ITEM: &str = "/media/image/demo-urtavla";
+const OTHER: &str = "/media/image/demo-trollslanda";
+/// Texts that would show up as elements or attributes where they are not escaped.
+const HOSTILE: &str = "<script>document.title='gone'</script>\"'><b \"onmouseover=\"x";
+
+/// A caller of the APIs: a key or a token.
+struct Api<'a> {
+    server: &'a Server,
+    authorization: String,
+}
+
+impl<'a> Api<'a> {
+    fn key(server: &'a Server, key: &str) -> Self {
+        Self { server, authorization: format!("ApiKey {key}") }
+    }
+
+    fn login(server: &'a Server, user: &str) -> Self {
+        let token = tokens::password(server, user, &format!("{user}-password"), "roles admin");
+        Self { server, authorization: format!("Bearer {token}") }
+    }
+
+    fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Response {
+        let request = self.server.client.request(method, format!("{}{path}", self.server.url));
+        let request = request.header(AUTHORIZATION, &self.authorization);
+        let request = request.header(CONTENT_TYPE, "application/json");
+        let body = body.map(Value::to_string).unwrap_or_default();
+        request.body(body).send().unwrap()
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let response = self.send(Method::GET, path, None);
+        assert_eq!(response.status(), 200, "{path}");
+        response.json().unwrap()
+    }
+
+    fn put(&self, path: &str, body: &Value) {
+        let response = self.send(Method::PUT, path, Some(body));
+        assert_eq!(response.status(), 200, "{path}: {}", response.text().unwrap_or_default());
+    }
+
+    fn orders(&self) -> Vec<Value> {
+        self.get("/user/v1/order")["orders"].as_array().unwrap().clone()
+    }
+}
+
+/// Somebody who is logged in with a client that runs no script.
+struct Person<'a> {
+    server: &'a Server,
+    cookie: String,
+}
+
+impl<'a> Person<'a> {
+    fn log_in(server: &'a Server, user: &str) -> Self {
+        let response = server.get("/o/login");
+        let form = cookie(&response, "wirephoto_form=");
+        let csrf = token(&response.text().unwrap());
+        let password = format!("{user}-password");
+        let fields = [("username", user), ("password", &password), ("csrf", &csrf)];
+        let request = server.client.post(format!("{}/o/login", server.url));
+        let response = request.header(COOKIE, form).form(&fields).send().unwrap();
+        Self { server, cookie: cookie(&response, "wirephoto_session=") }
+    }
+
+    fn get(&self, path: &str) -> Response {
+        self.server.get_with(path, &[("cookie", &self.cookie)])
+    }
+
+    fn page(&self, path: &str) -> String {
+        let response = self.get(path);
+        assert_eq!(response.status(), 200, "{path}");
+        assert_eq!(response.headers()["cache-control"], "no-store", "{path}");
+        response.text().unwrap()
+    }
+
+    fn csrf(&self) -> String {
+        token(&self.page("/account"))
+    }
+
+    /// A form as a browser sends it, with that token.
+    fn post_with(&self, csrf: Option<&str>, path: &str, fields: &[(&str, &str)]) -> Response {
+        let csrf = csrf.map(|csrf| ("csrf", csrf));
+        let fields: Vec<_> = csrf.into_iter().chain(fields.iter().copied()).collect();
+        let request = self.server.client.post(format!("{}{path}", self.server.url));
+        let request = request.header(COOKIE, &self.cookie).header(ORIGIN, &self.server.url);
+        request.form(&fields).send().unwrap()
+    }
+
+    fn post(&self, path: &str, fields: &[(&str, &str)]) -> Response {
+        self.post_with(Some(&self.csrf()), path, fields)
+    }
+
+    /// A form that leads to another page.
+    fn done(&self, path: &str, fields: &[(&str, &str)]) -> String {
+        let response = self.post(path, fields);
+        let status = response.status();
+        let location = response.headers().get(LOCATION).map(|to| to.to_str().unwrap().to_owned());
+        assert_eq!(status, 303, "{path}: {}", response.text().unwrap());
+        location.unwrap()
+    }
+}
+
+fn cookie(response: &Response, name: &str) -> String {
+    let lines = response.headers().get_all(SET_COOKIE).iter();
+    let mut lines = lines.map(|line| line.to_str().unwrap().to_owned());
+    let line = lines.find(|line| line.starts_with(name)).expect("a cookie");
+    line.split(';').next().unwrap().to_owned()
+}
+
+fn token(page: &str) -> String {
+    let rest = page.split_once("name=\"csrf\" value=\"").expect("a token").1;
+    rest.split('"').next().unwrap().to_owned()
+}
+
+/// What the page says.
+fn shown(browser: &Browser) -> String {
+    browser.text("document.querySelector('main').innerText")
+}
+
+fn alert(browser: &Browser) -> String {
+    browser.text("document.querySelector('[role=alert]').innerText")
+}
+
+/// The page shows hostile text as text.
+fn check_harmless(browser: &Browser, what: &str) {
+    let made = "document.querySelectorAll('main b, main script, [onmouseover]').length";
+    assert_eq!(browser.eval(made), 0, "{what}");
+    assert!(!browser.text("document.title").starts_with("gone"), "{what}");
+}
+
+#[test]
+fn an_order_is_reported_under_a_licence() {
+    let server = Server::demo();
+    let buyer = Api::key(&server, BUYER_KEY);
+    for item in [ITEM, OTHER] {
+        assert_eq!(buyer.send(Method::GET, &format!("{item}.jpg"), None).status(), 200, "{item}");
+    }
+    let api = Api::login(&server, "demo-buyer");
+    let ids: Vec<i64> = api.orders().iter().map(|one| one["id"].as_i64().unwrap()).collect();
+    assert_eq!(ids.len(), 2);
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-buyer", "/account/orders");
+    browser.look("account-orders");
+    assert_eq!(browser.eval("document.querySelectorAll('.orders img').length"), 2);
+    let page = format!("/account/orders/{}", ids[1]);
+    browser.follow(&format!("a[href='{page}']"));
+    browser.look("account-order");
+    // Without a licence it is told what is missing, and what was typed stays.
+    browser.fill("#invoice-text", &format!("Ref 17\n{HOSTILE}"));
+    browser.follow("main button[type=submit]");
+    assert!(alert(&browser).contains("Licence is missing"), "{}", alert(&browser));
+    let typed = browser.text("document.querySelector('#invoice-text').value");
+    assert_eq!(typed, format!("Ref 17\n{HOSTILE}"));
+    check_harmless(&browser, "order");
+    // The browser itself notes the 400.
+    assert!(browser.complaints().iter().all(|line| line.contains("status of 400")));
+    browser.look("account-order-mistake");
+    browser.click("#license-2");
+    let uuid = browser.text("document.querySelector('#license-2').value");
+    browser.follow("main button[type=submit]");
+    assert!(browser.address().ends_with("/account/orders?done=reported"));
+    assert!(shown(&browser).contains("Reported."), "{}", shown(&browser));
+    let order = api.orders().into_iter().find(|one| one["id"] == ids[1]).unwrap();
+    assert!(order["reported"].is_string(), "{order}");
+    assert_eq!(
+        (&order["approved"], &order["price"]["license"]["uuid"]),
+        (&json!(true), &json!(uuid))
+    );
+    assert_eq!(order["invoiceText"], format!("Ref 17\n{HOSTILE}"));
+    browser.visit(&format!("{}{page}", server.url));
+    assert!(shown(&browser).contains(HOSTILE), "{}", shown(&browser));
+    check_harmless(&browser, "reported order");
+    browser.look("account-order-reported");
+    // What is left is listed alone, and is reported as not used.
+    browser.visit(&format!("{}/account/orders?status=unreported", server.url));
+    assert_eq!(browser.eval("document.querySelectorAll('.orders li').length"), 1);
+    let person = Person::log_in(&server, "demo-buyer");
+    let again = person.post(&page, &[("approve", "no")]);
+    assert_eq!(again.status(), 400);
+    assert!(again.text().unwrap().contains("This order is reported already."));
+    assert_eq!(person.get("/account/orders/999999").status(), 404);
+    assert_eq!(person.get("/account/orders/%3Cb%3E").status(), 404);
+    assert_eq!(person.get("/account/orders?start=x").status(), 400);
+    let place = person.done(&format!("/account/orders/{}", ids[0]), &[("approve", "no")]);
+    assert_eq!(place, "/account/orders?done=reported");
+    let left = api.orders().into_iter().find(|one| one["id"] == ids[0]).unwrap();
+    assert_eq!(left["approved"], false);
+    assert_eq!(
+        person.page("/account/orders?status=unreported").matches("class=\"state\"").count(),
+        0
+    );
+}
+
+#[test]
+fn a_key_is_shown_once_and_works_until_it_is_revoked() {
+    let server = Server::demo();
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-editor", "/account/keys");
+    browser.fill("#key-name", HOSTILE);
+    browser.follow("main button[type=submit]");
+    let key = browser.text("document.querySelector('#key').textContent");
+    assert!(shown(&browser).contains(HOSTILE));
+    check_harmless(&browser, "key");
+    browser.wait("the copy button", "!document.querySelector('[data-copy=key]').hidden");
+    browser.click("[data-copy=key]");
+    browser.wait(
+        "the copy",
+        "document.querySelector('[data-copy=key]').textContent === 'Copied' \
+         || getSelection().toString() === document.querySelector('#key').textContent",
+    );
+    let example = browser.text("document.querySelector('#example').textContent");
+    assert!(example.contains(&format!("ApiKey {key}")) && example.contains(&server.url));
+    browser.look("account-key");
+    let api = Api::key(&server, &key);
+    assert_eq!(api.get("/user/v1/user")["userName"], "demo-editor");
+    browser.follow("a[href='/account/keys']:not(nav a)");
+    assert!(!browser.text("document.documentElement.outerHTML").contains(&key));
+    check_harmless(&browser, "keys");
+    browser.look("account-keys");
+    let listed = Api::login(&server, "demo-editor").get("/user/v1/key");
+    let id = listed.as_array().unwrap().iter().find(|one| one["name"] == HOSTILE).unwrap()["id"]
+        .clone();
+    browser.follow(&format!("a[href='/account/keys/{id}/revoke']"));
+    browser.look("account-key-revoke");
+    assert_eq!(api.get("/user/v1/user")["userName"], "demo-editor", "only asked");
+    browser.follow("main button.bad");
+    assert!(!shown(&browser).contains(HOSTILE));
+    assert_eq!(api.send(Method::GET, "/user/v1/user", None).status(), 401);
+    let person = Person::log_in(&server, "demo-editor");
+    assert_eq!(person.get(&format!("/account/keys/{id}/revoke")).status(), 404);
+    let none = person.post("/account/keys", &[("name", " ")]);
+    assert_eq!(none.status(), 400);
+    assert!(none.text().unwrap().contains("Name of the key is missing."));
+}
+
+#[test]
+fn the_test_of_a_channel_arrives_or_says_why_not() {
+    let server = Server::demo_with(&["delivery.private_addresses=true"]);
+    let mut receiver = Receiver::start("webhook_server.py", "plain");
+    let secret = receiver.ready["secret"].as_str().unwrap().to_owned();
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-editor", "/account/channels");
+    browser.look("account-channels");
+    browser.eval("document.querySelector('#make-method').value = 'webhook'");
+    browser.follow(".make-channel button");
+    browser.look("account-channel-webhook");
+    let name = "Desk <b>&\"onmouseover=\"x";
+    browser.fill("#channel-name", name);
+    browser.fill("[name='setting.url']", &format!("{}/status/200", receiver.url()));
+    browser.fill("[name='secret.secret']", &secret);
+    browser.fill("#formats", "nonsense.jpg");
+    // http has to be allowed and the format must be one: both are told, one after the other.
+    browser.follow("main .form button[type=submit]");
+    assert!(alert(&browser).contains("Address cannot be used"), "{}", alert(&browser));
+    let wrong = "document.querySelector(\"[name='setting.url']\").getAttribute('aria-invalid')";
+    assert_eq!(browser.eval(wrong), "true");
+    assert_eq!(browser.eval("document.querySelector('[type=password]').value"), "");
+    check_harmless(&browser, "channel");
+    assert!(browser.complaints().iter().all(|line| line.contains("status of 400")));
+    browser.look("account-channel-mistake");
+    browser.click("[name='setting.allowHttp']");
+    browser.fill("[name='secret.secret']", &secret);
+    browser.follow("main .form button[type=submit]");
+    assert!(alert(&browser).contains("Formats:"), "{}", alert(&browser));
+    drop(browser.complaints());
+    browser.fill("#formats", "-watermark_NormalPreview.jpg");
+    browser.fill("[name='secret.secret']", &secret);
+    browser.follow("main .form button[type=submit]");
+    assert!(shown(&browser).contains("Created."), "{}", shown(&browser));
+    check_harmless(&browser, "channels");
+    let api = Api::key(&server, DEMO_KEY);
+    let find = || {
+        let channels = api.get("/user/v1/channel");
+        channels.as_array().unwrap().iter().find(|one| one["name"] == name).cloned()
+    };
+    let made = find().unwrap();
+    assert_eq!(made["method"], "webhook");
+    let formats = json!(["_NormalHires.jpg", ".json", "-watermark_NormalPreview.jpg"]);
+    assert_eq!((&made["formats"], &made["active"]), (&formats, &json!(true)));
+    // The test arrives, signed.
+    let test = "form[action='/account/channels/test']:has([value^='Desk']) button";
+    browser.follow(test);
+    let said = browser.text("document.querySelector('.tested').innerText");
+    assert!(said.contains("It works."), "{said}");
+    assert_eq!(receiver.next()["verified"], true);
+    check_harmless(&browser, "tested channel");
+    browser.look("account-channel-tested");
+    // It is changed: the address keeps its hidden end, the secret stays.
+    let change = "form[action='/account/channels/edit']:has([value^='Desk']) button";
+    browser.follow(change);
+    assert_eq!(browser.eval("document.querySelector('[type=password]').value"), "");
+    browser.click("#format-5");
+    browser.click("#channel-active");
+    browser.follow("main .form button[type=submit]");
+    assert!(shown(&browser).contains("Saved."), "{}", shown(&browser));
+    let changed = find().unwrap();
+    assert_eq!(changed["active"], false);
+    assert_eq!(changed["formats"], json!(["_NormalHires.jpg", "-watermark_NormalPreview.jpg"]));
+    browser.follow(test);
+    assert_eq!(receiver.next()["verified"], true, "the secret is the same");
+    // A receiver that is gone is told by its name.
+    drop(receiver);
+    browser.follow(test);
+    let said = alert(&browser);
+    assert!(said.contains("It does not work.") && said.contains("refused"), "{said}");
+    assert!(!said.contains(&secret), "{said}");
+    browser.look("account-channel-failed");
+    browser.follow("form[action='/account/channels/remove']:has([value^='Desk']) button");
+    browser.look("account-channel-remove");
+    assert!(find().is_some(), "only asked");
+    browser.follow("main button.bad");
+    assert!(find().is_none());
+}
+
+#[test]
+fn every_method_has_a_form_that_makes_a_channel() {
+    let server = Server::demo();
+    let person = Person::log_in(&server, "demo-editor");
+    let api = Api::key(&server, DEMO_KEY);
+    let account = [
+        ("setting.host", "ftp.example"),
+        ("setting.username", "u"),
+        ("secret.password", "p-secret"),
+    ];
+    let key = format!("SHA256:{}", "A".repeat(43));
+    let host_key = [("setting.hostKey", key.as_str())];
+    let bucket = [
+        ("setting.bucket", "bilder"),
+        ("setting.region", "eu-north-1"),
+        ("setting.accessKeyId", "id"),
+        ("secret.secretAccessKey", "p-secret"),
+    ];
+    let hook = [
+        ("setting.url", "https://hooks.example/in"),
+        ("secret.secret", "p-secret-of-24-characters"),
+    ];
+    let cases: [(&str, Vec<(&str, &str)>); 7] = [
+        ("email", vec![("setting.to", "a@b.example\r\nc@d.example")]),
+        ("ftp", account.to_vec()),
+        ("ftps", [account.as_slice(), &[("setting.implicit", "true")]].concat()),
+        ("sftp", [account.as_slice(), &host_key].concat()),
+        ("s3", bucket.to_vec()),
+        ("webhook", hook.to_vec()),
+        ("download", Vec::new()),
+    ];
+    for (method, fields) in &cases {
+        let page = person.page(&format!("/account/channels/edit?method={method}"));
+        for (name, _) in fields {
+            assert!(page.contains(&format!("name=\"{name}\"")), "{method} {name}");
+        }
+        let name = format!("my-{method}");
+        let own = [("method", *method), ("name", &name), ("format", ".json"), ("active", "on")];
+        let all = [own.as_slice(), fields].concat();
+        assert_eq!(person.done("/account/channels/edit", &all), "/account/channels?done=created");
+        // A second one of the name does not take the place of the first.
+        let twice = person.post("/account/channels/edit", &all);
+        assert_eq!(twice.status(), 409, "{method}");
+        let text = twice.text().unwrap();
+        assert!(text.contains("You have a channel of this name already."), "{method}");
+        assert!(!text.contains("p-secret"), "{method}: no page shows a secret");
+        let page = person.page(&format!("/account/channels/edit?name={name}"));
+        assert!(!page.contains("p-secret"), "{method}");
+        let list = person.page("/account/channels");
+        assert!(
+            list.contains(&format!("channel=user:demo-editor:{name}"))
+                && !list.contains("p-secret")
+        );
+    }
+    let channels = api.get("/user/v1/channel");
+    let find = |name: &str| {
+        channels.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap()["settings"]
+            .clone()
+    };
+    assert_eq!(find("my-email")["to"], json!(["a@b.example", "c@d.example"]));
+    assert_eq!(
+        (&find("my-ftps")["implicit"], &find("my-ftps")["port"]),
+        (&json!(true), &json!(990))
+    );
+    for (fields, said) in [
+        (vec![("method", "ftp"), ("name", "x"), ("format", ".json")], "Host is missing."),
+        (vec![("method", "email"), ("format", ".json")], "Name is missing."),
+        (vec![("method", "download"), ("name", "a:b"), ("format", ".json")], "no colon"),
+        (vec![("method", "download"), ("name", "x")], "Formats:"),
+    ] {
+        let response = person.post("/account/channels/edit", &fields);
+        assert_eq!(response.status(), 400, "{fields:?}");
+        let text = response.text().unwrap();
+        assert!(text.contains(said), "{fields:?}: {text}");
+    }
+    let nothing = person.post("/account/channels/edit", &[("method", "pigeon"), ("name", "x")]);
+    assert_eq!(nothing.status(), 404);
+    assert_eq!(person.get("/account/channels/edit?name=none").status(), 404);
+    // Elsewhere, a secret has to be typed again.
+    let moved = [
+        ("method", "ftp"),
+        ("name", "my-ftp"),
+        ("there", "on"),
+        ("format", ".json"),
+        ("setting.host", "other.example"),
+        ("setting.username", "u"),
+    ];
+    let response = person.post("/account/channels/edit", &moved);
+    assert_eq!(response.status(), 400);
+    assert!(response.text().unwrap().contains("Password has to be typed again"));
+    // The operator's folder is shut and opened, and leads nowhere else.
+    let folder = [
+        ("method", "directory"),
+        ("name", "demo-folder"),
+        ("there", "on"),
+        ("setting.path", "demo-editor"),
+        ("format", "_NormalHires.jpg"),
+        ("format", ".json"),
+    ];
+    assert_eq!(person.done("/account/channels/edit", &folder), "/account/channels?done=saved");
+    let mut elsewhere = folder;
+    elsewhere[3] = ("setting.path", "demo-admin");
+    let response = person.post("/account/channels/edit", &elsewhere);
+    assert_eq!(response.status(), 403);
+    assert!(response.text().unwrap().contains("Made by the agency"));
+}
+
+#[test]
+fn deliveries_are_listed_with_what_became_of_them() {
+    let server = Server::demo_with(&["delivery.retry_first_ms=50"]);
+    let editor = Api::key(&server, DEMO_KEY);
+    let file = server.dir.path().join("hook.json");
+    let settings = json!({
+        "url": "http://127.0.0.1:1/", "allowHttp": true, "secret": "a-secret-of-at-least-24-bytes",
+    });
+    std::fs::write(&file, settings.to_string()).unwrap();
+    let file = file.to_string_lossy();
+    let add =
+        ["channel", "add", "demo-editor", "hook", "--method", "webhook", "--format", ".json"];
+    let output = server.command(&[add.as_slice(), &["--settings-file", &file]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for (item, channel) in [(ITEM, "demo-mail"), (OTHER, "hook")] {
+        let path = format!("{item}?channel=user:demo-editor:{channel}");
+        assert_eq!(editor.send(Method::GET, &path, None).status(), 202, "{channel}");
+    }
+    let states = || {
+        let found = editor.get("/user/v1/delivery");
+        let found = found["deliveries"].as_array().unwrap().clone();
+        let arrived = found.iter().any(|one| one["state"] == "delivered");
+        (arrived && found.iter().any(|one| one["error"].is_string())).then_some(())
+    };
+    server.until("both", states);
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-editor", "/account/deliveries");
+    let text = shown(&browser);
+    for part in [
+        "Delivered",
+        "user:demo-editor:demo-mail",
+        "user:demo-editor:hook",
+        "refused",
+        "demo-urtavla",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    browser.look("account-deliveries");
+    browser.follow("a[href='/account/deliveries?state=delivered']");
+    assert_eq!(browser.eval("document.querySelectorAll('.orders li').length"), 1);
+    let person = Person::log_in(&server, "demo-editor");
+    assert_eq!(person.get("/account/deliveries?state=%3Cb%3E").status(), 400);
+}
+
+#[test]
+fn an_administrator_adds_and_changes_users_and_nobody_else_does() {
+    let server = Server::demo();
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-admin", "/account/users");
+    browser.look("account-users");
+    browser.follow("a[href='/account/users/new']");
+    browser.look("account-user-new");
+    browser.fill("#user-emailAddress", "New.Person@demo-desk.example");
+    browser.fill("#user-firstName", HOSTILE);
+    browser.fill("#user-lastName", "Person");
+    browser.fill("#user-direct", "not a number");
+    browser.follow("main button[type=submit]");
+    assert_eq!(alert(&browser), "The direct number is no telephone number.");
+    let typed = browser.text("document.querySelector('#user-firstName').value");
+    assert_eq!(typed, HOSTILE);
+    check_harmless(&browser, "new user");
+    drop(browser.complaints());
+    browser.look("account-user-mistake");
+    browser.fill("#user-direct", "+46 8 123 456");
+    browser.follow("main button[type=submit]");
+    assert!(shown(&browser).contains("Created.") && shown(&browser).contains(HOSTILE));
+    check_harmless(&browser, "users");
+    let admin = Api::login(&server, "demo-admin");
+    let find = || {
+        let users = admin.get("/user/v1/organization/user");
+        let users = users.as_array().unwrap().clone();
+        let user = users.into_iter().find(|one| one["userName"] == "new.person@demo-desk.example");
+        admin.get(&format!("/user/v1/organization/user/{}", user.unwrap()["id"]))
+    };
+    let user = find();
+    assert_eq!(user["phoneNumber"], json!({ "direct": "+46 8 123 456" }));
+    assert_eq!(user["access"], json!({ "admin": false, "mediebank": false }));
+    let page = format!("/account/users/{}", user["id"]);
+    browser.follow(&format!("a[href='{page}']"));
+    browser.fill("#user-firstName", "Ada");
+    browser.fill("#user-direct", "");
+    browser.click("#user-mediebank");
+    browser.look("account-user");
+    browser.follow("main button[type=submit]");
+    assert!(shown(&browser).contains("Saved.") && shown(&browser).contains("Ada Person"));
+    let user = find();
+    assert_eq!((&user["firstName"], &user["phoneNumber"]), (&json!("Ada"), &json!({})));
+    assert_eq!(user["access"]["mediebank"], true);
+    let person = Person::log_in(&server, "demo-admin");
+    let twice =
+        [("emailAddress", "new.person@demo-desk.example"), ("firstName", "A"), ("lastName", "B")];
+    let response = person.post("/account/users/new", &twice);
+    assert_eq!(response.status(), 409);
+    assert!(response.text().unwrap().contains("Somebody has this address"));
+    let empty = person.post(&page, &[("emailAddress", "a@b.example"), ("lastName", "B")]);
+    assert_eq!(empty.status(), 400);
+    assert!(empty.text().unwrap().contains("First name is missing."));
+    assert_eq!(find()["emailAddress"], "New.Person@demo-desk.example");
+    assert_eq!(person.get("/account/users/999999").status(), 404);
+    // Somebody else is told who may.
+    let editor = Person::log_in(&server, "demo-editor");
+    assert!(!editor.page("/account").contains("/account/users"));
+    for path in ["/account/users", "/account/users/new", page.as_str()] {
+        let response = editor.get(path);
+        assert_eq!(response.status(), 403, "{path}");
+        assert!(response.text().unwrap().contains("Only administrators see this"), "{path}");
+    }
+    for path in ["/account/users/new", page.as_str()] {
+        assert_eq!(editor.post(path, &twice).status(), 403, "{path}");
+    }
+    assert_eq!(find()["firstName"], "Ada");
+    let other = Browser::open(DESKTOP);
+    other.log_in(&server.url, "demo-editor", "/account/users");
+    assert!(shown(&other).contains("Only administrators see this"));
+    drop(other.complaints());
+    other.look("account-forbidden");
+}
+
+#[test]
+fn the_profile_is_edited_and_bad_json_keeps_what_was_typed() {
+    let server = Server::demo();
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-buyer", "/account");
+    let text = shown(&browser);
+    for part in
+        ["Demo Buyer", "Demo agency", "Demo prepaid", "10 of 10", "31 Dec 2035", "FOTO", "Direct"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    browser.look("account");
+    let typed = format!("{{\n  \"title\": {},\n  oops\n}}", json!(HOSTILE));
+    browser.fill("#profile-text", &typed);
+    browser.follow("main button[type=submit]");
+    assert_eq!(alert(&browser), "This is not JSON: see line 3, column 3.");
+    assert_eq!(browser.text("document.querySelector('#profile-text').value"), typed);
+    check_harmless(&browser, "profile");
+    drop(browser.complaints());
+    browser.look("account-profile-mistake");
+    browser.fill("#profile-text", &typed.replace(",\n  oops", ""));
+    browser.follow("main button[type=submit]");
+    assert!(shown(&browser).contains("Saved."), "{}", shown(&browser));
+    check_harmless(&browser, "profile");
+    let api = Api::key(&server, BUYER_KEY);
+    assert_eq!(api.get("/user/v1/profile"), json!({ "title": HOSTILE }));
+    let person = Person::log_in(&server, "demo-buyer");
+    let check = |profile: &str, status: u16, said: &str| {
+        let response = person.post("/account/profile", &[("profile", profile)]);
+        assert_eq!(response.status(), status, "{said}");
+        let text = response.text().unwrap();
+        assert!(text.contains(said), "{said}: {text}");
+    };
+    check("[1]", 400, "a profile is an object");
+    check("", 400, "This is not JSON: see line 1, column 0.");
+    let long = format!("{{\"a\": \"{}\"}}", "x".repeat(64 * 1024));
+    check(&long, 413, "65536 bytes");
+    assert_eq!(api.get("/user/v1/profile"), json!({ "title": HOSTILE }));
+    // In Swedish.
+    let cookie = format!("{}; wirephoto_language=sv", person.cookie);
+    let page = server.get_with("/account", &[("cookie", &cookie)]).text().unwrap();
+    for part in ["Du och dina avtal", "Förbetalt", "10 av 10", "31 dec. 2035"] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn devices_are_listed_and_removed() {
+    let server = Server::demo();
+    let api = Api::key(&server, DEMO_KEY);
+    let hostile: String = form_urlencoded::byte_serialize(HOSTILE.as_bytes()).collect();
+    let path = format!("/user/v1/device/tok%2Fen%22?type=android&model=Phone+1&name={hostile}");
+    api.put(&path, &Value::Null);
+    api.put("/user/v1/device/second?type=ios&model=Phone+2", &Value::Null);
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-editor", "/account/devices");
+    assert!(shown(&browser).contains(HOSTILE) && shown(&browser).contains("Phone 2"));
+    check_harmless(&browser, "devices");
+    browser.look("account-devices");
+    browser.follow("form:has([value^='tok/']) button");
+    check_harmless(&browser, "device");
+    browser.look("account-device-remove");
+    browser.follow("main button.bad");
+    assert!(shown(&browser).contains("Removed."));
+    let left = api.get("/user/v1/device");
+    assert_eq!(left.as_array().unwrap().len(), 1);
+    assert_eq!(left[0]["token"], "second");
+}
+
+#[test]
+fn what_was_typed_when_the_session_ended_is_sent_after_the_login() {
+    let server = Server::demo();
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-editor", "/account/channels/edit?method=ftp");
+    browser.fill("#channel-name", "desk");
+    browser.fill("[name='setting.host']", "ftp.example");
+    browser.fill("[name='setting.username']", HOSTILE);
+    browser.fill("[name='secret.password']", "p-secret");
+    // Somebody logs out meanwhile, in another window.
+    browser.eval(
+        "fetch('/o/logout', { method: 'POST', headers: { 'content-type': \
+         'application/x-www-form-urlencoded' }, body: 'csrf=' + \
+         document.querySelector('[name=csrf]').value }).then(() => window.left = true)",
+    );
+    browser.wait("the logout", "window.left === true");
+    browser.follow("main .form button[type=submit]");
+    assert!(alert(&browser).contains("What you typed is kept"), "{}", alert(&browser));
+    browser.fill("#username", "demo-editor");
+    browser.fill("#password", "demo-editor-password");
+    browser.follow("main button[type=submit]");
+    assert!(shown(&browser).contains(HOSTILE) && !shown(&browser).contains("p-secret"));
+    check_harmless(&browser, "kept form");
+    let api = Api::key(&server, DEMO_KEY);
+    let find = || {
+        let channels = api.get("/user/v1/channel");
+        channels.as_array().unwrap().iter().find(|one| one["name"] == "desk").cloned()
+    };
+    assert_eq!(find(), None, "only asked");
+    browser.follow("main form button[type=submit]");
+    assert!(shown(&browser).contains("Created."), "{}", shown(&browser));
+    assert_eq!(find().unwrap()["settings"]["username"], HOSTILE);
+}
+
+#[test]
+fn a_form_without_the_sessions_token_changes_nothing() {
+    let server = Server::demo();
+    assert_eq!(
+        Api::key(&server, BUYER_KEY).send(Method::GET, &format!("{ITEM}.jpg"), None).status(),
+        200
+    );
+    let (person, api) = (Person::log_in(&server, "demo-admin"), Api::login(&server, "demo-admin"));
+    let device = "/user/v1/device/token?type=ios&model=Phone";
+    api.put(device, &Value::Null);
+    api.put("/user/v1/channel/own", &json!({ "method": "download", "formats": [".json"] }));
+    let made = api.send(Method::POST, "/user/v1/key", Some(&json!({ "name": "own" })));
+    let key: Value = made.json().unwrap();
+    let state = || {
+        let paths = ["profile", "device", "key", "channel", "organization/user", "order"];
+        paths.map(|path| api.get(&format!("/user/v1/{path}")))
+    };
+    let before = state();
+    let revoke = format!("/account/keys/{}/revoke", key["id"]);
+    let user = [("emailAddress", "x@y.example"), ("firstName", "X"), ("lastName", "Y")];
+    let channel = [("method", "download"), ("name", "new"), ("format", ".json")];
+    let forms: [(&str, &[(&str, &str)]); 10] = [
+        ("/account/profile", &[("profile", "{\"a\":1}")]),
+        ("/account/orders/1", &[("approve", "no")]),
+        ("/account/devices/remove", &[("token", "token")]),
+        ("/account/keys", &[("name", "another")]),
+        (&revoke, &[]),
+        ("/account/channels/edit", &channel),
+        ("/account/channels/remove", &[("name", "own")]),
+        ("/account/channels/test", &[("name", "own")]),
+        ("/account/users/new", &user),
+        ("/account/users/101", &user),
+    ];
+    for (path, fields) in forms {
+        for csrf in [None, Some("wrong")] {
+            let response = person.post_with(csrf, path, fields);
+            // What a page of ours sent is kept, and asked about; it is not done.
+            assert_eq!(response.status(), 200, "{path}");
+            assert!(response.text().unwrap().contains("What you typed is still here"), "{path}");
+            let request = server.client.post(format!("{}{path}", server.url));
+            let request =
+                request.header(COOKIE, &person.cookie).header(ORIGIN, "https://evil.example");
+            assert_eq!(request.form(fields).send().unwrap().status(), 400, "{path}");
+        }
+    }
+    assert_eq!(state(), before);
+    // The same forms with the token do something.
+    let response = person.post("/account/profile", &[("profile", "{\"a\":1}")]);
+    assert_eq!(response.status(), StatusCode::SEE_OTHER);
+    assert_eq!(api.get("/user/v1/profile"), json!({ "a": 1 }));
+}
+
+#[test]
+fn every_account_page_asks_for_a_login_and_needs_no_script() {
+    let server = Server::demo();
+    let person = Person::log_in(&server, "demo-admin");
+    for path in [
+        "/account",
+        "/account/orders",
+        "/account/deliveries",
+        "/account/devices",
+        "/account/keys",
+        "/account/channels",
+        "/account/channels/edit?method=sftp",
+        "/account/users",
+        "/account/users/new",
+        "/account/users/102",
+    ] {
+        let response = server.get(path);
+        assert_eq!(response.status(), 303, "{path}");
+        let to = response.headers()[LOCATION].to_str().unwrap().to_owned();
+        assert!(to.starts_with("/o/login?return_to=%2Faccount"), "{path}: {to}");
+        let page = person.page(path);
+        assert!(!page.contains("<script") && !page.contains("style="), "{path}");
+        assert!(page.contains("aria-current=\"page\""), "{path}");
+        // A message in the address is one of ours, or none.
+        let mark = if path.contains('?') { '&' } else { '?' };
+        let hostile = person.page(&format!("{path}{mark}done=%3Cb%3Ehello"));
+        assert!(!hostile.contains("hello"), "{path}");
+    }
+    // An address that only forms are sent to leads back by GET.
+    for path in ["/account/profile", "/account/channels/test", "/account/channels/edit"] {
+        assert_eq!(person.get(path).status(), 303, "{path}");
+    }
+}
