@@ -312,7 +312,8 @@ pub(super) fn redirect_origin(uri: &str) -> String {
 /// Whether a path that came with a request leads to a page of ours, and nowhere else.
 pub(super) fn is_ours(path: &str) -> bool {
     let below = |place: &str| {
-        path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+        path.strip_prefix(place)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
     };
     let page = path == HOME
         || path.starts_with("/?")

@@ -53,7 +53,9 @@ impl Pages {
             for name in Templates::iter() {
                 let Some(file) = Templates::get(&name) else { continue };
                 let text = String::from_utf8(file.data.into_owned()).map_err(Error::internal)?;
-                environment.add_template_owned(name.into_owned(), text).map_err(Error::internal)?;
+                environment
+                    .add_template_owned(name.into_owned(), text)
+                    .map_err(Error::internal)?;
             }
             Ok::<_, Error>((language, environment))
         };

@@ -10,8 +10,9 @@ use minijinja::{
 
 use super::site::language::{Language, fill};
 
-const SWEDISH_MONTHS: [&str; 12] =
-    ["jan.", "feb.", "mars", "apr.", "maj", "juni", "juli", "aug.", "sep.", "okt.", "nov.", "dec."];
+const SWEDISH_MONTHS: [&str; 12] = [
+    "jan.", "feb.", "mars", "apr.", "maj", "juni", "juli", "aug.", "sep.", "okt.", "nov.", "dec.",
+];
 
 /// An environment whose pages are in `language`:
 ///
@@ -34,7 +35,8 @@ pub(super) fn environment(
         }
     };
     let say = translate.clone();
-    environment.add_function("_", move |text: &str, values: Rest<Value>| fill(&say(text), &values));
+    environment
+        .add_function("_", move |text: &str, values: Rest<Value>| fill(&say(text), &values));
     environment.add_filter("sentence", move |text: &str| translate(text));
     let own = zone.clone();
     environment.add_filter("when", move |time: &str| shown(language, &own, time, Shown::Time));

@@ -34,5 +34,6 @@ mod push_services;
 mod receivers;
 mod rights;
 mod search;
+mod site_sets;
 mod stream;
 mod users;

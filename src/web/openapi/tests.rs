@@ -11,8 +11,19 @@ use serde_json::Value;
 use super::{Bases, document, operations};
 
 /// Addresses that a browser visits. No program calls them, so they are not described.
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 23] = [
     "/language",
+    "/collections",
+    "/collections/add",
+    "/collections/{}",
+    "/collections/{}/delete",
+    "/collections/{}/order",
+    "/collections/{}/take",
+    "/collections/{}/zip",
+    "/notifications",
+    "/notifications/new",
+    "/notifications/{}",
+    "/notifications/{}/delete",
     "/",
     "/item/{}/{}",
     "/item/{}/{}/download",

@@ -86,7 +86,11 @@ mod tests {
             if let Some(origin) = origin {
                 headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
             }
-            assert_eq!(Kept::of(&headers, "/collections", "a=1").is_some(), expected, "{origin:?}");
+            assert_eq!(
+                Kept::of(&headers, "/collections", "a=1").is_some(),
+                expected,
+                "{origin:?}"
+            );
         };
         check(Some("https://pictures.example:8080"), true);
         check(Some("https://evil.example"), false);
@@ -97,7 +101,8 @@ mod tests {
 
     #[test]
     fn a_form_is_handed_on_to_pages_of_ours_only() {
-        let kept = Kept::handed_on("kept_action=/collections/x&kept_fields=name%3Da%2526").unwrap();
+        let kept =
+            Kept::handed_on("kept_action=/collections/x&kept_fields=name%3Da%2526").unwrap();
         assert_eq!((kept.action.as_str(), kept.fields.as_str()), ("/collections/x", "name=a%26"));
         assert_eq!(Kept::handed_on("kept_action=//evil.example/&kept_fields=a"), None);
         assert_eq!(Kept::handed_on("kept_action=/o/login&kept_fields=a"), None);

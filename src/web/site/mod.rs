@@ -7,8 +7,13 @@
 
 mod activity;
 mod api;
+mod collected;
+mod collections;
 mod kept;
 pub(super) mod language;
+mod notifications;
+mod question;
+mod tiles;
 
 use std::{ops::Deref, sync::Arc};
 
@@ -279,7 +284,11 @@ impl IntoResponse for Problem {
 
 /// The addresses of the site.
 pub(super) fn routes() -> Router<App> {
-    Router::new().route("/language", post(choose_language))
+    Router::new()
+        .route("/language", post(choose_language))
+        .merge(collections::routes())
+        .merge(collected::routes())
+        .merge(notifications::routes())
 }
 
 /// `POST /language`: keeps the language that somebody chose, and leads back.

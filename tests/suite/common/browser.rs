@@ -199,7 +199,8 @@ const WIDTHS: [u32; 3] = [360, 800, 1600];
 impl Browser {
     /// Makes the window `width` pixels wide, on a desk that is light or dark.
     pub fn dress(&self, width: u32, scheme: &str) {
-        let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+        let metrics =
+            json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
         let features = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
         for (cmd, params) in [
             ("Emulation.setDeviceMetricsOverride", metrics),
@@ -254,7 +255,10 @@ impl Browser {
         let actions: Vec<Value> = keys
             .chars()
             .flat_map(|key| {
-                [json!({ "type": "keyDown", "value": key }), json!({ "type": "keyUp", "value": key })]
+                [
+                    json!({ "type": "keyDown", "value": key }),
+                    json!({ "type": "keyUp", "value": key }),
+                ]
             })
             .collect();
         let source = json!({ "type": "key", "id": "keyboard", "actions": actions });
@@ -263,9 +267,7 @@ impl Browser {
 
     /// Drags with the mouse along `points`, pixels of the window.
     pub fn drag(&self, points: &[(i64, i64)]) {
-        let to = |(x, y): &(i64, i64)| {
-            json!({ "type": "pointerMove", "duration": 50, "x": x, "y": y, "origin": "viewport" })
-        };
+        let to = |(x, y): &(i64, i64)| json!({ "type": "pointerMove", "duration": 50, "x": x, "y": y, "origin": "viewport" });
         let mut actions = Vec::new();
         for (at, point) in points.iter().enumerate() {
             actions.push(to(point));
