@@ -511,3 +511,32 @@ pub const STREAM_LOOK_AGAIN: std::time::Duration = std::time::Duration::from_mil
 pub const MESSAGE_PICTURES_TIME: std::time::Duration = std::time::Duration::from_secs(60);
 /// Messages that were given up, of all users; the oldest go.
 pub const OUTBOX_PARKED_MAX: usize = 100_000;
+/// Collections of one user. With all of their items a list of them takes 15 MB.
+pub const COLLECTIONS_PER_USER_MAX: usize = 200;
+/// Items of one collection; the editor who picked most for one story stayed below.
+pub const COLLECTION_ITEMS_MAX: usize = 1000;
+/// Items that one call adds, removes or puts in order.
+pub const COLLECTION_ELEMENTS_MAX: usize = 1000;
+/// Bytes of such a call: that many addresses of 500 bytes each.
+pub const COLLECTION_BODY_BYTES_MAX: usize = 512 * 1024;
+/// Characters of a collection's name.
+pub const COLLECTION_NAME_CHARS_MAX: usize = 200;
+/// Items that a collection remembers to have lost; the oldest fall out.
+pub const COLLECTION_REMOVED_MAX: usize = 100;
+/// Characters of a headline, and of a description, that a lost item is remembered by.
+pub const COLLECTION_REMOVED_CHARS_MAX: usize = 2000;
+/// Age of a collection's last access from which on the next one is written down: a page that is
+/// looked at all the time must not write all the time.
+pub const COLLECTION_ACCESSED: std::time::Duration = std::time::Duration::from_secs(60);
+/// Time between two looks for items that have expired; until then they are hidden.
+pub const COLLECTIONS_SWEEP: std::time::Duration = std::time::Duration::from_secs(2);
+/// Items of one archive of several items.
+pub const BUNDLE_ITEMS_MAX: usize = 500;
+/// Files of such an archive; an article with its pictures has some ten.
+pub const BUNDLE_FILES_MAX: usize = 5000;
+/// Times that such an archive is put together anew because something was bought meanwhile.
+pub const BUNDLE_TRIES: usize = 3;
+/// Characters of a name under which a browser saves a file.
+pub const FILE_NAME_CHARS_MAX: usize = 100;
+/// Characters of a URI that a client sends.
+pub const URI_CHARS_MAX: usize = 2048;

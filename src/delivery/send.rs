@@ -77,7 +77,7 @@ async fn destination(channel: &Channel) -> Result<Destination, Trouble> {
 }
 
 fn file(media: &Media, collected: CollectedFile) -> Result<File, Trouble> {
-    let CollectedFile { name, mime, body, url } = collected;
+    let CollectedFile { name, mime, body, url, dated: _ } = collected;
     let (media, bytes) = (media.clone(), body.len());
     let open = move || {
         let content: Content = Box::pin(media.stream(body.parts().to_vec()));

@@ -6,11 +6,13 @@
 mod api;
 mod assets;
 mod body;
+mod collections;
 pub mod conditional;
 mod content;
 mod cors;
 mod credentials;
 mod deliveries;
+mod disposition;
 mod download_panel;
 mod edge;
 mod form;
@@ -54,6 +56,7 @@ use axum::{
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::auth::Auth;
+use crate::collections::Collections;
 use crate::config::Addresses;
 use crate::content::Content;
 use crate::db::Db;
@@ -96,6 +99,8 @@ pub struct Shared {
     pub deliveries: Deliveries,
     /// Notifications.
     pub notifications: Notifications,
+    /// The collections section.
+    pub collections: Collections,
     /// The users section.
     pub users: Users,
     /// What comes in over the network.
@@ -181,6 +186,7 @@ fn apis() -> Router<App> {
         .route("/metrics", get(health::metrics))
         .merge(content::routes())
         .merge(openapi::routes())
+        .merge(collections::routes())
         .merge(user::routes())
         .merge(orders::routes())
         .merge(deliveries::routes())

@@ -11,6 +11,7 @@
 
 mod accounts;
 mod clients;
+mod collections;
 mod common;
 mod deliveries;
 mod engine;

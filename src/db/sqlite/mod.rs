@@ -4,6 +4,8 @@
 
 pub(super) mod accounts;
 pub(super) mod channels;
+mod collected;
+pub(super) mod collections;
 pub(super) mod deliveries;
 #[cfg(test)]
 mod delivery_tests;

@@ -7,6 +7,7 @@
 //!
 //! Spec §9 Versioning.
 
+mod collections;
 mod content;
 mod formats;
 mod ingest;
@@ -110,6 +111,7 @@ fn operations() -> Vec<Operation> {
     let parts = [
         content::operations(),
         notifications::operations(),
+        collections::operations(),
         user::operations(),
         media::operations(),
         formats::operations(),

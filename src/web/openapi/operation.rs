@@ -14,6 +14,7 @@ use super::schemas::{array, reference};
 pub(super) enum Tag {
     Content,
     Notification,
+    Collection,
     Search,
     User,
     Order,
@@ -27,9 +28,10 @@ pub(super) enum Tag {
 
 impl Tag {
     /// Every heading, in the order of the page.
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Content,
         Self::Notification,
+        Self::Collection,
         Self::User,
         Self::Order,
         Self::Delivery,
@@ -45,6 +47,7 @@ impl Tag {
         match self {
             Self::Content => "Content",
             Self::Notification => "Notifications",
+            Self::Collection => "Collections",
             Self::Search => "Deprecated search interface",
             Self::User => "User",
             Self::Order => "Orders",
@@ -62,6 +65,9 @@ impl Tag {
             Self::Content => "Search in the archive, and new items as they come in.",
             Self::Notification => {
                 "Questions that stay: new items that match are queued, mailed or pushed."
+            }
+            Self::Collection => {
+                "Named lists of items that users keep, put in order, share and download."
             }
             Self::Search => {
                 "An older search interface for callers with an application key. Use the content \

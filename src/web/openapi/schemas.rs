@@ -29,11 +29,11 @@ pub(super) fn integer() -> Value {
     json!({ "type": "integer", "format": "int64" })
 }
 
-fn boolean() -> Value {
+pub(super) fn boolean() -> Value {
     json!({ "type": "boolean" })
 }
 
-fn time() -> Value {
+pub(super) fn time() -> Value {
     json!({ "type": "string", "format": "date-time" })
 }
 
@@ -85,6 +85,7 @@ pub(super) fn all() -> Map<String, Value> {
         users(),
         user_bodies(),
         super::notifications::schemas(),
+        super::collections::schemas(),
     ];
     let more = [organizations(), orders(), order_bodies(), deliveries(), oauth()];
     for part in parts.into_iter().chain(more) {
