@@ -184,7 +184,7 @@ impl Program {
     fn start(command: &str, arguments: &[&str], code: &str) -> Self {
         let mut command = Command::new(command);
         command.args(arguments).arg(code).env("WIREPHOTO_KEY", DEMO_KEY).env("NO_PROXY", "*");
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         Self(command.spawn().expect("./test installs it"))
     }
 
@@ -535,7 +535,7 @@ fn a_collection_is_shared_downloaded_and_deleted() {
     browser.log_in(&server.url, "demo-editor", &format!("/collections/{id}"));
     browser.fill("#name", "Vecka 48");
     browser.click("[name=public]");
-    browser.follow("form[action$='{id}'] button".replace("{id}", &id).as_str());
+    browser.follow(&format!("form[action$='{id}'] button"));
     let [one] = collections(&server).try_into().expect("one");
     assert_eq!((&one["name"], &one["public"]), (&json!("Vecka 48"), &json!(true)));
     let link = browser.text("document.querySelector('#share').innerText");
