@@ -87,6 +87,18 @@ pub const SITE_FORM_FIELDS_MAX: usize = 4_000;
 /// Bytes of an API's answer that a page is made of. A collection with all of its documents is the
 /// largest.
 pub const SITE_ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// Notifications on one page of their list; each is searched for.
+pub const SITE_NOTIFICATIONS_PER_PAGE: usize = 20;
+/// Items that a page shows of a dry run.
+pub const SITE_DRY_RUN_ITEMS: usize = 8;
+/// The same of each notification in the list.
+pub const SITE_DRY_RUN_ITEMS_LISTED: usize = 4;
+/// Product codes that the form of a notification names.
+pub const SITE_PRODUCTS_SHOWN: usize = 40;
+/// Items on one page of a collection.
+pub const SITE_COLLECTION_ITEMS_PER_PAGE: usize = 200;
+/// Pictures that the list of collections shows of each.
+pub const SITE_STRIP_PICTURES: usize = 6;
 /// Sessions whose latest calls are kept in memory for the page `/code`.
 pub const ACTIVITY_SESSIONS_MAX: u64 = 1_000;
 /// Seconds after which the calls of an idle session are forgotten.

@@ -1,39 +1,26 @@
-// A button that copies, at every piece of code of a page.
+// Copy buttons: each [data-copy="#id"] copies the text of that element. They are hidden without
+// scripts. Where the browser gives no clipboard the text is selected, to be copied by hand.
 
-async function copy(pre) {
-  if (navigator.clipboard) return navigator.clipboard.writeText(pre.textContent);
-  // Without TLS browsers give no clipboard; what is selected can be copied all the same.
-  getSelection().selectAllChildren(pre);
-  if (!document.execCommand('copy')) throw new Error('refused');
-}
-
-export function addCopyButtons(root) {
-  for (const panels of root.querySelectorAll('.panels')) {
-    const status = panels.querySelector('[role=status]');
-    for (const details of panels.querySelectorAll('details')) {
-      const button = document.createElement('button');
-      button.type = 'button';
-      button.className = 'button second copy';
-      const [label, language] = ['span', 'span'].map(name => document.createElement(name));
-      label.textContent = panels.dataset.copy;
-      language.className = 'visually-hidden';
-      language.textContent = ` ${details.querySelector('summary').textContent}`;
-      button.append(label, language);
-      button.addEventListener('click', async () => {
-        try {
-          await copy(details.querySelector('pre'));
-        } catch {
-          return;
-        }
-        label.textContent = status.textContent = panels.dataset.copied;
-        setTimeout(() => {
-          label.textContent = panels.dataset.copy;
-          status.textContent = '';
-        }, 2000);
-      });
-      details.append(button);
+for (const button of document.querySelectorAll('[data-copy]')) {
+  const source = document.querySelector(button.dataset.copy);
+  if (!source) continue;
+  const label = button.textContent;
+  const status = document.createElement('span');
+  status.className = 'visually-hidden';
+  status.setAttribute('role', 'status');
+  button.after(status);
+  button.hidden = false;
+  button.addEventListener('click', async () => {
+    try {
+      await navigator.clipboard.writeText(source.textContent.trim());
+    } catch {
+      getSelection().selectAllChildren(source);
+      return;
     }
-  }
+    button.textContent = status.textContent = button.dataset.done;
+    setTimeout(() => {
+      button.textContent = label;
+      status.textContent = '';
+    }, 2000);
+  });
 }
-
-addCopyButtons(document);

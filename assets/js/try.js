@@ -1,7 +1,7 @@
 // The forms that try operations out: they send what is typed, show what comes back, and write the
 // same call as code.
 
-import { addCopyButtons } from './copy.js';
+import { addCopyButtons } from './panels.js';
 import { fileName, snippets, target } from './snippets.js';
 
 const SHOWN_MAX = 200_000;

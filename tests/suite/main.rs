@@ -39,5 +39,6 @@ mod search;
 mod site;
 mod site_docs;
 mod site_account;
+mod site_sets;
 mod stream;
 mod users;

@@ -183,6 +183,25 @@ pub(super) async fn ask(
     }
 }
 
+/// The answer to `call` as it comes, where it is none against it: a file for the visitor.
+pub(super) async fn file(
+    service: (&App, &Apis),
+    visitor: Option<&Visitor>,
+    call: &Call,
+) -> Result<Response, Refusal> {
+    let failed = |error: Error| Refusal {
+        status: StatusCode::INTERNAL_SERVER_ERROR,
+        message: error.message().to_owned(),
+        errors: Vec::new(),
+    };
+    let response = respond(service, visitor, call).await.map_err(failed)?;
+    if response.status().is_success() {
+        return Ok(response);
+    }
+    let (status, value) = read(response).await.map_err(failed)?;
+    Err(refusal(status, &value))
+}
+
 async fn read(response: Response) -> Result<(StatusCode, Value)> {
     let status = response.status();
     let kind = response.headers().get(header::CONTENT_TYPE);

@@ -9,14 +9,19 @@ mod account;
 mod activity;
 mod api;
 mod code;
+mod collected;
+mod collections;
 mod docs;
 mod hit;
 mod item;
 mod kept;
 pub(super) mod language;
+mod notifications;
 mod panel;
+mod question;
 mod search;
 mod snippets;
+mod tiles;
 
 use std::{ops::Deref, sync::Arc};
 
@@ -298,7 +303,10 @@ pub(super) fn routes() -> Router<App> {
         .route("/language", post(choose_language))
         .merge(account::routes())
         .merge(code::routes())
+        .merge(collected::routes())
+        .merge(collections::routes())
         .merge(docs::routes())
+        .merge(notifications::routes())
 }
 
 /// `POST /language`: keeps the language that somebody chose, and leads back.
