@@ -10,6 +10,7 @@ pub mod auth;
 pub mod bench;
 pub mod cli;
 pub mod clock;
+pub mod collections;
 pub mod compute;
 pub mod config;
 pub mod content;

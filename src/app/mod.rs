@@ -23,6 +23,7 @@ use crate::account::Lane;
 use crate::accounts::{Accounts, Imported};
 use crate::auth::{Auth, HashLimits, Hasher};
 use crate::clock;
+use crate::collections::Collections;
 use crate::compute::Compute;
 use crate::config::{BaseUrl, Config, find_program};
 use crate::content::Content;
@@ -290,6 +291,7 @@ impl Server {
         runtime.spawn(sweep_accounts(app.shared.oauth.clone()));
         runtime.spawn(sweep_item_log(app.shared.db.clone()));
         runtime.spawn(sweep_deliveries(app.shared.deliveries.clone()));
+        runtime.spawn(jobs::expire(app.shared.collections.clone()));
         runtime.spawn(app.shared.notifications.serve_streams(asks, clock::now));
         let senders = start_senders(&runtime, &app, limits.drain);
         let threads = [Some(follower), Some(matcher), watcher].into_iter().flatten().collect();
@@ -584,6 +586,7 @@ fn shared(
         media,
         content,
         open_images: config.search.open_images,
+        collections: Collections::new(orders.db().clone()),
         users: Users::new(auth.clone()),
         uploads,
         auth,

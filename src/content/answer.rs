@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Form;
 use super::covers;
+use super::named::Sight;
 use crate::db::{ReadTx, StoredItem};
 use crate::error::{Error, Result};
 use crate::item::{Document, Links, PubStatus, RenditionSizes, Served};
@@ -141,6 +142,28 @@ impl<L: Links> Writer<L> {
         text.extend_from_slice(b"]}");
         listed.text = text.into();
         Ok(listed)
+    }
+
+    /// `[…]` of those of `keys` that `sight` shows, in their order, as many as one answer has room
+    /// for.
+    pub(super) fn named(&self, keys: &[ItemKey], sight: &Sight, tx: &ReadTx<'_>) -> Result<Bytes> {
+        let mut text = b"[".to_vec();
+        let mut held = Held { tx, known: HashMap::new() };
+        for key in keys {
+            let Some(item) = tx.find_item(key)?.filter(|item| sight.shows(item)) else { continue };
+            let before = text.len();
+            if before > 1 {
+                text.push(b',');
+            }
+            let document = self.document(Hit { key: key.clone(), item }, &mut held)?;
+            serde_json::to_writer(&mut text, &document).map_err(Error::internal)?;
+            if text.len() > ANSWER_BYTES_MAX {
+                text.truncate(before);
+                break;
+            }
+        }
+        text.push(b']');
+        Ok(text.into())
     }
 
     fn write_hits(&self, hits: Vec<Hit>, tx: &ReadTx<'_>, text: &mut Vec<u8>) -> Result<()> {

@@ -6,6 +6,7 @@
 //! documents never hold up an async thread.
 
 mod answer;
+mod named;
 mod period;
 mod polls;
 mod selection;
@@ -19,6 +20,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 pub use answer::{Listed, Reading};
+pub use named::Sight;
 pub use period::{Period, Recent, parse_day};
 pub use selection::{
     Selection, coverage, covers, is_provider, may_see_commissioned, unknown_agreement,
@@ -108,6 +110,25 @@ impl Content {
     {
         let writer = Writer { form, sizes: self.sizes };
         self.search.read(move |tx| writer.listed(&keys, (&coverage, now), tx)).await
+    }
+
+    /// Those of `keys` that `sight` shows, in their order.
+    ///
+    /// Fails when too many searches wait.
+    pub async fn seen(&self, keys: Vec<ItemKey>, sight: Sight) -> Result<Vec<ItemKey>> {
+        self.search.read(move |tx| named::seen(keys, &sight, tx)).await
+    }
+
+    /// The text of a list with those of `keys` that `sight` shows, in their order, as far as one
+    /// answer has room for them.
+    ///
+    /// Fails when too many searches wait.
+    pub async fn named<L>(&self, keys: Vec<ItemKey>, form: Form<L>, sight: Sight) -> Result<Bytes>
+    where
+        L: Links + Send + 'static,
+    {
+        let writer = Writer { form, sizes: self.sizes };
+        self.search.read(move |tx| writer.named(&keys, &sight, tx)).await
     }
 
     /// The text of `{"hits": […]}` with the first match as soon as there is one; with none once

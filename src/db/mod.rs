@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 pub use sqlite::accounts::AccountChange;
 pub use sqlite::channels::NewChannel;
+pub use sqlite::collections::{Collection, CollectionHead, LostItem, NewCollection};
 pub use sqlite::deliveries::{DeliveriesOf, Enqueued, NewDelivery, Outcome, Queue, Turn};
 pub use sqlite::facts::Facts;
 pub use sqlite::follow::{Change, Follower, Pulse};

@@ -10,9 +10,12 @@ use tokio::sync::mpsc::Sender;
 use crate::auth::Auth;
 use crate::clock;
 use crate::clock::Stopwatch;
+use crate::collections::Collections;
 use crate::db::{AccountChange, Follower, Pulse};
 use crate::ingest::watch::{Watch, Watcher};
-use crate::limits::{FOLLOW_MS, MATCHING_CLOCK_MS, MATCHING_MS, NOTIFICATIONS_SWEEP};
+use crate::limits::{
+    COLLECTIONS_SWEEP, FOLLOW_MS, MATCHING_CLOCK_MS, MATCHING_MS, NOTIFICATIONS_SWEEP,
+};
 use crate::media::Media;
 use crate::notifications::Notifications;
 use crate::search::Search;
@@ -101,6 +104,31 @@ pub fn matching(mut pulse: Pulse, notifications: &Notifications, stop: &Receiver
         }
         failing = outcome.is_err();
         more = outcome.unwrap_or(false);
+    }
+}
+
+/// Takes items that have expired out of collections, now and then.
+pub async fn expire(collections: Collections) {
+    let mut beat = tokio::time::interval(COLLECTIONS_SWEEP);
+    let mut failing = false;
+    loop {
+        beat.tick().await;
+        // One transaction after the other, so that others get their turn in between.
+        let outcome = loop {
+            match collections.sweep(clock::now()).await {
+                Ok(0) => break Ok(()),
+                Ok(items) => tracing::debug!(items, "took expired items out of collections"),
+                Err(cause) => break Err(cause),
+            }
+        };
+        match (&outcome, failing) {
+            (Err(cause), false) => {
+                tracing::error!("expired items cannot be taken out of collections: {cause}");
+            }
+            (Ok(()), true) => tracing::info!("expired items are taken out of collections again"),
+            (Err(_), true) | (Ok(()), false) => {}
+        }
+        failing = outcome.is_err();
     }
 }
 

@@ -87,7 +87,7 @@ pub(super) enum FileContent {
     /// The store.
     Stored(Body),
     /// Files that are put together.
-    Archive(Vec<Member>, Timestamp),
+    Archive(Vec<Member>),
 }
 
 /// What an answer sells: items, with what the caller's agreements say of each. Nothing for what is
@@ -97,13 +97,15 @@ pub(super) enum FileContent {
 #[derive(Clone, Debug, Default)]
 pub struct Sale {
     pub(super) entries: Vec<(Arc<Entry>, Decision)>,
+    /// Whether all of it is bought or nothing.
+    pub(super) together: bool,
 }
 
 impl Sale {
     /// The sale of one item, if it is one.
     pub(super) fn of(entry: &Arc<Entry>, decision: Option<Decision>) -> Self {
         let entries = decision.map(|decision| (Arc::clone(entry), decision));
-        Self { entries: entries.into_iter().collect() }
+        Self { entries: entries.into_iter().collect(), together: false }
     }
 
     /// What stands against it, if anything does.

@@ -41,6 +41,8 @@ pub(super) struct Member {
     mime: &'static str,
     url: String,
     source: Source,
+    /// Its date in an archive.
+    dated: Timestamp,
 }
 
 #[derive(Clone, Debug)]
@@ -61,6 +63,8 @@ pub struct CollectedFile {
     pub url: String,
     /// Its bytes.
     pub body: Body,
+    /// Its date in an archive: when the item that it belongs to was stored.
+    pub dated: Timestamp,
 }
 
 /// The files of an item for a delivery.
@@ -73,6 +77,27 @@ pub struct Collected {
 }
 
 impl Member {
+    /// A text of ours, which no URL gives.
+    pub(super) fn text(name: &str, text: String, dated: Timestamp) -> Self {
+        let source = Source::Text(text.into());
+        Self { name: name.to_owned(), mime: "text/plain", url: String::new(), source, dated }
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The same file under a name that begins with `prefix`.
+    pub(super) fn prefixed(self, prefix: &str) -> Self {
+        Self { name: format!("{prefix}{}", self.name), ..self }
+    }
+
+    /// What names its bytes together with its name and date.
+    pub(super) fn line(&self) -> String {
+        format!("{} {} {}\n", self.name, self.tag(), self.dated)
+    }
+
     /// What names its bytes.
     fn tag(&self) -> String {
         match &self.source {
@@ -115,7 +140,7 @@ impl Media {
             modified: None,
             sale,
             file_name: Some(format!("{}.zip", key.id)),
-            content: FileContent::Archive(members, entry.stored),
+            content: FileContent::Archive(members),
         })))
     }
 
@@ -140,22 +165,22 @@ impl Media {
     ///
     /// Fails as [`Media::obtain`] does.
     pub async fn obtain_file(&self, answer: &FileAnswer) -> Result<Body> {
-        let (members, stored) = match &answer.content {
+        let members = match &answer.content {
             FileContent::Stored(body) => return Ok(body.clone()),
-            FileContent::Archive(members, stored) => (members.clone(), *stored),
+            FileContent::Archive(members) => members.clone(),
         };
         let files = self.obtain_all(members).await?;
         let media = self.clone();
-        let packed = tokio::task::spawn_blocking(move || media.pack(files, stored));
+        let packed = tokio::task::spawn_blocking(move || media.pack(files));
         packed.await.map_err(Error::internal)?
     }
 
     /// Lays files out as an archive; only the blocks at the edges of what lies in the store are
     /// read. Blocks.
-    fn pack(&self, files: Vec<CollectedFile>, stored: Timestamp) -> Result<Body> {
-        let modified = DosTime::from_civil(stored.to_zoned(TimeZone::UTC).datetime());
+    fn pack(&self, files: Vec<CollectedFile>) -> Result<Body> {
         let (mut entries, mut contents) = (Vec::new(), Vec::new());
-        for CollectedFile { name, mime, body, .. } in files {
+        for CollectedFile { name, mime, body, dated, .. } in files {
+            let modified = DosTime::from_civil(dated.to_zoned(TimeZone::UTC).datetime());
             let name = EntryName::parse(&name).map_err(Error::internal)?;
             let packable = is_packable(mime).then(|| body.in_memory()).flatten();
             let (entry, body) = match packable {
@@ -199,7 +224,7 @@ impl Media {
     }
 
     /// What is wanted of the item, with what of it is sold.
-    async fn list(
+    pub(super) async fn list(
         &self,
         entry: &Arc<Entry>,
         wanted: Wanted<'_>,
@@ -244,6 +269,8 @@ impl Media {
         // Names are compared as file systems do that fold case.
         let mut names = HashSet::new();
         members.retain(|member: &Member| names.insert(member.name.to_ascii_lowercase()));
+        // A picture that belongs to a text has the date of the text.
+        members.iter_mut().for_each(|member| member.dated = entry.stored);
         let is_text = |member: &Member| matches!(member.source, Source::Text(_));
         let has_files = !matches!(wanted, Wanted::Default)
             || texts::is_text(entry.key.media_type)
@@ -327,19 +354,19 @@ impl Media {
             }
         };
         let url = self.inner.links.url(named);
-        Ok(Some(Member { name: member_name(named), mime, url, source }))
+        Ok(Some(Member { name: member_name(named), mime, url, source, dated: entry.stored }))
     }
 
     async fn obtain_all(&self, members: Vec<Member>) -> Result<Vec<CollectedFile>> {
         let patience = self.inner.settings.patience;
         let obtained = members.into_iter().map(|member| async move {
-            let Member { name, mime, url, source } = member;
+            let Member { name, mime, url, source, dated } = member;
             let body = match source {
                 Source::Text(text) => Body::memory(text),
                 Source::Stored(body, _) => body,
                 Source::Rendition(answer) => self.obtain_rendition(&answer, patience).await?,
             };
-            Ok::<_, Error>(CollectedFile { name, mime, url, body })
+            Ok::<_, Error>(CollectedFile { name, mime, url, body, dated })
         });
         stream::iter(obtained).buffered(ARCHIVE_RENDERS_AT_A_TIME).try_collect().await
     }
@@ -372,7 +399,7 @@ impl Media {
 }
 
 /// Decision 3: what an archive holds, where it holds anything.
-fn defaults(media_type: MediaType) -> Option<Vec<Format>> {
+pub(super) fn defaults(media_type: MediaType) -> Option<Vec<Format>> {
     let formats: &[&str] = match media_type {
         MediaType::Image | MediaType::Stockfoto => &["_NormalHires.jpg", ".json", ".xml"],
         MediaType::Graphic => &[".pdf", ".eps", ".json", ".xml"],

@@ -6,6 +6,7 @@
 
 pub mod access;
 mod answer;
+mod bundle;
 mod cache;
 mod catalog;
 mod collect;
@@ -284,6 +285,10 @@ impl Media {
     ///
     /// Fails as [`Orders::purchase`] does; then nothing of it may be delivered.
     pub async fn purchase(&self, sale: &Sale, caller: Caller<'_>, now: Timestamp) -> Result<()> {
+        if sale.together {
+            let items: Vec<_> = sale.entries.iter().map(|(entry, _)| facts(entry)).collect();
+            return self.inner.orders.purchase_all(caller.known()?, &items, caller.agr, now).await;
+        }
         for (entry, _) in &sale.entries {
             self.inner.orders.purchase(caller.known()?, facts(entry), caller.agr, now).await?;
         }

@@ -9,6 +9,7 @@ pub mod coverage;
 pub mod json;
 mod offers;
 mod report;
+mod several;
 mod wish;
 
 use std::sync::Arc;
@@ -250,6 +251,8 @@ fn unrecorded(cause: DbError) -> Error {
 mod coverage_tests;
 #[cfg(test)]
 mod report_tests;
+#[cfg(test)]
+mod several_tests;
 #[cfg(test)]
 mod test_scene;
 #[cfg(test)]

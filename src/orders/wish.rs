@@ -6,6 +6,7 @@ use jiff::Timestamp;
 
 use super::ItemFacts;
 use super::coverage::{Candidate, Choice, choose, product_in_common};
+use super::several::Taken;
 use crate::account::{
     Agreement, AgreementId, AgreementType, Order, OrderAgreement, OrderId, OrganizationId,
     Product, ProductId, UserId,
@@ -98,10 +99,28 @@ impl Wish {
 
     /// What the wish means at this state of the database.
     pub(super) fn look(&self, tx: &ReadTx<'_>) -> Result<Wished, DbError> {
-        let candidates = self.candidates(tx)?;
+        self.look_behind(tx, &mut Taken::new())
+    }
+
+    /// The same once `taken` was taken from prepaid agreements; adds what this wish takes.
+    pub(super) fn look_behind(
+        &self,
+        tx: &ReadTx<'_>,
+        taken: &mut Taken,
+    ) -> Result<Wished, DbError> {
+        let mut candidates = self.candidates(tx)?;
+        for one in &mut candidates {
+            let gone = taken.get(&one.agreement.id).copied().unwrap_or_default();
+            one.remaining = one.remaining.saturating_sub(gone);
+        }
         Ok(match choose(&candidates) {
             Choice::Free(agreement, live) => Wished::bought(agreement, live.downloadable_until),
-            Choice::Buy(_) => Wished::ToBuy,
+            Choice::Buy(agreement) => {
+                if agreement.kind == AgreementType::Prepaid {
+                    *taken.entry(agreement.id).or_default() += 1;
+                }
+                Wished::ToBuy
+            }
             Choice::Order { agreement, recorded } => {
                 Wished::Order { agreement: agreement.id, recorded }
             }

@@ -14,7 +14,7 @@ use super::{
     App,
     body::body,
     conditional::{ETag, Precondition, Validators, evaluate, print_date},
-    credentials, deliveries,
+    credentials, deliveries, disposition,
     edge::Work,
     range::{ByteRange, Multipart, RangeDecision, ranges, unsatisfied},
     respond,
@@ -91,11 +91,11 @@ fn allow_origins(headers: &mut HeaderMap) {
 }
 
 /// A request for media with its caller.
-struct Asked<'a> {
-    method: &'a Method,
-    headers: &'a HeaderMap,
-    caller: Caller<'a>,
-    now: Timestamp,
+pub(super) struct Asked<'a> {
+    pub(super) method: &'a Method,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) caller: Caller<'a>,
+    pub(super) now: Timestamp,
 }
 
 async fn answer(app: &App, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
@@ -212,7 +212,7 @@ pub(super) async fn download(app: &App, path: &MediaPath, caller: Caller<'_>) ->
 }
 
 /// The agreement that is to pay, from the query parameter `agr`.
-fn agreement(uri: &Uri) -> Result<Option<AgreementId>> {
+pub(super) fn agreement(uri: &Uri) -> Result<Option<AgreementId>> {
     let Some(text) = credentials::query_value(uri, "agr") else { return Ok(None) };
     let malformed = |_| {
         let message = format!("agr is {:?}, expected a number", respond::shorten(&text));
@@ -289,7 +289,7 @@ fn document(app: &App, asked: &Asked<'_>, answer: &TextAnswer) -> Result<Respons
 
 /// Delivers a file as it lies in the store, or an archive. Files are never open: graphics, videos
 /// and archives all take credentials.
-async fn file(app: &App, asked: &Asked<'_>, answer: &FileAnswer) -> Result<Response> {
+pub(super) async fn file(app: &App, asked: &Asked<'_>, answer: &FileAnswer) -> Result<Response> {
     let validators = validators(&answer.etag, answer.modified)?;
     if let Some(response) = before_bytes(app, asked, (&validators, false), &answer.sale).await? {
         return Ok(response);
@@ -307,12 +307,9 @@ async fn file(app: &App, asked: &Asked<'_>, answer: &FileAnswer) -> Result<Respo
     Ok(response)
 }
 
-/// Says under which name a browser saves it. An item's id is plain ASCII, so no second form of the
-/// name is needed.
+/// Says under which name a browser saves it.
 fn name_file(response: &mut Response, name: Option<&str>) {
-    let value =
-        name.map(|name| HeaderValue::from_str(&format!("attachment; filename=\"{name}\"")));
-    if let Some(Ok(value)) = value {
+    if let Some(value) = name.and_then(disposition::attachment) {
         response.headers_mut().insert(header::CONTENT_DISPOSITION, value);
     }
 }

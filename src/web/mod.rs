@@ -6,15 +6,19 @@
 mod api;
 mod assets;
 mod body;
+mod channels;
+mod collections;
 pub mod conditional;
 mod content;
 mod cors;
 mod credentials;
 mod deliveries;
+mod disposition;
 mod edge;
 mod form;
 mod health;
 mod ingest;
+mod keys;
 pub mod listener;
 mod login;
 mod media;
@@ -52,6 +56,7 @@ use axum::{
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::auth::Auth;
+use crate::collections::Collections;
 use crate::config::Addresses;
 use crate::content::Content;
 use crate::db::Db;
@@ -94,6 +99,8 @@ pub struct Shared {
     pub deliveries: Deliveries,
     /// Notifications.
     pub notifications: Notifications,
+    /// The collections section.
+    pub collections: Collections,
     /// The users section.
     pub users: Users,
     /// What comes in over the network.
@@ -179,7 +186,10 @@ fn apis() -> Router<App> {
         .route("/metrics", get(health::metrics))
         .merge(content::routes())
         .merge(openapi::routes())
+        .merge(collections::routes())
         .merge(user::routes())
+        .merge(keys::routes())
+        .merge(channels::routes())
         .merge(orders::routes())
         .merge(deliveries::routes())
         .merge(ingest::routes())

@@ -127,6 +127,14 @@ fn the_public_client_library_uses_notifications_and_its_content_stream() {
 }
 
 #[test]
+fn the_public_client_library_keeps_collections() {
+    let (server, folder) = (server(), node_scripts());
+    let items = ["image/demo-urtavla", "image/demo-paint-brushes", "image/demo-bridge-cables"];
+    let argument = json!({ "base": server.url, "items": items });
+    script(Path::new("node"), &folder, "collection_client.mjs", &argument);
+}
+
+#[test]
 fn openid_client_runs_code_implicit_refresh_and_revocation() {
     let (server, folder) = (server(), node_scripts());
     script(Path::new("node"), &folder, "openid.mjs", &json!({ "base": server.url }));

@@ -11,6 +11,7 @@
 
 mod accounts;
 mod clients;
+mod collections;
 mod common;
 mod deliveries;
 mod engine;
@@ -19,6 +20,7 @@ mod http;
 mod ingest;
 mod items;
 mod json;
+mod keys_and_channels;
 mod login;
 mod mails;
 mod media;
@@ -34,6 +36,7 @@ mod push_services;
 mod receivers;
 mod rights;
 mod search;
+mod site;
 mod site_docs;
 mod stream;
 mod users;

@@ -379,6 +379,7 @@ impl WriteTx<'_> {
             "deliveries",
             "notifications",
             "outbox",
+            "collections",
         ];
         for table in tables {
             let sql = format!("UPDATE {table} SET user_id = ?2 WHERE user_id = ?1");

@@ -1,10 +1,12 @@
 //! Tests of what accounts become when they are stated again, and of what caches are told.
 
 use jiff::Timestamp;
+use uuid::Uuid;
 
 use super::{
     WriteTx,
     accounts::AccountChange,
+    collections::NewCollection,
     import::{NewAgreement, NewApiKey, NewClient, NewProduct, NewUser, Put},
 };
 use crate::account::{
@@ -231,10 +233,18 @@ fn a_user_with_a_provisional_number_takes_the_one_that_is_stated_with_all_it_has
             "INSERT INTO api_keys (key_hash, user_id, name, created_ms) VALUES (?1, -1, '', 0)",
             [key.to_string()],
         )?;
+        let collection = NewCollection {
+            id: Uuid::from_u128(1),
+            owner: UserId(-1),
+            name: "kept".to_owned(),
+            public: false,
+        };
+        tx.insert_collection(&collection, at(1))?;
         let stated = NewUser { id: Some(UserId(77)), user_name: "old".to_owned(), ..user() };
         tx.put_user(&stated, at(2))?;
         assert_eq!(tx.as_read().find_key(&key)?, Some(UserId(77)));
         assert_eq!(tx.as_read().find_user(UserId(-1))?, None);
+        assert_eq!(tx.as_read().count_collections(UserId(77))?, 1);
         tx.put_user(&NewUser { id: None, ..stated }, at(3))?;
         assert!(tx.as_read().find_user(UserId(77))?.is_some());
         Ok(())

@@ -127,7 +127,8 @@ impl ReadTx<'_> {
 impl WriteTx<'_> {
     /// Writes an item with its row in the item log and in the index.
     ///
-    /// The version gets the number of the log row; what was there of the item before goes.
+    /// The version gets the number of the log row; what was there of the item before goes. One that
+    /// is withdrawn leaves the collections that hold it.
     pub fn write_item(&self, item: &NewItem) -> Result<Written, DbError> {
         let (media_type, id) = (item.key.media_type.as_str(), item.key.id.as_str());
         let what = format!("item {}", item.key);
@@ -154,6 +155,7 @@ impl WriteTx<'_> {
             .execute(params![media_type, id, change, stored_ms, previous, item.fresh])?;
         let doc = self.transaction.last_insert_rowid();
         if let Some(previous) = previous {
+            self.follow_in_collections(item)?;
             self.remove_from_index(previous)?;
             self.transaction
                 .prepare_cached("DELETE FROM items WHERE item_id = ?1")?

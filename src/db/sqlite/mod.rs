@@ -4,6 +4,8 @@
 
 pub(super) mod accounts;
 pub(super) mod channels;
+mod collected;
+pub(super) mod collections;
 pub(super) mod deliveries;
 #[cfg(test)]
 mod delivery_tests;
@@ -15,6 +17,7 @@ pub(super) mod import;
 mod import_tests;
 mod index;
 pub(super) mod items;
+mod keys;
 mod migrations;
 pub(super) mod notifications;
 pub(super) mod operator;

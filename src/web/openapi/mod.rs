@@ -7,6 +7,7 @@
 //!
 //! Spec §9 Versioning.
 
+mod collections;
 mod content;
 mod formats;
 mod ingest;
@@ -16,6 +17,7 @@ mod notifications;
 mod oauth;
 mod operation;
 mod operator;
+mod own;
 mod page;
 mod schemas;
 mod trial;
@@ -170,6 +172,7 @@ fn operations() -> Vec<Operation> {
     let parts = [
         content::operations(),
         notifications::operations(),
+        collections::operations(),
         user::operations(),
         media::operations(),
         formats::operations(),

@@ -14,6 +14,7 @@ use super::schemas::{array, reference};
 pub(super) enum Tag {
     Content,
     Notification,
+    Collection,
     Search,
     User,
     Order,
@@ -27,9 +28,10 @@ pub(super) enum Tag {
 
 impl Tag {
     /// Every heading, in the order of the page.
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Content,
         Self::Notification,
+        Self::Collection,
         Self::User,
         Self::Order,
         Self::Delivery,
@@ -45,6 +47,7 @@ impl Tag {
         match self {
             Self::Content => "Content",
             Self::Notification => "Notifications",
+            Self::Collection => "Collections",
             Self::Search => "Deprecated search interface",
             Self::User => "User",
             Self::Order => "Orders",
@@ -63,15 +66,18 @@ impl Tag {
             Self::Notification => {
                 "Questions that stay: new items that match are queued, mailed or pushed."
             }
+            Self::Collection => {
+                "Named lists of items that users keep, put in order, share and download."
+            }
             Self::Search => {
                 "An older search interface for callers with an application key. Use the content \
                  API instead."
             }
-            Self::User => "The caller with agreements, profile and mobile devices.",
+            Self::User => "The caller with agreements, profile, mobile devices and API keys.",
             Self::Order => "What was downloaded against an agreement, and reports on its use.",
             Self::Delivery => {
-                "Items on their way through a delivery channel. `GET` of an item's URL with \
-                 `channel` asks for one."
+                "Delivery channels, and items on their way through them. `GET` of an item's URL \
+                 with `channel` asks for one."
             }
             Self::Organization => {
                 "The caller's organization. Its users are administered with the scope `admin` and \
@@ -347,7 +353,8 @@ const REFUSALS: [(u16, &str, &str); 7] = [
         "Forbidden",
         "The caller is known but may not do this; `errorCode` says why, for instance \
          `insufficient_scope`, `admin_required`, `agreement_required`, `order_required`, \
-         `organization_required`, `provider_required` or `service_account_unsupported`.",
+         `organization_required`, `provider_required`, `service_account_unsupported`, \
+         `api_key_unsupported` or `operator_channel`.",
     ),
     (404, "NotFound", "There is no such thing, or not for this caller."),
     (409, "Conflict", "The state of things does not allow it."),

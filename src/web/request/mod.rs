@@ -14,7 +14,7 @@ pub(in crate::web) mod tests;
 use axum::extract::{Path, rejection::PathRejection};
 
 pub use body::{json, parse_json};
-pub use object::{Field, Format, Object, Presence, Text, is_email, object};
+pub use object::{Field, Format, Object, Presence, Text, is_email, object, objects};
 pub use query::Query;
 pub(in crate::web) use query::{choose, elements};
 

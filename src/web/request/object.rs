@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::error::{Detail, Error, Result};
-use crate::limits::EMAIL_CHARS_MAX;
+use crate::limits::{EMAIL_CHARS_MAX, URI_CHARS_MAX};
 
 /// Additional properties that are named; a body with thousands of them needs no longer answer.
 const ADDITIONAL_NAMED_MAX: usize = 20;
@@ -66,6 +66,8 @@ pub enum Format {
     Email,
     /// A UUID with its hyphens.
     Uuid,
+    /// A URI with its scheme (RFC 3986).
+    Uri,
 }
 
 /// What a text must keep to.
@@ -82,6 +84,9 @@ impl Text {
     pub const EMAIL: Self = Self { format: Format::Email, chars_max: EMAIL_CHARS_MAX };
     /// A UUID.
     pub const UUID: Self = Self { format: Format::Uuid, chars_max: 36 };
+
+    /// A URI, of a length that URLs have.
+    pub const URI: Self = Self { format: Format::Uri, chars_max: URI_CHARS_MAX };
 
     /// One line of `chars_max` characters at most.
     #[must_use]
@@ -104,6 +109,7 @@ impl Text {
             }
             Format::Email => (is_email(text), "format", "is not an e-mail address"),
             Format::Uuid => (is_uuid(text), "format", "is not a UUID"),
+            Format::Uri => (is_uri(text), "format", "is not a URI"),
         };
         (!good).then(|| (rule, expected.to_owned()))
     }
@@ -132,6 +138,50 @@ pub fn object<T>(value: &Value, read: impl FnOnce(&mut Object<'_>) -> T) -> Resu
     let outcome = read(&mut object);
     let problems = object.close();
     if problems.is_empty() { Ok(outcome) } else { Err(Error::invalid_parts(problems)) }
+}
+
+/// Reads the body `value`, a list of 1 to `max` objects, each with `read`.
+///
+/// Fails with all that `read` found wrong, up to a number of elements that a person would look
+/// at. Paths begin with the place of their element, `3.uri`.
+pub fn objects<T>(
+    value: &Value,
+    max: usize,
+    mut read: impl FnMut(&mut Object<'_>) -> T,
+) -> Result<Vec<T>> {
+    let Value::Array(elements) = value else {
+        let message = format!("the body is {}, expected an array", kind_of(value));
+        return Err(Error::invalid("body", "", "type", message));
+    };
+    if elements.is_empty() {
+        let message = "the body has no elements, expected at least one";
+        return Err(Error::invalid("body", "", "minimum", message));
+    }
+    check_length("", elements.len(), max)?;
+    let (mut outcomes, mut problems) = (Vec::new(), Vec::new());
+    for (place, element) in elements.iter().enumerate() {
+        if problems.len() >= ADDITIONAL_NAMED_MAX {
+            break;
+        }
+        let Value::Object(members) = element else {
+            let message = format!("{place} is {}, expected an object", kind_of(element));
+            problems.push(Detail::of_rule("type", "body", place.to_string(), message));
+            continue;
+        };
+        let mut object = Object::new(members, format!("{place}."));
+        outcomes.push(read(&mut object));
+        problems.extend(object.close());
+    }
+    if problems.is_empty() { Ok(outcomes) } else { Err(Error::invalid_parts(problems)) }
+}
+
+fn check_length(path: &str, length: usize, max: usize) -> Result<()> {
+    if length <= max {
+        return Ok(());
+    }
+    let name = if path.is_empty() { "the body" } else { path };
+    let message = format!("{name} has {length} elements, {max} at most are taken");
+    Err(Error::invalid("body", path, "maximum", message))
 }
 
 impl<'a> Object<'a> {
@@ -211,6 +261,39 @@ impl<'a> Object<'a> {
         }
     }
 
+    /// The list `name` of up to `max` texts.
+    pub fn texts(
+        &mut self,
+        name: &'static str,
+        presence: Presence,
+        (text, max): (Text, usize),
+    ) -> Field<Vec<String>> {
+        let elements = match self.find(name, presence) {
+            Field::Given(Value::Array(elements)) => elements,
+            Field::Given(other) => return self.wrong_type(name, other, "an array"),
+            Field::Null => return Field::Null,
+            Field::Absent => return Field::Absent,
+        };
+        if let Err(beyond) = check_length(&format!("{}{name}", self.prefix), elements.len(), max) {
+            self.problems.extend_from_slice(beyond.details());
+            return Field::Absent;
+        }
+        let before = self.problems.len();
+        let mut texts = Vec::new();
+        for (place, element) in elements.iter().enumerate() {
+            let path = format!("{name}.{place}");
+            match element.as_str().map(|found| (found, text.check(found))) {
+                Some((found, None)) => texts.push(found.to_owned()),
+                Some((_, Some((rule, message)))) => self.break_rule(&path, rule, &message),
+                None => drop(self.wrong_type::<()>(&path, element, "a string")),
+            }
+            if self.problems.len() - before >= ADDITIONAL_NAMED_MAX {
+                break;
+            }
+        }
+        if self.problems.len() > before { Field::Absent } else { Field::Given(texts) }
+    }
+
     /// The object `name` as `read` reads it.
     pub fn object<T>(
         &mut self,
@@ -228,6 +311,20 @@ impl<'a> Object<'a> {
         let outcome = read(&mut nested);
         self.problems.extend(nested.close());
         Field::Given(outcome)
+    }
+
+    /// The object `name` as it is, for whoever knows its properties.
+    pub fn members(
+        &mut self,
+        name: &'static str,
+        presence: Presence,
+    ) -> Field<Map<String, Value>> {
+        match self.find(name, presence) {
+            Field::Given(Value::Object(members)) => Field::Given(members.clone()),
+            Field::Given(other) => self.wrong_type(name, other, "an object"),
+            Field::Null => Field::Null,
+            Field::Absent => Field::Absent,
+        }
     }
 
     fn find(&mut self, name: &'static str, presence: Presence) -> Field<&'a Value> {
@@ -282,6 +379,22 @@ fn kind_of(value: &Value) -> &'static str {
 fn is_uuid(text: &str) -> bool {
     // The crate also reads forms without hyphens, in braces and as URN.
     text.len() == 36 && Uuid::try_parse(text).is_ok()
+}
+
+/// Whether `text` is a URI: a scheme, and behind it only characters that URIs have (RFC 3986).
+fn is_uri(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once(':') else { return false };
+    let named = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    let mut escapes = rest.split('%');
+    let plain = |part: &str| {
+        part.chars().all(|c| c.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=".contains(c))
+    };
+    let escaped = |part: &str| {
+        let digits = part.get(..2).filter(|two| two.chars().all(|c| c.is_ascii_hexdigit()));
+        digits.is_some() && plain(&part[2..])
+    };
+    named && !rest.is_empty() && escapes.next().is_some_and(plain) && escapes.all(escaped)
 }
 
 /// Whether `text` is an e-mail address: a dot-atom, `@` and a domain with a dot (RFC 5321).

@@ -256,6 +256,55 @@ async fn read(body: Vec<u8>, kind: Option<&str>, bytes_max: usize) -> Result<Val
     json(request.body(Body::from(body)).unwrap(), bytes_max).await
 }
 
+#[test]
+fn a_uri_has_a_scheme_and_only_characters_of_uris() {
+    let is_uri = |text: &str| Text::URI.check(text).is_none();
+    for text in [
+        "http://a.example/media/image/x",
+        "HTTPS://[::1]:8080/x?y=%C3%A5#z",
+        "urn:a:b",
+        "x+y-1.z:~!$&'()*+,;=@",
+    ] {
+        assert!(is_uri(text), "{text}");
+    }
+    for text in [
+        "",
+        ":",
+        "a:",
+        "/media/image/x",
+        "1a:b",
+        "a b:c",
+        "http://a/å",
+        "a:b c",
+        "a:%",
+        "a:%4",
+        "a:%gg",
+        "a:%é9",
+        "a:\n",
+        "a:<b>",
+        "é:a",
+    ] {
+        assert!(!is_uri(text), "{text:?}");
+    }
+}
+
+fn uris(body: &Value) -> Result<Vec<String>> {
+    objects(body, 3, |element| element.required("uri", Text::URI))
+}
+
+#[test]
+fn elements_of_a_list_are_named_by_their_place() {
+    let two = json!([{ "uri": "a:b" }, { "uri": "c:d" }]);
+    assert_eq!(uris(&two).unwrap(), ["a:b", "c:d"]);
+    check_refused(uris(&json!([])), "minimum", "");
+    check_refused(uris(&json!({})), "type", "");
+    check_refused(uris(&json!([1])), "type", "0");
+    check_refused(uris(&json!([{ "uri": "a:b" }, { "uri": "x" }])), "format", "1.uri");
+    check_refused(uris(&json!([{ "uri": "a:b", "x": 1 }])), "additionalProperties", "0.x");
+    let four = json!([{}, {}, {}, {}]);
+    check_refused(uris(&four), "maximum", "");
+}
+
 #[tokio::test]
 async fn ok_a_body_is_json_under_its_cap() {
     for kind in [None, Some("application/json"), Some("Application/JSON; charset=latin-1")] {

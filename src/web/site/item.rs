@@ -194,6 +194,7 @@ fn describe(key: &ItemKey, document: &Value) -> PageValue {
     let hit = Hit::of(document);
     let picture = rendition(document, "Preview").filter(|picture| picture.width > 0);
     let is_photograph = has_picture(key.media_type);
+    let planned = matches!(key.media_type, MediaType::Planning | MediaType::Calendar);
     context! {
         headline => text("headline"),
         description => paragraphs(text("description_text")),
@@ -206,8 +207,8 @@ fn describe(key: &ItemKey, document: &Value) -> PageValue {
         ednote => text("ednote"),
         language => text("language"),
         created => text("versioncreated"),
-        begins => text("datetime"),
-        ends => text("enddatetime"),
+        begins => planned.then(|| text("datetime")),
+        ends => planned.then(|| text("enddatetime")),
         pubstatus => text("pubstatus"),
         embargoed => text("embargoed"),
         place => names("place"),

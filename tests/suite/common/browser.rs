@@ -79,15 +79,19 @@ impl Browser {
     /// Opens a page and waits for it and all of its pictures.
     pub fn visit(&self, url: &str) {
         self.post("/url", &json!({ "url": url }));
+        self.settle();
+    }
+
+    /// Waits for the pictures and fonts of the page.
+    pub fn settle(&self) {
         let script = "
             const done = arguments[arguments.length - 1];
             for (const image of document.images) image.loading = 'eager';
-            const loaded = image => image.complete ? null : new Promise(resolve => {
-                image.addEventListener('load', resolve);
-                image.addEventListener('error', resolve);
-            });
-            Promise.all([...document.images].map(loaded).concat(document.fonts.ready))
-                .then(() => done(null));
+            const loaded = image => image.decode().catch(() => null);
+            // What a size shows is chosen a moment after it changed.
+            requestAnimationFrame(() => requestAnimationFrame(() => Promise
+                .all([...document.images].map(loaded).concat(document.fonts.ready))
+                .then(() => done(null))));
         ";
         self.post("/execute/async", &json!({ "script": script, "args": [] }));
     }
@@ -208,6 +212,8 @@ impl Browser {
         ] {
             self.post("/goog/cdp/execute", &json!({ "cmd": cmd, "params": params }));
         }
+        // Another size may show other pictures.
+        self.settle();
     }
 
     /// Looks at the page as everybody may see it: three widths, light and dark. It must be sound in

@@ -1,0 +1,58 @@
+//! Collections as the API shows them (Spec §2 Collection).
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::db::{Collection, LostItem};
+use crate::item::Links;
+
+/// A collection as it is shown, with our addresses.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shown<'a> {
+    id: String,
+    name: &'a str,
+    owner: &'a str,
+    public: bool,
+    created: Timestamp,
+    accessed: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modified: Option<Timestamp>,
+    content: Vec<String>,
+    removed_content: Vec<ShownLost<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownLost<'a> {
+    uri: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    headline: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description_text: Option<&'a str>,
+    timestamp: Timestamp,
+}
+
+impl<'a> Shown<'a> {
+    /// How `collection` is shown with addresses by `links`.
+    #[must_use]
+    pub fn new(collection: &'a Collection, links: &impl Links) -> Self {
+        let Collection { head, content, removed } = collection;
+        let lost = |lost: &'a LostItem| ShownLost {
+            uri: links.item(&lost.key),
+            headline: lost.headline.as_deref(),
+            description_text: lost.description.as_deref(),
+            timestamp: lost.at,
+        };
+        Self {
+            id: head.id.to_string(),
+            name: &head.name,
+            owner: &head.owner_name,
+            public: head.public,
+            created: head.created,
+            accessed: head.accessed,
+            modified: head.modified,
+            content: content.iter().map(|key| links.item(key)).collect(),
+            removed_content: removed.iter().map(lost).collect(),
+        }
+    }
+}

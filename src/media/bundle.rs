@@ -1,0 +1,234 @@
+//! One archive of several items: what each of their own archives holds, side by side.
+//!
+//! What is in it is decided before anything is rendered or bought. An item that the caller cannot
+//! have is left out, and a text in the archive says why; nothing is ordered for it. Prepaid downloads
+//! are given to the items in their order, as far as they reach.
+
+use std::{collections::HashSet, sync::Arc};
+
+use jiff::Timestamp;
+
+use super::{
+    Caller, Entry, FileAnswer, Media,
+    answer::{FileContent, Sale},
+    collect::{Member, Wanted, defaults},
+    facts,
+};
+use crate::error::{Error, Kind, Result};
+use crate::item::Links;
+use crate::limits::{BUNDLE_FILES_MAX, BUNDLE_ITEMS_MAX};
+use crate::media::path::DocumentExtension;
+use crate::orders::Decision;
+use crate::types::{Hash, ItemKey};
+
+/// The text that says what is left out. No file of an item is called so.
+const LEFT_OUT: &str = "left-out.txt";
+
+/// An item with its files and what of it is sold.
+struct Picked {
+    entry: Arc<Entry>,
+    members: Vec<Member>,
+    sale: Sale,
+}
+
+/// What became of an item.
+enum Fate {
+    In(Picked),
+    Out(String),
+}
+
+impl Fate {
+    /// Leaves the item out for a reason that the caller may know.
+    ///
+    /// Fails with what is no reason but a fault.
+    fn out(cause: Error) -> Result<Self> {
+        match cause.kind() {
+            Kind::Forbidden => Ok(Self::Out(cause.message().to_owned())),
+            Kind::NotFound => Ok(Self::Out("There is nothing to download".to_owned())),
+            Kind::InvalidArgument
+            | Kind::Unauthenticated
+            | Kind::Conflict
+            | Kind::Unsupported
+            | Kind::TooLarge
+            | Kind::Overloaded
+            | Kind::Timeout
+            | Kind::Unavailable
+            | Kind::Internal => Err(cause),
+        }
+    }
+}
+
+impl Media {
+    /// The archive `<name>.zip` of the items `keys`, as far as `caller` may have them.
+    ///
+    /// What it sells is bought all or not at all: the purchase fails with `agreement_required` or
+    /// `order_required` where something changed since, and then another call says what is left.
+    ///
+    /// Fails with `agreement_required` when nothing can be delivered.
+    pub async fn bundle(
+        &self,
+        keys: &[ItemKey],
+        name: &str,
+        caller: Caller<'_>,
+        now: Timestamp,
+    ) -> Result<FileAnswer> {
+        caller.known()?;
+        let mut fates = Vec::new();
+        for key in keys {
+            fates.push(self.pick(key, &fates, caller, now).await?);
+        }
+        self.share_out(&mut fates, caller, now).await?;
+        let (mut members, mut names) = (Vec::new(), HashSet::from([LEFT_OUT.to_owned()]));
+        let (mut sale, mut left_out) = (Sale { together: true, ..Sale::default() }, String::new());
+        for (key, fate) in keys.iter().zip(fates) {
+            match fate {
+                Fate::Out(reason) => {
+                    left_out.push_str(&format!("{}: {reason}\n", self.links().item(key)));
+                }
+                Fate::In(picked) => {
+                    members.extend(renamed(key, picked.members, &mut names));
+                    sale.extend(picked.sale);
+                }
+            }
+        }
+        let Some(dated) = sale.entries.iter().map(|(entry, _)| entry.stored).max() else {
+            let message = match keys.is_empty() {
+                true => "There are no items to download".to_owned(),
+                false => format!("None of the items can be downloaded. {left_out}"),
+            };
+            return Err(Error::forbidden("agreement_required", message.trim_end()));
+        };
+        if !left_out.is_empty() {
+            members.push(Member::text(LEFT_OUT, left_out, dated));
+        }
+        let lines: String = members.iter().map(Member::line).collect();
+        Ok(FileAnswer {
+            mime: DocumentExtension::Zip.mime_type(),
+            etag: Hash::of(lines.as_bytes()).short(),
+            modified: None,
+            sale,
+            file_name: Some(format!("{name}.zip")),
+            content: FileContent::Archive(members),
+        })
+    }
+
+    /// What becomes of the item `key` behind those that were looked at.
+    async fn pick(
+        &self,
+        key: &ItemKey,
+        before: &[Fate],
+        caller: Caller<'_>,
+        now: Timestamp,
+    ) -> Result<Fate> {
+        let files = |fate: &Fate| match fate {
+            Fate::In(picked) => Some(picked.members.len()),
+            Fate::Out(_) => None,
+        };
+        let (items, count) = before
+            .iter()
+            .filter_map(files)
+            .fold((0, 0), |(items, sum), one| (items + 1, sum + one));
+        if items >= BUNDLE_ITEMS_MAX {
+            return Ok(Fate::Out(format!("An archive has {BUNDLE_ITEMS_MAX} items at most")));
+        }
+        let entry = match self.item(key, caller.principal, now).await {
+            Ok(entry) => entry,
+            Err(cause) => return Fate::out(cause),
+        };
+        if defaults(key.media_type).is_none() {
+            return Ok(Fate::Out(format!("Items of the type {} have no files", key.media_type)));
+        }
+        let (members, sale) = match self.list(&entry, Wanted::Default, caller, now).await {
+            Ok(listed) => listed,
+            Err(cause) => return Fate::out(cause),
+        };
+        if let Some(refusal) = sale.refusal() {
+            return Fate::out(refusal);
+        }
+        if count + members.len() > BUNDLE_FILES_MAX {
+            return Ok(Fate::Out(format!("An archive has {BUNDLE_FILES_MAX} files at most")));
+        }
+        Ok(Fate::In(Picked { entry, members, sale }))
+    }
+
+    /// Leaves out what prepaid downloads do not reach for once those before it are taken.
+    async fn share_out(
+        &self,
+        fates: &mut [Fate],
+        caller: Caller<'_>,
+        now: Timestamp,
+    ) -> Result<()> {
+        let entries: Vec<Arc<Entry>> = fates
+            .iter()
+            .filter_map(|fate| match fate {
+                Fate::In(picked) => Some(Arc::clone(&picked.entry)),
+                Fate::Out(_) => None,
+            })
+            .collect();
+        let items: Vec<_> = entries.iter().map(|entry| facts(entry)).collect();
+        let orders = &self.inner.orders;
+        let decisions = orders.check_all(caller.known()?, &items, caller.agr, now).await?;
+        let mut decisions = decisions.into_iter();
+        for fate in fates {
+            if matches!(fate, Fate::Out(_)) {
+                continue;
+            }
+            let decision = decisions.next().unwrap_or_else(|| Err(Error::internal("no decision")));
+            if let Err(refusal) = decision.and_then(Decision::granted) {
+                *fate = Fate::out(refusal)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Sale {
+    /// Sells what `other` sells as well, each item once.
+    fn extend(&mut self, other: Self) {
+        for (entry, decision) in other.entries {
+            if !self.entries.iter().any(|(known, _)| known.key == entry.key) {
+                self.entries.push((entry, decision));
+            }
+        }
+    }
+}
+
+/// The files of an item under names that none of the files before has, also where capitals do not
+/// count: ids are unique only within their media type.
+fn renamed(key: &ItemKey, members: Vec<Member>, names: &mut HashSet<String>) -> Vec<Member> {
+    let mut prefix = String::new();
+    let mut round = 1_usize;
+    let folded =
+        |member: &Member, prefix: &str| format!("{prefix}{}", member.name()).to_ascii_lowercase();
+    while members.iter().any(|member| names.contains(&folded(member, &prefix))) {
+        prefix = match round {
+            1 => format!("{}_", key.media_type),
+            round => format!("{}_{round}_", key.media_type),
+        };
+        round += 1;
+    }
+    names.extend(members.iter().map(|member| folded(member, &prefix)));
+    members.into_iter().map(|member| member.prefixed(&prefix)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_items_with_one_id_have_names_of_their_own() {
+        let mut names = HashSet::new();
+        let mut add = |key: &str, files: &[&str]| {
+            let key: ItemKey = key.parse().unwrap();
+            let member = |name: &&str| Member::text(name, String::new(), Timestamp::UNIX_EPOCH);
+            let members = files.iter().map(member).collect();
+            let renamed = renamed(&key, members, &mut names);
+            renamed.iter().map(|member| member.name().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(add("image/a", &["a.jpg", "a.json"]), ["a.jpg", "a.json"]);
+        assert_eq!(add("image/b", &["b.jpg"]), ["b.jpg"]);
+        assert_eq!(add("text/a", &["a.json", "a-x.txt"]), ["text_a.json", "text_a-x.txt"]);
+        assert_eq!(add("image/A", &["A.jpg", "A.json"]), ["image_A.jpg", "image_A.json"]);
+        assert_eq!(add("image/a", &["a.json"]), ["image_2_a.json"]);
+    }
+}

@@ -1,0 +1,234 @@
+//! Collections over HTTP (Spec §4 Collections).
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Path, Request, State, rejection::PathRejection},
+    http::{HeaderValue, StatusCode},
+    response::Response,
+    routing::{get, post},
+};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::{
+    App,
+    api::{self, Answer, Caller, Failure},
+    media,
+    request::{self, Field, Object, Presence, Text},
+    respond,
+};
+use crate::auth::Principal;
+use crate::clock;
+use crate::collections::Draft;
+use crate::collections::json::Shown;
+use crate::content::Form;
+use crate::content::Sight;
+use crate::db::Collection;
+use crate::error::{Error, Kind, Result};
+use crate::item::Layout;
+use crate::limits::{
+    BUNDLE_TRIES, COLLECTION_BODY_BYTES_MAX, COLLECTION_ELEMENTS_MAX, COLLECTION_NAME_CHARS_MAX,
+};
+use crate::media::Caller as Buyer;
+use crate::types::ItemKey;
+
+/// What a collection is called.
+const NAME: Text = Text::line(COLLECTION_NAME_CHARS_MAX);
+
+/// A decoded part of the path, or why there is none.
+type Segment = Result<Path<String>, PathRejection>;
+
+/// The addresses of this file.
+pub(super) fn routes() -> Router<App> {
+    Router::new()
+        .route("/collection/v1/collection", get(list).post(create))
+        .route("/collection/v1/collection/{id}", get(load).put(update).delete(remove))
+        .route("/collection/v1/collection/{id}/items", post(add_items).delete(remove_items))
+        .route("/collection/v1/collection/{id}/zip", get(zip))
+}
+
+async fn list(State(app): State<App>, Caller(caller): Caller) -> Answer {
+    let found = app.shared.collections.list(&caller, clock::now()).await?;
+    api::json(&found.iter().map(|one| shown(&app, one)).collect::<Vec<_>>())
+}
+
+async fn create(State(app): State<App>, Caller(caller): Caller, request: Request) -> Answer {
+    let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
+    let made = app.shared.collections.create(&caller, new(&body)?, clock::now()).await?;
+    api::json(&shown(&app, &made))
+}
+
+async fn load(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
+    let now = clock::now();
+    let Some(id) = named(id)? else { return Ok(missing()) };
+    let found = app.shared.collections.load(&caller, id, now).await?;
+    let Some(found) = found else { return Ok(missing()) };
+    let mut text = serde_json::to_vec(&shown(&app, &found)).map_err(Error::internal)?;
+    let form = Form { layout: Layout::Full, links: app.shared.media.links().clone() };
+    let sight = Sight::of(&caller, now);
+    let items = app.shared.content.named(found.content, form, sight).await?;
+    // The object that was written goes on.
+    text.pop();
+    text.extend_from_slice(b",\"items\":");
+    text.extend_from_slice(&items);
+    text.push(b'}');
+    Ok(api::json_text(text.into()))
+}
+
+async fn update(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    id: Segment,
+    request: Request,
+) -> Answer {
+    let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
+    let draft = change(&body)?;
+    let Some(id) = named(id)? else { return Ok(missing()) };
+    match app.shared.collections.update(&caller, id, draft, clock::now()).await? {
+        Some(changed) => api::json(&shown(&app, &changed)),
+        None => Ok(missing()),
+    }
+}
+
+async fn remove(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
+    let Some(id) = named(id)? else { return Ok(missing()) };
+    done(app.shared.collections.delete(&caller, id).await?)
+}
+
+async fn add_items(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    id: Segment,
+    request: Request,
+) -> Answer {
+    let now = clock::now();
+    let keys = items(request).await?;
+    let Some(id) = named(id)? else { return Ok(missing()) };
+    let seen = app.shared.content.seen(keys, Sight::of(&caller, now)).await?;
+    done(app.shared.collections.add(&caller, id, seen, now).await?)
+}
+
+async fn remove_items(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    id: Segment,
+    request: Request,
+) -> Answer {
+    let keys = items(request).await?;
+    let Some(id) = named(id)? else { return Ok(missing()) };
+    done(app.shared.collections.remove(&caller, id, keys, clock::now()).await?)
+}
+
+/// One archive of what the caller may have of the collection; an extension of ours.
+async fn zip(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    id: Segment,
+    request: Request,
+) -> Answer {
+    let Some(id) = named(id)? else { return Ok(missing()) };
+    let found = archive(&app, &caller, id, request).await;
+    found.map_err(Failure::from)?.map_or_else(|| Ok(missing()), Ok)
+}
+
+/// The archive of the collection `id`, if `caller` may read it, with what it buys.
+pub(super) async fn archive(
+    app: &App,
+    caller: &Principal,
+    id: Uuid,
+    request: Request,
+) -> Result<Option<Response>> {
+    let now = clock::now();
+    let agr = media::agreement(request.uri())?;
+    let found = app.shared.collections.look(caller, id, now).await?;
+    let Some(Collection { head, content, .. }) = found else { return Ok(None) };
+    let buyer = Buyer { principal: Some(caller), agr };
+    let (method, headers) = (request.method(), request.headers());
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let answer = app.shared.media.bundle(&content, &head.name, buyer, now).await?;
+        let asked = media::Asked { method, headers, caller: buyer, now };
+        match media::file(app, &asked, &answer).await {
+            // Somebody took the downloads that it counted on: look what is left of it.
+            Err(refused) if refused.kind() == Kind::Forbidden && tries < BUNDLE_TRIES => {}
+            outcome => return outcome.map(Some),
+        }
+    }
+}
+
+fn shown<'a>(app: &App, collection: &'a Collection) -> Shown<'a> {
+    Shown::new(collection, app.shared.media.links())
+}
+
+/// The collection that the path names. Ours are called by UUIDs, so another text is the name of none.
+fn named(id: Segment) -> Result<Option<Uuid>> {
+    let id = request::segment("id", id)?;
+    Ok((id.len() == 36).then(|| Uuid::try_parse(&id).ok()).flatten())
+}
+
+/// What a new collection is.
+fn new(body: &Value) -> Result<Draft> {
+    request::object(body, |collection| {
+        let (name, public) = facts(collection);
+        Draft { name, public, content: None }
+    })
+}
+
+/// What a collection is to be.
+fn change(body: &Value) -> Result<Draft> {
+    request::object(body, |collection| {
+        let (name, public) = facts(collection);
+        let uris = (Text::URI, COLLECTION_ELEMENTS_MAX);
+        let content = collection.texts("content", Presence::NotNull, uris).given();
+        Draft { name, public, content: content.map(|uris| keys(&uris)) }
+    })
+}
+
+/// `name` and `public`.
+///
+/// Spec §2 is silent on other properties: they are passed over, so that a client may send back the
+/// whole collection that it was given.
+fn facts(collection: &mut Object<'_>) -> (String, Option<bool>) {
+    collection.allow_others();
+    let name = match collection.text("name", Presence::Required, NAME) {
+        Field::Given(name) if name.is_empty() => {
+            collection.break_rule("name", "minimum", "is empty");
+            name
+        }
+        found => found.given().unwrap_or_default(),
+    };
+    (name, collection.flag("public", Presence::NotNull).given())
+}
+
+/// The items that a body names. What names no item is none that could be there.
+async fn items(request: Request) -> Result<Vec<ItemKey>> {
+    let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
+    let uris = request::objects(&body, COLLECTION_ELEMENTS_MAX, |element| {
+        element.allow_others();
+        element.required("uri", Text::URI)
+    })?;
+    Ok(keys(&uris))
+}
+
+/// The items that `uris` name, in their order.
+fn keys(uris: &[String]) -> Vec<ItemKey> {
+    uris.iter().filter_map(|uri| ItemKey::from_uri(uri).ok()).collect()
+}
+
+fn done(outcome: Option<()>) -> Answer {
+    match outcome {
+        Some(()) => api::text("OK"),
+        None => Ok(missing()),
+    }
+}
+
+/// Spec §7: a plain string says that there is no such collection, or none for this caller.
+fn missing() -> Response {
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    let body = Body::from("No such collection");
+    let mut response = respond::typed(StatusCode::NOT_FOUND, kind, body);
+    api::no_store(response.headers_mut());
+    response
+}

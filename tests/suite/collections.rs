@@ -1,0 +1,484 @@
+//! Collections (Spec §2 Collection, §4 Collections, §7): who sees and changes them, their order, what
+//! they lose, and everything of them as one archive.
+
+use std::{fs, process::Command};
+
+use reqwest::{
+    Method,
+    blocking::Response,
+    header::{
+        ACCEPT_RANGES, AUTHORIZATION, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_TYPE, ETAG,
+    },
+};
+use serde_json::{Value, json};
+
+use crate::common::{DEMO_KEY, Server, news, oracle};
+
+const ROOT: &str = "/collection/v1/collection";
+/// The key of `demo-buyer` in `media-store/accounts.json`.
+const BUYER_KEY: &str = "demo-key-0000-0000-000000000003";
+const DAY: &str = "2026-01-05T10:00:00Z";
+
+/// Somebody who calls as the public client library does.
+struct Caller<'a> {
+    server: &'a Server,
+    authorization: String,
+}
+
+impl<'a> Caller<'a> {
+    fn editor(server: &'a Server) -> Self {
+        Self { server, authorization: format!("ApiKey {DEMO_KEY}") }
+    }
+
+    /// The demo user whose agreements cover `FOTO` alone.
+    fn buyer(server: &'a Server) -> Self {
+        Self { server, authorization: format!("ApiKey {BUYER_KEY}") }
+    }
+
+    fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Response {
+        let method: Method = method.parse().unwrap();
+        let request =
+            self.server.client.request(method, format!("{}{ROOT}{path}", self.server.url));
+        let request = request.header(CONTENT_TYPE, "application/json");
+        let request = request.header(AUTHORIZATION, &self.authorization);
+        match body {
+            Some(body) => request.body(body.to_string()),
+            None => request,
+        }
+        .send()
+        .unwrap()
+    }
+
+    /// A call that answers with JSON.
+    #[track_caller]
+    fn json(&self, method: &str, path: &str, body: Option<&Value>) -> Value {
+        let response = self.send(method, path, body);
+        assert_eq!(response.status(), 200, "{method} {path}");
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+        assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
+        response.json().unwrap()
+    }
+
+    /// A call that answers with a plain string.
+    #[track_caller]
+    fn done(&self, method: &str, path: &str, body: Option<&Value>) {
+        assert_eq!(text(self.send(method, path, body)), (200, "OK".to_owned()), "{method} {path}");
+    }
+
+    #[track_caller]
+    fn missing(&self, method: &str, path: &str, body: Option<&Value>) {
+        let expected = (404, "No such collection".to_owned());
+        assert_eq!(text(self.send(method, path, body)), expected, "{method} {path}");
+    }
+
+    fn create(&self, body: &Value) -> String {
+        self.json("POST", "", Some(body))["id"].as_str().unwrap().to_owned()
+    }
+
+    fn add(&self, id: &str, keys: &[&str]) {
+        self.done("POST", &format!("/{id}/items"), Some(&self.items(keys)));
+    }
+
+    fn items(&self, keys: &[&str]) -> Value {
+        keys.iter().map(|key| json!({ "uri": self.uri(key) })).collect()
+    }
+
+    fn uri(&self, key: &str) -> String {
+        format!("{}/media/{key}", self.server.url)
+    }
+
+    /// The `content` of a collection, and the items whose documents come with it.
+    fn content(&self, id: &str) -> (Vec<String>, Vec<String>) {
+        let found = self.json("GET", &format!("/{id}"), None);
+        let key = |uri: &Value| {
+            uri.as_str().unwrap().strip_prefix(&self.uri("")).expect("our address").to_owned()
+        };
+        let content = found["content"].as_array().unwrap().iter().map(key).collect();
+        let items = found["items"].as_array().unwrap().iter().map(|one| key(&one["uri"]));
+        (content, items.collect())
+    }
+
+    fn removed(&self, id: &str) -> Vec<(String, Value, Value)> {
+        let found = self.json("GET", &format!("/{id}"), None);
+        let one = |lost: &Value| {
+            assert!(lost["timestamp"].as_str().unwrap().ends_with('Z'), "{lost}");
+            let uri = lost["uri"].as_str().unwrap();
+            let key = uri.strip_prefix(&self.uri("")).unwrap().to_owned();
+            (key, lost["headline"].clone(), lost["description_text"].clone())
+        };
+        found["removedContent"].as_array().unwrap().iter().map(one).collect()
+    }
+}
+
+/// Status and body of an answer in plain text.
+fn text(response: Response) -> (u16, String) {
+    let status = response.status().as_u16();
+    let kind = response.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
+    assert!(kind.starts_with("text/plain"), "{status} {kind}");
+    assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
+    (status, response.text().unwrap())
+}
+
+/// Status, and rule and path of every entry of a refusal.
+fn refusal(response: Response) -> (u16, Vec<String>) {
+    let status = response.status().as_u16();
+    let body: Value = response.json().unwrap();
+    let entry = |entry: &Value| {
+        let code = entry["errorCode"].as_str().unwrap();
+        let rule = code.trim_end_matches(".openapi.requestValidation");
+        format!("{rule} {}", entry["path"].as_str().unwrap())
+    };
+    (status, body["errors"].as_array().unwrap().iter().map(entry).collect())
+}
+
+fn foto(headline: &str) -> Value {
+    news::document(headline, &["FOTO"], DAY)
+}
+
+/// Photographs `a` to `d` of the product `FOTO`, one of another product, and a text called `a`.
+fn server() -> Server {
+    let other = news::document("Other", &["OTHER"], DAY);
+    let items = [
+        ("image/a", foto("Harbour")),
+        ("image/b", foto("Bridge")),
+        ("image/c", foto("Crane")),
+        ("image/d", foto("Dock")),
+        ("image/other", other),
+        ("text/a", foto("Article")),
+        ("planning/p", foto("Plan")),
+    ];
+    let items: Vec<(&str, Value)> = items.into();
+    news::server(&[], &items)
+}
+
+#[test]
+fn a_collection_is_made_filled_put_in_order_and_removed() {
+    let server = server();
+    let editor = Caller::editor(&server);
+    assert_eq!(editor.json("GET", "", None), json!([]));
+    let made = editor.json("POST", "", Some(&json!({ "name": "Sport på fredag" })));
+    let id = made["id"].as_str().unwrap().to_owned();
+    let expected = json!({
+        "id": id, "name": "Sport på fredag", "owner": "demo-editor", "public": false,
+        "created": made["created"], "accessed": made["created"], "content": [],
+        "removedContent": [],
+    });
+    assert_eq!(made, expected);
+    // Any host, a crop, twice the same, what is not there: the items that are there come in once.
+    let mixed = json!([
+        { "uri": editor.uri("image/b"), "extra": 1 },
+        { "uri": "https://elsewhere.example/x/media/image/a-crop_w10_h10_x0_y0" },
+        { "uri": editor.uri("image/b") },
+        { "uri": editor.uri("image/nobody") },
+        { "uri": "urn:example:nothing" },
+        { "uri": editor.uri("text/a") },
+    ]);
+    let items = format!("/{id}/items");
+    editor.done("POST", &items, Some(&mixed));
+    editor.add(&id, &["image/c", "image/a"]);
+    let order = ["image/b", "image/a", "text/a", "image/c"].map(str::to_owned).to_vec();
+    assert_eq!(editor.content(&id), (order.clone(), order));
+    // Documents are what search gives.
+    let found = editor.json("GET", &format!("/{id}"), None);
+    let auth = [("authorization", editor.authorization.as_str())];
+    let searched = server.get_with("/content/v1/image/search?q=headline:bridge", &auth);
+    let searched: Value = searched.json().unwrap();
+    assert_eq!(found["items"][0], searched["hits"][0]);
+    assert_eq!(found["owner"], "demo-editor");
+    let place = format!("/{id}");
+    let uris: Vec<String> =
+        ["image/c", "text/x", "text/a"].iter().map(|key| editor.uri(key)).collect();
+    let change = json!({ "name": "Sport", "public": true, "content": uris });
+    let changed = editor.json("PUT", &place, Some(&change));
+    assert_eq!((&changed["name"], &changed["public"]), (&json!("Sport"), &json!(true)));
+    assert!(changed.get("items").is_none() && changed["modified"].is_string());
+    let order = ["image/c", "text/a", "image/b", "image/a"].map(str::to_owned).to_vec();
+    assert_eq!(editor.content(&id).0, order);
+    // The whole of it sent back changes nothing; `public` stays where it is not named.
+    let whole = editor.json("GET", &place, None);
+    assert_eq!(editor.json("PUT", &place, Some(&whole))["modified"], changed["modified"]);
+    let named = editor.json("PUT", &place, Some(&json!({ "name": "Sport" })));
+    assert_eq!((&named["public"], &named["modified"]), (&json!(true), &changed["modified"]));
+    let gone = editor.items(&["image/b", "image/nobody", "image/c"]);
+    editor.done("DELETE", &items, Some(&gone));
+    assert_eq!(editor.content(&id).0, ["text/a", "image/a"]);
+    assert_eq!(editor.json("GET", "", None).as_array().unwrap().len(), 1);
+    editor.done("DELETE", &place, None);
+    assert_eq!(editor.json("GET", "", None), json!([]));
+    for (method, path) in [("GET", &place), ("DELETE", &place), ("DELETE", &items)] {
+        editor.missing(method, path, (path == &items).then_some(&gone));
+    }
+}
+
+#[test]
+fn others_read_a_public_collection_as_far_as_they_may_and_change_none() {
+    let server = server();
+    let (editor, buyer) = (Caller::editor(&server), Caller::buyer(&server));
+    let id = editor.create(&json!({ "name": "One" }));
+    editor.add(&id, &["image/a", "image/other", "image/b"]);
+    let (place, items) = (format!("/{id}"), format!("/{id}/items"));
+    let (name, list) = (json!({ "name": "Mine" }), editor.items(&["image/a"]));
+    let changes = [("PUT", &place, &name), ("POST", &items, &list), ("DELETE", &items, &list)];
+    for public in [false, true] {
+        editor.json("PUT", &place, Some(&json!({ "name": "One", "public": public })));
+        for (method, path, body) in changes {
+            buyer.missing(method, path, Some(body));
+        }
+        buyer.missing("DELETE", &place, None);
+        if !public {
+            buyer.missing("GET", &place, None);
+            buyer.missing("GET", &format!("/{id}/zip"), None);
+        }
+    }
+    // The buyer's agreements cover FOTO alone: what they do not stays in `content`.
+    let all = ["image/a", "image/other", "image/b"].map(str::to_owned).to_vec();
+    let seen = ["image/a", "image/b"].map(str::to_owned).to_vec();
+    assert_eq!(buyer.content(&id), (all.clone(), seen));
+    assert_eq!(editor.content(&id), (all.clone(), all));
+    assert_eq!(buyer.json("GET", "", None), json!([]));
+    // What the caller does not see is not added either.
+    let own = buyer.create(&json!({ "name": "Own", "public": false }));
+    buyer.add(&own, &["image/other"]);
+    buyer.add(&own, &["image/other", "image/b"]);
+    assert_eq!(buyer.content(&own).0, ["image/b"]);
+    for (method, path) in [("GET", ""), ("POST", ""), ("GET", &place), ("POST", &items)] {
+        let request =
+            server.client.request(method.parse().unwrap(), format!("{}{ROOT}{path}", server.url));
+        assert_eq!(request.send().unwrap().status(), 401, "{method} {path}");
+    }
+    for id in ["x", "00000000-0000-4000-8000-000000000000", "a%00b"] {
+        editor.missing("GET", &format!("/{id}"), None);
+        editor.missing("DELETE", &format!("/{id}"), None);
+    }
+}
+
+#[test]
+fn every_mistake_in_a_body_is_named() {
+    let server = server();
+    let editor = Caller::editor(&server);
+    let id = editor.create(&json!({ "name": "One" }));
+    let (place, items) = (format!("/{id}"), format!("/{id}/items"));
+    let long = "x".repeat(201);
+    let many: Vec<Value> = (0..1001).map(|_| json!({ "uri": "urn:a:b" })).collect();
+    let order: Vec<String> = (0..1001).map(|_| "urn:a:b".to_owned()).collect();
+    let cases = [
+        ("POST", "", json!({}), vec!["required name"]),
+        ("POST", "", json!([]), vec!["type "]),
+        ("POST", "", json!({ "name": "" }), vec!["minimum name"]),
+        ("POST", "", json!({ "name": long }), vec!["maximum name"]),
+        ("POST", "", json!({ "name": "a\nb", "public": 1 }), vec!["pattern name", "type public"]),
+        ("PUT", &place, json!({ "name": null }), vec!["type name"]),
+        ("PUT", &place, json!({ "public": null }), vec!["required name", "type public"]),
+        ("PUT", &place, json!({ "name": "a", "content": "b" }), vec!["type content"]),
+        (
+            "PUT",
+            &place,
+            json!({ "name": "a", "content": ["urn:a:b", 1, "x y"] }),
+            vec!["type content.1", "format content.2"],
+        ),
+        ("PUT", &place, json!({ "name": "a", "content": order }), vec!["maximum content"]),
+        ("POST", &items, json!([]), vec!["minimum "]),
+        ("POST", &items, json!({}), vec!["type "]),
+        (
+            "POST",
+            &items,
+            json!([{ "uri": "/media/image/a" }, { "uri": 1 }, "x", {}]),
+            vec!["format 0.uri", "type 1.uri", "type 2", "required 3.uri"],
+        ),
+        ("DELETE", &items, Value::Array(many), vec!["maximum "]),
+    ];
+    for (method, path, body, expected) in cases {
+        let found = refusal(editor.send(method, path, Some(&body)));
+        let expected: Vec<String> = expected.into_iter().map(str::to_owned).collect();
+        assert_eq!(found, (400, expected), "{method} {path} {body}");
+    }
+    assert_eq!(refusal(editor.send("POST", &items, None)).0, 400);
+    let found = editor.json("GET", &place, None);
+    assert_eq!((&found["name"], &found["content"]), (&json!("One"), &json!([])));
+    assert!(found.get("modified").is_none(), "nothing was changed: {found}");
+}
+
+#[test]
+fn what_is_withdrawn_canceled_or_expired_is_remembered_and_not_shown() {
+    let server = server();
+    let editor = Caller::editor(&server);
+    let id = editor.create(&json!({ "name": "One" }));
+    editor.add(&id, &["image/a", "image/b", "image/c", "image/d"]);
+    let output = server.command(&["withdraw", "image/b"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(editor.content(&id).0, ["image/a", "image/c", "image/d"]);
+    let mut canceled = foto("Crane again");
+    canceled["pubstatus"] = json!("canceled");
+    canceled["description_text"] = json!("It is gone");
+    canceled["versioncreated"] = json!("2026-01-06T10:00:00Z");
+    news::take_in(&server, "image/c", &canceled);
+    assert_eq!(editor.content(&id).0, ["image/a", "image/d"]);
+    let bridge = ("image/b".to_owned(), json!("Bridge"), Value::Null);
+    let crane = ("image/c".to_owned(), json!("Crane again"), json!("It is gone"));
+    assert_eq!(editor.removed(&id), [bridge.clone(), crane.clone()]);
+    // An item that comes back is not put back.
+    news::take_in(&server, "image/b", &foto("Bridge"));
+    assert_eq!(editor.content(&id).0, ["image/a", "image/d"]);
+    let mut expired = foto("Dock");
+    expired["expires"] = json!("2026-01-07T10:00:00Z");
+    expired["versioncreated"] = json!("2026-01-06T10:00:00Z");
+    news::take_in(&server, "image/d", &expired);
+    let only_a = vec!["image/a".to_owned()];
+    assert_eq!(editor.content(&id), (only_a.clone(), only_a));
+    let dock = ("image/d".to_owned(), json!("Dock"), Value::Null);
+    server
+        .until("the expired item to be moved", || (editor.removed(&id).len() == 3).then_some(()));
+    assert_eq!(editor.removed(&id), [bridge, crane, dock]);
+    editor.add(&id, &["image/d"]);
+    assert_eq!(editor.content(&id).0, ["image/a"]);
+}
+
+const KEY: &str = "collector-key-0000-0000-00000001";
+
+/// A user with three prepaid downloads of `FOTO` and an agreement under which orders are placed.
+fn collector(server: &Server) -> Caller<'_> {
+    let accounts = json!({
+        "organizations": [{"id": 70, "name": "Collectors", "address": {}, "phoneNumber": {}}],
+        "products": [{"id": 10, "code": "FOTO", "name": "Photo"}],
+        "agreements": [
+            {
+                "id": 701, "organization": 70, "type": "Prepaid", "superAgreement": false,
+                "products": ["FOTO"], "prepaids": {"total": 3, "remaining": 3},
+            },
+            {
+                "id": 702, "organization": 70, "type": "Direct", "superAgreement": false,
+                "products": ["FOTO"],
+            },
+        ],
+        "licenses": [],
+        "users": [{
+            "id": 700, "organization": 70, "userName": "collector", "firstName": "C",
+            "lastName": "C", "emailAddress": "c@collectors.example", "roles": ["ROLE_OFP"],
+            "agreements": [701, 702],
+        }],
+        "apiKeys": [{"user": "collector", "key": KEY, "name": "test"}],
+    });
+    let file = server.dir.path().join("collectors.json");
+    fs::write(&file, accounts.to_string()).unwrap();
+    let output = server.command(&["import", &file.to_string_lossy()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let caller = Caller { server, authorization: format!("ApiKey {KEY}") };
+    server.until("the collector", || (caller.send("GET", "", None).status() == 200).then_some(()));
+    caller
+}
+
+/// The items of the caller's orders.
+fn ordered(caller: &Caller<'_>) -> Vec<String> {
+    let auth = [("authorization", caller.authorization.as_str())];
+    let orders: Value = caller.server.get_with("/user/v1/order", &auth).json().unwrap();
+    let uri = |order: &Value| order["item"]["uri"].as_str().unwrap().to_owned();
+    let mut uris: Vec<String> = orders["orders"].as_array().unwrap().iter().map(uri).collect();
+    uris.sort();
+    uris
+}
+
+/// The names of an archive, and the text `left-out.txt`, as Python's reader sees it.
+fn unzipped(zip: &[u8]) -> (Vec<String>, String) {
+    let script = "import sys,io,json,zipfile\n\
+        z=zipfile.ZipFile(io.BytesIO(sys.stdin.buffer.read()))\n\
+        assert z.testzip() is None\n\
+        n=z.namelist()\n\
+        t=z.read('left-out.txt').decode() if 'left-out.txt' in n else ''\n\
+        print(json.dumps([n,t]))";
+    serde_json::from_slice(&oracle::python(script, &[], zip)).unwrap()
+}
+
+#[test]
+fn a_collection_is_one_archive_of_what_prepaid_downloads_reach() {
+    let server = server();
+    let collector = collector(&server);
+    let id = collector.create(&json!({ "name": "Åre: \"vinter\" 2026" }));
+    collector.add(&id, &["image/b", "planning/p", "text/a", "image/a", "image/c", "image/d"]);
+    let path = format!("/{id}/zip");
+    let looked = collector.send("HEAD", &path, None);
+    assert_eq!(looked.status(), 200);
+    let etag = looked.headers()[ETAG].to_str().unwrap().to_owned();
+    let with = |name: &str, value: &str| {
+        let headers = [("authorization", collector.authorization.as_str()), (name, value)];
+        server.get_with(&format!("{ROOT}{path}"), &headers)
+    };
+    assert_eq!(with("if-none-match", &etag).status(), 304);
+    assert_eq!(with("range", "bytes=99999999-").status(), 416);
+    assert_eq!(ordered(&collector), Vec::<String>::new(), "what sends no bytes buys nothing");
+    let response = collector.send("GET", &path, None);
+    assert_eq!(response.status(), 200);
+    let header = |name| response.headers()[name].to_str().unwrap().to_owned();
+    assert_eq!((header(ETAG), header(CONTENT_TYPE)), (etag.clone(), "application/zip".to_owned()));
+    assert_eq!(header(ACCEPT_RANGES), "bytes");
+    assert_eq!(
+        header(CONTENT_DISPOSITION),
+        "attachment; filename=\"_re_ _vinter_ 2026.zip\"; \
+         filename*=UTF-8''%C3%85re_%20_vinter_%202026.zip"
+    );
+    let zip = response.bytes().unwrap().to_vec();
+    let (names, left_out) = unzipped(&zip);
+    let expected = [
+        "b_NormalHires.jpg",
+        "b.json",
+        "b.xml",
+        "a.json",
+        "a.xml",
+        "a-cutpaste.txt",
+        "a-indesign.txt",
+        "image_a_NormalHires.jpg",
+        "image_a.json",
+        "image_a.xml",
+        "left-out.txt",
+    ];
+    assert_eq!(names, expected);
+    let uri = |key: &str| collector.uri(key);
+    let lines: Vec<&str> = left_out.lines().collect();
+    let reasons = [
+        format!("{}: Items of the type planning have no files", uri("planning/p")),
+        format!("{}: Agreement 702 delivers what was ordered and approved", uri("image/c")),
+        format!("{}: Agreement 702 delivers what was ordered and approved", uri("image/d")),
+    ];
+    assert_eq!(lines, reasons);
+    let file = server.dir.path().join("all.zip");
+    fs::write(&file, &zip).unwrap();
+    let test = Command::new("unzip").arg("-tq").arg(&file).output().unwrap();
+    assert!(test.status.success(), "{}", String::from_utf8_lossy(&test.stdout));
+    // No order was placed for what was left out.
+    assert_eq!(ordered(&collector), [uri("image/a"), uri("image/b"), uri("text/a")]);
+    // Again it is the same bytes, costs nothing, and goes on where it broke off.
+    assert_eq!(collector.send("GET", &path, None).bytes().unwrap(), zip);
+    let rest = with("range", "bytes=100-");
+    assert_eq!(rest.status(), 206);
+    assert_eq!(rest.bytes().unwrap(), zip[100..]);
+    assert_eq!(ordered(&collector).len(), 3);
+    // Another order of the items is another archive of the same, and what was bought stays in it.
+    let change = json!({ "name": "x", "content": [uri("image/d"), uri("image/a")] });
+    collector.json("PUT", &format!("/{id}"), Some(&change));
+    let (names, left_out) = unzipped(&collector.send("GET", &path, None).bytes().unwrap());
+    assert_eq!((names.len(), names[0].as_str()), (11, "a_NormalHires.jpg"));
+    assert!(names.contains(&"text_a.json".to_owned()), "{names:?}");
+    assert_eq!(left_out.lines().count(), 3);
+}
+
+#[test]
+fn a_subscriber_gets_all_of_a_collection_and_nobody_gets_an_empty_archive() {
+    let server = server();
+    let (editor, buyer) = (Caller::editor(&server), Caller::buyer(&server));
+    let id = editor.create(&json!({ "name": "..", "public": true }));
+    let path = format!("/{id}/zip");
+    let refused = (403, vec!["agreement_required ".to_owned()]);
+    assert_eq!(refusal(editor.send("GET", &path, None)), refused);
+    editor.add(&id, &["image/other"]);
+    assert_eq!(refusal(buyer.send("GET", &path, None)), refused);
+    assert_eq!(refusal(buyer.send("GET", &format!("{path}?agr=x"), None)).0, 400);
+    editor.add(&id, &["image/a"]);
+    let response = editor.send("GET", &path, None);
+    assert_eq!(response.headers()[CONTENT_DISPOSITION], "attachment; filename=\"_.zip\"");
+    let (names, left_out) = unzipped(&response.bytes().unwrap());
+    assert_eq!((names.len(), left_out.as_str()), (6, ""));
+    let (names, left_out) = unzipped(&buyer.send("GET", &path, None).bytes().unwrap());
+    assert_eq!(names, ["a_NormalHires.jpg", "a.json", "a.xml", "left-out.txt"]);
+    let reason = "No agreement in force of the user covers the item";
+    assert_eq!(left_out, format!("{}: {reason}\n", editor.uri("image/other")));
+    assert_eq!(ordered(&buyer), [buyer.uri("image/a")]);
+}
