@@ -105,6 +105,30 @@ fn the_archive_is_searched_and_narrowed_without_scripts() {
 }
 
 #[test]
+fn what_is_chosen_among_the_hits_becomes_a_collection() {
+    let server = Server::demo();
+    let session = Session::open(&server, "demo-editor");
+    let page = plain(session.get(&server, "/"));
+    let uris: Vec<&str> = page
+        .split("name=\"uri\" value=\"")
+        .skip(1)
+        .take(3)
+        .map(|rest| rest.split('"').next().expect("a value"))
+        .collect();
+    assert_eq!(uris.len(), 3);
+    let mut fields = vec![("name", "Three of them"), ("return_to", "/?q=a&page=1")];
+    fields.extend(uris.iter().map(|uri| ("uri", *uri)));
+    let answer = session.post(&server, "/collections/add", &fields);
+    assert_eq!(answer.status(), 303);
+    assert_eq!(answer.headers()[LOCATION], "/?q=a&page=1&done=added");
+    let token = format!("Session {}", session.csrf);
+    let headers = [("cookie", session.cookie.as_str()), ("authorization", token.as_str())];
+    let found = server.get_with("/collection/v1/collection", &headers);
+    let found: Value = found.json().expect("JSON");
+    assert_eq!((&found[0]["name"], &found[0]["content"]), (&json!("Three of them"), &json!(uris)));
+}
+
+#[test]
 fn strangers_search_photographs_and_log_in_for_the_rest() {
     let server = Server::demo();
     assert_eq!(server.get("/?q=bergen").status(), 200);
@@ -194,7 +218,8 @@ fn an_item_of_every_kind_says_what_it_is_and_is_downloaded() {
     let zip = downloads.join("demo-sweden-map.zip");
     server.until("the download", || zip.exists().then_some(()));
     browser.visit(&format!("{}/item/video/demo-hubble-pan", server.url));
-    browser.eval("document.querySelector('video').play()");
+    let play = "(video => { video.muted = true; video.play(); return 1; })(document.querySelector('video'))";
+    browser.eval(play);
     browser.wait("the video", "document.querySelector('video').readyState >= 2");
     browser.visit(&format!("{}/item/calendar/demo-press-meeting", server.url));
     let shown = browser.text(MAIN);

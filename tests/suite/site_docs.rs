@@ -168,7 +168,6 @@ fn a_stranger_tries_what_is_open_and_sees_how_to_log_in() {
     // Bytes are not shown, but linked.
     browser.visit(&format!("{}/docs/try/getRendition", server.url));
     browser.fill("[name='path.id']", "demo-solnedgang-over-bergen");
-    browser.eval("document.querySelector('[name=\"path.rendition\"]').value = 'NormalPreview'");
     browser.click(".trial .button");
     assert!(answer(&browser, ".trial").starts_with("200"));
     let about = browser.text("document.querySelector('.result .about').innerText");

@@ -11,6 +11,8 @@ use super::page::{Piece, access, elements, members, pieces, printed, text};
 const API_KEY: &str = "ApiKey YOUR_KEY";
 /// The same of an access token.
 const ACCESS_TOKEN: &str = "Bearer YOUR_ACCESS_TOKEN";
+/// Words that a form begins with: what everybody may look at.
+const OPEN: [&str; 2] = ["image", "NormalPreview"];
 /// Objects within objects that an example body has.
 const DEPTH_MAX: usize = 4;
 /// An object with more properties shows only those that must be there.
@@ -147,8 +149,8 @@ fn field(parameter: &Value) -> Option<Field> {
         None => printed(default),
     });
     let default = default.filter(|text| !text.is_empty());
-    // Photographs are what strangers find.
-    let first = words.iter().find(|word| *word == "image").or(words.first());
+    let open = words.iter().find(|word| OPEN.contains(&word.as_str()));
+    let first = open.or(words.first());
     let looks = if is_list { looks(&schema["items"], "a,b") } else { looks(schema, "") };
     Some(Field {
         name: text(&parameter["name"]).to_owned(),

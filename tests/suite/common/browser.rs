@@ -126,7 +126,7 @@ impl Browser {
             let answer = request.body(body.clone()).send().expect("chromedriver answers");
             let answer: Value = answer.json().expect("JSON");
             if answer["value"] == true {
-                return;
+                return self.settle();
             }
             assert!(start.elapsed().as_secs() < 30, "{selector} leads to no page: {answer}");
             std::thread::yield_now();
@@ -189,8 +189,7 @@ impl Browser {
     pub fn check_sound(&self, what: &str) {
         let broken =
             self.eval("[...document.images].filter(i => !i.naturalWidth).map(i => i.src)");
-        assert_eq!(broken, json!([]), "{what}: broken pictures");
-        assert_eq!(self.complaints(), Vec::<String>::new(), "{what}");
+        assert_eq!((broken, self.complaints()), (json!([]), Vec::new()), "{what}: broken pictures");
         let width = self.eval("[document.documentElement.scrollWidth, innerWidth]");
         let [page, window] = [&width[0], &width[1]].map(|value| value.as_u64().expect("pixels"));
         assert!(page <= window, "{what}: {page} pixels wide in a window of {window}");
