@@ -563,7 +563,7 @@ fn the_profile_is_edited_and_bad_json_keeps_what_was_typed() {
     browser.log_in(&server.url, "demo-buyer", "/account");
     let text = shown(&browser);
     for part in
-        ["Demo Buyer", "Demo agency", "Demo prepaid", "10 of 10", "31 Dec 2035", "FOTO", "Direct"]
+        ["Demo Buyer", "Demo agency", "Demo prepaid", "10 of 10", "1 Jan 2036", "FOTO", "Direct"]
     {
         assert!(text.contains(part), "{part}: {text}");
     }
@@ -597,7 +597,7 @@ fn the_profile_is_edited_and_bad_json_keeps_what_was_typed() {
     // In Swedish.
     let cookie = format!("{}; wirephoto_language=sv", person.cookie);
     let page = server.get_with("/account", &[("cookie", &cookie)]).text().unwrap();
-    for part in ["Du och dina avtal", "Förbetalt", "10 av 10", "31 dec. 2035"] {
+    for part in ["Du och dina avtal", "Förbetalt", "10 av 10", "1 jan. 2036"] {
         assert!(page.contains(part), "{part}");
     }
 }
@@ -737,7 +737,7 @@ fn every_account_page_asks_for_a_login_and_needs_no_script() {
         // A message in the address is one of ours, or none.
         let mark = if path.contains('?') { '&' } else { '?' };
         let hostile = person.page(&format!("{path}{mark}done=%3Cb%3Ehello"));
-        assert!(!hostile.contains("hello"), "{path}");
+        assert!(!hostile.contains("class=\"said\"") && !hostile.contains("<b>hello"), "{path}");
     }
     // An address that only forms are sent to leads back by GET.
     for path in ["/account/profile", "/account/channels/test", "/account/channels/edit"] {
