@@ -36,5 +36,6 @@ mod receivers;
 mod rights;
 mod search;
 mod site_account;
+mod site_channels;
 mod stream;
 mod users;
