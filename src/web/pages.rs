@@ -160,8 +160,14 @@ pub(super) fn private(
     headers.insert(header::CONTENT_SECURITY_POLICY, policy(app, leads));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-    // The address of an authorization request is nobody else's.
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    let referrer = match leads {
+        // Browsers hide the sender of a form together with the referrer, and a form whose session
+        // ended is kept only if a page of ours sent it.
+        Leads::Home => "same-origin",
+        // The address of an authorization request is nobody else's.
+        Leads::ToClients => "no-referrer",
+    };
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static(referrer));
     Ok(response)
 }
 

@@ -40,5 +40,6 @@ mod site;
 mod site_docs;
 mod site_account;
 mod site_sets;
+mod site_channels;
 mod stream;
 mod users;

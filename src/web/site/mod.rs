@@ -259,7 +259,7 @@ impl Form {
 
     /// What a template shows in the form again.
     fn again(&self) -> PageValue {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+        PageValue::from_pairs(self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())))
     }
 }
 

@@ -226,8 +226,13 @@ impl Draft {
     pub(super) fn body(&self) -> Value {
         let settings = settings_of(&self.method).unwrap_or_default();
         let given = |setting: &Setting| {
-            let text = self.text(&setting.field())?;
-            Some((setting.name.to_owned(), setting_value(setting.kind, text)))
+            let value = match self.text(&setting.field()) {
+                Some(text) => setting_value(setting.kind, text),
+                // What was there and is not shown whole would stay if nothing were said of it.
+                None if self.is_there && !setting.is_secret() => Value::Null,
+                None => return None,
+            };
+            Some((setting.name.to_owned(), value))
         };
         let settings: Map<String, Value> = settings.iter().filter_map(given).collect();
         json!({
@@ -299,7 +304,8 @@ fn setting_value(kind: Kind, text: &str) -> Value {
     match kind {
         Kind::Text | Kind::Secret | Kind::Choice(_) => json!(text),
         // Forms end lines as mails do.
-        Kind::Long | Kind::LongSecret => json!(format!("{}\n", text.replace("\r\n", "\n"))),
+        Kind::Long => json!(text.replace("\r\n", "\n")),
+        Kind::LongSecret => json!(format!("{}\n", text.replace("\r\n", "\n"))),
         Kind::Number => text.parse::<u64>().map_or_else(|_| json!(text), |number| json!(number)),
         Kind::Tick => json!(true),
         Kind::Maybe => json!(text == "true"),
@@ -371,7 +377,10 @@ mod tests {
         let draft = Draft::of(&channel);
         let mut settings = channel["settings"].clone();
         settings.as_object_mut().unwrap().remove("secretAccessKey");
-        assert_eq!(draft.body()["settings"], settings);
+        let mut stated = draft.body()["settings"].clone();
+        assert_eq!(stated["ca"], Value::Null, "an empty field removes what was there");
+        stated.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        assert_eq!(stated, settings);
         assert_eq!(draft.fields()[4]["stays"], true);
     }
 

@@ -45,7 +45,7 @@ pub(super) async fn make(posted: Posted) -> Page {
 /// `GET /account/keys/{id}/revoke`: asks whether it is meant.
 pub(super) async fn confirm(Path(id): Path<String>, member: Member) -> Page {
     let keys = elements(member.get(KEYS).await?, "keys");
-    let key = keys.into_iter().find(|key| key["id"].to_string() == id);
+    let key = keys.into_iter().find(|key| id.parse::<i64>().is_ok_and(|id| key["id"] == id));
     let key = key.ok_or_else(|| none("You have no such key."))?;
     member.page("account/key_revoke.html", context! { key => shown(key) })
 }

@@ -73,9 +73,11 @@ async fn page(site: &Site, id: &str, typed: Option<(Refusal, &Form)>) -> Page {
         true => optional(site, pricelist).await?,
         false => None,
     };
+    let organization = optional(site, "/user/v1/organization").await?.unwrap_or_default();
     let refusal = typed.as_ref().map(|(refusal, _)| refusal);
     let context = context! {
         order => shown(order),
+        currency => organization["currency"].as_str(),
         licenses => shown(Value::Array(elements(pricelist.unwrap_or_default(), "licenses"))),
         again => typed.as_ref().map(|(_, form)| form.again()),
         mistakes => mistakes(refusal),
@@ -91,7 +93,7 @@ async fn find(site: &Site, id: &str) -> Result<Value, Problem> {
         let part = Part { path: "", choice: ("status", None), start, size: ORDERS_LISTED_MAX - 1 };
         let orders = elements(site.ask(&part.call(ORDERS)).await?, "orders");
         let is_last = orders.len() <= part.size;
-        let is_it = |order: &Value| order["id"].to_string() == id;
+        let is_it = |order: &Value| id.parse::<i64>().is_ok_and(|id| order["id"] == id);
         if let Some(order) = orders.into_iter().find(is_it) {
             return Ok(order);
         }
