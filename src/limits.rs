@@ -74,6 +74,12 @@ pub const SESSIONS_MAX: usize = 100;
 pub const SWEEP_ROWS: usize = 500;
 /// Seconds after which every process has read a row of the account log.
 pub const ACCOUNT_LOG_S: u32 = 3600;
+/// How long a password waits for a moment in which nobody else wants to compute.
+pub const HASH_PATIENCE: std::time::Duration = std::time::Duration::from_millis(400);
+/// Passwords beyond that time that may wait for the thread that takes its share.
+pub const HASHES_URGENT_MAX: usize = 64;
+/// How much longer that thread rests than it works: a quarter of a core is its share.
+pub const HASH_REST: u32 = 3;
 /// Bytes of a form. The longest is a login that hands on what was typed into another form.
 pub const FORM_BYTES_MAX: usize = 256 * 1024;
 /// Fields of a form of the web site; the order of a collection is the longest.
@@ -170,6 +176,8 @@ pub const EMAIL_CHARS_MAX: usize = 254;
 pub const ORGANIZATION_USERS_MAX: u32 = 10_000;
 /// Bytes of a user's profile.
 pub const PROFILE_BYTES_MAX: usize = 64 * 1024;
+/// Live API keys of one user, and revoked ones of its own that are remembered.
+pub const KEYS_PER_USER_MAX: usize = 100;
 /// Devices of one user; the ones registered longest ago make room.
 pub const DEVICES_PER_USER_MAX: u32 = 256;
 /// Bytes of a device token. Those in use have below 300.
@@ -338,6 +346,19 @@ pub const CHANNEL_NAME_CHARS_MAX: usize = 64;
 pub const CHANNEL_FORMATS_MAX: usize = 32;
 /// Bytes of a channel's settings as JSON. A private key and a chain of certificates take 8 kB.
 pub const CHANNEL_SETTINGS_BYTES_MAX: usize = 16 * 1024;
+/// Channels of one user that it makes itself; the operator may give it more.
+pub const CHANNELS_PER_USER_MAX: usize = 50;
+/// Tests of channels under way at a time.
+pub const CHANNEL_TESTS_MAX: usize = 4;
+/// Tests of channels that one user may begin within a minute: people try a few times, and nobody
+/// fills somebody's mailbox or looks for open ports this way.
+pub const CHANNEL_TESTS_A_MINUTE: usize = 10;
+/// Time for the test of a channel: somebody waits in front of a page.
+pub const CHANNEL_TEST: std::time::Duration = std::time::Duration::from_secs(10);
+/// Time for a connection in a test of a channel, so that what failed is told by its name.
+pub const CHANNEL_TEST_CONNECT: std::time::Duration = std::time::Duration::from_secs(5);
+/// Time for one answer in a test of a channel.
+pub const CHANNEL_TEST_ANSWER: std::time::Duration = std::time::Duration::from_secs(8);
 /// Characters of why a delivery failed that are kept.
 pub const DELIVERY_ERROR_CHARS_MAX: usize = 500;
 /// Deliveries in one list.
@@ -383,6 +404,8 @@ pub const SFTP_WRITE_BYTES: usize = 32 * 1024;
 pub const SFTP_WRITES_MAX: usize = 32;
 /// Questions of one login that are answered with the password.
 pub const SFTP_PROMPTS_MAX: usize = 4;
+/// Rounds of bcrypt that unlock a private key. `ssh-keygen` makes 24, and takes 0.2 s for them.
+pub const SFTP_KEY_ROUNDS_MAX: u32 = 256;
 /// Bytes of one part of a large upload to S3, and of the largest upload in one piece.
 pub const S3_PART_BYTES: usize = 8 * 1024 * 1024;
 /// Parts of one file under way.
@@ -536,7 +559,7 @@ pub const BUNDLE_ITEMS_MAX: usize = 500;
 pub const BUNDLE_FILES_MAX: usize = 5000;
 /// Times that such an archive is put together anew because something was bought meanwhile.
 pub const BUNDLE_TRIES: usize = 3;
-/// Characters of a name under which a browser saves a file.
-pub const FILE_NAME_CHARS_MAX: usize = 100;
+/// Characters of a name under which a browser saves a file, without its extension; an item's id fits.
+pub const FILE_NAME_CHARS_MAX: usize = 128;
 /// Characters of a URI that a client sends.
 pub const URI_CHARS_MAX: usize = 2048;

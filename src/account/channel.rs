@@ -112,6 +112,9 @@ pub struct Channel {
     pub settings: ChannelSettings,
     /// Whether it may be used.
     pub active: bool,
+    /// Whether its owner wrote its settings and not the operator: it leads to public addresses
+    /// only then.
+    pub by_user: bool,
 }
 
 impl Channel {

@@ -14,7 +14,7 @@ use crate::account::{
 };
 use crate::db::{DeliveriesOf, NewChannel};
 use crate::limits::{CHANNEL_FORMATS_MAX, CHANNEL_SETTINGS_BYTES_MAX, DELIVERIES_LISTED_MAX};
-use crate::media::path::Format;
+use crate::media::path::{Format, FormatError};
 use crate::outbound::{Destination, SettingsError};
 
 /// A channel that the operator adds.
@@ -44,22 +44,67 @@ pub(super) fn read(fields: &mut Fields) -> Result<NewChannel, AccountsError> {
     let known = |value| ChannelMethod::find(&fields::into_string(value)?);
     let method = fields.read("method", &methods, known)?;
     let method = fields.need("method", method)?;
-    let formats = formats(fields)?;
+    let formats = formats_of(fields)?;
     let settings = fields.read("settings", "an object", fields::into_map)?.unwrap_or_default();
-    let bytes = Value::from(settings.clone()).to_string().len();
-    if bytes > CHANNEL_SETTINGS_BYTES_MAX {
-        let why = format!("have more than {CHANNEL_SETTINGS_BYTES_MAX} bytes");
-        return Err(fields.refuse("settings", &why));
+    // The text names the setting and never a value.
+    let settings = channel_settings(method, settings).map_err(|problem| AccountsError::Entry {
+        place: fields.place().to_owned(),
+        why: problem.to_string(),
+    })?;
+    Ok(NewChannel { id, method, formats, settings, active: None, by_user: false })
+}
+
+/// What is wrong with a channel that somebody states. Its text never repeats a setting's value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChannelProblem {
+    /// None, or too many of them.
+    #[error("formats: a channel has 1 to {CHANNEL_FORMATS_MAX} formats")]
+    Formats,
+    /// One that is none.
+    #[error("formats[{index}]: {error}")]
+    Format {
+        /// Its position.
+        index: usize,
+        /// Why.
+        error: FormatError,
+    },
+    /// Longer than settings may be.
+    #[error("settings: have more than {CHANNEL_SETTINGS_BYTES_MAX} bytes")]
+    Long,
+    /// The method cannot use them.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+}
+
+/// The formats of a channel in their canonical spelling, each once.
+pub fn channel_formats(listed: &[String]) -> Result<Vec<String>, ChannelProblem> {
+    if !(1..=CHANNEL_FORMATS_MAX).contains(&listed.len()) {
+        return Err(ChannelProblem::Formats);
+    }
+    let mut formats = Vec::with_capacity(listed.len());
+    for (index, text) in listed.iter().enumerate() {
+        let wrong = |error| ChannelProblem::Format { index, error };
+        let format = Format::parse(text).map_err(wrong)?.to_string();
+        if !formats.contains(&format) {
+            formats.push(format);
+        }
+    }
+    Ok(formats)
+}
+
+/// The settings of a channel, if the method can use them.
+///
+/// Cost: that of [`Destination::parse`].
+pub fn channel_settings(
+    method: ChannelMethod,
+    settings: Map<String, Value>,
+) -> Result<ChannelSettings, ChannelProblem> {
+    if Value::from(settings.clone()).to_string().len() > CHANNEL_SETTINGS_BYTES_MAX {
+        return Err(ChannelProblem::Long);
     }
     let settings = ChannelSettings::new(settings);
-    // The text names the setting and never a value.
-    if let Err(error) = destination(method, &settings) {
-        return Err(AccountsError::Entry {
-            place: fields.place().to_owned(),
-            why: error.to_string(),
-        });
-    }
-    Ok(NewChannel { id, method, formats, settings })
+    destination(method, &settings)?;
+    Ok(settings)
 }
 
 /// Where a channel with these settings sends to; nowhere with the method `download`.
@@ -80,25 +125,13 @@ pub fn shown_settings(channel: &Channel) -> Value {
     }
 }
 
-/// The formats in their canonical spelling, each once.
-fn formats(fields: &mut Fields) -> Result<Vec<String>, AccountsError> {
+fn formats_of(fields: &mut Fields) -> Result<Vec<String>, AccountsError> {
     let listed = fields.list("formats", "a string", fields::into_string)?;
     let listed = fields.need("formats", listed)?;
-    if !(1..=CHANNEL_FORMATS_MAX).contains(&listed.len()) {
-        let why = format!("a channel has 1 to {CHANNEL_FORMATS_MAX} formats");
-        return Err(fields.refuse("formats", &why));
-    }
-    let mut formats = Vec::with_capacity(listed.len());
-    for (index, text) in listed.iter().enumerate() {
-        let wrong = |error: crate::media::path::FormatError| {
-            fields.refuse(&format!("formats[{index}]"), &error.to_string())
-        };
-        let format = Format::parse(text).map_err(wrong)?.to_string();
-        if !formats.contains(&format) {
-            formats.push(format);
-        }
-    }
-    Ok(formats)
+    channel_formats(&listed).map_err(|problem| AccountsError::Entry {
+        place: fields.place().to_owned(),
+        why: problem.to_string(),
+    })
 }
 
 fn unknown(id: &ChannelId) -> AccountsError {

@@ -20,7 +20,9 @@ mod single;
 #[cfg(test)]
 mod tests;
 
-pub use channels::{ChannelRequest, shown_settings};
+pub use channels::{
+    ChannelProblem, ChannelRequest, channel_formats, channel_settings, shown_settings,
+};
 pub use import::{Counts, Imported};
 pub use single::{Added, ClientRequest, UserRequest};
 

@@ -230,14 +230,9 @@ fn known(found: bool, what: impl FnOnce() -> String) -> Result<(), AccountsError
     if found { Ok(()) } else { Err(AccountsError::Unknown(what())) }
 }
 
-/// A secret for people: it does not begin with a sign, which a command line might take for a flag.
 fn made() -> Result<String, AccountsError> {
-    loop {
-        let secret = Secret::new().map_err(AccountsError::Hash)?;
-        if secret.reveal().starts_with(|c: char| c.is_ascii_alphanumeric()) {
-            return Ok(secret.reveal().to_owned());
-        }
-    }
+    let secret = Secret::for_people().map_err(AccountsError::Hash)?;
+    Ok(secret.reveal().to_owned())
 }
 
 /// A password to use, and the same once more if it was made here and somebody has to be told.

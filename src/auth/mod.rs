@@ -461,22 +461,22 @@ impl Auth {
     async fn attempt(&self, attempt: Attempt, now: Timestamp) -> Result<Attempted> {
         let Attempt { user_name, password, address, may_enter, hash } = attempt;
         let inner = Arc::clone(&self.inner);
-        let wait_s = move |name: &str| inner.throttle.wait_s(name, address, now);
-        if let Some(wait_s) = wait_s(&user_name) {
-            return Ok(Attempted::Throttled(wait_s));
+        let name = user_name.clone();
+        let throttled =
+            move || inner.throttle.wait_s(&name, address, now).map(Attempted::Throttled);
+        if let Some(throttled) = throttled() {
+            return Ok(throttled);
         }
         let (fits, inner) = (self.inner.passwords.fits(), Arc::clone(&self.inner));
-        let work = move || {
-            if let Some(wait_s) = wait_s(&user_name) {
-                return Attempted::Throttled(wait_s);
-            }
-            if fits(&password, hash.as_deref()) && may_enter {
+        let fits = move || fits(&password, hash.as_deref()) && may_enter;
+        let settle = move |fits: bool| {
+            if fits {
                 return Attempted::Right;
             }
             inner.throttle.fail(&user_name, address, now);
             Attempted::Wrong
         };
-        self.inner.passwords.run(work).await
+        self.inner.passwords.run(throttled, fits, settle).await
     }
 
     /// The user, if this very password was verified a short while ago and nothing changed since.
@@ -518,17 +518,16 @@ impl Auth {
         }
         let (fits, inner) = (self.inner.passwords.fits(), Arc::clone(&self.inner));
         let (secret, hash) = (secret.to_owned(), hash.map(str::to_owned));
-        let work = move || {
-            if inner.throttle.is_blocked(address, now) {
-                return None;
-            }
-            let good = fits(&secret, hash.as_deref());
+        let watching = Arc::clone(&self.inner);
+        let blocked = move || watching.throttle.is_blocked(address, now).then_some(None);
+        let fits = move || fits(&secret, hash.as_deref());
+        let settle = move |good: bool| {
             if !good {
                 inner.throttle.fail_address(address, now);
             }
             Some(good)
         };
-        let good = self.inner.passwords.run(work).await?.ok_or_else(throttled)?;
+        let good = self.inner.passwords.run(blocked, fits, settle).await?.ok_or_else(throttled)?;
         if let Some(memo) = memo.filter(|_| good) {
             self.inner.verified.insert(memo, ());
         }

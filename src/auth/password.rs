@@ -1,7 +1,9 @@
 //! Passwords: argon2id on threads of its own, at low priority, behind a bounded queue.
 //!
 //! Hashing is slow on purpose. Its threads run when nobody else wants to, so that a flood of logins
-//! waits and requests go on.
+//! waits and requests go on. On a machine that is never idle they would wait for ever: what has
+//! waited for [`HASH_PATIENCE`] is done by one more thread, which runs like everybody else and rests
+//! three times as long as it works.
 
 use std::{
     panic::{self, AssertUnwindSafe},
@@ -19,10 +21,51 @@ use thread_priority::{
 };
 use tokio::sync::oneshot;
 
+use crate::clock::Stopwatch;
 use crate::error::{Error, Kind, Result};
+use crate::limits::{HASH_PATIENCE, HASH_REST, HASHES_URGENT_MAX};
 use crate::telemetry;
 
-type Work = Box<dyn FnOnce() + Send>;
+type Work = Arc<dyn Perform>;
+
+/// A comparison that one of several threads makes.
+trait Perform: Send + Sync {
+    /// Makes it, unless that was done or nobody waits for it any more.
+    fn perform(&self);
+}
+
+/// A comparison with what goes before and behind it.
+struct Job<T, B, F, S> {
+    begin: B,
+    fits: F,
+    /// Taken by whoever is first to come to a result.
+    end: Mutex<Option<(S, oneshot::Sender<T>)>>,
+}
+
+impl<T, B, F, S> Job<T, B, F, S> {
+    fn end(&self) -> std::sync::MutexGuard<'_, Option<(S, oneshot::Sender<T>)>> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T, B, F, S> Perform for Job<T, B, F, S>
+where
+    T: Send,
+    B: Fn() -> Option<T> + Send + Sync,
+    F: Fn() -> bool + Send + Sync,
+    S: FnOnce(bool) -> T + Send,
+{
+    fn perform(&self) {
+        if self.end().as_ref().is_none_or(|(_, sender)| sender.is_closed()) {
+            return;
+        }
+        let begun = (self.begin)();
+        let fits = begun.is_none() && (self.fits)();
+        let Some((settle, sender)) = self.end().take() else { return };
+        // Whoever asked may be gone; then nobody hears of it.
+        drop(sender.send(begun.unwrap_or_else(|| settle(fits))));
+    }
+}
 
 /// How passwords are hashed.
 #[derive(Clone, Debug)]
@@ -59,6 +102,8 @@ impl Hasher {
 pub(super) struct Passwords {
     hasher: Hasher,
     queue: SyncSender<Work>,
+    /// What has waited for long.
+    urgent: SyncSender<Work>,
     /// What a password is compared with when there is no user of that name, so that the answer
     /// takes as long.
     nobody: Arc<str>,
@@ -72,10 +117,13 @@ impl Passwords {
         for index in 0..workers {
             let waiting = Arc::clone(&waiting);
             let name = format!("hash-{index}");
-            let started = thread::Builder::new().name(name).spawn(move || work(&waiting));
+            let started = thread::Builder::new().name(name).spawn(move || work_idly(&waiting));
             started.map_err(Error::internal)?;
         }
-        Ok(Self { hasher, queue, nobody })
+        let (urgent, waiting) = mpsc::sync_channel::<Work>(HASHES_URGENT_MAX);
+        let started = thread::Builder::new().name("hash-urgent".to_owned());
+        started.spawn(move || work_urgently(&waiting)).map_err(Error::internal)?;
+        Ok(Self { hasher, queue, urgent, nobody })
     }
 
     /// The comparison of a password with a hash, for work on these threads. Without a hash it
@@ -89,30 +137,35 @@ impl Passwords {
         }
     }
 
-    /// Runs `work` on a hashing thread.
+    /// Runs `fits` on a hashing thread, and `settle` with what it gave; or what `begin`, asked just
+    /// before, gives instead. `begin` and `fits` may run twice, `settle` runs once at most.
     ///
     /// Fails with [`Kind::Overloaded`] when too many wait.
     pub(super) async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> T + Send + 'static,
+        begin: impl Fn() -> Option<T> + Send + Sync + 'static,
+        fits: impl Fn() -> bool + Send + Sync + 'static,
+        settle: impl FnOnce(bool) -> T + Send + 'static,
     ) -> Result<T> {
-        let (sender, receiver) = oneshot::channel();
-        let work: Work = Box::new(move || {
-            // Nobody waits any more: the work is not worth its time.
-            if !sender.is_closed() {
-                drop(sender.send(work()));
-            }
-        });
+        let (sender, mut receiver) = oneshot::channel();
+        let work: Work = Arc::new(Job { begin, fits, end: Mutex::new(Some((settle, sender))) });
         let overloaded = || Error::new(Kind::Overloaded, "Too many logins wait");
-        self.queue.try_send(work).map_err(|refused| match refused {
+        self.queue.try_send(Arc::clone(&work)).map_err(|refused| match refused {
             TrySendError::Full(_) => overloaded(),
             TrySendError::Disconnected(_) => Error::internal("the hashing threads are gone"),
         })?;
-        receiver.await.map_err(|_| Error::internal("a hashing thread ended"))
+        let ended = |_| Error::internal("a hashing thread ended");
+        if let Ok(result) = tokio::time::timeout(HASH_PATIENCE, &mut receiver).await {
+            return result.map_err(ended);
+        }
+        // Where too many are urgent this one waits on: an idle moment may still come.
+        drop(self.urgent.try_send(Arc::clone(&work)));
+        drop(work);
+        receiver.await.map_err(ended)
     }
 }
 
-fn work(waiting: &Mutex<Receiver<Work>>) {
+fn work_idly(waiting: &Mutex<Receiver<Work>>) {
     // Only time that nobody else wants: a mere low priority still takes whole slices of a busy
     // core. Without it logins only compete harder.
     let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
@@ -123,16 +176,57 @@ fn work(waiting: &Mutex<Receiver<Work>>) {
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(work) = next else { return };
-        // A panic ends one login, not the thread that all others wait for.
-        if panic::catch_unwind(AssertUnwindSafe(work)).is_err() {
-            tracing::error!("hashing a password panicked");
+        perform(&work);
+    }
+}
+
+/// The thread for what has waited: at most a quarter of a core.
+fn work_urgently(waiting: &Receiver<Work>) {
+    // Nothing ever comes through here: waiting for it is the rest.
+    let (_kept, rest) = mpsc::channel::<()>();
+    while let Ok(work) = waiting.recv() {
+        let watch = Stopwatch::start();
+        perform(&work);
+        drop(work);
+        if rest.recv_timeout(watch.elapsed() * HASH_REST).is_ok() {
+            return;
         }
+    }
+}
+
+fn perform(work: &Work) {
+    // A panic ends one login, not the thread that all others wait for.
+    if panic::catch_unwind(AssertUnwindSafe(|| work.perform())).is_err() {
+        tracing::error!("hashing a password panicked");
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
     use super::*;
+
+    #[tokio::test]
+    async fn what_waits_for_long_is_done_while_the_idle_threads_cannot() {
+        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, 8).unwrap();
+        // The only idle thread hangs in a comparison, as it does on a machine that is never idle.
+        let (go, stuck) = mpsc::channel::<()>();
+        let (stuck, tried) = (Mutex::new(stuck), AtomicBool::new(false));
+        let hang = move || tried.swap(true, SeqCst) || stuck.lock().unwrap().recv().is_ok();
+        let counted = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&counted);
+        let settle = move |fits: bool| {
+            counter.fetch_add(1, SeqCst);
+            fits
+        };
+        assert!(passwords.run(|| None, hang, settle).await.unwrap());
+        assert!(!passwords.run(|| None, || false, |fits| fits).await.unwrap());
+        assert_eq!(passwords.run(|| Some(7), || true, |_| 8).await.unwrap(), 7);
+        drop(go);
+        assert!(passwords.run(|| None, || true, |fits| fits).await.unwrap());
+        assert_eq!(counted.load(SeqCst), 1, "one result, however many compared");
+    }
 
     #[test]
     fn a_password_fits_its_own_hash_only() {

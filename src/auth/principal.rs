@@ -134,6 +134,18 @@ impl Principal {
         Err(Error::forbidden("admin_required", "The user lacks the access level admin"))
     }
 
+    /// Fails with `api_key_unsupported` for a caller with an API key: one that leaks must not make
+    /// others, which outlive it.
+    pub fn require_login(&self) -> Result<()> {
+        match self.method {
+            Method::Bearer { .. } | Method::Basic | Method::Session | Method::Operator => Ok(()),
+            Method::ApiKey | Method::Queue => {
+                let message = "API keys are not supported here, log in instead";
+                Err(Error::forbidden("api_key_unsupported", message))
+            }
+        }
+    }
+
     /// Fails with `service_account_unsupported` for a program.
     pub fn require_person(&self) -> Result<()> {
         if !self.user().service_account {

@@ -22,6 +22,17 @@ impl Secret {
         Ok(Self(URL_SAFE_NO_PAD.encode(bytes)))
     }
 
+    /// A new one that people copy: it does not begin with a sign, which a command line might take
+    /// for a flag.
+    pub fn for_people() -> Result<Self> {
+        loop {
+            let secret = Self::new()?;
+            if secret.0.starts_with(|c: char| c.is_ascii_alphanumeric()) {
+                return Ok(secret);
+            }
+        }
+    }
+
     /// What is stored of it. The secret is random, so a slow hash would add nothing.
     #[must_use]
     pub fn hash(&self) -> Hash {

@@ -34,6 +34,7 @@ struct ShownLost<'a> {
 
 impl<'a> Shown<'a> {
     /// How `collection` is shown with addresses by `links`.
+    #[must_use]
     pub fn new(collection: &'a Collection, links: &impl Links) -> Self {
         let Collection { head, content, removed } = collection;
         let lost = |lost: &'a LostItem| ShownLost {

@@ -224,6 +224,7 @@ settings! {
     /// Deliveries through channels.
     delivery: Delivery {
         directory_root: PathBuf = "", Any, "folder", "Folder below which channels of the method directory write; empty: deliveries/ in the data directory";
+        private_addresses: bool = "false", Any, "", "Whether channels that users make may lead to this machine and private networks; those that the operator makes always may";
         workers: usize = "4", 1..=64, "deliveries", "Deliveries sent at a time";
         queue_max: usize = "1000", 1..=1_000_000, "deliveries", "Deliveries of one organization that may wait; more are answered 503";
         timeout_s: u32 = "900", 1..=86_400, "s", "Time that one try may take besides what its bytes take at 16 KiB/s";

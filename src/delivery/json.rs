@@ -1,8 +1,9 @@
-//! Deliveries as JSON (Spec §4 is silent on their form).
+//! Deliveries and channels as JSON (Spec §4 is silent on their form).
 
 use serde_json::{Map, Value, json};
 
-use crate::account::Delivery;
+use crate::account::{Channel, Delivery};
+use crate::delivery::{ShownChannel, Tested};
 use crate::item::Links;
 
 /// A delivery as its owner sees it.
@@ -28,4 +29,25 @@ pub fn delivery(delivery: &Delivery, links: &impl Links) -> Value {
     optional("delivered", delivery.delivered.map(|at| json!(at)));
     optional("error", delivery.error.as_ref().map(|text| json!(text)));
     Value::Object(fields)
+}
+
+/// A channel as its owner sees it, without secrets.
+#[must_use]
+pub fn channel(shown: &ShownChannel) -> Value {
+    let Channel { name, method, formats, active, by_user, .. } = &shown.channel;
+    json!({
+        "id": shown.channel.id().to_string(),
+        "name": name,
+        "method": method.as_str(),
+        "formats": formats,
+        "settings": shown.settings,
+        "active": active,
+        "madeBy": if *by_user { "user" } else { "operator" },
+    })
+}
+
+/// How the test of a channel ended.
+#[must_use]
+pub fn tested(tested: &Tested) -> Value {
+    json!({ "ok": tested.ok, "message": tested.message })
 }

@@ -10,8 +10,11 @@
 //! that moment, and the user must still be active then.
 
 mod backoff;
+mod channels;
 mod collect;
 pub mod json;
+mod merge;
+mod probe;
 mod request;
 mod send;
 mod worker;
@@ -22,6 +25,8 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
+pub use channels::{ShownChannel, StatedChannel};
+pub use probe::Tested;
 pub use request::Request;
 pub use send::Sender;
 
@@ -37,6 +42,7 @@ use crate::media::Caller;
 use crate::media::Media;
 use crate::media::path::Format;
 use crate::orders::Orders;
+use probe::Probes;
 
 /// How the queue works.
 #[derive(Clone, Copy, Debug)]
@@ -97,6 +103,8 @@ struct Inner {
     auth: Auth,
     sender: Sender,
     settings: Settings,
+    /// Tests of channels under way.
+    probes: Probes,
     /// Wakes the worker when something came in.
     wake: Notify,
     /// Set when what is being sent is to be left alone.
@@ -170,7 +178,8 @@ impl Deliveries {
     pub fn new(services: Services, settings: Settings) -> Self {
         let Services { media, orders, auth, sender } = services;
         let (wake, abandon) = (Notify::new(), watch::Sender::new(false));
-        let inner = Inner { media, orders, auth, sender, settings, wake, abandon };
+        let probes = Probes::new();
+        let inner = Inner { media, orders, auth, sender, settings, probes, wake, abandon };
         Self { inner: Arc::new(inner) }
     }
 

@@ -4,13 +4,16 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use tokio::task::spawn_blocking;
+use uuid::Uuid;
 
 use super::{Trouble, collect::Collected};
 use crate::account::{Channel, Delivery};
 use crate::clock;
 use crate::config::{Config, MailTls};
 use crate::error::{Error, Kind, Result};
-use crate::limits::{CERTIFICATES_BYTES_MAX, MAIL_ATTACHMENTS_BYTES};
+use crate::limits::{
+    CERTIFICATES_BYTES_MAX, CHANNEL_TEST_ANSWER, CHANNEL_TEST_CONNECT, MAIL_ATTACHMENTS_BYTES,
+};
 use crate::media::CollectedFile;
 use crate::media::Media;
 use crate::outbound::{
@@ -22,7 +25,14 @@ use crate::outbound::{
 #[derive(Clone, Debug)]
 pub struct Sender {
     outbound: Outbound,
+    /// The same with waits for somebody who looks on.
+    probing: Outbound,
+    /// Whether channels that users make may lead anywhere.
+    private_addresses: bool,
 }
+
+/// The file that the test of a channel sends.
+const TEST_FILE: &str = "wirephoto-test.txt";
 
 impl Sender {
     /// The way out that the settings describe.
@@ -30,9 +40,15 @@ impl Sender {
     /// Makes the folder of deliveries where the settings leave it to us. Fails when that is not
     /// possible and when the sender of mails is no address.
     pub fn of(config: &Config) -> Result<Self> {
-        let waits = Waits::default();
-        let mailer = Mailer::new(mail_settings(config)?, waits);
-        Ok(Self { outbound: Outbound::new(Some(directory_root(config)?), waits, mailer) })
+        let (root, mail) = (directory_root(config)?, mail_settings(config)?);
+        let way_out =
+            |waits| Outbound::new(Some(root.clone()), waits, Mailer::new(mail.clone(), waits));
+        let probing = Waits { connect: CHANNEL_TEST_CONNECT, answer: CHANNEL_TEST_ANSWER };
+        Ok(Self {
+            outbound: way_out(Waits::default()),
+            probing: way_out(probing),
+            private_addresses: config.delivery.private_addresses,
+        })
     }
 
     /// The way out for other mails.
@@ -49,7 +65,7 @@ impl Sender {
         media: &Media,
         collected: Collected,
     ) -> Result<(), Trouble> {
-        let destination = destination(channel).await?;
+        let destination = self.destination(channel).await?;
         let Collected { files, headline } = collected;
         let files =
             files.into_iter().map(|one| file(media, one)).collect::<Result<Vec<_>, _>>()?;
@@ -62,6 +78,42 @@ impl Sender {
         };
         let sent = self.outbound.send(&destination, &parcel, &files).await;
         sent.map_err(|error| Trouble { text: error.to_string(), temporary: error.temporary() })
+    }
+}
+
+impl Sender {
+    /// Sends a file that says what it is where `channel` says; the name of the file.
+    pub(super) async fn probe(&self, channel: &Channel) -> Result<&'static str, Trouble> {
+        let destination = self.destination(channel).await?;
+        let id = Uuid::now_v7();
+        let text = format!(
+            "This file is a test of the delivery channel {} of Wirephoto.\n\
+             Its owner asked for it at {}. It can be removed.\n",
+            channel.id(),
+            clock::now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        );
+        let file = File::from_bytes(TEST_FILE, "text/plain", text.into());
+        let file = file.map_err(|error| Trouble::for_good(error.to_string()))?;
+        let parcel = Parcel {
+            id: id.to_string(),
+            item_uri: id.urn().to_string(),
+            headline: format!("Test of the delivery channel {}", channel.name),
+            version: "1".to_owned(),
+            clock: clock::now,
+        };
+        let sent = self.probing.send(&destination, &parcel, &[file]).await;
+        let sent = sent
+            .map_err(|error| Trouble { text: error.to_string(), temporary: error.temporary() });
+        sent.map(|()| TEST_FILE)
+    }
+
+    /// Where the channel sends to, and no farther than whoever made it may reach.
+    async fn destination(&self, channel: &Channel) -> Result<Destination, Trouble> {
+        let destination = destination(channel).await?;
+        if channel.by_user && !self.private_addresses {
+            return Ok(destination.only_public());
+        }
+        Ok(destination)
     }
 }
 

@@ -6,18 +6,26 @@ use reqwest::{Client, Response, Url, redirect::Policy};
 use crate::limits;
 use crate::outbound::{
     error::{Fault, Refusal},
+    reach::Reach,
     settings::SettingsError,
     stage::{Waits, place},
     tls::Authority,
 };
 
 /// A client that trusts the public authorities and `authority`.
-pub(super) fn client(authority: &Authority, waits: Waits) -> Result<Client, Fault> {
+///
+/// Names resolve to addresses within `reach` only; an address of numbers is to be looked at by
+/// [`Reach::check`].
+pub(super) fn client(
+    authority: &Authority,
+    (waits, reach): (Waits, Reach),
+) -> Result<Client, Fault> {
     let built = Client::builder()
         .tls_backend_preconfigured(authority.client()?)
         .redirect(Policy::none())
         // The environment is not read; a proxy would be a setting.
         .no_proxy()
+        .dns_resolver(std::sync::Arc::new(reach))
         .connect_timeout(waits.connect)
         .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")))
         .build();

@@ -9,6 +9,7 @@ use crate::outbound::{
     directory::Directory,
     email::Email,
     ftp::Ftp,
+    reach::Reach,
     s3::S3,
     settings::{Fields, SettingsError},
     sftp::Sftp,
@@ -29,6 +30,7 @@ pub(super) enum Target {
 /// Where a channel sends to.
 pub struct Destination {
     pub(super) target: Target,
+    pub(super) reach: Reach,
     method: ChannelMethod,
     listed: Value,
 }
@@ -54,10 +56,21 @@ impl Destination {
             ChannelMethod::Webhook => Some(Target::Webhook(Box::new(Webhook::read(&mut fields)?))),
         };
         match target {
-            Some(target) => Ok(Some(Self { target, method, listed: fields.finish()? })),
+            Some(target) => {
+                let (reach, listed) = (Reach::Anywhere, fields.finish()?);
+                Ok(Some(Self { target, reach, method, listed }))
+            }
             // What a download may look like is its own section's business.
             None => Ok(None),
         }
+    }
+
+    /// The same for a channel that a user made: connections go to public addresses only, not to
+    /// this machine, its network or what tells machines of a cloud who they are. Mails go to the
+    /// operator's mail server all the same.
+    #[must_use]
+    pub fn only_public(self) -> Self {
+        Self { reach: Reach::Public, ..self }
     }
 
     /// How it hands files over.

@@ -76,6 +76,11 @@ pub enum Refusal {
     /// Algorithms do not meet.
     #[error("no common algorithm: {0}")]
     NoAlgorithm(String),
+    /// A user's channel leads to an address of the service's own machine or network.
+    #[error(
+        "the address lies inside a private network, where only channels of the operator may lead"
+    )]
+    Private,
     /// A certificate of a channel's settings cannot be used.
     #[error("the settings' certificate cannot be used: {0}")]
     Certificate(String),
@@ -214,12 +219,16 @@ impl Fault {
         if certificate { Self::Certificate(text.into()) } else { Self::Tls(text.into()) }
     }
 
-    /// What lies behind an error of a library, when it is one of the operating system or of TLS.
+    /// What lies behind an error of a library, when it is one of the operating system, of TLS or
+    /// our own.
     pub(super) fn of_chain(error: &(dyn StdError + 'static)) -> Option<Self> {
         let mut next = Some(error);
         while let Some(cause) = next {
             if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
                 return Some(Self::of_rustls(tls));
+            }
+            if let Some(refusal) = cause.downcast_ref::<Refusal>() {
+                return Some(refusal.clone().into());
             }
             // An `io::Error` does not show what it carries as its source, but that one's source.
             if let Some(io) = cause.downcast_ref::<io::Error>()

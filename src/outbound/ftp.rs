@@ -11,12 +11,13 @@ use suppaftp::{
     tokio_rustls::TlsConnector,
     types::FileType,
 };
-use tokio::{io::AsyncWriteExt, net::TcpStream};
+use tokio::io::AsyncWriteExt;
 
 use crate::limits;
 use crate::outbound::{
     error::{Fault, SendError, Step},
     file::{File, Reader},
+    reach::Reach,
     settings::{Fields, FolderPath, Secret, SettingsError},
     stage::{Stage, Waits, place},
     tls::Authority,
@@ -73,13 +74,13 @@ impl Ftp {
 
     pub(super) async fn send(
         &self,
-        waits: Waits,
+        (waits, reach): (Waits, Reach),
         id: &str,
         files: &[File],
     ) -> Result<(), SendError> {
         let place = place(&self.host, self.port);
         let stage = Stage { place, waits, secrets: vec![self.password.reveal()] };
-        let mut session = Session { ftp: self.connect(&stage).await?, stage };
+        let mut session = Session { ftp: self.connect(&stage, reach).await?, stage };
         session.log_in(self).await?;
         session.enter(&self.path).await?;
         for file in files {
@@ -94,12 +95,18 @@ impl Ftp {
         Ok(TlsConnector::from(Arc::new(config)).into())
     }
 
-    async fn connect(&self, stage: &Stage<'_>) -> Result<AsyncRustlsFtpStream, SendError> {
+    async fn connect(
+        &self,
+        stage: &Stage<'_>,
+        reach: Reach,
+    ) -> Result<AsyncRustlsFtpStream, SendError> {
         let host = self.host.as_str();
         let connector = || self.connector().map_err(|fault| stage.fail(Step::Secure, fault));
         if self.security == Security::Implicit {
+            let found =
+                stage.connect(Step::Connect, Reach::resolve(reach, host, self.port)).await?;
             let connected = AsyncRustlsFtpStream::connect_secure_implicit(
-                (host, self.port),
+                found.as_slice(),
                 connector()?,
                 host,
             );
@@ -111,7 +118,7 @@ impl Ftp {
             }
             return Ok(ftp);
         }
-        let tcp = stage.connect(Step::Connect, TcpStream::connect((host, self.port))).await?;
+        let tcp = stage.connect(Step::Connect, reach.connect(host, self.port)).await?;
         let greeted = AsyncRustlsFtpStream::connect_with_stream(tcp);
         let ftp = stage.answer(Step::Connect, greeted).await?;
         if self.security == Security::None {

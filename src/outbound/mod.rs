@@ -16,6 +16,7 @@ mod file;
 mod ftp;
 mod mail;
 mod mailer;
+mod reach;
 mod s3;
 mod settings;
 mod sftp;
@@ -89,15 +90,16 @@ impl Outbound {
     ) -> Result<(), SendError> {
         self.check(destination, parcel, files)?;
         let (waits, id) = (self.waits, parcel.id.as_str());
+        let way = (waits, destination.reach);
         match &destination.target {
             Target::Directory(directory) => {
                 directory.send(self.directory_root.as_deref(), waits, id, files).await
             }
             Target::Email(email) => email.send(&self.mailer, waits, parcel, files).await,
-            Target::Ftp(ftp) => ftp.send(waits, id, files).await,
-            Target::Sftp(sftp) => sftp.send(waits, id, files).await,
-            Target::S3(s3) => s3.send(waits, files).await,
-            Target::Webhook(webhook) => webhook.send(waits, parcel, files).await,
+            Target::Ftp(ftp) => ftp.send(way, id, files).await,
+            Target::Sftp(sftp) => sftp.send(way, id, files).await,
+            Target::S3(s3) => s3.send(way, files).await,
+            Target::Webhook(webhook) => webhook.send(way, parcel, files).await,
         }
     }
 

@@ -26,6 +26,7 @@ use crate::outbound::{
     client::{self, address, place_of},
     error::{Fault, SendError, Step},
     file::{File, Reader},
+    reach::Reach,
     settings::{Fields, FolderPath, Secret, SettingsError},
     stage::{Stage, Waits},
     tls::Authority,
@@ -79,7 +80,11 @@ impl S3 {
         })
     }
 
-    pub(super) async fn send(&self, waits: Waits, files: &[File]) -> Result<(), SendError> {
+    pub(super) async fn send(
+        &self,
+        (waits, reach): (Waits, Reach),
+        files: &[File],
+    ) -> Result<(), SendError> {
         let host = match &self.endpoint {
             Some(endpoint) => place_of(endpoint),
             None => format!("s3.{}.amazonaws.com", self.region),
@@ -87,8 +92,8 @@ impl S3 {
         let place = format!("{host} bucket {}", self.bucket);
         let stage = Stage { place, waits, secrets: vec![self.key.reveal()] };
         let answers = Answers::default();
-        let store =
-            self.open(waits, &answers).map_err(|fault| stage.fail(Step::Prepare, fault))?;
+        let store = self.open((waits, reach), &answers);
+        let store = store.map_err(|fault| stage.fail(Step::Prepare, fault))?;
         for file in files {
             let mut parts = self.prefix.parts.clone();
             parts.push(file.name().to_owned());
@@ -100,9 +105,10 @@ impl S3 {
         Ok(())
     }
 
-    fn open(&self, waits: Waits, answers: &Answers) -> Result<AmazonS3, Fault> {
-        let client = client::client(&self.authority, waits)?;
-        let connector = Connector { client, answers: answers.clone(), answer: waits.answer };
+    fn open(&self, (waits, reach): (Waits, Reach), answers: &Answers) -> Result<AmazonS3, Fault> {
+        let client = client::client(&self.authority, (waits, reach))?;
+        let (answers, answer) = (answers.clone(), waits.answer);
+        let connector = Connector { client, reach, answers, answer };
         let once = RetryConfig { max_retries: 0, ..RetryConfig::default() };
         let mut builder = AmazonS3Builder::new()
             .with_http_connector(connector)
@@ -245,6 +251,7 @@ fn answer(status: u16, body: &[u8]) -> Fault {
 /// Gives the library our own client.
 struct Connector {
     client: reqwest::Client,
+    reach: Reach,
     answers: Answers,
     answer: Duration,
 }
@@ -257,8 +264,9 @@ impl fmt::Debug for Connector {
 
 impl HttpConnector for Connector {
     fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
-        let (client, answers, answer) = (self.client.clone(), self.answers.clone(), self.answer);
-        Ok(HttpClient::new(Self { client, answers, answer }))
+        let (client, answers) = (self.client.clone(), self.answers.clone());
+        let (reach, answer) = (self.reach, self.answer);
+        Ok(HttpClient::new(Self { client, reach, answers, answer }))
     }
 }
 
@@ -269,7 +277,10 @@ impl Connector {
         let (parts, body) = request.into_parts();
         let bytes = u64::try_from(body.content_length()).unwrap_or(u64::MAX);
         let limit = Waits { answer: self.answer, ..Waits::default() }.transfer(bytes);
-        let url = parts.uri.to_string();
+        let refused = |refusal| HttpError::new(HttpErrorKind::Connect, refusal);
+        let url = reqwest::Url::parse(&parts.uri.to_string());
+        let url = url.map_err(|error| HttpError::new(HttpErrorKind::Request, error))?;
+        self.reach.check(&url).map_err(refused)?;
         let request = self.client.request(parts.method, url).headers(parts.headers);
         let request = request.timeout(limit).body(reqwest::Body::wrap(body));
         let mut response = request.send().await.map_err(failed)?;

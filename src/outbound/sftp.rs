@@ -13,16 +13,16 @@ use russh::{
     client::{self, AuthResult, Handle, KeyboardInteractiveAuthResponse},
     keys::{
         Algorithm, HashAlg, PrivateKey, PrivateKeyWithHashAlg, PublicKey, PublicKeyOrCertificate,
-        decode_secret_key,
+        decode_secret_key, ssh_key::Kdf,
     },
 };
 use russh_sftp::client::{Config, RawSftpSession};
-use tokio::net::TcpStream;
 
 use crate::limits;
 use crate::outbound::{
     error::{Fault, Refusal, SendError, Step},
     file::File,
+    reach::Reach,
     settings::{Fields, FolderPath, Secret, SettingsError},
     sftp_folder::Folder,
     stage::{Stage, Waits, place},
@@ -106,7 +106,7 @@ impl Sftp {
 
     pub(super) async fn send(
         &self,
-        waits: Waits,
+        (waits, reach): (Waits, Reach),
         id: &str,
         files: &[File],
     ) -> Result<(), SendError> {
@@ -116,7 +116,7 @@ impl Sftp {
             Proof::Key(_) => Vec::new(),
         };
         let stage = Stage { place, waits, secrets };
-        let mut ssh = self.connect(&stage).await?;
+        let mut ssh = self.connect(&stage, reach).await?;
         stage.answer(Step::LogIn, self.log_in(&mut ssh)).await?;
         let session = stage.answer(Step::Folder, open_sftp(&ssh, waits)).await?;
         let mut folder = Folder::open(&stage, session, &self.path).await?;
@@ -128,9 +128,13 @@ impl Sftp {
         Ok(())
     }
 
-    async fn connect(&self, stage: &Stage<'_>) -> Result<Handle<Visitor>, SendError> {
-        let address = (self.host.as_str(), self.port);
-        let tcp = stage.connect(Step::Connect, TcpStream::connect(address)).await?;
+    async fn connect(
+        &self,
+        stage: &Stage<'_>,
+        reach: Reach,
+    ) -> Result<Handle<Visitor>, SendError> {
+        let connected = reach.connect(&self.host, self.port);
+        let tcp = stage.connect(Step::Connect, connected).await?;
         let mut config = client::Config {
             inactivity_timeout: Some(stage.waits.answer),
             nodelay: true,
@@ -211,6 +215,15 @@ fn private_key(
         None => "an OpenSSH key without a passphrase",
     };
     let invalid = |expected: &str| SettingsError::invalid("privateKey", expected);
+    if passphrase.is_some() {
+        // The key says how long unlocking it takes, and users bring theirs: it could be for ever.
+        let locked = PrivateKey::from_openssh(key.reveal()).map_err(|_| invalid(expected))?;
+        if matches!(locked.kdf(), Kdf::Bcrypt { rounds, .. } if *rounds > limits::SFTP_KEY_ROUNDS_MAX)
+        {
+            let most = limits::SFTP_KEY_ROUNDS_MAX;
+            return Err(invalid(&format!("a key that {most} rounds unlock")));
+        }
+    }
     let read = decode_secret_key(key.reveal(), passphrase.map(Secret::reveal));
     let key = read.map_err(|_| invalid(expected))?;
     match key.algorithm() {

@@ -41,6 +41,7 @@ use crate::outbound::{
     client::{self, address, place_of},
     error::{Fault, Refusal, SendError, Step},
     file::{File, Reader},
+    reach::Reach,
     settings::{Fields, HIDDEN, Secret, SettingsError},
     stage::{Stage, Waits},
     tls::Authority,
@@ -99,7 +100,7 @@ impl Webhook {
 
     pub(super) async fn send(
         &self,
-        waits: Waits,
+        (waits, reach): (Waits, Reach),
         parcel: &Parcel,
         files: &[File],
     ) -> Result<(), SendError> {
@@ -107,7 +108,8 @@ impl Webhook {
         secrets.extend([self.url.path(), self.url.query().unwrap_or_default()]);
         secrets.retain(|secret| secret.len() > 1);
         let stage = Stage { place: place_of(&self.url), waits, secrets };
-        let client = client::client(&self.authority, waits);
+        reach.check(&self.url).map_err(|refusal| stage.fail(Step::Connect, refusal))?;
+        let client = client::client(&self.authority, (waits, reach));
         let client = client.map_err(|fault| stage.fail(Step::Prepare, fault))?;
         match self.mode {
             Mode::Notify => stage.answer(Step::Post, self.notify(&client, parcel, files)).await,
@@ -290,7 +292,8 @@ mod tests {
             version: text("v"),
             clock: slow_clock,
         };
-        let client = client::client(&Authority::default(), Waits::default()).unwrap();
+        let client =
+            client::client(&Authority::default(), (Waits::default(), Reach::Anywhere)).unwrap();
         for time_s in ["0", "600", "1200"] {
             let request = webhook.signed(&client, "d:1", &parcel, "x").build().unwrap();
             assert_eq!(request.headers()["webhook-timestamp"], time_s);

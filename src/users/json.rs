@@ -1,11 +1,56 @@
 //! Users, agreements and organizations as the API shows them (Spec §2).
 
+use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::account::{
-    Access, Account, Addresses, Agreement, AgreementId, AgreementType, Organization,
+    Access, Account, Addresses, Agreement, AgreementId, AgreementType, Device, Organization,
     OrganizationId, Phone, Product, User, UserId,
 };
+use crate::db::ListedKey;
+use crate::users::MadeKey;
+
+/// A device of the caller (Spec §2 Device) and when it was registered last.
+#[derive(Debug, Serialize)]
+pub struct OwnDevice<'a> {
+    token: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    model: &'a str,
+    registered: Timestamp,
+}
+
+impl<'a> From<&'a (Device, Timestamp)> for OwnDevice<'a> {
+    fn from((device, registered): &'a (Device, Timestamp)) -> Self {
+        let Device { token, kind, name, model } = device;
+        let (kind, registered) = (kind.as_str(), *registered);
+        Self { token, kind, name: name.as_deref(), model, registered }
+    }
+}
+
+/// A key of the caller. It has no `Debug`: just after it was made it holds the key itself.
+#[derive(Serialize)]
+pub struct OwnKey<'a> {
+    id: i64,
+    name: &'a str,
+    created: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+}
+
+impl<'a> From<&'a ListedKey> for OwnKey<'a> {
+    fn from(key: &'a ListedKey) -> Self {
+        Self { id: key.id, name: &key.name, created: key.created, key: None }
+    }
+}
+
+impl<'a> From<&'a MadeKey> for OwnKey<'a> {
+    fn from(made: &'a MadeKey) -> Self {
+        Self { key: Some(made.secret.reveal()), ..Self::from(&made.key) }
+    }
+}
 
 /// Spec §2 UserBase: an element of the list of an organization's users.
 #[derive(Debug, Serialize)]

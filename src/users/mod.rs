@@ -6,6 +6,7 @@
 
 mod change;
 pub mod json;
+mod keys;
 
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 pub use change::{NewUser, UserChange, is_phone_number};
+pub use keys::MadeKey;
 
 use crate::account::{Account, Agreement, Device, Organization, OrganizationId, User, UserId};
 use crate::auth::{Auth, Principal};
@@ -103,6 +105,12 @@ impl Users {
             Ok(fits)
         };
         if self.db().write(write).await? { Ok(()) } else { Err(profile_too_large()) }
+    }
+
+    /// The caller's devices with the time at which each was registered, the last at the end.
+    pub async fn devices(&self, caller: &Principal) -> Result<Vec<(Device, Timestamp)>> {
+        let id = caller.user().id;
+        Ok(self.db().read(move |tx| tx.list_registered_devices(id)).await?)
     }
 
     /// Registers a device for the caller.

@@ -15,7 +15,7 @@ use super::{
     App,
     api::{self, Answer, Caller, Failure},
     media,
-    request::{self, Field, Presence, Text},
+    request::{self, Field, Object, Presence, Text},
     respond,
 };
 use crate::auth::Principal;
@@ -55,8 +55,7 @@ async fn list(State(app): State<App>, Caller(caller): Caller) -> Answer {
 
 async fn create(State(app): State<App>, Caller(caller): Caller, request: Request) -> Answer {
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
-    let draft = Draft { content: None, ..draft(&body)? };
-    let made = app.shared.collections.create(&caller, draft, clock::now()).await?;
+    let made = app.shared.collections.create(&caller, new(&body)?, clock::now()).await?;
     api::json(&shown(&app, &made))
 }
 
@@ -84,7 +83,7 @@ async fn update(
     request: Request,
 ) -> Answer {
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
-    let draft = draft(&body)?;
+    let draft = change(&body)?;
     let Some(id) = named(id)? else { return Ok(missing()) };
     match app.shared.collections.update(&caller, id, draft, clock::now()).await? {
         Some(changed) => api::json(&shown(&app, &changed)),
@@ -169,26 +168,38 @@ fn named(id: Segment) -> Result<Option<Uuid>> {
     Ok((id.len() == 36).then(|| Uuid::try_parse(&id).ok()).flatten())
 }
 
-/// Reads a collection's body.
+/// What a new collection is.
+fn new(body: &Value) -> Result<Draft> {
+    request::object(body, |collection| {
+        let (name, public) = facts(collection);
+        Draft { name, public, content: None }
+    })
+}
+
+/// What a collection is to be.
+fn change(body: &Value) -> Result<Draft> {
+    request::object(body, |collection| {
+        let (name, public) = facts(collection);
+        let uris = (Text::URI, COLLECTION_ELEMENTS_MAX);
+        let content = collection.texts("content", Presence::NotNull, uris).given();
+        Draft { name, public, content: content.map(|uris| keys(&uris)) }
+    })
+}
+
+/// `name` and `public`.
 ///
 /// Spec §2 is silent on other properties: they are passed over, so that a client may send back the
 /// whole collection that it was given.
-fn draft(body: &Value) -> Result<Draft> {
-    request::object(body, |collection| {
-        collection.allow_others();
-        let name = match collection.text("name", Presence::Required, NAME) {
-            Field::Given(name) if name.is_empty() => {
-                collection.break_rule("name", "minimum", "is empty");
-                name
-            }
-            found => found.given().unwrap_or_default(),
-        };
-        let public = collection.flag("public", Presence::NotNull).given();
-        let uris = (Text::URI, COLLECTION_ELEMENTS_MAX);
-        let content = collection.texts("content", Presence::NotNull, uris).given();
-        let content = content.map(|uris| keys(uris.iter().map(String::as_str)));
-        Draft { name, public, content }
-    })
+fn facts(collection: &mut Object<'_>) -> (String, Option<bool>) {
+    collection.allow_others();
+    let name = match collection.text("name", Presence::Required, NAME) {
+        Field::Given(name) if name.is_empty() => {
+            collection.break_rule("name", "minimum", "is empty");
+            name
+        }
+        found => found.given().unwrap_or_default(),
+    };
+    (name, collection.flag("public", Presence::NotNull).given())
 }
 
 /// The items that a body names. What names no item is none that could be there.
@@ -198,12 +209,12 @@ async fn items(request: Request) -> Result<Vec<ItemKey>> {
         element.allow_others();
         element.required("uri", Text::URI)
     })?;
-    Ok(keys(uris.iter().map(String::as_str)))
+    Ok(keys(&uris))
 }
 
 /// The items that `uris` name, in their order.
-fn keys<'a>(uris: impl Iterator<Item = &'a str>) -> Vec<ItemKey> {
-    uris.filter_map(|uri| ItemKey::from_uri(uri).ok()).collect()
+fn keys(uris: &[String]) -> Vec<ItemKey> {
+    uris.iter().filter_map(|uri| ItemKey::from_uri(uri).ok()).collect()
 }
 
 fn done(outcome: Option<()>) -> Answer {

@@ -1,5 +1,7 @@
 //! Media URLs over HTTP (Spec §4 Media interface): methods, validators, ranges, caching.
 
+use std::sync::Arc;
+
 use axum::{
     body::Body,
     extract::{Request, State},
@@ -15,7 +17,9 @@ use super::{
     credentials, deliveries, disposition,
     edge::Work,
     range::{ByteRange, Multipart, RangeDecision, ranges, unsatisfied},
-    respond, timing,
+    respond,
+    session::Visitor,
+    timing,
 };
 use crate::account::AgreementId;
 use crate::auth::Principal;
@@ -108,14 +112,50 @@ async fn answer(app: &App, method: &Method, uri: &Uri, headers: &HeaderMap) -> R
     {
         return delivery(app, method, uri, path.key(), principal.as_deref()).await;
     }
+    let request = (method, uri, headers);
+    let outcome = given(app, request, &path, principal.as_deref()).await;
+    let unknown = matches!(&outcome, Err(error) if error.kind() == Kind::Unauthenticated);
+    if !unknown || media::access::needs_purchase(&path) {
+        return outcome;
+    }
+    match cookie_principal(app, uri, headers).await? {
+        Some(visitor) => given(app, request, &path, Some(&visitor)).await,
+        None => outcome,
+    }
+}
+
+/// Who is logged in in the browser that asks, where it presents nothing else: pictures of our pages
+/// come without headers of ours. Other sites could make it ask too, so this is for what is free of
+/// charge and changes nothing.
+async fn cookie_principal(
+    app: &App,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Option<Arc<Principal>>> {
+    if credentials::are_presented(headers, uri) {
+        return Ok(None);
+    }
+    match Visitor::find(app, headers).await? {
+        Some(visitor) => visitor.principal(app).await,
+        None => Ok(None),
+    }
+}
+
+/// What the address gives `principal`.
+async fn given(
+    app: &App,
+    (method, uri, headers): (&Method, &Uri, &HeaderMap),
+    path: &MediaPath,
+    principal: Option<&Principal>,
+) -> Result<Response> {
     // Somebody unknown is told so first, whatever else is wrong.
-    let is_bought = principal.is_some() && media::access::needs_purchase(&path);
+    let is_bought = principal.is_some() && media::access::needs_purchase(path);
     // An item's address takes it for deliveries; a bad one is told without a channel too.
     let takes = is_bought || matches!(path.target(), Target::Item);
     let agr = if takes { agreement(uri)? } else { None };
-    let caller = Caller { principal: principal.as_deref(), agr };
+    let caller = Caller { principal, agr };
     let asked = Asked { method, headers, caller, now: clock::now() };
-    match resolved(app, uri, &path, &asked).await? {
+    match resolved(app, uri, path, &asked).await? {
         Answer::Page(key) => Ok(redirect(&format!("{}/item/{key}", app.shared.site_url))),
         Answer::Text(answer) => document(app, &asked, &answer),
         Answer::Rendition(answer) => rendition(app, &asked, &answer).await,
@@ -206,7 +246,7 @@ fn describe(app: &App, headers: &mut HeaderMap, validators: &Validators, open: b
     if open {
         allow_origins(headers);
     } else {
-        headers.insert(header::VARY, HeaderValue::from_static("Authorization"));
+        headers.insert(header::VARY, HeaderValue::from_static("Authorization, Cookie"));
     }
 }
 

@@ -6,6 +6,7 @@
 mod api;
 mod assets;
 mod body;
+mod channels;
 mod collections;
 pub mod conditional;
 mod content;
@@ -13,12 +14,11 @@ mod cors;
 mod credentials;
 mod deliveries;
 mod disposition;
-mod download_panel;
 mod edge;
 mod form;
 mod health;
 mod ingest;
-mod item_page;
+mod keys;
 pub mod listener;
 mod login;
 mod media;
@@ -188,6 +188,8 @@ fn apis() -> Router<App> {
         .merge(openapi::routes())
         .merge(collections::routes())
         .merge(user::routes())
+        .merge(keys::routes())
+        .merge(channels::routes())
         .merge(orders::routes())
         .merge(deliveries::routes())
         .merge(ingest::routes())
@@ -196,9 +198,6 @@ fn apis() -> Router<App> {
 /// What people look at in a browser.
 fn pages() -> Router<App> {
     Router::new()
-        .route("/", get(pages::index))
-        .route("/item/{media_type}/{id}", get(item_page::item))
-        .route("/item/{media_type}/{id}/download", post(item_page::download))
         .route("/assets/{*path}", get(assets::asset))
         .route("/favicon.ico", get(assets::favicon))
         .route("/o/oauth2/auth", get(oauth::authorize).post(oauth::authorize))

@@ -34,6 +34,7 @@ pub(super) fn routes() -> Router<App> {
         .route("/user/v1/user", get(user))
         .route("/user/v1/profile", get(profile).put(replace_profile))
         .route("/user/v1/profile/{property}", get(profile_part).put(patch_profile))
+        .route("/user/v1/device", get(devices))
         .route("/user/v1/device/{token}", put(register).delete(unregister))
         .route("/user/v1/organization", get(organization))
         .route("/user/v1/organization/user", get(list_users).post(create_user))
@@ -112,6 +113,11 @@ async fn read_profile(request: Request) -> Result<Map<String, Value>> {
             Err(Error::invalid("body", "", "type", "a profile is an object"))
         }
     }
+}
+
+async fn devices(State(app): State<App>, Caller(caller): Caller) -> Answer {
+    let devices = app.shared.users.devices(&caller).await?;
+    api::json(&devices.iter().map(json::OwnDevice::from).collect::<Vec<_>>())
 }
 
 async fn register(

@@ -12,9 +12,11 @@ use reqwest::{
 };
 use serde_json::{Value, json};
 
-use crate::common::{DEMO_KEY, Server, news, oracle, tokens};
+use crate::common::{DEMO_KEY, Server, news, oracle};
 
 const ROOT: &str = "/collection/v1/collection";
+/// The key of `demo-buyer` in `media-store/accounts.json`.
+const BUYER_KEY: &str = "demo-key-0000-0000-000000000003";
 const DAY: &str = "2026-01-05T10:00:00Z";
 
 /// Somebody who calls as the public client library does.
@@ -28,9 +30,9 @@ impl<'a> Caller<'a> {
         Self { server, authorization: format!("ApiKey {DEMO_KEY}") }
     }
 
-    fn user(server: &'a Server, name: &str) -> Self {
-        let token = tokens::password(server, name, &format!("{name}-password"), "roles");
-        Self { server, authorization: format!("Bearer {token}") }
+    /// The demo user whose agreements cover `FOTO` alone.
+    fn buyer(server: &'a Server) -> Self {
+        Self { server, authorization: format!("ApiKey {BUYER_KEY}") }
     }
 
     fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Response {
@@ -211,7 +213,7 @@ fn a_collection_is_made_filled_put_in_order_and_removed() {
 #[test]
 fn others_read_a_public_collection_as_far_as_they_may_and_change_none() {
     let server = server();
-    let (editor, buyer) = (Caller::editor(&server), Caller::user(&server, "demo-buyer"));
+    let (editor, buyer) = (Caller::editor(&server), Caller::buyer(&server));
     let id = editor.create(&json!({ "name": "One" }));
     editor.add(&id, &["image/a", "image/other", "image/b"]);
     let (place, items) = (format!("/{id}"), format!("/{id}/items"));
@@ -244,7 +246,7 @@ fn others_read_a_public_collection_as_far_as_they_may_and_change_none() {
             server.client.request(method.parse().unwrap(), format!("{}{ROOT}{path}", server.url));
         assert_eq!(request.send().unwrap().status(), 401, "{method} {path}");
     }
-    for id in ["x", "00000000-0000-4000-8000-000000000000", "%2e%2e", "a%00b"] {
+    for id in ["x", "00000000-0000-4000-8000-000000000000", "a%00b"] {
         editor.missing("GET", &format!("/{id}"), None);
         editor.missing("DELETE", &format!("/{id}"), None);
     }
@@ -461,7 +463,7 @@ fn a_collection_is_one_archive_of_what_prepaid_downloads_reach() {
 #[test]
 fn a_subscriber_gets_all_of_a_collection_and_nobody_gets_an_empty_archive() {
     let server = server();
-    let (editor, buyer) = (Caller::editor(&server), Caller::user(&server, "demo-buyer"));
+    let (editor, buyer) = (Caller::editor(&server), Caller::buyer(&server));
     let id = editor.create(&json!({ "name": "..", "public": true }));
     let path = format!("/{id}/zip");
     let refused = (403, vec!["agreement_required ".to_owned()]);

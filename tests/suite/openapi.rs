@@ -35,7 +35,7 @@ fn operations(document: &Value) -> Vec<(Method, String, &Value)> {
 /// The address with values in the place of its names.
 fn filled(path: &str) -> String {
     let mut path = path.replace("{mediaType}", "image").replace("{rendition}", "NormalPreview");
-    for name in ["id", "w", "h", "x", "y", "token", "property", "association"] {
+    for name in ["id", "w", "h", "x", "y", "token", "property", "association", "name"] {
         path = path.replace(&format!("{{{name}}}"), "1");
     }
     assert!(!path.contains('{'), "{path}");
@@ -160,7 +160,19 @@ fn real_answers_have_the_properties_described_and_no_others() {
         }
         status
     };
-    let lists = ["/user/v1/user", "/user/v1/agreement", "/user/v1/organization", "/user/v1/order"];
+    // And a device.
+    let device = format!("{}/user/v1/device/t?type=ios&model=m&name=n", server.url);
+    let registered = server.client.put(device).header("authorization", &key).send();
+    assert_eq!(registered.expect("answer").status(), 200);
+    let lists = [
+        "/user/v1/user",
+        "/user/v1/agreement",
+        "/user/v1/organization",
+        "/user/v1/order",
+        "/user/v1/device",
+        "/user/v1/key",
+        "/user/v1/channel",
+    ];
     for path in lists {
         assert_eq!(check(&key, path, path), "200", "{path}");
         assert_eq!(check("ApiKey wrong", path, path), "401", "{path}");

@@ -65,7 +65,7 @@ impl Receiver {
     }
 
     /// The next line that it prints.
-    fn next(&mut self) -> Value {
+    pub fn next(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
         let log = || fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
@@ -96,7 +96,7 @@ impl Receiver {
         })
     }
 
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.ready["port"])
     }
 }

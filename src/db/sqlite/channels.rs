@@ -19,11 +19,15 @@ pub struct NewChannel {
     pub formats: Vec<String>,
     /// What the method needs to know.
     pub settings: ChannelSettings,
+    /// Whether it may be used; `None` leaves it, and a new one may.
+    pub active: Option<bool>,
+    /// Whether its owner states the settings and not the operator.
+    pub by_user: bool,
 }
 
 /// The columns that [`read_channel`] reads.
-const CHANNEL_COLUMNS: &str =
-    "channels.user_id, user_name, name, method, formats, settings, channels.active";
+const CHANNEL_COLUMNS: &str = "channels.user_id, user_name, name, method, formats, settings, channels.active, \
+     made_by_user";
 
 fn read_channel(row: &Row<'_>) -> Result<Channel, DbError> {
     let (owner, name): (String, String) = (row.get(1)?, row.get(2)?);
@@ -37,8 +41,8 @@ fn read_channel(row: &Row<'_>) -> Result<Channel, DbError> {
     let settings: Map<String, Value> =
         serde_json::from_str(&settings).map_err(|_| damaged(what.as_str(), &"its settings"))?;
     let settings = ChannelSettings::new(settings);
-    let (user, active) = (UserId(row.get(0)?), row.get(6)?);
-    Ok(Channel { user, owner, name, method, formats, settings, active })
+    let (user, active, by_user) = (UserId(row.get(0)?), row.get(6)?, row.get(7)?);
+    Ok(Channel { user, owner, name, method, formats, settings, active, by_user })
 }
 
 impl ReadTx<'_> {
@@ -65,32 +69,46 @@ impl ReadTx<'_> {
         }
         Ok(channels)
     }
+
+    /// How many channels a user has that it made itself.
+    pub fn count_own_channels(&self, id: UserId) -> Result<usize, DbError> {
+        let sql = "SELECT count(*) FROM channels WHERE user_id = ?1 AND made_by_user";
+        let count: Option<i64> = self.find_one(sql, [id.0])?;
+        Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or_default())
+    }
 }
 
 impl WriteTx<'_> {
-    /// Writes a channel of a user that exists. One that is there stays as active as it is.
+    /// Writes a channel of a user that exists.
     pub fn put_channel(&self, new: &NewChannel, now: Timestamp) -> Result<Put, DbError> {
         let known = self.as_read().find_channel(&new.id)?;
         let is_same = |known: &Channel| {
             known.method == new.method
                 && known.formats == new.formats
                 && known.settings == new.settings
+                && known.by_user == new.by_user
+                && new.active.is_none_or(|active| active == known.active)
         };
         if known.as_ref().is_some_and(is_same) {
             return Ok(Put::Same);
         }
         self.run(
-            "INSERT INTO channels (user_id, name, method, formats, settings, active, created_ms)
-             SELECT user_id, ?2, ?3, ?4, ?5, 1, ?6 FROM users WHERE user_name = ?1
+            "INSERT INTO channels AS old (user_id, name, method, formats, settings, active,
+                 created_ms, made_by_user)
+             SELECT user_id, ?2, ?3, ?4, ?5, coalesce(?7, 1), ?6, ?8 FROM users
+             WHERE user_name = ?1
              ON CONFLICT DO UPDATE SET method = excluded.method, formats = excluded.formats,
-                 settings = excluded.settings",
+                 settings = excluded.settings, active = coalesce(?7, old.active),
+                 made_by_user = excluded.made_by_user",
             params![
                 new.id.owner(),
                 new.id.name(),
                 new.method.as_str(),
                 Value::from(new.formats.clone()).to_string(),
                 Value::from(new.settings.reveal().clone()).to_string(),
-                now.as_millisecond()
+                now.as_millisecond(),
+                new.active,
+                new.by_user
             ],
         )?;
         Ok(if known.is_some() { Put::Updated } else { Put::Created })

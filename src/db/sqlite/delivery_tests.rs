@@ -96,6 +96,8 @@ fn a_channel_is_what_was_stated_last_and_stays_as_active_as_it_is() {
         method: ChannelMethod::Ftp,
         formats: vec![".json".to_owned()],
         settings: settings(&json!({ "host": "h", "password": "p" })),
+        active: None,
+        by_user: true,
     };
     let put = |new: &NewChannel| {
         let new = new.clone();
@@ -105,6 +107,17 @@ fn a_channel_is_what_was_stated_last_and_stays_as_active_as_it_is() {
     assert!(write(&db, |tx| tx.set_channel_active(&desk(), false)));
     let changed = NewChannel { settings: settings(&json!({ "host": "g" })), ..new };
     assert_eq!(put(&changed), Put::Updated);
+    let own = || db.read_blocking(|tx| tx.count_own_channels(UserId(7))).unwrap();
+    assert_eq!(own(), 1);
+    let changed = NewChannel { by_user: false, ..changed };
+    assert_eq!((put(&changed), own()), (Put::Updated, 0));
+    for active in [true, false] {
+        let stated = NewChannel { active: Some(active), ..changed.clone() };
+        assert_eq!(
+            (put(&stated), put(&stated), put(&changed)),
+            (Put::Updated, Put::Same, Put::Same)
+        );
+    }
     let list =
         |owner: Option<&'static str>| db.read_blocking(move |tx| tx.list_channels(owner)).unwrap();
     let [found] = &list(None)[..] else { panic!("one channel") };

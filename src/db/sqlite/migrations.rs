@@ -429,6 +429,12 @@ INSERT INTO embargoed_items
     WHERE embargoed_ms > (SELECT coalesce(max(at_ms), 0) FROM item_log);
 ";
 
+/// Keys and channels that users make themselves. What was there before is the operator's.
+const MADE_BY_USERS: &str = "
+ALTER TABLE api_keys ADD COLUMN made_by_user INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE channels ADD COLUMN made_by_user INTEGER NOT NULL DEFAULT 0;
+";
+
 /// Collections, their items in order, and what they lost. An item may come and go by itself: its
 /// rows here name it and do not refer to it. `expires_ms` is that of the item's current version.
 const COLLECTIONS: &str = "
@@ -477,6 +483,7 @@ pub(super) fn all() -> Migrations<'static> {
         M::up(SEARCH),
         M::up(DELIVERIES),
         M::up(NOTIFICATIONS),
+        M::up(MADE_BY_USERS),
         M::up(COLLECTIONS),
     ])
 }

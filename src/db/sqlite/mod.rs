@@ -17,6 +17,7 @@ pub(super) mod import;
 mod import_tests;
 mod index;
 pub(super) mod items;
+mod keys;
 mod migrations;
 pub(super) mod notifications;
 pub(super) mod operator;

@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension, params};
 use serde_json::{Map, Value};
 
 use super::accounts::{USER_COLUMNS, read_user};
-use super::{ReadTx, WriteTx, damaged};
+use super::{ReadTx, WriteTx, damaged, time};
 use crate::account::{Access, Device, DeviceKind, OrganizationId, Phone, User, UserId};
 use crate::db::DbError;
 use crate::db::sqlite::accounts::AccountChange;
@@ -74,18 +74,29 @@ impl ReadTx<'_> {
 
     /// The devices of a user, the one registered last at the end.
     pub fn list_devices(&self, id: UserId) -> Result<Vec<Device>, DbError> {
+        let registered = self.list_registered_devices(id)?;
+        Ok(registered.into_iter().map(|(device, _)| device).collect())
+    }
+
+    /// The same with the time at which each was registered last.
+    pub fn list_registered_devices(
+        &self,
+        id: UserId,
+    ) -> Result<Vec<(Device, Timestamp)>, DbError> {
         let mut statement = self.connection.prepare_cached(
-            "SELECT token, type, name, model FROM devices WHERE user_id = ?1
+            "SELECT token, type, name, model, registered_ms FROM devices WHERE user_id = ?1
              ORDER BY registered_ms, token",
         )?;
         let mut rows = statement.query([id.0])?;
         let mut devices = Vec::new();
         while let Some(row) = rows.next()? {
             let kind: String = row.get(1)?;
-            let kind = DeviceKind::find(&kind)
-                .ok_or_else(|| damaged(format!("device of user {id}"), &"its type"))?;
+            let what = format!("device of user {id}");
+            let kind =
+                DeviceKind::find(&kind).ok_or_else(|| damaged(what.as_str(), &"its type"))?;
             let (token, name, model) = (row.get(0)?, row.get(2)?, row.get(3)?);
-            devices.push(Device { token, kind, name, model });
+            let registered = time(&what, row.get(4)?)?;
+            devices.push((Device { token, kind, name, model }, registered));
         }
         Ok(devices)
     }

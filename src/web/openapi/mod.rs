@@ -17,6 +17,7 @@ mod notifications;
 mod oauth;
 mod operation;
 mod operator;
+mod own;
 mod page;
 mod schemas;
 mod user;

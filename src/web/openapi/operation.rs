@@ -73,11 +73,11 @@ impl Tag {
                 "An older search interface for callers with an application key. Use the content \
                  API instead."
             }
-            Self::User => "The caller with agreements, profile and mobile devices.",
+            Self::User => "The caller with agreements, profile, mobile devices and API keys.",
             Self::Order => "What was downloaded against an agreement, and reports on its use.",
             Self::Delivery => {
-                "Items on their way through a delivery channel. `GET` of an item's URL with \
-                 `channel` asks for one."
+                "Delivery channels, and items on their way through them. `GET` of an item's URL \
+                 with `channel` asks for one."
             }
             Self::Organization => {
                 "The caller's organization. Its users are administered with the scope `admin` and \
@@ -353,7 +353,8 @@ const REFUSALS: [(u16, &str, &str); 7] = [
         "Forbidden",
         "The caller is known but may not do this; `errorCode` says why, for instance \
          `insufficient_scope`, `admin_required`, `agreement_required`, `order_required`, \
-         `organization_required`, `provider_required` or `service_account_unsupported`.",
+         `organization_required`, `provider_required`, `service_account_unsupported`, \
+         `api_key_unsupported` or `operator_channel`.",
     ),
     (404, "NotFound", "There is no such thing, or not for this caller."),
     (409, "Conflict", "The state of things does not allow it."),

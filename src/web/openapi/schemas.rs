@@ -65,7 +65,7 @@ pub(super) fn object(required: &[&str], properties: &[(&str, Value)]) -> Value {
 }
 
 /// The object with no other properties.
-fn closed(mut schema: Value) -> Value {
+pub(super) fn closed(mut schema: Value) -> Value {
     schema["additionalProperties"] = json!(false);
     schema
 }
@@ -88,6 +88,7 @@ pub(super) fn all() -> Map<String, Value> {
         super::collections::schemas(),
     ];
     let more = [organizations(), orders(), order_bodies(), deliveries(), oauth()];
+    let more = more.into_iter().chain([super::own::schemas()]);
     for part in parts.into_iter().chain(more) {
         schemas.extend(part.into_iter().map(|(name, schema)| (name.to_owned(), schema)));
     }

@@ -11,7 +11,8 @@ use serde_json::Value;
 use super::{Bases, document, operations};
 
 /// Addresses that a browser visits. No program calls them, so they are not described.
-const PAGES: [&str; 23] = [
+const PAGES: [&str; 24] = [
+    "/item/{}/{}/deliver",
     "/language",
     "/collections",
     "/collections/add",

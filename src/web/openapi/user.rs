@@ -8,8 +8,8 @@ use super::{
 };
 use crate::account::{DeliveryState, DeviceKind, OrderStatus};
 use crate::limits::{
-    DELIVERIES_LISTED_MAX, DELIVERIES_SIZE_DEFAULT, DEVICE_TOKEN_BYTES_MAX, ORDERS_LISTED_MAX,
-    ORDERS_SIZE_DEFAULT,
+    CHANNEL_NAME_CHARS_MAX, DELIVERIES_LISTED_MAX, DELIVERIES_SIZE_DEFAULT,
+    DEVICE_TOKEN_BYTES_MAX, ORDERS_LISTED_MAX, ORDERS_SIZE_DEFAULT,
 };
 
 /// Statuses of refusals that every operation of a caller has.
@@ -19,8 +19,10 @@ pub(super) fn operations() -> Vec<Operation> {
     let mut all = Vec::from(caller());
     all.extend(profile());
     all.extend(devices());
+    all.extend(keys());
     all.extend(orders());
     all.extend(deliveries());
+    all.extend(channels());
     all.extend(organization());
     all
 }
@@ -78,7 +80,7 @@ fn profile() -> [Operation; 4] {
     [whole, replace, part, patch].map(of_caller)
 }
 
-fn devices() -> [Operation; 2] {
+fn devices() -> [Operation; 3] {
     let token = || {
         let pattern = NO_CONTROLS.replace('*', "+");
         let schema = json!({
@@ -89,6 +91,9 @@ fn devices() -> [Operation; 2] {
             format!("What the push service knows it by, {DEVICE_TOKEN_BYTES_MAX} bytes at most.");
         path("token", &description, schema)
     };
+    let list = get("/user/v1/device", "getDevices")
+        .says("The caller's mobile devices", "The one registered last at the end.")
+        .gives("The devices.", array(reference("Device")));
     let kinds = one_of(&DeviceKind::ALL.map(DeviceKind::as_str));
     let mut model = short_text();
     model["minLength"] = json!(1);
@@ -106,7 +111,29 @@ fn devices() -> [Operation; 2] {
         .says("Unregister a mobile device", "A token that is not registered is no error.")
         .takes(token())
         .gives_text("It is not registered any more.");
-    [of_caller(register), of_caller(remove)]
+    [list, register, remove].map(of_caller)
+}
+
+fn keys() -> [Operation; 3] {
+    let list = get("/user/v1/key", "getApiKeys")
+        .says("The caller's API keys", "Those that were not revoked, without the keys themselves.")
+        .gives("The keys.", array(reference("Key")));
+    let make = post("/user/v1/key", "addApiKey")
+        .says(
+            "Make an API key",
+            "It carries the caller's rights without the scope `admin`. This is the only time that \
+             it is told. A caller with an API key gets `api_key_unsupported`: keys are made after \
+             a login.",
+        )
+        .json_body("What it is called.", reference("KeyCreate"))
+        .gives("The key.", reference("MadeKey"))
+        .refuses(&[409, 413]);
+    let revoke = delete("/user/v1/key/{id}", "removeApiKey")
+        .says("Revoke an API key", "For good; from now on it is answered 401.")
+        .takes(path("id", "The key's number.", integer()))
+        .gives_text("It is revoked.")
+        .refuses(&[404]);
+    [list, make, revoke].map(of_caller)
 }
 
 fn count(name: &str, description: &str, max: i64, default: i64) -> Value {
@@ -162,6 +189,47 @@ fn deliveries() -> [Operation; 2] {
         .gives("The delivery.", reference("Delivery"))
         .refuses(&[404]);
     [list, load]
+        .map(|operation| operation.belongs(Tag::Delivery, Access::Caller).refuses(&REFUSED))
+}
+
+fn channels() -> [Operation; 4] {
+    let name = || {
+        let schema = json!({
+            "type": "string", "minLength": 1, "maxLength": CHANNEL_NAME_CHARS_MAX,
+            "pattern": "^[^\\u0000-\\u001f\\u007f-\\u009f:]+$",
+        });
+        path("name", "The channel's name: no colon, no space around it.", schema)
+    };
+    let list = get("/user/v1/channel", "getChannels")
+        .says("The caller's delivery channels", "Active or not, in the order of their names.")
+        .gives("The channels, without secrets.", array(reference("Channel")));
+    let write = put("/user/v1/channel/{name}", "updateChannel")
+        .says(
+            "Make or replace a delivery channel",
+            "A setting that is given as it is shown stays as it is, and so does a secret that is \
+             left out, as long as the channel leads to the same place; `null` removes a setting. \
+             Channels of the method `directory` are the operator's: of them only `active` can be \
+             changed, else `operator_channel`.",
+        )
+        .takes(name())
+        .json_body("The channel.", reference("ChannelUpdate"))
+        .gives("The channel.", reference("Channel"))
+        .refuses(&[409, 413]);
+    let remove = delete("/user/v1/channel/{name}", "removeChannel")
+        .says("Remove a delivery channel", "What still waits for it fails.")
+        .takes(name())
+        .gives_text("It is removed.")
+        .refuses(&[404]);
+    let test = post("/user/v1/channel/{name}/test", "testChannel")
+        .says(
+            "Test a delivery channel",
+            "Hands `wirephoto-test.txt` through the channel now, which takes 10 seconds at most. \
+             A caller has one test at a time, else 409.",
+        )
+        .takes(name())
+        .gives("What happened.", reference("ChannelTest"))
+        .refuses(&[404, 409]);
+    [list, write, remove, test]
         .map(|operation| operation.belongs(Tag::Delivery, Access::Caller).refuses(&REFUSED))
 }
 

@@ -313,6 +313,20 @@ impl<'a> Object<'a> {
         Field::Given(outcome)
     }
 
+    /// The object `name` as it is, for whoever knows its properties.
+    pub fn members(
+        &mut self,
+        name: &'static str,
+        presence: Presence,
+    ) -> Field<Map<String, Value>> {
+        match self.find(name, presence) {
+            Field::Given(Value::Object(members)) => Field::Given(members.clone()),
+            Field::Given(other) => self.wrong_type(name, other, "an object"),
+            Field::Null => Field::Null,
+            Field::Absent => Field::Absent,
+        }
+    }
+
     fn find(&mut self, name: &'static str, presence: Presence) -> Field<&'a Value> {
         self.known.push(name);
         match (self.members.get(name), presence) {

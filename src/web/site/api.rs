@@ -111,10 +111,10 @@ pub(super) struct Wrong {
 
 impl Refusal {
     /// What a page says of it: the single mistakes where there are some.
-    pub(super) fn sentences(&self) -> Vec<&str> {
+    pub(super) fn sentences(&self) -> Vec<String> {
         match self.errors.as_slice() {
-            [] => vec![self.message.as_str()],
-            errors => errors.iter().map(|wrong| wrong.message.as_str()).collect(),
+            [] => vec![self.message.clone()],
+            errors => errors.iter().map(|wrong| wrong.message.clone()).collect(),
         }
     }
 
@@ -122,6 +122,11 @@ impl Refusal {
     pub(super) fn is_mistake(&self) -> bool {
         self.status.is_client_error() && self.status != StatusCode::UNAUTHORIZED
     }
+}
+
+/// What a page says of a refusal, for a template.
+pub(super) fn sentences(refusal: &Refusal) -> Vec<String> {
+    refusal.sentences().into_iter().map(str::to_owned).collect()
 }
 
 impl From<Refusal> for Error {

@@ -152,6 +152,35 @@ mod tests {
         assert_eq!(of("wirephoto_language=klingon", "sv"), Language::Swedish);
     }
 
+    /// The texts of a template: what stands in `_("…")`.
+    fn texts(template: &str) -> Vec<String> {
+        let starts = template.match_indices("_(\"");
+        let text = |at: usize| {
+            let rest = &template[at + 3..];
+            rest.split_once('"').map(|(text, _)| text.to_owned())
+        };
+        starts.filter_map(|(at, _)| text(at)).collect()
+    }
+
+    #[test]
+    fn every_text_of_a_page_has_its_swedish_with_as_many_places() {
+        let swedish = swedish().unwrap();
+        let pages = std::fs::read_dir("assets/pages").unwrap();
+        let (mut missing, mut count) = (Vec::new(), 0);
+        for path in pages.map(|page| page.unwrap().path()).filter(|path| path.is_file()) {
+            for text in texts(&std::fs::read_to_string(&path).unwrap()) {
+                count += 1;
+                let places = |text: &str| text.matches("{}").count();
+                let found = swedish.get(&text);
+                if found.is_none_or(|found| places(found) != places(&text)) {
+                    missing.push(format!("{}: {text}", path.display()));
+                }
+            }
+        }
+        assert!(count > 100, "{count}");
+        assert_eq!(missing, Vec::<String>::new());
+    }
+
     #[test]
     fn places_are_filled_in_order() {
         let values = |list: &[i64]| Rest(list.iter().map(|one| Value::from(*one)).collect());

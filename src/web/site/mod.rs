@@ -9,21 +9,24 @@ mod activity;
 mod api;
 mod collected;
 mod collections;
+mod hit;
+mod item;
 mod kept;
 pub(super) mod language;
 mod notifications;
+mod panel;
 mod question;
-mod tiles;
+mod search;
 
 use std::{ops::Deref, sync::Arc};
 
 use axum::{
     Extension, Router,
     extract::{FromRequest, FromRequestParts, Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
+    http::{HeaderValue, StatusCode, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
-    routing::post,
+    routing::{get, post},
 };
 use minijinja::{Value as PageValue, context, value::merge_maps};
 use serde_json::Value;
@@ -80,7 +83,6 @@ struct Site {
     app: App,
     apis: Apis,
     visitor: Option<Visitor>,
-    headers: HeaderMap,
     /// Path and query of the page.
     here: String,
     query: Query,
@@ -97,7 +99,6 @@ impl FromRequestParts<App> for Site {
             visitor: Visitor::find(app, &parts.headers).await?,
             app: app.clone(),
             apis,
-            headers: parts.headers.clone(),
             here,
             query: Query::of(&parts.uri)?,
         })
@@ -130,7 +131,12 @@ impl Site {
         api::ask((&self.app, &self.apis), self.visitor.as_ref(), call).await
     }
 
-    /// The same, and notes the call for the page `/code` when it succeeds.
+    /// What an API answers to somebody unknown.
+    async fn ask_as_nobody(&self, call: &Call) -> Result<Value, Refusal> {
+        api::ask((&self.app, &self.apis), None, call).await
+    }
+
+    /// What an API answers to the visitor, noted for the page `/code` when it succeeds.
     async fn send(&self, call: Call) -> Result<Value, Refusal> {
         let answer = self.ask(&call).await?;
         self.note(call);
@@ -144,7 +150,7 @@ impl Site {
         }
     }
 
-    /// The same of an address alone.
+    /// What an address of an API gives the visitor.
     async fn get(&self, target: impl Into<String>) -> Result<Value, Refusal> {
         self.ask(&Call::get(target)).await
     }
@@ -258,7 +264,13 @@ pub(super) async fn dress(State(app): State<App>, request: Request, next: Next) 
     language::speak(language, async {
         let mut response = next.run(request).await;
         match response.extensions_mut().remove::<Unsaid>() {
-            Some(Unsaid(error)) => error_page(&app, &error),
+            Some(Unsaid(error)) => {
+                let mut response = error_page(&app, &error);
+                // What one visitor does not find may be there for another, and soon for this one.
+                let no_store = HeaderValue::from_static("no-store");
+                response.headers_mut().insert(header::CACHE_CONTROL, no_store);
+                response
+            }
             None => response,
         }
     })
@@ -285,6 +297,10 @@ impl IntoResponse for Problem {
 /// The addresses of the site.
 pub(super) fn routes() -> Router<App> {
     Router::new()
+        .route("/", get(search::page))
+        .route("/item/{media_type}/{id}", get(item::page))
+        .route("/item/{media_type}/{id}/download", post(item::download))
+        .route("/item/{media_type}/{id}/deliver", post(item::deliver))
         .route("/language", post(choose_language))
         .merge(collections::routes())
         .merge(collected::routes())

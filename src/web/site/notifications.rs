@@ -12,7 +12,7 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::api::{Call, Refusal, segment};
+use super::api::{Call, Refusal, segment, sentences};
 use super::question::{DryRun, Fields, SCHEDULES};
 use super::{Member, Page, Posted};
 use crate::error::{Error, Kind, Result};
@@ -178,11 +178,6 @@ const MEDIA_TYPES: [(&str, &str); 9] = [
 fn choices(list: &[(&'static str, &'static str)]) -> PageValue {
     let choices = list.iter().map(|&(value, words)| Choice { value, words });
     PageValue::from(Serde(choices.collect::<Vec<_>>()))
-}
-
-/// What a page says of a refusal.
-pub(super) fn sentences(refusal: &Refusal) -> Vec<String> {
-    refusal.sentences().into_iter().map(str::to_owned).collect()
 }
 
 fn show_form(member: &Member, reader: &Reader, fields: &Fields, shown: Shown<'_>) -> Page {

@@ -1,15 +1,14 @@
 //! The part of an item's page that offers its Hires: login, agreements, what a download means.
 
-use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 
-use super::{App, item_page::bytes_text, pages::served, session::Visitor};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::item::Files;
 use crate::media::Entry;
 use crate::orders::{ItemFacts, Offer, OfferState};
 use crate::types::Usage;
+use crate::web::{App, pages::served, session::Visitor};
 
 /// An agreement that the visitor can choose.
 #[derive(Serialize)]
@@ -17,7 +16,11 @@ struct AgreementRow {
     id: i64,
     name: String,
     type_text: &'static str,
-    detail_text: Option<String>,
+    /// Of a prepaid one: downloads left, of how many.
+    remaining: Option<u32>,
+    total: Option<u32>,
+    /// Where it was used for the item: until when that holds.
+    until: Option<String>,
 }
 
 /// What the page says of the Hires: how to get it, under which agreement.
@@ -27,7 +30,7 @@ pub(super) struct Panel {
     /// Where the form goes; `None` while there is nothing to ask for.
     action: Option<String>,
     agreements: Vec<AgreementRow>,
-    until_text: Option<String>,
+    until: Option<String>,
     order_note: Option<&'static str>,
     /// No agreement of the visitor covers the item.
     none: bool,
@@ -48,11 +51,11 @@ impl Panel {
         let Some(principal) = visitor.principal(app).await? else { return Ok(stranger) };
         let facts = ItemFacts { key: &entry.key, document: &entry.document };
         let offers = app.shared.orders.offers(&principal, facts, clock::now()).await?;
-        Ok(stranger.with(&offers, entry, &app.shared.zone))
+        Ok(stranger.with(&offers, entry))
     }
 
     /// The panel with `offers`: those that deliver, else those that can be ordered from.
-    fn with(mut self, offers: &[Offer], entry: &Entry, zone: &TimeZone) -> Self {
+    fn with(mut self, offers: &[Offer], entry: &Entry) -> Self {
         let is_order = |offer: &&Offer| matches!(offer.state, OfferState::Order(_));
         let (orders, delivering): (Vec<_>, Vec<_>) = offers.iter().partition(is_order);
         self.none = offers.is_empty();
@@ -66,10 +69,10 @@ impl Panel {
             delivering
         };
         if let [only] = shown.as_slice() {
-            self.until_text = until_text(only, zone);
+            self.until = until(only);
         }
         let several = shown.len() > 1;
-        self.agreements = shown.into_iter().map(|offer| row(offer, several, zone)).collect();
+        self.agreements = shown.into_iter().map(|offer| row(offer, several)).collect();
         self.action = Some(format!("/item/{}/download", entry.key));
         self
     }
@@ -81,6 +84,11 @@ fn size_text(app: &App, entry: &Entry) -> Option<String> {
     Some(format!("{} × {}, {}", size.width, size.height, bytes_text(length)))
 }
 
+fn bytes_text(bytes: u64) -> String {
+    let tenths = bytes.div_ceil(100_000);
+    format!("{}.{} MB", tenths / 10, tenths % 10)
+}
+
 fn order_note(orders: &[&Offer]) -> &'static str {
     if orders.iter().any(|offer| offer.state == OfferState::Order(true)) {
         return "It is ordered. Somebody has to approve the order before the download.";
@@ -88,27 +96,23 @@ fn order_note(orders: &[&Offer]) -> &'static str {
     "This agreement delivers after somebody has approved the order."
 }
 
-fn until_text(offer: &Offer, zone: &TimeZone) -> Option<String> {
-    let day = |until: Timestamp| until.to_zoned(zone.clone()).strftime("%-d %b %Y").to_string();
+/// Until when a download of the item is free again, because it was bought.
+fn until(offer: &Offer) -> Option<String> {
     match offer.state {
-        OfferState::Bought(until) => {
-            Some(format!("Downloaded before; free again until {}", day(until)))
-        }
+        OfferState::Bought(until) => Some(until.to_string()),
         OfferState::Available | OfferState::Order(_) => None,
     }
 }
 
 /// The row of an agreement. Among `several` each says itself that it was used before.
-fn row(offer: &Offer, several: bool, zone: &TimeZone) -> AgreementRow {
+fn row(offer: &Offer, several: bool) -> AgreementRow {
     let agreement = &offer.agreement;
-    let left = agreement
-        .prepaids
-        .map(|prepaids| format!("{} of {} downloads left", prepaids.remaining, prepaids.total));
-    let before = until_text(offer, zone).filter(|_| several);
     AgreementRow {
         id: agreement.id.0,
         name: agreement.name.clone().unwrap_or_else(|| agreement.id.to_string()),
         type_text: agreement.kind.as_str(),
-        detail_text: before.or(left),
+        remaining: agreement.prepaids.map(|prepaids| prepaids.remaining),
+        total: agreement.prepaids.map(|prepaids| prepaids.total),
+        until: until(offer).filter(|_| several),
     }
 }

@@ -1,0 +1,66 @@
+//! API keys that users make for their programs (decision 5).
+//!
+//! Spec §4 User is silent on them: a user lists, makes and revokes its own. A key is told once and
+//! kept as a hash. Making one takes a login, so that a key that leaked does not live on in others;
+//! keys of service accounts are made by the operator. With a key they can be listed and revoked.
+
+use jiff::Timestamp;
+
+use super::Users;
+use crate::auth::{Principal, Secret};
+use crate::db::{ListedKey, NewApiKey, WriteTx};
+use crate::error::{Error, Kind, Result};
+use crate::limits::KEYS_PER_USER_MAX;
+
+/// A key that was made. It has no `Debug`, so that the secret enters no log.
+pub struct MadeKey {
+    /// Number, name, time.
+    pub key: ListedKey,
+    /// The key itself; it is nowhere else.
+    pub secret: Secret,
+}
+
+impl Users {
+    /// The caller's keys that were not revoked, in the order of their numbers.
+    pub async fn keys(&self, caller: &Principal) -> Result<Vec<ListedKey>> {
+        let name = caller.user().user_name.clone();
+        Ok(self.db().read(move |tx| tx.list_live_keys(&name)).await?)
+    }
+
+    /// Makes a key that is called `name`.
+    ///
+    /// Fails with [`Kind::Forbidden`] for a service account and for a caller with a key, and with
+    /// [`Kind::Conflict`] when the caller has [`KEYS_PER_USER_MAX`] keys.
+    pub async fn make_key(
+        &self,
+        caller: &Principal,
+        name: String,
+        now: Timestamp,
+    ) -> Result<MadeKey> {
+        caller.require_person()?;
+        caller.require_login()?;
+        let secret = Secret::for_people()?;
+        let user_name = caller.user().user_name.clone();
+        let new = NewApiKey { key_hash: secret.hash(), user_name, name };
+        let write = move |tx: &WriteTx<'_>| tx.make_key(&new, KEYS_PER_USER_MAX, now);
+        let made = self.auth.write(write).await?;
+        let too_many = || {
+            let message = format!("The user has {KEYS_PER_USER_MAX} keys, revoke one first");
+            Error::new(Kind::Conflict, message)
+        };
+        Ok(MadeKey { key: made.ok_or_else(too_many)?, secret })
+    }
+
+    /// Revokes the caller's key of that number for good; it counts for nothing at once.
+    ///
+    /// Fails with [`Kind::NotFound`] for a key of somebody else as for one that is revoked or was
+    /// never made.
+    pub async fn revoke_key(&self, caller: &Principal, id: i64, now: Timestamp) -> Result<()> {
+        let user = caller.user().id;
+        let write = move |tx: &WriteTx<'_>| tx.revoke_own_key(user, id, now);
+        if self.auth.write(write).await? {
+            return Ok(());
+        }
+        Err(Error::new(Kind::NotFound, format!("no API key {id}")))
+    }
+}

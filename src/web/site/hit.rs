@@ -1,0 +1,149 @@
+//! A news item as lists show it, from the JSON of an API.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::types::ItemKey;
+
+/// Characters of a text that a list shows of it.
+const TEASER_CHARS: usize = 220;
+
+/// A picture of an item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Picture {
+    pub(super) url: String,
+    pub(super) width: u64,
+    pub(super) height: u64,
+}
+
+/// What lists show of an item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Hit {
+    pub(super) key: String,
+    pub(super) media_type: &'static str,
+    pub(super) uri: String,
+    pub(super) page_url: String,
+    pub(super) headline: String,
+    pub(super) teaser: String,
+    pub(super) byline: String,
+    pub(super) source: String,
+    pub(super) copyright: String,
+    pub(super) language: String,
+    /// A time of the API; of a planned item when it takes place.
+    pub(super) date: String,
+    pub(super) thumbnail: Option<Picture>,
+    pub(super) preview: Option<Picture>,
+    pub(super) is_video: bool,
+}
+
+impl Hit {
+    /// The item of `document`; nothing when its `uri` names none.
+    pub(super) fn of(document: &Value) -> Option<Self> {
+        let uri = document["uri"].as_str()?;
+        let key = key_of(uri)?;
+        let text = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
+        let either = |first: &str, second: &str| match text(first) {
+            found if found.is_empty() => text(second),
+            found => found,
+        };
+        let picture = |usage| rendition(document, usage).map(|picture| picture.shown(&key));
+        Some(Self {
+            media_type: key.media_type.as_str(),
+            page_url: format!("/item/{key}"),
+            key: key.to_string(),
+            uri: uri.to_owned(),
+            headline: text("headline"),
+            teaser: shorten(&either("description_text", "body_text")),
+            byline: text("byline"),
+            source: text("source"),
+            copyright: text("copyrightnotice"),
+            language: text("language"),
+            date: either("datetime", "versioncreated"),
+            thumbnail: picture("Thumbnail"),
+            preview: picture("Preview"),
+            is_video: document["type"] == "video",
+        })
+    }
+
+    /// The items of an answer's `hits`.
+    pub(super) fn list(documents: &Value) -> Vec<Self> {
+        documents.as_array().into_iter().flatten().filter_map(Self::of).collect()
+    }
+}
+
+/// The item that a URI of ours names.
+pub(super) fn key_of(uri: &str) -> Option<ItemKey> {
+    uri.split_once("/media/")?.1.parse().ok()
+}
+
+/// The JPEG of that usage, without mark and crop.
+pub(super) fn rendition(document: &Value, usage: &str) -> Option<Picture> {
+    let mut renditions = document["renditions"].as_object()?.values();
+    let found = renditions.find(|rendition| {
+        rendition["usage"] == usage
+            && rendition["variant"] == "Normal"
+            && rendition["mimetype"] == "image/jpeg"
+    })?;
+    Some(Picture {
+        url: found["href"].as_str()?.to_owned(),
+        width: found["width"].as_u64()?,
+        height: found["height"].as_u64()?,
+    })
+}
+
+impl Picture {
+    /// The picture as a page shows it: what is not open to everybody comes from our own host, which
+    /// the browser sends its login to.
+    fn shown(mut self, key: &ItemKey) -> Self {
+        if !crate::item::has_picture(key.media_type) {
+            self.url = own_address(&self.url).to_owned();
+        }
+        self
+    }
+}
+
+/// The address of a file on our own host.
+pub(super) fn own_address(href: &str) -> &str {
+    href.find("/media/").map_or(href, |at| &href[at..])
+}
+
+fn shorten(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match text.char_indices().nth(TEASER_CHARS) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_item_is_shown_by_its_small_pictures() {
+        let rendition = |usage: &str, variant: &str, href: &str| {
+            json!({ "usage": usage, "variant": variant, "mimetype": "image/jpeg",
+                    "href": href, "width": 3, "height": 2 })
+        };
+        let mut document = json!({
+            "uri": "https://cdn.example/media/image/a_b", "headline": "H",
+            "body_text": format!("one\n\ntwo {}", "x".repeat(300)),
+            "renditions": {
+                "r00": rendition("Hires", "Normal", "https://cdn.example/media/image/a_b.jpg"),
+                "r02": rendition("Preview", "Watermark", "https://cdn.example/w"),
+                "r03": rendition("Preview", "Normal", "https://cdn.example/media/p"),
+            },
+        });
+        let hit = Hit::of(&document).unwrap();
+        assert_eq!((hit.key.as_str(), hit.page_url.as_str()), ("image/a_b", "/item/image/a_b"));
+        assert_eq!(hit.preview.unwrap().url, "https://cdn.example/media/p");
+        assert_eq!(hit.thumbnail, None);
+        assert!(hit.teaser.starts_with("one two xxx") && hit.teaser.ends_with("x…"));
+        document["uri"] = json!("https://cdn.example/media/graphic/g");
+        assert_eq!(Hit::of(&document).unwrap().preview.unwrap().url, "/media/p");
+        document["uri"] = json!("urn:other");
+        assert_eq!(Hit::of(&document), None);
+    }
+}

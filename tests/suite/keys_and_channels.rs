@@ -1,0 +1,398 @@
+//! What users keep themselves through the user API: devices, API keys, delivery channels.
+
+use reqwest::{Method, StatusCode, header::AUTHORIZATION};
+use serde_json::{Value, json};
+
+use crate::{
+    common::{DEMO_KEY, Server, tokens},
+    deliveries::{ITEM, id, run, until},
+    receivers::Receiver,
+};
+
+/// Lets channels of users lead to the receivers of these tests.
+const OPEN: [&str; 2] = ["delivery.private_addresses=true", "delivery.retry_first_ms=50"];
+/// A key of another organization's user.
+const BUYER_KEY: &str = "demo-key-0000-0000-000000000003";
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYqr";
+
+struct Caller<'a> {
+    server: &'a Server,
+    authorization: String,
+}
+
+impl<'a> Caller<'a> {
+    fn key(server: &'a Server, key: &str) -> Self {
+        Self { server, authorization: format!("ApiKey {key}") }
+    }
+
+    /// A demo user that logged in.
+    fn login(server: &'a Server, user: &str) -> Self {
+        let token = tokens::password(server, user, &format!("{user}-password"), "roles");
+        Self { server, authorization: format!("Bearer {token}") }
+    }
+
+    fn send(&self, method: Method, path: &str, body: Option<&Value>) -> (StatusCode, String) {
+        let request = self.server.client.request(method, format!("{}{path}", self.server.url));
+        let mut request = request.header(AUTHORIZATION, &self.authorization);
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        let response = request.send().unwrap();
+        (response.status(), response.text().unwrap())
+    }
+
+    /// JSON of an answer of 200.
+    fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> Value {
+        let (status, text) = self.send(method, path, body);
+        assert_eq!(status, 200, "{path}: {text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn list(&self, path: &str) -> Vec<Value> {
+        self.ask(Method::GET, path, None).as_array().unwrap().clone()
+    }
+
+    fn put(&self, name: &str, channel: &Value) -> Value {
+        self.ask(Method::PUT, &format!("/user/v1/channel/{name}"), Some(channel))
+    }
+
+    fn test(&self, name: &str) -> (bool, String) {
+        let tested = self.ask(Method::POST, &format!("/user/v1/channel/{name}/test"), None);
+        (tested["ok"].as_bool().unwrap(), tested["message"].as_str().unwrap().to_owned())
+    }
+
+    /// Status, `errorCode` and `path` of a refusal.
+    fn refused(&self, method: Method, path: &str, body: Option<&Value>) -> (u16, String, String) {
+        let (status, text) = self.send(method, path, body);
+        let body: Value = serde_json::from_str(&text).unwrap();
+        let part = |name: &str| body["errors"][0][name].as_str().unwrap_or_default().to_owned();
+        let code = part("errorCode").replace(".openapi.requestValidation", "");
+        (status.as_u16(), code, part("path"))
+    }
+
+    fn refused_channel(&self, name: &str, channel: &Value) -> (u16, String, String) {
+        self.refused(Method::PUT, &format!("/user/v1/channel/{name}"), Some(channel))
+    }
+}
+
+fn refusal(status: u16, code: &str, path: &str) -> (u16, String, String) {
+    (status, code.to_owned(), path.to_owned())
+}
+
+fn hook(url: &str) -> Value {
+    json!({
+        "method": "webhook", "formats": [".json"],
+        "settings": { "url": url, "secret": SECRET, "allowHttp": true },
+    })
+}
+
+#[test]
+fn devices_are_listed_for_their_owner_alone() {
+    let server = Server::demo();
+    let editor = Caller::key(&server, DEMO_KEY);
+    assert_eq!(editor.list("/user/v1/device"), Vec::<Value>::new());
+    for (token, query) in [("a:1", "type=android&model=P&name=Mobil"), ("b", "type=ios&model=Q")] {
+        let path = format!("/user/v1/device/{token}?{query}");
+        assert_eq!(editor.send(Method::PUT, &path, None).0, 200);
+    }
+    let devices = editor.list("/user/v1/device");
+    let told = json!({ "token": "a:1", "type": "android", "name": "Mobil", "model": "P" });
+    for (name, value) in told.as_object().unwrap() {
+        assert_eq!(&devices[0][name], value);
+    }
+    assert_eq!((&devices[1]["token"], &devices[1]["name"]), (&json!("b"), &Value::Null));
+    assert!(devices[1]["registered"].as_str().unwrap().ends_with('Z'), "{devices:?}");
+    assert_eq!(editor.send(Method::DELETE, "/user/v1/device/b", None).0, 200);
+    assert_eq!(editor.list("/user/v1/device").len(), 1);
+    let buyer = Caller::key(&server, BUYER_KEY);
+    assert_eq!(buyer.list("/user/v1/device"), Vec::<Value>::new());
+}
+
+#[test]
+fn a_key_works_from_the_moment_it_is_made_until_it_is_revoked() {
+    let server = Server::demo();
+    let editor = Caller::login(&server, "demo-editor");
+    let before = editor.list("/user/v1/key");
+    assert_eq!(before.len(), 1, "the demo key");
+    let made = editor.ask(Method::POST, "/user/v1/key", Some(&json!({ "name": " Bildbord " })));
+    let key = made["key"].as_str().unwrap().to_owned();
+    assert_eq!((key.len(), &made["name"]), (43, &json!("Bildbord")));
+    let listed = editor.list("/user/v1/key");
+    assert_eq!(listed.len(), 2);
+    let mut expected = made.clone();
+    expected.as_object_mut().unwrap().remove("key");
+    assert_eq!(listed[1], expected);
+    let program = Caller::key(&server, &key);
+    assert_eq!(program.ask(Method::GET, "/user/v1/user", None)["userName"], "demo-editor");
+    let admin_only = program.refused(Method::GET, "/user/v1/organization/user", None);
+    assert_eq!(admin_only, refusal(403, "insufficient_scope", ""));
+    let path = format!("/user/v1/key/{}", made["id"]);
+    let buyer = Caller::key(&server, BUYER_KEY);
+    assert_eq!(buyer.send(Method::DELETE, &path, None).0, 404, "somebody else's");
+    assert_eq!(program.send(Method::GET, "/user/v1/user", None).0, 200);
+    assert_eq!(editor.send(Method::DELETE, &path, None), (StatusCode::OK, "OK".to_owned()));
+    assert_eq!(program.send(Method::GET, "/user/v1/user", None).0, 401);
+    assert_eq!(editor.send(Method::DELETE, &path, None).0, 404, "twice");
+    assert_eq!(editor.send(Method::DELETE, "/user/v1/key/x", None).0, 400);
+    assert_eq!(editor.list("/user/v1/key"), before);
+    let (said, _) = run(&server, &["key", "list", "demo-editor"], 0);
+    assert!(
+        said.contains("Bildbord") && said.contains("revoked") && !said.contains(&key),
+        "{said}"
+    );
+    let stored = std::fs::read(server.data().join("wirephoto.db")).unwrap();
+    assert!(!stored.windows(key.len()).any(|part| part == key.as_bytes()));
+}
+
+#[test]
+fn a_key_makes_no_keys_and_a_program_has_those_that_the_operator_gave_it() {
+    let server = Server::demo();
+    let body = json!({ "name": "x" });
+    let make = |caller: &Caller<'_>, body: &Value| {
+        caller.refused(Method::POST, "/user/v1/key", Some(body))
+    };
+    let program = Caller::key(&server, DEMO_KEY);
+    assert_eq!(make(&program, &body), refusal(403, "api_key_unsupported", ""));
+    let service = Caller::login(&server, "demo-service");
+    assert_eq!(make(&service, &body), refusal(403, "service_account_unsupported", ""));
+    let editor = Caller::login(&server, "demo-editor");
+    assert_eq!(make(&editor, &json!({})), refusal(400, "required", "name"));
+    assert_eq!(make(&editor, &json!({ "name": "" })), refusal(400, "pattern", "name"));
+    for _ in 1..100 {
+        editor.ask(Method::POST, "/user/v1/key", Some(&body));
+    }
+    assert_eq!(make(&editor, &body).0, 409);
+    let one = editor.list("/user/v1/key")[5]["id"].clone();
+    assert_eq!(program.send(Method::DELETE, &format!("/user/v1/key/{one}"), None).0, 200);
+    editor.ask(Method::POST, "/user/v1/key", Some(&body));
+}
+
+#[test]
+fn a_channel_that_a_user_makes_delivers_until_it_is_removed() {
+    let server = Server::demo_with(&OPEN);
+    let mut receiver = Receiver::start("webhook_server.py", "plain");
+    let editor = Caller::key(&server, DEMO_KEY);
+    let url = format!("{}/status/200", receiver.url());
+    let made = editor.put("hook", &hook(&url));
+    assert_eq!(made["id"], "user:demo-editor:hook");
+    assert_eq!((&made["method"], &made["active"]), (&json!("webhook"), &json!(true)));
+    assert_eq!((&made["madeBy"], &made["formats"]), (&json!("user"), &json!([".json"])));
+    assert_eq!(made["settings"]["secret"], "***");
+    let names: Vec<Value> =
+        editor.list("/user/v1/channel").iter().map(|one| one["name"].clone()).collect();
+    assert_eq!(names, ["demo-download", "demo-folder", "demo-mail", "hook"]);
+    let trigger = || {
+        let path = format!("{}{ITEM}?channel=user:demo-editor:hook", server.url);
+        server.client.get(path).header(AUTHORIZATION, &editor.authorization).send().unwrap()
+    };
+    until(&server, &id(trigger()), "delivered");
+    assert_eq!(receiver.next()["verified"], true);
+    // What is shown comes back, and the secret stays.
+    let mut changed = json!({
+        "method": "webhook", "formats": [".xml"], "settings": made["settings"], "active": false,
+    });
+    assert_eq!(editor.put("hook", &changed)["active"], false);
+    assert_eq!(trigger().status(), 404);
+    changed["settings"].as_object_mut().unwrap().remove("secret");
+    changed["active"] = json!(true);
+    assert_eq!(editor.put("hook", &changed)["formats"], json!([".xml"]));
+    until(&server, &id(trigger()), "delivered");
+    assert_eq!(receiver.next()["verified"], true);
+    let shown = Value::from(editor.list("/user/v1/channel")).to_string();
+    assert!(!shown.contains(SECRET) && !shown.contains("/status"), "{shown}");
+    let buyer = Caller::key(&server, BUYER_KEY);
+    assert_eq!(buyer.list("/user/v1/channel"), Vec::<Value>::new());
+    let path = "/user/v1/channel/hook";
+    assert_eq!(buyer.send(Method::DELETE, path, None).0, 404);
+    assert_eq!(editor.send(Method::DELETE, path, None), (StatusCode::OK, "OK".to_owned()));
+    assert_eq!(editor.send(Method::DELETE, path, None).0, 404);
+    assert_eq!(trigger().status(), 404);
+}
+
+#[test]
+fn the_test_of_a_channel_says_what_happened_and_no_secret() {
+    let server = Server::demo_with(&OPEN);
+    let mut receiver = Receiver::start("webhook_server.py", "plain");
+    let editor = Caller::key(&server, DEMO_KEY);
+    let url = receiver.url();
+    let mut files = hook(&format!("{url}/status/200"));
+    files["settings"]["mode"] = json!("files");
+    // One that is not active yet is tested as well.
+    files["active"] = json!(false);
+    editor.put("good", &files);
+    assert_eq!(editor.test("good"), (true, "wirephoto-test.txt was handed over.".to_owned()));
+    let seen = receiver.next();
+    assert_eq!((&seen["verified"], &seen["type"]), (&json!(true), &json!("text/plain")));
+    assert_eq!(seen["file"]["name"], "wirephoto-test.txt");
+    let place = url.trim_start_matches("http://");
+    for (path, said) in [
+        ("/status/403", "posting: the answer was 403: Forbidden"),
+        // A redirect would lead anywhere; nobody follows it.
+        ("/redirect", "posting: the answer was 302: Found"),
+    ] {
+        editor.put("bad", &hook(&format!("{url}{path}")));
+        let expected = format!("The test failed: {place}, {said}.");
+        assert_eq!(editor.test("bad"), (false, expected));
+        assert_eq!(receiver.next()["path"], path);
+    }
+    drop(receiver);
+    let (ok, message) = editor.test("good");
+    assert!(
+        !ok && message.contains("Connection refused") && !message.contains(SECRET),
+        "{message}"
+    );
+    assert!(editor.test("demo-folder").0, "the operator's folder");
+    let written = server.data().join("deliveries/demo-editor/wirephoto-test.txt");
+    let text = std::fs::read_to_string(written).unwrap();
+    assert!(text.contains("test of the delivery channel user:demo-editor:demo-folder"), "{text}");
+    assert!(editor.test("demo-download").0);
+    assert_eq!(editor.send(Method::POST, "/user/v1/channel/none/test", None).0, 404);
+    let deliveries = editor.ask(Method::GET, "/user/v1/delivery", None);
+    assert_eq!(deliveries["deliveries"], json!([]), "a test is no delivery");
+}
+
+#[test]
+fn a_channel_of_a_user_does_not_lead_into_the_services_network() {
+    let server = Server::demo_with(&["delivery.retry_first_ms=50"]);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let editor = Caller::key(&server, DEMO_KEY);
+    let account = |host: &str| {
+        json!({
+            "host": host, "port": port, "username": "u", "password": "p4ssword",
+        })
+    };
+    let channel = |method: &str, settings: Value| json!({ "method": method, "formats": [".json"], "settings": settings });
+    let mut sftp = account("localhost");
+    sftp["hostKey"] = json!(format!("SHA256:{}", "A".repeat(43)));
+    let mut implicit = account("127.0.0.1");
+    implicit["implicit"] = json!(true);
+    let bucket = |host: &str| {
+        json!({
+            "endpoint": format!("http://{host}:{port}"), "bucket": "bilder", "accessKeyId": "a",
+            "secretAccessKey": "b4ddk3y", "allowHttp": true,
+        })
+    };
+    let cases = [
+        hook(&format!("http://127.0.0.1:{port}/")),
+        hook(&format!("http://localhost:{port}/")),
+        hook(&format!("http://0x7f.1:{port}/")),
+        hook(&format!("http://[::ffff:127.0.0.1]:{port}/")),
+        hook("http://169.254.169.254/latest/meta-data/"),
+        channel("ftp", account("localhost")),
+        channel("ftps", implicit),
+        channel("sftp", sftp),
+    ];
+    for (index, stated) in cases.iter().enumerate() {
+        let name = format!("c{index}");
+        editor.put(&name, stated);
+        let (ok, message) = editor.test(&name);
+        assert!(!ok && message.contains("inside a private network"), "{stated}: {message}");
+        assert!(!message.contains("p4ssword"), "{message}");
+    }
+    // Another user, who has its own tests of this minute.
+    let buyer = Caller::key(&server, BUYER_KEY);
+    for host in ["127.0.0.1", "localhost"] {
+        buyer.put("bucket", &channel("s3", bucket(host)));
+        let (ok, message) = buyer.test("bucket");
+        assert!(!ok && message.contains("inside a private network"), "{host}: {message}");
+    }
+    let path = format!("{}{ITEM}?channel=user:demo-editor:c0", server.url);
+    let asked = server.client.get(path).header(AUTHORIZATION, &editor.authorization).send();
+    let failed = until(&server, &id(asked.unwrap()), "failed");
+    assert!(failed["error"].as_str().unwrap().contains("private network"), "{failed}");
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err(), "nobody connected");
+}
+
+#[test]
+fn a_channel_of_the_operator_leads_anywhere_until_its_owner_says_where_it_leads() {
+    let server = Server::demo();
+    let editor = Caller::key(&server, DEMO_KEY);
+    let mut receiver = Receiver::start("webhook_server.py", "plain");
+    let url = format!("{}/status/200", receiver.url());
+    run(
+        &server,
+        &[
+            "channel",
+            "add",
+            "demo-editor",
+            "paper",
+            "--method",
+            "webhook",
+            "--format",
+            ".json",
+            "--setting",
+            &format!("url={url}"),
+            "--setting",
+            &format!("secret={SECRET}"),
+            "--setting",
+            "allowHttp:=true",
+        ],
+        0,
+    );
+    assert!(editor.test("paper").0);
+    assert_eq!(receiver.next()["verified"], true);
+    let paper = |one: &Value| one["name"] == "paper";
+    let shown = editor.list("/user/v1/channel").into_iter().find(paper).unwrap();
+    assert_eq!(shown["madeBy"], "operator");
+    let mut again = json!({
+        "method": "webhook", "formats": [".json", ".xml"], "settings": shown["settings"],
+    });
+    assert_eq!(editor.put("paper", &again)["madeBy"], "operator");
+    again["settings"]["mode"] = json!("files");
+    assert_eq!(editor.put("paper", &again)["madeBy"], "user");
+    assert!(editor.test("paper").1.contains("inside a private network"));
+}
+
+#[test]
+fn a_channel_that_cannot_be_is_refused_by_the_path_of_what_is_wrong() {
+    let server = Server::demo();
+    let editor = Caller::key(&server, DEMO_KEY);
+    let ftp =
+        |settings: Value| json!({ "method": "ftp", "formats": [".json"], "settings": settings });
+    let account = json!({ "host": "h.example", "username": "u", "password": "hunter2-hunter2" });
+    let mut moved = account.clone();
+    moved["host"] = json!("evil.example");
+    moved.as_object_mut().unwrap().remove("password");
+    editor.put("own", &ftp(account.clone()));
+    let folder = |path: &str| {
+        json!({
+            "method": "directory", "formats": ["_NormalHires.jpg", ".json"],
+            "settings": { "path": path },
+        })
+    };
+    let cases = [
+        ("x", json!({}), refusal(400, "required", "method")),
+        ("x", ftp(json!({})), refusal(400, "required", "settings.host")),
+        (
+            "x",
+            json!({ "method": "email", "formats": ["x"], "settings": { "to": "a@b.example" } }),
+            refusal(400, "pattern", "formats.0"),
+        ),
+        ("a:b", ftp(account.clone()), refusal(400, "pattern", "name")),
+        ("x", folder("etc"), refusal(403, "operator_channel", "")),
+        ("demo-folder", folder("other"), refusal(403, "operator_channel", "")),
+        ("own", ftp(moved), refusal(400, "required", "settings.password")),
+    ];
+    for (name, stated, expected) in cases {
+        assert_eq!(editor.refused_channel(name, &stated), expected, "{name} {stated}");
+    }
+    let mut off = folder("demo-editor");
+    off["active"] = json!(false);
+    let off = editor.put("demo-folder", &off);
+    assert_eq!((&off["active"], &off["madeBy"]), (&json!(false), &json!("operator")));
+    assert_eq!(editor.send(Method::DELETE, "/user/v1/channel/demo-folder", None).0, 200);
+    let mail =
+        json!({ "method": "email", "formats": [".json"], "settings": { "to": "a@b.example" } });
+    for index in 1..50 {
+        editor.put(&format!("m{index}"), &mail);
+    }
+    assert_eq!(editor.refused_channel("one-more", &mail).0, 409);
+    assert_eq!(editor.put("m1", &mail)["active"], true, "one that is there is no further one");
+    for _ in 0..10 {
+        assert!(editor.test("m1").0, "into the outbox");
+    }
+    let (status, _) = editor.send(Method::POST, "/user/v1/channel/m1/test", None);
+    assert_eq!(status, 503, "too many within a minute");
+}

@@ -1,0 +1,441 @@
+//! The customer web site: what all of its pages share, the search, the pages of items.
+
+use std::collections::BTreeSet;
+
+use reqwest::header::{ACCEPT_LANGUAGE, CONTENT_SECURITY_POLICY, COOKIE, LOCATION, SET_COOKIE};
+use serde_json::{Value, json};
+
+use crate::common::{
+    Server,
+    browser::{Browser, DESKTOP},
+    news,
+};
+
+/// A login by the forms, without a browser: the session cookie and the token of its forms.
+pub struct Session {
+    pub cookie: String,
+    pub csrf: String,
+}
+
+impl Session {
+    pub fn open(server: &Server, user: &str) -> Self {
+        let page = server.get("/o/login");
+        let form_cookie = cookie(&page).expect("a form cookie");
+        let csrf = field(&page.text().expect("text"), "csrf");
+        let password = format!("{user}-password");
+        let form = [("csrf", csrf.as_str()), ("username", user), ("password", &password)];
+        let request = server.client.post(format!("{}/o/login", server.url));
+        let answer = request.header(COOKIE, form_cookie).form(&form).send().expect("answer");
+        assert_eq!(answer.status(), 303);
+        let cookie = cookie(&answer).expect("a session");
+        let page = server.get_with("/", &[("cookie", &cookie)]).text().expect("text");
+        Self { csrf: field(&page, "csrf"), cookie }
+    }
+
+    pub fn get(&self, server: &Server, path: &str) -> reqwest::blocking::Response {
+        server.get_with(path, &[("cookie", &self.cookie)])
+    }
+
+    /// Sends a form with the token.
+    pub fn post(
+        &self,
+        server: &Server,
+        path: &str,
+        fields: &[(&str, &str)],
+    ) -> reqwest::blocking::Response {
+        let mut form = vec![("csrf", self.csrf.as_str())];
+        form.extend_from_slice(fields);
+        let request = server.client.post(format!("{}{path}", server.url));
+        request.header(COOKIE, &self.cookie).form(&form).send().expect("answer")
+    }
+}
+
+fn cookie(response: &reqwest::blocking::Response) -> Option<String> {
+    let lines = response.headers().get_all(SET_COOKIE).iter();
+    let pairs = lines.filter_map(|line| line.to_str().ok()?.split(';').next());
+    pairs.filter(|pair| !pair.ends_with('=')).map(str::to_owned).next()
+}
+
+/// The value of the first field of that name.
+fn field(page: &str, name: &str) -> String {
+    let start = format!("name=\"{name}\" value=\"");
+    let (_, rest) = page.split_once(&start).expect("a field");
+    rest.split('"').next().expect("a value").to_owned()
+}
+
+const MAIN: &str = "document.querySelector('main').innerText";
+
+#[test]
+fn the_archive_is_searched_and_narrowed_without_scripts() {
+    let server = Server::demo();
+    let session = Session::open(&server, "demo-editor");
+    let page = |path: &str| session.get(&server, path).text().expect("text");
+    let count = |page: &str| page.matches("class=\"headline\"").count();
+    assert_eq!(count(&page("/?q=bergen")), 1);
+    assert_eq!(count(&page("/?q=nothing-like-it")), 0);
+    // A facet leads to fewer, and back.
+    let all = page("/");
+    assert!(all.contains("Copyright holder") && all.contains("Aitzol Berasategi"), "{all}");
+    let narrow = page("/?q=copyrightholder:%22Aitzol+Berasategi%22");
+    assert!(count(&narrow) > 1 && count(&narrow) < count(&all));
+    assert!(
+        narrow.contains("<a href=\"/\" aria-current=\"true\">Aitzol Berasategi</a>"),
+        "{narrow}"
+    );
+    let texts = page("/?type=text");
+    assert!(texts.contains("Over 900 asylum seekers") && !texts.contains("class=\"headline\""));
+    // The page of products knows their names.
+    assert!(all.contains(">Photo</a>"));
+    // A mistake is said beside what was typed.
+    for (path, word) in [("/?q=(a", "(a"), ("/?q=x&trs=yesterday", "yesterday"), ("/?type=x", "")]
+    {
+        let answer = session.get(&server, path);
+        assert_eq!(answer.status(), 400, "{path}");
+        let text = answer.text().expect("text");
+        assert!(text.contains("role=\"alert\"") && text.contains(word), "{path}: {text}");
+    }
+    for path in ["/?page=0", "/?page=x", "/?q=a&q=b", "/?page=99999999999999999999"] {
+        assert_eq!(session.get(&server, path).status(), 400, "{path}");
+    }
+}
+
+#[test]
+fn strangers_search_photographs_and_log_in_for_the_rest() {
+    let server = Server::demo();
+    assert_eq!(server.get("/?q=bergen").status(), 200);
+    for path in ["/?type=text", "/?type=_all&q=a", "/item/text/demo-aceh-rescue"] {
+        let answer = server.get(path);
+        assert_eq!(answer.status(), 303, "{path}");
+        let target = answer.headers()[LOCATION].to_str().expect("ASCII").to_owned();
+        assert!(target.starts_with("/o/login?return_to="), "{target}");
+    }
+    let closed = server.restart(&["search.open_images=false"]);
+    assert_eq!(closed.get("/").status(), 303);
+}
+
+#[test]
+fn ten_thousand_hits_are_paged_through_to_the_last_page_that_can_be_asked_for() {
+    let documents: Vec<(String, Value)> = (0..10_050)
+        .map(|number| {
+            let created = format!("2026-10-{:02}T10:{:02}:00Z", number % 28 + 1, number % 60);
+            let headline = format!("Harbour number {number}");
+            (format!("text/t{number}"), news::document(&headline, &["TEXT"], &created))
+        })
+        .collect();
+    let lines: Vec<String> = documents
+        .iter()
+        .map(|(key, document)| {
+            let mut document = document.clone();
+            document["uri"] = json!(format!("https://x.example/media/{key}"));
+            document.to_string()
+        })
+        .collect();
+    let server = news::server(&[], &[]);
+    let file = server.dir.path().join("many.jsonl");
+    std::fs::write(&file, lines.join("\n")).expect("written");
+    let output = server.command(&["ingest", &file.to_string_lossy()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let session = Session::open(&server, "demo-admin");
+    let page = |path: &str| session.get(&server, path).text().expect("text");
+    let first = server.until("the items", || {
+        let first = page("/?type=text&q=harbour");
+        first.contains("10,050 items").then_some(first)
+    });
+    let headlines = |page: &str| -> BTreeSet<String> {
+        let found = page.split("Harbour number ").skip(1);
+        found.filter_map(|rest| rest.split('<').next().map(str::to_owned)).collect()
+    };
+    assert_eq!(headlines(&first).len(), 60);
+    let last = page("/?type=text&q=harbour&page=160");
+    assert_eq!(headlines(&last).len(), 60);
+    assert!(headlines(&first).is_disjoint(&headlines(&last)));
+    assert!(last.contains("rel=\"prev\"") && !last.contains("rel=\"next\""));
+}
+
+#[test]
+fn pages_are_sound_and_accessible_in_every_size_light_and_dark() {
+    let server = Server::demo();
+    let browser = Browser::open(DESKTOP);
+    browser.visit(&format!("{}/", server.url));
+    browser.look("search-stranger");
+    browser.log_in(&server.url, "demo-editor", "/?type=_all");
+    browser.check_sound("search");
+    browser.look("search-all");
+    browser.visit(&format!("{}/?q=bergen", server.url));
+    browser.look("search-words");
+    for key in [
+        "image/demo-bridge-cables",
+        "text/demo-aceh-rescue",
+        "video/demo-hubble-pan",
+        "graphic/demo-sweden-map",
+        "calendar/demo-press-meeting",
+    ] {
+        browser.visit(&format!("{}/item/{key}", server.url));
+        browser.look(&format!("item-{}", key.split('/').next().expect("a type")));
+    }
+}
+
+#[test]
+fn an_item_of_every_kind_says_what_it_is_and_is_downloaded() {
+    let server = Server::demo();
+    let browser = Browser::open(DESKTOP);
+    let downloads = browser.keep_downloads();
+    browser.log_in(&server.url, "demo-admin", "/item/graphic/demo-sweden-map");
+    // Its picture is not open to everybody; the browser gets it all the same.
+    browser.check_sound("graphic");
+    assert!(browser.text(MAIN).contains("Sweden by county"));
+    browser.click(".download button");
+    let zip = downloads.join("demo-sweden-map.zip");
+    server.until("the download", || zip.exists().then_some(()));
+    browser.visit(&format!("{}/item/video/demo-hubble-pan", server.url));
+    browser.eval("document.querySelector('video').play()");
+    browser.wait("the video", "document.querySelector('video').readyState >= 2");
+    browser.visit(&format!("{}/item/calendar/demo-press-meeting", server.url));
+    let shown = browser.text(MAIN);
+    assert!(shown.contains("12 Nov 2026 10:00") && shown.contains("Demohallen"), "{shown}");
+    browser.visit(&format!("{}/item/text/demo-aceh-rescue", server.url));
+    assert!(browser.text(MAIN).contains("Major general Fuad Basya"));
+    browser.check_sound("text");
+}
+
+#[test]
+fn versions_of_an_item_lead_to_each_other() {
+    let document = |headline: &str, created: &str| news::document(headline, &["TEXT"], created);
+    let mut second = document("Second", "2026-10-02T10:00:00Z");
+    second["replacing"] = json!(["http://x.example/media/text/first"]);
+    let items =
+        [("text/first", document("First", "2026-10-01T10:00:00Z")), ("text/second", second)];
+    let server = news::server(&[], &items);
+    let session = Session::open(&server, "demo-admin");
+    let page = |path: &str| session.get(&server, path).text().expect("text");
+    assert!(page("/item/text/second").contains("<a href=\"/item/text/first\">"));
+    assert!(page("/item/text/first").contains("<a href=\"/item/text/second\">Show it</a>"));
+}
+
+#[test]
+fn the_cookie_shows_what_is_free_and_buys_nothing() {
+    let server = Server::demo();
+    let session = Session::open(&server, "demo-editor");
+    let get = |path: &str| session.get(&server, path);
+    for path in [
+        "graphic/demo-sweden-map_NormalPreview.jpg",
+        "video/demo-hubble-pan_NormalPreview.mp4",
+        "text/demo-aceh-rescue.json",
+    ] {
+        assert_eq!(server.get(&format!("/media/{path}")).status(), 401, "{path}");
+        let answer = get(&format!("/media/{path}"));
+        assert_eq!(answer.status(), 200, "{path}");
+        assert_eq!(answer.headers()["cache-control"], "private, no-cache", "{path}");
+        assert!(answer.headers()["vary"].to_str().expect("ASCII").contains("Cookie"), "{path}");
+    }
+    // Another site could make a browser ask for these.
+    for path in [
+        "image/demo-bridge-cables.jpg",
+        "image/demo-bridge-cables-crop_w10_h10.jpg",
+        "graphic/demo-sweden-map.pdf",
+        "text/demo-aceh-rescue.zip",
+        "image/demo-bridge-cables?channel=user:demo-editor:x",
+    ] {
+        assert_eq!(get(&format!("/media/{path}")).status(), 401, "{path}");
+    }
+    // Credentials that are not good are not made good by a cookie.
+    let mixed = [("cookie", session.cookie.as_str()), ("authorization", "ApiKey nonsense")];
+    let path = "/media/graphic/demo-sweden-map_NormalPreview.jpg";
+    assert_eq!(server.get_with(path, &mixed).status(), 401);
+}
+
+#[test]
+fn the_apis_take_a_session_with_the_token_of_its_forms_alone() {
+    let server = Server::demo();
+    let session = Session::open(&server, "demo-editor");
+    let user = |headers: &[(&str, &str)]| server.get_with("/user/v1/user", headers);
+    let cookie = ("cookie", session.cookie.as_str());
+    let token = format!("Session {}", session.csrf);
+    assert_eq!(user(&[cookie, ("authorization", &token)]).status(), 200);
+    assert_eq!(user(&[cookie]).status(), 401);
+    assert_eq!(user(&[("authorization", &token)]).status(), 401);
+    let other = Session::open(&server, "demo-buyer");
+    assert_eq!(user(&[("cookie", &other.cookie), ("authorization", &token)]).status(), 401);
+    assert_eq!(user(&[cookie, ("authorization", "Session ")]).status(), 401);
+}
+
+#[test]
+fn forms_without_their_token_change_nothing() {
+    let server = Server::demo();
+    let session = Session::open(&server, "demo-editor");
+    let send = |path: &str, csrf: &str, origin: Option<&str>| {
+        let request = server.client.post(format!("{}{path}", server.url));
+        let mut request = request.header(COOKIE, &session.cookie).form(&[("csrf", csrf)]);
+        if let Some(origin) = origin {
+            request = request.header("origin", origin);
+        }
+        request.send().expect("answer")
+    };
+    let path = "/item/image/demo-bridge-cables/download";
+    for csrf in ["", "wrong"] {
+        assert_eq!(send(path, csrf, None).status(), 400, "{csrf}");
+        assert_eq!(send(path, csrf, Some("https://evil.example")).status(), 400, "{csrf}");
+    }
+    // A page of ours whose session is another one now: asked again, and nothing is sent by itself.
+    let again = send(path, "old", Some(&server.url));
+    assert_eq!(again.status(), 200);
+    assert!(again.text().expect("text").contains("Send it"));
+    let orders = server.get_with(
+        "/user/v1/order",
+        &[("cookie", &session.cookie), ("authorization", &format!("Session {}", session.csrf))],
+    );
+    assert_eq!(orders.json::<Value>().expect("JSON")["orders"], json!([]));
+}
+
+#[test]
+fn what_was_typed_survives_the_end_of_a_session() {
+    let server = Server::demo();
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-editor", "/item/image/demo-bridge-cables");
+    browser.fill("#name", "Broar & \"kablar\" <b>");
+    let output = server.command(&["user", "disable", "demo-editor"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let output = server.command(&["user", "enable", "demo-editor"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    server.until("the end of the session", || {
+        let cookie = browser.text("document.cookie");
+        assert_eq!(cookie, "", "scripts cannot read the session");
+        browser.eval("fetch('/account').then(r => { window.led = r.redirected }) && 1");
+        (browser.eval("window.led") == true).then_some(())
+    });
+    browser.follow("form[action='/collections/add'] button");
+    assert!(browser.text(MAIN).contains("What you typed is kept"), "{}", browser.text(MAIN));
+    browser.look("login-kept");
+    browser.fill("#username", "demo-editor");
+    browser.fill("#password", "wrong");
+    browser.follow("main button[type=submit]");
+    browser.fill("#password", "demo-editor-password");
+    browser.follow("main button[type=submit]");
+    assert!(browser.text(MAIN).contains("Broar & \"kablar\" <b>"), "{}", browser.text(MAIN));
+    browser.look("kept");
+    browser.follow("main button[type=submit]");
+    assert!(browser.text(MAIN).contains("Added to the collection"), "{}", browser.text(MAIN));
+    let shown =
+        browser.eval("[...document.querySelectorAll('#collection option')].map(o => o.text)");
+    assert!(
+        shown.as_array().expect("names").contains(&json!("Broar & \"kablar\" <b>")),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_login_begins_a_session_that_nobody_chose() {
+    let server = Server::demo();
+    let page = server.get("/o/login");
+    let (form, csrf) =
+        (cookie(&page).expect("a cookie"), field(&page.text().expect("text"), "csrf"));
+    // Somebody planted a cookie: it does not become the session.
+    let planted = format!("{form}; wirephoto_session=planted-by-somebody-else-0123456789");
+    let fields = [
+        ("csrf", csrf.as_str()),
+        ("username", "demo-editor"),
+        ("password", "demo-editor-password"),
+    ];
+    let request = server.client.post(format!("{}/o/login", server.url)).header(COOKIE, planted);
+    let answer = request.form(&fields).send().expect("answer");
+    let first = cookie(&answer).expect("a session");
+    assert!(!first.contains("planted"), "{first}");
+    let second = Session::open(&server, "demo-editor");
+    assert_ne!(first, second.cookie);
+    assert_eq!(
+        server
+            .get_with(
+                "/account",
+                &[("cookie", "wirephoto_session=planted-by-somebody-else-0123456789")]
+            )
+            .status(),
+        303
+    );
+}
+
+#[test]
+fn pages_speak_the_language_of_the_browser_or_the_one_that_was_chosen() {
+    let server = Server::demo();
+    let swedish = server.get_with("/", &[("accept-language", "sv-SE,sv;q=0.9,en;q=0.5")]);
+    let text = swedish.text().expect("text");
+    assert!(text.contains("<html lang=\"sv\">") && text.contains("Senaste bilderna"), "{text}");
+    let missing = server.get_with("/item/image/none", &[("accept-language", "sv")]);
+    assert!(missing.text().expect("text").contains("Finns inte"));
+    let browser = Browser::open(DESKTOP);
+    browser.visit(&format!("{}/item/image/demo-bridge-cables", server.url));
+    browser.follow("form.language button");
+    assert_eq!(browser.eval("document.documentElement.lang"), "sv");
+    assert!(
+        browser.address().ends_with("/item/image/demo-bridge-cables"),
+        "{}",
+        browser.address()
+    );
+    browser.look("item-swedish");
+    browser.follow("form.language button");
+    assert_eq!(browser.eval("document.documentElement.lang"), "en");
+    // A form leads to pages of ours only.
+    let answer =
+        server.post_form("/language", &[("language", "sv"), ("return_to", "//evil.example/")]);
+    assert_eq!(answer.headers()[LOCATION], "/");
+    let request = server.client.get(format!("{}/", server.url)).header(ACCEPT_LANGUAGE, "xx");
+    assert!(request.send().expect("answer").text().expect("text").contains("lang=\"en\""));
+}
+
+#[test]
+fn hostile_parameters_are_shown_as_text() {
+    let server = Server::demo();
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-editor", "/");
+    let hostile = "%22%3E%3Cscript%3Edocument.title%3D%27gone%27%3C%2Fscript%3E%3Cimg+src%3Dx+onerror%3Dalert(1)%3E";
+    for path in [
+        "/?q=",
+        "/?type=",
+        "/?tr=",
+        "/?trs=",
+        "/?tre=",
+        "/?sort=",
+        "/?p=",
+        "/?done=",
+        "/?page=",
+        "/item/image/",
+        "/item/",
+        "/item/image/demo-bridge-cables?done=",
+    ] {
+        browser.visit(&format!("{}{path}{hostile}", server.url));
+        assert!(!browser.text("document.title").starts_with("gone"), "{path}");
+        let foreign = "document.querySelectorAll('main script, [onerror], img[src=x]').length";
+        assert_eq!(browser.eval(foreign), 0, "{path}");
+        let policy = |line: &String| line.contains("Content Security Policy");
+        assert_eq!(browser.complaints().into_iter().find(policy), None, "{path}");
+    }
+}
+
+#[test]
+fn an_item_page_is_light_and_painted_without_scripts() {
+    let server = Server::demo();
+    let answer = server.get("/item/image/demo-bridge-cables");
+    let policy = answer.headers()[CONTENT_SECURITY_POLICY].to_str().expect("ASCII").to_owned();
+    for part in [
+        "default-src 'none'",
+        "script-src 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        "form-action 'self'",
+    ] {
+        assert!(policy.contains(part), "{policy}");
+    }
+    assert!(!policy.contains("unsafe"), "{policy}");
+    let page = answer.text().expect("text");
+    assert!(!page.contains("<script") && !page.contains(" style="), "{page}");
+    // What a browser loads besides pictures.
+    let browser = Browser::open(DESKTOP);
+    browser.visit(&format!("{}/item/image/demo-bridge-cables", server.url));
+    let loaded = browser.eval(
+        "performance.getEntriesByType('resource').filter(e => e.initiatorType !== 'img')
+            .concat(performance.getEntriesByType('navigation'))
+            .map(e => [e.name, e.transferSize])",
+    );
+    let bytes: u64 =
+        loaded.as_array().expect("list").iter().map(|e| e[1].as_u64().expect("n")).sum();
+    assert!(bytes > 20_000 && bytes < 100_000, "{bytes}: {loaded}");
+}
