@@ -124,11 +124,6 @@ impl Refusal {
     }
 }
 
-/// What a page says of a refusal, for a template.
-pub(super) fn sentences(refusal: &Refusal) -> Vec<String> {
-    refusal.sentences().into_iter().map(str::to_owned).collect()
-}
-
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         let kind = match refusal.status {

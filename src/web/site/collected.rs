@@ -10,7 +10,7 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::api::{Call, Refusal, sentences};
+use super::api::{Call, Refusal};
 use super::collections::{self, ALL, Against, address, content, page_of, text};
 use super::hit::key_of;
 use super::{Form, Member, Page, Posted};
@@ -87,7 +87,7 @@ async fn show_choices(member: &Member, wish: &Wish, refusal: Option<&Refusal>) -
         chosen => wish.collection.clone(),
         typed_name => wish.name.clone(),
         return_to => wish.return_to.clone(),
-        mistakes => refusal.map(sentences),
+        mistakes => refusal.map(Refusal::sentences),
     };
     let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
     member.page_with(status, "collection_add.html", context)

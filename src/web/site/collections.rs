@@ -14,7 +14,7 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::api::{Call, Refusal, file, segment, sentences};
+use super::api::{Call, Refusal, file, segment};
 use super::hit::{Hit, key_of};
 use super::{Member, Page, Posted, Problem};
 use crate::item::has_picture;
@@ -97,7 +97,7 @@ async fn show_list(member: &Member, again: Option<(&str, &Refusal)>) -> Page {
     let context = context! {
         rows => PageValue::from(Serde(rows)),
         name => again.map(|(name, _)| name),
-        mistakes => again.map(|(_, refusal)| sentences(refusal)),
+        mistakes => again.map(|(_, refusal)| refusal.sentences()),
     };
     let status = again.map_or(StatusCode::OK, |(_, refusal)| refusal.status);
     member.page_with(status, "collections.html", context)
@@ -175,7 +175,7 @@ pub(super) async fn show_one(member: &Member, id: &str, against: Against<'_>) ->
         older_url => (page * SITE_COLLECTION_ITEMS_PER_PAGE < total).then(|| number(page + 1)),
         removed => PageValue::from(Serde(removed(&found))),
         agreements => PageValue::from(Serde(user["agreements"].clone())),
-        mistakes => refusal.map(sentences),
+        mistakes => refusal.map(Refusal::sentences),
     };
     let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
     member.page_with(status, "collection.html", context)

@@ -12,7 +12,7 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::api::{Call, Refusal, segment, sentences};
+use super::api::{Call, Refusal, segment};
 use super::question::{DryRun, Fields, SCHEDULES};
 use super::{Member, Page, Posted};
 use crate::error::{Error, Kind, Result};
@@ -184,7 +184,7 @@ fn show_form(member: &Member, reader: &Reader, fields: &Fields, shown: Shown<'_>
     let status = shown.refusal.as_ref().map_or(StatusCode::OK, |refusal| refusal.status);
     let errors = shown.refusal.iter().flat_map(|refusal| refusal.errors.clone());
     let wrong: BTreeMap<String, String> = errors.map(|one| (one.path, one.message)).collect();
-    let mistakes = shown.refusal.as_ref().map(sentences);
+    let mistakes = shown.refusal.as_ref().map(Refusal::sentences);
     // Of a media type that no notification is made of, the form chooses none.
     let is_known = MEDIA_TYPES.iter().any(|(value, _)| *value == fields.media_type);
     let stream = shown.id.filter(|_| fields.kind == "stream").map(|id| {

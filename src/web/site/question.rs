@@ -222,7 +222,7 @@ impl DryRun {
                 Ok((Self { total, hits, search_url, mistakes: Vec::new() }, None))
             }
             Err(refusal) if refusal.is_mistake() => {
-                let mistakes = refusal.sentences().into_iter().map(str::to_owned).collect();
+                let mistakes = refusal.sentences();
                 let found = Self { total: 0, hits: Vec::new(), search_url, mistakes };
                 Ok((found, Some(refusal)))
             }
