@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::api::{Call, Refusal};
 use super::collections::{self, ALL, Against, address, content, page_of, text};
-use super::notifications::sentences;
+use super::hit::key_of;
 use super::{Form, Member, Page, Posted};
 use crate::types::ItemKey;
 use crate::web::{App, form::see_other, login};
@@ -79,7 +79,7 @@ async fn show_choices(member: &Member, wish: &Wish, refusal: Option<&Refusal>) -
         count: content(one).len(),
     };
     let choices: Vec<Choice> = all.as_array().into_iter().flatten().rev().map(choice).collect();
-    let keys = wish.uris.iter().filter_map(|uri| ItemKey::from_uri(uri).ok());
+    let keys = wish.uris.iter().filter_map(|uri| key_of(uri));
     let context = context! {
         collections => PageValue::from(Serde(choices)),
         uris => wish.uris.clone(),
@@ -87,7 +87,7 @@ async fn show_choices(member: &Member, wish: &Wish, refusal: Option<&Refusal>) -
         chosen => wish.collection.clone(),
         typed_name => wish.name.clone(),
         return_to => wish.return_to.clone(),
-        mistakes => refusal.map(sentences),
+        mistakes => refusal.map(Refusal::sentences),
     };
     let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
     member.page_with(status, "collection_add.html", context)
@@ -130,7 +130,7 @@ async fn put_in(posted: &Posted, wish: &mut Wish) -> Result<String, Refusal> {
     let all = posted.get(ALL).await?;
     let own = all.as_array().into_iter().flatten().find(|one| one["id"] == *id);
     let there: Vec<ItemKey> = own.map(|one| keys(&content(one))).unwrap_or_default();
-    let is_there = |uri: &String| ItemKey::from_uri(uri).is_ok_and(|key| there.contains(&key));
+    let is_there = |uri: &String| key_of(uri).is_some_and(|key| there.contains(&key));
     match wish.uris.iter().all(is_there) {
         true => Ok(id),
         false => Err(against(StatusCode::CONFLICT, LEFT_OUT)),
@@ -138,7 +138,7 @@ async fn put_in(posted: &Posted, wish: &mut Wish) -> Result<String, Refusal> {
 }
 
 fn keys(uris: &[&str]) -> Vec<ItemKey> {
-    uris.iter().filter_map(|uri| ItemKey::from_uri(uri).ok()).collect()
+    uris.iter().filter_map(|uri| key_of(uri)).collect()
 }
 
 fn against(status: StatusCode, message: &str) -> Refusal {
@@ -203,7 +203,7 @@ async fn order(Path(id): Path<String>, posted: Posted) -> Page {
     let body = json!({ "name": found["name"], "public": found["public"], "content": content });
     match posted.send(Call::put(address(&id)).json(body)).await {
         Ok(_) => {
-            let key = ItemKey::from_uri(uri).map(|key| format!("#{key}")).unwrap_or_default();
+            let key = key_of(uri).map(|key| format!("#{key}")).unwrap_or_default();
             let page = format!("{}{key}", back(&posted, &id));
             Ok(see_other(&with_done(&page, "ordered")))
         }

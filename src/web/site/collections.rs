@@ -15,11 +15,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::api::{Call, Refusal, file, segment};
-use super::notifications::sentences;
-use super::tiles::{Tile, thumbnail};
+use super::hit::{Hit, key_of};
 use super::{Member, Page, Posted, Problem};
+use crate::item::has_picture;
 use crate::limits::{PAGES_MAX, SITE_COLLECTION_ITEMS_PER_PAGE, SITE_STRIP_PICTURES};
-use crate::types::ItemKey;
 use crate::web::{App, form::see_other};
 
 /// The caller's collections.
@@ -52,6 +51,12 @@ pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 pub(super) fn content(collection: &Value) -> Vec<&str> {
     let content = collection["content"].as_array().into_iter().flatten();
     content.filter_map(Value::as_str).collect()
+}
+
+/// Where the small picture of the item of that URI is, if it is a photograph: those always have one.
+fn thumbnail(uri: &str) -> Option<String> {
+    let key = key_of(uri)?;
+    has_picture(key.media_type).then(|| format!("/media/{key}_NormalThumbnail.jpg"))
 }
 
 /// A collection in the list.
@@ -92,7 +97,7 @@ async fn show_list(member: &Member, again: Option<(&str, &Refusal)>) -> Page {
     let context = context! {
         rows => PageValue::from(Serde(rows)),
         name => again.map(|(name, _)| name),
-        mistakes => again.map(|(_, refusal)| sentences(refusal)),
+        mistakes => again.map(|(_, refusal)| refusal.sentences()),
     };
     let status = again.map_or(StatusCode::OK, |(_, refusal)| refusal.status);
     member.page_with(status, "collections.html", context)
@@ -117,7 +122,7 @@ struct Cell {
     /// Its number in the collection, from 1.
     place: usize,
     /// The item, if the visitor may see it.
-    tile: Option<Tile>,
+    hit: Option<Hit>,
 }
 
 #[derive(Serialize)]
@@ -170,7 +175,7 @@ pub(super) async fn show_one(member: &Member, id: &str, against: Against<'_>) ->
         older_url => (page * SITE_COLLECTION_ITEMS_PER_PAGE < total).then(|| number(page + 1)),
         removed => PageValue::from(Serde(removed(&found))),
         agreements => PageValue::from(Serde(user["agreements"].clone())),
-        mistakes => refusal.map(sentences),
+        mistakes => refusal.map(Refusal::sentences),
     };
     let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
     member.page_with(status, "collection.html", context)
@@ -179,17 +184,17 @@ pub(super) async fn show_one(member: &Member, id: &str, against: Against<'_>) ->
 /// The places on a page, how many there are on all pages, and how many items are hidden from the
 /// visitor. An owner sees where those stand, so that they can be moved and taken out.
 fn cells(found: &Value, is_own: bool, page: usize) -> (Vec<Cell>, usize, usize) {
-    let items = Tile::all(&found["items"]);
-    let mut tiles: HashMap<String, Tile> =
-        items.into_iter().map(|tile| (tile.key.clone(), tile)).collect();
+    let items = Hit::list(&found["items"]);
+    let mut hits: HashMap<String, Hit> =
+        items.into_iter().map(|hit| (hit.key.clone(), hit)).collect();
     let cell = |(at, uri): (usize, &str)| {
-        let key = ItemKey::from_uri(uri).ok()?.to_string();
-        let tile = tiles.remove(&key);
-        Some(Cell { uri: uri.to_owned(), key, place: at + 1, tile })
+        let key = key_of(uri)?.to_string();
+        let hit = hits.remove(&key);
+        Some(Cell { uri: uri.to_owned(), key, place: at + 1, hit })
     };
     let cells = content(found).into_iter().enumerate().filter_map(cell).collect::<Vec<_>>();
-    let hidden = cells.iter().filter(|cell| cell.tile.is_none()).count();
-    let shown = cells.into_iter().filter(|cell| is_own || cell.tile.is_some());
+    let hidden = cells.iter().filter(|cell| cell.hit.is_none()).count();
+    let shown = cells.into_iter().filter(|cell| is_own || cell.hit.is_some());
     let shown = shown.collect::<Vec<_>>();
     let total = shown.len();
     let first = (page - 1).saturating_mul(SITE_COLLECTION_ITEMS_PER_PAGE);
@@ -203,7 +208,7 @@ fn removed(found: &Value) -> Vec<Removed> {
     let lost = lost.filter_map(|one| {
         let own = |name: &str| one[name].as_str().map(str::to_owned);
         Some(Removed {
-            key: ItemKey::from_uri(one["uri"].as_str()?).ok()?.to_string(),
+            key: key_of(one["uri"].as_str()?)?.to_string(),
             headline: own("headline"),
             description: own("description_text"),
             at: own("timestamp")?,

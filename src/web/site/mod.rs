@@ -21,7 +21,6 @@ mod panel;
 mod question;
 mod search;
 mod snippets;
-mod tiles;
 
 use std::{ops::Deref, sync::Arc};
 
@@ -269,7 +268,13 @@ pub(super) async fn dress(State(app): State<App>, request: Request, next: Next) 
     language::speak(language, async {
         let mut response = next.run(request).await;
         match response.extensions_mut().remove::<Unsaid>() {
-            Some(Unsaid(error)) => error_page(&app, &error),
+            Some(Unsaid(error)) => {
+                let mut response = error_page(&app, &error);
+                // What one visitor does not find may be there for another, and soon for this one.
+                let no_store = HeaderValue::from_static("no-store");
+                response.headers_mut().insert(header::CACHE_CONTROL, no_store);
+                response
+            }
             None => response,
         }
     })

@@ -180,16 +180,11 @@ fn choices(list: &[(&'static str, &'static str)]) -> PageValue {
     PageValue::from(Serde(choices.collect::<Vec<_>>()))
 }
 
-/// What a page says of a refusal.
-pub(super) fn sentences(refusal: &Refusal) -> Vec<String> {
-    refusal.sentences()
-}
-
 fn show_form(member: &Member, reader: &Reader, fields: &Fields, shown: Shown<'_>) -> Page {
     let status = shown.refusal.as_ref().map_or(StatusCode::OK, |refusal| refusal.status);
     let errors = shown.refusal.iter().flat_map(|refusal| refusal.errors.clone());
     let wrong: BTreeMap<String, String> = errors.map(|one| (one.path, one.message)).collect();
-    let mistakes = shown.refusal.as_ref().map(sentences);
+    let mistakes = shown.refusal.as_ref().map(Refusal::sentences);
     // Of a media type that no notification is made of, the form chooses none.
     let is_known = MEDIA_TYPES.iter().any(|(value, _)| *value == fields.media_type);
     let stream = shown.id.filter(|_| fields.kind == "stream").map(|id| {

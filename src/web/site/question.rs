@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::api::{Call, Refusal, segment};
-use super::tiles::Tile;
+use super::hit::Hit;
 use super::{Form, Site};
 use crate::account::NotificationKind;
 use crate::error::{Error, Result};
@@ -179,10 +179,10 @@ impl Fields {
     pub(super) fn search_page(&self) -> String {
         let (codes, agreements) = (self.codes(), self.agr.join(","));
         let call = Call::get("/").query([
+            ("type", Some(self.media_type.as_str())),
             ("q", Some(self.q.as_str())),
             ("p", Some(codes.as_str())),
             ("agr", Some(agreements.as_str())),
-            ("mediaType", Some(self.media_type.as_str())),
             ("tr", Some(DRY_RUN_PERIOD)),
         ]);
         call.target
@@ -202,7 +202,7 @@ impl Fields {
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct DryRun {
     total: u64,
-    tiles: Vec<Tile>,
+    hits: Vec<Hit>,
     search_url: String,
     mistakes: Vec<String>,
 }
@@ -218,12 +218,12 @@ impl DryRun {
         match outcome {
             Ok(found) => {
                 let total = found["total"].as_u64().unwrap_or_default();
-                let tiles = Tile::all(&found["hits"]);
-                Ok((Self { total, tiles, search_url, mistakes: Vec::new() }, None))
+                let hits = Hit::list(&found["hits"]);
+                Ok((Self { total, hits, search_url, mistakes: Vec::new() }, None))
             }
             Err(refusal) if refusal.is_mistake() => {
                 let mistakes = refusal.sentences();
-                let found = Self { total: 0, tiles: Vec::new(), search_url, mistakes };
+                let found = Self { total: 0, hits: Vec::new(), search_url, mistakes };
                 Ok((found, Some(refusal)))
             }
             Err(refusal) => Err(refusal),
