@@ -68,7 +68,7 @@ impl Browser {
         browser
     }
 
-    fn post(&self, command: &str, body: &Value) -> Value {
+    pub fn post(&self, command: &str, body: &Value) -> Value {
         let request = self.client.post(format!("{}{command}", self.session));
         let response = request.body(body.to_string()).send().expect("chromedriver answers");
         let answer: Value = response.json().expect("JSON");
@@ -189,7 +189,11 @@ impl Browser {
     pub fn check_sound(&self, what: &str) {
         let broken =
             self.eval("[...document.images].filter(i => !i.naturalWidth).map(i => i.src)");
-        assert_eq!((broken, self.complaints()), (json!([]), Vec::new()), "{what}: broken pictures");
+        assert_eq!(
+            (broken, self.complaints()),
+            (json!([]), Vec::new()),
+            "{what}: broken pictures"
+        );
         let width = self.eval("[document.documentElement.scrollWidth, innerWidth]");
         let [page, window] = [&width[0], &width[1]].map(|value| value.as_u64().expect("pixels"));
         assert!(page <= window, "{what}: {page} pixels wide in a window of {window}");
