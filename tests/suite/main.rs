@@ -41,5 +41,6 @@ mod site_account;
 mod site_channels;
 mod site_docs;
 mod site_sets;
+mod site_studio;
 mod stream;
 mod users;

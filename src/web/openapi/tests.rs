@@ -44,6 +44,8 @@ const PAGES: &[&str] = &[
     "/",
     "/item/{}/{}",
     "/item/{}/{}/download",
+    "/item/{}/{}/crop",
+    "/item/{}/{}/crop/download",
     "/assets/{*}",
     "/favicon.ico",
     "/docs",

@@ -255,9 +255,10 @@ fn video(document: &Value) -> Option<String> {
 
 /// Earlier versions, the latest first.
 fn versions(document: &Value) -> Vec<Version> {
-    let own = document["uri"].as_str().unwrap_or_default();
+    let key = |one: &Value| one["uri"].as_str().and_then(key_of);
+    let own = key(document);
     let revisions = document["revisions"].as_array().into_iter().flatten().rev();
-    let earlier = revisions.filter(|one| one["uri"] != own);
+    let earlier = revisions.filter(|one| key(one) != own);
     let version = |one: &Value| {
         let uri = one["uri"].as_str().unwrap_or_default();
         let name = one["slug"].as_str().unwrap_or(uri.rsplit('/').next().unwrap_or_default());

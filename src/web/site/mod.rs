@@ -21,6 +21,7 @@ mod panel;
 mod question;
 mod search;
 mod snippets;
+mod studio;
 
 use std::{ops::Deref, sync::Arc};
 
@@ -312,6 +313,7 @@ pub(super) fn routes() -> Router<App> {
         .merge(collections::routes())
         .merge(docs::routes())
         .merge(notifications::routes())
+        .merge(studio::routes())
 }
 
 /// `POST /language`: keeps the language that somebody chose, and leads back.

@@ -68,7 +68,7 @@ impl Browser {
         browser
     }
 
-    fn post(&self, command: &str, body: &Value) -> Value {
+    pub fn post(&self, command: &str, body: &Value) -> Value {
         let request = self.client.post(format!("{}{command}", self.session));
         let response = request.body(body.to_string()).send().expect("chromedriver answers");
         let answer: Value = response.json().expect("JSON");
