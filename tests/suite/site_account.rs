@@ -408,7 +408,7 @@ fn the_profile_is_edited_and_bad_json_keeps_what_was_typed() {
     // In Swedish.
     let cookie = format!("{}; wirephoto_language=sv", person.cookie);
     let page = server.get_with("/account", &[("cookie", &cookie)]).text().unwrap();
-    for part in ["Du och dina avtal", "förbetalt", "10 av 10", "1 jan. 2036"] {
+    for part in ["Du och dina avtal", "Förbetalt", "10 av 10", "1 jan. 2036"] {
         assert!(page.contains(part), "{part}");
     }
 }
