@@ -239,7 +239,8 @@ fn versions_of_an_item_lead_to_each_other() {
     let server = news::server(&[], &items);
     let session = Session::open(&server, "demo-admin");
     let page = |path: &str| plain(session.get(&server, path));
-    assert!(page("/item/text/second").contains("<a href=\"/item/text/first\">"));
+    let second = page("/item/text/second");
+    assert!(second.contains("<a href=\"/item/text/first\">"), "{second}");
     assert!(page("/item/text/first").contains("<a href=\"/item/text/second\">Show it</a>"));
 }
 
@@ -340,6 +341,8 @@ fn what_was_typed_survives_the_end_of_a_session() {
     browser.fill("#username", "demo-editor");
     browser.fill("#password", "wrong");
     browser.follow("main button[type=submit]");
+    let refused = browser.complaints();
+    assert!(refused.iter().all(|line| line.contains("status of 403")), "{refused:?}");
     browser.fill("#password", "demo-editor-password");
     browser.follow("main button[type=submit]");
     assert!(browser.text(MAIN).contains("Broar & \"kablar\" <b>"), "{}", browser.text(MAIN));

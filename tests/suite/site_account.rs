@@ -217,11 +217,11 @@ fn a_key_is_shown_once_and_works_until_it_is_revoked() {
     let key = browser.text("document.querySelector('#key').textContent");
     assert!(shown(&browser).contains(HOSTILE));
     check_harmless(&browser, "key");
-    browser.wait("the copy button", "!document.querySelector('[data-copy=key]').hidden");
-    browser.click("[data-copy=key]");
+    browser.wait("the copy button", "!document.querySelector('[data-copy=\"#key\"]').hidden");
+    browser.click("[data-copy=\"#key\"]");
     browser.wait(
         "the copy",
-        "document.querySelector('[data-copy=key]').textContent === 'Copied' \
+        "document.querySelector('[data-copy=\"#key\"]').textContent === 'Copied' \
          || getSelection().toString() === document.querySelector('#key').textContent",
     );
     let example = browser.text("document.querySelector('#example').textContent");
