@@ -654,6 +654,16 @@ fn collections_need_no_script_show_hostile_text_as_text_and_their_token() {
     assert_eq!(location(&taken), format!("{own}?done=taken"));
     assert_eq!(content(&server), "");
     let other = Plain::log_in(&server, "demo-buyer");
+    // What a reader's agreements do not cover is counted and not shown.
+    let article = uri(&server, "text/demo-aceh-rescue");
+    let id = made["id"].as_str().expect("an id");
+    for uri in [&item, &article] {
+        plain.post("/collections/add", &[("uri", uri.as_str()), ("collection", id)]);
+    }
+    let page = other.get(&own).text().expect("text");
+    assert!(page.contains("1 item is not shown to you"), "{page}");
+    assert!(page.contains("Solnedg") && !page.contains("demo-aceh-rescue"), "{page}");
+    assert!(page.contains("Buy and download 1 item<"), "{page}");
     for path in ["", "/delete", "/take"] {
         let status =
             other.post(&format!("{own}{path}"), &[("name", "x"), ("uri", &item)]).status();
