@@ -111,7 +111,7 @@ impl Collections {
                 // As it is stored, in milliseconds.
                 Ok(()) => {
                     head.accessed =
-                        Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
+                        Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
                 }
                 Err(cause) => tracing::error!("an access cannot be written down: {cause}"),
             }

@@ -197,7 +197,8 @@ fn facts(collection: &mut Object<'_>) -> (String, Option<bool>) {
             collection.break_rule("name", "minimum", "is empty");
             name
         }
-        found => found.given().unwrap_or_default(),
+        Field::Given(name) => name,
+        Field::Null | Field::Absent => String::new(),
     };
     (name, collection.flag("public", Presence::NotNull).given())
 }

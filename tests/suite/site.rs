@@ -234,13 +234,13 @@ fn versions_of_an_item_lead_to_each_other() {
     let document = |headline: &str, created: &str| news::document(headline, &["TEXT"], created);
     let mut second = document("Second", "2026-10-02T10:00:00Z");
     second["replacing"] = json!(["http://x.example/media/text/first"]);
-    let items =
-        [("text/first", document("First", "2026-10-01T10:00:00Z")), ("text/second", second)];
-    let server = news::server(&[], &items);
+    let first = document("First", "2026-10-01T10:00:00Z");
+    let server = news::server(&[], &[("text/first", first)]);
+    news::take_in(&server, "text/second", &second);
     let session = Session::open(&server, "demo-admin");
     let page = |path: &str| plain(session.get(&server, path));
-    let second = page("/item/text/second");
-    assert!(second.contains("<a href=\"/item/text/first\">"), "{second}");
+    let link = "<a href=\"/item/text/first\">";
+    server.until("the newer one", || page("/item/text/second").contains(link).then_some(()));
     assert!(page("/item/text/first").contains("<a href=\"/item/text/second\">Show it</a>"));
 }
 

@@ -23,23 +23,23 @@ fn make_hook(browser: &Browser, name: &str, (url, secret): (&str, &str)) {
     browser.fill("#formats", "nonsense.jpg");
     // http has to be allowed and the format must be one: both are told, one after the other.
     browser.follow("main .form button[type=submit]");
-    assert!(alert(&browser).contains("Address cannot be used"), "{}", alert(&browser));
+    assert!(alert(browser).contains("Address cannot be used"), "{}", alert(browser));
     let wrong = "document.querySelector(\"[name='setting.url']\").getAttribute('aria-invalid')";
     assert_eq!(browser.eval(wrong), "true");
     assert_eq!(browser.eval("document.querySelector('[type=password]').value"), "");
-    check_harmless(&browser, "channel");
+    check_harmless(browser, "channel");
     assert!(browser.complaints().iter().all(|line| line.contains("status of 400")));
     browser.look("account-channel-mistake");
     browser.click("[name='setting.allowHttp']");
     browser.fill("[name='secret.secret']", secret);
     browser.follow("main .form button[type=submit]");
-    assert!(alert(&browser).contains("Formats:"), "{}", alert(&browser));
+    assert!(alert(browser).contains("Formats:"), "{}", alert(browser));
     drop(browser.complaints());
     browser.fill("#formats", "-watermark_NormalPreview.jpg");
     browser.fill("[name='secret.secret']", secret);
     browser.follow("main .form button[type=submit]");
-    assert!(shown(&browser).contains("Created."), "{}", shown(&browser));
-    check_harmless(&browser, "channels");
+    assert!(shown(browser).contains("Created."), "{}", shown(browser));
+    check_harmless(browser, "channels");
 }
 
 #[test]

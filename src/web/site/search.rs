@@ -27,6 +27,8 @@ struct Wanted {
     trs: String,
     tre: String,
     p: Vec<String>,
+    /// Agreements that must cover what is found.
+    agr: Vec<String>,
     sort: String,
     /// Also what no agreement of the visitor covers.
     all: bool,
@@ -64,6 +66,7 @@ impl Wanted {
             trs: text("trs")?.to_owned(),
             tre: text("tre")?.to_owned(),
             p: site.query.list("p")?.into_iter().map(str::to_owned).collect(),
+            agr: site.query.list("agr")?.into_iter().map(str::to_owned).collect(),
             sort: text("sort")?.to_owned(),
             all: site.parameter("all")?.is_some(),
             page: page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1),
@@ -73,7 +76,7 @@ impl Wanted {
     /// Whether nothing narrows the search.
     fn is_plain(&self) -> bool {
         let texts = [&self.q, &self.tr, &self.trs, &self.tre];
-        texts.into_iter().all(String::is_empty) && self.p.is_empty()
+        texts.into_iter().all(String::is_empty) && self.p.is_empty() && self.agr.is_empty()
     }
 
     fn pairs(&self) -> Vec<(&'static str, String)> {
@@ -89,6 +92,7 @@ impl Wanted {
             ("trs", self.trs.clone()),
             ("tre", self.tre.clone()),
             ("p", self.p.join(",")),
+            ("agr", self.agr.join(",")),
             ("sort", self.sort.clone()),
             ("all", all),
         ]
@@ -113,7 +117,8 @@ impl Wanted {
     fn notification_url(&self, kind: &str) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("type", kind).append_pair("mediaType", &self.media_type);
-        for (name, value) in [("q", &self.q), ("p", &self.p.join(",")), ("tr", &self.tr)] {
+        let (p, agr) = (self.p.join(","), self.agr.join(","));
+        for (name, value) in [("q", &self.q), ("p", &p), ("agr", &agr), ("tr", &self.tr)] {
             if !value.is_empty() {
                 query.append_pair(name, value);
             }
@@ -122,13 +127,15 @@ impl Wanted {
     }
 
     fn call(&self) -> Call {
-        let (p, from) = (self.p.join(","), ((self.page - 1) * PAGE_ITEMS).to_string());
+        let (p, agr) = (self.p.join(","), self.agr.join(","));
+        let from = ((self.page - 1) * PAGE_ITEMS).to_string();
         let size = PAGE_ITEMS.to_string();
         let path = format!("/content/v1/{}/search", super::api::segment(&self.media_type));
         let given = |text: &'static str, value: &'_ str| (text, Some(value.to_owned()));
         let pairs = [
             given("q", &self.q),
             given("p", &p),
+            given("agr", &agr),
             given("tr", &self.tr),
             given("trs", &self.trs),
             given("tre", &self.tre),
