@@ -50,7 +50,7 @@ fn started() -> (Auth, tempfile::TempDir) {
 }
 
 fn run<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(work)
 }
 
 async fn basic(auth: &Auth, password: &str, second: i64) -> Option<User> {

@@ -77,7 +77,7 @@ fn ada(active: bool) -> NewUser {
 
 impl Service {
     pub(super) fn new() -> Self {
-        let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build().unwrap();
         let dir = tempfile::tempdir().unwrap();
         let (auth, oauth) = open(dir.path());
         let password = auth.hasher().hash("pass word").unwrap();

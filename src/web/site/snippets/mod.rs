@@ -220,5 +220,4 @@ pub(super) fn file_name(target: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "snippets_tests.rs"]
 mod tests;
