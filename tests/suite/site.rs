@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::common::{
     Server,
     browser::{Browser, DESKTOP},
-    news,
+    checkout, news,
 };
 
 /// A login by the forms, without a browser: the session cookie and the token of its forms.
@@ -317,6 +317,63 @@ fn forms_without_their_token_change_nothing() {
         &[("cookie", &session.cookie), ("authorization", &format!("Session {}", session.csrf))],
     );
     assert_eq!(orders.json::<Value>().expect("JSON")["orders"], json!([]));
+}
+
+/// Every address of the site that takes a form, as the sources say.
+fn forms(folder: &std::path::Path, found: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).expect("sources").flatten() {
+        if entry.path().is_dir() {
+            forms(&entry.path(), found);
+            continue;
+        }
+        let source = std::fs::read_to_string(entry.path()).expect("a source");
+        let routes = source.split(".route(").skip(1);
+        let posts =
+            routes.filter(|route| route.lines().next().is_some_and(|l| l.contains("post(")));
+        found.extend(posts.filter_map(|route| Some(route.split('"').nth(1)?.to_owned())));
+    }
+}
+
+#[test]
+fn every_form_of_the_site_needs_the_token_of_its_session() {
+    let mut found = BTreeSet::new();
+    forms(&checkout("src/web/site"), &mut found);
+    // A language is a choice of the browser and nobody's property.
+    assert!(found.remove("/language") && found.len() > 20, "{found:?}");
+    let server = Server::demo();
+    let session = Session::open(&server, "demo-admin");
+    for path in found {
+        let path =
+            path.replace("{media_type}/{id}", "image/demo-bridge-cables").replace("{id}", "1");
+        for csrf in ["", "wrong"] {
+            let request = server.client.post(format!("{}{path}", server.url));
+            let request = request.header(COOKIE, &session.cookie).form(&[("csrf", csrf)]);
+            let answer = request.header("origin", "https://evil.example").send().expect("answer");
+            assert_eq!(answer.status(), 400, "{path}");
+            assert!(answer.text().expect("text").contains("The form has expired"), "{path}");
+        }
+        // A stranger is told no more.
+        let answer = server.post_form(&path, &[("csrf", "")]);
+        assert_eq!(answer.status(), 400, "{path}");
+    }
+}
+
+#[test]
+fn an_item_is_delivered_through_a_channel_of_the_visitor() {
+    let server = Server::demo();
+    let session = Session::open(&server, "demo-editor");
+    let page = plain(session.get(&server, "/item/image/demo-bridge-cables"));
+    assert!(page.contains("<option value=\"user:demo-editor:demo-folder\">demo-folder"), "{page}");
+    let path = "/item/image/demo-bridge-cables/deliver";
+    let answer = session.post(&server, path, &[("channel", "user:demo-editor:demo-folder")]);
+    assert_eq!(answer.headers()[LOCATION], "/item/image/demo-bridge-cables?done=sent");
+    server.until("the delivery", || {
+        let page = plain(session.get(&server, "/account/deliveries"));
+        (page.contains("demo-folder") && page.contains("demo-bridge-cables")).then_some(())
+    });
+    let wrong = session.post(&server, path, &[("channel", "user:demo-editor:none")]);
+    assert!(wrong.status().is_client_error(), "{}", wrong.status());
+    assert!(wrong.text().expect("text").contains("role=\"alert\""));
 }
 
 #[test]
