@@ -76,12 +76,16 @@ pub const SWEEP_ROWS: usize = 500;
 pub const ACCOUNT_LOG_S: u32 = 3600;
 /// How long a password waits for a moment in which nobody else wants to compute.
 pub const HASH_PATIENCE: std::time::Duration = std::time::Duration::from_millis(400);
+/// Times of that length after which a password is given up: half a minute.
+pub const HASH_TURNS_MAX: u32 = 75;
 /// Passwords beyond that time that may wait for the thread that takes its share.
 pub const HASHES_URGENT_MAX: usize = 64;
 /// How much longer that thread rests than it works: a quarter of a core is its share.
 pub const HASH_REST: u32 = 3;
-/// Bytes of a form. The longest is a login that hands on what was typed into another form.
+/// Bytes of a form. The longest holds a profile, encoded.
 pub const FORM_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of a login, which may hand on another form, encoded once more: three for one at most.
+pub const LOGIN_BYTES_MAX: usize = 3 * FORM_BYTES_MAX + 64 * 1024;
 /// Fields of a form of the web site; the order of a collection is the longest.
 pub const SITE_FORM_FIELDS_MAX: usize = 4_000;
 /// Bytes of an API's answer that a page is made of. A collection with all of its documents is the

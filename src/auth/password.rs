@@ -6,10 +6,11 @@
 //! three times as long as it works.
 
 use std::{
+    collections::VecDeque,
     panic::{self, AssertUnwindSafe},
     sync::{
-        Arc, Mutex, PoisonError,
-        mpsc::{self, Receiver, SyncSender, TrySendError},
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        mpsc::{self, Receiver, SyncSender},
     },
     thread,
 };
@@ -23,7 +24,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::Stopwatch;
 use crate::error::{Error, Kind, Result};
-use crate::limits::{HASH_PATIENCE, HASH_REST, HASHES_URGENT_MAX};
+use crate::limits::{HASH_PATIENCE, HASH_REST, HASH_TURNS_MAX, HASHES_URGENT_MAX};
 use crate::telemetry;
 
 type Work = Arc<dyn Perform>;
@@ -43,7 +44,7 @@ struct Job<T, B, F, S> {
 }
 
 impl<T, B, F, S> Job<T, B, F, S> {
-    fn end(&self) -> std::sync::MutexGuard<'_, Option<(S, oneshot::Sender<T>)>> {
+    fn end(&self) -> MutexGuard<'_, Option<(S, oneshot::Sender<T>)>> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -100,11 +101,67 @@ impl Hasher {
     }
 }
 
+/// What waits for the idle threads. Whoever asked takes his work out again when he stops waiting.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Work>,
+    closed: bool,
+}
+
+impl Queue {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next work, once there is some; nothing when the queue is closed.
+    fn take(&self) -> Option<Work> {
+        let mut state = self.state();
+        loop {
+            if state.closed {
+                return None;
+            }
+            if let Some(work) = state.waiting.pop_front() {
+                return Some(work);
+            }
+            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// The queue as long as somebody may put something into it.
+struct Opened(Arc<Queue>);
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.0.state().closed = true;
+        self.0.wake.notify_all();
+    }
+}
+
+/// Work that somebody waits for.
+struct Awaited<'a> {
+    queue: &'a Queue,
+    work: Work,
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        self.queue.state().waiting.retain(|other| !Arc::ptr_eq(other, &self.work));
+    }
+}
+
 /// The threads that hash.
 #[derive(Clone)]
 pub(super) struct Passwords {
     hasher: Hasher,
-    queue: SyncSender<Work>,
+    queue: Arc<Opened>,
+    queue_max: usize,
     /// What has waited for long.
     urgent: SyncSender<Work>,
     /// What a password is compared with when there is no user of that name, so that the answer
@@ -115,18 +172,18 @@ pub(super) struct Passwords {
 impl Passwords {
     pub(super) fn start(hasher: Hasher, workers: usize, queue: usize) -> Result<Self> {
         let nobody = hasher.hash(super::Secret::new()?.reveal())?.into();
-        let (queue, waiting) = mpsc::sync_channel::<Work>(queue);
-        let waiting = Arc::new(Mutex::new(waiting));
+        let opened = Arc::new(Queue::default());
         for index in 0..workers {
-            let waiting = Arc::clone(&waiting);
+            let opened = Arc::clone(&opened);
             let name = format!("hash-{index}");
-            let started = thread::Builder::new().name(name).spawn(move || work_idly(&waiting));
+            let started = thread::Builder::new().name(name).spawn(move || work_idly(&opened));
             started.map_err(Error::internal)?;
         }
         let (urgent, waiting) = mpsc::sync_channel::<Work>(HASHES_URGENT_MAX);
         let started = thread::Builder::new().name("hash-urgent".to_owned());
         started.spawn(move || work_urgently(&waiting)).map_err(Error::internal)?;
-        Ok(Self { hasher, queue, urgent, nobody })
+        let (queue, queue_max) = (Arc::new(Opened(opened)), queue);
+        Ok(Self { hasher, queue, queue_max, urgent, nobody })
     }
 
     /// The comparison of a password with a hash, for work on these threads. Without a hash it
@@ -151,23 +208,36 @@ impl Passwords {
     ) -> Result<T> {
         let (sender, mut receiver) = oneshot::channel();
         let work: Work = Arc::new(Job { begin, fits, end: Mutex::new(Some((settle, sender))) });
-        let overloaded = || Error::new(Kind::Overloaded, "Too many logins wait");
-        self.queue.try_send(Arc::clone(&work)).map_err(|refused| match refused {
-            TrySendError::Full(_) => overloaded(),
-            TrySendError::Disconnected(_) => Error::internal("the hashing threads are gone"),
-        })?;
-        let ended = |_| Error::internal("a hashing thread ended");
-        if let Ok(result) = tokio::time::timeout(HASH_PATIENCE, &mut receiver).await {
-            return result.map_err(ended);
+        let awaited = self.put(work)?;
+        let mut is_urgent = false;
+        for _ in 0..HASH_TURNS_MAX {
+            if let Ok(result) = tokio::time::timeout(HASH_PATIENCE, &mut receiver).await {
+                return result.map_err(|_| Error::internal("a hashing thread ended"));
+            }
+            is_urgent = is_urgent || self.urgent.try_send(Arc::clone(&awaited.work)).is_ok();
         }
-        // Where too many are urgent this one waits on: an idle moment may still come.
-        drop(self.urgent.try_send(Arc::clone(&work)));
-        drop(work);
-        receiver.await.map_err(ended)
+        Err(overloaded())
+    }
+
+    /// Puts work into the queue for as long as somebody waits for it.
+    fn put(&self, work: Work) -> Result<Awaited<'_>> {
+        let queue = self.queue.0.as_ref();
+        let mut state = queue.state();
+        if state.waiting.len() >= self.queue_max {
+            return Err(overloaded());
+        }
+        state.waiting.push_back(Arc::clone(&work));
+        drop(state);
+        queue.wake.notify_one();
+        Ok(Awaited { queue, work })
     }
 }
 
-fn work_idly(waiting: &Mutex<Receiver<Work>>) {
+fn overloaded() -> Error {
+    Error::new(Kind::Overloaded, "Too many logins wait")
+}
+
+fn work_idly(queue: &Queue) {
     // Only time that nobody else wants: a mere low priority still takes whole slices of a busy
     // core. Without it logins only compete harder.
     let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
@@ -175,9 +245,7 @@ fn work_idly(waiting: &Mutex<Receiver<Work>>) {
     if let Err(cause) = set_thread_priority_and_policy(thread, ThreadPriority::Min, idle) {
         tracing::warn!("hashing threads keep their priority: {cause}");
     }
-    loop {
-        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(work) = next else { return };
+    while let Some(work) = queue.take() {
         perform(&work);
     }
 }
@@ -211,7 +279,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_waits_for_long_is_done_while_the_idle_threads_cannot() {
-        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, 8).unwrap();
+        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, 2).unwrap();
         // The only idle thread hangs in a comparison, as it does on a machine that is never idle.
         let (go, stuck) = mpsc::channel::<()>();
         let (stuck, tried) = (Mutex::new(stuck), AtomicBool::new(false));
@@ -225,9 +293,14 @@ mod tests {
         assert!(passwords.run(|| None, hang, settle).await.unwrap());
         assert!(!passwords.run(|| None, || false, |fits| fits).await.unwrap());
         assert_eq!(passwords.run(|| Some(7), || true, |_| 8).await.unwrap(), 7);
+        // More than the queue holds, one after the other: what was done does not lie in the way.
+        for _ in 0..4 {
+            assert_eq!(passwords.run(|| Some(7), || true, |_| 8).await.unwrap(), 7);
+        }
+        assert_eq!(passwords.queue.0.state().waiting.len(), 0);
         drop(go);
         assert!(passwords.run(|| None, || true, |fits| fits).await.unwrap());
-        assert_eq!(counted.load(SeqCst), 1, "one result, however many compared");
+        assert_eq!(counted.load(SeqCst), 1);
     }
 
     #[test]

@@ -16,6 +16,14 @@ use crate::limits::FORM_BYTES_MAX;
 /// Fails for another content type, for a body beyond [`FORM_BYTES_MAX`], and for one that is not
 /// ASCII.
 pub(super) async fn form_body(request: Request) -> Result<(HeaderMap, String)> {
+    form_body_within(request, FORM_BYTES_MAX).await
+}
+
+/// The same with a limit of its own, in bytes.
+pub(super) async fn form_body_within(
+    request: Request,
+    bytes_max: usize,
+) -> Result<(HeaderMap, String)> {
     let (parts, body) = request.into_parts();
     let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let kind = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim());
@@ -24,10 +32,10 @@ pub(super) async fn form_body(request: Request) -> Result<(HeaderMap, String)> {
         return Err(Error::new(Kind::InvalidArgument, message));
     }
     let too_large = |cause: axum::Error| {
-        let message = format!("the form cannot be read or has more than {FORM_BYTES_MAX} bytes");
+        let message = format!("the form cannot be read or has more than {bytes_max} bytes");
         Error::new(Kind::TooLarge, message).because(cause)
     };
-    let bytes = to_bytes(body, FORM_BYTES_MAX).await.map_err(too_large)?;
+    let bytes = to_bytes(body, bytes_max).await.map_err(too_large)?;
     let text = String::from_utf8(bytes.to_vec());
     let text = text.ok().filter(|text| text.is_ascii());
     let text = text.ok_or_else(|| Error::new(Kind::InvalidArgument, "the form is not encoded"))?;

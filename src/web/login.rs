@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::{
     App, edge,
-    form::{form_body, see_other},
+    form::{form_body, form_body_within, see_other},
     oauth,
     pages::{self, Leads},
     session::{self, Cookie, Visitor},
@@ -23,7 +23,7 @@ use crate::account::Scope;
 use crate::auth::{Login, Secret};
 use crate::clock;
 use crate::error::{Error, Kind, Result};
-use crate::limits::RETURN_BYTES_MAX;
+use crate::limits::{LOGIN_BYTES_MAX, RETURN_BYTES_MAX};
 use crate::oauth::{AuthorizationRequest, Parameters};
 
 /// What a failed login is told; never which of the two it was.
@@ -79,6 +79,7 @@ pub(super) fn page(
         user_name => notice.user_name,
         kept_action => notice.kept.map(|kept| kept.action.as_str()),
         kept_fields => notice.kept.map(|kept| kept.fields.as_str()),
+        kept_token => notice.kept.map(|kept| kept.token(&cookie)),
     };
     let leads = match notice.purpose {
         Some(_) => Leads::ToClients,
@@ -124,8 +125,9 @@ pub(super) async fn submit(State(app): State<App>, request: Request) -> Response
 async fn log_in(app: &App, request: Request) -> Result<Response> {
     let client = edge::client(&request, &app.shared.trusted_proxies);
     let address = client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-    let (headers, text) = form_body(request).await?;
-    let kept = Kept::handed_on(&text);
+    let (headers, text) = form_body_within(request, LOGIN_BYTES_MAX).await?;
+    let cookie = Cookie::Form.find(app, &headers);
+    let kept = Kept::handed_on(&text, cookie.as_deref());
     let form = parse(without_kept(&text))?;
     let return_to = form.find("return_to").filter(|path| is_ours(path)).unwrap_or(HOME);
     let purpose = oauth::purpose(app, return_to).await;
@@ -136,7 +138,6 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
         let notice = Notice { status, error, user_name, invalid, purpose, kept: kept.as_ref() };
         page(app, &headers, return_to, &notice)
     };
-    let cookie = Cookie::Form.find(app, &headers);
     if !session::is_form_token(cookie.as_deref(), form.find("csrf")) {
         let text = "The login form has expired. Please try again.";
         return again(StatusCode::BAD_REQUEST, text);
@@ -183,7 +184,7 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
 
 /// The fields of the login itself: what it hands on stands last and may be long.
 fn without_kept(form: &str) -> &str {
-    form.split_once("&kept_action=").map_or(form, |(before, _)| before)
+    form.split_once("&kept_token=").map_or(form, |(before, _)| before)
 }
 
 /// Where a login leads: to what was typed before, else to `return_to`.
@@ -321,7 +322,10 @@ pub(super) fn is_ours(path: &str) -> bool {
         || PLACES.into_iter().any(below)
         || path.starts_with("/o/oauth2/auth?");
     let plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-    page && plain && !path.contains("//") && path.len() <= RETURN_BYTES_MAX
+    // Browsers resolve dots, encoded ones too, before they ask.
+    let place = path.split('?').next().unwrap_or_default().to_ascii_lowercase();
+    let dots = place.contains("/.") || place.contains("%2e");
+    page && plain && !dots && !path.contains("//") && path.len() <= RETURN_BYTES_MAX
 }
 
 /// An empty answer that closes a conversation.
@@ -346,6 +350,10 @@ mod tests {
             "/\\evil.example",
             "https://evil.example/",
             "/item/..//evil.example",
+            "/docs/../o/consent",
+            "/docs/%2E%2e/o/consent",
+            "/docs/.%2e/o/consent",
+            "/docsy",
             "/o/oauth2/auth",
             "/o/logout",
             "/item/a\r\nb",

@@ -68,12 +68,24 @@ pub(super) fn form_token(cookie: &str) -> String {
     Hash::of(format!("wirephoto form\0{cookie}").as_bytes()).short()
 }
 
+/// The token of what a login page hands on, made from the form cookie's value: nobody else could
+/// have put it there.
+pub(super) fn kept_token(cookie: &str, action: &str, fields: &str) -> String {
+    let lengths = [cookie.len(), action.len()];
+    Hash::of(format!("wirephoto kept\0{lengths:?}{cookie}{action}{fields}").as_bytes()).short()
+}
+
 /// Whether the token of a form belongs to the cookie.
 pub(super) fn is_form_token(cookie: Option<&str>, token: Option<&str>) -> bool {
     let expected = cookie.map(form_token);
-    // Comparing takes the same time for every wrong token of one length: hashes are compared.
+    expected.zip(token).is_some_and(|(expected, token)| are_same(&expected, token))
+}
+
+/// Whether two tokens are the same. Comparing takes the same time for every wrong one of one
+/// length: hashes are compared.
+pub(super) fn are_same(expected: &str, token: &str) -> bool {
     let hash = |text: &str| Hash::of(text.as_bytes());
-    expected.zip(token).is_some_and(|(expected, token)| hash(&expected) == hash(token))
+    hash(expected) == hash(token)
 }
 
 /// Somebody who is logged in in this browser.

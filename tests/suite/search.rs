@@ -442,11 +442,11 @@ fn the_first_page_searches_photographs() {
     assert!(text.contains("value=\"isbrytare\""), "{text}");
     let none = server.get("/?q=nothinglikeit");
     assert_eq!(none.status(), 200);
-    assert!(none.text().unwrap().contains("Nothing found"));
+    assert!(none.text().unwrap().contains("Nothing was found"));
     let bad = server.get("/?q=%28%3Cb%3E");
     assert_eq!(bad.status(), 400);
     let text = bad.text().unwrap();
-    assert!(text.contains("The search has a mistake: ") && text.contains("&lt;b&gt;"), "{text}");
+    assert!(text.contains("The search has a mistake:") && text.contains("&lt;b&gt;"), "{text}");
     for path in ["/?page=0", "/?page=x", "/?q=%FF", "/?page=1000"] {
         assert_eq!(server.get(path).status(), 400, "{path}");
     }

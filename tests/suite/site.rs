@@ -359,6 +359,31 @@ fn every_form_of_the_site_needs_the_token_of_its_session() {
 }
 
 #[test]
+fn no_other_site_hands_a_form_on_through_the_login() {
+    let server = Server::demo();
+    let page = server.get("/o/login");
+    let (form, csrf) =
+        (cookie(&page).expect("a cookie"), field(&page.text().expect("text"), "csrf"));
+    for action in ["/collections", "/docs/../o/consent", "/item/image/demo-bridge-cables/download"]
+    {
+        let smuggled =
+            [("kept_action", action), ("kept_fields", "name=smuggled"), ("kept_token", "x")];
+        let mut fields = vec![("csrf", csrf.as_str()), ("username", "demo-editor")];
+        fields.extend_from_slice(&smuggled);
+        for password in ["wrong", "demo-editor-password"] {
+            let mut fields = fields.clone();
+            fields.push(("password", password));
+            // Order matters to the reader of the form: what is handed on may stand anywhere here.
+            fields.rotate_left(2);
+            let request = server.client.post(format!("{}/o/login", server.url));
+            let answer = request.header(COOKIE, &form).form(&fields).send().expect("answer");
+            let text = answer.text().expect("text");
+            assert!(!text.contains("smuggled") && !text.contains("Send it"), "{action}: {text}");
+        }
+    }
+}
+
+#[test]
 fn an_item_is_delivered_through_a_channel_of_the_visitor() {
     let server = Server::demo();
     let session = Session::open(&server, "demo-editor");

@@ -1,8 +1,9 @@
 //! What was typed into a form whose session ended: it goes with the login, and is sent once more.
 //!
-//! Nothing is kept on the server. The fields travel through the login page, and behind it a page
-//! shows them and asks whether they are to be sent; so no other site can make a browser send
-//! anything by itself.
+//! Nothing is kept on the server. The fields travel through the login page, with a token that only
+//! this service can make, and behind it a page shows them and asks whether they are to be sent; so
+//! no other site can make a browser send anything. Secrets do not travel: they are typed anew, for
+//! somebody else may log in.
 
 use axum::{
     http::{HeaderMap, StatusCode, header},
@@ -11,12 +12,15 @@ use axum::{
 use minijinja::{context, value::Serde};
 use serde::Serialize;
 
-use super::{App, Form, login};
+use super::{App, Form, login, session};
 use crate::error::Result;
 use crate::web::{
     pages::{self, Leads},
     session::Visitor,
 };
+
+/// What names of fields begin with that hold passwords and keys.
+const SECRET: &str = "secret.";
 
 /// A form that could not be taken yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,28 +38,42 @@ struct Field {
 }
 
 impl Kept {
-    /// The form that came from a page of ours to `action`; nothing when it came from elsewhere.
-    pub(super) fn of(headers: &HeaderMap, action: &str, fields: &str) -> Option<Self> {
-        let kept = Self { action: action.to_owned(), fields: fields.to_owned() };
-        (is_from_us(headers) && login::is_ours(action)).then_some(kept)
+    /// The form that came to `action` from a page of ours, which has one of these `origins`; nothing
+    /// when it came from elsewhere.
+    pub(super) fn of(
+        headers: &HeaderMap,
+        origins: &[&str],
+        action: &str,
+        fields: &str,
+    ) -> Option<Self> {
+        let pairs = form_urlencoded::parse(fields.as_bytes());
+        let pairs = pairs.filter(|(name, _)| name != "csrf" && !name.starts_with(SECRET));
+        let fields = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+        let kept = Self { action: action.to_owned(), fields };
+        (is_from(headers, origins) && login::is_ours(action)).then_some(kept)
     }
 
-    /// The form that `login`, the encoded form of a login page, hands on.
-    pub(in crate::web) fn handed_on(login: &str) -> Option<Self> {
+    /// The form that `login`, the encoded form of a login page, hands on; nothing unless this
+    /// service put it there for the browser with that form `cookie`.
+    pub(in crate::web) fn handed_on(login: &str, cookie: Option<&str>) -> Option<Self> {
         let value = |wanted: &str| {
             let mut pairs = form_urlencoded::parse(login.as_bytes());
             pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
         };
         let kept = Self { action: value("kept_action")?, fields: value("kept_fields")? };
-        login::is_ours(&kept.action).then_some(kept)
+        session::are_same(&kept.token(cookie?), &value("kept_token")?).then_some(kept)
+    }
+
+    /// The token that goes with it through the login page of the browser with that form cookie.
+    pub(in crate::web) fn token(&self, cookie: &str) -> String {
+        session::kept_token(cookie, &self.action, &self.fields)
     }
 
     /// The page that shows what was typed and sends it for `visitor`.
     pub(in crate::web) fn page(&self, app: &App, visitor: &Visitor) -> Result<Response> {
         let Form(pairs) = Form::parse(&self.fields)?;
-        let is_theirs = |(name, _): &(String, String)| name != "csrf";
         let field = |(name, value)| Field { name, value };
-        let fields: Vec<Field> = pairs.into_iter().filter(is_theirs).map(field).collect();
+        let fields: Vec<Field> = pairs.into_iter().map(field).collect();
         let context = context! {
             action => self.action.clone(),
             fields => minijinja::Value::from(Serde(fields)),
@@ -65,11 +83,14 @@ impl Kept {
     }
 }
 
-/// Whether a page of ours sent the request. Browsers name the sender of every form.
-fn is_from_us(headers: &HeaderMap) -> bool {
-    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let origin = text(header::ORIGIN).and_then(|origin| origin.split_once("://"));
-    origin.is_some_and(|(_, authority)| text(header::HOST) == Some(authority))
+/// Whether a page of one of these origins, each a host with its port or a whole origin, sent the
+/// request. Browsers name the sender of every form.
+fn is_from(headers: &HeaderMap, origins: &[&str]) -> bool {
+    let origin = headers.get(header::ORIGIN).and_then(|value| value.to_str().ok());
+    let Some((_, authority)) = origin.and_then(|origin| origin.split_once("://")) else {
+        return false;
+    };
+    origins.iter().any(|own| own.split_once("://").map_or(*own, |(_, own)| own) == authority)
 }
 
 #[cfg(test)]
@@ -82,17 +103,15 @@ mod tests {
     fn a_form_of_another_site_is_not_kept() {
         let check = |origin: Option<&'static str>, expected: bool| {
             let mut headers = HeaderMap::new();
-            headers.insert(header::HOST, HeaderValue::from_static("pictures.example:8080"));
             if let Some(origin) = origin {
                 headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
             }
-            assert_eq!(
-                Kept::of(&headers, "/collections", "a=1").is_some(),
-                expected,
-                "{origin:?}"
-            );
+            let own = ["pictures.example:8080", "https://desk.example"];
+            let kept = Kept::of(&headers, &own, "/collections", "a=1");
+            assert_eq!(kept.is_some(), expected, "{origin:?}");
         };
         check(Some("https://pictures.example:8080"), true);
+        check(Some("https://desk.example"), true);
         check(Some("https://evil.example"), false);
         check(Some("https://pictures.example"), false);
         check(Some("null"), false);
@@ -100,12 +119,28 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_handed_on_to_pages_of_ours_only() {
-        let kept =
-            Kept::handed_on("kept_action=/collections/x&kept_fields=name%3Da%2526").unwrap();
-        assert_eq!((kept.action.as_str(), kept.fields.as_str()), ("/collections/x", "name=a%26"));
-        assert_eq!(Kept::handed_on("kept_action=//evil.example/&kept_fields=a"), None);
-        assert_eq!(Kept::handed_on("kept_action=/o/login&kept_fields=a"), None);
-        assert_eq!(Kept::handed_on("kept_fields=a"), None);
+    fn a_form_is_handed_on_only_by_the_page_that_was_given_it() {
+        let kept = Kept { action: "/collections".to_owned(), fields: "name=a%26".to_owned() };
+        let login = |token: &str, fields: &str| {
+            let pairs =
+                [("kept_token", token), ("kept_action", "/collections"), ("kept_fields", fields)];
+            form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+        };
+        let good = login(&kept.token("cookie"), "name=a%26");
+        assert_eq!(Kept::handed_on(&good, Some("cookie")), Some(kept.clone()));
+        assert_eq!(Kept::handed_on(&good, Some("another")), None);
+        assert_eq!(Kept::handed_on(&good, None), None);
+        let changed = login(&kept.token("cookie"), "name=b");
+        assert_eq!(Kept::handed_on(&changed, Some("cookie")), None);
+        assert_eq!(Kept::handed_on(&login("", "name=a%26"), Some("cookie")), None);
+    }
+
+    #[test]
+    fn secrets_are_not_kept() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ORIGIN, HeaderValue::from_static("http://a.example"));
+        let fields = "name=n&secret.password=p&csrf=c&b=%C3%A5+";
+        let kept = Kept::of(&headers, &["a.example"], "/account/channels/edit", fields).unwrap();
+        assert_eq!(kept.fields, "name=n&b=%C3%A5+");
     }
 }

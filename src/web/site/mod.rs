@@ -47,7 +47,7 @@ use super::{
     login,
     pages::{self, error_page},
     request::Query,
-    session::Visitor,
+    session::{self, Visitor},
 };
 use crate::clock;
 use crate::error::{Error, Kind, Result};
@@ -212,9 +212,13 @@ impl FromRequest<App> for Posted {
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let (mut parts, body) = request.into_parts();
         let site = Site::from_request_parts(&mut parts, app).await?;
+        // HTTP/2 names the host in the address, HTTP/1.1 in a header.
+        let named = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let host = parts.uri.authority().map(|host| host.as_str()).or(named).map(str::to_owned);
         let (headers, text) = form_body(Request::from_parts(parts, body)).await?;
         let form = Form::parse(&text)?;
-        let kept = || Kept::of(&headers, site.path(), &text).ok_or_else(login::expired);
+        let own = [host.as_deref().unwrap_or_default(), &app.shared.site_url];
+        let kept = || Kept::of(&headers, &own, site.path(), &text).ok_or_else(login::expired);
         let Some(visitor) = site.visitor.clone() else {
             return Err(login::again(app, &headers, &kept()?)?.into());
         };
