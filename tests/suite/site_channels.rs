@@ -247,6 +247,14 @@ fn what_was_typed_when_the_session_ended_is_sent_after_the_login() {
     };
     assert_eq!(find(), None, "only asked");
     browser.follow("main form button[type=submit]");
+    // Somebody else might have logged in: the password is asked for again.
+    assert_eq!(find(), None, "without its password");
+    assert_eq!(
+        browser.eval("document.querySelector(\"[name='setting.username']\").value"),
+        HOSTILE
+    );
+    browser.fill("[name='secret.password']", "p-secret");
+    browser.follow("main .form button[type=submit]");
     assert!(shown(&browser).contains("Created."), "{}", shown(&browser));
     assert_eq!(find().unwrap()["settings"]["username"], HOSTILE);
 }
