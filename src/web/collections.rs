@@ -15,13 +15,13 @@ use super::{
     App,
     api::{self, Answer, Caller, Failure},
     media,
-    request::{self, Field, Object, Presence, Text},
+    request::{self, Object, Presence, Text},
     respond,
 };
 use crate::auth::Principal;
 use crate::clock;
-use crate::collections::Draft;
 use crate::collections::json::Shown;
+use crate::collections::{Change, Draft};
 use crate::content::Form;
 use crate::content::Sight;
 use crate::db::Collection;
@@ -83,9 +83,9 @@ async fn update(
     request: Request,
 ) -> Answer {
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
-    let draft = change(&body)?;
+    let change = change(&body)?;
     let Some(id) = named(id)? else { return Ok(missing()) };
-    match app.shared.collections.update(&caller, id, draft, clock::now()).await? {
+    match app.shared.collections.update(&caller, id, change, clock::now()).await? {
         Some(changed) => api::json(&shown(&app, &changed)),
         None => Ok(missing()),
     }
@@ -171,18 +171,25 @@ fn named(id: Segment) -> Result<Option<Uuid>> {
 /// What a new collection is.
 fn new(body: &Value) -> Result<Draft> {
     request::object(body, |collection| {
-        let (name, public) = facts(collection);
-        Draft { name, public, content: None }
+        let (name, public) = facts(collection, Presence::Required);
+        Draft { name: name.unwrap_or_default(), public: public.unwrap_or(false) }
     })
 }
 
 /// What a collection is to be.
-fn change(body: &Value) -> Result<Draft> {
+///
+/// Spec §2 is silent on `content` in a body, which is an extension of ours: with it, `name` may be
+/// left out and stays as it is. Who puts items in order would otherwise undo a new name.
+fn change(body: &Value) -> Result<Change> {
+    let presence = match body.get("content") {
+        Some(_) => Presence::NotNull,
+        None => Presence::Required,
+    };
     request::object(body, |collection| {
-        let (name, public) = facts(collection);
+        let (name, public) = facts(collection, presence);
         let uris = (Text::URI, COLLECTION_ELEMENTS_MAX);
         let content = collection.texts("content", Presence::NotNull, uris).given();
-        Draft { name, public, content: content.map(|uris| keys(&uris)) }
+        Change { name, public, content: content.map(|uris| keys(&uris)) }
     })
 }
 
@@ -190,16 +197,12 @@ fn change(body: &Value) -> Result<Draft> {
 ///
 /// Spec §2 is silent on other properties: they are passed over, so that a client may send back the
 /// whole collection that it was given.
-fn facts(collection: &mut Object<'_>) -> (String, Option<bool>) {
+fn facts(collection: &mut Object<'_>, presence: Presence) -> (Option<String>, Option<bool>) {
     collection.allow_others();
-    let name = match collection.text("name", Presence::Required, NAME) {
-        Field::Given(name) if name.is_empty() => {
-            collection.break_rule("name", "minimum", "is empty");
-            name
-        }
-        Field::Given(name) => name,
-        Field::Null | Field::Absent => String::new(),
-    };
+    let name = collection.text("name", presence, NAME).given();
+    if name.as_ref().is_some_and(String::is_empty) {
+        collection.break_rule("name", "minimum", "is empty");
+    }
     (name, collection.flag("public", Presence::NotNull).given())
 }
 

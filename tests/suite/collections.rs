@@ -199,6 +199,14 @@ fn a_collection_is_made_filled_put_in_order_and_removed() {
     assert_eq!(editor.json("PUT", &place, Some(&whole))["modified"], changed["modified"]);
     let named = editor.json("PUT", &place, Some(&json!({ "name": "Sport" })));
     assert_eq!((&named["public"], &named["modified"]), (&json!(true), &changed["modified"]));
+    // An order alone leaves the rest as it is; one that names nothing changes nothing.
+    let nothing = editor.json("PUT", &place, Some(&json!({ "content": [] })));
+    assert_eq!(nothing["modified"], changed["modified"]);
+    let order = json!({ "content": [editor.uri("image/b")] });
+    let ordered = editor.json("PUT", &place, Some(&order));
+    assert_eq!((&ordered["name"], &ordered["public"]), (&json!("Sport"), &json!(true)));
+    let order = ["image/b", "image/c", "text/a", "image/a"].map(str::to_owned).to_vec();
+    assert_eq!(editor.content(&id).0, order);
     let gone = editor.items(&["image/b", "image/nobody", "image/c"]);
     editor.done("DELETE", &items, Some(&gone));
     assert_eq!(editor.content(&id).0, ["text/a", "image/a"]);
@@ -270,6 +278,8 @@ fn every_mistake_in_a_body_is_named() {
         ("PUT", &place, json!({ "name": null }), vec!["type name"]),
         ("PUT", &place, json!({ "public": null }), vec!["required name", "type public"]),
         ("PUT", &place, json!({ "name": "a", "content": "b" }), vec!["type content"]),
+        ("PUT", &place, json!({ "name": "", "content": [] }), vec!["minimum name"]),
+        ("PUT", &place, json!({ "name": null, "content": [] }), vec!["type name"]),
         (
             "PUT",
             &place,

@@ -34,9 +34,9 @@ pub(super) fn operations() -> Vec<Operation> {
     let update = of_one(put("/collection/v1/collection/{id}", "updateCollection"))
         .says(
             "Rename a collection, share it, put its items in order",
-            "Without `public` that stays as it is. `content` is the order of its items: those \
-             that are named come first, the others keep their order behind them. It never adds \
-             or removes one.",
+            "What is left out stays as it is; `name` may be left out where `content` is given. \
+             `content` is the order of its items: those that are named come first, the others \
+             keep their order behind them. It never adds or removes one.",
         )
         .json_body("What it is to be.", reference("CollectionChange"))
         .gives("The collection.", reference("Collection"))
@@ -149,6 +149,8 @@ pub(super) fn schemas() -> Part {
     let mut order = array(uri());
     order["maxItems"] = json!(COLLECTION_ELEMENTS_MAX);
     change.push(("content", described(order, "The order of its items.")));
+    let mut change = object(&[], &change);
+    change["anyOf"] = json!([{ "required": ["name"] }, { "required": ["content"] }]);
     let mut items = array(object(&["uri"], &[("uri", described(uri(), "The item's `uri`."))]));
     items["minItems"] = json!(1);
     items["maxItems"] = json!(COLLECTION_ELEMENTS_MAX);
@@ -156,7 +158,7 @@ pub(super) fn schemas() -> Part {
         ("Collection", object(&required, &fields)),
         ("CollectionWithItems", object(&whole_required, &whole)),
         ("CollectionBody", object(&["name"], &body)),
-        ("CollectionChange", object(&["name"], &change)),
+        ("CollectionChange", change),
         ("CollectionItems", items),
     ]
 }

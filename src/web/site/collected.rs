@@ -127,9 +127,7 @@ async fn put_in(posted: &Posted, wish: &mut Wish) -> Result<String, Refusal> {
     let call = Call::post(format!("{}/items", address(&id))).json(Value::Array(elements));
     posted.send(call).await?;
     // The API says nothing of items that it passed over.
-    let all = posted.get(ALL).await?;
-    let own = all.as_array().into_iter().flatten().find(|one| one["id"] == *id);
-    let there: Vec<ItemKey> = own.map(|one| keys(&content(one))).unwrap_or_default();
+    let there = keys(&content(&held(posted, &id).await?));
     let is_there = |uri: &String| key_of(uri).is_some_and(|key| there.contains(&key));
     match wish.uris.iter().all(is_there) {
         true => Ok(id),
@@ -194,13 +192,18 @@ fn moved<'a>(content: &[&'a str], uri: &str, step: Step<'_>) -> Vec<&'a str> {
     ordered
 }
 
+/// The visitor's collection without the documents of its items, which a `GET` would bring along: an
+/// order that names nothing changes nothing.
+async fn held(posted: &Posted, id: &str) -> Result<Value, Refusal> {
+    posted.ask(&Call::put(address(id)).json(json!({ "content": [] }))).await
+}
+
 /// `POST /collections/{id}/order`: moves one item. The order as it is now is what changes, so that
-/// what came in meanwhile stays.
+/// what came in meanwhile stays, and so do the name and who may see it.
 async fn order(Path(id): Path<String>, posted: Posted) -> Page {
-    let found = posted.get(address(&id)).await?;
+    let found = held(&posted, &id).await?;
     let Some((uri, step)) = step(&posted.form) else { return Ok(see_other(&page_of(&id))) };
-    let content = moved(&content(&found), uri, step);
-    let body = json!({ "name": found["name"], "public": found["public"], "content": content });
+    let body = json!({ "content": moved(&content(&found), uri, step) });
     match posted.send(Call::put(address(&id)).json(body)).await {
         Ok(_) => {
             let key = key_of(uri).map(|key| format!("#{key}")).unwrap_or_default();
