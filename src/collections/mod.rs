@@ -71,6 +71,12 @@ impl Collections {
         Ok(self.db.search(move |tx| tx.list_collections(owner, now)).await?)
     }
 
+    /// The same without their items, which are not read.
+    pub async fn list_heads(&self, caller: &Principal) -> Result<Vec<CollectionHead>> {
+        let owner = caller.user().id;
+        Ok(self.db.read(move |tx| tx.list_collection_heads(owner)).await?)
+    }
+
     /// Makes a collection without items.
     ///
     /// Fails with [`Kind::Conflict`] when the caller has [`COLLECTIONS_PER_USER_MAX`].

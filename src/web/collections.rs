@@ -4,7 +4,7 @@ use axum::{
     Router,
     body::Body,
     extract::{Path, Request, State, rejection::PathRejection},
-    http::{HeaderValue, StatusCode},
+    http::{HeaderValue, StatusCode, Uri},
     response::Response,
     routing::{get, post},
 };
@@ -15,12 +15,12 @@ use super::{
     App,
     api::{self, Answer, Caller, Failure},
     media,
-    request::{self, Object, Presence, Text},
+    request::{self, Object, Presence, Query, Text},
     respond,
 };
 use crate::auth::Principal;
 use crate::clock;
-use crate::collections::json::Shown;
+use crate::collections::json::{Bare, Shown};
 use crate::collections::{Change, Draft};
 use crate::content::Form;
 use crate::content::Sight;
@@ -48,7 +48,15 @@ pub(super) fn routes() -> Router<App> {
         .route("/collection/v1/collection/{id}/zip", get(zip))
 }
 
-async fn list(State(app): State<App>, Caller(caller): Caller) -> Answer {
+/// Spec §4 is silent: `layout=bare` is an extension of ours for who wants the names alone. Their
+/// items, of which there may be very many, are not even read then.
+async fn list(State(app): State<App>, Caller(caller): Caller, uri: Uri) -> Answer {
+    let choices = [("full", Layout::Full), ("bare", Layout::Bare)];
+    let layout = Query::of(&uri)?.one_of("layout", &choices)?.unwrap_or_default();
+    if layout == Layout::Bare {
+        let found = app.shared.collections.list_heads(&caller).await?;
+        return api::json(&found.iter().map(Bare::from).collect::<Vec<_>>());
+    }
     let found = app.shared.collections.list(&caller, clock::now()).await?;
     api::json(&found.iter().map(|one| shown(&app, one)).collect::<Vec<_>>())
 }

@@ -219,6 +219,26 @@ fn a_collection_is_made_filled_put_in_order_and_removed() {
 }
 
 #[test]
+fn a_bare_list_leaves_out_what_collections_hold() {
+    let server = server();
+    let editor = Caller::editor(&server);
+    let first = editor.create(&json!({ "name": "One", "public": true }));
+    editor.create(&json!({ "name": "Two" }));
+    editor.add(&first, &["image/a", "image/b"]);
+    let full = editor.json("GET", "", None);
+    assert_eq!(full, editor.json("GET", "?layout=full", None));
+    assert_eq!(full[0]["content"], json!([editor.uri("image/a"), editor.uri("image/b")]));
+    let mut expected = full;
+    for one in expected.as_array_mut().unwrap() {
+        let one = one.as_object_mut().unwrap();
+        assert!(one.remove("content").is_some() && one.remove("removedContent").is_some());
+    }
+    assert_eq!(editor.json("GET", "?layout=bare", None), expected);
+    let refused = refusal(editor.send("GET", "?layout=short", None));
+    assert_eq!(refused, (400, vec!["enum layout".to_owned()]));
+}
+
+#[test]
 fn others_read_a_public_collection_as_far_as_they_may_and_change_none() {
     let server = server();
     let (editor, buyer) = (Caller::editor(&server), Caller::buyer(&server));

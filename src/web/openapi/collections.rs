@@ -6,7 +6,8 @@ use super::{
     media::{kept, preconditions},
     operation::{Access, Answer, Operation, Tag, delete, get, header, path, post, put, query},
     schemas::{
-        NO_CONTROLS, Part, array, boolean, described, integer, object, reference, string, time,
+        NO_CONTROLS, Part, array, boolean, described, integer, object, one_of, reference, string,
+        time,
     },
 };
 use crate::limits::{COLLECTION_ELEMENTS_MAX, COLLECTION_NAME_CHARS_MAX, URI_CHARS_MAX};
@@ -15,10 +16,20 @@ const ZIP: &str = "application/zip";
 /// Statuses of refusals that every operation of a caller has.
 const REFUSED: [u16; 4] = [400, 401, 403, 503];
 
+/// How much of each collection a list says.
+fn layout() -> Value {
+    let mut words = one_of(&["full", "bare"]);
+    words["default"] = json!("full");
+    query("layout", "`bare` leaves out `content` and `removedContent`.", words)
+}
+
 pub(super) fn operations() -> Vec<Operation> {
+    let either =
+        json!({ "anyOf": [reference("Collection"), reference("CollectionWithoutContent")] });
     let list = get("/collection/v1/collection", "getCollections")
         .says("The caller's collections", "The oldest first.")
-        .gives("The collections.", array(reference("Collection")));
+        .takes(layout())
+        .gives("The collections.", array(either));
     let create = post("/collection/v1/collection", "addCollection")
         .says("Make a collection", "It has no items at first.")
         .json_body("Its name.", reference("CollectionBody"))
@@ -156,6 +167,7 @@ pub(super) fn schemas() -> Part {
     items["maxItems"] = json!(COLLECTION_ELEMENTS_MAX);
     vec![
         ("Collection", object(&required, &fields)),
+        ("CollectionWithoutContent", object(&required[..6], &fields[..7])),
         ("CollectionWithItems", object(&whole_required, &whole)),
         ("CollectionBody", object(&["name"], &body)),
         ("CollectionChange", change),

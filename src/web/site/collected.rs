@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::api::{Call, Refusal};
-use super::collections::{self, ALL, Against, address, content, page_of, text};
+use super::collections::{self, ALL, Against, NAMES, address, content, page_of, text};
 use super::hit::key_of;
 use super::{Form, Member, Page, Posted};
 use crate::types::ItemKey;
@@ -56,7 +56,6 @@ impl Wish {
 struct Choice {
     id: String,
     name: String,
-    count: usize,
 }
 
 /// `GET /collections/add?uri=…&return_to=…`: into which collection?
@@ -72,11 +71,10 @@ async fn choose(member: Member) -> Page {
 }
 
 async fn show_choices(member: &Member, wish: &Wish, refusal: Option<&Refusal>) -> Page {
-    let all = member.get(ALL).await?;
+    let all = member.get(NAMES).await?;
     let choice = |one: &Value| Choice {
         id: text(one, "id").to_owned(),
         name: text(one, "name").to_owned(),
-        count: content(one).len(),
     };
     let choices: Vec<Choice> = all.as_array().into_iter().flatten().rev().map(choice).collect();
     let keys = wish.uris.iter().filter_map(|uri| key_of(uri));
