@@ -3,13 +3,12 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::db::{Collection, LostItem};
+use crate::db::{Collection, CollectionHead, LostItem};
 use crate::item::Links;
 
-/// A collection as it is shown, with our addresses.
+/// A collection as it is shown where its items are not asked for.
 #[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Shown<'a> {
+pub struct Bare<'a> {
     id: String,
     name: &'a str,
     owner: &'a str,
@@ -18,6 +17,28 @@ pub struct Shown<'a> {
     accessed: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     modified: Option<Timestamp>,
+}
+
+impl<'a> From<&'a CollectionHead> for Bare<'a> {
+    fn from(head: &'a CollectionHead) -> Self {
+        Self {
+            id: head.id.to_string(),
+            name: &head.name,
+            owner: &head.owner_name,
+            public: head.public,
+            created: head.created,
+            accessed: head.accessed,
+            modified: head.modified,
+        }
+    }
+}
+
+/// A collection as it is shown, with our addresses.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shown<'a> {
+    #[serde(flatten)]
+    head: Bare<'a>,
     content: Vec<String>,
     removed_content: Vec<ShownLost<'a>>,
 }
@@ -44,13 +65,7 @@ impl<'a> Shown<'a> {
             timestamp: lost.at,
         };
         Self {
-            id: head.id.to_string(),
-            name: &head.name,
-            owner: &head.owner_name,
-            public: head.public,
-            created: head.created,
-            accessed: head.accessed,
-            modified: head.modified,
+            head: Bare::from(head),
             content: content.iter().map(|key| links.item(key)).collect(),
             removed_content: removed.iter().map(lost).collect(),
         }

@@ -33,12 +33,21 @@ pub struct Collections {
     db: Db,
 }
 
-/// What an owner makes or changes.
+/// What an owner makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
     /// What it is called.
     pub name: String,
-    /// Whether others may read it; `None` leaves it as it is, which is not public at first.
+    /// Whether others may read it.
+    pub public: bool,
+}
+
+/// What an owner changes; `None` leaves it as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// What it is called.
+    pub name: Option<String>,
+    /// Whether others may read it.
     pub public: Option<bool>,
     /// Items in the order in which they are to stand first.
     ///
@@ -62,6 +71,12 @@ impl Collections {
         Ok(self.db.search(move |tx| tx.list_collections(owner, now)).await?)
     }
 
+    /// The same without their items, which are not read.
+    pub async fn list_heads(&self, caller: &Principal) -> Result<Vec<CollectionHead>> {
+        let owner = caller.user().id;
+        Ok(self.db.read(move |tx| tx.list_collection_heads(owner)).await?)
+    }
+
     /// Makes a collection without items.
     ///
     /// Fails with [`Kind::Conflict`] when the caller has [`COLLECTIONS_PER_USER_MAX`].
@@ -75,7 +90,7 @@ impl Collections {
             id: Uuid::new_v4(),
             owner: caller.user().id,
             name: draft.name,
-            public: draft.public.unwrap_or(false),
+            public: draft.public,
         };
         let write = move |tx: &WriteTx<'_>| {
             let read = tx.as_read();
@@ -135,22 +150,23 @@ impl Collections {
         Ok(self.db.search(read).await?)
     }
 
-    /// Changes the caller's collection `id` as `draft` says. What changes nothing is no change.
+    /// Changes the caller's collection `id` as `change` says. What changes nothing is no change.
     pub async fn update(
         &self,
         caller: &Principal,
         id: Uuid,
-        draft: Draft,
+        change: Change,
         now: Timestamp,
     ) -> Result<Option<Collection>> {
-        let change = move |tx: &WriteTx<'_>, head: CollectionHead| {
+        let write = move |tx: &WriteTx<'_>, head: CollectionHead| {
             let read = tx.as_read();
-            let public = draft.public.unwrap_or(head.public);
-            let mut changed = draft.name != head.name || public != head.public;
+            let name = change.name.as_ref().unwrap_or(&head.name);
+            let public = change.public.unwrap_or(head.public);
+            let mut changed = *name != head.name || public != head.public;
             if changed {
-                tx.update_collection(head.number, &draft.name, public)?;
+                tx.update_collection(head.number, name, public)?;
             }
-            if let Some(named) = &draft.content {
+            if let Some(named) = &change.content {
                 let content = read.collection_content(head.number, now)?;
                 let ordered = reorder(&content, named);
                 if ordered != content {
@@ -164,7 +180,7 @@ impl Collections {
             let head = read.find_collection_head(head.id)?;
             head.map(|head| read.filled(head, now)).transpose()
         };
-        Ok(self.change(caller, id, change).await?.flatten())
+        Ok(self.change(caller, id, write).await?.flatten())
     }
 
     /// Removes the caller's collection `id`.

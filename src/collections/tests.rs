@@ -108,7 +108,11 @@ fn keys(ids: &[&str]) -> Vec<ItemKey> {
 }
 
 fn draft(name: &str) -> Draft {
-    Draft { name: name.to_owned(), public: None, content: None }
+    Draft { name: name.to_owned(), public: false }
+}
+
+fn renamed(name: &str) -> Change {
+    Change { name: Some(name.to_owned()), ..Change::default() }
 }
 
 #[tokio::test]
@@ -191,20 +195,20 @@ async fn only_the_owner_changes_a_collection_and_only_a_public_one_is_read_by_ot
     let id = scene.filled().await;
     let sections = &scene.collections;
     assert_eq!(sections.look(&other, id, at(2)).await.unwrap(), None);
-    let public = Draft { public: Some(true), ..draft("one") };
+    let public = Change { public: Some(true), ..Change::default() };
     sections.update(&owner, id, public, at(2)).await.unwrap().unwrap();
     let before = sections.look(&other, id, at(2)).await.unwrap().unwrap();
     assert_eq!(before.content, keys(&["a", "b", "c"]));
-    assert!(sections.update(&other, id, draft("mine"), at(3)).await.unwrap().is_none());
+    assert!(sections.update(&other, id, renamed("mine"), at(3)).await.unwrap().is_none());
     assert!(sections.add(&other, id, keys(&["a"]), at(3)).await.unwrap().is_none());
     assert!(sections.remove(&other, id, keys(&["a"]), at(3)).await.unwrap().is_none());
     assert!(sections.delete(&other, id).await.unwrap().is_none());
     assert_eq!(scene.look(id, at(3)).await, before);
     // A rename leaves it public.
-    let renamed = sections.update(&owner, id, draft("two"), at(4)).await.unwrap().unwrap();
-    assert!(renamed.head.public && renamed.head.modified == Some(at(4)));
-    let same = sections.update(&owner, id, draft("two"), at(5)).await.unwrap().unwrap();
-    assert_eq!(same, renamed);
+    let two = sections.update(&owner, id, renamed("two"), at(4)).await.unwrap().unwrap();
+    assert!(two.head.public && two.head.modified == Some(at(4)));
+    let same = sections.update(&owner, id, renamed("two"), at(5)).await.unwrap().unwrap();
+    assert_eq!(same, two);
     sections.delete(&owner, id).await.unwrap().unwrap();
     assert!(sections.delete(&owner, id).await.unwrap().is_none());
     assert_eq!(sections.look(&owner, id, at(6)).await.unwrap(), None);
@@ -215,10 +219,10 @@ async fn an_order_is_kept_by_what_comes_after_it() {
     let scene = scene();
     let owner = scene.user(1).await;
     let id = scene.filled().await;
-    let order = |ids: &[&str]| Draft { content: Some(keys(ids)), ..draft("one") };
+    let order = |ids: &[&str]| Change { content: Some(keys(ids)), ..Change::default() };
     let ordered = |ids: &[&str], second| {
-        let (draft, sections, owner) = (order(ids), &scene.collections, &owner);
-        async move { sections.update(owner, id, draft, at(second)).await.unwrap().unwrap() }
+        let (change, sections, owner) = (order(ids), &scene.collections, &owner);
+        async move { sections.update(owner, id, change, at(second)).await.unwrap().unwrap() }
     };
     let found = ordered(&["c", "nobody", "a", "c"], 2).await;
     assert_eq!((found.content, found.head.modified), (keys(&["c", "a", "b"]), Some(at(2))));

@@ -19,6 +19,10 @@ pub struct Shown<'a> {
     p: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     agr: &'a [AgreementId],
+    /// Spec §2 is silent: an extension of ours, so that who changes a notification can send back
+    /// what it was; a `PUT` without it takes it away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tr: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     schedule: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,6 +48,7 @@ impl<'a> From<&'a Notification> for Shown<'a> {
             q: question.q.as_deref(),
             p: &question.p,
             agr: &question.agr,
+            tr: question.tr.as_deref(),
             schedule,
             timezone,
             email: way.email(),

@@ -91,6 +91,15 @@ impl Orders {
         Ok(self.inner.db.read(move |tx| tx.list_orders(of, status, start, size)).await?)
     }
 
+    /// The order `id`.
+    ///
+    /// Fails with [`Kind::NotFound`] when `principal` sees no such order.
+    pub async fn load(&self, principal: &Principal, id: OrderId) -> Result<Order> {
+        let owner = Owner::of(principal);
+        let found = self.inner.db.read(move |tx| tx.find_order(id)).await?;
+        found.filter(|order| owner.sees(order)).ok_or_else(|| missing(id))
+    }
+
     /// Reports the order `id`, once.
     ///
     /// Fails with [`Kind::NotFound`] when `principal` sees no such order, with
@@ -121,13 +130,16 @@ impl Orders {
     }
 }
 
+fn missing(id: OrderId) -> Error {
+    Error::new(Kind::NotFound, format!("no order {id}"))
+}
+
 impl Reporting {
     /// Runs in one transaction; what it refuses, it refuses before it writes.
     fn record(self, tx: &WriteTx<'_>) -> Result<Result<Order>, DbError> {
         let id = self.id;
-        let missing = || Error::new(Kind::NotFound, format!("no order {id}"));
         let found = tx.as_read().find_order(id)?.filter(|order| self.owner.sees(order));
-        let Some(order) = found else { return Ok(Err(missing())) };
+        let Some(order) = found else { return Ok(Err(missing(id))) };
         if order.reported.is_some() {
             let message = format!("order {id} is already reported");
             return Ok(Err(Error::at("path", "id", "order_already_reported", message)));
@@ -140,7 +152,7 @@ impl Reporting {
         let until = self.now.checked_add(DOWNLOADABLE_FOR).unwrap_or(Timestamp::MAX);
         let reported = Reported { approved, license, invoice_text, at: self.now, until };
         tx.report_order(id, &reported)?;
-        Ok(tx.as_read().find_order(id)?.ok_or_else(missing))
+        Ok(tx.as_read().find_order(id)?.ok_or_else(|| missing(id)))
     }
 
     /// The licence of the report, which must be in the item's pricelist; none when nothing is

@@ -89,6 +89,25 @@ fn a_user_lists_its_own_orders_and_an_administrator_those_of_the_organization() 
 }
 
 #[test]
+fn an_order_is_shown_to_those_whose_list_has_it() {
+    run(async {
+        let (scene, orders) = scene().await;
+        for user in [1, 3, 4, 5] {
+            let user = scene.user(user).await;
+            let list = orders.list(&user, 0, 20, OrderStatus::All).await.unwrap();
+            for id in [1, 2, 3, 4, 99] {
+                let listed = list.iter().find(|order| order.id.0 == id);
+                match (orders.load(&user, OrderId(id)).await, listed) {
+                    (Ok(order), Some(listed)) => assert_eq!(order, *listed),
+                    (outcome, None) => assert_eq!(outcome.unwrap_err().kind(), Kind::NotFound),
+                    (Err(error), Some(_)) => panic!("{id}: {error}"),
+                }
+            }
+        }
+    });
+}
+
+#[test]
 fn an_order_is_reported_once_by_somebody_who_sees_it_under_a_licence_of_its_item() {
     run(async {
         let (scene, orders) = scene().await;

@@ -4,7 +4,7 @@ use axum::{
     Router,
     body::Body,
     extract::{Path, Request, State, rejection::PathRejection},
-    http::{HeaderValue, StatusCode},
+    http::{HeaderValue, StatusCode, Uri},
     response::Response,
     routing::{get, post},
 };
@@ -15,13 +15,13 @@ use super::{
     App,
     api::{self, Answer, Caller, Failure},
     media,
-    request::{self, Field, Object, Presence, Text},
+    request::{self, Object, Presence, Query, Text},
     respond,
 };
 use crate::auth::Principal;
 use crate::clock;
-use crate::collections::Draft;
-use crate::collections::json::Shown;
+use crate::collections::json::{Bare, Shown};
+use crate::collections::{Change, Draft};
 use crate::content::Form;
 use crate::content::Sight;
 use crate::db::Collection;
@@ -48,7 +48,15 @@ pub(super) fn routes() -> Router<App> {
         .route("/collection/v1/collection/{id}/zip", get(zip))
 }
 
-async fn list(State(app): State<App>, Caller(caller): Caller) -> Answer {
+/// Spec §4 is silent: `layout=bare` is an extension of ours for who wants the names alone. Their
+/// items, of which there may be very many, are not even read then.
+async fn list(State(app): State<App>, Caller(caller): Caller, uri: Uri) -> Answer {
+    let choices = [("full", Layout::Full), ("bare", Layout::Bare)];
+    let layout = Query::of(&uri)?.one_of("layout", &choices)?.unwrap_or_default();
+    if layout == Layout::Bare {
+        let found = app.shared.collections.list_heads(&caller).await?;
+        return api::json(&found.iter().map(Bare::from).collect::<Vec<_>>());
+    }
     let found = app.shared.collections.list(&caller, clock::now()).await?;
     api::json(&found.iter().map(|one| shown(&app, one)).collect::<Vec<_>>())
 }
@@ -83,9 +91,9 @@ async fn update(
     request: Request,
 ) -> Answer {
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
-    let draft = change(&body)?;
+    let change = change(&body)?;
     let Some(id) = named(id)? else { return Ok(missing()) };
-    match app.shared.collections.update(&caller, id, draft, clock::now()).await? {
+    match app.shared.collections.update(&caller, id, change, clock::now()).await? {
         Some(changed) => api::json(&shown(&app, &changed)),
         None => Ok(missing()),
     }
@@ -171,18 +179,25 @@ fn named(id: Segment) -> Result<Option<Uuid>> {
 /// What a new collection is.
 fn new(body: &Value) -> Result<Draft> {
     request::object(body, |collection| {
-        let (name, public) = facts(collection);
-        Draft { name, public, content: None }
+        let (name, public) = facts(collection, Presence::Required);
+        Draft { name: name.unwrap_or_default(), public: public.unwrap_or(false) }
     })
 }
 
 /// What a collection is to be.
-fn change(body: &Value) -> Result<Draft> {
+///
+/// Spec §2 is silent on `content` in a body, which is an extension of ours: with it, `name` may be
+/// left out and stays as it is. Who puts items in order would otherwise undo a new name.
+fn change(body: &Value) -> Result<Change> {
+    let presence = match body.get("content") {
+        Some(_) => Presence::NotNull,
+        None => Presence::Required,
+    };
     request::object(body, |collection| {
-        let (name, public) = facts(collection);
+        let (name, public) = facts(collection, presence);
         let uris = (Text::URI, COLLECTION_ELEMENTS_MAX);
         let content = collection.texts("content", Presence::NotNull, uris).given();
-        Draft { name, public, content: content.map(|uris| keys(&uris)) }
+        Change { name, public, content: content.map(|uris| keys(&uris)) }
     })
 }
 
@@ -190,16 +205,12 @@ fn change(body: &Value) -> Result<Draft> {
 ///
 /// Spec §2 is silent on other properties: they are passed over, so that a client may send back the
 /// whole collection that it was given.
-fn facts(collection: &mut Object<'_>) -> (String, Option<bool>) {
+fn facts(collection: &mut Object<'_>, presence: Presence) -> (Option<String>, Option<bool>) {
     collection.allow_others();
-    let name = match collection.text("name", Presence::Required, NAME) {
-        Field::Given(name) if name.is_empty() => {
-            collection.break_rule("name", "minimum", "is empty");
-            name
-        }
-        Field::Given(name) => name,
-        Field::Null | Field::Absent => String::new(),
-    };
+    let name = collection.text("name", presence, NAME).given();
+    if name.as_ref().is_some_and(String::is_empty) {
+        collection.break_rule("name", "minimum", "is empty");
+    }
     (name, collection.flag("public", Presence::NotNull).given())
 }
 

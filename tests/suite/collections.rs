@@ -199,6 +199,14 @@ fn a_collection_is_made_filled_put_in_order_and_removed() {
     assert_eq!(editor.json("PUT", &place, Some(&whole))["modified"], changed["modified"]);
     let named = editor.json("PUT", &place, Some(&json!({ "name": "Sport" })));
     assert_eq!((&named["public"], &named["modified"]), (&json!(true), &changed["modified"]));
+    // An order alone leaves the rest as it is; one that names nothing changes nothing.
+    let nothing = editor.json("PUT", &place, Some(&json!({ "content": [] })));
+    assert_eq!(nothing["modified"], changed["modified"]);
+    let order = json!({ "content": [editor.uri("image/b")] });
+    let ordered = editor.json("PUT", &place, Some(&order));
+    assert_eq!((&ordered["name"], &ordered["public"]), (&json!("Sport"), &json!(true)));
+    let order = ["image/b", "image/c", "text/a", "image/a"].map(str::to_owned).to_vec();
+    assert_eq!(editor.content(&id).0, order);
     let gone = editor.items(&["image/b", "image/nobody", "image/c"]);
     editor.done("DELETE", &items, Some(&gone));
     assert_eq!(editor.content(&id).0, ["text/a", "image/a"]);
@@ -208,6 +216,26 @@ fn a_collection_is_made_filled_put_in_order_and_removed() {
     for (method, path) in [("GET", &place), ("DELETE", &place), ("DELETE", &items)] {
         editor.missing(method, path, (path == &items).then_some(&gone));
     }
+}
+
+#[test]
+fn a_bare_list_leaves_out_what_collections_hold() {
+    let server = server();
+    let editor = Caller::editor(&server);
+    let first = editor.create(&json!({ "name": "One", "public": true }));
+    editor.create(&json!({ "name": "Two" }));
+    editor.add(&first, &["image/a", "image/b"]);
+    let full = editor.json("GET", "", None);
+    assert_eq!(full, editor.json("GET", "?layout=full", None));
+    assert_eq!(full[0]["content"], json!([editor.uri("image/a"), editor.uri("image/b")]));
+    let mut expected = full;
+    for one in expected.as_array_mut().unwrap() {
+        let one = one.as_object_mut().unwrap();
+        assert!(one.remove("content").is_some() && one.remove("removedContent").is_some());
+    }
+    assert_eq!(editor.json("GET", "?layout=bare", None), expected);
+    let refused = refusal(editor.send("GET", "?layout=short", None));
+    assert_eq!(refused, (400, vec!["enum layout".to_owned()]));
 }
 
 #[test]
@@ -270,6 +298,8 @@ fn every_mistake_in_a_body_is_named() {
         ("PUT", &place, json!({ "name": null }), vec!["type name"]),
         ("PUT", &place, json!({ "public": null }), vec!["required name", "type public"]),
         ("PUT", &place, json!({ "name": "a", "content": "b" }), vec!["type content"]),
+        ("PUT", &place, json!({ "name": "", "content": [] }), vec!["minimum name"]),
+        ("PUT", &place, json!({ "name": null, "content": [] }), vec!["type name"]),
         (
             "PUT",
             &place,

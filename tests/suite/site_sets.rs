@@ -339,6 +339,44 @@ fn notifications_need_no_script_show_hostile_text_as_text_and_their_token() {
     assert_eq!(location(&response), "/o/login?return_to=%2Fnotifications%2Fnew%3Fq%3Da");
 }
 
+/// The value that a select of a page has chosen.
+fn chosen<'p>(page: &'p str, name: &str) -> Option<&'p str> {
+    let select = page.split_once(&format!("name=\"{name}\">"))?.1.split_once("</select>")?.0;
+    let option = select.split_once("\" selected>")?.0;
+    option.rsplit('"').next()
+}
+
+#[test]
+fn a_new_title_of_a_notification_leaves_its_period_as_it_is() {
+    let server = Server::demo();
+    let path = "/content/v1/image/notification/scheduled-email?title=Ice&q=is&tr=d&\
+                email=a@example.org&schedule=0%207%20*%20*%20*";
+    let made = api(&server, Method::POST, path, None);
+    assert_eq!(made["tr"], "d");
+    let plain = Plain::log_in(&server, "demo-editor");
+    let own = format!("/notifications/{}", made["id"].as_str().expect("an id"));
+    let page = plain.get(&own).text().expect("text");
+    let period = chosen(&page, "tr").expect("a period");
+    // All that a browser sends of the form, with a new title.
+    let fields = [
+        ("type", "scheduled-email"),
+        ("mediaType", "image"),
+        ("title", "Snow"),
+        ("q", "is"),
+        ("p", ""),
+        ("tr", period),
+        ("email", "a@example.org"),
+        ("when", "0 7 * * *"),
+        ("cron", ""),
+        ("timezone", "Europe/Stockholm"),
+    ];
+    assert_eq!(location(&plain.post(&own, &fields)), "/notifications?done=saved");
+    let [saved] = notifications(&server).try_into().expect("one");
+    assert_eq!((&saved["title"], &saved["tr"]), (&json!("Snow"), &json!("d")));
+    let page = plain.get("/notifications/new").text().expect("text");
+    assert_eq!(chosen(&page, "tr"), Some(""), "a new one has no period");
+}
+
 #[test]
 fn a_session_that_ended_while_somebody_typed_keeps_the_notification() {
     let server = Server::demo();

@@ -84,10 +84,11 @@ fn refusal(response: Response) -> (u16, Vec<String>) {
 }
 
 /// Every address of the API with a method that it has.
-const ADDRESSES: [(&str, &str); 15] = [
+const ADDRESSES: [(&str, &str); 16] = [
     ("GET", "/user/v1/agreement"),
     ("GET", "/user/v1/user"),
     ("GET", "/user/v1/order"),
+    ("GET", "/user/v1/order/1"),
     ("PUT", "/user/v1/order/1"),
     ("GET", "/user/v1/profile"),
     ("PUT", "/user/v1/profile"),
@@ -148,7 +149,7 @@ fn other_methods_of_the_user_api_are_refused_with_those_that_work() {
     check("PATCH", "/user/v1/profile/a", &["GET", "HEAD", "PUT"]);
     check("GET", "/user/v1/device/t", &["DELETE", "PUT"]);
     check("PUT", "/user/v1/organization/user", &["GET", "HEAD", "POST"]);
-    check("GET", "/user/v1/order/1", &["PUT"]);
+    check("DELETE", "/user/v1/order/1", &["GET", "HEAD", "PUT"]);
     for path in ["/user/v1", "/user/v1/", "/user/v1/user/", "/user/v1/profile/", "/user/v2/user"] {
         assert_eq!(key.send(Method::GET, path, None).status(), 404, "{path}");
     }
@@ -287,6 +288,25 @@ fn wrong_parameters_of_the_order_list_are_named() {
     assert_eq!(refused("/user/v1/order/1", &body), (400, expected));
     let id = (400, vec!["type path id".to_owned()]);
     assert_eq!(refused("/user/v1/order/x", &json!({ "approve": false })), id);
+}
+
+#[test]
+fn one_order_is_what_the_list_says_of_it() {
+    let server = Server::demo();
+    let key = Caller::key(&server);
+    assert_eq!(key.send(Method::GET, "/media/image/demo-urtavla.jpg", None).status(), 200);
+    let order = &key.get("/user/v1/order")["orders"][0];
+    let path = format!("/user/v1/order/{}", order["id"]);
+    assert_eq!(key.get(&path), *order);
+    // The demo buyer is of another organization, and 999999 is nobody's.
+    let buyer = Caller {
+        server: &server,
+        authorization: "ApiKey demo-key-0000-0000-000000000003".to_owned(),
+    };
+    assert_eq!(buyer.refused(Method::GET, &path, None), (404, Vec::new()));
+    assert_eq!(key.refused(Method::GET, "/user/v1/order/999999", None), (404, Vec::new()));
+    let id = (400, vec!["type path id".to_owned()]);
+    assert_eq!(key.refused(Method::GET, "/user/v1/order/x", None), id);
 }
 
 #[test]
@@ -434,7 +454,7 @@ fn a_service_account_has_no_user_and_no_orders() {
     let output = server.command(&["import", &file.to_string_lossy()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let program = Caller { server: &server, authorization: format!("ApiKey {key}") };
-    for path in ["/user/v1/user", "/user/v1/order"] {
+    for path in ["/user/v1/user", "/user/v1/order", "/user/v1/order/1"] {
         let (status, errors) = program.refused(Method::GET, path, None);
         assert_eq!(status, 403, "{path}");
         assert!(errors[0].starts_with("service_account_unsupported "), "{errors:?}");

@@ -102,12 +102,8 @@ pub(super) fn read_key(row: &Row<'_>, first: usize) -> Result<ItemKey, DbError> 
 }
 
 impl ReadTx<'_> {
-    /// The collections of `user` at `now`, the oldest first.
-    pub fn list_collections(
-        &self,
-        user: UserId,
-        now: Timestamp,
-    ) -> Result<Vec<Collection>, DbError> {
+    /// The collections of `user` without their items, the oldest first.
+    pub fn list_collection_heads(&self, user: UserId) -> Result<Vec<CollectionHead>, DbError> {
         let mut statement = self.connection.prepare_cached(&format!(
             "SELECT {COLUMNS} FROM collections JOIN users USING (user_id)
              WHERE collections.user_id = ?1 ORDER BY number"
@@ -115,9 +111,19 @@ impl ReadTx<'_> {
         let mut rows = statement.query([user.0])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
-            found.push(self.filled(read_head(row)?, now)?);
+            found.push(read_head(row)?);
         }
         Ok(found)
+    }
+
+    /// The collections of `user` at `now`, the oldest first.
+    pub fn list_collections(
+        &self,
+        user: UserId,
+        now: Timestamp,
+    ) -> Result<Vec<Collection>, DbError> {
+        let heads = self.list_collection_heads(user)?;
+        heads.into_iter().map(|head| self.filled(head, now)).collect()
     }
 
     /// The collection `id` without its items.

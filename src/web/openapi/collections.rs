@@ -6,7 +6,8 @@ use super::{
     media::{kept, preconditions},
     operation::{Access, Answer, Operation, Tag, delete, get, header, path, post, put, query},
     schemas::{
-        NO_CONTROLS, Part, array, boolean, described, integer, object, reference, string, time,
+        NO_CONTROLS, Part, array, boolean, described, integer, object, one_of, reference, string,
+        time,
     },
 };
 use crate::limits::{COLLECTION_ELEMENTS_MAX, COLLECTION_NAME_CHARS_MAX, URI_CHARS_MAX};
@@ -15,10 +16,20 @@ const ZIP: &str = "application/zip";
 /// Statuses of refusals that every operation of a caller has.
 const REFUSED: [u16; 4] = [400, 401, 403, 503];
 
+/// How much of each collection a list says.
+fn layout() -> Value {
+    let mut words = one_of(&["full", "bare"]);
+    words["default"] = json!("full");
+    query("layout", "`bare` leaves out `content` and `removedContent`.", words)
+}
+
 pub(super) fn operations() -> Vec<Operation> {
+    let either =
+        json!({ "anyOf": [reference("Collection"), reference("CollectionWithoutContent")] });
     let list = get("/collection/v1/collection", "getCollections")
         .says("The caller's collections", "The oldest first.")
-        .gives("The collections.", array(reference("Collection")));
+        .takes(layout())
+        .gives("The collections.", array(either));
     let create = post("/collection/v1/collection", "addCollection")
         .says("Make a collection", "It has no items at first.")
         .json_body("Its name.", reference("CollectionBody"))
@@ -34,9 +45,9 @@ pub(super) fn operations() -> Vec<Operation> {
     let update = of_one(put("/collection/v1/collection/{id}", "updateCollection"))
         .says(
             "Rename a collection, share it, put its items in order",
-            "Without `public` that stays as it is. `content` is the order of its items: those \
-             that are named come first, the others keep their order behind them. It never adds \
-             or removes one.",
+            "What is left out stays as it is; `name` may be left out where `content` is given. \
+             `content` is the order of its items: those that are named come first, the others \
+             keep their order behind them. It never adds or removes one.",
         )
         .json_body("What it is to be.", reference("CollectionChange"))
         .gives("The collection.", reference("Collection"))
@@ -149,14 +160,17 @@ pub(super) fn schemas() -> Part {
     let mut order = array(uri());
     order["maxItems"] = json!(COLLECTION_ELEMENTS_MAX);
     change.push(("content", described(order, "The order of its items.")));
+    let mut change = object(&[], &change);
+    change["anyOf"] = json!([{ "required": ["name"] }, { "required": ["content"] }]);
     let mut items = array(object(&["uri"], &[("uri", described(uri(), "The item's `uri`."))]));
     items["minItems"] = json!(1);
     items["maxItems"] = json!(COLLECTION_ELEMENTS_MAX);
     vec![
         ("Collection", object(&required, &fields)),
+        ("CollectionWithoutContent", object(&required[..6], &fields[..7])),
         ("CollectionWithItems", object(&whole_required, &whole)),
         ("CollectionBody", object(&["name"], &body)),
-        ("CollectionChange", object(&["name"], &change)),
+        ("CollectionChange", change),
         ("CollectionItems", items),
     ]
 }

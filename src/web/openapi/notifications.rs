@@ -77,9 +77,12 @@ fn schedule() -> [Value; 3] {
     ]
 }
 
+/// The last hour, day, week, month and year.
+const RECENT: [&str; 5] = ["h", "d", "w", "m", "y"];
+
 fn recent() -> Value {
-    let words = one_of(&["h", "d", "w", "m", "y"]);
-    query("tr", "Only items of the last hour, day, week, month or year.", words)
+    let description = "Only items of the last hour, day, week, month or year.";
+    query("tr", description, one_of(&RECENT))
 }
 
 fn inputs(operation: Operation, kind: NotificationKind, replaces: bool) -> Operation {
@@ -219,6 +222,7 @@ pub(super) fn schemas() -> Part {
             ("q", described(string(), "The query.")),
             ("p", described(array(string()), "Product codes.")),
             ("agr", described(array(integer()), "Agreements of the caller.")),
+            ("tr", described(one_of(&RECENT), "Only items of that time.")),
             ("schedule", described(string(), "A cron expression of five fields.")),
             ("timezone", described(string(), "The zone in which the schedule is read.")),
             ("email", described(string(), "Where mails go.")),

@@ -312,7 +312,8 @@ mod tests {
         };
         check("/content/v1/image/search", Some("search"));
         check("/user/v1/user", Some("getUser"));
-        check("/user/v1/order/1", None);
+        check("/user/v1/order/1", Some("getOrderById"));
+        check("/user/v1/device/t", None);
         check("/media/image/a", Some("getItem"));
         check("/media/image/a.jpg", Some("getHires"));
         check("/media/image/a_b.jpg", Some("getHires"));

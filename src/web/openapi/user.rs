@@ -141,7 +141,7 @@ fn count(name: &str, description: &str, max: i64, default: i64) -> Value {
     query(name, description, schema)
 }
 
-fn orders() -> [Operation; 2] {
+fn orders() -> [Operation; 3] {
     let max = i64::try_from(ORDERS_LISTED_MAX).unwrap_or(i64::MAX);
     let default = i64::try_from(ORDERS_SIZE_DEFAULT).unwrap_or_default();
     let mut status = one_of(&OrderStatus::ALL.map(OrderStatus::as_str));
@@ -156,6 +156,14 @@ fn orders() -> [Operation; 2] {
         .takes(count("start", "Orders to pass over.", i64::from(u32::MAX), 0))
         .takes(query("status", "Whether their use was reported.", status))
         .gives("The orders.", reference("Orders"));
+    let load = get("/user/v1/order/{id}", "getOrderById")
+        .says(
+            "An order",
+            "One that the list shows the caller. Service accounts are not supported.",
+        )
+        .takes(path("id", "The order's number.", integer()))
+        .gives("The order.", reference("Order"))
+        .refuses(&[404]);
     let report = put("/user/v1/order/{id}", "updateOrder")
         .says(
             "Report the use of an order",
@@ -165,7 +173,8 @@ fn orders() -> [Operation; 2] {
         .json_body("The report.", reference("OrderUpdate"))
         .gives("The order.", reference("Order"))
         .refuses(&[404, 413]);
-    [list, report].map(|operation| operation.belongs(Tag::Order, Access::Caller).refuses(&REFUSED))
+    [list, load, report]
+        .map(|operation| operation.belongs(Tag::Order, Access::Caller).refuses(&REFUSED))
 }
 
 fn deliveries() -> [Operation; 2] {

@@ -3,7 +3,7 @@
 
 use axum::{
     Router,
-    body::{Body, to_bytes},
+    body::{Body, HttpBody, to_bytes},
     http::{HeaderValue, Method, Request, StatusCode, header},
     response::Response,
 };
@@ -18,6 +18,9 @@ use crate::web::{App, credentials, session::Visitor};
 /// The APIs without the pages.
 #[derive(Clone)]
 pub(in crate::web) struct Apis(pub(in crate::web) Router);
+
+/// The status of what is said instead of an answer that is longer than a page may be made of.
+const TOO_LONG: StatusCode = StatusCode::INSUFFICIENT_STORAGE;
 
 /// A call of an API.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +121,11 @@ impl Refusal {
         }
     }
 
+    /// Whether there is an answer, and it is longer than a page may be made of.
+    pub(super) fn is_too_long(&self) -> bool {
+        self.status == TOO_LONG
+    }
+
     /// Whether the call itself was at fault, so that its form can be shown again.
     pub(super) fn is_mistake(&self) -> bool {
         self.status.is_client_error() && self.status != StatusCode::UNAUTHORIZED
@@ -203,6 +211,10 @@ pub(super) async fn file(
 }
 
 async fn read(response: Response) -> Result<(StatusCode, Value)> {
+    let beyond = u64::try_from(SITE_ANSWER_BYTES_MAX).unwrap_or(u64::MAX);
+    if response.body().size_hint().lower() > beyond {
+        return Ok((TOO_LONG, Value::from("There is too much to show on one page")));
+    }
     let status = response.status();
     let kind = response.headers().get(header::CONTENT_TYPE);
     let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
@@ -231,6 +243,17 @@ mod tests {
         assert_eq!(call.target, "/a?q=%C3%A5+b");
         assert_eq!(Call::get("/a?x=1").query([("y", Some("2"))]).target, "/a?x=1&y=2");
         assert_eq!(Call::delete("/a").query([]).target, "/a");
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_too_long_for_a_page_says_so() {
+        let answer = |length: usize| Response::new(Body::from(" ".repeat(length)));
+        let (status, _) = read(answer(SITE_ANSWER_BYTES_MAX)).await.unwrap();
+        assert_eq!(status, StatusCode::OK);
+        let (status, said) = read(answer(SITE_ANSWER_BYTES_MAX + 1)).await.unwrap();
+        let refusal = refusal(status, &said);
+        assert!(refusal.is_too_long() && !refusal.is_mistake(), "{refusal:?}");
+        assert_eq!(refusal.sentences(), ["There is too much to show on one page"]);
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::api::{Call, Refusal};
-use super::collections::{self, ALL, Against, address, content, page_of, text};
+use super::collections::{self, ALL, Against, NAMES, address, content, page_of, text};
 use super::hit::key_of;
 use super::{Form, Member, Page, Posted};
 use crate::types::ItemKey;
@@ -56,7 +56,6 @@ impl Wish {
 struct Choice {
     id: String,
     name: String,
-    count: usize,
 }
 
 /// `GET /collections/add?uri=…&return_to=…`: into which collection?
@@ -72,11 +71,10 @@ async fn choose(member: Member) -> Page {
 }
 
 async fn show_choices(member: &Member, wish: &Wish, refusal: Option<&Refusal>) -> Page {
-    let all = member.get(ALL).await?;
+    let all = member.get(NAMES).await?;
     let choice = |one: &Value| Choice {
         id: text(one, "id").to_owned(),
         name: text(one, "name").to_owned(),
-        count: content(one).len(),
     };
     let choices: Vec<Choice> = all.as_array().into_iter().flatten().rev().map(choice).collect();
     let keys = wish.uris.iter().filter_map(|uri| key_of(uri));
@@ -127,9 +125,7 @@ async fn put_in(posted: &Posted, wish: &mut Wish) -> Result<String, Refusal> {
     let call = Call::post(format!("{}/items", address(&id))).json(Value::Array(elements));
     posted.send(call).await?;
     // The API says nothing of items that it passed over.
-    let all = posted.get(ALL).await?;
-    let own = all.as_array().into_iter().flatten().find(|one| one["id"] == *id);
-    let there: Vec<ItemKey> = own.map(|one| keys(&content(one))).unwrap_or_default();
+    let there = keys(&content(&held(posted, &id).await?));
     let is_there = |uri: &String| key_of(uri).is_some_and(|key| there.contains(&key));
     match wish.uris.iter().all(is_there) {
         true => Ok(id),
@@ -194,13 +190,18 @@ fn moved<'a>(content: &[&'a str], uri: &str, step: Step<'_>) -> Vec<&'a str> {
     ordered
 }
 
+/// The visitor's collection without the documents of its items, which a `GET` would bring along: an
+/// order that names nothing changes nothing.
+async fn held(posted: &Posted, id: &str) -> Result<Value, Refusal> {
+    posted.ask(&Call::put(address(id)).json(json!({ "content": [] }))).await
+}
+
 /// `POST /collections/{id}/order`: moves one item. The order as it is now is what changes, so that
-/// what came in meanwhile stays.
+/// what came in meanwhile stays, and so do the name and who may see it.
 async fn order(Path(id): Path<String>, posted: Posted) -> Page {
-    let found = posted.get(address(&id)).await?;
+    let found = held(&posted, &id).await?;
     let Some((uri, step)) = step(&posted.form) else { return Ok(see_other(&page_of(&id))) };
-    let content = moved(&content(&found), uri, step);
-    let body = json!({ "name": found["name"], "public": found["public"], "content": content });
+    let body = json!({ "content": moved(&content(&found), uri, step) });
     match posted.send(Call::put(address(&id)).json(body)).await {
         Ok(_) => {
             let key = key_of(uri).map(|key| format!("#{key}")).unwrap_or_default();

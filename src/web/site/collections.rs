@@ -24,6 +24,9 @@ use crate::web::{App, form::see_other};
 /// The caller's collections.
 pub(super) const ALL: &str = "/collection/v1/collection";
 
+/// The same without what they hold, which may be very much: for a list to choose from.
+pub(super) const NAMES: &str = "/collection/v1/collection?layout=bare";
+
 /// The addresses of this file.
 pub(super) fn routes() -> Router<App> {
     Router::new()
@@ -66,8 +69,23 @@ struct Row {
     page: String,
     public: bool,
     created: String,
-    count: usize,
+    /// How many items it holds, where that is known.
+    count: Option<usize>,
     pictures: Vec<String>,
+}
+
+impl Row {
+    fn of(one: &Value) -> Self {
+        let pictures = content(one).into_iter().filter_map(thumbnail);
+        Self {
+            name: text(one, "name").to_owned(),
+            page: page_of(text(one, "id")),
+            public: one["public"] == true,
+            created: text(one, "created").to_owned(),
+            count: one["content"].as_array().map(Vec::len),
+            pictures: pictures.take(SITE_STRIP_PICTURES).collect(),
+        }
+    }
 }
 
 /// `GET /collections`.
@@ -75,25 +93,18 @@ async fn list(member: Member) -> Page {
     show_list(&member, None).await
 }
 
+/// The visitor's collections; without what they hold where that is too much for a page.
+async fn all(member: &Member) -> Result<Value, Refusal> {
+    match member.get(ALL).await {
+        Err(refusal) if refusal.is_too_long() => member.get(NAMES).await,
+        found => found,
+    }
+}
+
 /// The list; `again` is the name of a new one that could not be made, and why.
 async fn show_list(member: &Member, again: Option<(&str, &Refusal)>) -> Page {
-    let all = member.get(ALL).await?;
-    let row = |one: &Value| {
-        let content = content(one);
-        Row {
-            name: text(one, "name").to_owned(),
-            page: page_of(text(one, "id")),
-            public: one["public"] == true,
-            created: text(one, "created").to_owned(),
-            count: content.len(),
-            pictures: content
-                .iter()
-                .filter_map(|uri| thumbnail(uri))
-                .take(SITE_STRIP_PICTURES)
-                .collect(),
-        }
-    };
-    let rows: Vec<Row> = all.as_array().into_iter().flatten().rev().map(row).collect();
+    let all = all(member).await?;
+    let rows: Vec<Row> = all.as_array().into_iter().flatten().rev().map(Row::of).collect();
     let context = context! {
         rows => PageValue::from(Serde(rows)),
         name => again.map(|(name, _)| name),
@@ -259,5 +270,22 @@ async fn zip(Path(id): Path<String>, posted: Posted) -> Page {
         Err(refusal) => {
             refused(&posted, &id, Against { refusal: Some(refusal), name: None }).await
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_counts_what_a_collection_holds_where_that_is_known() {
+        let uri = |key: &str| format!("http://x/media/{key}");
+        let whole = json!({ "id": "i", "content": [uri("image/a"), uri("text/b")] });
+        let row = Row::of(&whole);
+        assert_eq!((row.count, row.page.as_str()), (Some(2), "/collections/i"));
+        assert_eq!(row.pictures, ["/media/image/a_NormalThumbnail.jpg"]);
+        let bare = Row::of(&json!({ "id": "i", "name": "n", "public": true }));
+        assert_eq!((bare.count, bare.name.as_str(), bare.public), (None, "n", true));
+        assert!(bare.pictures.is_empty());
     }
 }

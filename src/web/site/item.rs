@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::{
     Page, Posted, Problem, Refusal, Site,
     api::Call,
+    collections,
     hit::{Hit, key_of, own_address, rendition},
     panel::Panel,
 };
@@ -166,7 +167,7 @@ async fn of_visitor(site: &Site) -> PageValue {
         return context! {};
     }
     let channels = site.get("/user/v1/channel").await.unwrap_or_default();
-    let collections = site.get("/collection/v1/collection").await.unwrap_or_default();
+    let collections = site.get(collections::NAMES).await.unwrap_or_default();
     context! {
         channels => PageValue::from(Serde(channels)),
         collections => PageValue::from(Serde(collections)),

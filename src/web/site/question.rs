@@ -116,8 +116,7 @@ impl Fields {
             q: text("q"),
             p: codes.join(", "),
             agr: list("agr").map(Value::to_string).collect(),
-            // The API does not show it.
-            tr: String::new(),
+            tr: text("tr"),
             email: given(text("email"), email),
             when,
             cron,
@@ -273,10 +272,10 @@ mod tests {
         let saved = json!({
             "id": "x", "title": "Ice", "type": "scheduled-email", "mediaType": "image",
             "q": "is å", "p": ["FOTO", "-TT"], "agr": [1, 2], "email": "a@b.example",
-            "schedule": "5 4 * * *", "timezone": "UTC",
+            "schedule": "5 4 * * *", "timezone": "UTC", "tr": "d",
         });
-        let expected = Fields { tr: String::new(), ..fields("scheduled-email") };
-        assert_eq!(Fields::of_saved(&saved, "c@d.example"), expected);
+        let filled = Fields::of_saved(&saved, "c@d.example");
+        assert_eq!(filled, fields("scheduled-email"));
         let mobile = json!({ "type": "mobile", "schedule": null });
         let found = Fields::of_saved(&mobile, "c@d.example");
         assert_eq!((found.email.as_str(), found.when.as_str()), ("c@d.example", "0 7 * * 1-5"));

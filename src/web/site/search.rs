@@ -7,7 +7,7 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Page, Refusal, Site, api::Call, hit::Hit};
+use super::{Page, Refusal, Site, api::Call, collections, hit::Hit};
 use crate::error::Result;
 use crate::limits::{PAGE_ITEMS, PAGES_MAX};
 use crate::types::MediaType;
@@ -211,9 +211,7 @@ async fn show(
     let more = shown < total && wanted.page < PAGES_MAX;
     let collections = match &site.visitor {
         // Without the list, everything else of the page is still there.
-        Some(_) if !hits.is_empty() => {
-            site.get("/collection/v1/collection").await.unwrap_or_default()
-        }
+        Some(_) if !hits.is_empty() => site.get(collections::NAMES).await.unwrap_or_default(),
         Some(_) | None => Value::Null,
     };
     let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);

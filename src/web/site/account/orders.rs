@@ -1,6 +1,6 @@
 //! `/account/orders`: what was bought, and reports on its use.
 
-use axum::extract::Path;
+use axum::{extract::Path, http::StatusCode};
 use minijinja::context;
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use super::{
     Call, Form, Member, Page, Part, Posted, Problem, Refusal, Site, api, elements, mistakes, none,
     of_form, optional, places, shown, status_of,
 };
-use crate::limits::{ORDERS_LISTED_MAX, ORDERS_SIZE_DEFAULT};
+use crate::limits::ORDERS_SIZE_DEFAULT;
 use crate::web::form::see_other;
 
 const ORDERS: &str = "/user/v1/order";
@@ -85,22 +85,13 @@ async fn page(site: &Site, id: &str, typed: Option<(Refusal, &Form)>) -> Page {
     site.page_with(status_of(refusal), "account/order.html", context)
 }
 
-/// The order of that number. The API has no address for a single one, so the lists are looked
-/// through.
+/// The order of that number. What is no number is that of none.
 async fn find(site: &Site, id: &str) -> Result<Value, Problem> {
-    let mut start = 0;
-    loop {
-        let part = Part { path: "", choice: ("status", None), start, size: ORDERS_LISTED_MAX - 1 };
-        let orders = elements(site.ask(&part.call(ORDERS)).await?, "orders");
-        let is_last = orders.len() <= part.size;
-        let is_it = |order: &Value| id.parse::<i64>().is_ok_and(|id| order["id"] == id);
-        if let Some(order) = orders.into_iter().find(is_it) {
-            return Ok(order);
-        }
-        if is_last {
-            return Err(none("There is no such order."));
-        }
-        start += part.size;
+    let missing = || none("There is no such order.");
+    let id: i64 = id.parse().map_err(|_| missing())?;
+    match site.get(format!("{ORDERS}/{id}")).await {
+        Err(refusal) if refusal.status == StatusCode::NOT_FOUND => Err(missing()),
+        found => Ok(found?),
     }
 }
 
