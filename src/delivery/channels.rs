@@ -62,8 +62,9 @@ impl Deliveries {
     /// Makes the channel `name` of `caller`, or puts `stated` in the place of what it is.
     ///
     /// Fails as a validation does; with [`Kind::Forbidden`] for the method `directory`, of which
-    /// only `active` can be changed; and with [`Kind::Conflict`] when the caller has made
-    /// [`CHANNELS_PER_USER_MAX`] channels or somebody else changes this one.
+    /// only `active` can be changed; with [`Kind::Conflict`] when the caller has made
+    /// [`CHANNELS_PER_USER_MAX`] channels or somebody else changes this one; and with one of these
+    /// or [`Kind::Overloaded`] while other private keys are being checked.
     pub async fn put_channel(
         &self,
         caller: &Principal,
@@ -75,7 +76,22 @@ impl Deliveries {
         let wanted = id.clone();
         let before = self.db().read(move |tx| tx.find_channel(&wanted)).await?;
         let (known, own) = (before.clone(), id.clone());
-        let new = apart(move || decide(own, known.as_ref(), stated)).await?;
+        let opening = match stated.method {
+            ChannelMethod::Sftp => Some(self.inner.openings.begin(user)?),
+            ChannelMethod::Directory
+            | ChannelMethod::Download
+            | ChannelMethod::Email
+            | ChannelMethod::Ftp
+            | ChannelMethod::Ftps
+            | ChannelMethod::S3
+            | ChannelMethod::Webhook => None,
+        };
+        let decided = apart(move || {
+            // The work goes on when nobody waits for it any more.
+            let _opening = opening;
+            decide(own, known.as_ref(), stated)
+        });
+        let new = decided.await?;
         let write = move |tx: &WriteTx<'_>| {
             let read = tx.as_read();
             if read.find_channel(&id)? != before {
@@ -119,7 +135,7 @@ impl Deliveries {
     }
 }
 
-/// Runs `work` where it may take a while: unlocking a private key does.
+/// Runs `work` where it may take a while: reading certificates does, and unlocking a private key.
 async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     spawn_blocking(work).await.map_err(Error::internal)?
 }
