@@ -4,7 +4,8 @@
 //! through them. What it writes goes through the checks of the accounts file, with three more. The
 //! method `directory` writes into the service's machine, so only the operator makes such channels.
 //! Channels that users make lead to public addresses only, unless `delivery.private_addresses`
-//! says otherwise (`outbound`). Secrets are never shown again.
+//! says otherwise (`outbound`). Secrets are never shown again. A token writes and removes channels
+//! with the scope `profile`, which is for changes of what is the user's own.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -14,7 +15,7 @@ use super::{
     Deliveries,
     merge::{Known, merge, refuse_marks},
 };
-use crate::account::{Channel, ChannelId, ChannelMethod};
+use crate::account::{Channel, ChannelId, ChannelMethod, Scope};
 use crate::accounts::{ChannelProblem, channel_formats, channel_settings, shown_settings};
 use crate::auth::Principal;
 use crate::db::{NewChannel, WriteTx};
@@ -62,9 +63,10 @@ impl Deliveries {
     /// Makes the channel `name` of `caller`, or puts `stated` in the place of what it is.
     ///
     /// Fails as a validation does; with [`Kind::Forbidden`] for the method `directory`, of which
-    /// only `active` can be changed; with [`Kind::Conflict`] when the caller has made
-    /// [`CHANNELS_PER_USER_MAX`] channels or somebody else changes this one; and with one of these
-    /// or [`Kind::Overloaded`] while other private keys are being checked.
+    /// only `active` can be changed, and for a token without the scope `profile`; with
+    /// [`Kind::Conflict`] when the caller has made [`CHANNELS_PER_USER_MAX`] channels, somebody
+    /// else changes this one or another key of the caller is being checked; and with
+    /// [`Kind::Overloaded`] when too many private keys are.
     pub async fn put_channel(
         &self,
         caller: &Principal,
@@ -72,6 +74,7 @@ impl Deliveries {
         stated: StatedChannel,
         now: Timestamp,
     ) -> Result<ShownChannel> {
+        caller.require_scope(Scope::Profile)?;
         let (id, user) = (own_id(caller, name)?, caller.user().id);
         let wanted = id.clone();
         let before = self.db().read(move |tx| tx.find_channel(&wanted)).await?;
@@ -114,8 +117,10 @@ impl Deliveries {
 
     /// Removes the channel `name` of `caller` with its settings; what still waits for it fails.
     ///
-    /// Fails with [`Kind::NotFound`] when there is none.
+    /// Fails with [`Kind::NotFound`] when there is none, and with [`Kind::Forbidden`] for a token
+    /// without the scope `profile`.
     pub async fn remove_channel(&self, caller: &Principal, name: &str) -> Result<()> {
+        caller.require_scope(Scope::Profile)?;
         let id = own_id(caller, name)?;
         let own = id.clone();
         if self.db().write(move |tx| tx.remove_channel(&own)).await? {
