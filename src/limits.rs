@@ -352,6 +352,9 @@ pub const CHANNEL_FORMATS_MAX: usize = 32;
 pub const CHANNEL_SETTINGS_BYTES_MAX: usize = 16 * 1024;
 /// Channels of one user that it makes itself; the operator may give it more.
 pub const CHANNELS_PER_USER_MAX: usize = 50;
+/// Private keys of channels that are opened at a time to check them. Each takes a processor up to
+/// two seconds ([`SFTP_KEY_ROUNDS_MAX`]).
+pub const CHANNEL_KEYS_OPENED_MAX: usize = 2;
 /// Tests of channels under way at a time.
 pub const CHANNEL_TESTS_MAX: usize = 4;
 /// Tests of channels that one user may begin within a minute: people try a few times, and nobody

@@ -16,7 +16,8 @@ pub enum Scope {
     User = 8,
     /// Exposes `customer_id`, `customer_name`, `department`.
     Customer = 16,
-    /// View and update the profile; no API requires it.
+    /// View and update the profile; of our own extensions, revoking keys and writing channels
+    /// require it.
     Profile = 32,
     /// View and update collections; no API requires it.
     Collection = 64,

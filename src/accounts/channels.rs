@@ -103,24 +103,18 @@ pub fn channel_settings(
         return Err(ChannelProblem::Long);
     }
     let settings = ChannelSettings::new(settings);
-    destination(method, &settings)?;
+    Destination::parse(method, &Value::from(settings.reveal().clone()))?;
     Ok(settings)
 }
 
-/// Where a channel with these settings sends to; nowhere with the method `download`.
-fn destination(
-    method: ChannelMethod,
-    settings: &ChannelSettings,
-) -> Result<Option<Destination>, SettingsError> {
-    Destination::parse(method, &Value::from(settings.reveal().clone()))
-}
-
 /// The settings of a channel for a list, with `***` for every secret. Settings that this version
-/// cannot read could be secrets all of them.
+/// cannot read could be secrets all of them. Private keys stay closed: every page of an item lists
+/// channels, and opening one takes its time.
 #[must_use]
 pub fn shown_settings(channel: &Channel) -> Value {
-    match destination(channel.method, &channel.settings) {
-        Ok(Some(destination)) => destination.redacted().clone(),
+    let settings = Value::from(channel.settings.reveal().clone());
+    match Destination::redact(channel.method, &settings) {
+        Ok(Some(shown)) => shown,
         Ok(None) | Err(_) => channel.settings.names().map(|name| (name, "***")).collect(),
     }
 }

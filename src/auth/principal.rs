@@ -135,10 +135,14 @@ impl Principal {
     }
 
     /// Fails with `api_key_unsupported` for a caller with an API key: one that leaks must not make
-    /// others, which outlive it.
+    /// others, which outlive it. Fails with `insufficient_scope` for a token that lacks one of the
+    /// scopes of a key: an application must not make itself a key that may do more than the user
+    /// allowed it.
     pub fn require_login(&self) -> Result<()> {
         match self.method {
-            Method::Bearer { .. } | Method::Basic | Method::Session | Method::Operator => Ok(()),
+            Method::Bearer { .. } | Method::Basic | Method::Session | Method::Operator => {
+                Scopes::of_key().iter().try_for_each(|scope| self.require_scope(scope))
+            }
             Method::ApiKey | Method::Queue => {
                 let message = "API keys are not supported here, log in instead";
                 Err(Error::forbidden("api_key_unsupported", message))

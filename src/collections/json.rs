@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::auth::Principal;
 use crate::db::{Collection, CollectionHead, LostItem};
 use crate::item::Links;
 
@@ -40,7 +41,8 @@ pub struct Shown<'a> {
     #[serde(flatten)]
     head: Bare<'a>,
     content: Vec<String>,
-    removed_content: Vec<ShownLost<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removed_content: Option<Vec<ShownLost<'a>>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -54,10 +56,14 @@ struct ShownLost<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// How `collection` is shown with addresses by `links`.
+    /// How `collection` is shown to `reader` with addresses by `links`.
+    ///
+    /// Spec §2 is silent: `removedContent` is for the owner alone. What was withdrawn is not to be
+    /// read any more, and its headline would go to readers who could not see the item either.
     #[must_use]
-    pub fn new(collection: &'a Collection, links: &impl Links) -> Self {
+    pub fn new(collection: &'a Collection, reader: &Principal, links: &impl Links) -> Self {
         let Collection { head, content, removed } = collection;
+        let is_own = head.owner == reader.user().id;
         let lost = |lost: &'a LostItem| ShownLost {
             uri: links.item(&lost.key),
             headline: lost.headline.as_deref(),
@@ -67,7 +73,7 @@ impl<'a> Shown<'a> {
         Self {
             head: Bare::from(head),
             content: content.iter().map(|key| links.item(key)).collect(),
-            removed_content: removed.iter().map(lost).collect(),
+            removed_content: is_own.then(|| removed.iter().map(lost).collect()),
         }
     }
 }

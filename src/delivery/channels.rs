@@ -4,7 +4,8 @@
 //! through them. What it writes goes through the checks of the accounts file, with three more. The
 //! method `directory` writes into the service's machine, so only the operator makes such channels.
 //! Channels that users make lead to public addresses only, unless `delivery.private_addresses`
-//! says otherwise (`outbound`). Secrets are never shown again.
+//! says otherwise (`outbound`). Secrets are never shown again. A token writes and removes channels
+//! with the scope `profile`, which is for changes of what is the user's own.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -14,7 +15,7 @@ use super::{
     Deliveries,
     merge::{Known, merge, refuse_marks},
 };
-use crate::account::{Channel, ChannelId, ChannelMethod};
+use crate::account::{Channel, ChannelId, ChannelMethod, Scope};
 use crate::accounts::{ChannelProblem, channel_formats, channel_settings, shown_settings};
 use crate::auth::Principal;
 use crate::db::{NewChannel, WriteTx};
@@ -62,8 +63,10 @@ impl Deliveries {
     /// Makes the channel `name` of `caller`, or puts `stated` in the place of what it is.
     ///
     /// Fails as a validation does; with [`Kind::Forbidden`] for the method `directory`, of which
-    /// only `active` can be changed; and with [`Kind::Conflict`] when the caller has made
-    /// [`CHANNELS_PER_USER_MAX`] channels or somebody else changes this one.
+    /// only `active` can be changed, and for a token without the scope `profile`; with
+    /// [`Kind::Conflict`] when the caller has made [`CHANNELS_PER_USER_MAX`] channels, somebody
+    /// else changes this one or another key of the caller is being checked; and with
+    /// [`Kind::Overloaded`] when too many private keys are.
     pub async fn put_channel(
         &self,
         caller: &Principal,
@@ -71,11 +74,27 @@ impl Deliveries {
         stated: StatedChannel,
         now: Timestamp,
     ) -> Result<ShownChannel> {
+        caller.require_scope(Scope::Profile)?;
         let (id, user) = (own_id(caller, name)?, caller.user().id);
         let wanted = id.clone();
         let before = self.db().read(move |tx| tx.find_channel(&wanted)).await?;
         let (known, own) = (before.clone(), id.clone());
-        let new = apart(move || decide(own, known.as_ref(), stated)).await?;
+        let opening = match stated.method {
+            ChannelMethod::Sftp => Some(self.inner.openings.begin(user)?),
+            ChannelMethod::Directory
+            | ChannelMethod::Download
+            | ChannelMethod::Email
+            | ChannelMethod::Ftp
+            | ChannelMethod::Ftps
+            | ChannelMethod::S3
+            | ChannelMethod::Webhook => None,
+        };
+        let decided = apart(move || {
+            // The work goes on when nobody waits for it any more.
+            let _opening = opening;
+            decide(own, known.as_ref(), stated)
+        });
+        let new = decided.await?;
         let write = move |tx: &WriteTx<'_>| {
             let read = tx.as_read();
             if read.find_channel(&id)? != before {
@@ -98,8 +117,10 @@ impl Deliveries {
 
     /// Removes the channel `name` of `caller` with its settings; what still waits for it fails.
     ///
-    /// Fails with [`Kind::NotFound`] when there is none.
+    /// Fails with [`Kind::NotFound`] when there is none, and with [`Kind::Forbidden`] for a token
+    /// without the scope `profile`.
     pub async fn remove_channel(&self, caller: &Principal, name: &str) -> Result<()> {
+        caller.require_scope(Scope::Profile)?;
         let id = own_id(caller, name)?;
         let own = id.clone();
         if self.db().write(move |tx| tx.remove_channel(&own)).await? {
@@ -119,7 +140,7 @@ impl Deliveries {
     }
 }
 
-/// Runs `work` where it may take a while: unlocking a private key does.
+/// Runs `work` where it may take a while: reading certificates does, and unlocking a private key.
 async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     spawn_blocking(work).await.map_err(Error::internal)?
 }

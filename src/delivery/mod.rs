@@ -14,6 +14,7 @@ mod channels;
 mod collect;
 pub mod json;
 mod merge;
+mod opening;
 mod probe;
 mod request;
 mod send;
@@ -42,6 +43,7 @@ use crate::media::Caller;
 use crate::media::Media;
 use crate::media::path::Format;
 use crate::orders::Orders;
+use opening::Openings;
 use probe::Probes;
 
 /// How the queue works.
@@ -105,6 +107,8 @@ struct Inner {
     settings: Settings,
     /// Tests of channels under way.
     probes: Probes,
+    /// Private keys that are being checked.
+    openings: Openings,
     /// Wakes the worker when something came in.
     wake: Notify,
     /// Set when what is being sent is to be left alone.
@@ -179,7 +183,9 @@ impl Deliveries {
         let Services { media, orders, auth, sender } = services;
         let (wake, abandon) = (Notify::new(), watch::Sender::new(false));
         let probes = Probes::new();
-        let inner = Inner { media, orders, auth, sender, settings, probes, wake, abandon };
+        let openings = Openings::default();
+        let inner =
+            Inner { media, orders, auth, sender, settings, probes, openings, wake, abandon };
         Self { inner: Arc::new(inner) }
     }
 

@@ -51,7 +51,7 @@ impl Destination {
             ChannelMethod::Email => Some(Target::Email(Email::read(&mut fields)?)),
             ChannelMethod::Ftp => Some(Target::Ftp(Box::new(Ftp::read(&mut fields, false)?))),
             ChannelMethod::Ftps => Some(Target::Ftp(Box::new(Ftp::read(&mut fields, true)?))),
-            ChannelMethod::Sftp => Some(Target::Sftp(Box::new(Sftp::read(&mut fields)?))),
+            ChannelMethod::Sftp => Some(Target::Sftp(Box::new(Sftp::read(&mut fields)?.open()?))),
             ChannelMethod::S3 => Some(Target::S3(Box::new(S3::read(&mut fields)?))),
             ChannelMethod::Webhook => Some(Target::Webhook(Box::new(Webhook::read(&mut fields)?))),
         };
@@ -83,6 +83,20 @@ impl Destination {
     #[must_use]
     pub fn redacted(&self) -> &Value {
         &self.listed
+    }
+
+    /// What [`Self::redacted`] gives for these settings, at no cost: a private key stays closed, and
+    /// so may be one that nothing opens.
+    pub fn redact(
+        method: ChannelMethod,
+        settings: &Value,
+    ) -> Result<Option<Value>, SettingsError> {
+        if method == ChannelMethod::Sftp {
+            let mut fields = Fields::new(settings)?;
+            Sftp::read(&mut fields)?;
+            return fields.finish().map(Some);
+        }
+        Ok(Self::parse(method, settings)?.map(|found| found.listed))
     }
 }
 
@@ -122,6 +136,28 @@ mod tests {
         check(Method::Webhook, &hook, Ok(listed));
         let hook = Destination::parse(Method::Webhook, &hook).unwrap().unwrap();
         assert!(!format!("{hook:?} {:?}", hook.target).contains("T0"));
+    }
+
+    #[test]
+    fn a_list_opens_no_private_key() {
+        let settings = json!({
+            "host": "h", "username": "u", "hostKey": format!("SHA256:{}", "A".repeat(43)),
+            "privateKey": "not a key that anything opens", "passphrase": "geheim",
+        });
+        let mut listed = settings.clone();
+        listed["port"] = json!(22);
+        for secret in ["privateKey", "passphrase"] {
+            listed[secret] = json!("***");
+        }
+        assert_eq!(Destination::redact(Method::Sftp, &settings), Ok(Some(listed)));
+        let error = Destination::parse(Method::Sftp, &settings).unwrap_err();
+        let expected = "settings.privateKey is not an OpenSSH key that the passphrase opens";
+        assert_eq!(error.to_string(), expected);
+        let ftp = json!({"host": "h", "username": "u", "password": "p"});
+        let parsed = Destination::parse(Method::Ftp, &ftp).unwrap().unwrap();
+        let listed = Destination::redact(Method::Ftp, &ftp);
+        assert_eq!(listed, Ok(Some(parsed.redacted().clone())));
+        assert_eq!(Destination::redact(Method::Download, &json!({})), Ok(None));
     }
 
     #[test]

@@ -30,9 +30,16 @@ use crate::outbound::{
 
 /// How we prove who we are.
 #[derive(Debug)]
-enum Proof {
+pub(super) enum Proof {
     Password(Secret),
     Key(Arc<PrivateKey>),
+}
+
+/// The same as the settings state it: nobody opened the key.
+#[derive(Debug)]
+pub(super) enum Sealed {
+    Password(Secret),
+    Key { key: Secret, passphrase: Option<Secret> },
 }
 
 /// The key that the server has to show.
@@ -71,16 +78,17 @@ impl HostKey {
 
 /// An account on an SSH server.
 #[derive(Debug)]
-pub(super) struct Sftp {
+pub(super) struct Sftp<P = Proof> {
     host: String,
     port: u16,
     username: String,
-    proof: Proof,
+    proof: P,
     host_key: HostKey,
     path: FolderPath,
 }
 
-impl Sftp {
+impl Sftp<Sealed> {
+    /// Reads the settings and leaves a private key closed, which costs nothing.
     pub(super) fn read(fields: &mut Fields) -> Result<Self, SettingsError> {
         let passphrase = fields.find_secret("passphrase")?;
         let key = fields.find_secret("privateKey")?;
@@ -90,8 +98,8 @@ impl Sftp {
                 let expected = "given, or password is: not both";
                 return Err(SettingsError::invalid("privateKey", expected));
             }
-            (Some(password), None) => Proof::Password(password),
-            (None, Some(key)) => Proof::Key(private_key(&key, passphrase.as_ref())?),
+            (Some(password), None) => Sealed::Password(password),
+            (None, Some(key)) => Sealed::Key { key, passphrase },
             (None, None) => return Err(SettingsError::Missing("password")),
         };
         Ok(Self {
@@ -104,6 +112,18 @@ impl Sftp {
         })
     }
 
+    /// The same with the private key, if there is one. Unlocking it takes a while, by design.
+    pub(super) fn open(self) -> Result<Sftp, SettingsError> {
+        let Self { host, port, username, proof, host_key, path } = self;
+        let proof = match proof {
+            Sealed::Password(password) => Proof::Password(password),
+            Sealed::Key { key, passphrase } => Proof::Key(private_key(&key, passphrase.as_ref())?),
+        };
+        Ok(Sftp { host, port, username, proof, host_key, path })
+    }
+}
+
+impl Sftp {
     pub(super) async fn send(
         &self,
         (waits, reach): (Waits, Reach),

@@ -1,12 +1,15 @@
 //! API keys that users make for their programs (decision 5).
 //!
 //! Spec §4 User is silent on them: a user lists, makes and revokes its own. A key is told once and
-//! kept as a hash. Making one takes a login, so that a key that leaked does not live on in others;
+//! kept as a hash. Making one takes a login, so that a key that leaked does not live on in others,
+//! or a token with every scope of a key, so that an application gets no more than it was allowed;
 //! keys of service accounts are made by the operator. With a key they can be listed and revoked.
+//! A token revokes keys with the scope `profile`, which is for changes of what is the user's own.
 
 use jiff::Timestamp;
 
 use super::Users;
+use crate::account::Scope;
 use crate::auth::{Principal, Secret};
 use crate::db::{ListedKey, NewApiKey, WriteTx};
 use crate::error::{Error, Kind, Result};
@@ -29,8 +32,9 @@ impl Users {
 
     /// Makes a key that is called `name`.
     ///
-    /// Fails with [`Kind::Forbidden`] for a service account and for a caller with a key, and with
-    /// [`Kind::Conflict`] when the caller has [`KEYS_PER_USER_MAX`] keys.
+    /// Fails with [`Kind::Forbidden`] for a service account, for a caller with a key and for a token
+    /// that lacks a scope of a key, and with [`Kind::Conflict`] when the caller has
+    /// [`KEYS_PER_USER_MAX`] keys.
     pub async fn make_key(
         &self,
         caller: &Principal,
@@ -54,8 +58,9 @@ impl Users {
     /// Revokes the caller's key of that number for good; it counts for nothing at once.
     ///
     /// Fails with [`Kind::NotFound`] for a key of somebody else as for one that is revoked or was
-    /// never made.
+    /// never made, and with [`Kind::Forbidden`] for a token without the scope `profile`.
     pub async fn revoke_key(&self, caller: &Principal, id: i64, now: Timestamp) -> Result<()> {
+        caller.require_scope(Scope::Profile)?;
         let user = caller.user().id;
         let write = move |tx: &WriteTx<'_>| tx.revoke_own_key(user, id, now);
         if self.auth.write(write).await? {

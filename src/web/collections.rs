@@ -58,13 +58,13 @@ async fn list(State(app): State<App>, Caller(caller): Caller, uri: Uri) -> Answe
         return api::json(&found.iter().map(Bare::from).collect::<Vec<_>>());
     }
     let found = app.shared.collections.list(&caller, clock::now()).await?;
-    api::json(&found.iter().map(|one| shown(&app, one)).collect::<Vec<_>>())
+    api::json(&found.iter().map(|one| shown(&app, &caller, one)).collect::<Vec<_>>())
 }
 
 async fn create(State(app): State<App>, Caller(caller): Caller, request: Request) -> Answer {
     let body = request::json(request, COLLECTION_BODY_BYTES_MAX).await?;
     let made = app.shared.collections.create(&caller, new(&body)?, clock::now()).await?;
-    api::json(&shown(&app, &made))
+    api::json(&shown(&app, &caller, &made))
 }
 
 async fn load(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
@@ -72,7 +72,7 @@ async fn load(State(app): State<App>, Caller(caller): Caller, id: Segment) -> An
     let Some(id) = named(id)? else { return Ok(missing()) };
     let found = app.shared.collections.load(&caller, id, now).await?;
     let Some(found) = found else { return Ok(missing()) };
-    let mut text = serde_json::to_vec(&shown(&app, &found)).map_err(Error::internal)?;
+    let mut text = serde_json::to_vec(&shown(&app, &caller, &found)).map_err(Error::internal)?;
     let form = Form { layout: Layout::Full, links: app.shared.media.links().clone() };
     let sight = Sight::of(&caller, now);
     let items = app.shared.content.named(found.content, form, sight).await?;
@@ -94,7 +94,7 @@ async fn update(
     let change = change(&body)?;
     let Some(id) = named(id)? else { return Ok(missing()) };
     match app.shared.collections.update(&caller, id, change, clock::now()).await? {
-        Some(changed) => api::json(&shown(&app, &changed)),
+        Some(changed) => api::json(&shown(&app, &caller, &changed)),
         None => Ok(missing()),
     }
 }
@@ -166,8 +166,8 @@ pub(super) async fn archive(
     }
 }
 
-fn shown<'a>(app: &App, collection: &'a Collection) -> Shown<'a> {
-    Shown::new(collection, app.shared.media.links())
+fn shown<'a>(app: &App, caller: &Principal, collection: &'a Collection) -> Shown<'a> {
+    Shown::new(collection, caller, app.shared.media.links())
 }
 
 /// The collection that the path names. Ours are called by UUIDs, so another text is the name of none.

@@ -113,15 +113,18 @@ async fn answer(app: &App, method: &Method, uri: &Uri, headers: &HeaderMap) -> R
         return delivery(app, method, uri, path.key(), principal.as_deref()).await;
     }
     let request = (method, uri, headers);
-    let outcome = given(app, request, &path, principal.as_deref()).await;
-    let unknown = matches!(&outcome, Err(error) if error.kind() == Kind::Unauthenticated);
-    if !unknown || media::access::needs_purchase(&path) {
-        return outcome;
+    let refused = match given(app, request, &path, principal.as_deref()).await {
+        Err(error) if !media::access::needs_purchase(&path) => error,
+        outcome => return outcome,
+    };
+    // What is under embargo is not there for somebody unknown.
+    let is_hidden = refused.kind() == Kind::NotFound;
+    if !is_hidden && refused.kind() != Kind::Unauthenticated {
+        return Err(refused);
     }
-    match cookie_principal(app, uri, headers).await? {
-        Some(visitor) => given(app, request, &path, Some(&visitor)).await,
-        None => outcome,
-    }
+    let Some(visitor) = cookie_principal(app, uri, headers).await? else { return Err(refused) };
+    let outcome = given(app, request, &path, Some(&visitor)).await;
+    if is_hidden { outcome.map_err(|_| refused) } else { outcome }
 }
 
 /// Who is logged in in the browser that asks, where it presents nothing else: pictures of our pages

@@ -346,6 +346,13 @@ fn what_is_withdrawn_canceled_or_expired_is_remembered_and_not_shown() {
     let bridge = ("image/b".to_owned(), json!("Bridge"), Value::Null);
     let crane = ("image/c".to_owned(), json!("Crane again"), json!("It is gone"));
     assert_eq!(editor.removed(&id), [bridge.clone(), crane.clone()]);
+    // Others read what is there, and nothing of what went.
+    editor.json("PUT", &format!("/{id}"), Some(&json!({ "name": "One", "public": true })));
+    let buyer = Caller::buyer(&server);
+    let read = buyer.json("GET", &format!("/{id}"), None);
+    assert_eq!(read["content"].as_array().unwrap().len(), 2);
+    assert!(read.get("removedContent").is_none(), "{read}");
+    assert!(!read.to_string().contains("It is gone"), "{read}");
     // An item that comes back is not put back.
     news::take_in(&server, "image/b", &foto("Bridge"));
     assert_eq!(editor.content(&id).0, ["image/a", "image/d"]);

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::common::pictures::{Picture, with_segment};
 use crate::common::server::{output, wirephoto};
 use crate::common::{DEMO_KEY, Server, checkout, oracle};
+use crate::site_account::Person;
 
 /// A folder for input beside a server's data directory.
 fn input(server: &Server) -> PathBuf {
@@ -504,8 +505,9 @@ fn an_item_under_embargo_is_seen_by_the_provider_alone() {
         json!({ "id": 1, "organization": 1, "type": "Subscription", "superAgreement": true });
     let users = json!([
         { "id": 1, "userName": "staff", "roles": ["ROLE_PROVIDER"], "organization": 1,
-          "agreements": [1] },
-        { "id": 2, "userName": "other", "organization": 1, "agreements": [1] },
+          "agreements": [1], "password": "staff-password" },
+        { "id": 2, "userName": "other", "organization": 1, "agreements": [1],
+          "password": "other-password" },
     ]);
     let keys = json!([
         { "user": "staff", "key": "staff-key-0000-0000", "name": "a" },
@@ -532,6 +534,16 @@ fn an_item_under_embargo_is_seen_by_the_provider_alone() {
     let policy = early.headers()["cache-control"].to_str().unwrap();
     assert!(policy.starts_with("private"), "{policy}");
     assert!(!server.get("/").text().unwrap().contains("Later"));
+    // Pictures of pages come with the cookie alone.
+    let staff = Person::log_in(&server, "staff");
+    let early = staff.get("/media/image/later_NormalPreview.jpg");
+    assert_eq!(early.status(), 200);
+    let policy = early.headers()["cache-control"].to_str().unwrap();
+    assert!(policy.starts_with("private"), "{policy}");
+    assert_ne!(staff.get("/media/image/later.jpg").status(), 200, "a cookie buys nothing");
+    assert_eq!(staff.get("/media/image/none_NormalPreview.jpg").status(), 404);
+    let other = Person::log_in(&server, "other");
+    assert_eq!(other.get("/media/image/later_NormalPreview.jpg").status(), 404);
 }
 
 #[test]

@@ -27,7 +27,12 @@ impl<'a> Caller<'a> {
 
     /// A demo user that logged in.
     fn login(server: &'a Server, user: &str) -> Self {
-        let token = tokens::password(server, user, &format!("{user}-password"), "roles");
+        Self::allowed(server, user, tokens::OF_KEY)
+    }
+
+    /// An application with a token of a demo user with these scopes.
+    fn allowed(server: &'a Server, user: &str, scope: &str) -> Self {
+        let token = tokens::password(server, user, &format!("{user}-password"), scope);
         Self { server, authorization: format!("Bearer {token}") }
     }
 
@@ -165,6 +170,40 @@ fn a_key_makes_no_keys_and_a_program_has_those_that_the_operator_gave_it() {
     let one = editor.list("/user/v1/key")[5]["id"].clone();
     assert_eq!(program.send(Method::DELETE, &format!("/user/v1/key/{one}"), None).0, 200);
     editor.ask(Method::POST, "/user/v1/key", Some(&body));
+}
+
+#[test]
+fn an_application_makes_no_keys_and_writes_no_channels_beyond_its_scopes() {
+    let server = Server::demo();
+    let lacking = refusal(403, "insufficient_scope", "");
+    let key = json!({ "name": "x" });
+    let channel = json!({ "method": "download", "formats": [".json"] });
+    let own = "/user/v1/channel/own";
+    let editor = Caller::login(&server, "demo-editor");
+    let number = editor.list("/user/v1/key")[0]["id"].clone();
+    let revoke = format!("/user/v1/key/{number}");
+    editor.put("own", &channel);
+    let roles = Caller::allowed(&server, "demo-editor", "roles");
+    for scope in ["roles", "roles profile", "openid roles email user customer collection"] {
+        let application = Caller::allowed(&server, "demo-editor", scope);
+        let made = application.refused(Method::POST, "/user/v1/key", Some(&key));
+        assert_eq!(made, lacking, "{scope}");
+    }
+    assert_eq!(roles.refused(Method::DELETE, &revoke, None), lacking);
+    assert_eq!(roles.refused_channel("own", &channel), lacking);
+    assert_eq!(roles.refused(Method::DELETE, own, None), lacking);
+    assert_eq!(editor.list("/user/v1/key").len(), 1, "nothing was made");
+    // What reads needs no more than before.
+    assert_eq!(roles.list("/user/v1/key").len(), 1);
+    assert!(roles.list("/user/v1/channel").iter().any(|one| one["name"] == "own"));
+    let profile = Caller::allowed(&server, "demo-editor", "roles profile");
+    profile.put("own", &channel);
+    assert_eq!(profile.send(Method::DELETE, own, None).0, 200);
+    assert_eq!(profile.send(Method::DELETE, &revoke, None).0, 200);
+    let challenge = server.client.delete(format!("{}{own}", server.url));
+    let challenge = challenge.header(AUTHORIZATION, &roles.authorization).send().unwrap();
+    let challenge = challenge.headers()["www-authenticate"].to_str().unwrap().to_owned();
+    assert!(challenge.contains("scope=\"profile\""), "{challenge}");
 }
 
 #[test]

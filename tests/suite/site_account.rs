@@ -32,7 +32,8 @@ impl<'a> Api<'a> {
     }
 
     pub fn login(server: &'a Server, user: &str) -> Self {
-        let token = tokens::password(server, user, &format!("{user}-password"), "roles admin");
+        let scope = format!("{} admin", tokens::OF_KEY);
+        let token = tokens::password(server, user, &format!("{user}-password"), &scope);
         Self { server, authorization: format!("Bearer {token}") }
     }
 

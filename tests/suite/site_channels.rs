@@ -18,13 +18,13 @@ fn make_hook(browser: &Browser, name: &str, (url, secret): (&str, &str)) {
     browser.follow(".make-channel button");
     browser.look("account-channel-webhook");
     browser.fill("#channel-name", name);
-    browser.fill("[name='setting.url']", url);
+    browser.fill("[name='secret.url']", url);
     browser.fill("[name='secret.secret']", secret);
     browser.fill("#formats", "nonsense.jpg");
     // http has to be allowed and the format must be one: both are told, one after the other.
     browser.follow("main .form button[type=submit]");
     assert!(alert(browser).contains("Address cannot be used"), "{}", alert(browser));
-    let wrong = "document.querySelector(\"[name='setting.url']\").getAttribute('aria-invalid')";
+    let wrong = "document.querySelector(\"[name='secret.url']\").getAttribute('aria-invalid')";
     assert_eq!(browser.eval(wrong), "true");
     assert_eq!(browser.eval("document.querySelector('[type=password]').value"), "");
     check_harmless(browser, "channel");
@@ -114,7 +114,7 @@ fn every_method_has_a_form_that_makes_a_channel() {
         ("secret.secretAccessKey", "p-secret"),
     ];
     let hook = [
-        ("setting.url", "https://hooks.example/in"),
+        ("secret.url", "https://hooks.example/in"),
         ("secret.secret", "p-secret-of-24-characters"),
     ];
     let cases: [(&str, Vec<(&str, &str)>); 7] = [

@@ -148,7 +148,10 @@ pub(super) fn schemas() -> Part {
         ("content", described(array(string()), "The items' `uri` in their order.")),
         (
             "removedContent",
-            described(array(removed), "Items that were withdrawn or have expired, the last ones."),
+            described(
+                array(removed),
+                "Items that were withdrawn or have expired, the last ones; for the owner alone.",
+            ),
         ),
     ];
     let mut whole = Vec::from(fields.clone());

@@ -286,7 +286,7 @@ fn scope_meaning(scope: Scope) -> &'static str {
         Scope::Roles => "Exposes `roles`; every API needs it",
         Scope::User => "Exposes `name`, `family_name`, `given_name` and `user_id`",
         Scope::Customer => "Exposes `customer_id`, `customer_name` and `department`",
-        Scope::Profile => "The profile",
+        Scope::Profile => "The profile; changes of channels and revoking API keys need it",
         Scope::Collection => "Collections",
         Scope::Admin => "Administers the users of the organization",
     }

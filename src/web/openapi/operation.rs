@@ -8,6 +8,8 @@
 use serde_json::{Map, Value, json};
 
 use super::schemas::{array, reference};
+use crate::account::Scope;
+use crate::account::Scopes;
 
 /// The headings that operations stand below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +103,10 @@ pub(super) enum Access {
     Everybody,
     /// A caller with the scope `roles`.
     Caller,
+    /// A caller whose token has the scope `profile` too.
+    Profile,
+    /// A caller that logged in, or whose token has every scope of a key.
+    Whole,
     /// An organization's administrator with the scope `admin`.
     Admin,
     /// Some answers are open to everybody, others need a caller.
@@ -127,6 +133,11 @@ impl Access {
         match self {
             Self::Everybody => json!([]),
             Self::Caller => json!(caller),
+            Self::Profile => json!([{"oauth2": ["roles", "profile"]}, bearer, key]),
+            Self::Whole => {
+                let needed: Vec<&str> = Scopes::of_key().iter().map(Scope::as_str).collect();
+                json!([{ "oauth2": needed }, bearer])
+            }
             Self::Admin => json!([{"oauth2": ["roles", "admin"]}, bearer]),
             Self::Media => json!([anybody, oauth2, bearer, key, query_key]),
             Self::MediaCaller => json!([oauth2, bearer, key, query_key]),

@@ -123,17 +123,24 @@ fn keys() -> [Operation; 3] {
             "Make an API key",
             "It carries the caller's rights without the scope `admin`. This is the only time that \
              it is told. A caller with an API key gets `api_key_unsupported`: keys are made after \
-             a login.",
+             a login. A token needs every scope that a key has, else `insufficient_scope`.",
         )
         .json_body("What it is called.", reference("KeyCreate"))
         .gives("The key.", reference("MadeKey"))
         .refuses(&[409, 413]);
     let revoke = delete("/user/v1/key/{id}", "removeApiKey")
-        .says("Revoke an API key", "For good; from now on it is answered 401.")
+        .says(
+            "Revoke an API key",
+            "For good; from now on it is answered 401. A token needs the scope `profile`.",
+        )
         .takes(path("id", "The key's number.", integer()))
         .gives_text("It is revoked.")
         .refuses(&[404]);
-    [list, make, revoke].map(of_caller)
+    [
+        of_caller(list),
+        make.belongs(Tag::User, Access::Whole).refuses(&REFUSED),
+        revoke.belongs(Tag::User, Access::Profile).refuses(&REFUSED),
+    ]
 }
 
 fn count(name: &str, description: &str, max: i64, default: i64) -> Value {
@@ -218,14 +225,17 @@ fn channels() -> [Operation; 4] {
             "A setting that is given as it is shown stays as it is, and so does a secret that is \
              left out, as long as the channel leads to the same place; `null` removes a setting. \
              Channels of the method `directory` are the operator's: of them only `active` can be \
-             changed, else `operator_channel`.",
+             changed, else `operator_channel`. A token needs the scope `profile`.",
         )
         .takes(name())
         .json_body("The channel.", reference("ChannelUpdate"))
         .gives("The channel.", reference("Channel"))
         .refuses(&[409, 413]);
     let remove = delete("/user/v1/channel/{name}", "removeChannel")
-        .says("Remove a delivery channel", "What still waits for it fails.")
+        .says(
+            "Remove a delivery channel",
+            "What still waits for it fails. A token needs the scope `profile`.",
+        )
         .takes(name())
         .gives_text("It is removed.")
         .refuses(&[404]);
@@ -238,8 +248,14 @@ fn channels() -> [Operation; 4] {
         .takes(name())
         .gives("What happened.", reference("ChannelTest"))
         .refuses(&[404, 409]);
-    [list, write, remove, test]
-        .map(|operation| operation.belongs(Tag::Delivery, Access::Caller).refuses(&REFUSED))
+    let of =
+        |operation: Operation, access| operation.belongs(Tag::Delivery, access).refuses(&REFUSED);
+    [
+        of(list, Access::Caller),
+        of(write, Access::Profile),
+        of(remove, Access::Profile),
+        of(test, Access::Caller),
+    ]
 }
 
 fn organization() -> [Operation; 5] {

@@ -5,6 +5,9 @@ use serde_json::Value;
 
 use super::Server;
 
+/// Every scope of an API key: what a token needs that makes one.
+pub const OF_KEY: &str = "openid roles email user customer profile collection";
+
 /// An access token by password grant for the demo client; `scope` is a list with spaces.
 pub fn password(server: &Server, user: &str, password: &str, scope: &str) -> String {
     let fields = [

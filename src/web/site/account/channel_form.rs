@@ -18,6 +18,8 @@ enum Kind {
     Secret,
     /// Several lines that are never shown again.
     LongSecret,
+    /// One line, shown again as far as its host: what follows often is a secret.
+    Address,
     /// Several lines.
     Long,
     /// A list, an element a line.
@@ -58,7 +60,8 @@ impl Setting {
 
     /// The name of its field. What begins with `secret.` is not shown where a form is kept.
     fn field(&self) -> String {
-        let group = if self.is_secret() { "secret" } else { "setting" };
+        let is_hidden = self.is_secret() || self.kind == Kind::Address;
+        let group = if is_hidden { "secret" } else { "setting" };
         format!("{group}.{}", self.name)
     }
 }
@@ -107,7 +110,7 @@ const S3: [Setting; 9] = [
     AUTHORITY,
 ];
 const WEBHOOK: [Setting; 5] = [
-    Setting::needed("url", "Address", Kind::Text).hint("https://… What is behind the host is not shown again; an address that ends in /*** stays as it is."),
+    Setting::needed("url", "Address", Kind::Address).hint("https://… What is behind the host is not shown again; an address that ends in /*** stays as it is."),
     Setting::needed("secret", "Secret for signatures", Kind::Secret)
         .hint("whsec_ and base64, or at least 24 characters."),
     Setting::optional("mode", "What is posted", Kind::Choice(&["notify", "files"])),
@@ -245,8 +248,12 @@ impl Draft {
     pub(super) fn told(&self) -> Value {
         let mut body = self.body();
         for setting in settings_of(&self.method).unwrap_or_default() {
-            if setting.is_secret() && !body["settings"][setting.name].is_null() {
-                body["settings"][setting.name] = json!("***");
+            let value = body["settings"].get_mut(setting.name);
+            let Some(value) = value.filter(|value| !value.is_null()) else { continue };
+            if setting.is_secret() {
+                *value = json!("***");
+            } else if setting.kind == Kind::Address {
+                *value = json!(place_of(value.as_str().unwrap_or_default()));
             }
         }
         body
@@ -288,7 +295,7 @@ impl Draft {
 /// The word and the choices by which a template draws a field.
 fn shown_kind(kind: Kind) -> (&'static str, &'static [&'static str]) {
     match kind {
-        Kind::Text => ("text", &[]),
+        Kind::Text | Kind::Address => ("text", &[]),
         Kind::Number => ("number", &[]),
         Kind::Tick => ("tick", &[]),
         Kind::Secret => ("secret", &[]),
@@ -302,7 +309,7 @@ fn shown_kind(kind: Kind) -> (&'static str, &'static [&'static str]) {
 /// What a field says, as the setting's JSON. What is no number stays a text, and is refused.
 fn setting_value(kind: Kind, text: &str) -> Value {
     match kind {
-        Kind::Text | Kind::Secret | Kind::Choice(_) => json!(text),
+        Kind::Text | Kind::Address | Kind::Secret | Kind::Choice(_) => json!(text),
         // Forms end lines as mails do.
         Kind::Long => json!(text.replace("\r\n", "\n")),
         Kind::LongSecret => json!(format!("{}\n", text.replace("\r\n", "\n"))),
@@ -314,6 +321,14 @@ fn setting_value(kind: Kind, text: &str) -> Value {
             parts.filter(|part| !part.is_empty()).collect()
         }
     }
+}
+
+/// Where an address leads, without what follows the host.
+fn place_of(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else { return "***".to_owned() };
+    let host = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    let host = host.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}/***")
 }
 
 /// A setting's JSON as a field shows it.
@@ -386,10 +401,20 @@ mod tests {
 
     #[test]
     fn a_secret_is_sent_and_never_told() {
-        let draft = drafted("method=webhook&secret.secret=abc&setting.url=https://a/");
-        assert_eq!(draft.body()["settings"]["secret"], "abc");
-        assert_eq!(draft.told()["settings"], json!({ "url": "https://a/", "secret": "***" }));
+        let draft = drafted("method=webhook&secret.secret=abc&secret.url=https://a:8/T0/B1?k=2");
+        let sent = json!({ "url": "https://a:8/T0/B1?k=2", "secret": "abc" });
+        assert_eq!(draft.body()["settings"], sent);
+        let told = json!({ "url": "https://a:8/***", "secret": "***" });
+        assert_eq!(draft.told()["settings"], told);
         let shown = draft.fields().to_string();
         assert!(!shown.contains("abc"), "{shown}");
+        for (address, place) in [
+            ("http://u:p@h.example\\x", "http://h.example/***"),
+            ("https://h?k=1", "https://h/***"),
+            ("https://h/***", "https://h/***"),
+            ("https:h/x", "***"),
+        ] {
+            assert_eq!(place_of(address), place);
+        }
     }
 }
