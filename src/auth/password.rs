@@ -3,7 +3,7 @@
 //! Hashing is slow on purpose. Its threads run when nobody else wants to, so that a flood of logins
 //! waits and requests go on. On a machine that is never idle they would wait for ever: what has
 //! waited for [`HASH_PATIENCE`] is done by one more thread, which runs like everybody else and rests
-//! three times as long as it works.
+//! fifteen times as long as it works.
 
 use std::{
     collections::VecDeque,
@@ -250,7 +250,7 @@ fn work_idly(queue: &Queue) {
     }
 }
 
-/// The thread for what has waited: at most a quarter of a core.
+/// The thread for what has waited: at most a sixteenth of a core.
 fn work_urgently(waiting: &Receiver<Work>) {
     // Nothing ever comes through here: waiting for it is the rest.
     let (_kept, rest) = mpsc::channel::<()>();
