@@ -1,11 +1,18 @@
-//! The database: one handle, transactions as closures, no SQL outside `sqlite`.
+//! The database: one handle, transactions as closures, no SQL outside.
+//!
+//! `statements` holds what is read and written, in SQL for any engine; `engine` is what it needs of
+//! one; `sqlite` is the engine that there is.
 //!
 //! One thread owns the write connection and runs one closure as one transaction: it commits on
 //! `Ok` and rolls back on `Err`. A few threads own a read connection each. Callers wait on
 //! channels, so no async thread ever blocks. Other processes may write the same database; the
 //! [`Follower`] notices.
 
+mod engine;
+mod follow;
+mod lock;
 mod sqlite;
+mod statements;
 mod threads;
 
 use std::path::Path;
@@ -13,37 +20,46 @@ use std::path::Path;
 use jiff::{Timestamp, tz::TimeZone};
 use tokio::sync::oneshot;
 
-pub use sqlite::accounts::AccountChange;
-pub use sqlite::channels::NewChannel;
-pub use sqlite::collections::{Collection, CollectionHead, LostItem, NewCollection};
-pub use sqlite::deliveries::{DeliveriesOf, Enqueued, NewDelivery, Outcome, Queue, Turn};
-pub use sqlite::facts::Facts;
-pub use sqlite::follow::{Change, Follower, Pulse};
-pub use sqlite::grants::{Code, Family, NewCode, NewFamily, RefreshToken};
-pub use sqlite::import::{
+pub use engine::EngineError;
+pub use follow::{Change, Follower, Pulse};
+pub use lock::Lock;
+pub use sqlite::copy::Snapshot;
+pub use statements::accounts::AccountChange;
+pub use statements::channels::NewChannel;
+pub use statements::check::{Flaw, Inspection, Named};
+pub use statements::collections::{Collection, CollectionHead, LostItem, NewCollection};
+pub use statements::deliveries::{DeliveriesOf, Enqueued, NewDelivery, Outcome, Queue, Turn};
+pub use statements::facts::Facts;
+pub use statements::grants::{Code, Family, NewCode, NewFamily, RefreshToken};
+pub use statements::import::{
     NewAgreement, NewApiKey, NewClient, NewLicense, NewProduct, NewUser, Put,
 };
-pub use sqlite::items::{NewItem, StoredItem, Written};
-pub use sqlite::notifications::{NewNotification, Watcher, WatchersOf};
-pub use sqlite::operator::{ListedKey, ListedUser};
-pub use sqlite::orders::{LiveOrder, OrdersOf, Reported};
-pub use sqlite::outbox::{NewMessage, OutboxCount, Sent};
-pub use sqlite::queues::{FoundStream, LogRow, QueuedItem};
-pub use sqlite::search::{IndexChange, Lookup};
-pub use sqlite::sessions::{Session, SigningKey};
-pub use sqlite::tokens::Token;
-pub use sqlite::users::NewMember;
-pub use sqlite::{ReadTx, WriteTx};
+pub use statements::items::{NewItem, StoredItem, Written};
+pub use statements::notifications::{NewNotification, Watcher, WatchersOf};
+pub use statements::operator::{ListedKey, ListedUser};
+pub use statements::orders::{LiveOrder, OrdersOf, Reported};
+pub use statements::outbox::{NewMessage, OutboxCount, Sent};
+pub use statements::purges::{Purge, PurgesWaiting};
+pub use statements::queues::{FoundStream, LogRow, QueuedItem};
+pub use statements::search::{IndexChange, Lookup};
+pub use statements::sessions::{Session, SigningKey};
+pub use statements::tokens::Token;
+pub use statements::users::NewMember;
+pub use statements::{ReadTx, WriteTx};
 
 use crate::error::{Error, Kind, Result};
+use sqlite::copy::{Standing, copy, latest, look};
 use threads::Threads;
+
+/// The name of the database in a data directory.
+pub const DATABASE: &str = "wirephoto.db";
 
 /// Why the database did not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum DbError {
-    /// SQLite reports an error.
+    /// The engine reports an error.
     #[error("database: {0}")]
-    Sqlite(#[from] rusqlite_error::Sqlite),
+    Engine(EngineError),
     /// A row holds what this version did not write.
     #[error("database: {what} is damaged: {why}")]
     Damaged {
@@ -61,23 +77,28 @@ pub enum DbError {
     /// The schema is of a later version of the product, or could not be brought up to date.
     #[error("database schema: {0}")]
     Schema(String),
-}
-
-/// The driver's error under a name of ours, so that only `sqlite` names the driver.
-pub mod rusqlite_error {
-    pub use super::sqlite::Sqlite;
+    /// Others work on the data directory in a way that does not allow this.
+    #[error("{0}")]
+    InUse(String),
+    /// A copy of the database cannot be written.
+    #[error("{0}")]
+    File(String),
 }
 
 impl From<DbError> for Error {
     fn from(cause: DbError) -> Self {
         match &cause {
-            DbError::Overloaded | DbError::Closed => {
-                Self::new(Kind::Unavailable, "The service is busy").because(cause)
+            DbError::Overloaded => {
+                Self::overloaded("database_queue", "The service is busy").because(cause)
             }
-            DbError::Sqlite(sqlite) if sqlite.is_resource() => {
+            DbError::Closed => Self::new(Kind::Unavailable, "The service is busy").because(cause),
+            DbError::Engine(engine) if engine.is_resource() => {
                 Self::new(Kind::Unavailable, "The database cannot be used now").because(cause)
             }
-            DbError::Sqlite(_) | DbError::Damaged { .. } | DbError::Schema(_) => {
+            DbError::InUse(words) | DbError::File(words) => {
+                Self::new(Kind::Unavailable, words.clone())
+            }
+            DbError::Engine(_) | DbError::Damaged { .. } | DbError::Schema(_) => {
                 Self::internal(cause)
             }
         }
@@ -92,10 +113,44 @@ pub struct Db {
 
 impl Db {
     /// Opens `wirephoto.db` in `dir`, makes it when missing and brings its schema up to date.
+    ///
+    /// An older schema is brought up to date by whoever is alone with the directory: what runs
+    /// there was made for the older one. Fails with [`DbError::Schema`] when a later version of the
+    /// product made the schema, and leaves the database as it is; with [`DbError::InUse`] when
+    /// somebody else works on the directory who must be alone, or must not be there.
     pub fn open(dir: &Path) -> Result<Self, DbError> {
-        let path = dir.join("wirephoto.db");
-        sqlite::migrate(&path)?;
-        Ok(Self { threads: Threads::start(&path)? })
+        let path = dir.join(DATABASE);
+        let mut lock = Lock::share(dir)?;
+        // What is open stays open until the threads' connections are: whoever closes the last one removes
+        // the log, and a full disk has no room for a new one.
+        let (standing, looked) = look(&path)?;
+        let first = match standing {
+            Standing::New | Standing::Current => sqlite::migrate(&path)?,
+            Standing::Older(found) => {
+                drop(lock);
+                let alone = Lock::alone(dir)?;
+                tracing::warn!(
+                    from = found,
+                    to = latest()?,
+                    "the schema of the database is brought up to date; earlier versions of \
+                     wirephoto cannot use it then, and a backup from before is the way back"
+                );
+                let first = sqlite::migrate(&path)?;
+                drop(alone);
+                lock = Lock::share(dir)?;
+                first
+            }
+        };
+        let threads = Threads::start(&path, lock)?;
+        drop((looked, first));
+        Ok(Self { threads })
+    }
+
+    /// Copies the database in `dir`, of this schema or an earlier one, into a new file `to`, while
+    /// others read and write it; `report` hears how many of how many pages are done. Gives the
+    /// number of the schema.
+    pub fn copy(dir: &Path, to: &Path, report: &mut dyn FnMut(u64, u64)) -> Result<u32, DbError> {
+        copy(&dir.join(DATABASE), to, report)
     }
 
     /// Runs `read` on a reader thread against one consistent state.

@@ -10,7 +10,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use super::{DbError, ReadTx, WriteTx, sqlite::Connection};
+use super::{DbError, ReadTx, WriteTx, lock::Lock, sqlite::Connection};
 use crate::limits::{DB_QUEUE_MAX, DB_READERS, DB_SEARCHERS, SEARCH_QUEUE_MAX};
 
 /// A read, given its transaction or the reason why there is none.
@@ -28,6 +28,8 @@ struct Shared {
     /// Empty once the last handle is dropped.
     queues: Option<Queues>,
     threads: Vec<JoinHandle<()>>,
+    /// Let go when all connections are closed.
+    _lock: Lock,
 }
 
 struct Queues {
@@ -49,8 +51,9 @@ impl Drop for Shared {
 }
 
 impl Threads {
-    /// Opens the connections; the threads end with the last handle.
-    pub(super) fn start(path: &Path) -> Result<Self, DbError> {
+    /// Opens the connections; the threads end with the last handle, and so does the hold on the
+    /// data directory.
+    pub(super) fn start(path: &Path, lock: Lock) -> Result<Self, DbError> {
         let mut threads = Vec::with_capacity(DB_READERS + DB_SEARCHERS + 1);
         let (reads, waiting) = mpsc::sync_channel::<Read>(DB_QUEUE_MAX);
         threads.extend(readers(path, ("db-read", DB_READERS), waiting)?);
@@ -69,7 +72,9 @@ impl Threads {
             }
         })?);
         let queues = Some(Queues { reads, searches, writes });
-        Ok(Self { shared: Arc::new(Shared { path: path.to_owned(), queues, threads }) })
+        Ok(Self {
+            shared: Arc::new(Shared { path: path.to_owned(), queues, threads, _lock: lock }),
+        })
     }
 
     pub(super) fn path(&self) -> &Path {

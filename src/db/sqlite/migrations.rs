@@ -476,6 +476,22 @@ CREATE TABLE removed_items (
 CREATE INDEX removed_items_in_order ON removed_items (number, place);
 ";
 
+/// Keys that a CDN is to be told of, each from a moment on. Each address that is called has a lane of
+/// its own, with a place of its own in the item log.
+const PURGES: &str = "
+CREATE TABLE purges (
+    purge_id INTEGER PRIMARY KEY AUTOINCREMENT,
+    lane TEXT NOT NULL,
+    key TEXT NOT NULL,
+    due_ms INTEGER NOT NULL,
+    since_ms INTEGER NOT NULL,
+    again INTEGER NOT NULL,
+    refused INTEGER NOT NULL,
+    UNIQUE (lane, key, due_ms)
+) STRICT;
+CREATE INDEX purges_due ON purges (lane, due_ms, purge_id);
+";
+
 pub(super) fn all() -> Migrations<'static> {
     Migrations::new(vec![
         M::up(ITEMS),
@@ -485,6 +501,7 @@ pub(super) fn all() -> Migrations<'static> {
         M::up(NOTIFICATIONS),
         M::up(MADE_BY_USERS),
         M::up(COLLECTIONS),
+        M::up(PURGES),
     ])
 }
 
@@ -495,6 +512,28 @@ mod tests {
     #[test]
     fn the_migrations_run_on_an_empty_database() {
         assert_eq!(super::all().validate(), Ok(()));
+    }
+
+    /// The schema's statements in their order.
+    fn statements(connection: &Connection) -> Vec<String> {
+        let sql = "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid";
+        let mut statement = connection.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn a_step_that_was_released_never_changes() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/schemas/database");
+        for number in 1.. {
+            let path = format!("{folder}/{number:02}.sql");
+            let Ok(dump) = std::fs::read_to_string(&path) else { break };
+            let then = Connection::open_in_memory().unwrap();
+            then.execute_batch(&dump).unwrap();
+            let mut now = Connection::open_in_memory().unwrap();
+            super::all().to_version(&mut now, number).unwrap();
+            assert_eq!(statements(&then), statements(&now), "{path}");
+        }
     }
 
     #[test]

@@ -1,51 +1,29 @@
-//! SQLite behind the database handle: connections, transactions, migrations.
+//! SQLite behind the database handle: connections, driver, migrations, and what only SQLite does its
+//! way.
 //!
 //! WAL mode with `synchronous=FULL`: what a transaction promised is on disk when it returns.
+//!
+//! A second engine brings what is here: a connection that reads in one state and writes one after the
+//! other; the schema; statements, rows and values of its driver ([`Client`], [`Row`]); errors that say
+//! whether they pass; an index of words; a number that rises when others committed; checks and copies
+//! of itself. `statements` says what it must understand.
 
-pub(super) mod accounts;
-pub(super) mod channels;
-mod collected;
-pub(super) mod collections;
-pub(super) mod deliveries;
-#[cfg(test)]
-mod delivery_tests;
-pub(super) mod facts;
-pub(super) mod follow;
-pub(super) mod grants;
-pub(super) mod import;
-#[cfg(test)]
-mod import_tests;
-mod index;
-pub(super) mod items;
-mod keys;
+mod check;
+mod client;
+pub(super) mod copy;
 mod migrations;
-pub(super) mod notifications;
-pub(super) mod operator;
-pub(super) mod orders;
-pub(super) mod outbox;
-pub(super) mod queues;
-pub(super) mod search;
-pub(super) mod sessions;
-pub(super) mod tokens;
-pub(super) mod users;
+mod words;
 
-use std::{cell::RefCell, collections::HashMap, path::Path, time::Duration};
+use std::{cell::RefCell, path::Path, time::Duration};
 
-use jiff::Timestamp;
-use rusqlite::{ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{ErrorCode, OpenFlags, TransactionBehavior};
 
+pub(super) use client::{Client, FromColumn, Row};
+
+use super::engine::{Engine, EngineError, params};
+use super::statements::{FacetValues, ReadTx, WriteTx, index::start_index};
 use super::{DbError, threads::Read};
 use crate::limits::{DB_BUSY_MS, DB_CACHE_KIB, DB_WRITE_CACHE_KIB};
-use crate::query::Facet;
-
-fn damaged(what: impl Into<String>, why: &dyn std::fmt::Display) -> DbError {
-    DbError::Damaged { what: what.into(), why: why.to_string() }
-}
-
-/// A time that is stored in milliseconds; `what` names its row.
-fn time(what: &str, ms: i64) -> Result<Timestamp, DbError> {
-    Timestamp::from_millisecond(ms).map_err(|why| damaged(what, &why))
-}
 
 /// An error of the driver.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +33,9 @@ pub struct Sqlite(#[from] rusqlite::Error);
 impl Sqlite {
     /// Whether the disk is full, the database busy or the file unreadable: a state that passes,
     /// not a mistake.
+    ///
+    /// Where the disk fails to give a page SQLite calls the database corrupt, as it does where the
+    /// page is damaged; a client can do the same about both.
     #[must_use]
     pub fn is_resource(&self) -> bool {
         let code = self.0.sqlite_error_code();
@@ -68,6 +49,8 @@ impl Sqlite {
                     | ErrorCode::OutOfMemory
                     | ErrorCode::CannotOpen
                     | ErrorCode::ReadOnly
+                    | ErrorCode::DatabaseCorrupt
+                    | ErrorCode::NotADatabase
             )
         )
     }
@@ -75,46 +58,12 @@ impl Sqlite {
 
 impl From<rusqlite::Error> for DbError {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(Sqlite(error))
+        Self::Engine(EngineError::Sqlite(Sqlite(error)))
     }
 }
 
-/// Reads one consistent state of the database.
-pub struct ReadTx<'a> {
-    connection: &'a rusqlite::Connection,
-}
-
-/// Reads and writes in one transaction.
-pub struct WriteTx<'a> {
-    transaction: Transaction<'a>,
-    /// What this transaction changed in accounts.
-    changes: RefCell<Vec<accounts::AccountChange>>,
-    /// What the connection knows of the numbers of facets' values.
-    facet_values: &'a RefCell<FacetValues>,
-}
-
-/// The numbers of values by facet.
-type FacetValues = [HashMap<String, u32>; Facet::ALL.len()];
-
-impl WriteTx<'_> {
-    /// The same transaction for reading.
-    #[must_use]
-    pub fn as_read(&self) -> ReadTx<'_> {
-        ReadTx { connection: &self.transaction }
-    }
-
-    fn forget_facet_values(&self) {
-        *self.facet_values.borrow_mut() = FacetValues::default();
-    }
-}
-
-#[cfg(test)]
-impl WriteTx<'_> {
-    /// Runs statements that set a test's scene.
-    pub fn run_sql(&self, sql: &str) -> Result<(), DbError> {
-        Ok(self.transaction.execute_batch(sql)?)
-    }
-}
+/// Rises when another connection committed.
+const DATA_VERSION: &str = "PRAGMA data_version";
 
 pub(super) struct Connection {
     raw: rusqlite::Connection,
@@ -143,10 +92,20 @@ impl Connection {
         Ok(self.raw.pragma_update(None, "cache_size", -DB_WRITE_CACHE_KIB)?)
     }
 
+    /// The connection for statements that are a transaction each.
+    pub(super) fn engine(&self) -> Engine<'_> {
+        Client(&self.raw).engine()
+    }
+
+    /// A number that rises when another connection committed; a few microseconds.
+    pub(super) fn data_version(&self) -> Result<i64, DbError> {
+        self.engine().load_value(DATA_VERSION, params![])
+    }
+
     pub(super) fn read(&self, read: Read) {
         match self.raw.unchecked_transaction() {
             // Dropping a transaction that only read ends it; there is nothing to commit.
-            Ok(transaction) => read(Ok(ReadTx { connection: &transaction })),
+            Ok(transaction) => read(Ok(ReadTx::new(Client(&transaction).engine()))),
             Err(error) => read(Err(error.into())),
         }
     }
@@ -157,17 +116,19 @@ impl Connection {
     ) -> Result<T, DbError> {
         let facet_values = &self.facet_values;
         let transaction = self.raw.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let engine = Client(&transaction).engine();
         // Rises when another connection committed, which may have emptied the index.
-        let data_version = "PRAGMA data_version";
-        let at = transaction.prepare_cached(data_version)?.query_row([], |row| row.get(0))?;
-        let tx = WriteTx { transaction, changes: RefCell::default(), facet_values };
+        let at = engine.load_value(DATA_VERSION, params![])?;
+        let tx = WriteTx::new(engine, facet_values);
         if at != self.facets_at {
             tx.forget_facet_values();
         }
         // Until the end, so that a panic in between leaves nothing that is believed.
         self.facets_at = -1;
-        let outcome = write(&tx).and_then(|outcome| {
-            tx.transaction.commit()?;
+        let outcome = write(&tx);
+        drop(tx);
+        let outcome = outcome.and_then(|outcome| {
+            transaction.commit()?;
             Ok(outcome)
         });
         self.facets_at = at;
@@ -180,10 +141,11 @@ impl Connection {
 }
 
 /// Makes the database when it is missing and brings its schema up to date.
-pub(super) fn migrate(path: &Path) -> Result<(), DbError> {
+pub(super) fn migrate(path: &Path) -> Result<Connection, DbError> {
     let mut connection = Connection::open(path)?;
     migrations::all()
         .to_latest(&mut connection.raw)
         .map_err(|cause| DbError::Schema(format!("{}: {cause}", path.display())))?;
-    connection.start_index()
+    start_index(connection.engine())?;
+    Ok(connection)
 }

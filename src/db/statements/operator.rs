@@ -1,15 +1,15 @@
 //! What the commands for users, clients and keys need beside the import.
 
 use jiff::Timestamp;
-use rusqlite::{Row, params};
 
 use super::{
     ReadTx, WriteTx,
     accounts::{AccountChange, USER_COLUMNS, read_user},
-    damaged, time,
+    damaged, int, numbers, time,
 };
 use crate::account::{AgreementId, Client, Grant, User, UserId};
 use crate::db::DbError;
+use crate::db::engine::{Row, ToParam, params};
 use crate::limits::ENDED_TOKENS_LOGGED_MAX;
 use crate::types::Hash;
 
@@ -52,74 +52,69 @@ fn read_client(row: &Row<'_>) -> Result<Client, DbError> {
 impl ReadTx<'_> {
     /// The client, active or not, with the hash of its secret.
     pub fn find_stored_client(&self, client_id: &str) -> Result<Option<Client>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.find(
             "SELECT client_id, name, secret, redirect_uris, grants, active
              FROM clients WHERE client_id = ?1",
-        )?;
-        let mut rows = statement.query([client_id])?;
-        rows.next()?.map(read_client).transpose()
+            params![client_id],
+            read_client,
+        )
     }
 
     /// Every client in the order of their names.
     pub fn list_stored_clients(&self) -> Result<Vec<Client>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.list(
             "SELECT client_id, name, secret, redirect_uris, grants, active
              FROM clients ORDER BY client_id",
-        )?;
-        let mut rows = statement.query([])?;
-        let mut clients = Vec::new();
-        while let Some(row) = rows.next()? {
-            clients.push(read_client(row)?);
-        }
-        Ok(clients)
+            params![],
+            read_client,
+        )
     }
 
     /// Every user in the order of their numbers.
     pub fn list_stored_users(&self) -> Result<Vec<ListedUser>, DbError> {
-        let mut statement = self.connection.prepare_cached(&format!(
+        let sql = format!(
             "SELECT {USER_COLUMNS}, password IS NOT NULL,
-                 (SELECT json_group_array(agreement_id ORDER BY agreement_id) FROM user_agreements
-                  WHERE user_agreements.user_id = users.user_id)
+                 (SELECT string_agg(CAST(agreement_id AS TEXT), ',' ORDER BY agreement_id)
+                  FROM user_agreements WHERE user_agreements.user_id = users.user_id)
              FROM users ORDER BY user_id"
-        ))?;
-        let mut rows = statement.query([])?;
-        let mut users = Vec::new();
-        while let Some(row) = rows.next()? {
-            let (user, agreements) = (read_user(row)?, row.get::<_, String>(15)?);
-            let agreements = serde_json::from_str(&agreements)
-                .map_err(|why| damaged(format!("agreements of user {}", user.id), &why))?;
-            users.push(ListedUser { user, has_password: row.get(14)?, agreements });
-        }
-        Ok(users)
+        );
+        self.engine.list(&sql, params![], |row| {
+            let (user, agreements) = (read_user(row)?, row.get::<Option<String>>(15)?);
+            let what = format!("agreements of user {}", user.id);
+            let agreements = numbers(&what, agreements.as_deref())?;
+            let agreements = agreements.into_iter().map(AgreementId).collect();
+            Ok(ListedUser { user, has_password: row.get(14)?, agreements })
+        })
     }
 
     /// Every API key, or those of one user, in the order of their numbers.
     pub fn list_stored_keys(&self, user_name: Option<&str>) -> Result<Vec<ListedKey>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.list(
             "SELECT key_id, user_name, name, api_keys.created_ms, revoked_ms
              FROM api_keys JOIN users USING (user_id)
              WHERE user_name = coalesce(?1, user_name) ORDER BY key_id",
-        )?;
-        let mut rows = statement.query([user_name])?;
-        let mut keys = Vec::new();
-        while let Some(row) = rows.next()? {
-            let id: i64 = row.get(0)?;
-            let what = format!("API key {id}");
-            let revoked = row.get::<_, Option<i64>>(4)?;
-            keys.push(ListedKey {
-                id,
-                user_name: row.get(1)?,
-                name: row.get(2)?,
-                created: time(&what, row.get(3)?)?,
-                revoked: revoked.map(|ms| time(&what, ms)).transpose()?,
-            });
-        }
-        Ok(keys)
+            params![user_name],
+            |row| {
+                let id: i64 = row.get(0)?;
+                let what = format!("API key {id}");
+                let revoked = row.get::<Option<i64>>(4)?;
+                Ok(ListedKey {
+                    id,
+                    user_name: row.get(1)?,
+                    name: row.get(2)?,
+                    created: time(&what, row.get(3)?)?,
+                    revoked: revoked.map(|ms| time(&what, ms)).transpose()?,
+                })
+            },
+        )
     }
 
     /// The number of the API key with that hash, revoked or not.
     pub fn find_key_number(&self, key: &Hash) -> Result<Option<i64>, DbError> {
-        self.find_one("SELECT key_id FROM api_keys WHERE key_hash = ?1", [key.to_string()])
+        self.engine.find_value(
+            "SELECT key_id FROM api_keys WHERE key_hash = ?1",
+            params![key.to_string()],
+        )
     }
 }
 
@@ -138,7 +133,10 @@ impl WriteTx<'_> {
         if user.active == active {
             return Ok(true);
         }
-        self.run("UPDATE users SET active = ?2 WHERE user_id = ?1", params![user.id.0, active])?;
+        self.engine.execute(
+            "UPDATE users SET active = ?2 WHERE user_id = ?1",
+            params![user.id.0, active],
+        )?;
         if !active {
             self.end_logins(user.id, now)?;
         }
@@ -157,7 +155,10 @@ impl WriteTx<'_> {
         let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
             return Ok(false);
         };
-        self.run("UPDATE users SET password = ?2 WHERE user_id = ?1", params![user.id.0, hash])?;
+        self.engine.execute(
+            "UPDATE users SET password = ?2 WHERE user_id = ?1",
+            params![user.id.0, hash],
+        )?;
         self.end_logins(user.id, now)?;
         self.log_account_change(AccountChange::User(user.id), now)?;
         Ok(true)
@@ -176,21 +177,21 @@ impl WriteTx<'_> {
             (user.0, AccountChange::Token),
             now,
         )?;
-        self.run("DELETE FROM sessions WHERE user_id = ?1", [user.0])?;
+        self.engine.execute("DELETE FROM sessions WHERE user_id = ?1", params![user.0])?;
         // Codes and tokens go with their families.
-        self.run("DELETE FROM families WHERE user_id = ?1", [user.0]).map(drop)
+        self.engine.execute("DELETE FROM families WHERE user_id = ?1", params![user.0]).map(drop)
     }
 
     /// Logs the end of what `sql` lists by hash; of many, that everything is to be forgotten.
     fn log_ended(
         &self,
         sql: &str,
-        (of, change): (impl rusqlite::ToSql, fn(Hash) -> AccountChange),
+        (of, change): (impl ToParam, fn(Hash) -> AccountChange),
         now: Timestamp,
     ) -> Result<(), DbError> {
-        let mut statement = self.transaction.prepare_cached(sql)?;
-        let rows = statement.query_map([of], |row| row.get::<_, String>(0))?;
-        let hashes = rows.take(ENDED_TOKENS_LOGGED_MAX + 1).collect::<Result<Vec<_>, _>>()?;
+        let sql = format!("{sql} LIMIT ?2");
+        let limit = int(ENDED_TOKENS_LOGGED_MAX + 1);
+        let hashes: Vec<String> = self.engine.list_values(&sql, params![of, limit])?;
         if hashes.len() > ENDED_TOKENS_LOGGED_MAX {
             return self.log_account_change(AccountChange::Everything, now);
         }
@@ -210,7 +211,7 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<bool, DbError> {
         let sql = "UPDATE clients SET active = ?2 WHERE client_id = ?1";
-        if self.run(sql, params![client_id, active])? == 0 {
+        if self.engine.execute(sql, params![client_id, active])? == 0 {
             return Ok(false);
         }
         self.log_ended(
@@ -226,16 +227,17 @@ impl WriteTx<'_> {
     /// or it is public.
     pub fn set_client_secret(&self, client_id: &str, hash: &str) -> Result<bool, DbError> {
         let sql = "UPDATE clients SET secret = ?2 WHERE client_id = ?1 AND secret IS NOT NULL";
-        Ok(self.run(sql, params![client_id, hash])? > 0)
+        Ok(self.engine.execute(sql, params![client_id, hash])? > 0)
     }
 
     /// Revokes an API key for good; `false` when there is no such key.
     pub fn revoke_key(&self, id: i64, now: Timestamp) -> Result<bool, DbError> {
-        let hash =
-            self.as_read().find_one("SELECT key_hash FROM api_keys WHERE key_id = ?1", [id])?;
+        let hash = self
+            .engine
+            .find_value("SELECT key_hash FROM api_keys WHERE key_id = ?1", params![id])?;
         let Some(hash): Option<String> = hash else { return Ok(false) };
         let sql = "UPDATE api_keys SET revoked_ms = ?2 WHERE key_id = ?1 AND revoked_ms IS NULL";
-        if self.run(sql, params![id, now.as_millisecond()])? > 0 {
+        if self.engine.execute(sql, params![id, now.as_millisecond()])? > 0 {
             let change = hash.parse().map_or(AccountChange::Everything, AccountChange::Key);
             self.log_account_change(change, now)?;
         }

@@ -5,10 +5,10 @@
 //! gone. An item that comes back is not put back: nobody would know where it stood.
 
 use jiff::Timestamp;
-use rusqlite::params;
 
 use super::collections::LostItem;
 use super::{ReadTx, WriteTx};
+use crate::db::engine::params;
 use crate::db::{DbError, NewItem};
 use crate::item::Document;
 use crate::limits::COLLECTION_REMOVED_CHARS_MAX;
@@ -21,7 +21,7 @@ impl ReadTx<'_> {
     /// Whether an item of a collection has expired at `now`.
     pub fn has_expired_items(&self, now: Timestamp) -> Result<bool, DbError> {
         let sql = "SELECT 1 FROM collection_items WHERE expires_ms <= ?1 LIMIT 1";
-        Ok(self.connection.prepare_cached(sql)?.exists([now.as_millisecond()])?)
+        self.engine.exists(sql, params![now.as_millisecond()])
     }
 
     /// When the item expires, of one that may be put into collections at `now`: it is there, is
@@ -55,11 +55,11 @@ impl WriteTx<'_> {
         let Ok(document) = Document::from_stored(&item.document) else { return Ok(()) };
         if item.pub_status.is_served() {
             let expires = document.time(EXPIRES).map(Timestamp::as_millisecond);
-            let mut statement = self.transaction.prepare_cached(
-                "UPDATE collection_items SET expires_ms = ?3 WHERE media_type = ?1 AND id = ?2",
-            )?;
             let (media_type, id) = (item.key.media_type.as_str(), item.key.id.as_str());
-            statement.execute(params![media_type, id, expires])?;
+            self.engine.execute(
+                "UPDATE collection_items SET expires_ms = ?3 WHERE media_type = ?1 AND id = ?2",
+                params![media_type, id, expires],
+            )?;
             return Ok(());
         }
         // What cancels an item often says nothing else of it.

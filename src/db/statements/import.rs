@@ -2,8 +2,9 @@
 //!
 //! What caches in memory must forget is logged in the same transaction, and only that.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Params, params};
 use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, accounts::AccountChange, damaged};
@@ -12,6 +13,7 @@ use crate::account::{
     Period, Phone, Prepaids, ProductId, UserId,
 };
 use crate::db::DbError;
+use crate::db::engine::params;
 use crate::types::Hash;
 
 /// What became of a row.
@@ -139,15 +141,36 @@ pub struct NewApiKey {
     pub name: String,
 }
 
+/// Statements for a table that links two numbers, `?1` and `?2`.
+struct Links {
+    list: &'static str,
+    remove: &'static str,
+    insert: &'static str,
+}
+
+const AGREEMENT_PRODUCTS: Links = Links {
+    list: "SELECT product_id FROM agreement_products WHERE agreement_id = ?1",
+    remove: "DELETE FROM agreement_products WHERE agreement_id = ?1 AND product_id = ?2",
+    insert: "INSERT INTO agreement_products (agreement_id, product_id) VALUES (?1, ?2)",
+};
+
+const USER_AGREEMENTS: Links = Links {
+    list: "SELECT agreement_id FROM user_agreements WHERE user_id = ?1",
+    remove: "DELETE FROM user_agreements WHERE user_id = ?1 AND agreement_id = ?2",
+    insert: "INSERT INTO user_agreements (user_id, agreement_id) VALUES (?1, ?2)",
+};
+
 impl ReadTx<'_> {
     /// The code of the product.
     pub fn find_product_code(&self, id: ProductId) -> Result<Option<String>, DbError> {
-        self.find_one("SELECT code FROM products WHERE product_id = ?1", [id.0])
+        self.engine.find_value("SELECT code FROM products WHERE product_id = ?1", params![id.0])
     }
 
     /// The product of that code.
     pub fn find_product_id(&self, code: &str) -> Result<Option<ProductId>, DbError> {
-        let id = self.find_one("SELECT product_id FROM products WHERE code = ?1", [code])?;
+        let id = self
+            .engine
+            .find_value("SELECT product_id FROM products WHERE code = ?1", params![code])?;
         Ok(id.map(ProductId))
     }
 
@@ -157,40 +180,25 @@ impl ReadTx<'_> {
         id: AgreementId,
     ) -> Result<Option<OrganizationId>, DbError> {
         let sql = "SELECT organization_id FROM agreements WHERE agreement_id = ?1";
-        Ok(self.find_one(sql, [id.0])?.map(OrganizationId))
+        Ok(self.engine.find_value(sql, params![id.0])?.map(OrganizationId))
     }
 
     /// Names of the users that have the agreement.
     pub fn list_agreement_users(&self, id: AgreementId) -> Result<Vec<String>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.list_values(
             "SELECT user_name FROM user_agreements JOIN users USING (user_id)
              WHERE agreement_id = ?1 ORDER BY user_id",
-        )?;
-        let rows = statement.query_map([id.0], |row| row.get(0))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+            params![id.0],
+        )
     }
 
     /// A note that [`WriteTx::write_state`] left.
     pub fn find_state(&self, name: &str) -> Result<Option<String>, DbError> {
-        self.find_one("SELECT value FROM state WHERE name = ?1", [name])
-    }
-
-    pub(super) fn find_one<T: rusqlite::types::FromSql>(
-        &self,
-        sql: &str,
-        params: impl Params,
-    ) -> Result<Option<T>, DbError> {
-        let mut statement = self.connection.prepare_cached(sql)?;
-        Ok(statement.query_row(params, |row| row.get(0)).optional()?)
+        self.engine.find_value("SELECT value FROM state WHERE name = ?1", params![name])
     }
 }
 
 impl WriteTx<'_> {
-    /// Runs a write and says how many rows it changed.
-    pub(super) fn run(&self, sql: &str, params: impl Params) -> Result<usize, DbError> {
-        Ok(self.transaction.prepare_cached(sql)?.execute(params)?)
-    }
-
     /// Writes an organization.
     pub fn put_organization(&self, new: &Organization, now: Timestamp) -> Result<Put, DbError> {
         let known = self.as_read().find_organization(new.id)?;
@@ -199,13 +207,13 @@ impl WriteTx<'_> {
         }
         let address = serde_json::to_string(&new.address)
             .map_err(|why| damaged(format!("organization {}", new.id), &why))?;
-        self.run(
+        self.engine.execute(
             "INSERT INTO organizations
                  (organization_id, name, currency, country, address, phone_direct)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT DO UPDATE SET name = excluded.name, currency = excluded.currency,
-                 country = excluded.country, address = excluded.address,
-                 phone_direct = excluded.phone_direct",
+             ON CONFLICT (organization_id) DO UPDATE SET name = excluded.name,
+                 currency = excluded.currency, country = excluded.country,
+                 address = excluded.address, phone_direct = excluded.phone_direct",
             params![new.id.0, new.name, new.currency, new.country, address, new.phone_direct],
         )?;
         self.was_there(known.is_some(), now)
@@ -218,12 +226,12 @@ impl WriteTx<'_> {
             None => self.as_read().find_product_id(&new.code)?,
         };
         let id = known.or(new.id).map(|id| id.0);
-        let changed = self.run(
+        let changed = self.engine.execute(
             "INSERT INTO products AS old (product_id, code, name, description) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT DO UPDATE SET
+             ON CONFLICT (product_id) DO UPDATE SET
                  code = excluded.code, name = excluded.name, description = excluded.description
              WHERE (old.code, old.name, old.description)
-                 IS NOT (excluded.code, excluded.name, excluded.description)",
+                 IS DISTINCT FROM (excluded.code, excluded.name, excluded.description)",
             params![id, new.code, new.name, new.description],
         )?;
         if changed == 0 { Ok(Put::Same) } else { self.was_there(known.is_some(), now) }
@@ -238,20 +246,22 @@ impl WriteTx<'_> {
         let total = new.prepaids.map(|prepaids| prepaids.total);
         let remaining = new.prepaids.map(|prepaids| prepaids.remaining);
         let expires = new.expires.map(|at| at.as_millisecond());
-        let mut changed = self.run(
+        let mut changed = self.engine.execute(
             "INSERT INTO agreements AS old (agreement_id, organization_id, type, super, name,
                  description, expires_ms, prepaid_total, prepaid_remaining)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
-             ON CONFLICT DO UPDATE SET organization_id = excluded.organization_id,
-                 type = excluded.type, super = excluded.super, name = excluded.name,
+             ON CONFLICT (agreement_id) DO UPDATE SET
+                 organization_id = excluded.organization_id, type = excluded.type,
+                 super = excluded.super, name = excluded.name,
                  description = excluded.description, expires_ms = excluded.expires_ms,
                  prepaid_total = excluded.prepaid_total,
-                 prepaid_remaining = CASE WHEN old.prepaid_total IS excluded.prepaid_total
+                 prepaid_remaining = CASE
+                     WHEN old.prepaid_total IS NOT DISTINCT FROM excluded.prepaid_total
                      THEN old.prepaid_remaining ELSE excluded.prepaid_remaining END
              WHERE (old.organization_id, old.type, old.super, old.name, old.description,
                      old.expires_ms, old.prepaid_total)
-                 IS NOT (excluded.organization_id, excluded.type, excluded.super, excluded.name,
-                     excluded.description, excluded.expires_ms, excluded.prepaid_total)",
+                 IS DISTINCT FROM (excluded.organization_id, excluded.type, excluded.super,
+                     excluded.name, excluded.description, excluded.expires_ms, excluded.prepaid_total)",
             params![
                 new.id.0,
                 new.organization.0,
@@ -264,17 +274,11 @@ impl WriteTx<'_> {
                 remaining
             ],
         )?;
-        let codes = serde_json::Value::from(new.products.clone()).to_string();
-        changed += self.run(
-            "DELETE FROM agreement_products WHERE agreement_id = ?1 AND product_id NOT IN
-                 (SELECT product_id FROM products WHERE code IN (SELECT value FROM json_each(?2)))",
-            params![new.id.0, codes],
-        )?;
-        changed += self.run(
-            "INSERT OR IGNORE INTO agreement_products (agreement_id, product_id)
-             SELECT ?1, product_id FROM products WHERE code IN (SELECT value FROM json_each(?2))",
-            params![new.id.0, codes],
-        )?;
+        let mut products = BTreeSet::new();
+        for code in &new.products {
+            products.extend(self.as_read().find_product_id(code)?.map(|id| id.0));
+        }
+        changed += self.link(new.id.0, &products, AGREEMENT_PRODUCTS)?;
         if changed == 0 { Ok(Put::Same) } else { self.was_there(known, now) }
     }
 
@@ -282,16 +286,16 @@ impl WriteTx<'_> {
     pub fn put_license(&self, new: &NewLicense) -> Result<Put, DbError> {
         let uuid = new.uuid.to_string();
         let sql = "SELECT 1 FROM licenses WHERE uuid = ?1";
-        let known: Option<i64> = self.as_read().find_one(sql, [&uuid])?;
-        let changed = self.run(
+        let known = self.engine.exists(sql, params![uuid])?;
+        let changed = self.engine.execute(
             "INSERT INTO licenses AS old (uuid, product_id, period, volume, price, description)
              SELECT ?1, product_id, ?3, ?4, ?5, ?6 FROM products WHERE code = ?2
-             ON CONFLICT DO UPDATE SET product_id = excluded.product_id,
+             ON CONFLICT (uuid) DO UPDATE SET product_id = excluded.product_id,
                  period = excluded.period, volume = excluded.volume, price = excluded.price,
                  description = excluded.description
              WHERE (old.product_id, old.period, old.volume, old.price, old.description)
-                 IS NOT (excluded.product_id, excluded.period, excluded.volume, excluded.price,
-                     excluded.description)",
+                 IS DISTINCT FROM (excluded.product_id, excluded.period, excluded.volume,
+                     excluded.price, excluded.description)",
             params![
                 uuid,
                 new.product,
@@ -303,8 +307,8 @@ impl WriteTx<'_> {
         )?;
         Ok(match (changed, known) {
             (0, _) => Put::Same,
-            (_, None) => Put::Created,
-            (_, Some(_)) => Put::Updated,
+            (_, false) => Put::Created,
+            (_, true) => Put::Updated,
         })
     }
 
@@ -335,24 +339,15 @@ impl WriteTx<'_> {
             (Some((user, _)), _) => Some(user.id),
             (None, stated) => stated,
         };
-        let mut changed = self.write_user(new, (id, is_active), now)?;
-        let id = id.unwrap_or_else(|| UserId(self.transaction.last_insert_rowid()));
-        let agreements: Vec<i64> = new.agreements.iter().map(|agreement| agreement.0).collect();
-        let agreements = serde_json::Value::from(agreements).to_string();
-        changed += self.run(
-            "DELETE FROM user_agreements WHERE user_id = ?1
-                 AND agreement_id NOT IN (SELECT value FROM json_each(?2))",
-            params![id.0, agreements],
-        )?;
-        changed += self.run(
-            "INSERT OR IGNORE INTO user_agreements (user_id, agreement_id)
-             SELECT ?1, value FROM json_each(?2)",
-            params![id.0, agreements],
-        )?;
+        let written = self.write_user(new, (id, is_active), now)?;
+        let found = written.or(id);
+        let id = found.ok_or_else(|| damaged(format!("user {}", new.user_name), &"is gone"))?;
+        let agreements = new.agreements.iter().map(|agreement| agreement.0).collect();
+        let changed = self.link(id.0, &agreements, USER_AGREEMENTS)?;
         if known.is_none() {
             return Ok(Put::Created);
         }
-        if changed == 0 {
+        if changed == 0 && written.is_none() {
             return Ok(Put::Same);
         }
         if new.password.is_some() || (was_active && !is_active) {
@@ -362,9 +357,28 @@ impl WriteTx<'_> {
         Ok(Put::Updated)
     }
 
+    /// Makes what `of` is linked to the numbers in `wanted`; how many links changed.
+    fn link(
+        &self,
+        of: i64,
+        wanted: &BTreeSet<i64>,
+        Links { list, remove, insert }: Links,
+    ) -> Result<usize, DbError> {
+        let known: BTreeSet<i64> =
+            self.engine.list_values(list, params![of])?.into_iter().collect();
+        let mut changed = 0;
+        for number in known.difference(wanted) {
+            changed += self.engine.execute(remove, params![of, number])?;
+        }
+        for number in wanted.difference(&known) {
+            changed += self.engine.execute(insert, params![of, number])?;
+        }
+        Ok(changed)
+    }
+
     /// Gives a user another number, wherever it is named. Nobody has that number.
     fn renumber_user(&self, before: UserId, now: UserId) -> Result<(), DbError> {
-        self.transaction.pragma_update(None, "defer_foreign_keys", "ON")?;
+        self.engine.defer_references()?;
         let tables = [
             "users",
             "user_agreements",
@@ -383,25 +397,25 @@ impl WriteTx<'_> {
         ];
         for table in tables {
             let sql = format!("UPDATE {table} SET user_id = ?2 WHERE user_id = ?1");
-            self.run(&sql, params![before.0, now.0])?;
+            self.engine.execute(&sql, params![before.0, now.0])?;
         }
         Ok(())
     }
 
-    /// Writes the row of a user; how many rows changed.
+    /// Writes the row of a user; its number, unless it was as stated already.
     fn write_user(
         &self,
         new: &NewUser,
         (id, active): (Option<UserId>, bool),
         now: Timestamp,
-    ) -> Result<usize, DbError> {
+    ) -> Result<Option<UserId>, DbError> {
         let roles = serde_json::Value::from(new.roles.clone()).to_string();
-        self.run(
+        let written = self.engine.find_value(
             "INSERT INTO users AS old (user_id, organization_id, user_name, password, first_name,
                  last_name, email_address, department, phone_direct, phone_mobile, roles, admin,
                  mediebank, active, service_account, created_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
-             ON CONFLICT DO UPDATE SET organization_id = excluded.organization_id,
+             ON CONFLICT (user_id) DO UPDATE SET organization_id = excluded.organization_id,
                  password = coalesce(excluded.password, old.password),
                  first_name = excluded.first_name, last_name = excluded.last_name,
                  email_address = excluded.email_address, department = excluded.department,
@@ -412,10 +426,11 @@ impl WriteTx<'_> {
                  OR (old.organization_id, old.first_name, old.last_name, old.email_address,
                      old.department, old.phone_direct, old.phone_mobile, old.roles, old.admin,
                      old.mediebank, old.active, old.service_account)
-                 IS NOT (excluded.organization_id, excluded.first_name, excluded.last_name,
-                     excluded.email_address, excluded.department, excluded.phone_direct,
-                     excluded.phone_mobile, excluded.roles, excluded.admin, excluded.mediebank,
-                     excluded.active, excluded.service_account)",
+                 IS DISTINCT FROM (excluded.organization_id, excluded.first_name,
+                     excluded.last_name, excluded.email_address, excluded.department,
+                     excluded.phone_direct, excluded.phone_mobile, excluded.roles, excluded.admin,
+                     excluded.mediebank, excluded.active, excluded.service_account)
+             RETURNING user_id",
             params![
                 id.map(|id| id.0),
                 new.organization.map(|id| id.0),
@@ -434,7 +449,8 @@ impl WriteTx<'_> {
                 new.service_account,
                 now.as_millisecond()
             ],
-        )
+        )?;
+        Ok(written.map(UserId))
     }
 
     /// Writes a client. It stays as active as it is; a new one is.
@@ -453,10 +469,10 @@ impl WriteTx<'_> {
             return Ok(Put::Same);
         }
         let grants: Vec<_> = client.grants.iter().map(|grant| grant.as_str()).collect();
-        self.run(
+        self.engine.execute(
             "INSERT INTO clients (client_id, name, secret, redirect_uris, grants, active, created_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-             ON CONFLICT DO UPDATE SET name = excluded.name, secret = excluded.secret,
+             ON CONFLICT (client_id) DO UPDATE SET name = excluded.name, secret = excluded.secret,
                  redirect_uris = excluded.redirect_uris, grants = excluded.grants",
             params![
                 client.client_id,
@@ -475,13 +491,13 @@ impl WriteTx<'_> {
     pub fn put_key(&self, new: &NewApiKey, now: Timestamp) -> Result<Put, DbError> {
         let hash = new.key_hash.to_string();
         let sql = "SELECT user_name FROM api_keys JOIN users USING (user_id) WHERE key_hash = ?1";
-        let owner: Option<String> = self.as_read().find_one(sql, [&hash])?;
-        let changed = self.run(
+        let owner: Option<String> = self.engine.find_value(sql, params![&hash])?;
+        let changed = self.engine.execute(
             "INSERT INTO api_keys AS old (key_id, key_hash, user_id, name, created_ms)
              SELECT (SELECT key_id FROM api_keys WHERE key_hash = ?1), ?1, user_id, ?3, ?4
              FROM users WHERE user_name = ?2
-             ON CONFLICT DO UPDATE SET user_id = excluded.user_id, name = excluded.name
-             WHERE (old.user_id, old.name) IS NOT (excluded.user_id, excluded.name)",
+             ON CONFLICT (key_id) DO UPDATE SET user_id = excluded.user_id, name = excluded.name
+             WHERE (old.user_id, old.name) IS DISTINCT FROM (excluded.user_id, excluded.name)",
             params![hash, new.user_name, new.name, now.as_millisecond()],
         )?;
         match (changed, owner) {
@@ -499,7 +515,7 @@ impl WriteTx<'_> {
     /// Leaves a note for later runs.
     pub fn write_state(&self, name: &str, value: &str) -> Result<(), DbError> {
         let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)
-             ON CONFLICT DO UPDATE SET value = excluded.value";
-        self.run(sql, params![name, value]).map(drop)
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+        self.engine.execute(sql, params![name, value]).map(drop)
     }
 }

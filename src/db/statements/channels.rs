@@ -1,12 +1,12 @@
 //! Delivery channels. Their settings are stored as they are, secrets too.
 
 use jiff::Timestamp;
-use rusqlite::{Row, params};
 use serde_json::{Map, Value};
 
 use super::{ReadTx, WriteTx, damaged, import::Put};
 use crate::account::{Channel, ChannelId, ChannelMethod, ChannelSettings, UserId};
 use crate::db::DbError;
+use crate::db::engine::{Row, params};
 
 /// A channel to be written.
 #[derive(Clone, Debug)]
@@ -48,33 +48,32 @@ fn read_channel(row: &Row<'_>) -> Result<Channel, DbError> {
 impl ReadTx<'_> {
     /// The channel, active or not.
     pub fn find_channel(&self, id: &ChannelId) -> Result<Option<Channel>, DbError> {
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {CHANNEL_COLUMNS} FROM channels JOIN users USING (user_id)
-             WHERE user_name = ?1 AND name = ?2"
-        ))?;
-        let mut rows = statement.query([id.owner(), id.name()])?;
-        rows.next()?.map(read_channel).transpose()
+        self.engine.find(
+            &format!(
+                "SELECT {CHANNEL_COLUMNS} FROM channels JOIN users USING (user_id)
+                 WHERE user_name = ?1 AND name = ?2"
+            ),
+            params![id.owner(), id.name()],
+            read_channel,
+        )
     }
 
     /// Every channel, or those of one user, in the order of owners and names.
     pub fn list_channels(&self, owner: Option<&str>) -> Result<Vec<Channel>, DbError> {
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {CHANNEL_COLUMNS} FROM channels JOIN users USING (user_id)
-             WHERE user_name = coalesce(?1, user_name) ORDER BY user_name, name"
-        ))?;
-        let mut rows = statement.query([owner])?;
-        let mut channels = Vec::new();
-        while let Some(row) = rows.next()? {
-            channels.push(read_channel(row)?);
-        }
-        Ok(channels)
+        self.engine.list(
+            &format!(
+                "SELECT {CHANNEL_COLUMNS} FROM channels JOIN users USING (user_id)
+                 WHERE user_name = coalesce(?1, user_name) ORDER BY user_name, name"
+            ),
+            params![owner],
+            read_channel,
+        )
     }
 
     /// How many channels a user has that it made itself.
     pub fn count_own_channels(&self, id: UserId) -> Result<usize, DbError> {
         let sql = "SELECT count(*) FROM channels WHERE user_id = ?1 AND made_by_user";
-        let count: Option<i64> = self.find_one(sql, [id.0])?;
-        Ok(count.and_then(|count| usize::try_from(count).ok()).unwrap_or_default())
+        self.engine.count(sql, params![id.0])
     }
 }
 
@@ -92,14 +91,14 @@ impl WriteTx<'_> {
         if known.as_ref().is_some_and(is_same) {
             return Ok(Put::Same);
         }
-        self.run(
+        self.engine.execute(
             "INSERT INTO channels AS old (user_id, name, method, formats, settings, active,
                  created_ms, made_by_user)
-             SELECT user_id, ?2, ?3, ?4, ?5, coalesce(?7, 1), ?6, ?8 FROM users
+             SELECT user_id, ?2, ?3, ?4, ?5, coalesce(?7, TRUE), ?6, ?8 FROM users
              WHERE user_name = ?1
-             ON CONFLICT DO UPDATE SET method = excluded.method, formats = excluded.formats,
-                 settings = excluded.settings, active = coalesce(?7, old.active),
-                 made_by_user = excluded.made_by_user",
+             ON CONFLICT (user_id, name) DO UPDATE SET method = excluded.method,
+                 formats = excluded.formats, settings = excluded.settings,
+                 active = coalesce(?7, old.active), made_by_user = excluded.made_by_user",
             params![
                 new.id.owner(),
                 new.id.name(),
@@ -118,7 +117,7 @@ impl WriteTx<'_> {
     pub fn set_channel_active(&self, id: &ChannelId, active: bool) -> Result<bool, DbError> {
         let sql = "UPDATE channels SET active = ?3 WHERE name = ?2
              AND user_id = (SELECT user_id FROM users WHERE user_name = ?1)";
-        Ok(self.run(sql, params![id.owner(), id.name(), active])? > 0)
+        Ok(self.engine.execute(sql, params![id.owner(), id.name(), active])? > 0)
     }
 
     /// Removes a channel with its settings; `false` when there is no such channel. What still
@@ -126,6 +125,6 @@ impl WriteTx<'_> {
     pub fn remove_channel(&self, id: &ChannelId) -> Result<bool, DbError> {
         let sql = "DELETE FROM channels WHERE name = ?2
              AND user_id = (SELECT user_id FROM users WHERE user_name = ?1)";
-        Ok(self.run(sql, [id.owner(), id.name()])? > 0)
+        Ok(self.engine.execute(sql, params![id.owner(), id.name()])? > 0)
     }
 }

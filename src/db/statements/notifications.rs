@@ -1,12 +1,14 @@
 //! Notifications: what users ask for, kept in order of numbers.
 
+use std::ops::ControlFlow;
+
 use jiff::Timestamp;
-use rusqlite::{Row, params};
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged};
+use super::{ReadTx, WriteTx, damaged, int, numbers};
 use crate::account::{AgreementId, Notification, NotificationKind, Question, UserId, Way};
 use crate::db::DbError;
+use crate::db::engine::{Row, params};
 use crate::types::MediaType;
 
 /// A notification that is written; what it asks for in words that were checked.
@@ -61,7 +63,7 @@ fn read_notification(row: &Row<'_>) -> Result<Notification, DbError> {
     let p = serde_json::from_str(&p).map_err(|why| damaged(&what, &why))?;
     let agr: Vec<i64> = serde_json::from_str(&agr).map_err(|why| damaged(&what, &why))?;
     let kind = NotificationKind::find(&kind).ok_or_else(|| damaged(&what, &"its type"))?;
-    let text = |column| row.get::<_, Option<String>>(column).map(Option::unwrap_or_default);
+    let text = |column| row.get::<Option<String>>(column).map(Option::unwrap_or_default);
     let way = match kind {
         NotificationKind::Mobile => Way::Mobile,
         NotificationKind::Stream => Way::Stream,
@@ -85,6 +87,16 @@ fn read_notification(row: &Row<'_>) -> Result<Notification, DbError> {
         way,
         after_seq: row.get(13)?,
     })
+}
+
+/// Reads `active, roles` of a user and its agreements, behind the columns of its notification.
+fn read_watcher(row: &Row<'_>, notification: Notification) -> Result<Watcher, DbError> {
+    let what = format!("user {}", notification.user.0);
+    let (roles, agreements): (String, Option<String>) = (row.get(15)?, row.get(16)?);
+    let roles = serde_json::from_str(&roles).map_err(|why| damaged(&what, &why))?;
+    let agreements = numbers(&what, agreements.as_deref())?;
+    let agreements = agreements.into_iter().map(AgreementId).collect();
+    Ok(Watcher { notification, active: row.get(14)?, roles, agreements })
 }
 
 /// The columns of what may be changed: media type, title, q, p, agr, tr, email, schedule, timezone.
@@ -120,41 +132,33 @@ impl ReadTx<'_> {
         media_type: Option<&str>,
         expired: Timestamp,
     ) -> Result<Vec<Notification>, DbError> {
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM notifications WHERE user_id = ?1
-             AND media_type = coalesce(?2, media_type) AND coalesce(active_ms, ?3) >= ?3
-             ORDER BY number"
-        ))?;
-        let mut rows = statement.query(params![user.0, media_type, expired.as_millisecond()])?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            found.push(read_notification(row)?);
-        }
-        Ok(found)
+        self.engine.list(
+            &format!(
+                "SELECT {COLUMNS} FROM notifications WHERE user_id = ?1
+                 AND media_type = coalesce(?2, media_type) AND coalesce(active_ms, ?3) >= ?3
+                 ORDER BY number"
+            ),
+            params![user.0, media_type, expired.as_millisecond()],
+            read_notification,
+        )
     }
 
     /// The notification.
     pub fn find_notification(&self, id: Uuid) -> Result<Option<Notification>, DbError> {
         let sql = format!("SELECT {COLUMNS} FROM notifications WHERE notification_id = ?1");
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query([id.to_string()])?;
-        rows.next()?.map(read_notification).transpose()
+        self.engine.find(&sql, params![id.to_string()], read_notification)
     }
 
     /// The notification of that number.
     pub fn notification_of_number(&self, number: i64) -> Result<Option<Notification>, DbError> {
         let sql = format!("SELECT {COLUMNS} FROM notifications WHERE number = ?1");
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query([number])?;
-        rows.next()?.map(read_notification).transpose()
+        self.engine.find(&sql, params![number], read_notification)
     }
 
     /// How many notifications `user` has.
     pub fn count_notifications(&self, user: UserId) -> Result<usize, DbError> {
         let sql = "SELECT count(*) FROM notifications WHERE user_id = ?1";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let count: i64 = statement.query_row([user.0], |row| row.get(0))?;
-        Ok(usize::try_from(count).unwrap_or_default())
+        self.engine.count(sql, params![user.0])
     }
 
     /// Gives `each` the notifications with their users: one, those of a user, or all.
@@ -168,52 +172,39 @@ impl ReadTx<'_> {
             WatchersOf::User(user) => ("notifications.user_id = ?1", user.0),
             WatchersOf::Number(number) => ("number = ?1", number),
         };
-        let mut statement = self.connection.prepare_cached(&format!(
+        let sql = format!(
             "SELECT {COLUMNS}, users.active, users.roles,
-                 (SELECT json_group_array(agreement_id) FROM user_agreements
+                 (SELECT string_agg(CAST(agreement_id AS TEXT), ',') FROM user_agreements
                   WHERE user_agreements.user_id = notifications.user_id)
              FROM notifications JOIN users USING (user_id) WHERE {of} ORDER BY number"
-        ))?;
-        let mut rows = statement.query([wanted])?;
-        while let Some(row) = rows.next()? {
-            let notification = match read_notification(row) {
-                Ok(notification) => notification,
+        );
+        self.engine.each(&sql, params![wanted], |row| {
+            match read_notification(row) {
+                Ok(notification) => each(read_watcher(row, notification)?),
                 // One damaged row must not keep the others from their items.
-                Err(cause) => {
-                    tracing::error!("a notification is left out: {cause}");
-                    continue;
-                }
-            };
-            let what = format!("user {}", notification.user.0);
-            let (roles, agreements): (String, String) = (row.get(15)?, row.get(16)?);
-            let roles = serde_json::from_str(&roles).map_err(|why| damaged(&what, &why))?;
-            let agreements: Vec<i64> =
-                serde_json::from_str(&agreements).map_err(|why| damaged(&what, &why))?;
-            let agreements = agreements.into_iter().map(AgreementId).collect();
-            each(Watcher { notification, active: row.get(14)?, roles, agreements });
-        }
-        Ok(())
+                Err(cause) => tracing::error!("a notification is left out: {cause}"),
+            }
+            Ok(ControlFlow::Continue(()))
+        })
     }
 
     /// The numbers of notifications that were written behind the row `after` of their log, which
     /// may be gone, and the number of the last row.
     pub fn notification_changes(&self, after: i64) -> Result<(i64, Vec<i64>), DbError> {
         let sql = "SELECT seq, number FROM notification_log WHERE seq > ?1 ORDER BY seq";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query([after])?;
         let (mut last, mut numbers) = (after, Vec::new());
-        while let Some(row) = rows.next()? {
+        self.engine.each(sql, params![after], |row| {
             last = row.get(0)?;
             numbers.push(row.get(1)?);
-        }
+            Ok(ControlFlow::Continue(()))
+        })?;
         Ok((last, numbers))
     }
 
     /// The oldest and the newest row of the log of notifications; zeros where there is none.
     pub fn notification_log_ends(&self) -> Result<(i64, i64), DbError> {
         let sql = "SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM notification_log";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        Ok(statement.query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?)
+        self.engine.load(sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 }
 
@@ -238,15 +229,14 @@ impl WriteTx<'_> {
         let kind = new.way.kind();
         let active = (kind == NotificationKind::Stream).then(|| now.as_millisecond());
         let [media_type, title, q, p, agr, tr, email, schedule, timezone] = columns(new)?;
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO notifications (notification_id, user_id, type, media_type, title, q,
-                     p, agr, tr, email, schedule, timezone, created_ms, after_seq, active_ms,
-                     next_ms)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
-                     (SELECT coalesce(max(seq), 0) FROM item_log), ?14, ?15)",
-            )?
-            .execute(params![
+        self.engine.load_value(
+            "INSERT INTO notifications (notification_id, user_id, type, media_type, title, q,
+                 p, agr, tr, email, schedule, timezone, created_ms, after_seq, active_ms,
+                 next_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
+                 (SELECT coalesce(max(seq), 0) FROM item_log), ?14, ?15)
+             RETURNING number",
+            params![
                 new.id.to_string(),
                 new.user.0,
                 kind.as_str(),
@@ -262,8 +252,8 @@ impl WriteTx<'_> {
                 now.as_millisecond(),
                 active,
                 new.next.map(Timestamp::as_millisecond),
-            ])?;
-        Ok(self.transaction.last_insert_rowid())
+            ],
+        )
     }
 
     /// Replaces what the notification `new.id` of that user and kind says, and begins the
@@ -275,16 +265,13 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<bool, DbError> {
         let [_, title, q, p, agr, tr, email, schedule, timezone] = columns(new)?;
-        let changed = self
-            .transaction
-            .prepare_cached(
-                "UPDATE notifications SET title = ?1, q = ?2, p = ?3, agr = ?4, tr = ?5,
-                     email = ?6, schedule = ?7, timezone = ?8,
-                     next_ms = CASE WHEN next_ms <= ?10 THEN next_ms ELSE ?9 END,
-                     active_ms = CASE WHEN active_ms IS NULL THEN NULL ELSE ?10 END
-                 WHERE notification_id = ?11 AND user_id = ?12 AND type = ?13",
-            )?
-            .execute(params![
+        let changed = self.engine.execute(
+            "UPDATE notifications SET title = ?1, q = ?2, p = ?3, agr = ?4, tr = ?5,
+                 email = ?6, schedule = ?7, timezone = ?8,
+                 next_ms = CASE WHEN next_ms <= ?10 THEN next_ms ELSE ?9 END,
+                 active_ms = CASE WHEN active_ms IS NULL THEN NULL ELSE ?10 END
+             WHERE notification_id = ?11 AND user_id = ?12 AND type = ?13",
+            params![
                 title,
                 q,
                 p,
@@ -298,28 +285,28 @@ impl WriteTx<'_> {
                 new.id.to_string(),
                 new.user.0,
                 new.way.kind().as_str(),
-            ])?;
+            ],
+        )?;
         Ok(changed > 0)
     }
 
     /// Removes the notification with what waits for it; gives whether there was one. `user` limits
     /// it to that user's.
     pub fn delete_notification(&self, id: Uuid, user: Option<UserId>) -> Result<bool, DbError> {
-        let mut statement = self.transaction.prepare_cached(
+        Ok(self.engine.execute(
             "DELETE FROM notifications WHERE notification_id = ?1
              AND user_id = coalesce(?2, user_id)",
-        )?;
-        Ok(statement.execute(params![id.to_string(), user.map(|user| user.0)])? > 0)
+            params![id.to_string(), user.map(|user| user.0)],
+        )? > 0)
     }
 
     /// Removes streams that were last used before `expired`, at most `limit`; gives how many.
     pub fn sweep_streams(&self, expired: Timestamp, limit: usize) -> Result<usize, DbError> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut statement = self.transaction.prepare_cached(
+        self.engine.execute(
             "DELETE FROM notifications WHERE number IN
                  (SELECT number FROM notifications WHERE active_ms < ?1 LIMIT ?2)",
-        )?;
-        Ok(statement.execute(params![expired.as_millisecond(), limit])?)
+            params![expired.as_millisecond(), int(limit)],
+        )
     }
 
     /// Moves the last use of every stream that had not expired at `alive`, the last sign of life of
@@ -330,17 +317,24 @@ impl WriteTx<'_> {
         expiry_ms: i64,
         now: Timestamp,
     ) -> Result<(), DbError> {
-        let mut statement = self.transaction.prepare_cached(
+        self.engine.execute(
             "UPDATE notifications SET active_ms = ?1 WHERE active_ms + ?2 >= ?3",
+            params![now.as_millisecond(), expiry_ms, alive.as_millisecond()],
         )?;
-        statement.execute(params![now.as_millisecond(), expiry_ms, alive.as_millisecond()])?;
+        Ok(())
+    }
+
+    /// Says that streams that were last used behind `now` are used now.
+    pub fn bring_streams_back(&self, now: Timestamp) -> Result<(), DbError> {
+        let sql = "UPDATE notifications SET active_ms = ?1 WHERE active_ms > ?1";
+        self.engine.execute(sql, params![now.as_millisecond()])?;
         Ok(())
     }
 
     /// Removes rows of the notifications' log up to `seq`: every process that runs has read them.
     pub fn sweep_notification_log(&self, seq: i64) -> Result<(), DbError> {
         let sql = "DELETE FROM notification_log WHERE seq < ?1";
-        self.transaction.prepare_cached(sql)?.execute([seq])?;
+        self.engine.execute(sql, params![seq])?;
         Ok(())
     }
 }

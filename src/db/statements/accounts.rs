@@ -1,16 +1,16 @@
 //! Accounts as far as they decide who calls and what that caller may do.
 
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Row, params};
 
-use super::{ReadTx, WriteTx, damaged, time};
+use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::account::{
     Access, Account, Agreement, AgreementId, AgreementType, Organization, OrganizationId, Phone,
     Prepaids, Product, ProductId, User, UserId,
 };
 use crate::db::DbError;
+use crate::db::engine::{Row, params};
 use crate::types::Hash;
 
 /// Something that caches in memory must forget.
@@ -30,7 +30,7 @@ pub enum AccountChange {
 
 impl AccountChange {
     /// Reads a row of the log. What this version does not know counts as everything.
-    pub(super) fn parse(what: &str, id: &str) -> Self {
+    pub(in crate::db) fn parse(what: &str, id: &str) -> Self {
         let hash = |change: fn(Hash) -> Self| id.parse().map(change);
         match what {
             "token" => hash(Self::Token).unwrap_or(Self::Everything),
@@ -65,7 +65,7 @@ pub(super) fn read_user(row: &Row<'_>) -> Result<User, DbError> {
         serde_json::from_str(&roles).map_err(|why| damaged(format!("user {user_name}"), &why))?;
     Ok(User {
         id: UserId(row.get(0)?),
-        organization: row.get::<_, Option<i64>>(1)?.map(OrganizationId),
+        organization: row.get::<Option<i64>>(1)?.map(OrganizationId),
         user_name,
         first_name: row.get(3)?,
         last_name: row.get(4)?,
@@ -80,7 +80,7 @@ pub(super) fn read_user(row: &Row<'_>) -> Result<User, DbError> {
 }
 
 /// Reads the columns `product_id, code, name, description`, the first of them at `at`.
-pub(super) fn read_product(row: &Row<'_>, at: usize) -> rusqlite::Result<Product> {
+pub(super) fn read_product(row: &Row<'_>, at: usize) -> Result<Product, DbError> {
     Ok(Product {
         id: ProductId(row.get(at)?),
         code: row.get(at + 1)?,
@@ -89,14 +89,15 @@ pub(super) fn read_product(row: &Row<'_>, at: usize) -> rusqlite::Result<Product
     })
 }
 
+/// The columns that [`ReadTx::read_agreement`] reads.
+const AGREEMENT_COLUMNS: &str = "agreement_id, organization_id, type, super, name, description, \
+     expires_ms, prepaid_total, prepaid_remaining";
+
 impl ReadTx<'_> {
     /// The owner of the API key with that hash, unless the key was revoked.
     pub fn find_key(&self, key: &Hash) -> Result<Option<UserId>, DbError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT user_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL",
-        )?;
-        let found = statement.query_row([key.to_string()], |row| row.get(0).map(UserId));
-        Ok(found.optional()?)
+        let sql = "SELECT user_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
+        Ok(self.engine.find_value(sql, params![key.to_string()])?.map(UserId))
     }
 
     /// The user with its organization and agreements.
@@ -112,11 +113,11 @@ impl ReadTx<'_> {
 
     /// The user.
     pub fn find_user(&self, id: UserId) -> Result<Option<User>, DbError> {
-        let mut statement = self
-            .connection
-            .prepare_cached(&format!("SELECT {USER_COLUMNS} FROM users WHERE user_id = ?1"))?;
-        let mut rows = statement.query([id.0])?;
-        rows.next()?.map(read_user).transpose()
+        self.engine.find(
+            &format!("SELECT {USER_COLUMNS} FROM users WHERE user_id = ?1"),
+            params![id.0],
+            read_user,
+        )
     }
 
     /// The user of that name, and the argon2id hash of its password if it has one.
@@ -124,86 +125,77 @@ impl ReadTx<'_> {
         &self,
         user_name: &str,
     ) -> Result<Option<(User, Option<String>)>, DbError> {
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {USER_COLUMNS}, password FROM users WHERE user_name = ?1"
-        ))?;
-        let mut rows = statement.query([user_name])?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        Ok(Some((read_user(row)?, row.get(14)?)))
+        self.engine.find(
+            &format!("SELECT {USER_COLUMNS}, password FROM users WHERE user_name = ?1"),
+            params![user_name],
+            |row| Ok((read_user(row)?, row.get(14)?)),
+        )
     }
 
     /// The organization.
     pub fn find_organization(&self, id: OrganizationId) -> Result<Option<Organization>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.find(
             "SELECT name, currency, country, address, phone_direct FROM organizations
              WHERE organization_id = ?1",
-        )?;
-        let mut rows = statement.query([id.0])?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        let address: String = row.get(3)?;
-        let address = serde_json::from_str(&address)
-            .map_err(|why| damaged(format!("organization {id}"), &why))?;
-        Ok(Some(Organization {
-            id,
-            name: row.get(0)?,
-            currency: row.get(1)?,
-            country: row.get(2)?,
-            address,
-            phone_direct: row.get(4)?,
-        }))
+            params![id.0],
+            |row| {
+                let address: String = row.get(3)?;
+                let address = serde_json::from_str(&address)
+                    .map_err(|why| damaged(format!("organization {id}"), &why))?;
+                Ok(Organization {
+                    id,
+                    name: row.get(0)?,
+                    currency: row.get(1)?,
+                    country: row.get(2)?,
+                    address,
+                    phone_direct: row.get(4)?,
+                })
+            },
+        )
     }
 
     /// The agreements of a user in the order of their numbers, expired ones too.
     pub fn list_agreements_of_user(&self, id: UserId) -> Result<Vec<Agreement>, DbError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT agreement_id, organization_id, type, super, name, description, expires_ms,
-                 prepaid_total, prepaid_remaining
-             FROM agreements JOIN user_agreements USING (agreement_id)
-             WHERE user_id = ?1 ORDER BY agreement_id",
-        )?;
-        let mut rows = statement.query([id.0])?;
-        let mut agreements = Vec::new();
-        while let Some(row) = rows.next()? {
-            agreements.push(self.read_agreement(row)?);
-        }
-        Ok(agreements)
+        self.engine.list(
+            &format!(
+                "SELECT {AGREEMENT_COLUMNS} FROM agreements JOIN user_agreements USING (agreement_id)
+                 WHERE user_id = ?1 ORDER BY agreement_id"
+            ),
+            params![id.0],
+            |row| self.read_agreement(row),
+        )
     }
 
     /// The agreement.
     pub fn find_agreement(&self, id: AgreementId) -> Result<Option<Agreement>, DbError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT agreement_id, organization_id, type, super, name, description, expires_ms,
-                 prepaid_total, prepaid_remaining
-             FROM agreements WHERE agreement_id = ?1",
-        )?;
-        let mut rows = statement.query([id.0])?;
-        rows.next()?.map(|row| self.read_agreement(row)).transpose()
+        self.engine.find(
+            &format!("SELECT {AGREEMENT_COLUMNS} FROM agreements WHERE agreement_id = ?1"),
+            params![id.0],
+            |row| self.read_agreement(row),
+        )
     }
 
     /// What changed in accounts behind the row `after` of their log, and the number of the last
     /// row. Where rows are gone that were not read, everything changed.
     pub fn account_changes(&self, after: i64) -> Result<(i64, Vec<AccountChange>), DbError> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT seq, what, id FROM account_log WHERE seq > ?1 ORDER BY seq")?;
-        let mut rows = statement.query([after])?;
         let (mut last, mut changes) = (after, Vec::new());
-        while let Some(row) = rows.next()? {
+        let sql = "SELECT seq, what, id FROM account_log WHERE seq > ?1 ORDER BY seq";
+        self.engine.each(sql, params![after], |row| {
             let seq: i64 = row.get(0)?;
-            let (what, id): (String, String) = (row.get(1)?, row.get(2)?);
             if seq != last + 1 {
                 changes.push(AccountChange::Everything);
             }
-            changes.push(AccountChange::parse(&what, &id));
+            changes.push(AccountChange::parse(row.text(1)?, row.text(2)?));
             last = seq;
-        }
+            Ok(ControlFlow::Continue(()))
+        })?;
         Ok((last, changes))
     }
 
     /// The number of the last row of the account log that was ever written.
     pub fn account_seq(&self) -> Result<i64, DbError> {
         let sql = "SELECT coalesce(max(seq), 0) FROM account_log";
-        Ok(self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+        self.engine.load_value(sql, params![])
     }
 
     fn read_agreement(&self, row: &Row<'_>) -> Result<Agreement, DbError> {
@@ -213,7 +205,7 @@ impl ReadTx<'_> {
         let kind = AgreementType::find(&kind).ok_or_else(|| damaged(&what, &"its type"))?;
         let (total, remaining): (Option<u32>, Option<u32>) = (row.get(7)?, row.get(8)?);
         let prepaids = total.zip(remaining);
-        let expires = row.get::<_, Option<i64>>(6)?;
+        let expires = row.get::<Option<i64>>(6)?;
         Ok(Agreement {
             id,
             organization: OrganizationId(row.get(1)?),
@@ -228,13 +220,13 @@ impl ReadTx<'_> {
     }
 
     fn list_products_of_agreement(&self, id: AgreementId) -> Result<Vec<Product>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.list(
             "SELECT product_id, code, name, description
              FROM products JOIN agreement_products USING (product_id)
              WHERE agreement_id = ?1 ORDER BY product_id",
-        )?;
-        let rows = statement.query_map([id.0], |row| read_product(row, 0))?;
-        Ok(rows.collect::<Result<_, _>>()?)
+            params![id.0],
+            |row| read_product(row, 0),
+        )
     }
 }
 
@@ -247,9 +239,10 @@ impl WriteTx<'_> {
         now: Timestamp,
     ) -> Result<(), DbError> {
         let (what, id) = change.print();
-        self.transaction
-            .prepare_cached("INSERT INTO account_log (what, id, at_ms) VALUES (?1, ?2, ?3)")?
-            .execute(params![what, id, now.as_millisecond()])?;
+        self.engine.execute(
+            "INSERT INTO account_log (what, id, at_ms) VALUES (?1, ?2, ?3)",
+            params![what, id, now.as_millisecond()],
+        )?;
         self.changes.borrow_mut().push(change);
         Ok(())
     }
@@ -262,11 +255,10 @@ impl WriteTx<'_> {
 
     /// Removes rows of the account log that every process has read long ago, `limit` at most.
     pub fn sweep_account_log(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut statement = self.transaction.prepare_cached(
+        self.engine.execute(
             "DELETE FROM account_log WHERE seq IN
                  (SELECT seq FROM account_log WHERE at_ms < ?1 ORDER BY seq LIMIT ?2)",
-        )?;
-        Ok(statement.execute(params![before.as_millisecond(), limit])?)
+            params![before.as_millisecond(), int(limit)],
+        )
     }
 }

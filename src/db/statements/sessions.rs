@@ -1,11 +1,11 @@
 //! Logins in browsers, and the keys that id tokens are signed with.
 
 use jiff::Timestamp;
-use rusqlite::params;
 
-use super::{ReadTx, WriteTx, accounts::AccountChange, damaged, time};
+use super::{ALL_BEHIND, ReadTx, WriteTx, accounts::AccountChange, damaged, int, time};
 use crate::account::UserId;
 use crate::db::DbError;
+use crate::db::engine::params;
 use crate::limits::SESSIONS_MAX;
 use crate::types::Hash;
 
@@ -34,27 +34,26 @@ pub struct SigningKey {
 impl ReadTx<'_> {
     /// The session with that hash, expired or not.
     pub fn find_session(&self, session: &Hash) -> Result<Option<Session>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.find(
             "SELECT user_id, auth_ms, expires_ms FROM sessions WHERE session_hash = ?1",
-        )?;
-        let mut rows = statement.query(params![session.to_string()])?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        let user = UserId(row.get(0)?);
-        let what = format!("session of user {user}");
-        let (auth_time, expires) = (time(&what, row.get(1)?)?, time(&what, row.get(2)?)?);
-        Ok(Some(Session { user, auth_time, expires }))
+            params![session.to_string()],
+            |row| {
+                let user = UserId(row.get(0)?);
+                let what = format!("session of user {user}");
+                let (auth_time, expires) = (time(&what, row.get(1)?)?, time(&what, row.get(2)?)?);
+                Ok(Session { user, auth_time, expires })
+            },
+        )
     }
 
     /// The signing keys, newest first.
     pub fn list_signing_keys(&self) -> Result<Vec<SigningKey>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.list(
             "SELECT kid, pkcs8, retired_ms IS NOT NULL FROM signing_keys
              ORDER BY created_ms DESC, kid",
-        )?;
-        let rows = statement.query_map([], |row| {
-            Ok(SigningKey { kid: row.get(0)?, pkcs8: row.get(1)?, is_retired: row.get(2)? })
-        })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+            params![],
+            |row| Ok(SigningKey { kid: row.get(0)?, pkcs8: row.get(1)?, is_retired: row.get(2)? }),
+        )
     }
 }
 
@@ -62,34 +61,32 @@ impl WriteTx<'_> {
     /// Writes a session. Of a user's sessions beyond [`SESSIONS_MAX`] the oldest end.
     pub fn write_session(&self, hash: &Hash, session: &Session) -> Result<(), DbError> {
         let now = session.auth_time;
-        let keep = i64::try_from(SESSIONS_MAX.saturating_sub(1)).unwrap_or(i64::MAX);
-        let mut statement = self.transaction.prepare_cached(
+        let keep = int(SESSIONS_MAX.saturating_sub(1));
+        let sql = format!(
             "SELECT session_hash FROM sessions WHERE user_id = ?1
-             ORDER BY auth_ms DESC, session_hash LIMIT -1 OFFSET ?2",
-        )?;
-        let old = statement.query_map(params![session.user.0, keep], |row| row.get(0))?;
-        for hash in old.collect::<Result<Vec<String>, _>>()? {
+             ORDER BY auth_ms DESC, session_hash {ALL_BEHIND} ?2"
+        );
+        let old: Vec<String> = self.engine.list_values(&sql, params![session.user.0, keep])?;
+        for hash in old {
             self.end_session(&read_hash("session", &hash)?, now)?;
         }
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO sessions (session_hash, user_id, auth_ms, expires_ms)
-                 VALUES (?1, ?2, ?3, ?4)",
-            )?
-            .execute(params![
+        self.engine.execute(
+            "INSERT INTO sessions (session_hash, user_id, auth_ms, expires_ms)
+             VALUES (?1, ?2, ?3, ?4)",
+            params![
                 hash.to_string(),
                 session.user.0,
                 session.auth_time.as_millisecond(),
                 session.expires.as_millisecond(),
-            ])?;
+            ],
+        )?;
         Ok(())
     }
 
     /// Ends the session with that hash, if there is one.
     pub fn end_session(&self, session: &Hash, now: Timestamp) -> Result<(), DbError> {
-        let mut statement =
-            self.transaction.prepare_cached("DELETE FROM sessions WHERE session_hash = ?1")?;
-        if statement.execute([session.to_string()])? > 0 {
+        let sql = "DELETE FROM sessions WHERE session_hash = ?1";
+        if self.engine.execute(sql, params![session.to_string()])? > 0 {
             self.log_account_change(AccountChange::Session(*session), now)?;
         }
         Ok(())
@@ -97,24 +94,22 @@ impl WriteTx<'_> {
 
     /// Removes sessions that ended before `now`, `limit` at most.
     pub fn sweep_sessions(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut statement = self.transaction.prepare_cached(
+        self.engine.execute(
             "DELETE FROM sessions WHERE session_hash IN
                  (SELECT session_hash FROM sessions WHERE expires_ms < ?1
                   ORDER BY expires_ms LIMIT ?2)",
-        )?;
-        Ok(statement.execute(params![now.as_millisecond(), limit])?)
+            params![now.as_millisecond(), int(limit)],
+        )
     }
 
     /// Writes a signing key that did not exist.
     pub fn write_signing_key(&self, key: &SigningKey, now: Timestamp) -> Result<(), DbError> {
         let retired = key.is_retired.then(|| now.as_millisecond());
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO signing_keys (kid, pkcs8, created_ms, retired_ms)
-                 VALUES (?1, ?2, ?3, ?4)",
-            )?
-            .execute(params![key.kid, key.pkcs8, now.as_millisecond(), retired])?;
+        self.engine.execute(
+            "INSERT INTO signing_keys (kid, pkcs8, created_ms, retired_ms)
+             VALUES (?1, ?2, ?3, ?4)",
+            params![key.kid, key.pkcs8, now.as_millisecond(), retired],
+        )?;
         Ok(())
     }
 }

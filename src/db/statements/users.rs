@@ -1,14 +1,13 @@
 //! Users as their organization's administrators see them, and what users keep: profile, devices.
 
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, params};
 use serde_json::{Map, Value};
 
-use super::accounts::{USER_COLUMNS, read_user};
-use super::{ReadTx, WriteTx, damaged, time};
+use super::accounts::{AccountChange, USER_COLUMNS, read_user};
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, time};
 use crate::account::{Access, Device, DeviceKind, OrganizationId, Phone, User, UserId};
 use crate::db::DbError;
-use crate::db::sqlite::accounts::AccountChange;
+use crate::db::engine::params;
 
 /// A user of an organization to be written; it is active and has no password.
 #[derive(Clone, Debug)]
@@ -36,38 +35,33 @@ pub struct NewMember {
 impl ReadTx<'_> {
     /// The users of an organization in the order of their numbers, inactive ones too.
     pub fn list_users_of_organization(&self, id: OrganizationId) -> Result<Vec<User>, DbError> {
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {USER_COLUMNS} FROM users WHERE organization_id = ?1 ORDER BY user_id"
-        ))?;
-        let mut rows = statement.query([id.0])?;
-        let mut users = Vec::new();
-        while let Some(row) = rows.next()? {
-            users.push(read_user(row)?);
-        }
-        Ok(users)
+        self.engine.list(
+            &format!(
+                "SELECT {USER_COLUMNS} FROM users WHERE organization_id = ?1 ORDER BY user_id"
+            ),
+            params![id.0],
+            read_user,
+        )
     }
 
     /// How many users an organization has.
     pub fn count_users_of_organization(&self, id: OrganizationId) -> Result<u32, DbError> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT count(*) FROM users WHERE organization_id = ?1")?;
-        Ok(statement.query_row([id.0], |row| row.get(0))?)
+        let sql = "SELECT count(*) FROM users WHERE organization_id = ?1";
+        self.engine.load_value(sql, params![id.0])
     }
 
     /// Whether somebody has that user name, in whatever case. Reads every user.
     pub fn is_user_name_taken(&self, user_name: &str) -> Result<bool, DbError> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT 1 FROM users WHERE user_name = ?1 COLLATE NOCASE LIMIT 1")?;
-        Ok(statement.exists([user_name])?)
+        self.engine.exists(
+            "SELECT 1 FROM users WHERE lower(user_name) = lower(?1) LIMIT 1",
+            params![user_name],
+        )
     }
 
     /// The profile of a user; empty for a user without one.
     pub fn read_profile(&self, id: UserId) -> Result<Map<String, Value>, DbError> {
-        let mut statement =
-            self.connection.prepare_cached("SELECT profile FROM profiles WHERE user_id = ?1")?;
-        let text: Option<String> = statement.query_row([id.0], |row| row.get(0)).optional()?;
+        let sql = "SELECT profile FROM profiles WHERE user_id = ?1";
+        let text: Option<String> = self.engine.find_value(sql, params![id.0])?;
         let Some(text) = text else { return Ok(Map::new()) };
         serde_json::from_str(&text).map_err(|why| damaged(format!("profile of user {id}"), &why))
     }
@@ -83,22 +77,19 @@ impl ReadTx<'_> {
         &self,
         id: UserId,
     ) -> Result<Vec<(Device, Timestamp)>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.list(
             "SELECT token, type, name, model, registered_ms FROM devices WHERE user_id = ?1
              ORDER BY registered_ms, token",
-        )?;
-        let mut rows = statement.query([id.0])?;
-        let mut devices = Vec::new();
-        while let Some(row) = rows.next()? {
-            let kind: String = row.get(1)?;
-            let what = format!("device of user {id}");
-            let kind =
-                DeviceKind::find(&kind).ok_or_else(|| damaged(what.as_str(), &"its type"))?;
-            let (token, name, model) = (row.get(0)?, row.get(2)?, row.get(3)?);
-            let registered = time(&what, row.get(4)?)?;
-            devices.push((Device { token, kind, name, model }, registered));
-        }
-        Ok(devices)
+            params![id.0],
+            |row| {
+                let what = format!("device of user {id}");
+                let kind = DeviceKind::find(row.text(1)?)
+                    .ok_or_else(|| damaged(what.as_str(), &"its type"))?;
+                let (token, name, model) = (row.get(0)?, row.get(2)?, row.get(3)?);
+                let registered = time(&what, row.get(4)?)?;
+                Ok((Device { token, kind, name, model }, registered))
+            },
+        )
     }
 }
 
@@ -108,13 +99,13 @@ impl WriteTx<'_> {
     /// Fails when its name is taken; see [`ReadTx::is_user_name_taken`].
     pub fn insert_member(&self, new: &NewMember, now: Timestamp) -> Result<UserId, DbError> {
         let roles = Value::from(new.roles.clone()).to_string();
-        let mut insert = self.transaction.prepare_cached(
+        let sql =
             "INSERT INTO users (organization_id, user_name, first_name, last_name, email_address,
                  department, phone_direct, phone_mobile, roles, admin, mediebank, active,
                  service_account, created_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 1, 0, ?12)",
-        )?;
-        let id = UserId(insert.insert(params![
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, TRUE, FALSE, ?12)
+             RETURNING user_id";
+        let written = params![
             new.organization.0,
             new.user_name,
             new.first_name,
@@ -127,12 +118,13 @@ impl WriteTx<'_> {
             new.access.admin,
             new.access.mediebank,
             now.as_millisecond(),
-        ])?);
-        let mut join = self.transaction.prepare_cached(
+        ];
+        let id = UserId(self.engine.load_value(sql, written)?);
+        self.engine.execute(
             "INSERT INTO user_agreements (user_id, agreement_id)
              SELECT ?1, agreement_id FROM agreements WHERE organization_id = ?2",
+            params![id.0, new.organization.0],
         )?;
-        join.execute(params![id.0, new.organization.0])?;
         self.log_account_change(AccountChange::User(id), now)?;
         Ok(id)
     }
@@ -141,34 +133,34 @@ impl WriteTx<'_> {
     /// telephone numbers, roles, access levels) and logs the change.
     pub fn update_member(&self, user: &User, now: Timestamp) -> Result<(), DbError> {
         let roles = Value::from(user.roles.clone()).to_string();
-        let mut update = self.transaction.prepare_cached(
+        self.engine.execute(
             "UPDATE users SET first_name = ?2, last_name = ?3, email_address = ?4,
                  department = ?5, phone_direct = ?6, phone_mobile = ?7, roles = ?8, admin = ?9,
                  mediebank = ?10
              WHERE user_id = ?1",
+            params![
+                user.id.0,
+                user.first_name,
+                user.last_name,
+                user.email_address,
+                user.department,
+                user.phone.direct,
+                user.phone.mobile,
+                roles,
+                user.access.admin,
+                user.access.mediebank,
+            ],
         )?;
-        update.execute(params![
-            user.id.0,
-            user.first_name,
-            user.last_name,
-            user.email_address,
-            user.department,
-            user.phone.direct,
-            user.phone.mobile,
-            roles,
-            user.access.admin,
-            user.access.mediebank,
-        ])?;
         self.log_account_change(AccountChange::User(user.id), now)
     }
 
     /// Replaces the profile of a user by `profile`, a JSON object.
     pub fn write_profile(&self, id: UserId, profile: &str) -> Result<(), DbError> {
-        let mut statement = self.transaction.prepare_cached(
+        self.engine.execute(
             "INSERT INTO profiles (user_id, profile) VALUES (?1, ?2)
              ON CONFLICT (user_id) DO UPDATE SET profile = excluded.profile",
+            params![id.0, profile],
         )?;
-        statement.execute(params![id.0, profile])?;
         Ok(())
     }
 
@@ -181,31 +173,31 @@ impl WriteTx<'_> {
         keep: u32,
         now: Timestamp,
     ) -> Result<(), DbError> {
-        let mut write = self.transaction.prepare_cached(
+        let kind = device.kind.as_str();
+        let ms = now.as_millisecond();
+        self.engine.execute(
             "INSERT INTO devices (token, user_id, type, name, model, registered_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)
              ON CONFLICT (token) DO UPDATE SET user_id = excluded.user_id, type = excluded.type,
                  name = excluded.name, model = excluded.model,
                  registered_ms = excluded.registered_ms",
+            params![device.token, id.0, kind, device.name, device.model, ms],
         )?;
-        let kind = device.kind.as_str();
-        let ms = now.as_millisecond();
-        write.execute(params![device.token, id.0, kind, device.name, device.model, ms])?;
-        let mut forget = self.transaction.prepare_cached(
+        let sql = format!(
             "DELETE FROM devices WHERE token IN
                  (SELECT token FROM devices WHERE user_id = ?1
-                  ORDER BY token = ?2 DESC, registered_ms DESC, token LIMIT -1 OFFSET ?3)",
-        )?;
-        forget.execute(params![id.0, device.token, keep])?;
+                  ORDER BY token = ?2 DESC, registered_ms DESC, token {ALL_BEHIND} ?3)"
+        );
+        self.engine.execute(&sql, params![id.0, device.token, keep])?;
         Ok(())
     }
 
     /// Removes the device of that token, if it is the user's.
     pub fn delete_device(&self, id: UserId, token: &str) -> Result<(), DbError> {
-        let mut statement = self
-            .transaction
-            .prepare_cached("DELETE FROM devices WHERE token = ?1 AND user_id = ?2")?;
-        statement.execute(params![token, id.0])?;
+        self.engine.execute(
+            "DELETE FROM devices WHERE token = ?1 AND user_id = ?2",
+            params![token, id.0],
+        )?;
         Ok(())
     }
 }

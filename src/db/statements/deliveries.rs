@@ -5,12 +5,12 @@
 //! lost it can no longer say how the delivery ended.
 
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Row, params};
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, time};
+use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::account::{AgreementId, ChannelId, Delivery, DeliveryState, OrganizationId, UserId};
 use crate::db::DbError;
+use crate::db::engine::{Row, params};
 use crate::types::ItemKey;
 
 /// A delivery that is asked for.
@@ -128,9 +128,9 @@ fn read_delivery(row: &Row<'_>) -> Result<Delivery, DbError> {
         channel,
         item,
         version: row.get(7)?,
-        agreement: row.get::<_, Option<i64>>(8)?.map(AgreementId),
+        agreement: row.get::<Option<i64>>(8)?.map(AgreementId),
         state,
-        attempts: u32::try_from(row.get::<_, i64>(10)?).map_err(|why| damaged(&what, &why))?,
+        attempts: u32::try_from(row.get::<i64>(10)?).map_err(|why| damaged(&what, &why))?,
         next: optional(11)?,
         error: row.get(12)?,
         created: time(&what, row.get(13)?)?,
@@ -140,17 +140,11 @@ fn read_delivery(row: &Row<'_>) -> Result<Delivery, DbError> {
     })
 }
 
-fn int(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
 impl ReadTx<'_> {
     /// The delivery.
     pub fn find_delivery(&self, id: Uuid) -> Result<Option<Delivery>, DbError> {
         let sql = format!("SELECT {COLUMNS} FROM {FROM} WHERE delivery_id = ?1");
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut rows = statement.query([id.to_string()])?;
-        rows.next()?.map(read_delivery).transpose()
+        self.engine.find(&sql, params![id.to_string()], read_delivery)
     }
 
     /// The delivery of that version of `item` through `channel`.
@@ -160,14 +154,16 @@ impl ReadTx<'_> {
         item: &ItemKey,
         version: &str,
     ) -> Result<Option<Delivery>, DbError> {
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM {FROM} WHERE user_name = ?1 AND channel = ?2
-                 AND media_type = ?3 AND item_id = ?4 AND version = ?5"
-        ))?;
         let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
         let wanted = params![channel.owner(), channel.name(), media_type, id, version];
-        let mut rows = statement.query(wanted)?;
-        rows.next()?.map(read_delivery).transpose()
+        self.engine.find(
+            &format!(
+                "SELECT {COLUMNS} FROM {FROM} WHERE user_name = ?1 AND channel = ?2
+                 AND media_type = ?3 AND item_id = ?4 AND version = ?5"
+            ),
+            wanted,
+            read_delivery,
+        )
     }
 
     /// `size` deliveries behind the `start` newest, the newest first.
@@ -183,17 +179,15 @@ impl ReadTx<'_> {
             DeliveriesOf::Organization(id) => ("deliveries.organization_id = ?4", id.0),
             DeliveriesOf::Everybody => ("?4 = 0", 0),
         };
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM {FROM} WHERE {owner} AND state = coalesce(?1, state)
-             ORDER BY delivery_id DESC LIMIT ?2 OFFSET ?3"
-        ))?;
         let state = state.map(DeliveryState::as_str);
-        let mut rows = statement.query(params![state, int(size), int(start), id])?;
-        let mut deliveries = Vec::new();
-        while let Some(row) = rows.next()? {
-            deliveries.push(read_delivery(row)?);
-        }
-        Ok(deliveries)
+        self.engine.list(
+            &format!(
+                "SELECT {COLUMNS} FROM {FROM} WHERE {owner} AND state = coalesce(?1, state)
+                 ORDER BY delivery_id DESC LIMIT ?2 OFFSET ?3"
+            ),
+            params![state, int(size), int(start), id],
+            read_delivery,
+        )
     }
 
     /// Whether `max` deliveries of the organization wait or are being sent.
@@ -203,27 +197,26 @@ impl ReadTx<'_> {
         max: usize,
     ) -> Result<bool, DbError> {
         let sql = "SELECT count(*) FROM (SELECT 1 FROM deliveries
-             WHERE organization_id = ?1 AND next_ms IS NOT NULL LIMIT ?2)";
-        let waiting: Option<i64> = self.find_one(sql, [organization.0, int(max)])?;
-        Ok(waiting.unwrap_or_default() >= int(max))
+             WHERE organization_id = ?1 AND next_ms IS NOT NULL LIMIT ?2) AS waiting";
+        Ok(self.engine.count(sql, params![organization.0, int(max)])? >= max)
     }
 
     /// What waits of all organizations, with what is being sent. `next` is what
     /// [`WriteTx::claim_delivery`] would take when that time has come, so that nobody looks again
     /// and again for what has to wait.
     pub fn delivery_queue(&self, turn: Turn) -> Result<Queue, DbError> {
-        let waiting: Option<u32> =
-            self.find_one("SELECT count(*) FROM deliveries WHERE next_ms IS NOT NULL", [])?;
+        let waiting = "SELECT count(*) FROM deliveries WHERE next_ms IS NOT NULL";
+        let waiting = self.engine.load_value(waiting, params![])?;
         let sql = format!(
             "SELECT next_ms FROM deliveries WHERE next_ms IS NOT NULL AND {FREE}
              ORDER BY next_ms LIMIT 1"
         );
         let times = params![turn.now.as_millisecond(), int(turn.organization_max)];
-        let next: Option<i64> = self.find_one(&sql, times)?;
+        let next: Option<i64> = self.engine.find_value(&sql, times)?;
         // A damaged time must not stop the queue: too early is now, too late is never.
         let never = |ms: i64| if ms < 0 { Timestamp::MIN } else { Timestamp::MAX };
         let next = next.map(|ms| time("the queue", ms).unwrap_or_else(|_| never(ms)));
-        Ok(Queue { next, waiting: waiting.unwrap_or_default() })
+        Ok(Queue { next, waiting })
     }
 }
 
@@ -242,7 +235,7 @@ impl WriteTx<'_> {
             _ if self.as_read().is_queue_full(new.organization, max)? => Ok(Enqueued::Full),
             Some(known) => {
                 let (organization, agreement) = (new.organization.0, new.agreement.map(|id| id.0));
-                self.run(
+                self.engine.execute(
                     "UPDATE deliveries SET organization_id = ?2, agreement_id = ?3
                      WHERE delivery_id = ?1",
                     params![known.id.to_string(), organization, agreement],
@@ -251,7 +244,7 @@ impl WriteTx<'_> {
                 self.queued(known.id)
             }
             None => {
-                self.run(
+                self.engine.execute(
                     "INSERT INTO deliveries (delivery_id, user_id, organization_id, channel,
                          media_type, item_id, version, agreement_id, state, attempts, next_ms,
                          created_ms, queued_ms, updated_ms)
@@ -283,7 +276,7 @@ impl WriteTx<'_> {
         let sql = "UPDATE deliveries SET state = 'queued', attempts = 0, claim = NULL,
                  next_ms = ?2, queued_ms = ?2, updated_ms = ?2, error = NULL
              WHERE delivery_id = ?1 AND state = 'failed'";
-        Ok(self.run(sql, params![id.to_string(), now.as_millisecond()])? > 0)
+        Ok(self.engine.execute(sql, params![id.to_string(), now.as_millisecond()])? > 0)
     }
 
     /// Claims the delivery that is due for the longest time under the name `claim`, until `until`
@@ -297,25 +290,25 @@ impl WriteTx<'_> {
         turn: Turn,
         until: Timestamp,
     ) -> Result<Option<Delivery>, DbError> {
-        let mut statement = self.transaction.prepare_cached(&format!(
+        let sql = format!(
             "UPDATE deliveries SET state = 'sending', attempts = attempts + 1, claim = ?3,
                  next_ms = ?4, updated_ms = ?1
              WHERE delivery_id = (SELECT delivery_id FROM deliveries
                  WHERE next_ms <= ?1 AND {FREE} ORDER BY next_ms, delivery_id LIMIT 1)
              RETURNING delivery_id"
-        ))?;
+        );
         let (now_ms, max) = (turn.now.as_millisecond(), int(turn.organization_max));
         loop {
             let values = params![now_ms, max, claim.to_string(), until.as_millisecond()];
-            let claimed = statement.query_row(values, |row| row.get::<_, String>(0)).optional()?;
+            let claimed: Option<String> = self.engine.find_value(&sql, values)?;
             let Some(id) = claimed else { return Ok(None) };
             match self.read_claimed(&id) {
                 Err(DbError::Damaged { what, why }) => {
                     tracing::error!("{what} is given up, its row is damaged: {why}");
-                    self.run(
+                    self.engine.execute(
                         "UPDATE deliveries SET state = 'failed', claim = NULL, next_ms = NULL,
                              error = 'its row in the database is damaged' WHERE delivery_id = ?1",
-                        [id],
+                        params![id],
                     )?;
                 }
                 read => return read.map(Some),
@@ -333,8 +326,9 @@ impl WriteTx<'_> {
     /// Renews a claim until `until`; `false` when it was lost.
     pub fn renew_claim(&self, claim: Uuid, id: Uuid, until: Timestamp) -> Result<bool, DbError> {
         let sql = "UPDATE deliveries SET next_ms = ?3 WHERE delivery_id = ?1 AND claim = ?2";
-        let renewed =
-            self.run(sql, params![id.to_string(), claim.to_string(), until.as_millisecond()])?;
+        let renewed = self
+            .engine
+            .execute(sql, params![id.to_string(), claim.to_string(), until.as_millisecond()])?;
         Ok(renewed > 0)
     }
 
@@ -347,25 +341,25 @@ impl WriteTx<'_> {
     ) -> Result<bool, DbError> {
         let (id, claim, now_ms) = (id.to_string(), claim.to_string(), now.as_millisecond());
         let changed = match outcome {
-            Outcome::Delivered => self.run(
+            Outcome::Delivered => self.engine.execute(
                 "UPDATE deliveries SET state = 'delivered', claim = NULL, next_ms = NULL,
                      error = NULL, updated_ms = ?3, delivered_ms = ?3
                  WHERE delivery_id = ?1 AND claim = ?2",
                 params![id, claim, now_ms],
             )?,
-            Outcome::Retry { at, error } => self.run(
+            Outcome::Retry { at, error } => self.engine.execute(
                 "UPDATE deliveries SET state = 'queued', claim = NULL, next_ms = ?4, error = ?5,
                      updated_ms = ?3
                  WHERE delivery_id = ?1 AND claim = ?2",
                 params![id, claim, now_ms, at.as_millisecond(), error],
             )?,
-            Outcome::Failed { error } => self.run(
+            Outcome::Failed { error } => self.engine.execute(
                 "UPDATE deliveries SET state = 'failed', claim = NULL, next_ms = NULL,
                      error = ?4, updated_ms = ?3
                  WHERE delivery_id = ?1 AND claim = ?2",
                 params![id, claim, now_ms, error],
             )?,
-            Outcome::Released => self.run(
+            Outcome::Released => self.engine.execute(
                 "UPDATE deliveries SET state = 'queued', claim = NULL, next_ms = ?3,
                      attempts = attempts - 1, updated_ms = ?3
                  WHERE delivery_id = ?1 AND claim = ?2",
@@ -380,6 +374,6 @@ impl WriteTx<'_> {
         let sql = "DELETE FROM deliveries WHERE delivery_id IN
                  (SELECT delivery_id FROM deliveries WHERE next_ms IS NULL AND updated_ms < ?1
                   ORDER BY updated_ms LIMIT ?2)";
-        self.run(sql, [before.as_millisecond(), int(limit)])
+        self.engine.execute(sql, params![before.as_millisecond(), int(limit)])
     }
 }

@@ -3,13 +3,15 @@
 //! A message that was sent is gone. Whoever sends one holds it until `next_ms`; a server that starts
 //! takes up what a killed one was sending.
 
+use std::ops::ControlFlow;
+
 use jiff::Timestamp;
-use rusqlite::{Row, params};
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, time};
+use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::account::{Lane, Message, MessageContent, MessageState, UserId};
 use crate::db::DbError;
+use crate::db::engine::{Row, params};
 
 /// The columns that [`read_message`] reads.
 const COLUMNS: &str = "message_id, number, user_id, content, state, attempts, next_ms, error, \
@@ -26,16 +28,12 @@ fn read_message(row: &Row<'_>) -> Result<Message, DbError> {
         user: UserId(row.get(2)?),
         content: serde_json::from_str(&content).map_err(|why| damaged(&what, &why))?,
         state: MessageState::find(&state).ok_or_else(|| damaged(&what, &"its state"))?,
-        attempts: u32::try_from(row.get::<_, i64>(5)?).map_err(|why| damaged(&what, &why))?,
+        attempts: u32::try_from(row.get::<i64>(5)?).map_err(|why| damaged(&what, &why))?,
         next: next.map(|ms| time(&what, ms)).transpose()?,
         error: row.get(7)?,
         created: time(&what, row.get(8)?)?,
         queued: time(&what, row.get(9)?)?,
     })
-}
-
-fn int(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// A message that is written.
@@ -90,28 +88,28 @@ impl ReadTx<'_> {
         state: Option<MessageState>,
         limit: usize,
     ) -> Result<Vec<Message>, DbError> {
-        let mut statement = self.connection.prepare_cached(&format!(
+        let sql = format!(
             "SELECT {COLUMNS} FROM outbox WHERE state = coalesce(?1, state)
              ORDER BY message_id LIMIT ?2"
-        ))?;
-        let mut rows = statement.query(params![state.map(MessageState::as_str), int(limit)])?;
+        );
+        let wanted = params![state.map(MessageState::as_str), int(limit)];
         let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
+        self.engine.each(&sql, wanted, |row| {
             match read_message(row) {
                 Ok(message) => found.push(message),
                 // The operator has to see the others.
                 Err(cause) => tracing::error!("a row of the outbox is left out: {cause}"),
             }
-        }
+            Ok(ControlFlow::Continue(()))
+        })?;
         Ok(found)
     }
 
     /// How many messages wait in a lane, and how many of it were given up.
     pub fn count_messages(&self, lane: Lane) -> Result<OutboxCount, DbError> {
         let sql = "SELECT count(*), count(next_ms) FROM outbox WHERE lane = ?1";
-        let mut statement = self.connection.prepare_cached(sql)?;
         let (all, waiting): (i64, i64) =
-            statement.query_row([lane.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            self.engine.load(sql, params![lane.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
         let count = |count: i64| u64::try_from(count).unwrap_or_default();
         Ok(OutboxCount { waiting: count(waiting), parked: count(all - waiting) })
     }
@@ -119,8 +117,7 @@ impl ReadTx<'_> {
     /// When the next message of a lane is due.
     pub fn next_message(&self, lane: Lane) -> Result<Option<Timestamp>, DbError> {
         let sql = "SELECT min(next_ms) FROM outbox WHERE lane = ?1 AND next_ms IS NOT NULL";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let ms: Option<i64> = statement.query_row([lane.as_str()], |row| row.get(0))?;
+        let ms: Option<i64> = self.engine.load_value(sql, params![lane.as_str()])?;
         ms.map(|ms| time("outbox", ms)).transpose()
     }
 }
@@ -139,26 +136,25 @@ impl WriteTx<'_> {
             .map_err(|why| damaged(format!("message {id}"), &why))?;
         let same = "SELECT 1 FROM outbox WHERE user_id = ?1 AND lane = ?2 AND number = ?3
              AND next_ms IS NOT NULL AND state = 'waiting' AND content = ?4";
-        let mut same = self.transaction.prepare_cached(same)?;
-        if same.exists(params![user.0, lane.as_str(), number, content])? {
+        if self.engine.exists(same, params![user.0, lane.as_str(), number, content])? {
             return Ok(true);
         }
-        let mut statement = self.transaction.prepare_cached(
+        let written = self.engine.execute(
             "INSERT INTO outbox (message_id, lane, number, user_id, content, state, attempts,
                  next_ms, created_ms, queued_ms, updated_ms)
              SELECT ?1, ?2, ?3, ?4, ?5, 'waiting', 0, ?6, ?6, ?6, ?6
-             WHERE (SELECT count(*) FROM (SELECT 1 FROM outbox
-                 WHERE user_id = ?4 AND lane = ?2 AND next_ms IS NOT NULL LIMIT ?7)) < ?7",
+             WHERE ?7 > (SELECT count(*) FROM (SELECT 1 FROM outbox
+                 WHERE user_id = ?4 AND lane = ?2 AND next_ms IS NOT NULL LIMIT ?7) AS waiting)",
+            params![
+                id.to_string(),
+                lane.as_str(),
+                number,
+                user.0,
+                content,
+                now.as_millisecond(),
+                int(max),
+            ],
         )?;
-        let written = statement.execute(params![
-            id.to_string(),
-            lane.as_str(),
-            number,
-            user.0,
-            content,
-            now.as_millisecond(),
-            int(max),
-        ])?;
         Ok(written > 0)
     }
 
@@ -169,25 +165,24 @@ impl WriteTx<'_> {
         limit: usize,
         (now, until): (Timestamp, Timestamp),
     ) -> Result<Vec<Message>, DbError> {
-        let mut statement = self.transaction.prepare_cached(&format!(
+        let sql = format!(
             "UPDATE outbox SET state = 'sending', attempts = attempts + 1, next_ms = ?1,
                  updated_ms = ?2
              WHERE message_id IN (SELECT message_id FROM outbox
                  WHERE lane = ?3 AND next_ms <= ?2 ORDER BY next_ms, message_id LIMIT ?4)
              RETURNING {COLUMNS}"
-        ))?;
+        );
         let wanted =
             params![until.as_millisecond(), now.as_millisecond(), lane.as_str(), int(limit)];
-        let mut rows = statement.query(wanted)?;
         let mut claimed = Vec::new();
         let mut broken = Vec::new();
-        while let Some(row) = rows.next()? {
+        self.engine.each(&sql, wanted, |row| {
             match read_message(row) {
                 Ok(message) => claimed.push(message),
-                Err(cause) => broken.push((row.get::<_, String>(0)?, cause.to_string())),
+                Err(cause) => broken.push((row.get::<String>(0)?, cause.to_string())),
             }
-        }
-        drop(rows);
+            Ok(ControlFlow::Continue(()))
+        })?;
         for (id, error) in broken {
             self.end(&id, &Sent::Parked { error }, now)?;
         }
@@ -206,14 +201,13 @@ impl WriteTx<'_> {
                 "UPDATE outbox SET {assignments}, next_ms = ?1, error = coalesce(?2, error),
                      updated_ms = ?3 WHERE message_id = ?4"
             );
-            let mut statement = self.transaction.prepare_cached(&sql)?;
-            statement.execute(params![next, error, now.as_millisecond(), id])?;
+            self.engine.execute(&sql, params![next, error, now.as_millisecond(), id])?;
             Ok(())
         };
         match sent {
             Sent::Done => {
                 let sql = "DELETE FROM outbox WHERE message_id = ?1";
-                self.transaction.prepare_cached(sql)?.execute([id])?;
+                self.engine.execute(sql, params![id])?;
                 Ok(())
             }
             Sent::Again { at, error } => {
@@ -221,7 +215,8 @@ impl WriteTx<'_> {
             }
             Sent::Parked { error } => set("state = 'parked'", None, Some(error)),
             Sent::Released => set(
-                "state = 'waiting', attempts = max(attempts - 1, 0)",
+                "state = 'waiting',
+                     attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END",
                 Some(now.as_millisecond()),
                 None,
             ),
@@ -231,44 +226,44 @@ impl WriteTx<'_> {
     /// Takes up what a server that was killed was sending; gives how many messages.
     pub fn release_messages(&self, now: Timestamp) -> Result<usize, DbError> {
         let sql = "UPDATE outbox SET state = 'waiting', next_ms = ?1 WHERE state = 'sending'";
-        Ok(self.transaction.prepare_cached(sql)?.execute([now.as_millisecond()])?)
+        self.engine.execute(sql, params![now.as_millisecond()])
     }
 
     /// Queues messages that were given up, one or all of them; gives how many.
     pub fn retry_messages(&self, id: Option<Uuid>, now: Timestamp) -> Result<usize, DbError> {
-        let mut statement = self.transaction.prepare_cached(
+        self.engine.execute(
             "UPDATE outbox SET state = 'waiting', attempts = 0, next_ms = ?1, queued_ms = ?1,
                  updated_ms = ?1
              WHERE state = 'parked' AND message_id = coalesce(?2, message_id)",
-        )?;
-        Ok(statement.execute(params![now.as_millisecond(), id.map(|id| id.to_string())])?)
+            params![now.as_millisecond(), id.map(|id| id.to_string())],
+        )
     }
 
     /// Removes a message in whatever state, or all that were given up; gives how many.
     pub fn drop_messages(&self, id: Option<Uuid>) -> Result<usize, DbError> {
-        let mut statement = self.transaction.prepare_cached(
+        self.engine.execute(
             "DELETE FROM outbox WHERE message_id = ?1 OR (?1 IS NULL AND state = 'parked')",
-        )?;
-        Ok(statement.execute([id.map(|id| id.to_string())])?)
+            params![id.map(|id| id.to_string())],
+        )
     }
 
     /// Removes the oldest messages that were given up, beyond the `max` newest.
     pub fn trim_messages(&self, max: usize) -> Result<(), DbError> {
-        let mut statement = self.transaction.prepare_cached(
+        self.engine.execute(
             "DELETE FROM outbox WHERE next_ms IS NULL AND updated_ms <=
                  (SELECT updated_ms FROM outbox WHERE next_ms IS NULL
                   ORDER BY updated_ms DESC LIMIT 1 OFFSET ?1)",
+            params![int(max)],
         )?;
-        statement.execute([int(max)])?;
         Ok(())
     }
 
     /// Removes messages that were given up before `before`, at most `limit`; gives how many.
     pub fn sweep_messages(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
-        let mut statement = self.transaction.prepare_cached(
+        self.engine.execute(
             "DELETE FROM outbox WHERE message_id IN (SELECT message_id FROM outbox
-                 WHERE next_ms IS NULL AND updated_ms < ?1 LIMIT ?2)",
-        )?;
-        Ok(statement.execute(params![before.as_millisecond(), int(limit)])?)
+             WHERE next_ms IS NULL AND updated_ms < ?1 LIMIT ?2)",
+            params![before.as_millisecond(), int(limit)],
+        )
     }
 }

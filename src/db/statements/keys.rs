@@ -1,11 +1,11 @@
 //! API keys that users make and revoke themselves.
 
 use jiff::Timestamp;
-use rusqlite::params;
 
-use super::{ReadTx, WriteTx, import::NewApiKey, operator::ListedKey};
+use super::{ALL_BEHIND, ReadTx, WriteTx, import::NewApiKey, int, operator::ListedKey};
 use crate::account::UserId;
 use crate::db::DbError;
+use crate::db::engine::params;
 
 impl ReadTx<'_> {
     /// The keys of a user that were not revoked, in the order of their numbers.
@@ -33,15 +33,15 @@ impl WriteTx<'_> {
         }
         self.put_key(new, now)?;
         let hash = new.key_hash.to_string();
-        self.run("UPDATE api_keys SET made_by_user = 1 WHERE key_hash = ?1", [&hash])?;
-        let keep = i64::try_from(max).unwrap_or(i64::MAX);
-        self.run(
+        let sql = "UPDATE api_keys SET made_by_user = TRUE WHERE key_hash = ?1";
+        self.engine.execute(sql, params![hash])?;
+        let sql = format!(
             "DELETE FROM api_keys WHERE key_id IN
                  (SELECT key_id FROM api_keys JOIN users USING (user_id)
                   WHERE user_name = ?1 AND made_by_user AND revoked_ms IS NOT NULL
-                  ORDER BY key_id DESC LIMIT -1 OFFSET ?2)",
-            params![new.user_name, keep],
-        )?;
+                  ORDER BY key_id DESC {ALL_BEHIND} ?2)"
+        );
+        self.engine.execute(&sql, params![new.user_name, int(max)])?;
         let id = self.as_read().find_key_number(&new.key_hash)?;
         let keys = self.as_read().list_live_keys(&new.user_name)?;
         Ok(keys.into_iter().find(|key| Some(key.id) == id))
@@ -51,8 +51,7 @@ impl WriteTx<'_> {
     pub fn revoke_own_key(&self, user: UserId, id: i64, now: Timestamp) -> Result<bool, DbError> {
         let sql = "SELECT key_id FROM api_keys
              WHERE key_id = ?1 AND user_id = ?2 AND revoked_ms IS NULL";
-        let found: Option<i64> = self.as_read().find_one(sql, [id, user.0])?;
-        if found.is_none() {
+        if !self.engine.exists(sql, params![id, user.0])? {
             return Ok(false);
         }
         self.revoke_key(id, now)

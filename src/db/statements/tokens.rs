@@ -1,18 +1,19 @@
 //! Access and refresh tokens, looked up by hash.
 
 use jiff::Timestamp;
-use rusqlite::params;
 
 use super::{
-    ReadTx, WriteTx,
+    ALL_BEHIND, ReadTx, WriteTx,
     accounts::AccountChange,
     damaged,
     grants::{FAMILY_COLUMNS, RefreshToken, read_family},
+    int,
     sessions::read_hash,
     time,
 };
 use crate::account::{FamilyId, Scopes, UserId};
 use crate::db::DbError;
+use crate::db::engine::params;
 use crate::limits::USED_REFRESH_TOKENS_MAX;
 use crate::types::Hash;
 
@@ -39,36 +40,40 @@ pub(super) fn read_scopes(what: &str, text: &str) -> Result<Scopes, DbError> {
 impl ReadTx<'_> {
     /// The access token with that hash, expired or not; none of a client that is not active.
     pub fn find_access_token(&self, token: &Hash) -> Result<Option<Token>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.find(
             "SELECT family_id, user_id, client_id, access_tokens.scopes, access_tokens.expires_ms
              FROM access_tokens JOIN families USING (family_id) JOIN clients USING (client_id)
-             WHERE token_hash = ?1 AND active <> 0",
-        )?;
-        let mut rows = statement.query(params![token.to_string()])?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        let family = FamilyId(row.get(0)?);
-        let what = format!("access token of family {family}");
-        Ok(Some(Token {
-            family,
-            user: UserId(row.get(1)?),
-            client_id: row.get(2)?,
-            scopes: read_scopes(&what, &row.get::<_, String>(3)?)?,
-            expires: time(&what, row.get(4)?)?,
-        }))
+             WHERE token_hash = ?1 AND active",
+            params![token.to_string()],
+            |row| {
+                let family = FamilyId(row.get(0)?);
+                let what = format!("access token of family {family}");
+                Ok(Token {
+                    family,
+                    user: UserId(row.get(1)?),
+                    client_id: row.get(2)?,
+                    scopes: read_scopes(&what, &row.get::<String>(3)?)?,
+                    expires: time(&what, row.get(4)?)?,
+                })
+            },
+        )
     }
 
     /// The refresh token with that hash, expired and used ones too.
     pub fn find_refresh_token(&self, token: &Hash) -> Result<Option<RefreshToken>, DbError> {
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {FAMILY_COLUMNS}, refresh_tokens.expires_ms, used_ms IS NOT NULL
-             FROM refresh_tokens JOIN families USING (family_id) WHERE token_hash = ?1"
-        ))?;
-        let mut rows = statement.query([token.to_string()])?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        let family = read_family(row)?;
-        let what = format!("refresh token of family {}", family.id);
-        let expires = time(&what, row.get(5)?)?;
-        Ok(Some(RefreshToken { family, expires, is_used: row.get(6)? }))
+        self.engine.find(
+            &format!(
+                "SELECT {FAMILY_COLUMNS}, refresh_tokens.expires_ms, used_ms IS NOT NULL
+                 FROM refresh_tokens JOIN families USING (family_id) WHERE token_hash = ?1"
+            ),
+            params![token.to_string()],
+            |row| {
+                let family = read_family(row)?;
+                let what = format!("refresh token of family {}", family.id);
+                let expires = time(&what, row.get(5)?)?;
+                Ok(RefreshToken { family, expires, is_used: row.get(6)? })
+            },
+        )
     }
 }
 
@@ -82,12 +87,11 @@ impl WriteTx<'_> {
         expires: Timestamp,
     ) -> Result<(), DbError> {
         let (hash, ms) = (token.to_string(), expires.as_millisecond());
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO access_tokens (token_hash, family_id, scopes, expires_ms)
-                 VALUES (?1, ?2, ?3, ?4)",
-            )?
-            .execute(params![hash, family.0, scopes.to_string(), ms])?;
+        self.engine.execute(
+            "INSERT INTO access_tokens (token_hash, family_id, scopes, expires_ms)
+             VALUES (?1, ?2, ?3, ?4)",
+            params![hash, family.0, scopes.to_string(), ms],
+        )?;
         self.extend_family(family, ms)
     }
 
@@ -100,37 +104,35 @@ impl WriteTx<'_> {
         expires: Timestamp,
     ) -> Result<(), DbError> {
         let (hash, ms) = (token.to_string(), expires.as_millisecond());
-        let keep = i64::try_from(USED_REFRESH_TOKENS_MAX).unwrap_or(i64::MAX);
-        self.transaction
-            .prepare_cached(
-                "DELETE FROM refresh_tokens WHERE token_hash IN
-                     (SELECT token_hash FROM refresh_tokens
-                      WHERE family_id = ?1 AND used_ms IS NOT NULL
-                      ORDER BY used_ms DESC LIMIT -1 OFFSET ?2)",
-            )?
-            .execute(params![family.0, keep])?;
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO refresh_tokens (token_hash, family_id, expires_ms)
-                 VALUES (?1, ?2, ?3)",
-            )?
-            .execute(params![hash, family.0, ms])?;
+        let keep = int(USED_REFRESH_TOKENS_MAX);
+        let sql = format!(
+            "DELETE FROM refresh_tokens WHERE token_hash IN
+                 (SELECT token_hash FROM refresh_tokens
+                  WHERE family_id = ?1 AND used_ms IS NOT NULL
+                  ORDER BY used_ms DESC {ALL_BEHIND} ?2)"
+        );
+        self.engine.execute(&sql, params![family.0, keep])?;
+        self.engine.execute(
+            "INSERT INTO refresh_tokens (token_hash, family_id, expires_ms)
+             VALUES (?1, ?2, ?3)",
+            params![hash, family.0, ms],
+        )?;
         self.extend_family(family, ms)
     }
 
     /// Marks a refresh token as used.
     pub fn use_refresh_token(&self, token: &Hash, now: Timestamp) -> Result<(), DbError> {
-        self.transaction
-            .prepare_cached("UPDATE refresh_tokens SET used_ms = ?2 WHERE token_hash = ?1")?
-            .execute(params![token.to_string(), now.as_millisecond()])?;
+        self.engine.execute(
+            "UPDATE refresh_tokens SET used_ms = ?2 WHERE token_hash = ?1",
+            params![token.to_string(), now.as_millisecond()],
+        )?;
         Ok(())
     }
 
     /// Ends the access token with that hash, if there is one.
     pub fn end_access_token(&self, token: &Hash, now: Timestamp) -> Result<(), DbError> {
-        let mut statement =
-            self.transaction.prepare_cached("DELETE FROM access_tokens WHERE token_hash = ?1")?;
-        if statement.execute([token.to_string()])? > 0 {
+        let sql = "DELETE FROM access_tokens WHERE token_hash = ?1";
+        if self.engine.execute(sql, params![token.to_string()])? > 0 {
             self.log_account_change(AccountChange::Token(*token), now)?;
         }
         Ok(())
@@ -138,11 +140,9 @@ impl WriteTx<'_> {
 
     /// Ends every access token of a family.
     pub fn end_access_tokens(&self, family: FamilyId, now: Timestamp) -> Result<(), DbError> {
-        let mut statement = self.transaction.prepare_cached(
-            "DELETE FROM access_tokens WHERE family_id = ?1 RETURNING token_hash",
-        )?;
-        let ended = statement.query_map([family.0], |row| row.get::<_, String>(0))?;
-        for hash in ended.collect::<Result<Vec<_>, _>>()? {
+        let sql = "DELETE FROM access_tokens WHERE family_id = ?1 RETURNING token_hash";
+        let ended: Vec<String> = self.engine.list_values(sql, params![family.0])?;
+        for hash in ended {
             let hash = read_hash("access_tokens", &hash)?;
             self.log_account_change(AccountChange::Token(hash), now)?;
         }
@@ -152,15 +152,16 @@ impl WriteTx<'_> {
     /// Removes tokens that ended before `now`, `limit` of a kind at most. Nothing is logged:
     /// whoever remembers one knows when it ended.
     pub fn sweep_tokens(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let mut removed = 0;
         for table in ["access_tokens", "refresh_tokens"] {
-            let mut statement = self.transaction.prepare_cached(&format!(
-                "DELETE FROM {table} WHERE token_hash IN
+            removed += self.engine.execute(
+                &format!(
+                    "DELETE FROM {table} WHERE token_hash IN
                      (SELECT token_hash FROM {table} WHERE expires_ms < ?1
                       ORDER BY expires_ms LIMIT ?2)"
-            ))?;
-            removed += statement.execute(params![now.as_millisecond(), limit])?;
+                ),
+                params![now.as_millisecond(), int(limit)],
+            )?;
         }
         Ok(removed)
     }

@@ -1,11 +1,11 @@
 //! What clients were granted: clients, consents, families of tokens, authorization codes.
 
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Row, params};
 
-use super::{ReadTx, WriteTx, damaged, time, tokens::read_scopes};
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time, tokens::read_scopes};
 use crate::account::{Client, FamilyId, Scopes, UserId};
 use crate::db::DbError;
+use crate::db::engine::{Row, params};
 use crate::limits::FAMILIES_MAX;
 use crate::types::Hash;
 
@@ -89,7 +89,7 @@ pub(super) fn read_family(row: &Row<'_>) -> Result<Family, DbError> {
         id,
         user: UserId(row.get(1)?),
         client_id: row.get(2)?,
-        scopes: read_scopes(&what, &row.get::<_, String>(3)?)?,
+        scopes: read_scopes(&what, &row.get::<String>(3)?)?,
         auth_time: time(&what, row.get(4)?)?,
     })
 }
@@ -97,56 +97,57 @@ pub(super) fn read_family(row: &Row<'_>) -> Result<Family, DbError> {
 impl ReadTx<'_> {
     /// The client of that name, active or not.
     pub fn find_client(&self, client_id: &str) -> Result<Option<Client>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.find(
             "SELECT client_id, name, secret, redirect_uris, grants, active FROM clients
              WHERE client_id = ?1",
-        )?;
-        let mut rows = statement.query([client_id])?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        let what = || format!("client {client_id}");
-        let redirect_uris: String = row.get(3)?;
-        let grants: String = row.get(4)?;
-        Ok(Some(Client {
-            client_id: row.get(0)?,
-            name: row.get(1)?,
-            secret: row.get(2)?,
-            redirect_uris: serde_json::from_str(&redirect_uris)
-                .map_err(|why| damaged(what(), &why))?,
-            grants: serde_json::from_str(&grants).map_err(|why| damaged(what(), &why))?,
-            active: row.get(5)?,
-        }))
+            params![client_id],
+            |row| {
+                let what = || format!("client {client_id}");
+                let redirect_uris: String = row.get(3)?;
+                let grants: String = row.get(4)?;
+                Ok(Client {
+                    client_id: row.get(0)?,
+                    name: row.get(1)?,
+                    secret: row.get(2)?,
+                    redirect_uris: serde_json::from_str(&redirect_uris)
+                        .map_err(|why| damaged(what(), &why))?,
+                    grants: serde_json::from_str(&grants).map_err(|why| damaged(what(), &why))?,
+                    active: row.get(5)?,
+                })
+            },
+        )
     }
 
     /// What the user let the client have; nothing when it was never asked.
     pub fn find_consent(&self, user: UserId, client_id: &str) -> Result<Scopes, DbError> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT scopes FROM consents WHERE user_id = ?1 AND client_id = ?2")?;
-        let found = statement.query_row(params![user.0, client_id], |row| row.get(0));
-        let Some(text) = found.optional()? else { return Ok(Scopes::NONE) };
-        let text: String = text;
+        let sql = "SELECT scopes FROM consents WHERE user_id = ?1 AND client_id = ?2";
+        let text: Option<String> = self.engine.find_value(sql, params![user.0, client_id])?;
+        let Some(text) = text else { return Ok(Scopes::NONE) };
         read_scopes(&format!("consent of user {user}"), &text)
     }
 
     /// The authorization code with that hash, expired and used ones too.
     pub fn find_code(&self, code: &Hash) -> Result<Option<Code>, DbError> {
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {FAMILY_COLUMNS}, redirect_uri, challenge, nonce, codes.expires_ms,
-                 used_ms IS NOT NULL
-             FROM codes JOIN families USING (family_id) WHERE code_hash = ?1"
-        ))?;
-        let mut rows = statement.query([code.to_string()])?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        let family = read_family(row)?;
-        let what = format!("code of family {}", family.id);
-        Ok(Some(Code {
-            family,
-            redirect_uri: row.get(5)?,
-            challenge: row.get(6)?,
-            nonce: row.get(7)?,
-            expires: time(&what, row.get(8)?)?,
-            is_used: row.get(9)?,
-        }))
+        self.engine.find(
+            &format!(
+                "SELECT {FAMILY_COLUMNS}, redirect_uri, challenge, nonce, codes.expires_ms,
+                     used_ms IS NOT NULL
+                 FROM codes JOIN families USING (family_id) WHERE code_hash = ?1"
+            ),
+            params![code.to_string()],
+            |row| {
+                let family = read_family(row)?;
+                let what = format!("code of family {}", family.id);
+                Ok(Code {
+                    family,
+                    redirect_uri: row.get(5)?,
+                    challenge: row.get(6)?,
+                    nonce: row.get(7)?,
+                    expires: time(&what, row.get(8)?)?,
+                    is_used: row.get(9)?,
+                })
+            },
+        )
     }
 }
 
@@ -161,13 +162,13 @@ impl WriteTx<'_> {
     ) -> Result<(), DbError> {
         let before = self.as_read().find_consent(user, client_id)?;
         let scopes = before.iter().fold(scopes, Scopes::with).to_string();
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO consents (user_id, client_id, scopes, given_ms)
-                 VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT DO UPDATE SET scopes = excluded.scopes, given_ms = excluded.given_ms",
-            )?
-            .execute(params![user.0, client_id, scopes, now.as_millisecond()])?;
+        self.engine.execute(
+            "INSERT INTO consents (user_id, client_id, scopes, given_ms)
+             VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (user_id, client_id) DO UPDATE SET scopes = excluded.scopes,
+                 given_ms = excluded.given_ms",
+            params![user.0, client_id, scopes, now.as_millisecond()],
+        )?;
         Ok(())
     }
 
@@ -177,34 +178,31 @@ impl WriteTx<'_> {
     /// It ends with the last of its code and tokens, so something is written to it in the same
     /// transaction.
     pub fn open_family(&self, new: &NewFamily, now: Timestamp) -> Result<FamilyId, DbError> {
-        let keep = i64::try_from(FAMILIES_MAX.saturating_sub(1)).unwrap_or(i64::MAX);
-        let mut statement = self.transaction.prepare_cached(
+        let keep = int(FAMILIES_MAX.saturating_sub(1));
+        let sql = format!(
             "SELECT family_id FROM families WHERE user_id = ?1 AND client_id = ?2
-             ORDER BY family_id DESC LIMIT -1 OFFSET ?3",
-        )?;
-        let old = statement
-            .query_map(params![new.user.0, new.client_id, keep], |row| row.get(0).map(FamilyId))?;
-        for family in old.collect::<Result<Vec<_>, _>>()? {
+             ORDER BY family_id DESC {ALL_BEHIND} ?3"
+        );
+        let old = self.engine.list_values(&sql, params![new.user.0, new.client_id, keep])?;
+        for family in old.into_iter().map(FamilyId) {
             self.end_family(family, now)?;
         }
         let (ms, auth_ms) = (now.as_millisecond(), new.auth_time.as_millisecond());
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO families
-                     (user_id, client_id, scopes, auth_ms, created_ms, expires_ms)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
-            )?
-            .execute(params![new.user.0, new.client_id, new.scopes.to_string(), auth_ms, ms])?;
-        Ok(FamilyId(self.transaction.last_insert_rowid()))
+        let id = self.engine.load_value(
+            "INSERT INTO families
+                 (user_id, client_id, scopes, auth_ms, created_ms, expires_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?5) RETURNING family_id",
+            params![new.user.0, new.client_id, new.scopes.to_string(), auth_ms, ms],
+        )?;
+        Ok(FamilyId(id))
     }
 
     /// Lets a family last until `expires_ms` at least.
     pub(super) fn extend_family(&self, family: FamilyId, expires_ms: i64) -> Result<(), DbError> {
-        self.transaction
-            .prepare_cached(
-                "UPDATE families SET expires_ms = max(expires_ms, ?2) WHERE family_id = ?1",
-            )?
-            .execute(params![family.0, expires_ms])?;
+        self.engine.execute(
+            "UPDATE families SET expires_ms = ?2 WHERE family_id = ?1 AND expires_ms < ?2",
+            params![family.0, expires_ms],
+        )?;
         Ok(())
     }
 
@@ -212,48 +210,38 @@ impl WriteTx<'_> {
     pub fn end_family(&self, family: FamilyId, now: Timestamp) -> Result<(), DbError> {
         self.end_access_tokens(family, now)?;
         // Codes and refresh tokens go with it.
-        self.transaction
-            .prepare_cached("DELETE FROM families WHERE family_id = ?1")?
-            .execute([family.0])?;
+        self.engine.execute("DELETE FROM families WHERE family_id = ?1", params![family.0])?;
         Ok(())
     }
 
     /// Removes families that ended before `now` with all they hold, `limit` at most.
     pub fn sweep_families(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut statement = self.transaction.prepare_cached(
+        self.engine.execute(
             "DELETE FROM families WHERE family_id IN
                  (SELECT family_id FROM families WHERE expires_ms < ?1
                   ORDER BY expires_ms LIMIT ?2)",
-        )?;
-        Ok(statement.execute(params![now.as_millisecond(), limit])?)
+            params![now.as_millisecond(), int(limit)],
+        )
     }
 
     /// Writes the code of a family, which lasts at least as long.
     pub fn write_code(&self, code: &Hash, family: FamilyId, new: &NewCode) -> Result<(), DbError> {
         let ms = new.expires.as_millisecond();
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO codes
-                     (code_hash, family_id, redirect_uri, challenge, nonce, expires_ms)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            )?
-            .execute(params![
-                code.to_string(),
-                family.0,
-                new.redirect_uri,
-                new.challenge,
-                new.nonce,
-                ms
-            ])?;
+        self.engine.execute(
+            "INSERT INTO codes
+                 (code_hash, family_id, redirect_uri, challenge, nonce, expires_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![code.to_string(), family.0, new.redirect_uri, new.challenge, new.nonce, ms],
+        )?;
         self.extend_family(family, ms)
     }
 
     /// Marks a code as exchanged. It stays with its family, so that a second exchange is noticed.
     pub fn use_code(&self, code: &Hash, now: Timestamp) -> Result<(), DbError> {
-        self.transaction
-            .prepare_cached("UPDATE codes SET used_ms = ?2 WHERE code_hash = ?1")?
-            .execute(params![code.to_string(), now.as_millisecond()])?;
+        self.engine.execute(
+            "UPDATE codes SET used_ms = ?2 WHERE code_hash = ?1",
+            params![code.to_string(), now.as_millisecond()],
+        )?;
         Ok(())
     }
 }
@@ -264,50 +252,40 @@ impl WriteTx<'_> {
     pub(crate) fn plant_client(&self, client: &Client) -> Result<(), DbError> {
         let uris = serde_json::Value::from(client.redirect_uris.clone()).to_string();
         let grants = serde_json::to_string(&client.grants).unwrap();
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO clients
-                     (client_id, name, secret, redirect_uris, grants, active, created_ms)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0)
-                 ON CONFLICT (client_id) DO UPDATE SET active = excluded.active,
-                     grants = excluded.grants",
-            )?
-            .execute(params![
-                client.client_id,
-                client.name,
-                client.secret,
-                uris,
-                grants,
-                client.active
-            ])?;
+        self.engine.execute(
+            "INSERT INTO clients
+                 (client_id, name, secret, redirect_uris, grants, active, created_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0)
+             ON CONFLICT (client_id) DO UPDATE SET active = excluded.active,
+                 grants = excluded.grants",
+            params![client.client_id, client.name, client.secret, uris, grants, client.active],
+        )?;
         Ok(())
     }
 
     /// Gives a user of a test what the accounts file does not.
     pub(crate) fn plant_user(&self, user_name: &str, password: &str) -> Result<(), DbError> {
-        self.transaction.execute(
+        self.engine.execute(
             "INSERT INTO organizations (organization_id, name, address) VALUES (7, 'Gazette', '{}')
              ON CONFLICT DO NOTHING",
-            [],
+            params![],
         )?;
-        self.transaction.execute(
+        self.engine.execute(
             "UPDATE users SET password = ?2, first_name = 'Ada', last_name = 'Byron',
                  email_address = 'ada@example.com', department = 'Foto', organization_id = 7
              WHERE user_name = ?1",
-            [user_name, password],
+            params![user_name, password],
         )?;
         Ok(())
     }
 
     /// Makes a table fail.
     pub(crate) fn hide_table(&self, table: &str) -> Result<(), DbError> {
-        Ok(self.transaction.execute_batch(&format!("ALTER TABLE {table} RENAME TO hidden"))?)
+        self.engine.run_script(&format!("ALTER TABLE {table} RENAME TO hidden"))
     }
 
     /// The rows of a table.
     pub(crate) fn count(&self, table: &str) -> Result<usize, DbError> {
-        let sql = format!("SELECT count(*) FROM {table}");
-        let count: i64 = self.transaction.query_row(&sql, [], |row| row.get(0))?;
-        Ok(usize::try_from(count).unwrap())
+        self.engine.count(&format!("SELECT count(*) FROM {table}"), params![])
     }
 }

@@ -3,12 +3,12 @@
 //! What happens to the items by themselves is in `collected.rs`.
 
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Row, params};
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, time};
+use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::account::UserId;
 use crate::db::DbError;
+use crate::db::engine::{Row, params};
 use crate::limits::COLLECTION_REMOVED_MAX;
 use crate::types::ItemKey;
 
@@ -96,24 +96,21 @@ fn read_head(row: &Row<'_>) -> Result<CollectionHead, DbError> {
 
 /// The identity of an item in the columns `first` and the one behind it.
 pub(super) fn read_key(row: &Row<'_>, first: usize) -> Result<ItemKey, DbError> {
-    let (media_type, id): (String, String) = (row.get(first)?, row.get(first + 1)?);
-    let text = format!("{media_type}/{id}");
+    let text = format!("{}/{}", row.text(first)?, row.text(first + 1)?);
     text.parse().map_err(|why| damaged(format!("item {text} of a collection"), &why))
 }
 
 impl ReadTx<'_> {
     /// The collections of `user` without their items, the oldest first.
     pub fn list_collection_heads(&self, user: UserId) -> Result<Vec<CollectionHead>, DbError> {
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM collections JOIN users USING (user_id)
-             WHERE collections.user_id = ?1 ORDER BY number"
-        ))?;
-        let mut rows = statement.query([user.0])?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            found.push(read_head(row)?);
-        }
-        Ok(found)
+        self.engine.list(
+            &format!(
+                "SELECT {COLUMNS} FROM collections JOIN users USING (user_id)
+                 WHERE collections.user_id = ?1 ORDER BY number"
+            ),
+            params![user.0],
+            read_head,
+        )
     }
 
     /// The collections of `user` at `now`, the oldest first.
@@ -128,12 +125,14 @@ impl ReadTx<'_> {
 
     /// The collection `id` without its items.
     pub fn find_collection_head(&self, id: Uuid) -> Result<Option<CollectionHead>, DbError> {
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM collections JOIN users USING (user_id)
-             WHERE collection_id = ?1"
-        ))?;
-        let mut rows = statement.query([id.to_string()])?;
-        rows.next()?.map(read_head).transpose()
+        self.engine.find(
+            &format!(
+                "SELECT {COLUMNS} FROM collections JOIN users USING (user_id)
+                 WHERE collection_id = ?1"
+            ),
+            params![id.to_string()],
+            read_head,
+        )
     }
 
     /// The collection with its items at `now`.
@@ -150,95 +149,78 @@ impl ReadTx<'_> {
         number: i64,
         now: Timestamp,
     ) -> Result<Vec<ItemKey>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.list(
             "SELECT media_type, id FROM collection_items
              WHERE number = ?1 AND (expires_ms IS NULL OR expires_ms > ?2) ORDER BY position",
-        )?;
-        let mut rows = statement.query(params![number, now.as_millisecond()])?;
-        let mut content = Vec::new();
-        while let Some(row) = rows.next()? {
-            content.push(read_key(row, 0)?);
-        }
-        Ok(content)
+            params![number, now.as_millisecond()],
+            |row| read_key(row, 0),
+        )
     }
 
     fn lost_items(&self, number: i64) -> Result<Vec<LostItem>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.list(
             "SELECT media_type, id, headline, description, removed_ms FROM removed_items
              WHERE number = ?1 ORDER BY place",
-        )?;
-        let mut rows = statement.query([number])?;
-        let mut removed = Vec::new();
-        while let Some(row) = rows.next()? {
-            let at = time("an item that a collection lost", row.get(4)?)?;
-            let key = read_key(row, 0)?;
-            removed.push(LostItem { key, headline: row.get(2)?, description: row.get(3)?, at });
-        }
-        Ok(removed)
+            params![number],
+            |row| {
+                let at = time("an item that a collection lost", row.get(4)?)?;
+                let key = read_key(row, 0)?;
+                Ok(LostItem { key, headline: row.get(2)?, description: row.get(3)?, at })
+            },
+        )
     }
 
     /// How many collections `user` has.
     pub fn count_collections(&self, user: UserId) -> Result<usize, DbError> {
         let sql = "SELECT count(*) FROM collections WHERE user_id = ?1";
-        self.count(sql, user.0)
+        self.engine.count(sql, params![user.0])
     }
 
     /// How many items the collection of that number has, expired ones too.
     pub fn count_collection_items(&self, number: i64) -> Result<usize, DbError> {
         let sql = "SELECT count(*) FROM collection_items WHERE number = ?1";
-        self.count(sql, number)
-    }
-
-    fn count(&self, sql: &str, of: i64) -> Result<usize, DbError> {
-        let count: i64 = self.connection.prepare_cached(sql)?.query_row([of], |row| row.get(0))?;
-        Ok(usize::try_from(count).unwrap_or_default())
+        self.engine.count(sql, params![number])
     }
 }
 
 impl WriteTx<'_> {
     /// Writes a new collection without items.
     pub fn insert_collection(&self, new: &NewCollection, now: Timestamp) -> Result<(), DbError> {
-        let mut statement = self.transaction.prepare_cached(
+        let now_ms = now.as_millisecond();
+        self.engine.execute(
             "INSERT INTO collections
                  (collection_id, user_id, name, public, created_ms, accessed_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+            params![new.id.to_string(), new.owner.0, new.name, new.public, now_ms],
         )?;
-        let now_ms = now.as_millisecond();
-        statement.execute(params![
-            new.id.to_string(),
-            new.owner.0,
-            new.name,
-            new.public,
-            now_ms
-        ])?;
         Ok(())
     }
 
     /// Writes what the collection is called and whether others may read it.
     pub fn update_collection(&self, number: i64, name: &str, public: bool) -> Result<(), DbError> {
         let sql = "UPDATE collections SET name = ?2, public = ?3 WHERE number = ?1";
-        self.transaction.prepare_cached(sql)?.execute(params![number, name, public])?;
+        self.engine.execute(sql, params![number, name, public])?;
         Ok(())
     }
 
     /// Notes that the collection was changed at `now`.
     pub fn mark_collection_modified(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
         let sql = "UPDATE collections SET modified_ms = ?2 WHERE number = ?1";
-        self.transaction.prepare_cached(sql)?.execute(params![number, now.as_millisecond()])?;
+        self.engine.execute(sql, params![number, now.as_millisecond()])?;
         Ok(())
     }
 
     /// Notes that the collection was read at `now`.
     pub fn mark_collection_accessed(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
-        let sql = "UPDATE collections SET accessed_ms = max(accessed_ms, ?2) WHERE number = ?1";
-        self.transaction.prepare_cached(sql)?.execute(params![number, now.as_millisecond()])?;
+        let sql = "UPDATE collections SET accessed_ms = ?2 WHERE number = ?1 AND accessed_ms < ?2";
+        self.engine.execute(sql, params![number, now.as_millisecond()])?;
         Ok(())
     }
 
     /// Removes the collection with what it holds.
     pub fn delete_collection(&self, number: i64) -> Result<(), DbError> {
         let sql = "DELETE FROM collections WHERE number = ?1";
-        self.transaction.prepare_cached(sql)?.execute([number])?;
+        self.engine.execute(sql, params![number])?;
         Ok(())
     }
 
@@ -251,18 +233,18 @@ impl WriteTx<'_> {
         expires: Option<Timestamp>,
     ) -> Result<bool, DbError> {
         let (media_type, id) = (key.media_type.as_str(), key.id.as_str());
-        let mut statement = self.transaction.prepare_cached(
+        let expires = expires.map(Timestamp::as_millisecond);
+        let added = self.engine.execute(
             "INSERT INTO collection_items (number, media_type, id, position, expires_ms)
              SELECT ?1, ?2, ?3, coalesce(max(position), 0) + 1, ?4 FROM collection_items
              WHERE number = ?1
              ON CONFLICT DO NOTHING",
-        )?;
-        let expires = expires.map(Timestamp::as_millisecond);
-        let added = statement.execute(params![number, media_type, id, expires])? > 0;
+            params![number, media_type, id, expires],
+        )? > 0;
         if added {
             let sql =
                 "DELETE FROM removed_items WHERE number = ?1 AND media_type = ?2 AND id = ?3";
-            self.transaction.prepare_cached(sql)?.execute(params![number, media_type, id])?;
+            self.engine.execute(sql, params![number, media_type, id])?;
         }
         Ok(added)
     }
@@ -270,24 +252,20 @@ impl WriteTx<'_> {
     /// Takes an item out of the collection; gives whether it was there.
     pub fn remove_from_collection(&self, number: i64, key: &ItemKey) -> Result<bool, DbError> {
         let sql = "DELETE FROM collection_items WHERE number = ?1 AND media_type = ?2 AND id = ?3";
-        let mut statement = self.transaction.prepare_cached(sql)?;
         let key = params![number, key.media_type.as_str(), key.id.as_str()];
-        Ok(statement.execute(key)? > 0)
+        Ok(self.engine.execute(sql, key)? > 0)
     }
 
     /// Gives the items of the collection the places of `content`, which names each of them once,
     /// but for those that have expired: they go to the end.
     pub fn order_collection(&self, number: i64, content: &[ItemKey]) -> Result<(), DbError> {
         let sql = "UPDATE collection_items SET position = position + ?2 WHERE number = ?1";
-        let count = i64::try_from(content.len()).unwrap_or(i64::MAX);
-        self.transaction.prepare_cached(sql)?.execute(params![number, count])?;
-        let mut statement = self.transaction.prepare_cached(
-            "UPDATE collection_items SET position = ?4
-             WHERE number = ?1 AND media_type = ?2 AND id = ?3",
-        )?;
+        self.engine.execute(sql, params![number, int(content.len())])?;
+        let sql = "UPDATE collection_items SET position = ?4
+             WHERE number = ?1 AND media_type = ?2 AND id = ?3";
         for (position, key) in (1_i64..).zip(content) {
             let (media_type, id) = (key.media_type.as_str(), key.id.as_str());
-            statement.execute(params![number, media_type, id, position])?;
+            self.engine.execute(sql, params![number, media_type, id, position])?;
         }
         Ok(())
     }
@@ -295,46 +273,44 @@ impl WriteTx<'_> {
     /// Writes down that the collection lost an item; of those that it lost long ago it forgets the
     /// oldest beyond [`COLLECTION_REMOVED_MAX`].
     pub(super) fn insert_lost_item(&self, number: i64, lost: &LostItem) -> Result<(), DbError> {
-        let mut statement = self.transaction.prepare_cached(
-            "INSERT OR REPLACE INTO removed_items
+        let (media_type, id) = (lost.key.media_type.as_str(), lost.key.id.as_str());
+        // One that was lost before moves to the end of the list.
+        self.engine.execute(
+            "DELETE FROM removed_items WHERE number = ?1 AND media_type = ?2 AND id = ?3",
+            params![number, media_type, id],
+        )?;
+        self.engine.execute(
+            "INSERT INTO removed_items
                  (number, media_type, id, headline, description, removed_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                number,
+                media_type,
+                id,
+                lost.headline,
+                lost.description,
+                lost.at.as_millisecond(),
+            ],
         )?;
-        statement.execute(params![
-            number,
-            lost.key.media_type.as_str(),
-            lost.key.id.as_str(),
-            lost.headline,
-            lost.description,
-            lost.at.as_millisecond(),
-        ])?;
-        let kept = i64::try_from(COLLECTION_REMOVED_MAX).unwrap_or(i64::MAX);
-        let mut statement = self.transaction.prepare_cached(
+        self.engine.execute(
             "DELETE FROM removed_items WHERE number = ?1 AND place <=
                  (SELECT place FROM removed_items WHERE number = ?1
                   ORDER BY place DESC LIMIT 1 OFFSET ?2)",
+            params![number, int(COLLECTION_REMOVED_MAX)],
         )?;
-        statement.execute(params![number, kept])?;
         Ok(())
     }
 
     /// The collections that hold the item.
     pub(super) fn collections_with(&self, key: &ItemKey) -> Result<Vec<i64>, DbError> {
-        let mut statement = self.transaction.prepare_cached(
-            "SELECT number FROM collection_items WHERE media_type = ?1 AND id = ?2",
-        )?;
-        let key = params![key.media_type.as_str(), key.id.as_str()];
-        let rows = statement.query_map(key, |row| row.get(0))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let sql = "SELECT number FROM collection_items WHERE media_type = ?1 AND id = ?2";
+        self.engine.list_values(sql, params![key.media_type.as_str(), key.id.as_str()])
     }
 
     /// An item of a collection that has expired at `now`.
     pub(super) fn next_expired(&self, now: Timestamp) -> Result<Option<ItemKey>, DbError> {
-        let mut statement = self.transaction.prepare_cached(
-            "SELECT media_type, id FROM collection_items
-             WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT 1",
-        )?;
-        let found = statement.query_row([now.as_millisecond()], |row| Ok(read_key(row, 0)));
-        found.optional()?.transpose()
+        let sql = "SELECT media_type, id FROM collection_items
+             WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT 1";
+        self.engine.find(sql, params![now.as_millisecond()], |row| read_key(row, 0))
     }
 }

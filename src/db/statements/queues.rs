@@ -2,12 +2,11 @@
 //! matched.
 
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, params};
 use uuid::Uuid;
 
-use super::items::Raw;
-use super::{ReadTx, WriteTx, damaged, time};
+use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::account::UserId;
+use crate::db::engine::{Row, params};
 use crate::db::{DbError, StoredItem};
 use crate::types::ItemKey;
 
@@ -47,93 +46,73 @@ pub struct FoundStream {
     pub active: Timestamp,
 }
 
-fn parse_key(what: &str, media_type: &str, id: &str) -> Result<ItemKey, DbError> {
-    format!("{media_type}/{id}").parse().map_err(|why| damaged(what, &why))
-}
-
-fn int(number: usize) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
+/// The identity of an item in the columns `first` and the one behind it.
+fn parse_key(what: &str, row: &Row<'_>, first: usize) -> Result<ItemKey, DbError> {
+    let key = format!("{}/{}", row.text(first)?, row.text(first + 1)?);
+    key.parse().map_err(|why| damaged(what, &why))
 }
 
 impl ReadTx<'_> {
     /// The row of the item log up to which notifications were looked for.
     pub fn matched_seq(&self) -> Result<i64, DbError> {
-        let mut statement =
-            self.connection.prepare_cached("SELECT seq FROM cursors WHERE name = ?1")?;
-        Ok(statement.query_row([MATCHING], |row| row.get(0))?)
+        self.engine.load_value("SELECT seq FROM cursors WHERE name = ?1", params![MATCHING])
     }
 
     /// The number of the newest row of the item log, and when the first row behind `after` was
     /// written.
     pub fn matching_backlog(&self, after: i64) -> Result<(i64, Option<Timestamp>), DbError> {
         let newest = "SELECT coalesce(max(seq), 0) FROM item_log";
-        let newest = self.connection.prepare_cached(newest)?.query_row([], |row| row.get(0))?;
+        let newest = self.engine.load_value(newest, params![])?;
         let oldest = "SELECT at_ms FROM item_log WHERE seq > ?1 ORDER BY seq LIMIT 1";
-        let oldest: Option<i64> =
-            self.connection.prepare_cached(oldest)?.query_row([after], |r| r.get(0)).optional()?;
+        let oldest: Option<i64> = self.engine.find_value(oldest, params![after])?;
         Ok((newest, oldest.map(|ms| time("item_log", ms)).transpose()?))
     }
 
     /// The rows of the item log behind `after`, `limit` of them.
     pub fn log_rows(&self, after: i64, limit: usize) -> Result<Vec<LogRow>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.list(
             "SELECT seq, media_type, id, fresh, at_ms FROM item_log WHERE seq > ?1
              ORDER BY seq LIMIT ?2",
-        )?;
-        let mut rows = statement.query(params![after, int(limit)])?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            let (media_type, id): (String, String) = (row.get(1)?, row.get(2)?);
-            found.push(LogRow {
-                seq: row.get(0)?,
-                // The row that says that the index was made anew names no item.
-                key: format!("{media_type}/{id}").parse().ok(),
-                fresh: row.get(3)?,
-                at: time("item_log", row.get(4)?)?,
-            });
-        }
-        Ok(found)
+            params![after, int(limit)],
+            |row| {
+                Ok(LogRow {
+                    seq: row.get(0)?,
+                    // The row that says that the index was made anew names no item.
+                    key: format!("{}/{}", row.text(1)?, row.text(2)?).parse().ok(),
+                    fresh: row.get(3)?,
+                    at: time("item_log", row.get(4)?)?,
+                })
+            },
+        )
     }
 
     /// The current version of an item with its number.
     pub fn find_version(&self, key: &ItemKey) -> Result<Option<(i64, StoredItem)>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.find(
             "SELECT document, assets, embargoed_ms, stored_ms, order_ms, item_id FROM items
              WHERE media_type = ?1 AND id = ?2",
-        )?;
-        let found = statement
-            .query_row(params![key.media_type.as_str(), key.id.as_str()], |row| {
-                Ok((row.get(5)?, Raw::read(row)?))
-            })
-            .optional()?;
-        let item = |(number, raw): (i64, Raw)| Ok((number, raw.item(&format!("item {key}"))?));
-        found.map(item).transpose()
+            params![key.media_type.as_str(), key.id.as_str()],
+            |row| Ok((row.get(5)?, StoredItem::read(row, &format!("item {key}"))?)),
+        )
     }
 
     /// The documents of the `limit` items that were written last.
     pub fn newest_documents(&self, limit: usize) -> Result<Vec<(ItemKey, String)>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.list(
             "SELECT media_type, id, document FROM items ORDER BY item_id DESC LIMIT ?1",
-        )?;
-        let mut rows = statement.query([int(limit)])?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            let (media_type, id): (String, String) = (row.get(0)?, row.get(1)?);
-            found.push((parse_key("items", &media_type, &id)?, row.get(2)?));
-        }
-        Ok(found)
+            params![int(limit)],
+            |row| Ok((parse_key("items", row, 0)?, row.get(2)?)),
+        )
     }
 
     /// Whether a version of an item that counts as newly indexed was written behind the row `after`,
     /// up to its current version `number`.
     pub fn is_fresh_behind(&self, number: i64, after: i64) -> Result<bool, DbError> {
         let sql = "SELECT previous, fresh FROM item_log WHERE seq = ?1";
-        let mut statement = self.connection.prepare_cached(sql)?;
         let mut at = number;
         // Each version names an earlier row, so this ends.
         while at > after {
-            let row =
-                statement.query_row([at], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+            let row = self.engine.find(sql, params![at], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let Some((previous, fresh)): Option<(Option<i64>, bool)> = row else {
                 return Ok(false);
             };
@@ -151,21 +130,17 @@ impl ReadTx<'_> {
     /// Whether the item waits for the end of an embargo to be matched.
     pub fn is_held(&self, key: &ItemKey) -> Result<bool, DbError> {
         let sql = "SELECT 1 FROM embargoed_items WHERE media_type = ?1 AND id = ?2";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        Ok(statement.exists(params![key.media_type.as_str(), key.id.as_str()])?)
+        self.engine.exists(sql, params![key.media_type.as_str(), key.id.as_str()])
     }
 
     /// Items whose embargo ended by `now`, `limit` of them.
     pub fn released_items(&self, now: Timestamp, limit: usize) -> Result<Vec<ItemKey>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.list(
             "SELECT media_type, id FROM embargoed_items WHERE until_ms <= ?1
              ORDER BY until_ms, media_type, id LIMIT ?2",
-        )?;
-        let rows = statement.query_map(params![now.as_millisecond(), int(limit)], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
-        })?;
-        let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-        rows.iter().map(|(kind, id)| parse_key("embargoed_items", kind, id)).collect()
+            params![now.as_millisecond(), int(limit)],
+            |row| parse_key("embargoed_items", row, 0),
+        )
     }
 
     /// The stream of that name and user, if it was used at `expired` or later.
@@ -175,48 +150,40 @@ impl ReadTx<'_> {
         user: UserId,
         expired: Timestamp,
     ) -> Result<Option<FoundStream>, DbError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT number, active_ms FROM notifications
-             WHERE notification_id = ?1 AND user_id = ?2 AND active_ms >= ?3",
-        )?;
+        let sql = "SELECT number, active_ms FROM notifications
+             WHERE notification_id = ?1 AND user_id = ?2 AND active_ms >= ?3";
         let wanted = params![id.to_string(), user.0, expired.as_millisecond()];
-        let found: Option<(i64, i64)> =
-            statement.query_row(wanted, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        let stream = |(number, ms)| Ok(FoundStream { number, active: time("stream", ms)? });
-        found.map(stream).transpose()
+        self.engine.find(sql, wanted, |row| {
+            Ok(FoundStream { number: row.get(0)?, active: time("stream", row.get(1)?)? })
+        })
     }
 
     /// The first `limit` items in the queue of the notification, in their order.
     pub fn queued_items(&self, number: i64, limit: usize) -> Result<Vec<QueuedItem>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.list(
             "SELECT place, media_type, id, seq FROM queued_items WHERE number = ?1
              ORDER BY place LIMIT ?2",
-        )?;
-        let mut rows = statement.query(params![number, int(limit)])?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            let (media_type, id): (String, String) = (row.get(1)?, row.get(2)?);
-            let key = parse_key("queued_items", &media_type, &id)?;
-            found.push(QueuedItem { place: row.get(0)?, key, seq: row.get(3)? });
-        }
-        Ok(found)
+            params![number, int(limit)],
+            |row| {
+                let key = parse_key("queued_items", row, 1)?;
+                Ok(QueuedItem { place: row.get(0)?, key, seq: row.get(3)? })
+            },
+        )
     }
 
     /// How many items wait in all queues.
     pub fn count_queued_items(&self) -> Result<u64, DbError> {
         let sql = "SELECT count(*) FROM queued_items";
-        let count: i64 = self.connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?;
+        let count: i64 = self.engine.load_value(sql, params![])?;
         Ok(u64::try_from(count).unwrap_or_default())
     }
 
     /// Scheduled notifications whose run is due at `now`, `limit` of them, with their numbers.
     pub fn due_notifications(&self, now: Timestamp, limit: usize) -> Result<Vec<i64>, DbError> {
-        let mut statement = self.connection.prepare_cached(
+        self.engine.list_values(
             "SELECT number FROM notifications WHERE next_ms <= ?1 ORDER BY next_ms LIMIT ?2",
-        )?;
-        let rows =
-            statement.query_map(params![now.as_millisecond(), int(limit)], |row| row.get(0))?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+            params![now.as_millisecond(), int(limit)],
+        )
     }
 }
 
@@ -224,56 +191,55 @@ impl WriteTx<'_> {
     /// Says up to which row of the item log notifications were looked for.
     pub fn set_matched_seq(&self, seq: i64) -> Result<(), DbError> {
         let sql = "UPDATE cursors SET seq = ?1 WHERE name = ?2";
-        self.transaction.prepare_cached(sql)?.execute(params![seq, MATCHING])?;
+        self.engine.execute(sql, params![seq, MATCHING])?;
         Ok(())
     }
 
     /// Puts an item off until its embargo ends.
     pub fn hold_item(&self, key: &ItemKey, until: Timestamp) -> Result<(), DbError> {
-        self.transaction
-            .prepare_cached("INSERT OR REPLACE INTO embargoed_items VALUES (?1, ?2, ?3)")?
-            .execute(params![key.media_type.as_str(), key.id.as_str(), until.as_millisecond()])?;
+        self.engine.execute(
+            "INSERT INTO embargoed_items (media_type, id, until_ms) VALUES (?1, ?2, ?3)
+             ON CONFLICT (media_type, id) DO UPDATE SET until_ms = excluded.until_ms",
+            params![key.media_type.as_str(), key.id.as_str(), until.as_millisecond()],
+        )?;
         Ok(())
     }
 
     /// Puts an item off no longer.
     pub fn release_item(&self, key: &ItemKey) -> Result<(), DbError> {
         let sql = "DELETE FROM embargoed_items WHERE media_type = ?1 AND id = ?2";
-        let mut statement = self.transaction.prepare_cached(sql)?;
-        statement.execute(params![key.media_type.as_str(), key.id.as_str()])?;
+        self.engine.execute(sql, params![key.media_type.as_str(), key.id.as_str()])?;
         Ok(())
     }
 
     /// Puts an item at the end of a notification's queue. One that waits there already keeps its
     /// place and is from now on there for the row `seq`.
     pub fn queue_item(&self, number: i64, key: &ItemKey, seq: i64) -> Result<(), DbError> {
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO queued_items (number, media_type, id, seq) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT DO UPDATE SET seq = excluded.seq",
-            )?
-            .execute(params![number, key.media_type.as_str(), key.id.as_str(), seq])?;
+        self.engine.execute(
+            "INSERT INTO queued_items (number, media_type, id, seq) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (number, media_type, id) DO UPDATE SET seq = excluded.seq",
+            params![number, key.media_type.as_str(), key.id.as_str(), seq],
+        )?;
         Ok(())
     }
 
     /// Removes the oldest items of a queue beyond the `max` newest; gives how many.
     pub fn trim_queue(&self, number: i64, max: usize) -> Result<usize, DbError> {
-        let mut statement = self.transaction.prepare_cached(
+        self.engine.execute(
             "DELETE FROM queued_items WHERE number = ?1 AND place <=
                  (SELECT place FROM queued_items WHERE number = ?1
                   ORDER BY place DESC LIMIT 1 OFFSET ?2)",
-        )?;
-        Ok(statement.execute(params![number, int(max)])?)
+            params![number, int(max)],
+        )
     }
 
     /// Removes items that were read from a queue: each by its place, unless it was put in again for
     /// a row behind the one that was read; gives how many.
     pub fn unqueue_items(&self, places: &[(i64, i64)]) -> Result<usize, DbError> {
         let sql = "DELETE FROM queued_items WHERE place = ?1 AND seq <= ?2";
-        let mut statement = self.transaction.prepare_cached(sql)?;
         let mut removed = 0;
         for (place, seq) in places {
-            removed += statement.execute([place, seq])?;
+            removed += self.engine.execute(sql, params![place, seq])?;
         }
         Ok(removed)
     }
@@ -281,14 +247,14 @@ impl WriteTx<'_> {
     /// Removes everything from a queue.
     pub fn empty_queue(&self, number: i64) -> Result<(), DbError> {
         let sql = "DELETE FROM queued_items WHERE number = ?1";
-        self.transaction.prepare_cached(sql)?.execute([number])?;
+        self.engine.execute(sql, params![number])?;
         Ok(())
     }
 
     /// Says that a stream is used at `now`.
     pub fn touch_stream(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
-        let sql = "UPDATE notifications SET active_ms = max(active_ms, ?1) WHERE number = ?2";
-        self.transaction.prepare_cached(sql)?.execute([now.as_millisecond(), number])?;
+        let sql = "UPDATE notifications SET active_ms = ?1 WHERE number = ?2 AND active_ms < ?1";
+        self.engine.execute(sql, params![now.as_millisecond(), number])?;
         Ok(())
     }
 
@@ -296,7 +262,7 @@ impl WriteTx<'_> {
     pub fn set_next_run(&self, number: i64, next: Option<Timestamp>) -> Result<(), DbError> {
         let sql = "UPDATE notifications SET next_ms = ?1 WHERE number = ?2";
         let next = next.map(Timestamp::as_millisecond);
-        self.transaction.prepare_cached(sql)?.execute(params![next, number])?;
+        self.engine.execute(sql, params![next, number])?;
         Ok(())
     }
 }

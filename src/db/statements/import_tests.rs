@@ -12,6 +12,7 @@ use super::{
 use crate::account::{
     Access, AgreementId, AgreementType, Grant, OrganizationId, Phone, Prepaids, ProductId, UserId,
 };
+use crate::db::engine::params;
 use crate::db::{Db, DbError};
 use crate::types::Hash;
 
@@ -24,7 +25,10 @@ fn prepared() -> (Db, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::open(dir.path()).unwrap();
     db.write_blocking(|tx| {
-        tx.run("INSERT INTO organizations (organization_id, address) VALUES (1, '{}')", [])?;
+        tx.engine.execute(
+            "INSERT INTO organizations (organization_id, address) VALUES (1, '{}')",
+            params![],
+        )?;
         tx.put_agreement(&prepaid(10, 10), at(1))?;
         tx.put_user(&user(), at(1))?;
         tx.put_client(&client(), at(1))
@@ -84,13 +88,13 @@ fn logins_after(
     let (db, _dir) = prepared();
     db.write_blocking(move |tx| {
         let (session, token) = (Hash::of(b"s").to_string(), Hash::of(b"t").to_string());
-        tx.run("INSERT INTO sessions VALUES (?1, 1, 0, 0)", [session])?;
-        tx.run("INSERT INTO families VALUES (1, 1, 'desk', '', 0, 0, 0)", [])?;
-        tx.run("INSERT INTO access_tokens VALUES (?1, 1, '', 0)", [token])?;
+        tx.engine.execute("INSERT INTO sessions VALUES (?1, 1, 0, 0)", params![session])?;
+        tx.engine.execute("INSERT INTO families VALUES (1, 1, 'desk', '', 0, 0, 0)", params![])?;
+        tx.engine.execute("INSERT INTO access_tokens VALUES (?1, 1, '', 0)", params![token])?;
         let logged = tx.account_changes().len();
         change(tx)?;
         let sql = "SELECT (SELECT count(*) FROM sessions) + (SELECT count(*) FROM access_tokens)";
-        let count = tx.as_read().find_one(sql, [])?;
+        let count = tx.engine.find_value(sql, params![])?;
         Ok((count.unwrap_or_default(), tx.account_changes().split_off(logged)))
     })
     .unwrap()
@@ -101,12 +105,12 @@ fn what_is_left_of_prepaid_downloads_stays_until_another_number_was_bought() {
     let (db, _dir) = prepared();
     let left = db
         .write_blocking(|tx| {
-            tx.run("UPDATE agreements SET prepaid_remaining = 3", [])?;
+            tx.engine.execute("UPDATE agreements SET prepaid_remaining = 3", params![])?;
             let mut left = Vec::new();
             for (total, remaining) in [(10, 10), (10, 8), (20, 15)] {
                 let put = tx.put_agreement(&prepaid(total, remaining), at(2))?;
                 let sql = "SELECT prepaid_remaining FROM agreements";
-                left.push((put, tx.as_read().find_one::<u32>(sql, [])?));
+                left.push((put, tx.engine.find_value::<u32>(sql, params![])?));
             }
             Ok(left)
         })
@@ -193,7 +197,7 @@ fn what_is_stated_again_uses_up_no_numbers() {
             tx.put_key(&NewApiKey { key_hash: Hash::of(b"2"), ..key }, at(2))?;
             let sql =
                 "SELECT (SELECT max(user_id) FROM users) + (SELECT max(key_id) FROM api_keys)";
-            tx.as_read().find_one::<i64>(sql, [])
+            tx.engine.find_value::<i64>(sql, params![])
         })
         .unwrap();
     assert_eq!(numbers, Some(4));
@@ -224,14 +228,14 @@ fn a_user_with_a_provisional_number_takes_the_one_that_is_stated_with_all_it_has
     let (db, _dir) = prepared();
     let key = Hash::of(b"key");
     db.write_blocking(move |tx| {
-        tx.run(
+        tx.engine.execute(
             "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
                  service_account, created_ms) VALUES (-1, 'old', '[]', 0, 0, 1, 0, 0)",
-            [],
+            params![],
         )?;
-        tx.run(
+        tx.engine.execute(
             "INSERT INTO api_keys (key_hash, user_id, name, created_ms) VALUES (?1, -1, '', 0)",
-            [key.to_string()],
+            params![key.to_string()],
         )?;
         let collection = NewCollection {
             id: Uuid::from_u128(1),

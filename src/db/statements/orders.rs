@@ -3,16 +3,16 @@
 //! What a row says of agreement, product and licence is a copy of what they were then.
 
 use jiff::Timestamp;
-use rusqlite::{OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::accounts::{AccountChange, read_product};
-use super::{ReadTx, WriteTx, damaged, time};
+use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::account::{
     AgreementId, AgreementType, License, Money, Order, OrderAgreement, OrderId, OrderStatus,
     OrganizationId, Period, Product, UserId,
 };
 use crate::db::DbError;
+use crate::db::engine::{Row, params};
 use crate::limits::USERS_LOGGED_MAX;
 use crate::types::ItemKey;
 
@@ -114,9 +114,8 @@ fn read_order(row: &Row<'_>) -> Result<Order, DbError> {
     let what = format!("order {id}");
     let (media_type, item): (String, String) = (row.get(3)?, row.get(4)?);
     let item = format!("{media_type}/{item}").parse().map_err(|why| damaged(&what, &why))?;
-    let StoredAgreement { id: agreement, name, kind } =
-        read_json(&what, &row.get::<_, String>(8)?)?;
-    let license = match row.get::<_, Option<String>>(10)? {
+    let StoredAgreement { id: agreement, name, kind } = read_json(&what, &row.get::<String>(8)?)?;
+    let license = match row.get::<Option<String>>(10)? {
         Some(text) => Some(read_json::<StoredLicense>(&what, &text)?.license(&what)?),
         None => None,
     };
@@ -133,7 +132,7 @@ fn read_order(row: &Row<'_>) -> Result<Order, DbError> {
         byline: row.get(6)?,
         source: row.get(7)?,
         agreement: OrderAgreement { id: agreement, name, kind },
-        product: read_json(&what, &row.get::<_, String>(9)?)?,
+        product: read_json(&what, &row.get::<String>(9)?)?,
         license,
         created: time(&what, row.get(11)?)?,
         downloadable_until: time(&what, row.get(12)?)?,
@@ -155,41 +154,32 @@ impl ReadTx<'_> {
         agreement: AgreementId,
         now: Timestamp,
     ) -> Result<Option<LiveOrder>, DbError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT downloadable_until_ms, approved FROM orders
+        let sql = "SELECT downloadable_until_ms, approved FROM orders
              WHERE organization_id = ?1 AND media_type = ?2 AND item_id = ?3
                  AND agreement_id = ?4 AND downloadable_until_ms > ?5
-             ORDER BY downloadable_until_ms DESC LIMIT 1",
-        )?;
+             ORDER BY downloadable_until_ms DESC LIMIT 1";
         let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
         let wanted = params![organization.0, media_type, id, agreement.0, now.as_millisecond()];
-        let found = statement
-            .query_row(wanted, |row| Ok((row.get::<_, i64>(0)?, row.get(1)?)))
-            .optional()?;
-        let Some((until, approved)) = found else { return Ok(None) };
-        let downloadable_until = time(&format!("order of {item}"), until)?;
-        Ok(Some(LiveOrder { downloadable_until, approved }))
+        self.engine.find(sql, wanted, |row| {
+            let downloadable_until = time(&format!("order of {item}"), row.get(0)?)?;
+            Ok(LiveOrder { downloadable_until, approved: row.get(1)? })
+        })
     }
 
     /// Downloads left of the agreement; 0 for one that is not prepaid or is gone.
     pub fn prepaid_remaining(&self, agreement: AgreementId) -> Result<u32, DbError> {
-        let mut statement = self
-            .connection
-            .prepare_cached("SELECT prepaid_remaining FROM agreements WHERE agreement_id = ?1")?;
-        let found = statement.query_row([agreement.0], |row| row.get::<_, Option<u32>>(0));
-        Ok(found.optional()?.flatten().unwrap_or(0))
+        let sql = "SELECT prepaid_remaining FROM agreements WHERE agreement_id = ?1";
+        let found: Option<Option<u32>> = self.engine.find_value(sql, params![agreement.0])?;
+        Ok(found.flatten().unwrap_or(0))
     }
 
     /// The first of `codes` that is the code of a product.
     pub fn first_known_product(&self, codes: &[String]) -> Result<Option<Product>, DbError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT product_id, code, name, description FROM products WHERE code = ?1",
-        )?;
+        let sql = "SELECT product_id, code, name, description FROM products WHERE code = ?1";
         for code in codes {
-            if let Some(product) =
-                statement.query_row([code], |row| read_product(row, 0)).optional()?
-            {
-                return Ok(Some(product));
+            let product = self.engine.find(sql, params![code], |row| read_product(row, 0))?;
+            if product.is_some() {
+                return Ok(product);
             }
         }
         Ok(None)
@@ -198,18 +188,13 @@ impl ReadTx<'_> {
     /// The licences of the products with these codes, in the order of the codes and then in that
     /// in which they came in.
     pub fn list_licenses_of_products(&self, codes: &[String]) -> Result<Vec<License>, DbError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT product_id, code, name, products.description,
+        let sql = "SELECT product_id, code, name, products.description,
                  uuid, period, volume, price, licenses.description
              FROM licenses JOIN products USING (product_id)
-             WHERE code = ?1 ORDER BY licenses.rowid",
-        )?;
+             WHERE code = ?1 ORDER BY licenses.rowid";
         let mut licenses = Vec::new();
         for code in codes {
-            let mut rows = statement.query([code])?;
-            while let Some(row) = rows.next()? {
-                licenses.push(read_license(row)?);
-            }
+            licenses.extend(self.engine.list(sql, params![code], read_license)?);
         }
         Ok(licenses)
     }
@@ -222,38 +207,33 @@ impl ReadTx<'_> {
         start: usize,
         size: usize,
     ) -> Result<Vec<Order>, DbError> {
-        let (owner, id) = match of {
-            OrdersOf::User { id, organization } => {
-                let organization = organization.0;
-                (format!("organization_id = {organization} AND user_id"), id.0)
-            }
-            OrdersOf::Organization(id) => ("organization_id".to_owned(), id.0),
+        let (owner, user, organization) = match of {
+            OrdersOf::User { id, organization } => ("user_id = ?1", id.0, organization.0),
+            OrdersOf::Organization(id) => ("?1 = 0", 0, id.0),
         };
         let status = match status {
             OrderStatus::Reported => "AND reported_ms IS NOT NULL",
             OrderStatus::Unreported => "AND reported_ms IS NULL",
             OrderStatus::All => "",
         };
-        let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {ORDER_COLUMNS} FROM orders WHERE {owner} = ?1 {status}
-             ORDER BY order_id DESC LIMIT ?2 OFFSET ?3"
-        ))?;
-        let int = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-        let mut rows = statement.query(params![id, int(size), int(start)])?;
-        let mut orders = Vec::new();
-        while let Some(row) = rows.next()? {
-            orders.push(read_order(row)?);
-        }
-        Ok(orders)
+        self.engine.list(
+            &format!(
+                "SELECT {ORDER_COLUMNS} FROM orders
+                 WHERE {owner} AND organization_id = ?2 {status}
+                 ORDER BY order_id DESC LIMIT ?3 OFFSET ?4"
+            ),
+            params![user, organization, int(size), int(start)],
+            read_order,
+        )
     }
 
     /// The order.
     pub fn find_order(&self, id: OrderId) -> Result<Option<Order>, DbError> {
-        let mut statement = self
-            .connection
-            .prepare_cached(&format!("SELECT {ORDER_COLUMNS} FROM orders WHERE order_id = ?1"))?;
-        let mut rows = statement.query([id.0])?;
-        rows.next()?.map(read_order).transpose()
+        self.engine.find(
+            &format!("SELECT {ORDER_COLUMNS} FROM orders WHERE order_id = ?1"),
+            params![id.0],
+            read_order,
+        )
     }
 }
 
@@ -283,16 +263,15 @@ impl WriteTx<'_> {
         let agreement = write_json(&what, &StoredAgreement { id, name, kind })?;
         let license = order.license.as_ref().map(StoredLicense::of);
         let license = license.map(|license| write_json(&what, &license)).transpose()?;
-        self.transaction
-            .prepare_cached(
-                "INSERT INTO orders (organization_id, user_id, agreement_id, media_type, item_id,
-                     headline, byline, source, agreement, product, license, created_ms,
-                     downloadable_until_ms, reporting_deadline_ms, reported_ms, approved, manual,
-                     invoice_text)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
-                     ?17, ?18)",
-            )?
-            .execute(params![
+        let number = self.engine.load_value(
+            "INSERT INTO orders (organization_id, user_id, agreement_id, media_type, item_id,
+                 headline, byline, source, agreement, product, license, created_ms,
+                 downloadable_until_ms, reporting_deadline_ms, reported_ms, approved, manual,
+                 invoice_text)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
+                 ?17, ?18)
+             RETURNING order_id",
+            params![
                 order.organization.0,
                 order.user.0,
                 id.0,
@@ -311,34 +290,30 @@ impl WriteTx<'_> {
                 order.approved,
                 order.manual,
                 order.invoice_text,
-            ])?;
-        Ok(OrderId(self.transaction.last_insert_rowid()))
+            ],
+        )?;
+        Ok(OrderId(number))
     }
 
     /// Takes one download of a prepaid agreement and tells every process that its users changed;
     /// `false` when none is left.
     pub fn take_prepaid(&self, agreement: AgreementId, now: Timestamp) -> Result<bool, DbError> {
-        let taken = self
-            .transaction
-            .prepare_cached(
-                "UPDATE agreements SET prepaid_remaining = prepaid_remaining - 1
-                 WHERE agreement_id = ?1 AND prepaid_remaining > 0",
-            )?
-            .execute([agreement.0])?;
+        let taken = self.engine.execute(
+            "UPDATE agreements SET prepaid_remaining = prepaid_remaining - 1
+             WHERE agreement_id = ?1 AND prepaid_remaining > 0",
+            params![agreement.0],
+        )?;
         if taken == 0 {
             return Ok(false);
         }
-        let mut statement = self
-            .transaction
-            .prepare_cached("SELECT user_id FROM user_agreements WHERE agreement_id = ?1")?;
-        let users = statement.query_map([agreement.0], |row| row.get(0).map(UserId))?;
-        let users = users.collect::<Result<Vec<_>, _>>()?;
+        let sql = "SELECT user_id FROM user_agreements WHERE agreement_id = ?1";
+        let users = self.engine.list_values(sql, params![agreement.0])?;
         if users.len() > USERS_LOGGED_MAX {
             self.log_account_change(AccountChange::Everything, now)?;
             return Ok(true);
         }
         for user in users {
-            self.log_account_change(AccountChange::User(user), now)?;
+            self.log_account_change(AccountChange::User(UserId(user)), now)?;
         }
         Ok(true)
     }
@@ -349,30 +324,28 @@ impl WriteTx<'_> {
         let what = format!("order {id}");
         let license = report.license.as_ref().map(StoredLicense::of);
         let license = license.map(|license| write_json(&what, &license)).transpose()?;
-        let changed = self
-            .transaction
-            .prepare_cached(
-                "UPDATE orders AS this SET approved = ?2, license = ?3, invoice_text = ?4,
-                     reported_ms = ?5, downloadable_until_ms = CASE
-                         WHEN ?2 = 1 AND manual = 1 AND NOT EXISTS (
-                             SELECT 1 FROM orders AS later
-                             WHERE later.organization_id = this.organization_id
-                                 AND later.media_type = this.media_type
-                                 AND later.item_id = this.item_id
-                                 AND later.agreement_id = this.agreement_id
-                                 AND later.order_id > this.order_id)
-                         THEN max(downloadable_until_ms, ?6)
-                         ELSE downloadable_until_ms END
-                 WHERE order_id = ?1 AND reported_ms IS NULL",
-            )?
-            .execute(params![
+        let changed = self.engine.execute(
+            "UPDATE orders AS this SET approved = ?2, license = ?3, invoice_text = ?4,
+                 reported_ms = ?5, downloadable_until_ms = CASE
+                     WHEN ?2 AND manual AND downloadable_until_ms < ?6 AND NOT EXISTS (
+                         SELECT 1 FROM orders AS later
+                         WHERE later.organization_id = this.organization_id
+                             AND later.media_type = this.media_type
+                             AND later.item_id = this.item_id
+                             AND later.agreement_id = this.agreement_id
+                             AND later.order_id > this.order_id)
+                     THEN ?6
+                     ELSE downloadable_until_ms END
+             WHERE order_id = ?1 AND reported_ms IS NULL",
+            params![
                 id.0,
                 report.approved,
                 license,
                 report.invoice_text,
                 report.at.as_millisecond(),
                 report.until.as_millisecond()
-            ])?;
+            ],
+        )?;
         Ok(changed == 1)
     }
 }

@@ -1,0 +1,326 @@
+//! A transaction of whichever engine, as statements see it.
+//!
+//! What is in `statements` runs on any engine: it names no driver, so what differs between engines is
+//! a method of [`Engine`] and nothing else. A second engine is one more arm of [`Engine`] and
+//! [`Row`] and one more supertrait of [`Column`].
+
+use std::ops::ControlFlow;
+
+use super::{DbError, Flaw, Lookup, sqlite};
+use crate::query::Indexed;
+
+/// An error of an engine's driver.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// SQLite reports it.
+    #[error(transparent)]
+    Sqlite(sqlite::Sqlite),
+}
+
+impl EngineError {
+    /// Whether the engine cannot work now: a state that passes, not a mistake.
+    #[must_use]
+    pub fn is_resource(&self) -> bool {
+        match self {
+            Self::Sqlite(cause) => cause.is_resource(),
+        }
+    }
+}
+
+/// The value of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Param<'p> {
+    Null,
+    Int(i64),
+    Bool(bool),
+    Text(&'p str),
+    Blob(&'p [u8]),
+}
+
+/// What a parameter is made of.
+pub(super) trait ToParam {
+    fn to_param(&self) -> Param<'_>;
+}
+
+/// The values of `?1` to `?n`, made by [`params!`].
+pub(super) type Params<'p> = &'p [&'p dyn ToParam];
+
+/// The values of `?1` to `?n`.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => { &[$(&$value as &dyn $crate::db::engine::ToParam),*] };
+}
+pub(super) use params;
+
+impl ToParam for i64 {
+    fn to_param(&self) -> Param<'_> {
+        Param::Int(*self)
+    }
+}
+
+impl ToParam for u32 {
+    fn to_param(&self) -> Param<'_> {
+        Param::Int(i64::from(*self))
+    }
+}
+
+impl ToParam for bool {
+    fn to_param(&self) -> Param<'_> {
+        Param::Bool(*self)
+    }
+}
+
+impl ToParam for str {
+    fn to_param(&self) -> Param<'_> {
+        Param::Text(self)
+    }
+}
+
+impl ToParam for String {
+    fn to_param(&self) -> Param<'_> {
+        Param::Text(self)
+    }
+}
+
+impl ToParam for Vec<u8> {
+    fn to_param(&self) -> Param<'_> {
+        Param::Blob(self)
+    }
+}
+
+impl<T: ToParam> ToParam for Option<T> {
+    fn to_param(&self) -> Param<'_> {
+        self.as_ref().map_or(Param::Null, T::to_param)
+    }
+}
+
+impl<T: ToParam + ?Sized> ToParam for &T {
+    fn to_param(&self) -> Param<'_> {
+        T::to_param(self)
+    }
+}
+
+/// What a column is read as, by every engine.
+pub(super) trait Column: sqlite::FromColumn {}
+
+impl Column for i64 {}
+impl Column for u32 {}
+impl Column for bool {}
+impl Column for String {}
+impl Column for Vec<u8> {}
+impl<T: Column> Column for Option<T> {}
+
+/// A row that was found.
+#[derive(Clone, Copy)]
+pub(super) enum Row<'r> {
+    Sqlite(sqlite::Row<'r>),
+}
+
+impl Row<'_> {
+    /// The column at `at`, the first of which is 0.
+    pub(super) fn get<T: Column>(&self, at: usize) -> Result<T, DbError> {
+        match self {
+            Self::Sqlite(row) => row.get(at),
+        }
+    }
+
+    /// The text at `at` without a copy of it.
+    pub(super) fn text(&self, at: usize) -> Result<&str, DbError> {
+        match self {
+            Self::Sqlite(row) => row.text(at),
+        }
+    }
+
+    /// The text at `at`, with marks for what is none: a row that is damaged there has a name too.
+    pub(super) fn lossy(&self, at: usize) -> Result<String, DbError> {
+        match self {
+            Self::Sqlite(row) => row.lossy(at),
+        }
+    }
+
+    /// The bytes at `at`, if there are any, without a copy of them.
+    pub(super) fn blob(&self, at: usize) -> Result<Option<&[u8]>, DbError> {
+        match self {
+            Self::Sqlite(row) => row.blob(at),
+        }
+    }
+}
+
+/// A transaction on a connection.
+///
+/// Statements are prepared once a connection and found again by their text.
+#[derive(Clone, Copy)]
+pub(super) enum Engine<'a> {
+    Sqlite(sqlite::Client<'a>),
+}
+
+impl Engine<'_> {
+    /// Runs a statement that gives no rows; how many it wrote.
+    pub(super) fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, DbError> {
+        match self {
+            Self::Sqlite(client) => client.execute(sql, params),
+        }
+    }
+
+    /// Reads the first row that is found.
+    pub(super) fn find<T>(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        read: impl FnOnce(&Row<'_>) -> Result<T, DbError>,
+    ) -> Result<Option<T>, DbError> {
+        match self {
+            Self::Sqlite(client) => client.first(sql, params, |row| read(&Row::Sqlite(row))),
+        }
+    }
+
+    /// The same where there is always a row.
+    pub(super) fn load<T>(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        read: impl FnOnce(&Row<'_>) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        self.find(sql, params, read)?.ok_or_else(|| DbError::Damaged {
+            what: sql.split_whitespace().collect::<Vec<_>>().join(" "),
+            why: "it finds no row".to_owned(),
+        })
+    }
+
+    /// The first column of the first row.
+    pub(super) fn find_value<T: Column>(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+    ) -> Result<Option<T>, DbError> {
+        self.find(sql, params, |row| row.get(0))
+    }
+
+    /// The same where there is always a row.
+    pub(super) fn load_value<T: Column>(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+    ) -> Result<T, DbError> {
+        self.load(sql, params, |row| row.get(0))
+    }
+
+    /// How many rows `sql` counts.
+    pub(super) fn count(&self, sql: &str, params: Params<'_>) -> Result<usize, DbError> {
+        let count: i64 = self.load_value(sql, params)?;
+        Ok(usize::try_from(count).unwrap_or_default())
+    }
+
+    /// Whether there is a row.
+    pub(super) fn exists(&self, sql: &str, params: Params<'_>) -> Result<bool, DbError> {
+        Ok(self.find(sql, params, |_| Ok(()))?.is_some())
+    }
+
+    /// Gives `each` one row after the other, until it breaks. Rows are not gathered, so there may be
+    /// any number of them, and `each` may run statements.
+    pub(super) fn each(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        mut each: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>, DbError>,
+    ) -> Result<(), DbError> {
+        match self {
+            Self::Sqlite(client) => client.each(sql, params, |row| each(&Row::Sqlite(row))),
+        }
+    }
+
+    /// Reads all rows.
+    pub(super) fn list<T>(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+        mut read: impl FnMut(&Row<'_>) -> Result<T, DbError>,
+    ) -> Result<Vec<T>, DbError> {
+        let mut found = Vec::new();
+        self.each(sql, params, |row| {
+            found.push(read(row)?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(found)
+    }
+
+    /// The first column of all rows.
+    pub(super) fn list_values<T: Column>(
+        &self,
+        sql: &str,
+        params: Params<'_>,
+    ) -> Result<Vec<T>, DbError> {
+        self.list(sql, params, |row| row.get(0))
+    }
+}
+
+/// What each engine does its own way.
+impl Engine<'_> {
+    /// Leaves rows that refer to what is not there alone until the transaction ends.
+    pub(super) fn defer_references(&self) -> Result<(), DbError> {
+        match self {
+            Self::Sqlite(client) => client.defer_references(),
+        }
+    }
+
+    /// Takes the words of the version `doc` into their index.
+    pub(super) fn insert_words(&self, doc: i64, indexed: &Indexed) -> Result<(), DbError> {
+        match self {
+            Self::Sqlite(client) => client.insert_words(doc, indexed),
+        }
+    }
+
+    /// Takes them out again.
+    pub(super) fn delete_words(&self, doc: i64) -> Result<(), DbError> {
+        match self {
+            Self::Sqlite(client) => client.delete_words(doc),
+        }
+    }
+
+    /// Empties the index of words.
+    pub(super) fn clear_words(&self) -> Result<(), DbError> {
+        match self {
+            Self::Sqlite(client) => client.clear_words(),
+        }
+    }
+
+    /// Gives `each` the number of every version behind `after` that has these words, rising.
+    pub(super) fn each_with_words(
+        &self,
+        lookup: &Lookup,
+        after: u32,
+        each: impl FnMut(i64) -> Result<(), DbError>,
+    ) -> Result<(), DbError> {
+        match self {
+            Self::Sqlite(client) => client.each_with_words(lookup, after, each),
+        }
+    }
+
+    /// What is wrong with the engine's own files.
+    pub(super) fn page_flaws(&self) -> Result<Vec<Flaw>, DbError> {
+        match self {
+            Self::Sqlite(client) => client.page_flaws("integrity_check"),
+        }
+    }
+
+    /// Rows that refer to what is not there although the schema forbids it.
+    pub(super) fn lost_references(&self) -> Result<Vec<Flaw>, DbError> {
+        match self {
+            Self::Sqlite(client) => client.lost_references(),
+        }
+    }
+
+    /// Where the index of words does not hold the versions that `facts` has.
+    pub(super) fn word_flaws(&self) -> Result<Vec<Flaw>, DbError> {
+        match self {
+            Self::Sqlite(client) => client.word_flaws(),
+        }
+    }
+
+    /// Runs statements that set a test's scene.
+    #[cfg(test)]
+    pub(super) fn run_script(&self, sql: &str) -> Result<(), DbError> {
+        match self {
+            Self::Sqlite(client) => client.run_script(sql),
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! SQLite as [`Engine`] uses it: statements, rows and values of the driver.
+
+use std::ops::ControlFlow;
+
+use rusqlite::{
+    CachedStatement, ToSql, params_from_iter,
+    types::{ToSqlOutput, ValueRef},
+};
+
+pub(in crate::db) use rusqlite::types::FromSql as FromColumn;
+
+use crate::db::DbError;
+use crate::db::engine::{Engine, Param, Params};
+
+/// A row that was found.
+#[derive(Clone, Copy)]
+pub(in crate::db) struct Row<'r>(&'r rusqlite::Row<'r>);
+
+impl Row<'_> {
+    pub(in crate::db) fn get<T: FromColumn>(&self, at: usize) -> Result<T, DbError> {
+        Ok(self.0.get(at)?)
+    }
+
+    pub(in crate::db) fn text(&self, at: usize) -> Result<&str, DbError> {
+        Ok(self.0.get_ref(at)?.as_str().map_err(rusqlite::Error::from)?)
+    }
+
+    pub(in crate::db) fn lossy(&self, at: usize) -> Result<String, DbError> {
+        Ok(match self.0.get_ref(at)? {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => {
+                String::from_utf8_lossy(bytes).into_owned()
+            }
+            ValueRef::Integer(number) => number.to_string(),
+            ValueRef::Null | ValueRef::Real(_) => "?".to_owned(),
+        })
+    }
+
+    pub(in crate::db) fn blob(&self, at: usize) -> Result<Option<&[u8]>, DbError> {
+        Ok(self.0.get_ref(at)?.as_blob_or_null().map_err(rusqlite::Error::from)?)
+    }
+}
+
+impl ToSql for Param<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Self::Null => ValueRef::Null,
+            Self::Int(number) => ValueRef::Integer(*number),
+            Self::Bool(is) => ValueRef::Integer(i64::from(*is)),
+            Self::Text(text) => ValueRef::Text(text.as_bytes()),
+            Self::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+fn bound<'p>(params: Params<'p>) -> impl rusqlite::Params {
+    params_from_iter(params.iter().map(|value| value.to_param()))
+}
+
+/// A connection within a transaction.
+#[derive(Clone, Copy)]
+pub(in crate::db) struct Client<'a>(pub(super) &'a rusqlite::Connection);
+
+impl<'a> Client<'a> {
+    pub(super) fn engine(self) -> Engine<'a> {
+        Engine::Sqlite(self)
+    }
+
+    fn prepared(self, sql: &str) -> Result<CachedStatement<'a>, DbError> {
+        Ok(self.0.prepare_cached(sql)?)
+    }
+
+    pub(in crate::db) fn execute(self, sql: &str, params: Params<'_>) -> Result<usize, DbError> {
+        Ok(self.prepared(sql)?.execute(bound(params))?)
+    }
+
+    pub(in crate::db) fn first<T>(
+        self,
+        sql: &str,
+        params: Params<'_>,
+        read: impl FnOnce(Row<'_>) -> Result<T, DbError>,
+    ) -> Result<Option<T>, DbError> {
+        let mut statement = self.prepared(sql)?;
+        let mut rows = statement.query(bound(params))?;
+        rows.next()?.map(|row| read(Row(row))).transpose()
+    }
+
+    pub(in crate::db) fn each(
+        self,
+        sql: &str,
+        params: Params<'_>,
+        mut each: impl FnMut(Row<'_>) -> Result<ControlFlow<()>, DbError>,
+    ) -> Result<(), DbError> {
+        let mut statement = self.prepared(sql)?;
+        let mut rows = statement.query(bound(params))?;
+        while let Some(row) = rows.next()? {
+            if each(Row(row))?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(in crate::db) fn defer_references(self) -> Result<(), DbError> {
+        Ok(self.0.pragma_update(None, "defer_foreign_keys", "ON")?)
+    }
+
+    #[cfg(test)]
+    pub(in crate::db) fn run_script(self, sql: &str) -> Result<(), DbError> {
+        Ok(self.0.execute_batch(sql)?)
+    }
+}

@@ -1,0 +1,123 @@
+//! The statements: what a transaction can read and write, in SQL that every engine understands.
+//!
+//! Each statement is written once. It is what SQLite and PostgreSQL 15 read alike:
+//!
+//! - Parameters are `?1` to `?n`.
+//! - A number that the engine gives comes back by `RETURNING`. A table whose first column is such a
+//!   number takes `NULL` for the next one, which is above all that ever were; a number that is stated
+//!   counts among those.
+//! - `ON CONFLICT` names its columns, and behind a `SELECT` there is a `WHERE` in front of it.
+//! - Columns that are true or false are conditions by themselves and are written `TRUE` and `FALSE`.
+//! - Values that may be null compare by `IS [NOT] DISTINCT FROM`. The larger of two is a `CASE`.
+//! - A list in one column is `string_agg` of texts. A list that comes in is compared here, not there.
+//! - A query in `FROM` has a name. All rows behind a number of them are [`ALL_BEHIND`].
+//! - Texts sort by their bytes, and `lower` changes only ASCII: a database with the locale `C`.
+//! - `licenses.rowid` numbers licences in the order in which they came in.
+//!
+//! What has no such form is a method of [`Engine`]: the index of words, checks of the engine's own
+//! files, references that hold only at the end of a transaction. Schemas, copies and the noticing of
+//! what others wrote belong to an engine altogether.
+
+pub(super) mod accounts;
+pub(super) mod channels;
+pub(super) mod check;
+mod collected;
+pub(super) mod collections;
+pub(super) mod deliveries;
+#[cfg(test)]
+mod delivery_tests;
+pub(super) mod facts;
+pub(super) mod grants;
+pub(super) mod import;
+#[cfg(test)]
+mod import_tests;
+pub(super) mod index;
+pub(super) mod items;
+mod keys;
+pub(super) mod notifications;
+pub(super) mod operator;
+pub(super) mod orders;
+pub(super) mod outbox;
+pub(super) mod purges;
+pub(super) mod queues;
+pub(super) mod search;
+pub(super) mod sessions;
+pub(super) mod tokens;
+pub(super) mod users;
+
+use std::{cell::RefCell, collections::HashMap};
+
+use jiff::Timestamp;
+
+use super::{DbError, engine::Engine};
+use crate::query::Facet;
+
+/// All rows behind as many as the parameter that follows says.
+const ALL_BEHIND: &str = "LIMIT 9223372036854775807 OFFSET";
+
+fn damaged(what: impl Into<String>, why: &dyn std::fmt::Display) -> DbError {
+    DbError::Damaged { what: what.into(), why: why.to_string() }
+}
+
+/// A time that is stored in milliseconds; `what` names its row.
+fn time(what: &str, ms: i64) -> Result<Timestamp, DbError> {
+    Timestamp::from_millisecond(ms).map_err(|why| damaged(what, &why))
+}
+
+/// A number of rows as a parameter.
+fn int(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Numbers that `string_agg` put together; none where there is no text.
+fn numbers(what: &str, text: Option<&str>) -> Result<Vec<i64>, DbError> {
+    let parts = text.into_iter().flat_map(|text| text.split(','));
+    parts.map(|number| number.parse().map_err(|why| damaged(what, &why))).collect()
+}
+
+/// Reads one consistent state of the database.
+pub struct ReadTx<'a> {
+    engine: Engine<'a>,
+}
+
+impl<'a> ReadTx<'a> {
+    pub(super) fn new(engine: Engine<'a>) -> Self {
+        Self { engine }
+    }
+}
+
+/// Reads and writes in one transaction.
+pub struct WriteTx<'a> {
+    engine: Engine<'a>,
+    /// What this transaction changed in accounts.
+    changes: RefCell<Vec<accounts::AccountChange>>,
+    /// What the connection knows of the numbers of facets' values.
+    facet_values: &'a RefCell<FacetValues>,
+}
+
+/// The numbers of values by facet.
+pub(super) type FacetValues = [HashMap<String, u32>; Facet::ALL.len()];
+
+impl<'a> WriteTx<'a> {
+    pub(super) fn new(engine: Engine<'a>, facet_values: &'a RefCell<FacetValues>) -> Self {
+        Self { engine, changes: RefCell::default(), facet_values }
+    }
+
+    /// The same transaction for reading.
+    #[must_use]
+    pub fn as_read(&self) -> ReadTx<'_> {
+        ReadTx { engine: self.engine }
+    }
+
+    pub(super) fn forget_facet_values(&self) {
+        *self.facet_values.borrow_mut() = FacetValues::default();
+    }
+}
+
+#[cfg(test)]
+impl WriteTx<'_> {
+    /// Runs statements that set a test's scene.
+    pub fn run_sql(&self, sql: &str) -> Result<(), DbError> {
+        self.engine.run_script(sql)
+    }
+}
