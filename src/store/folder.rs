@@ -20,7 +20,7 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
 }
 
 pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
@@ -28,14 +28,31 @@ pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
     move |cause| StoreError::Io { path, cause }
 }
 
+/// Whether the file at `path` has these bytes; one that cannot be read has not.
+fn holds(path: &Path, bytes: &[u8]) -> bool {
+    let same_length = fs::metadata(path).is_ok_and(|found| found.len() == bytes.len() as u64);
+    let Some(mut file) = same_length.then(|| File::open(path).ok()).flatten() else {
+        return false;
+    };
+    let mut piece = vec![0; COPY_BYTES];
+    bytes.chunks(COPY_BYTES).all(|expected| {
+        let piece = &mut piece[..expected.len()];
+        file.read_exact(piece).is_ok() && piece == expected
+    })
+}
+
 impl Folder {
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
         let tmp = dir.join("tmp");
         fs::create_dir_all(&tmp).map_err(failed(&tmp))?;
-        Ok(Self { dir: dir.to_owned() })
+        Ok(Self::at(dir))
     }
 
-    fn path(&self, hash: Hash) -> PathBuf {
+    pub(super) fn at(dir: &Path) -> Self {
+        Self { dir: dir.to_owned() }
+    }
+
+    pub(super) fn path(&self, hash: Hash) -> PathBuf {
         let name = hash.to_string();
         self.dir.join(&name[..2]).join(&name[2..])
     }
@@ -48,7 +65,8 @@ impl Folder {
             File::open(parent)?.sync_all()?;
             File::open(&self.dir)?.sync_all()
         };
-        if fs::metadata(&path).is_ok_and(|found| found.len() == bytes.len() as u64) {
+        // One that was damaged since is replaced: sending a file again mends it.
+        if holds(&path, bytes) {
             return flush_folders().map_err(failed(&path));
         }
         // Unique among machines too: process ids repeat between containers.
@@ -94,14 +112,7 @@ impl Folder {
 
     pub(super) fn read(&self, hash: Hash, length: u64) -> Result<Vec<u8>, StoreError> {
         let path = self.path(hash);
-        let file = BlobReader::open(&path, hash, length)?.file;
-        let capacity = usize::try_from(length).map_err(io::Error::other).map_err(failed(&path))?;
-        let mut bytes = Vec::with_capacity(capacity);
-        file.take(length).read_to_end(&mut bytes).map_err(failed(&path))?;
-        if bytes.len() != capacity {
-            return Err(StoreError::Length { hash, found: bytes.len() as u64, expected: length });
-        }
-        Ok(bytes)
+        BlobReader::open(&path, hash, length)?.read(0..length)
     }
 
     pub(super) fn reader(&self, hash: Hash, length: u64) -> Result<BlobReader, StoreError> {
@@ -113,18 +124,27 @@ impl Folder {
     }
 
     pub(super) fn sweep(&self) -> Result<usize, StoreError> {
-        let tmp = self.dir.join("tmp");
-        let mut removed = 0;
-        for entry in fs::read_dir(&tmp).map_err(failed(&tmp))? {
-            let entry = entry.map_err(failed(&tmp))?;
-            let age = entry.metadata().and_then(|found| found.modified()).map(|at| at.elapsed());
-            let abandoned = matches!(age, Ok(Ok(age)) if age > ABANDONED);
-            if abandoned && fs::remove_file(entry.path()).is_ok() {
-                removed += 1;
-            }
-        }
-        Ok(removed)
+        let left = self.leftovers()?;
+        Ok(left.iter().filter(|path| fs::remove_file(path).is_ok()).count())
     }
+
+    pub(super) fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
+        abandoned(&self.dir.join("tmp"), "")
+    }
+}
+
+/// The files in `dir` whose names begin with `start` and which nobody has touched for long.
+pub(super) fn abandoned(dir: &Path, start: &str) -> Result<Vec<PathBuf>, StoreError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).map_err(failed(dir))? {
+        let entry = entry.map_err(failed(dir))?;
+        let age = entry.metadata().and_then(|found| found.modified()).map(|at| at.elapsed());
+        let old = matches!(age, Ok(Ok(age)) if age > ABANDONED);
+        if old && entry.file_name().to_string_lossy().starts_with(start) {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
 }
 
 fn write_and_flush(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -142,21 +162,31 @@ fn copy_and_flush(
     let mut from = File::open(source)?;
     let mut to = OpenOptions::new().write(true).create_new(true).open(target)?;
     let (mut hash, mut length) = (Hash::begin(), 0);
+    in_pieces(&mut from, &mut |piece| {
+        hash.update(piece);
+        seen(piece);
+        length += piece.len() as u64;
+        to.write_all(piece)
+    })?;
+    to.sync_all()?;
+    Ok((hash.finish(), length))
+}
+
+/// Reads a file to its end in pieces of [`COPY_BYTES`], the last one shorter.
+pub(super) fn in_pieces(
+    from: &mut File,
+    take: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
     let mut piece = Vec::with_capacity(COPY_BYTES);
     loop {
         piece.clear();
         // Full but for the last one, whatever the system gives at a time.
-        (&mut from).take(COPY_BYTES as u64).read_to_end(&mut piece)?;
+        from.take(COPY_BYTES as u64).read_to_end(&mut piece)?;
         if piece.is_empty() {
-            break;
+            return Ok(());
         }
-        hash.update(&piece);
-        seen(&piece);
-        to.write_all(&piece)?;
-        length += piece.len() as u64;
+        take(&piece)?;
     }
-    to.sync_all()?;
-    Ok((hash.finish(), length))
 }
 
 /// The hashes whose files lie in `dir` as `ab/cdef…`.

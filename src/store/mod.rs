@@ -2,20 +2,35 @@
 //!
 //! A blob has a key (the SHA-256 of its bytes), a length and bytes; nothing above this unit knows
 //! a path. A blob appears whole or not at all and never changes, so readers need no lock and
-//! writing the same bytes twice is one blob. Today a folder lies behind it.
+//! writing the same bytes twice is one blob. A folder lies behind it, or a bucket of S3. All calls
+//! block, on the disk or on the network.
 
+mod blobs;
+mod bucket;
+mod copy;
 mod derived;
 mod folder;
+mod near;
+mod s3;
+#[cfg(test)]
+mod tests;
+mod upload;
 
 use std::{
     io,
     ops::Range,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
+use blobs::Blobs;
+use bucket::{Bucket, Object};
+pub use copy::Taken;
 pub use derived::{Derived, Kind};
 use folder::Folder;
+pub use s3::BucketSettings;
 
+use crate::limits::BUCKET_READ_BYTES;
 use crate::types::Hash;
 
 /// Why a blob could not be read or written.
@@ -34,6 +49,9 @@ pub enum StoreError {
         /// Bytes when it came in.
         expected: u64,
     },
+    /// The blob on disk has other bytes than when it came in.
+    #[error("blob {0} has other bytes than it had when it came in")]
+    Changed(Hash),
     /// The disk or folder failed.
     #[error("blob store {path}: {cause}")]
     Io {
@@ -43,6 +61,35 @@ pub enum StoreError {
         #[source]
         cause: io::Error,
     },
+    /// The bucket failed, refused or did not answer.
+    #[error("{place}: {cause}")]
+    Away {
+        /// Bucket and key.
+        place: String,
+        /// What it says, or why it said nothing.
+        #[source]
+        cause: io::Error,
+    },
+    /// The bucket cannot be used as the settings say.
+    #[error("{setting}: {why}")]
+    Setting {
+        /// The setting that is likely to be wrong.
+        setting: &'static str,
+        /// Why.
+        why: String,
+    },
+}
+
+impl StoreError {
+    /// The error of one blob, which others do not share; one of the whole store is handed on.
+    fn refusal(self) -> Result<Self, Self> {
+        match self {
+            Self::Missing(_) | Self::Length { .. } | Self::Changed(_) | Self::Io { .. } => {
+                Ok(self)
+            }
+            Self::Away { .. } | Self::Setting { .. } => Err(self),
+        }
+    }
 }
 
 /// Bytes of a piece of a file that is copied.
@@ -51,7 +98,13 @@ pub const COPY_BYTES: usize = 256 * 1024;
 /// A blob store.
 #[derive(Clone, Debug)]
 pub struct Store {
-    folder: Folder,
+    place: Place,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Folder(Folder),
+    Bucket(Blobs),
 }
 
 impl Store {
@@ -59,7 +112,40 @@ impl Store {
     ///
     /// Fails with [`StoreError::Io`] when it cannot be made or written.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        Ok(Self { folder: Folder::open(dir)? })
+        Ok(Self { place: Place::Folder(Folder::open(dir)?) })
+    }
+
+    /// A store in the folder `dir` as it is, to read from; the folder need not be writable.
+    #[must_use]
+    pub fn at(dir: &Path) -> Self {
+        Self { place: Place::Folder(Folder::at(dir)) }
+    }
+
+    /// Opens a bucket; what is to go into it is made in the folder `scratch`.
+    ///
+    /// Fails with [`StoreError::Setting`] when it does not answer or refuses.
+    pub fn in_bucket(settings: &BucketSettings, scratch: &Path) -> Result<Self, StoreError> {
+        Self::over(Bucket::open(settings)?, scratch)
+    }
+
+    fn over(bucket: Bucket, scratch: &Path) -> Result<Self, StoreError> {
+        let scratch = Folder::open(scratch)?;
+        Ok(Self { place: Place::Bucket(Blobs { bucket, scratch }) })
+    }
+
+    /// The derived files of its blobs: in the folder `dir`, or beside the blobs in their bucket, with
+    /// copies of side files in `dir`, `copies_bytes` at most.
+    pub fn derived(&self, dir: &Path, copies_bytes: u64) -> Result<Derived, StoreError> {
+        match &self.place {
+            Place::Folder(_) => Derived::open(dir),
+            Place::Bucket(blobs) => Derived::in_bucket(blobs.bucket.clone(), dir, copies_bytes),
+        }
+    }
+
+    /// Whether each read waits for a network.
+    #[must_use]
+    pub fn is_far(&self) -> bool {
+        matches!(self.place, Place::Bucket(_))
     }
 
     /// Writes `bytes` under their hash; a blob that is there already stays as it is.
@@ -67,7 +153,10 @@ impl Store {
     /// When this returns the blob is on disk, name and all.
     pub fn write(&self, bytes: &[u8]) -> Result<Hash, StoreError> {
         let hash = Hash::of(bytes);
-        self.folder.write(hash, bytes)?;
+        match &self.place {
+            Place::Folder(folder) => folder.write(hash, bytes)?,
+            Place::Bucket(blobs) => blobs.write(hash, bytes)?,
+        }
         Ok(hash)
     }
 
@@ -80,34 +169,132 @@ impl Store {
         source: &Path,
         seen: &mut dyn FnMut(&[u8]),
     ) -> Result<(Hash, u64), StoreError> {
-        self.folder.copy(source, seen)
+        match &self.place {
+            Place::Folder(folder) => folder.copy(source, seen),
+            Place::Bucket(blobs) => blobs.copy(source, seen),
+        }
     }
 
     /// A path for a file that is being made and stored afterwards; what an interrupted process
     /// leaves there is swept as half-written blobs are.
     #[must_use]
     pub fn temporary(&self, extension: &str) -> PathBuf {
-        self.folder.temporary(extension)
+        self.local().temporary(extension)
+    }
+
+    /// The folder on this machine where files are made.
+    fn local(&self) -> &Folder {
+        match &self.place {
+            Place::Folder(folder) => folder,
+            Place::Bucket(blobs) => &blobs.scratch,
+        }
     }
 
     /// Reads a whole blob of `length` bytes.
     pub fn read(&self, hash: Hash, length: u64) -> Result<Vec<u8>, StoreError> {
-        self.folder.read(hash, length)
+        match &self.place {
+            Place::Folder(folder) => folder.read(hash, length),
+            Place::Bucket(_) => self.reader(hash, length)?.read(0..length),
+        }
     }
 
     /// Opens a blob of `length` bytes for reading parts of it.
     pub fn reader(&self, hash: Hash, length: u64) -> Result<BlobReader, StoreError> {
-        self.folder.reader(hash, length)
+        match &self.place {
+            Place::Folder(folder) => folder.reader(hash, length),
+            Place::Bucket(blobs) => blobs.reader(hash, length),
+        }
     }
 
     /// The keys of all blobs, sorted.
     pub fn list(&self) -> Result<Vec<Hash>, StoreError> {
-        self.folder.list()
+        match &self.place {
+            Place::Folder(folder) => folder.list(),
+            Place::Bucket(blobs) => blobs.list(),
+        }
     }
 
-    /// Removes what interrupted writes left behind; gives how many files it removed.
+    /// Removes what interrupted writes left behind on this machine; gives how many files it removed.
+    ///
+    /// Parts of interrupted uploads do not show in a bucket; its own rule removes them.
     pub fn sweep(&self) -> Result<usize, StoreError> {
-        self.folder.sweep()
+        self.local().sweep()
+    }
+
+    /// The files that [`Store::sweep`] would remove.
+    pub fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
+        self.local().leftovers()
+    }
+
+    /// How long ago a blob was written; `None` if it is gone.
+    pub fn age(&self, hash: Hash) -> Result<Option<Duration>, StoreError> {
+        match &self.place {
+            Place::Folder(folder) => folder.age(hash),
+            Place::Bucket(blobs) => blobs.age(hash),
+        }
+    }
+
+    /// Takes a blob of `length` bytes over from another store, unless one of this length is there.
+    /// Its bytes are checked on the way.
+    ///
+    /// When this returns the blob is on disk; [`Store::flush`] does the same for its name. Fails
+    /// when this store cannot be written, or the other one is a bucket that does not answer.
+    pub fn take_over(&self, from: &Self, hash: Hash, length: u64) -> Result<Taken, StoreError> {
+        match &self.place {
+            Place::Folder(folder) => folder.take_over(from, hash, length),
+            Place::Bucket(blobs) => blobs.take_over(from, hash, length),
+        }
+    }
+
+    /// The same where one that is there is not what it should be: it stays as it is until the
+    /// other store's was found whole, which then takes its place.
+    pub fn replace(&self, from: &Self, hash: Hash, length: u64) -> Result<Taken, StoreError> {
+        match &self.place {
+            Place::Folder(folder) => folder.replace(from, hash, length),
+            Place::Bucket(blobs) => blobs.replace(from, hash, length),
+        }
+    }
+
+    /// Lets the next reader of a blob look anew: what is known of a bucket may be some seconds old.
+    pub fn forget(&self, hash: Hash) {
+        match &self.place {
+            Place::Folder(_) => {}
+            Place::Bucket(blobs) => blobs.forget(hash),
+        }
+    }
+
+    /// Whether the blob is there with the bytes of its hash. One that cannot be read is not.
+    #[must_use]
+    pub fn is_whole(&self, hash: Hash, length: u64) -> bool {
+        self.sum(hash, length).is_ok_and(|found| found == hash)
+    }
+
+    fn sum(&self, hash: Hash, length: u64) -> Result<Hash, StoreError> {
+        self.forget(hash);
+        let reader = self.reader(hash, length)?;
+        let mut found = Hash::begin();
+        for range in reader.pieces() {
+            found.update(&reader.read(range)?);
+        }
+        Ok(found.finish())
+    }
+
+    /// Flushes the names of all blobs to disk.
+    pub fn flush(&self) -> Result<(), StoreError> {
+        match &self.place {
+            Place::Folder(folder) => folder.flush(),
+            // What a bucket has acknowledged is there.
+            Place::Bucket(_) => Ok(()),
+        }
+    }
+
+    /// Removes a blob of a copy of the archive. The archive's own blobs are never removed: who
+    /// writes the same bytes again relies on what is there.
+    pub fn remove(&self, hash: Hash) -> Result<(), StoreError> {
+        match &self.place {
+            Place::Folder(folder) => folder.remove(hash),
+            Place::Bucket(blobs) => blobs.remove(hash),
+        }
     }
 }
 
@@ -115,9 +302,15 @@ impl Store {
 #[derive(Debug)]
 pub struct BlobReader {
     hash: Hash,
-    file: std::fs::File,
     length: u64,
     stamp: u64,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    File(std::fs::File),
+    Object(Object),
 }
 
 impl BlobReader {
@@ -141,10 +334,14 @@ impl BlobReader {
                 // Any good mixture does: two stamps are compared for being the same.
                 (stamp ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
             });
-        Ok(Self { hash, file, length, stamp })
+        Ok(Self { hash, length, stamp, source: Source::File(file) })
     }
 
-    /// A number that changes when somebody writes the file or puts another in its place.
+    fn of_object(hash: Hash, length: u64, object: Object) -> Self {
+        Self { hash, length, stamp: object.stamp(), source: Source::Object(object) }
+    }
+
+    /// A number that changes when somebody writes the blob or puts another in its place.
     #[must_use]
     pub fn stamp(&self) -> u64 {
         self.stamp
@@ -156,21 +353,52 @@ impl BlobReader {
         self.length
     }
 
+    /// The whole blob in pieces that are sensible to read at a time: multiples of [`COPY_BYTES`],
+    /// the last one shorter.
+    pub fn pieces(&self) -> impl Iterator<Item = Range<u64>> + use<> {
+        let (length, step) = match &self.source {
+            Source::File(_) => (self.length, COPY_BYTES as u64),
+            Source::Object(_) => (self.length, BUCKET_READ_BYTES),
+        };
+        (0..length.div_ceil(step)).map(move |n| n * step..length.min((n + 1) * step))
+    }
+
     /// Reads the bytes `range`, which lie inside the blob.
     pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
+        match &self.source {
+            Source::File(file) => self.read_file(file, &range),
+            Source::Object(object) => object.read(range),
+        }
+    }
+
+    /// Reads several ranges, at a time where that is faster.
+    pub fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Vec<u8>>, StoreError> {
+        match &self.source {
+            Source::File(file) => ranges.iter().map(|range| self.read_file(file, range)).collect(),
+            Source::Object(object) => object.read_many(ranges),
+        }
+    }
+
+    fn read_file(&self, file: &std::fs::File, range: &Range<u64>) -> Result<Vec<u8>, StoreError> {
         use std::io::Read;
         let io = |cause| StoreError::Io { path: self.hash.to_string(), cause };
         let length = usize::try_from(range.end.saturating_sub(range.start))
             .map_err(|cause| io(io::Error::other(cause)))?;
         // Memory that is read into need not be cleared first.
         let mut bytes = Vec::with_capacity(length);
-        let from = At { file: &self.file, at: range.start };
-        from.take(range.end - range.start).read_to_end(&mut bytes).map_err(io)?;
+        let from = At { file, at: range.start };
+        from.take(length as u64).read_to_end(&mut bytes).map_err(io)?;
         if bytes.len() < length {
             return Err(io(io::ErrorKind::UnexpectedEof.into()));
         }
         Ok(bytes)
     }
+}
+
+/// The bytes `range` of `bytes`, those of it that are there.
+fn part<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
+    let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+    &bytes[index(range.start)..index(range.end.max(range.start))]
 }
 
 /// Reads a file from a place of its own, so that threads can share it.
@@ -185,49 +413,5 @@ impl io::Read for At<'_> {
         let read = self.file.read_at(bytes, self.at)?;
         self.at += read as u64;
         Ok(read)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn store() -> (tempfile::TempDir, Store) {
-        let dir = tempfile::tempdir().expect("temporary folder");
-        let store = Store::open(dir.path()).expect("store");
-        (dir, store)
-    }
-
-    #[test]
-    fn what_is_written_is_read_back_whole_and_in_parts() {
-        let (_dir, store) = store();
-        let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
-        let hash = store.write(&bytes).expect("written");
-        assert_eq!(store.read(hash, 100_000).expect("read"), bytes);
-        let reader = store.reader(hash, 100_000).expect("opened");
-        assert_eq!(reader.read(99_990..100_000).expect("part"), bytes[99_990..]);
-    }
-
-    #[test]
-    fn the_same_bytes_are_one_blob() {
-        let (dir, store) = store();
-        let first = store.write(b"picture").expect("written");
-        assert_eq!(store.write(b"picture").expect("written"), first);
-        let files = walk(dir.path());
-        assert_eq!(files, 1);
-    }
-
-    fn walk(dir: &Path) -> usize {
-        let entries =
-            std::fs::read_dir(dir).expect("folder").map(|entry| entry.expect("entry").path());
-        entries.map(|path| if path.is_dir() { walk(&path) } else { 1 }).sum()
-    }
-
-    #[test]
-    fn a_blob_of_another_length_is_refused() {
-        let (_dir, store) = store();
-        let hash = store.write(b"picture").expect("written");
-        assert!(matches!(store.read(hash, 8), Err(StoreError::Length { found: 7, .. })));
-        assert!(matches!(store.read(Hash([7; 32]), 8), Err(StoreError::Missing(_))));
     }
 }

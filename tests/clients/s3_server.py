@@ -1,5 +1,6 @@
 """An S3 server that checks signatures, with the bucket `bilder`. Prints one line of JSON when it is
-ready; each line of its input is a key, answered with one line about the object."""
+ready; each line of its input is a key, answered with one line about the object, or an order as JSON:
+list, damage, delete."""
 
 import hashlib
 import json
@@ -38,7 +39,30 @@ client = boto3.client(
     aws_secret_access_key=key["SecretAccessKey"],
     endpoint_url=endpoint,
 )
+
+
+def obey(order):
+    """Does what the store must notice, past it."""
+    if order["do"] == "list":
+        pages = client.get_paginator("list_objects_v2").paginate(
+            Bucket="bilder", Prefix=order["prefix"]
+        )
+        return [found["Key"] for page in pages for found in page.get("Contents", [])]
+    if order["do"] == "open":
+        return len(client.list_multipart_uploads(Bucket="bilder").get("Uploads", []))
+    if order["do"] == "delete":
+        client.delete_object(Bucket="bilder", Key=order["key"])
+        return None
+    body = bytearray(client.get_object(Bucket="bilder", Key=order["key"])["Body"].read())
+    body[order["at"]] ^= 0x10
+    client.put_object(Bucket="bilder", Key=order["key"], Body=bytes(body))
+    return None
+
+
 for line in sys.stdin:
+    if line.startswith("{"):
+        print(json.dumps(obey(json.loads(line))), flush=True)
+        continue
     found = client.get_object(Bucket="bilder", Key=line.strip())
     body = found["Body"].read()
     facts = {

@@ -11,14 +11,16 @@
 //! Numbers are of variable length ([`crate::media::jpeg::scan::pack`]). A file that is not exactly
 //! this, or of another original, is no side file: it is made again.
 
-use super::sums::Sums;
+use super::sums::{Grain, Sums};
 use crate::media::jpeg::scan::index::Index;
 use crate::media::jpeg::scan::pack::{put_number, take_number};
 use crate::types::{Hash, Size};
 
 const MAGIC: &[u8; 4] = b"WPix";
 /// Rises when the form changes, or what is made of an original.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// The same with sums of larger blocks, read as it stands: making it anew takes a whole decode.
+const VERSION_COARSE: u8 = 1;
 /// Bytes of a reason.
 const REASON_BYTES_MAX: usize = 200;
 
@@ -77,6 +79,9 @@ pub(super) struct Facts {
     pub(super) sums: Sums,
     pub(super) way_in: WayIn,
     pub(super) level: Option<Level>,
+    /// Whether a derived file is left out that could not be written. Never printed: it is true for
+    /// a while, and a side file is for good.
+    pub(super) makeshift: bool,
 }
 
 impl Entrance {
@@ -130,12 +135,21 @@ impl Facts {
             }
         }
         let sum = crc32fast::hash(&out);
-        [MAGIC.as_slice(), &[VERSION], &sum.to_le_bytes(), &out].concat()
+        let version = match self.sums.grain() {
+            Grain::Fine => VERSION,
+            Grain::Coarse => VERSION_COARSE,
+        };
+        [MAGIC.as_slice(), &[version], &sum.to_le_bytes(), &out].concat()
     }
 
-    /// Reads a side file; `None` for anything that [`Facts::print`] of this version did not write.
+    /// Reads a side file; `None` for anything that [`Facts::print`] of these versions did not write.
     pub(super) fn parse(file: &[u8]) -> Option<Self> {
-        let rest = file.strip_prefix(MAGIC)?.strip_prefix(&[VERSION])?;
+        let (version, rest) = file.strip_prefix(MAGIC)?.split_first()?;
+        let grain = match *version {
+            VERSION => Grain::Fine,
+            VERSION_COARSE => Grain::Coarse,
+            _ => return None,
+        };
         let (sum, mut rest) = rest.split_first_chunk::<4>()?;
         if crc32fast::hash(rest) != u32::from_le_bytes(*sum) {
             return None;
@@ -146,8 +160,8 @@ impl Facts {
         let (length, stamp) = (take_number(bytes)?, take_number(bytes)?);
         let preview_px = u32::try_from(take_number(bytes)?).ok()?;
         let (start, end) = (take_number(bytes)?, take_number(bytes)?);
-        let sums = Sums::parse(bytes, length)?;
-        let way_in = WayIn::parse(bytes)?;
+        let sums = Sums::parse(bytes, length, grain)?;
+        let way_in = WayIn::parse(bytes, grain)?;
         let level = match take_number(bytes)? {
             0 => None,
             1 => Some(Level::parse(bytes)?),
@@ -165,6 +179,7 @@ impl Facts {
             sums,
             way_in,
             level,
+            makeshift: false,
         })
     }
 
@@ -181,7 +196,7 @@ impl Facts {
 }
 
 impl WayIn {
-    fn parse(bytes: &mut &[u8]) -> Option<Self> {
+    fn parse(bytes: &mut &[u8], grain: Grain) -> Option<Self> {
         match take_number(bytes)? {
             0 => {
                 let length = usize::try_from(take_number(bytes)?).ok()?;
@@ -192,7 +207,7 @@ impl WayIn {
             1 => Entrance::parse(bytes).map(Self::Original),
             2 => {
                 let length = take_number(bytes)?;
-                let sums = Sums::parse(bytes, length)?;
+                let sums = Sums::parse(bytes, length, grain)?;
                 let entrance = Entrance::parse(bytes)?;
                 Some(Self::Working(Working { length, sums, entrance }))
             }
@@ -238,6 +253,7 @@ mod tests {
             sums: Sums::of(&bytes),
             way_in,
             level,
+            makeshift: false,
         };
         ways.into_iter().zip([None, Some(level), Some(level)]).map(facts).collect()
     }
@@ -246,6 +262,22 @@ mod tests {
     fn what_is_printed_is_parsed() {
         for facts in all() {
             assert_eq!(Facts::parse(&facts.print()), Some(facts));
+        }
+    }
+
+    #[test]
+    fn a_side_file_of_the_version_before_is_read_as_it_stands() {
+        for mut facts in all() {
+            let mut sums = Sums::none(Grain::Coarse);
+            sums.extend(&vec![5; 40_000]);
+            assert_eq!(sums.count(), 3);
+            if let WayIn::Working(working) = &mut facts.way_in {
+                working.sums = sums.clone();
+            }
+            facts.sums = sums;
+            let file = facts.print();
+            assert_eq!(file[MAGIC.len()], 1);
+            assert_eq!(Facts::parse(&file), Some(facts));
         }
     }
 
@@ -267,12 +299,14 @@ mod tests {
     fn a_changed_byte_is_found_in_its_block() {
         let mut bytes: Vec<u8> = (0..=255).cycle().take(50_000).collect();
         let sums = Sums::of(&bytes);
-        let blocks = Sums::blocks(&(20_000..30_000), 50_000);
+        let blocks = sums.blocks(&(20_000..30_000), 50_000);
         assert_eq!(blocks, 16_384..32_768);
         assert!(sums.agree(16_384, &bytes[16_384..32_768]));
         bytes[20_000] ^= 1;
         assert!(!sums.agree(16_384, &bytes[16_384..32_768]));
         assert!(sums.agree(32_768, &bytes[32_768..]));
-        assert_eq!(Sums::blocks(&(49_000..50_000), 50_000), 32_768..50_000);
+        assert_eq!(sums.blocks(&(49_000..50_000), 50_000), 45_056..50_000);
+        let coarse = Sums::none(Grain::Coarse);
+        assert_eq!(coarse.blocks(&(49_000..50_000), 50_000), 32_768..50_000);
     }
 }

@@ -10,25 +10,28 @@
 //! that is not what it was is [`OriginalError::Changed`], never a wrong picture.
 
 mod facts;
+mod picture;
 mod prepare;
+mod reading;
 mod sums;
 
 use std::{ops::Range, path::Path, sync::Arc};
 
 use moka::sync::Cache;
 
-use crate::limits::{INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX};
+use crate::limits::{DERIVED_AGAIN, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX};
 use crate::media::jpeg::header::{Header, HeaderError, HeaderLimits};
-use crate::media::jpeg::scan::index::Index;
-use crate::media::jpeg::scan::{Bytes, Scan, Unfit};
-use crate::media::raster::Spread;
-use crate::store::{BlobReader, COPY_BYTES, Derived, Kind, Store, StoreError};
+use crate::media::jpeg::scan::Scan;
+use crate::media::raster::{GoOn, Spread};
+use crate::store::{BlobReader, Derived, Kind, Store, StoreError};
 use crate::telemetry;
 use crate::types::{Hash, Size};
-use facts::{Entrance, Facts, WayIn};
+use facts::{Facts, WayIn};
+pub use picture::{Head, Picture};
 use prepare::Request;
+use reading::{hash_and_sums, read_blocks, read_checked};
 pub use sums::BLOCK_BYTES;
-use sums::Sums;
+use sums::{Grain, Sums};
 
 /// Why there is no way into a file that is no JPEG.
 const NO_PICTURE: &str = "it is no picture";
@@ -42,7 +45,7 @@ pub enum OriginalError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Its bytes are not those that came in.
-    #[error("original {0} was changed on disk after it came in")]
+    #[error("original {0} was changed after it came in")]
     Changed(Hash),
     /// A derived file is not what was written; it can be made again.
     #[error("the {} file of original {hash} is damaged", kind.as_str())]
@@ -55,6 +58,25 @@ pub enum OriginalError {
     /// The original's markers cannot be read.
     #[error(transparent)]
     Header(#[from] HeaderError),
+}
+
+impl OriginalError {
+    /// Whether the disk or the bucket failed and not what lies there: a later try may go well.
+    #[must_use]
+    pub fn is_resource(&self) -> bool {
+        match self {
+            Self::Store(StoreError::Io { .. } | StoreError::Away { .. }) => true,
+            Self::Store(
+                StoreError::Missing(_)
+                | StoreError::Length { .. }
+                | StoreError::Changed(_)
+                | StoreError::Setting { .. },
+            )
+            | Self::Changed(_)
+            | Self::Derived { .. }
+            | Self::Header(_) => false,
+        }
+    }
 }
 
 /// An original on its way in.
@@ -97,6 +119,8 @@ pub struct Originals {
     limits: HeaderLimits,
     preview_px: u32,
     known: Cache<Hash, Arc<Facts>>,
+    /// Those of originals whose derived files could not be written, for a while.
+    makeshift: Cache<Hash, Arc<Facts>>,
 }
 
 impl Originals {
@@ -105,8 +129,9 @@ impl Originals {
     pub fn new(store: Store, derived: Derived, limits: HeaderLimits, preview_px: u32) -> Self {
         let weigh =
             |_: &Hash, facts: &Arc<Facts>| u32::try_from(facts.weight()).unwrap_or(u32::MAX);
-        let known = Cache::builder().max_capacity(INDEX_CACHE_BYTES).weigher(weigh).build();
-        Self { store, derived, limits, preview_px, known }
+        let cache = || Cache::builder().max_capacity(INDEX_CACHE_BYTES).weigher(weigh);
+        let (known, makeshift) = (cache().build(), cache().time_to_live(DERIVED_AGAIN).build());
+        Self { store, derived, limits, preview_px, known, makeshift }
     }
 
     /// The store below.
@@ -124,17 +149,17 @@ impl Originals {
     /// Stores an original and makes what is derived from it.
     ///
     /// When this returns the original is on disk. That a derived file cannot be written is logged:
-    /// it will be made again.
+    /// it will be made again. `None` once `go_on` says no; then nothing is derived.
     pub fn store_new(
         &self,
         new: &NewOriginal<'_>,
-        spread: Spread<'_>,
-    ) -> Result<Stored, StoreError> {
+        (spread, go_on): (Spread<'_>, GoOn<'_>),
+    ) -> Result<Option<Stored>, StoreError> {
         let length = new.bytes.len() as u64;
         // Hashing and writing wait for the disk; deriving needs a core.
         let (hash, made) = std::thread::scope(|scope| {
             let writing = scope.spawn(|| self.store.write(new.bytes));
-            let made = prepare::make(&self.request(Hash([0; 32]), new, spread));
+            let made = prepare::make(&self.request(Hash([0; 32]), new, (spread, go_on)));
             let written = writing.join().unwrap_or_else(|_| {
                 let cause = std::io::Error::other("the writer panicked");
                 Err(StoreError::Io { path: "store".to_owned(), cause })
@@ -142,7 +167,7 @@ impl Originals {
             written.map(|hash| (hash, made))
         })?;
         let stamp = self.store.reader(hash, length)?.stamp();
-        let mut made = made;
+        let Some(mut made) = made else { return Ok(None) };
         (made.facts.source, made.facts.stamp) = (hash, stamp);
         let whole = match &made.facts.way_in {
             WayIn::None(reason) => Some(reason.clone()),
@@ -150,7 +175,13 @@ impl Originals {
         };
         let (decoded, warning) = (made.level.is_some(), made.warning.clone());
         self.keep(made);
-        Ok(Stored { hash, whole, decoded, warning })
+        Ok(Some(Stored { hash, whole, decoded, warning }))
+    }
+
+    /// The memory that [`Originals::store_new`] takes at its peak besides a file of `length` bytes.
+    #[must_use]
+    pub fn memory_bytes(&self, header: &Header, length: u64) -> u64 {
+        prepare::memory_bytes(header, length, self.preview_px)
     }
 
     /// Stores a file that is no picture, piece by piece.
@@ -185,6 +216,7 @@ impl Originals {
             sums,
             way_in: WayIn::None(NO_PICTURE.to_owned()),
             level: None,
+            makeshift: false,
         };
         prepare::Made { facts, working: None, level: None, warning: None }
     }
@@ -193,7 +225,7 @@ impl Originals {
         &'a self,
         source: Hash,
         new: &NewOriginal<'a>,
-        spread: Spread<'a>,
+        (spread, go_on): (Spread<'a>, GoOn<'a>),
     ) -> Request<'a> {
         Request {
             source,
@@ -203,27 +235,43 @@ impl Originals {
             limits: &self.limits,
             preview_px: self.preview_px,
             spread,
+            go_on,
         }
     }
 
     /// Writes derived files, the side file last, and remembers the facts.
-    fn keep(&self, made: prepare::Made) -> Arc<Facts> {
+    ///
+    /// Where one cannot be written the original is used without it for [`DERIVED_AGAIN`].
+    fn keep(&self, mut made: prepare::Made) -> Arc<Facts> {
         let hash = made.facts.source;
         let side_file = made.facts.print();
-        let files = [
-            (Kind::Working, made.working.as_deref()),
-            (Kind::Level, made.level.as_deref()),
-            (Kind::Index, Some(side_file.as_slice())),
-        ];
-        for (kind, file) in files {
+        let put = |kind, file: Option<&[u8]>| {
             let done = match file {
                 Some(bytes) => self.derived.write(kind, hash, bytes),
                 None => self.derived.remove(kind, hash),
             };
-            if let Err(cause) = done {
+            if let Err(cause) = &done {
                 tracing::warn!("derived file is not kept: {cause}");
             }
+            done.is_ok()
+        };
+        let mut kept = true;
+        if !put(Kind::Working, made.working.as_deref()) && made.working.is_some() {
+            made.facts.way_in = WayIn::None("its working copy cannot be kept".to_owned());
+            kept = false;
         }
+        if !put(Kind::Level, made.level.as_deref()) && made.level.is_some() {
+            made.facts.level = None;
+            kept = false;
+        }
+        if !kept {
+            made.facts.makeshift = true;
+            let facts = Arc::new(made.facts);
+            self.makeshift.insert(hash, Arc::clone(&facts));
+            return facts;
+        }
+        self.makeshift.invalidate(&hash);
+        put(Kind::Index, Some(&side_file));
         if let WayIn::None(reason) = &made.facts.way_in
             && reason != NO_PICTURE
         {
@@ -243,7 +291,12 @@ impl Originals {
         spread: Spread<'_>,
     ) -> Result<Original, OriginalError> {
         let reader = self.store.reader(hash, length)?;
-        let facts = match self.known.get(&hash).or_else(|| self.read_facts(hash, length)) {
+        let known = self.known.get(&hash).or_else(|| self.makeshift.get(&hash));
+        let facts = match known {
+            Some(facts) => Some(facts),
+            None => self.read_facts(hash, length)?,
+        };
+        let facts = match facts {
             Some(facts) => facts,
             None => self.rebuild(hash, length, spread)?,
         };
@@ -251,14 +304,28 @@ impl Originals {
     }
 
     /// The facts in the side file, if it is whole, of this version and these settings.
-    fn read_facts(&self, hash: Hash, length: u64) -> Option<Arc<Facts>> {
-        let file = self.derived.read(Kind::Index, hash, SIDE_FILE_BYTES_MAX).ok().flatten()?;
-        let facts = Facts::parse(&file)?;
-        let fits =
-            facts.source == hash && facts.length == length && facts.preview_px == self.preview_px;
-        let facts = Arc::new(Some(facts).filter(|_| fits)?);
-        self.known.insert(hash, Arc::clone(&facts));
-        Some(facts)
+    ///
+    /// Fails when the bucket that has it does not answer.
+    fn read_facts(&self, hash: Hash, length: u64) -> Result<Option<Arc<Facts>>, StoreError> {
+        let fits = |facts: &Facts| {
+            facts.source == hash && facts.length == length && facts.preview_px == self.preview_px
+        };
+        let read = || match self.derived.read(Kind::Index, hash, SIDE_FILE_BYTES_MAX) {
+            Err(away @ StoreError::Away { .. }) => Err(away),
+            // One that cannot be read is as good as none.
+            Err(_) => Ok(None),
+            Ok(file) => Ok(file.and_then(|file| Facts::parse(&file)).filter(fits)),
+        };
+        let mut facts = read()?;
+        // What is damaged or old may be a copy.
+        if facts.is_none() && self.derived.forget(hash) {
+            facts = read()?;
+        }
+        let facts = facts.map(Arc::new);
+        if let Some(facts) = &facts {
+            self.known.insert(hash, Arc::clone(facts));
+        }
+        Ok(facts)
     }
 
     /// Makes the derived files of an original again.
@@ -283,7 +350,7 @@ impl Originals {
         let reader = self.store.reader(hash, length)?;
         let stamp = reader.stamp();
         if !starts_like_a_jpeg(&reader)? {
-            let (found, sums) = hash_and_sums(&reader)?;
+            let (found, sums) = hash_and_sums(&reader, Grain::default())?;
             if found != hash {
                 return Err(OriginalError::Changed(hash));
             }
@@ -296,15 +363,23 @@ impl Originals {
         }
         let header = Header::parse(&bytes, &self.limits)?;
         let new = NewOriginal { bytes: &bytes, header: &header };
-        let request = Request { stamp, ..self.request(hash, &new, spread) };
+        let request = Request { stamp, ..self.request(hash, &new, (spread, &|| true)) };
         metrics::counter!(telemetry::INDEX_REBUILDS).increment(1);
         tracing::info!(original = %hash, "derived files are made again");
-        Ok(self.keep(prepare::make(&request)))
+        // Nobody says no here.
+        prepare::make(&request).map(|made| self.keep(made)).ok_or(OriginalError::Changed(hash))
     }
 
     /// Checks an original and its derived files, byte for byte.
     pub fn check(&self, hash: Hash, length: u64) -> Result<Vec<Finding>, StoreError> {
-        match self.store.reader(hash, length).and_then(|reader| hash_and_sums(&reader)) {
+        // What lies there is looked at, and not what is remembered of it.
+        self.store.forget(hash);
+        self.derived.forget(hash);
+        match self
+            .store
+            .reader(hash, length)
+            .and_then(|reader| hash_and_sums(&reader, Grain::default()))
+        {
             Err(StoreError::Missing(_)) => return Ok(vec![Finding::Missing]),
             Err(StoreError::Length { .. }) => return Ok(vec![Finding::Changed]),
             Err(other) => return Err(other),
@@ -312,7 +387,7 @@ impl Originals {
             Ok(_) => {}
         }
         self.known.invalidate(&hash);
-        let Some(facts) = self.read_facts(hash, length) else {
+        let Some(facts) = self.read_facts(hash, length)? else {
             return Ok(vec![Finding::Derived(Kind::Index)]);
         };
         let mut found = Vec::new();
@@ -335,15 +410,26 @@ impl Originals {
         Ok(found)
     }
 
-    /// Removes the derived files of originals that are not `wanted`; gives how many originals had
-    /// some.
-    pub fn sweep_derived(&self, wanted: &dyn Fn(Hash) -> bool) -> Result<usize, StoreError> {
-        let mut removed = 0;
+    /// The derived files that are there.
+    pub fn list_derived(&self) -> Result<Vec<(Kind, Hash)>, StoreError> {
+        let mut found = Vec::new();
         for kind in Kind::ALL {
-            for hash in self.derived.list(kind)?.into_iter().filter(|hash| !wanted(*hash)) {
-                self.derived.remove(kind, hash)?;
-                removed += 1;
-            }
+            found.extend(self.derived.list(kind)?.into_iter().map(|hash| (kind, hash)));
+        }
+        Ok(found)
+    }
+
+    /// Removes those of the derived files `listed` whose originals are not `wanted`; gives how many
+    /// there were. What came in after they were listed stays.
+    pub fn sweep_derived(
+        &self,
+        listed: &[(Kind, Hash)],
+        wanted: &dyn Fn(Hash) -> bool,
+    ) -> Result<usize, StoreError> {
+        let mut removed = 0;
+        for (kind, hash) in listed.iter().copied().filter(|(_, hash)| !wanted(*hash)) {
+            self.derived.remove(kind, hash)?;
+            removed += 1;
         }
         Ok(removed)
     }
@@ -352,7 +438,7 @@ impl Originals {
     /// its level. `None` if nothing is.
     #[must_use]
     pub fn known(&self, hash: Hash) -> Option<(bool, Option<Size>)> {
-        let facts = self.known.get(&hash)?;
+        let facts = self.known.get(&hash).or_else(|| self.makeshift.get(&hash))?;
         let enters = !matches!(facts.way_in, WayIn::None(_));
         Some((enters, facts.level.map(|level| level.size)))
     }
@@ -409,11 +495,15 @@ impl Originals {
         if original.reader.stamp() == original.facts.stamp {
             return Ok(());
         }
-        let (_, sums) = hash_and_sums(&original.reader)?;
+        let (_, sums) = hash_and_sums(&original.reader, original.facts.sums.grain())?;
         if sums != original.facts.sums {
             return Err(OriginalError::Changed(hash));
         }
         let facts = Facts { stamp: original.reader.stamp(), ..Facts::clone(&original.facts) };
+        if facts.makeshift {
+            self.makeshift.insert(hash, Arc::new(facts));
+            return Ok(());
+        }
         if let Err(cause) = self.derived.write(Kind::Index, hash, &facts.print()) {
             tracing::warn!("derived file is not kept: {cause}");
         }
@@ -426,48 +516,9 @@ fn starts_like_a_jpeg(reader: &BlobReader) -> Result<bool, StoreError> {
     Ok(reader.read(0..reader.length().min(2))? == JPEG_MAGIC)
 }
 
-/// The hash of a blob and the sums of its blocks, piece by piece.
-fn hash_and_sums(reader: &BlobReader) -> Result<(Hash, Sums), StoreError> {
-    let (mut hash, mut sums) = (Hash::begin(), Sums::default());
-    let mut at = 0;
-    while at < reader.length() {
-        let end = at.saturating_add(COPY_BYTES as u64).min(reader.length());
-        let piece = reader.read(at..end)?;
-        hash.update(&piece);
-        sums.extend(&piece);
-        at = end;
-    }
-    Ok((hash.finish(), sums))
-}
-
 /// Runs pieces of work one after the other.
 pub fn serially(count: usize, work: &(dyn Fn(usize) + Sync)) {
     (0..count).for_each(work);
-}
-
-/// Reads the whole blocks around `range`: where they start, and their bytes; `None` if one of them
-/// is not what it was.
-fn read_blocks(
-    reader: &BlobReader,
-    sums: &Sums,
-    range: &Range<u64>,
-) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
-    let blocks = Sums::blocks(range, reader.length());
-    let bytes = reader.read(blocks.clone())?;
-    Ok(sums.agree(blocks.start, &bytes).then_some((blocks.start, bytes)))
-}
-
-/// Reads `range`; `None` if a block of it is not what it was.
-fn read_checked(
-    reader: &BlobReader,
-    sums: &Sums,
-    range: Range<u64>,
-) -> Result<Option<Vec<u8>>, StoreError> {
-    let Some((start, mut bytes)) = read_blocks(reader, sums, &range)? else { return Ok(None) };
-    let index = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
-    bytes.truncate(index(range.end));
-    bytes.drain(..index(range.start).min(bytes.len()));
-    Ok(Some(bytes))
 }
 
 /// An open original.
@@ -527,7 +578,12 @@ impl Original {
         let hash = self.hash();
         let damaged = OriginalError::Derived { kind: Kind::Level, hash };
         let Some(level) = self.facts.level else { return Err(damaged) };
-        let file = self.originals.derived.read(Kind::Level, hash, level.length)?;
+        let file = match self.originals.derived.read(Kind::Level, hash, level.length) {
+            Err(away @ StoreError::Away { .. }) => return Err(away.into()),
+            // One that cannot be read is as good as none.
+            Err(_) => None,
+            Ok(file) => file,
+        };
         file.filter(|file| crc32fast::hash(file) == level.sum).ok_or(damaged)
     }
 
@@ -542,10 +598,17 @@ impl Original {
                 let damaged = || OriginalError::Derived { kind: Kind::Working, hash };
                 let derived = &self.originals.derived;
                 let reader = derived.reader(Kind::Working, hash, working.length);
-                let reader = reader.map_err(|_| damaged())?;
+                let reader = reader.map_err(|cause| match cause {
+                    StoreError::Away { .. } => cause.into(),
+                    StoreError::Missing(_)
+                    | StoreError::Length { .. }
+                    | StoreError::Changed(_)
+                    | StoreError::Io { .. }
+                    | StoreError::Setting { .. } => damaged(),
+                })?;
                 let start = working.entrance.index.entries.first().map_or(0, |e| e.place / 8);
-                let head = read_checked(&reader, &working.sums, 0..start.min(working.length))?;
-                let head = head.ok_or_else(damaged)?;
+                let head = read_checked(&reader, &working.sums, 0..start.min(working.length));
+                let head = head.ok().flatten().ok_or_else(damaged)?;
                 let end = usize::try_from(working.length).unwrap_or(usize::MAX);
                 let header = Header::parse_start(&head, &self.originals.limits, end)?;
                 let scan = Scan::read(&header, &head);
@@ -560,82 +623,5 @@ impl Original {
             return Err(damaged());
         }
         Ok(Some(Picture { original: self, scan, entrance, working }))
-    }
-}
-
-/// A file's bytes before the first scan's data.
-pub struct Head {
-    /// The bytes.
-    pub bytes: Vec<u8>,
-    /// What they say.
-    pub header: Header,
-}
-
-/// A picture that can be entered: the original or its working copy.
-pub struct Picture<'a> {
-    original: &'a Original,
-    scan: Scan,
-    entrance: &'a Entrance,
-    working: Option<(BlobReader, &'a Sums, Head)>,
-}
-
-impl Picture<'_> {
-    /// What its headers say.
-    #[must_use]
-    pub fn scan(&self) -> &Scan {
-        &self.scan
-    }
-
-    /// Where it can be entered.
-    #[must_use]
-    pub fn index(&self) -> &Index {
-        &self.entrance.index
-    }
-
-    /// Whether it is the original and not a copy.
-    #[must_use]
-    pub fn is_original(&self) -> bool {
-        self.working.is_none()
-    }
-
-    /// The head of the file that the picture is read from; `own` is the original's.
-    #[must_use]
-    pub fn head<'b>(&'b self, own: &'b Head) -> &'b Head {
-        self.working.as_ref().map_or(own, |(_, _, head)| head)
-    }
-
-    /// The bytes at `ranges`, checked.
-    pub fn read(&self, ranges: Vec<Range<u64>>) -> Result<Bytes<'static>, OriginalError> {
-        let mut bytes = Bytes::default();
-        for range in ranges {
-            bytes.push(range.start, self.read_all(range)?);
-        }
-        Ok(bytes)
-    }
-
-    /// The bytes `range`, checked.
-    pub fn read_all(&self, range: Range<u64>) -> Result<Vec<u8>, OriginalError> {
-        match &self.working {
-            None => self.original.read(range),
-            Some((reader, sums, _)) => {
-                let damaged =
-                    OriginalError::Derived { kind: Kind::Working, hash: self.original.hash() };
-                read_checked(reader, sums, range)?.ok_or(damaged)
-            }
-        }
-    }
-
-    /// All bytes of its file.
-    pub fn whole(&self) -> Result<Vec<u8>, OriginalError> {
-        let length =
-            self.working.as_ref().map_or(self.original.facts.length, |working| working.0.length());
-        self.read_all(0..length)
-    }
-
-    /// The index contradicts the checked bytes: it is to be made again.
-    #[must_use]
-    pub fn contradicted(&self, unfit: Unfit) -> OriginalError {
-        tracing::warn!(original = %self.original.hash(), "the index does not fit: {unfit}");
-        OriginalError::Derived { kind: Kind::Index, hash: self.original.hash() }
     }
 }

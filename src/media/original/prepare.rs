@@ -7,7 +7,7 @@ use crate::media::jpeg::header::{Header, HeaderLimits, Process};
 use crate::media::jpeg::rewrite::colour_segments;
 use crate::media::jpeg::scan::index::Index;
 use crate::media::jpeg::scan::{Bytes, Scan, Unfit};
-use crate::media::raster::{Spread, decode_bands};
+use crate::media::raster::{GoOn, Spread, decode_bands};
 use crate::types::{Hash, Size};
 
 /// How much longer than a Preview's long side that of its level is at least, in percent: scaling
@@ -36,12 +36,32 @@ pub(super) struct Request<'a> {
     pub(super) limits: &'a HeaderLimits,
     pub(super) preview_px: u32,
     pub(super) spread: Spread<'a>,
+    /// Asked between the steps; once it says no, nothing is made.
+    pub(super) go_on: GoOn<'a>,
 }
 
-/// Makes everything that can be derived from an original.
+/// The memory that [`make`] takes at its peak besides a file of `length` bytes, and so does a look
+/// at whether a picture that it cannot enter can be decoded.
+pub(super) fn memory_bytes(header: &Header, length: u64, preview_px: u32) -> u64 {
+    let components = u64::try_from(header.components.len()).unwrap_or(u64::MAX);
+    let samples = |size: Size| size.pixels().saturating_mul(components);
+    // Coefficients of all scans, two bytes each, and the copy with the room that it grows into.
+    let rewritten = if header.is_by_scans() {
+        samples(header.size).saturating_mul(2).saturating_add(length.saturating_mul(4))
+    } else {
+        0
+    };
+    // In bands, put together, and the level itself. A look decodes at an eighth.
+    let scale = level_scale(header.size, preview_px).unwrap_or(Scale::eighths(1));
+    let level = samples(scale.of(header.size)).saturating_mul(3);
+    // The scan without stuffing, then its bands.
+    length.saturating_mul(2).saturating_add(rewritten).saturating_add(level)
+}
+
+/// Makes everything that can be derived from an original; `None` once it is not to go on.
 ///
-/// Memory: for a file that needs a working copy two bytes for each sample, else about the file.
-pub(super) fn make(request: &Request<'_>) -> Made {
+/// Memory: that of [`memory_bytes`].
+pub(super) fn make(request: &Request<'_>) -> Option<Made> {
     let Request { source, stamp, bytes, header, preview_px, .. } = *request;
     let mut working = None;
     let way_in = match enter(header, bytes) {
@@ -56,6 +76,9 @@ pub(super) fn make(request: &Request<'_>) -> Made {
         }
         Err(unfit) => Err(unfit.to_string()),
     };
+    if !(request.go_on)() {
+        return None;
+    }
     let (level, warning) = match &way_in {
         Ok((scan, index)) => {
             let (bytes, header) =
@@ -89,9 +112,10 @@ pub(super) fn make(request: &Request<'_>) -> Made {
         sums: Sums::of(bytes),
         way_in,
         level: described,
+        makeshift: false,
     };
     let (working, level) = (working.map(|(copy, _)| copy), level.map(|(file, _)| file));
-    Made { facts, working, level, warning }
+    (request.go_on)().then_some(Made { facts, working, level, warning })
 }
 
 fn enter(header: &Header, bytes: &[u8]) -> Result<(Scan, Index), Unfit> {
@@ -129,7 +153,8 @@ fn make_level(
     let Some(scale) = level_scale(header.size, request.preview_px) else { return (None, None) };
     let colour = colour_segments(header, bytes);
     let picture = (scan, index, colour.as_slice());
-    let decoded = decode_bands(picture, &Bytes::whole(bytes), scale, request.spread);
+    let bytes = Bytes::whole(bytes).watched(request.go_on);
+    let decoded = decode_bands(picture, &bytes, scale, request.spread);
     let Ok(decoded) = decoded else { return (None, None) };
     let most = request.bytes.len() as u64 * LEVEL_SHARE_PERCENT / 100;
     let file = LEVEL_QUALITIES.into_iter().find_map(|quality| {

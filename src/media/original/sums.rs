@@ -4,80 +4,120 @@ use std::{ops::Range, sync::OnceLock};
 
 use crate::media::jpeg::scan::pack::{put_number, take_number};
 
-/// Bytes of a block that has a sum of its own: four bytes of sum for each are a fortieth of a percent.
+/// Every multiple of this is a border of blocks, whatever their size.
 pub const BLOCK_BYTES: u64 = 16 << 10;
+
+/// Bytes of a block that has a sum of its own. Smaller ones make less of a bucket be fetched for the
+/// rows of a crop; four bytes of sum for each are a tenth of a percent.
+const FINE_BYTES: u64 = 4 << 10;
+
+/// How large the blocks are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Grain {
+    /// [`BLOCK_BYTES`], as in side files of version 1.
+    Coarse,
+    /// [`FINE_BYTES`].
+    #[default]
+    Fine,
+}
+
+impl Grain {
+    fn bytes(self) -> u64 {
+        match self {
+            Self::Coarse => BLOCK_BYTES,
+            Self::Fine => FINE_BYTES,
+        }
+    }
+
+    fn size(self) -> usize {
+        usize::try_from(self.bytes()).expect("indices have at least 32 bits")
+    }
+}
 
 /// The CRC-32 of each block of a file; the last block may be shorter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sums(Vec<u32>);
-
-fn block() -> usize {
-    usize::try_from(BLOCK_BYTES).expect("indices have at least 32 bits")
+pub(super) struct Sums {
+    grain: Grain,
+    sums: Vec<u32>,
 }
 
 impl Sums {
     pub(super) fn of(bytes: &[u8]) -> Self {
-        Self(bytes.chunks(block()).map(crc32fast::hash).collect())
+        let mut sums = Self::default();
+        sums.extend(bytes);
+        sums
+    }
+
+    /// None yet, of blocks of this size.
+    pub(super) fn none(grain: Grain) -> Self {
+        Self { grain, sums: Vec::new() }
+    }
+
+    pub(super) fn grain(&self) -> Grain {
+        self.grain
     }
 
     /// Adds the sums of bytes that come next; what came before ended on a block's border.
     pub(super) fn extend(&mut self, bytes: &[u8]) {
-        self.0.extend(bytes.chunks(block()).map(crc32fast::hash));
+        self.sums.extend(bytes.chunks(self.grain.size()).map(crc32fast::hash));
     }
 
     /// The CRC-32 of the blocks `range`, which begins and ends on their borders (the end may be
     /// that of the file of `length` bytes), from their sums alone.
     pub(super) fn crc32(&self, range: &Range<u64>, length: u64) -> Option<crc32fast::Hasher> {
-        let first = usize::try_from(range.start / BLOCK_BYTES).ok()?;
-        let last = usize::try_from(range.end.div_ceil(BLOCK_BYTES)).ok()?;
-        let sums = self.0.get(first..last)?;
-        let full = if range.end.is_multiple_of(BLOCK_BYTES) { sums.len() } else { sums.len() - 1 };
-        let shift = shift();
+        let block = self.grain.bytes();
+        let first = usize::try_from(range.start / block).ok()?;
+        let last = usize::try_from(range.end.div_ceil(block)).ok()?;
+        let sums = self.sums.get(first..last)?;
+        let full = if range.end.is_multiple_of(block) { sums.len() } else { sums.len() - 1 };
+        let shift = shift(self.grain);
         let of_full = sums[..full].iter().fold(0, |sum, block| shift.by_block(sum) ^ block);
-        let bytes = full as u64 * BLOCK_BYTES;
+        let bytes = full as u64 * block;
         let mut crc = crc32fast::Hasher::new_with_initial_len(of_full, bytes);
         if let Some(rest) = sums.get(full) {
-            let bytes = length % BLOCK_BYTES;
+            let bytes = length % block;
             crc.combine(&crc32fast::Hasher::new_with_initial_len(*rest, bytes));
         }
         Some(crc)
     }
 
     /// The whole blocks of a file of `length` bytes that hold `range`.
-    pub(super) fn blocks(range: &Range<u64>, length: u64) -> Range<u64> {
-        let start = range.start / BLOCK_BYTES * BLOCK_BYTES;
-        let end = range.end.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES);
+    pub(super) fn blocks(&self, range: &Range<u64>, length: u64) -> Range<u64> {
+        let block = self.grain.bytes();
+        let start = range.start / block * block;
+        let end = range.end.div_ceil(block).saturating_mul(block);
         start..end.min(length).max(start)
     }
 
     /// Whether `bytes`, which start at `offset` on a block's border, are what they were.
     pub(super) fn agree(&self, offset: u64, bytes: &[u8]) -> bool {
-        let Ok(first) = usize::try_from(offset / BLOCK_BYTES) else { return false };
-        let sums = self.0.get(first..).unwrap_or_default();
-        let chunks = bytes.chunks(block());
+        let Ok(first) = usize::try_from(offset / self.grain.bytes()) else { return false };
+        let sums = self.sums.get(first..).unwrap_or_default();
+        let chunks = bytes.chunks(self.grain.size());
         chunks.len() <= sums.len() && chunks.zip(sums).all(|(c, sum)| crc32fast::hash(c) == *sum)
     }
 
     /// Blocks of the file.
     pub(super) fn count(&self) -> usize {
-        self.0.len()
+        self.sums.len()
     }
 
     pub(super) fn print(&self, out: &mut Vec<u8>) {
-        put_number(out, u64::try_from(self.0.len()).unwrap_or(u64::MAX));
-        out.extend(self.0.iter().flat_map(|sum| sum.to_le_bytes()));
+        put_number(out, u64::try_from(self.sums.len()).unwrap_or(u64::MAX));
+        out.extend(self.sums.iter().flat_map(|sum| sum.to_le_bytes()));
     }
 
     /// Takes the sums of a file of `length` bytes.
-    pub(super) fn parse(bytes: &mut &[u8], length: u64) -> Option<Self> {
+    pub(super) fn parse(bytes: &mut &[u8], length: u64, grain: Grain) -> Option<Self> {
         let count = take_number(bytes)?;
-        if count != length.div_ceil(BLOCK_BYTES) {
+        if count != length.div_ceil(grain.bytes()) {
             return None;
         }
         let count = usize::try_from(count).ok()?;
         let (sums, rest) = bytes.split_at_checked(count.checked_mul(4)?)?;
         *bytes = rest;
-        Some(Self(sums.as_chunks::<4>().0.iter().map(|sum| u32::from_le_bytes(*sum)).collect()))
+        let sums = sums.as_chunks::<4>().0.iter().map(|sum| u32::from_le_bytes(*sum)).collect();
+        Some(Self { grain, sums })
     }
 }
 
@@ -89,11 +129,11 @@ impl Sums {
 struct Shift(Box<[[u32; 256]; 4]>);
 
 impl Shift {
-    fn new() -> Self {
+    fn new(grain: Grain) -> Self {
         let carried = |sum: u32| {
             let mut crc = crc32fast::Hasher::new_with_initial_len(sum, 0);
             // The sum of a piece enters the joined one as it is, so zero leaves what was carried.
-            crc.combine(&crc32fast::Hasher::new_with_initial_len(0, BLOCK_BYTES));
+            crc.combine(&crc32fast::Hasher::new_with_initial_len(0, grain.bytes()));
             crc.finalize()
         };
         let bits: [u32; 32] = std::array::from_fn(|bit| carried(1 << bit));
@@ -114,9 +154,14 @@ impl Shift {
     }
 }
 
-fn shift() -> &'static Shift {
-    static SHIFT: OnceLock<Shift> = OnceLock::new();
-    SHIFT.get_or_init(Shift::new)
+fn shift(grain: Grain) -> &'static Shift {
+    static COARSE: OnceLock<Shift> = OnceLock::new();
+    static FINE: OnceLock<Shift> = OnceLock::new();
+    let shift = match grain {
+        Grain::Coarse => &COARSE,
+        Grain::Fine => &FINE,
+    };
+    shift.get_or_init(|| Shift::new(grain))
 }
 
 #[cfg(test)]
@@ -126,14 +171,18 @@ mod tests {
     #[test]
     fn the_sum_of_a_range_follows_from_those_of_its_blocks() {
         let bytes: Vec<u8> = (0..=250).cycle().take(100_000).collect();
-        let sums = Sums::of(&bytes);
         let length = bytes.len() as u64;
-        for (start, end) in [(0, length), (0, 3 * BLOCK_BYTES), (2 * BLOCK_BYTES, length), (0, 0)]
-        {
-            let range = start..end;
-            let part = &bytes[usize::try_from(start).unwrap()..usize::try_from(end).unwrap()];
-            let found = sums.crc32(&range, length).unwrap().finalize();
-            assert_eq!(found, crc32fast::hash(part), "{range:?}");
+        for grain in [Grain::Coarse, Grain::Fine] {
+            let mut sums = Sums::none(grain);
+            sums.extend(&bytes);
+            for (start, end) in
+                [(0, length), (0, 3 * BLOCK_BYTES), (2 * BLOCK_BYTES, length), (0, 0)]
+            {
+                let range = start..end;
+                let part = &bytes[usize::try_from(start).unwrap()..usize::try_from(end).unwrap()];
+                let found = sums.crc32(&range, length).unwrap().finalize();
+                assert_eq!(found, crc32fast::hash(part), "{range:?}");
+            }
         }
     }
 }

@@ -1,0 +1,131 @@
+//! The settings that say where originals lie, and how a bucket is spoken to.
+
+use std::path::PathBuf;
+
+use super::value::Value;
+
+/// Where originals lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In the data directory.
+    Data,
+    /// In a folder of their own.
+    Folder(PathBuf),
+    /// In a bucket of S3 or of what speaks its protocol.
+    Bucket {
+        /// Its name.
+        bucket: String,
+        /// What all keys begin with, without a slash at either end; may be empty.
+        prefix: String,
+    },
+}
+
+const BUCKET: &str = "s3://";
+const EXPECTED: &str =
+    "expected a folder or s3://BUCKET/PREFIX, the prefix of letters, digits and -_.";
+/// Bytes of a prefix; a key has 1024, and ours take up to 80.
+const PREFIX_BYTES_MAX: usize = 512;
+
+fn is_bucket(name: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    (3..=63).contains(&name.len()) && name.bytes().all(legal) && !name.contains("..")
+}
+
+fn is_prefix(prefix: &str) -> bool {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    let part = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(legal);
+    prefix.is_empty() || (prefix.len() <= PREFIX_BYTES_MAX && prefix.split('/').all(part))
+}
+
+impl Value for Place {
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(Self::Data);
+        }
+        let Some(rest) = text.strip_prefix(BUCKET) else {
+            if text.contains("://") {
+                return Err(EXPECTED.to_owned());
+            }
+            return Ok(Self::Folder(PathBuf::from(text)));
+        };
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
+        if !is_bucket(bucket) || !is_prefix(prefix) {
+            return Err(EXPECTED.to_owned());
+        }
+        Ok(Self::Bucket { bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+    }
+
+    fn print(&self) -> String {
+        match self {
+            Self::Data => String::new(),
+            Self::Folder(folder) => folder.display().to_string(),
+            Self::Bucket { bucket, prefix } if prefix.is_empty() => format!("{BUCKET}{bucket}"),
+            Self::Bucket { bucket, prefix } => format!("{BUCKET}{bucket}/{prefix}"),
+        }
+    }
+}
+
+/// Where an address names the bucket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressStyle {
+    /// In the path where an endpoint is set, else in the host's name.
+    Auto,
+    /// In the path.
+    Path,
+    /// In the host's name.
+    Host,
+}
+
+impl Value for AddressStyle {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "path" => Ok(Self::Path),
+            "host" => Ok(Self::Host),
+            _ => Err("expected auto, path or host".to_owned()),
+        }
+    }
+    fn print(&self) -> String {
+        match self {
+            Self::Auto => "auto",
+            Self::Path => "path",
+            Self::Host => "host",
+        }
+        .to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ok_places_print_as_they_are_read() {
+        for text in ["", "/srv/originals", "originals", "s3://pictures", "s3://pictures/a/b-c_1.x"]
+        {
+            assert_eq!(Place::parse(text).unwrap().print(), text);
+        }
+        assert_eq!(Place::parse("s3://pictures/a/").unwrap().print(), "s3://pictures/a");
+        let bucket = Place::Bucket { bucket: "pictures".to_owned(), prefix: "a".to_owned() };
+        assert_eq!(Place::parse("s3://pictures/a"), Ok(bucket));
+    }
+
+    #[test]
+    fn err_what_is_no_place_is_refused() {
+        for text in [
+            "s3://",
+            "s3://ab",
+            "s3:///x",
+            "s3://pic tures",
+            "s3://pictures//x",
+            "s3://pictures/../x",
+            "s3://pictures/ä",
+            "s3://pictures/a?b",
+            "gs://pictures",
+            "https://pictures",
+        ] {
+            assert!(Place::parse(text).is_err(), "{text}");
+        }
+    }
+}

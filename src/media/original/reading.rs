@@ -1,0 +1,70 @@
+//! Reading of blobs whose blocks have sums: what is not what it was is noticed.
+
+use std::ops::Range;
+
+use super::sums::{Grain, Sums};
+use crate::store::{BlobReader, StoreError};
+use crate::types::Hash;
+
+/// Where a piece of a blob starts, and its bytes.
+pub(super) type Piece = (u64, Vec<u8>);
+
+/// The hash of a blob and the sums of its blocks of this size, piece by piece.
+pub(super) fn hash_and_sums(
+    reader: &BlobReader,
+    grain: Grain,
+) -> Result<(Hash, Sums), StoreError> {
+    let (mut hash, mut sums) = (Hash::begin(), Sums::none(grain));
+    for range in reader.pieces() {
+        let piece = reader.read(range)?;
+        hash.update(&piece);
+        sums.extend(&piece);
+    }
+    Ok((hash.finish(), sums))
+}
+
+/// Reads the whole blocks around `range`: where they start, and their bytes; `None` if one of them
+/// is not what it was.
+pub(super) fn read_blocks(
+    reader: &BlobReader,
+    sums: &Sums,
+    range: &Range<u64>,
+) -> Result<Option<Piece>, StoreError> {
+    let blocks = sums.blocks(range, reader.length());
+    let bytes = reader.read(blocks.clone())?;
+    Ok(sums.agree(blocks.start, &bytes).then_some((blocks.start, bytes)))
+}
+
+/// Reads `range`; `None` if a block of it is not what it was.
+pub(super) fn read_checked(
+    reader: &BlobReader,
+    sums: &Sums,
+    range: Range<u64>,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let Some((start, mut bytes)) = read_blocks(reader, sums, &range)? else { return Ok(None) };
+    let index = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX);
+    bytes.truncate(index(range.end));
+    bytes.drain(..index(range.start).min(bytes.len()));
+    Ok(Some(bytes))
+}
+
+/// Reads ranges in rising order as whole blocks, at a time where that is faster. Ranges that share a
+/// block, or lie in neighbouring ones, are one piece. `None` if a block is not what it was.
+pub(super) fn read_many(
+    reader: &BlobReader,
+    sums: &Sums,
+    ranges: &[Range<u64>],
+) -> Result<Option<Vec<Piece>>, StoreError> {
+    let mut pieces: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        let blocks = sums.blocks(range, reader.length());
+        match pieces.last_mut() {
+            Some(last) if blocks.start <= last.end => last.end = last.end.max(blocks.end),
+            Some(_) | None => pieces.push(blocks),
+        }
+    }
+    let read = reader.read_many(&pieces)?;
+    let starts = pieces.iter().map(|piece| piece.start);
+    let read: Vec<_> = starts.zip(read).collect();
+    Ok(read.iter().all(|(start, bytes)| sums.agree(*start, bytes)).then_some(read))
+}

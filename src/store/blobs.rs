@@ -1,0 +1,161 @@
+//! Blobs in a bucket: `originals/ab/cdef…` by hash.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    ops::Range,
+    path::Path,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use object_store::path::Path as Key;
+
+use super::bucket::Bucket;
+use super::folder::{Folder, failed, in_pieces};
+use super::{BlobReader, Store, StoreError, Taken};
+use crate::types::Hash;
+
+/// What keys of blobs begin with, behind the prefix.
+const FOLDER: &str = "originals";
+
+/// The blobs of a bucket, and a folder on this machine for files that are being made.
+#[derive(Clone, Debug)]
+pub(super) struct Blobs {
+    pub(super) bucket: Bucket,
+    pub(super) scratch: Folder,
+}
+
+impl Blobs {
+    fn key(&self, hash: Hash) -> Key {
+        self.bucket.key(FOLDER, hash)
+    }
+
+    pub(super) fn reader(&self, hash: Hash, length: u64) -> Result<BlobReader, StoreError> {
+        let object = self.bucket.look(self.key(hash), hash, length)?;
+        Ok(BlobReader::of_object(hash, length, object))
+    }
+
+    /// Lets the next reader look anew.
+    pub(super) fn forget(&self, hash: Hash) {
+        self.bucket.forget(&self.key(hash));
+    }
+
+    /// Whether the bucket has the bytes of this hash. One that was damaged since is replaced: sending
+    /// a file again mends it. So its bytes are read, which costs what sending them would.
+    fn holds(&self, hash: Hash, length: u64) -> Result<bool, StoreError> {
+        if self.bucket.length(&self.key(hash), hash)? != Some(length) {
+            return Ok(false);
+        }
+        self.forget(hash);
+        let reader = self.reader(hash, length)?;
+        let mut found = Hash::begin();
+        for range in reader.pieces() {
+            found.update(&reader.read(range)?);
+        }
+        Ok(found.finish() == hash)
+    }
+
+    pub(super) fn write(&self, hash: Hash, bytes: &[u8]) -> Result<(), StoreError> {
+        let length = bytes.len() as u64;
+        if self.holds(hash, length)? {
+            return Ok(());
+        }
+        let mut part = |range| Some(Bytes::copy_from_slice(super::part(bytes, &range)));
+        self.bucket.send((&self.key(hash), hash), length, None, &mut part).map(drop)
+    }
+
+    /// The name of an object is its hash, so the file is read twice: for the name, and to be sent.
+    pub(super) fn copy(
+        &self,
+        source: &Path,
+        seen: &mut dyn FnMut(&[u8]),
+    ) -> Result<(Hash, u64), StoreError> {
+        let (mut sum, mut length) = (Hash::begin(), 0);
+        let mut take = |piece: &[u8]| {
+            sum.update(piece);
+            seen(piece);
+            length += piece.len() as u64;
+            Ok(())
+        };
+        let mut file = File::open(source).map_err(failed(source))?;
+        in_pieces(&mut file, &mut take).map_err(failed(source))?;
+        let hash = sum.finish();
+        if self.holds(hash, length)? {
+            return Ok((hash, length));
+        }
+        let mut file = File::open(source).map_err(failed(source))?;
+        let mut broke = None;
+        let mut part = |range: Range<u64>| match read_exactly(&mut file, range.end - range.start) {
+            Ok(bytes) => Some(bytes),
+            Err(cause) => {
+                broke = Some(cause);
+                None
+            }
+        };
+        let sent = self.bucket.send((&self.key(hash), hash), length, Some(hash), &mut part)?;
+        if sent {
+            return Ok((hash, length));
+        }
+        let changed = || io::Error::other("it was written to while it was read");
+        Err(failed(source)(broke.unwrap_or_else(changed)))
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<Hash>, StoreError> {
+        self.bucket.list(FOLDER)
+    }
+
+    pub(super) fn age(&self, hash: Hash) -> Result<Option<Duration>, StoreError> {
+        self.bucket.age(&self.key(hash), hash)
+    }
+
+    pub(super) fn remove(&self, hash: Hash) -> Result<(), StoreError> {
+        self.bucket.remove(&self.key(hash), hash)
+    }
+
+    pub(super) fn take_over(
+        &self,
+        from: &Store,
+        hash: Hash,
+        length: u64,
+    ) -> Result<Taken, StoreError> {
+        if self.bucket.length(&self.key(hash), hash)? == Some(length) {
+            return Ok(Taken::There);
+        }
+        self.replace(from, hash, length)
+    }
+
+    pub(super) fn replace(
+        &self,
+        from: &Store,
+        hash: Hash,
+        length: u64,
+    ) -> Result<Taken, StoreError> {
+        let reader = match from.reader(hash, length) {
+            Ok(reader) => reader,
+            Err(why) => return why.refusal().map(Taken::Refused),
+        };
+        let mut broke = None;
+        let mut part = |range| match reader.read(range) {
+            Ok(bytes) => Some(Bytes::from(bytes)),
+            Err(why) => {
+                broke = Some(why);
+                None
+            }
+        };
+        let sent = self.bucket.send((&self.key(hash), hash), length, Some(hash), &mut part)?;
+        if sent {
+            return Ok(Taken::Copied);
+        }
+        broke.unwrap_or(StoreError::Changed(hash)).refusal().map(Taken::Refused)
+    }
+}
+
+fn read_exactly(file: &mut File, length: u64) -> io::Result<Bytes> {
+    let mut bytes = Vec::with_capacity(usize::try_from(length).map_err(io::Error::other)?);
+    file.take(length).read_to_end(&mut bytes)?;
+    if (bytes.len() as u64) < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(bytes.into())
+}

@@ -1,0 +1,519 @@
+//! Blobs and derived files in a bucket: `originals/ab/cdef…`, `index/ab/cdef…` and so on.
+//!
+//! The store's calls block, and whoever makes them may: renders, ingest, threads for blocking
+//! calls. The bucket is spoken to by threads of its own, which never wait for those that call, so
+//! that a call from anywhere ends: with what was asked for, or when the time for it is over.
+//!
+//! An object is there when all of it is. What is read of one is read of the one that was looked at
+//! first (`If-Match`): a replaced one fails the read and is looked at anew by the next.
+
+use std::{
+    fmt,
+    future::Future,
+    io,
+    ops::Range,
+    sync::{Arc, mpsc},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use moka::sync::Cache;
+use object_store::{
+    GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload, path::Path,
+};
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::Semaphore,
+};
+
+use super::s3::{self, BucketSettings};
+use super::{StoreError, upload::Upload};
+use crate::clock;
+use crate::limits::{
+    BUCKET_BYTES_S_MIN, BUCKET_LIST_TIME, BUCKET_OPEN_BYTES, BUCKET_OPEN_CACHE_BYTES,
+    BUCKET_OPEN_KEPT, BUCKET_PART_BYTES, BUCKET_READ_BYTES, BUCKET_READS_MAX,
+};
+use crate::types::Hash;
+
+/// Threads that speak to a bucket: they wait and sign.
+const THREADS: usize = 2;
+
+/// A bucket; cheap to clone.
+#[derive(Clone)]
+pub(super) struct Bucket {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    objects: Arc<dyn ObjectStore>,
+    place: String,
+    prefix: Path,
+    give_up: Duration,
+    turns: Arc<Semaphore>,
+    opened: Cache<Path, Arc<Opened>>,
+    /// There until this is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Waiting for its threads is not allowed on threads of another runtime.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl fmt::Debug for Bucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.inner.place)
+    }
+}
+
+/// What a look at an object found.
+#[derive(Debug)]
+struct Opened {
+    etag: Option<String>,
+    length: u64,
+    stamp: u64,
+    /// Its first bytes.
+    start: Bytes,
+}
+
+/// Why a request came to nothing.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The bucket refused, or failed.
+    Bucket(object_store::Error),
+    /// It did not answer in time, or our own threads are gone.
+    Time(io::Error),
+}
+
+/// An answer that is waited for.
+pub(super) struct Pending<T> {
+    receiver: mpsc::Receiver<Result<T, Failure>>,
+}
+
+impl<T> Pending<T> {
+    /// Blocks until it is there, or the time for it is over.
+    pub(super) fn wait(self) -> Result<T, Failure> {
+        let gone = || Failure::Time(io::Error::other("the threads for the bucket have ended"));
+        self.receiver.recv().unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+/// An object that was looked at.
+pub(super) struct Object {
+    bucket: Bucket,
+    key: Path,
+    hash: Hash,
+    opened: Arc<Opened>,
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.key)
+    }
+}
+
+impl Bucket {
+    /// Opens the bucket and looks whether it answers.
+    ///
+    /// Fails with [`StoreError::Setting`], which names the setting that is likely to be wrong.
+    pub(super) fn open(settings: &BucketSettings) -> Result<Self, StoreError> {
+        let objects = Arc::new(settings.open()?);
+        let prefix = Path::from(settings.prefix.as_str());
+        let limits = (settings.give_up, settings.requests);
+        let name = format!("s3://{}", settings.bucket);
+        let bucket = Self::over(objects, (name, prefix), limits)?;
+        match bucket.look_around() {
+            Ok(()) => Ok(bucket),
+            Err(Failure::Bucket(error)) => Err(settings.blame(&error)),
+            Err(Failure::Time(cause)) => {
+                let why = format!("{}: {cause}", settings.place());
+                Err(StoreError::Setting { setting: "store.endpoint", why })
+            }
+        }
+    }
+
+    /// The same over any store of objects.
+    pub(super) fn over(
+        objects: Arc<dyn ObjectStore>,
+        (place, prefix): (String, Path),
+        (give_up, requests): (Duration, usize),
+    ) -> Result<Self, StoreError> {
+        let failed = |cause| StoreError::Io { path: "threads for the bucket".to_owned(), cause };
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("bucket")
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let weigh = |_: &Path, opened: &Arc<Opened>| {
+            u32::try_from(opened.start.len() + 512).unwrap_or(u32::MAX)
+        };
+        let opened = Cache::builder()
+            .max_capacity(BUCKET_OPEN_CACHE_BYTES)
+            .weigher(weigh)
+            .time_to_live(BUCKET_OPEN_KEPT)
+            .build();
+        let turns = Arc::new(Semaphore::new(requests));
+        let runtime = Some(runtime);
+        let inner = Inner { objects, place, prefix, give_up, turns, opened, runtime };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    pub(super) fn key(&self, folder: &'static str, hash: Hash) -> Path {
+        let name = hash.to_string();
+        self.inner.prefix.clone().join(folder).join(&name[..2]).join(&name[2..])
+    }
+
+    /// Begins a request that moves `bytes` bytes; it takes its turn.
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        bytes: u64,
+        work: impl Future<Output = object_store::Result<T>> + Send + 'static,
+    ) -> Pending<T> {
+        let turns = Arc::clone(&self.inner.turns);
+        let work = async move {
+            // Nobody closes it.
+            let _turn = turns.acquire().await;
+            work.await
+        };
+        self.begin(self.time_for(bytes), work)
+    }
+
+    fn time_for(&self, bytes: u64) -> Duration {
+        self.inner.give_up.saturating_add(Duration::from_secs(bytes / BUCKET_BYTES_S_MIN))
+    }
+
+    /// Begins work that may take `limit`.
+    fn begin<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = object_store::Result<T>> + Send + 'static,
+    ) -> Pending<T> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let runtime = self.inner.runtime.as_ref().expect("it is there until this is dropped");
+        runtime.spawn(async move {
+            let done = match tokio::time::timeout(limit, work).await {
+                Ok(done) => done.map_err(Failure::Bucket),
+                Err(_) => {
+                    let said = format!("the bucket did not answer within {limit:?}");
+                    Err(Failure::Time(io::Error::new(io::ErrorKind::TimedOut, said)))
+                }
+            };
+            // Whoever asked may have left.
+            drop(sender.send(done));
+        });
+        Pending { receiver }
+    }
+
+    fn objects(&self) -> Arc<dyn ObjectStore> {
+        Arc::clone(&self.inner.objects)
+    }
+
+    /// Whether the bucket answers, and lets us list.
+    fn look_around(&self) -> Result<(), Failure> {
+        let (objects, nowhere) = (self.objects(), self.inner.prefix.clone().join("nothing"));
+        let look = async move { objects.list(Some(&nowhere)).try_next().await };
+        self.ask(0, look).wait().map(drop)
+    }
+
+    /// What a failure at `key` means for the blob `hash`.
+    pub(super) fn failed(&self, key: &Path, hash: Hash) -> impl Fn(Failure) -> StoreError {
+        let place = format!("{}/{key}", self.inner.place);
+        let (bucket, key) = (self.clone(), key.clone());
+        move |failure| {
+            bucket.inner.opened.invalidate(&key);
+            let away = |cause| StoreError::Away { place: place.clone(), cause };
+            match failure {
+                Failure::Time(cause) => away(cause),
+                Failure::Bucket(error) if s3::is_without_bucket(&error) => {
+                    away(io::Error::new(io::ErrorKind::NotFound, s3::words(&error)))
+                }
+                Failure::Bucket(error) if s3::is_missing(&error) => StoreError::Missing(hash),
+                Failure::Bucket(error) if s3::is_replaced(&error) => {
+                    away(io::Error::other("it was replaced while it was read"))
+                }
+                Failure::Bucket(error) => away(io::Error::other(s3::words(&error))),
+            }
+        }
+    }
+
+    /// Lets the next look at an object go to the bucket.
+    pub(super) fn forget(&self, key: &Path) {
+        self.inner.opened.invalidate(key);
+    }
+
+    fn head(&self, key: &Path) -> Result<ObjectMeta, Failure> {
+        let (objects, key) = (self.objects(), key.clone());
+        self.ask(0, async move { objects.head(&key).await }).wait()
+    }
+
+    /// The facts of an object; `None` if there is none.
+    fn find(&self, key: &Path, hash: Hash) -> Result<Option<ObjectMeta>, StoreError> {
+        match self.head(key).map_err(self.failed(key, hash)) {
+            Ok(facts) => Ok(Some(facts)),
+            Err(StoreError::Missing(_)) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Bytes of an object; `None` if there is none.
+    pub(super) fn length(&self, key: &Path, hash: Hash) -> Result<Option<u64>, StoreError> {
+        Ok(self.find(key, hash)?.map(|facts| facts.size))
+    }
+
+    /// How long ago an object was written; `None` if it is gone.
+    pub(super) fn age(&self, key: &Path, hash: Hash) -> Result<Option<Duration>, StoreError> {
+        let Some(facts) = self.find(key, hash)? else { return Ok(None) };
+        let ago = clock::now().as_millisecond() - facts.last_modified.timestamp_millis();
+        // One that was written in the future was written just now.
+        Ok(Some(Duration::from_millis(u64::try_from(ago).unwrap_or(0))))
+    }
+
+    /// Looks at the object that has `length` bytes, and reads its start.
+    pub(super) fn look(&self, key: Path, hash: Hash, length: u64) -> Result<Object, StoreError> {
+        let opened = self.opened(&key, hash, length)?;
+        if opened.length != length {
+            return Err(StoreError::Length { hash, found: opened.length, expected: length });
+        }
+        Ok(Object { bucket: self.clone(), key, hash, opened })
+    }
+
+    /// What a look at an object finds, or found a moment ago; `bytes_max` of its start are wanted.
+    fn opened(&self, key: &Path, hash: Hash, bytes_max: u64) -> Result<Arc<Opened>, StoreError> {
+        if let Some(opened) = self.inner.opened.get(key) {
+            return Ok(opened);
+        }
+        let wanted = bytes_max.min(BUCKET_OPEN_BYTES);
+        let found = match wanted {
+            // A range of no bytes cannot be asked for.
+            0 => self.head(key).map(|facts| (facts, Bytes::new())),
+            _ => {
+                match self.ask(wanted, get(self.objects(), key.clone(), 0..wanted, None)).wait() {
+                    Err(Failure::Bucket(error)) if s3::is_too_short(&error) => {
+                        self.head(key).map(|facts| (facts, Bytes::new()))
+                    }
+                    other => other,
+                }
+            }
+        };
+        let (facts, start) = found.map_err(self.failed(key, hash))?;
+        let stamp = stamp(&facts);
+        let opened = Arc::new(Opened { etag: facts.e_tag, length: facts.size, stamp, start });
+        self.inner.opened.insert(key.clone(), Arc::clone(&opened));
+        Ok(opened)
+    }
+
+    /// Reads a whole object of at most `bytes_max` bytes; `None` if there is none, or a longer one.
+    pub(super) fn read(
+        &self,
+        key: Path,
+        hash: Hash,
+        bytes_max: u64,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let opened = match self.opened(&key, hash, bytes_max) {
+            Ok(opened) if opened.length <= bytes_max => opened,
+            Ok(_) | Err(StoreError::Missing(_)) => return Ok(None),
+            Err(other) => return Err(other),
+        };
+        let length = opened.length;
+        let object = Object { bucket: self.clone(), key, hash, opened };
+        object.read(0..length).map(Some)
+    }
+
+    /// Writes an object of `length` bytes, which `next` gives part by part; one that is there is
+    /// replaced.
+    ///
+    /// Nothing becomes visible, and `false` is given, when `next` gives nothing or all bytes
+    /// together do not have the hash `expected`.
+    pub(super) fn send(
+        &self,
+        (key, hash): (&Path, Hash),
+        length: u64,
+        expected: Option<Hash>,
+        next: &mut dyn FnMut(Range<u64>) -> Option<Bytes>,
+    ) -> Result<bool, StoreError> {
+        let failed = self.failed(key, hash);
+        self.inner.opened.invalidate(key);
+        let part = BUCKET_PART_BYTES as u64;
+        let mut found = Hash::begin();
+        let mut sum = |bytes: &Bytes| {
+            if expected.is_some() {
+                found.update(bytes);
+            }
+        };
+        if length <= part {
+            let Some(bytes) = next(0..length) else { return Ok(false) };
+            sum(&bytes);
+            if expected.is_some_and(|expected| found.finish() != expected) {
+                return Ok(false);
+            }
+            let (objects, key) = (self.objects(), key.clone());
+            let put = async move { objects.put(&key, PutPayload::from_bytes(bytes)).await };
+            self.ask(length, put).wait().map_err(failed)?;
+            return Ok(true);
+        }
+        let mut upload = Upload::begin(self, key).map_err(&failed)?;
+        let mut at = 0;
+        while at < length {
+            let end = length.min(at + part);
+            let Some(bytes) = next(at..end) else { return Ok(false) };
+            sum(&bytes);
+            upload.push(bytes).map_err(&failed)?;
+            at = end;
+        }
+        if expected.is_some_and(|expected| found.finish() != expected) {
+            return Ok(false);
+        }
+        upload.finish().map_err(&failed)?;
+        match self.length(key, hash)? {
+            Some(found) if found == length => Ok(true),
+            found => Err(StoreError::Length { hash, found: found.unwrap_or(0), expected: length }),
+        }
+    }
+
+    pub(super) fn begin_upload(
+        &self,
+        key: &Path,
+    ) -> Result<Box<dyn object_store::MultipartUpload>, Failure> {
+        let (objects, key) = (self.objects(), key.clone());
+        self.ask(0, async move { objects.put_multipart(&key).await }).wait()
+    }
+
+    /// Removes an object, if it is there.
+    pub(super) fn remove(&self, key: &Path, hash: Hash) -> Result<(), StoreError> {
+        self.inner.opened.invalidate(key);
+        let (objects, gone) = (self.objects(), key.clone());
+        let removed = self.ask(0, async move { objects.delete(&gone).await }).wait();
+        match removed.map_err(self.failed(key, hash)) {
+            Ok(()) | Err(StoreError::Missing(_)) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The hashes that have an object in `folder`, sorted.
+    pub(super) fn list(&self, folder: &'static str) -> Result<Vec<Hash>, StoreError> {
+        let (objects, within) = (self.objects(), self.inner.prefix.clone().join(folder));
+        let key = within.clone();
+        let list = async move {
+            let mut found = Vec::new();
+            let mut listed = objects.list(Some(&within));
+            while let Some(facts) = listed.try_next().await? {
+                found.extend(hash_of(&facts.location));
+            }
+            found.sort_unstable();
+            Ok(found)
+        };
+        let listed = self.begin(BUCKET_LIST_TIME, list).wait();
+        listed.map_err(self.failed(&key, Hash([0; 32])))
+    }
+}
+
+/// The hash that a key ends in: `…/ab/cdef…`.
+fn hash_of(key: &Path) -> Option<Hash> {
+    let mut parts = key.as_ref().rsplit('/');
+    let (rest, start) = (parts.next()?, parts.next()?);
+    if start.len() == 2 { format!("{start}{rest}").parse().ok() } else { None }
+}
+
+/// A number that changes when the object is replaced by another one.
+fn stamp(facts: &ObjectMeta) -> u64 {
+    let text = match &facts.e_tag {
+        Some(etag) => format!("{} {etag}", facts.size),
+        None => format!("{} {}", facts.size, facts.last_modified.timestamp_millis()),
+    };
+    let hash = Hash::of(text.as_bytes()).0;
+    let (numbers, _) = hash.as_chunks::<8>();
+    numbers.first().map_or(0, |first| u64::from_le_bytes(*first))
+}
+
+/// Reads a part of an object, of the one that has the tag.
+async fn get(
+    objects: Arc<dyn ObjectStore>,
+    key: Path,
+    range: Range<u64>,
+    etag: Option<String>,
+) -> object_store::Result<(ObjectMeta, Bytes)> {
+    let range = Some(GetRange::Bounded(range));
+    let options = GetOptions { range, if_match: etag.clone(), ..GetOptions::default() };
+    let found = objects.get_opts(&key, options).await?;
+    let facts = found.meta.clone();
+    if etag.is_some() && facts.e_tag.is_some() && etag != facts.e_tag {
+        // Not all services know the condition.
+        let source = "it has another tag".into();
+        return Err(object_store::Error::Precondition { path: key.to_string(), source });
+    }
+    Ok((facts, found.bytes().await?))
+}
+
+impl Object {
+    pub(super) fn stamp(&self) -> u64 {
+        self.opened.stamp
+    }
+
+    /// Reads the bytes `range`, which lie inside the object.
+    pub(super) fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
+        Ok(self.read_many(&[range])?.pop().unwrap_or_default())
+    }
+
+    /// Reads several ranges at a time.
+    ///
+    /// Long ones are several requests, the start of the object is here already.
+    pub(super) fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Vec<u8>>, StoreError> {
+        let here = self.opened.start.len() as u64;
+        let mut wanted = Vec::new();
+        for range in ranges {
+            let mut at = range.start.max(here);
+            while at < range.end {
+                let end = range.end.min(at.saturating_add(BUCKET_READ_BYTES));
+                wanted.push(at..end);
+                at = end;
+            }
+        }
+        let mut pieces = self.fetch(wanted)?.into_iter();
+        let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let join = |range: &Range<u64>| {
+            let (from, to) = (range.start.min(here), range.end.min(here));
+            let mut bytes = Vec::with_capacity(index(range.end.saturating_sub(range.start)));
+            bytes.extend_from_slice(&self.opened.start[index(from)..index(to)]);
+            while (bytes.len() as u64) < range.end.saturating_sub(range.start) {
+                let Some(piece) = pieces.next() else { break };
+                bytes.extend_from_slice(&piece);
+            }
+            bytes
+        };
+        Ok(ranges.iter().map(join).collect())
+    }
+
+    /// The bytes of ranges of [`BUCKET_READ_BYTES`] at most, some at a time, in their order.
+    fn fetch(&self, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>, StoreError> {
+        if ranges.is_empty() {
+            return Ok(Vec::new());
+        }
+        let bytes = ranges.iter().map(|range| range.end - range.start).sum();
+        let (objects, turns) = (self.bucket.objects(), Arc::clone(&self.bucket.inner.turns));
+        let (key, etag) = (self.key.clone(), self.opened.etag.clone());
+        let one = move |range: Range<u64>| {
+            let (objects, turns) = (Arc::clone(&objects), Arc::clone(&turns));
+            let (key, etag) = (key.clone(), etag.clone());
+            async move {
+                // Nobody closes it.
+                let _turn = turns.acquire().await;
+                let length = range.end - range.start;
+                let (_, bytes) = get(objects, key, range, etag).await?;
+                if bytes.len() as u64 == length {
+                    return Ok(bytes);
+                }
+                let source = format!("{} bytes came of {length}", bytes.len()).into();
+                Err(object_store::Error::Generic { store: "S3", source })
+            }
+        };
+        let all = stream::iter(ranges.into_iter().map(one)).buffered(BUCKET_READS_MAX);
+        let pending = self.bucket.begin(self.bucket.time_for(bytes), all.try_collect());
+        pending.wait().map_err(self.bucket.failed(&self.key, self.hash))
+    }
+}

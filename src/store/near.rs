@@ -1,0 +1,133 @@
+//! Copies of a bucket's side files on the disk, so that each is fetched once.
+//!
+//! What was written first goes first when there is no room. A copy that is damaged is found by
+//! whoever reads it; one that cannot be written is missing.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use super::derived::{Files, Kind};
+use super::{StoreError, folder::failed};
+use crate::types::Hash;
+
+/// Copies in a folder.
+#[derive(Debug)]
+pub(super) struct Near {
+    files: Files,
+    bytes_max: u64,
+    /// Bytes of all of them, as far as this process knows; `None` until they were counted.
+    bytes: Mutex<Option<u64>>,
+}
+
+impl Near {
+    /// Copies of `bytes_max` bytes at most; 0 keeps none.
+    pub(super) fn open(dir: &Path, bytes_max: u64) -> Result<Self, StoreError> {
+        Ok(Self { files: Files::open(dir)?, bytes_max, bytes: Mutex::new(None) })
+    }
+
+    pub(super) fn files(&self) -> &Files {
+        &self.files
+    }
+
+    pub(super) fn read(&self, hash: Hash, bytes_max: u64) -> Option<Vec<u8>> {
+        self.files.read(Kind::Index, hash, bytes_max).ok().flatten()
+    }
+
+    pub(super) fn forget(&self, hash: Hash) {
+        // One that stays is read again, and found to be damaged if it is.
+        drop(self.files.remove(Kind::Index, hash));
+    }
+
+    pub(super) fn keep(&self, hash: Hash, bytes: &[u8]) {
+        let length = bytes.len() as u64;
+        if length > self.bytes_max {
+            return;
+        }
+        if let Err(cause) = self.files.write(Kind::Index, hash, bytes) {
+            tracing::warn!("copy of a side file is not kept: {cause}");
+            return;
+        }
+        let mut count = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = match *count {
+            Some(known) => known.saturating_add(length),
+            None => self.all().iter().map(|one| one.bytes).sum(),
+        };
+        *count = Some(if now > self.bytes_max { self.make_room() } else { now });
+    }
+
+    /// Removes the oldest copies until a tenth is free; gives the bytes that are left.
+    fn make_room(&self) -> u64 {
+        let mut all = self.all();
+        all.sort_unstable_by(|a, b| (a.written, &a.path).cmp(&(b.written, &b.path)));
+        let mut left: u64 = all.iter().map(|one| one.bytes).sum();
+        for one in all {
+            if left <= self.bytes_max / 10 * 9 {
+                break;
+            }
+            if fs::remove_file(&one.path).is_ok() {
+                left = left.saturating_sub(one.bytes);
+            }
+        }
+        left
+    }
+
+    fn all(&self) -> Vec<Copy> {
+        let dir = self.files.folder(Kind::Index);
+        copies(&dir).unwrap_or_else(|cause| {
+            tracing::warn!("copies of side files cannot be counted: {cause}");
+            Vec::new()
+        })
+    }
+}
+
+struct Copy {
+    path: PathBuf,
+    bytes: u64,
+    written: std::time::SystemTime,
+}
+
+fn copies(dir: &Path) -> Result<Vec<Copy>, StoreError> {
+    let mut found = Vec::new();
+    for folder in fs::read_dir(dir).map_err(failed(dir))? {
+        let folder = folder.map_err(failed(dir))?.path();
+        if !folder.is_dir() {
+            continue;
+        }
+        for file in fs::read_dir(&folder).map_err(failed(&folder))? {
+            let path = file.map_err(failed(&folder))?.path();
+            // Another process may have removed it.
+            let Ok(facts) = fs::metadata(&path) else { continue };
+            let Ok(written) = facts.modified() else { continue };
+            found.push(Copy { path, bytes: facts.len(), written });
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_stay_within_their_room_and_the_first_go_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let near = Near::open(dir.path(), 10_000).unwrap();
+        let hash = |n: u8| Hash([n; 32]);
+        for n in 0..30 {
+            near.keep(hash(n), &[n; 1000]);
+            assert!(near.all().iter().map(|one| one.bytes).sum::<u64>() <= 10_000);
+        }
+        assert_eq!(near.read(hash(29), 5000).unwrap(), [29; 1000]);
+        assert!(near.read(hash(0), 5000).is_none());
+        near.forget(hash(29));
+        assert!(near.read(hash(29), 5000).is_none());
+        near.keep(hash(40), &[1; 20_000]);
+        assert!(near.read(hash(40), u64::MAX).is_none(), "it would push out all others");
+        let none = Near::open(dir.path(), 0).unwrap();
+        none.keep(hash(50), &[1; 10]);
+        assert!(none.read(hash(50), 100).is_none());
+    }
+}

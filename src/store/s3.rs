@@ -1,0 +1,377 @@
+//! How a bucket is reached, and what its refusals mean.
+//!
+//! The library signs, makes requests and tries again; connections are ours: no redirects, no
+//! proxy, nothing from the environment, a time-out for every wait. No body is longer than what was
+//! asked for, so each is read whole, and what breaks off is tried again like what never came.
+
+use std::{fmt, fs, future::Future, io, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use object_store::{
+    BackoffConfig, RetryConfig,
+    aws::{AmazonS3, AmazonS3Builder},
+    client::{
+        ClientOptions, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
+        HttpResponse, HttpResponseBody, HttpService,
+    },
+};
+use reqwest::{Client, Response, Url, redirect::Policy};
+use rustls::{
+    ClientConfig, RootCertStore, crypto,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+
+use super::StoreError;
+use crate::limits;
+use crate::telemetry;
+
+/// A bucket and how it is spoken to; the settings `store.…` in our terms.
+#[derive(Clone)]
+pub struct BucketSettings {
+    /// Its name.
+    pub bucket: String,
+    /// What all keys begin with, without a slash at either end; may be empty.
+    pub prefix: String,
+    /// Base of the service, without a slash at its end; empty: Amazon's in the region.
+    pub endpoint: String,
+    /// Its region.
+    pub region: String,
+    /// Id of the key.
+    pub access_key_id: String,
+    /// The key.
+    pub secret_access_key: String,
+    /// Whether the bucket is the first part of the path, and not of the host's name.
+    pub path_style: bool,
+    /// Whether the endpoint may be `http://`.
+    pub plain_http: bool,
+    /// Certificates (PEM) that are believed besides the public authorities; empty: none.
+    pub ca: PathBuf,
+    /// Time for the beginning of an answer and for each piece of it.
+    pub answer: Duration,
+    /// Time for all tries of a request, besides what its bytes take.
+    pub give_up: Duration,
+    /// Requests at a time.
+    pub requests: usize,
+}
+
+impl fmt::Debug for BucketSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.place())
+    }
+}
+
+fn bad(setting: &'static str, why: impl Into<String>) -> StoreError {
+    StoreError::Setting { setting, why: why.into() }
+}
+
+impl BucketSettings {
+    /// `s3://bucket/prefix`, as messages name it.
+    pub(super) fn place(&self) -> String {
+        let slash = if self.prefix.is_empty() { "" } else { "/" };
+        format!("s3://{}{slash}{}", self.bucket, self.prefix)
+    }
+
+    /// The host that is spoken to, as messages name it.
+    fn host(&self) -> String {
+        match self.endpoint.as_str() {
+            "" => format!("s3.{}.amazonaws.com", self.region),
+            endpoint => endpoint.to_owned(),
+        }
+    }
+
+    /// The bucket; nothing is asked yet.
+    ///
+    /// Fails with the name of the setting that makes no sense.
+    pub(super) fn open(&self) -> Result<AmazonS3, StoreError> {
+        if self.access_key_id.is_empty() {
+            return Err(bad("store.access_key_id", "a bucket needs it"));
+        }
+        if self.secret_access_key.is_empty() {
+            return Err(bad("store.secret_access_key", "a bucket needs it"));
+        }
+        let region = self.region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if self.region.is_empty() || !region {
+            return Err(bad("store.region", "expected a region's name such as eu-north-1"));
+        }
+        if self.endpoint.starts_with("http://") && !self.plain_http {
+            let why = "expected https://; store.plain_http permits http://";
+            return Err(bad("store.endpoint", why));
+        }
+        let connector = Connector { client: self.client()?, answer: self.answer };
+        let mut builder = AmazonS3Builder::new()
+            .with_http_connector(connector)
+            .with_client_options(ClientOptions::new().with_allow_http(self.plain_http))
+            .with_retry(self.retry())
+            .with_bucket_name(&self.bucket)
+            .with_region(&self.region)
+            .with_access_key_id(&self.access_key_id)
+            .with_secret_access_key(&self.secret_access_key)
+            // Not all services have the request that deletes several.
+            .with_disable_bulk_delete(true)
+            .with_virtual_hosted_style_request(!self.path_style);
+        if !self.endpoint.is_empty() {
+            builder = builder.with_endpoint(self.endpoint_with_bucket()?);
+        }
+        builder.build().map_err(|error| bad("store.endpoint", words(&error)))
+    }
+
+    fn retry(&self) -> RetryConfig {
+        let backoff = BackoffConfig {
+            init_backoff: Duration::from_millis(100),
+            max_backoff: Duration::from_secs(3),
+            base: 2.0,
+        };
+        let max_retries = limits::BUCKET_RETRIES_MAX;
+        RetryConfig { backoff, max_retries, retry_timeout: self.give_up }
+    }
+
+    /// The library wants the bucket in the host's name already when it belongs there.
+    fn endpoint_with_bucket(&self) -> Result<String, StoreError> {
+        let mut endpoint = Url::parse(&self.endpoint)
+            .map_err(|error| bad("store.endpoint", error.to_string()))?;
+        if !self.path_style {
+            let host = endpoint.host_str().map(|host| format!("{}.{host}", self.bucket));
+            // An address of numbers takes no name in front.
+            if endpoint.set_host(host.as_deref()).is_err() || endpoint.domain().is_none() {
+                let why = "host needs an endpoint with a name, and this one is an address";
+                return Err(bad("store.address_style", why));
+            }
+        }
+        Ok(endpoint.as_str().trim_end_matches('/').to_owned())
+    }
+
+    fn client(&self) -> Result<Client, StoreError> {
+        let refused = |error: rustls::Error| bad("store.ca", error.to_string());
+        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        for certificate in self.certificates()? {
+            roots.add(certificate).map_err(refused)?;
+        }
+        let tls =
+            ClientConfig::builder_with_provider(Arc::new(crypto::aws_lc_rs::default_provider()))
+                .with_safe_default_protocol_versions()
+                .map_err(refused)?;
+        let built = Client::builder()
+            .tls_backend_preconfigured(tls.with_root_certificates(roots).with_no_client_auth())
+            .redirect(Policy::none())
+            // The environment is not read; a proxy would be a setting.
+            .no_proxy()
+            .http1_only()
+            .connect_timeout(self.answer)
+            .pool_max_idle_per_host(self.requests)
+            .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")))
+            .build();
+        built.map_err(|error| bad("store.ca", error.without_url().to_string()))
+    }
+
+    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, StoreError> {
+        if self.ca.as_os_str().is_empty() {
+            return Ok(Vec::new());
+        }
+        let wrong = |why: String| bad("store.ca", format!("{}: {why}", self.ca.display()));
+        let facts = fs::metadata(&self.ca).map_err(|cause| wrong(cause.to_string()))?;
+        if facts.len() > limits::CERTIFICATES_BYTES_MAX {
+            return Err(wrong(format!("has more than {} bytes", limits::CERTIFICATES_BYTES_MAX)));
+        }
+        let pem = fs::read(&self.ca).map_err(|cause| wrong(cause.to_string()))?;
+        let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+        match read {
+            Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+            Ok(_) | Err(_) => Err(wrong("holds no certificates in PEM".to_owned())),
+        }
+    }
+
+    /// Which setting is likely to be wrong when the first request to the bucket fails.
+    pub(super) fn blame(&self, error: &object_store::Error) -> StoreError {
+        let text = chain(error);
+        let setting = match code(&text).as_deref() {
+            Some("NoSuchBucket" | "InvalidBucketName") => "store.originals",
+            Some("InvalidAccessKeyId") => "store.access_key_id",
+            Some("SignatureDoesNotMatch") => "store.secret_access_key",
+            Some(
+                "AuthorizationHeaderMalformed"
+                | "PermanentRedirect"
+                | "TemporaryRedirect"
+                | "IllegalLocationConstraintException",
+            ) => "store.region",
+            Some("AccessDenied" | "AllAccessDisabled" | "AccountProblem") => "store.access_key_id",
+            Some(_) | None if text.contains(" 403 ") => "store.access_key_id",
+            Some(_) | None if text.contains(" 404 ") => "store.originals",
+            Some(_) | None => "store.endpoint",
+        };
+        bad(setting, format!("{} at {}: {}", self.place(), self.host(), words(error)))
+    }
+}
+
+/// Whether there is no such object, or no such bucket.
+pub(super) fn is_missing(error: &object_store::Error) -> bool {
+    matches!(error, object_store::Error::NotFound { .. })
+}
+
+/// Whether the bucket itself is gone.
+pub(super) fn is_without_bucket(error: &object_store::Error) -> bool {
+    is_missing(error) && code(&chain(error)).as_deref() == Some("NoSuchBucket")
+}
+
+/// Whether the object is another one than was asked for.
+pub(super) fn is_replaced(error: &object_store::Error) -> bool {
+    matches!(error, object_store::Error::Precondition { .. })
+}
+
+/// Whether the object has fewer bytes than the first that was asked for.
+pub(super) fn is_too_short(error: &object_store::Error) -> bool {
+    let text = chain(error);
+    code(&text).as_deref() == Some("InvalidRange") || text.contains(" 416 ")
+}
+
+/// An error with its causes.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}
+
+fn element(text: &str, name: &str) -> Option<String> {
+    let (_, rest) = text.split_once(&format!("<{name}>"))?;
+    Some(rest.split_once("</")?.0.to_owned())
+}
+
+fn code(text: &str) -> Option<String> {
+    element(text, "Code")
+}
+
+/// What went wrong, in the words of the service or of the system. Answers are not repeated whole:
+/// they tell how the request was signed.
+pub(super) fn words(error: &(dyn std::error::Error + 'static)) -> String {
+    let text = chain(error);
+    let said = match (code(&text), element(&text, "Message")) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (Some(code), None) => code,
+        (None, _) => {
+            let mut deepest = error;
+            while let Some(cause) = deepest.source() {
+                deepest = cause;
+            }
+            deepest.to_string()
+        }
+    };
+    let said = said.split(['<', '\n']).next().unwrap_or_default().trim_end_matches([' ', ':']);
+    said.chars().filter(|c| !c.is_control()).take(limits::OUTBOUND_SAID_CHARS_MAX).collect()
+}
+
+/// Gives the library our own connections.
+#[derive(Clone)]
+struct Connector {
+    client: Client,
+    answer: Duration,
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Connector")
+    }
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(self.clone()))
+    }
+}
+
+fn failed(error: reqwest::Error) -> HttpError {
+    let kind = if error.is_timeout() {
+        HttpErrorKind::Timeout
+    } else if error.is_connect() {
+        HttpErrorKind::Connect
+    } else {
+        // A connection that broke: all that we send can be sent again.
+        HttpErrorKind::Interrupted
+    };
+    HttpError::new(kind, error.without_url())
+}
+
+impl Connector {
+    /// Waits for `work`, `limit` at most.
+    async fn within<T>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = reqwest::Result<T>>,
+    ) -> Result<T, HttpError> {
+        match tokio::time::timeout(limit, work).await {
+            Ok(done) => done.map_err(failed),
+            Err(_) => {
+                let said = format!("no answer within {limit:?}");
+                let cause = io::Error::new(io::ErrorKind::TimedOut, said);
+                Err(HttpError::new(HttpErrorKind::Timeout, cause))
+            }
+        }
+    }
+
+    async fn body(&self, response: &mut Response) -> Result<Bytes, HttpError> {
+        let mut body = Vec::new();
+        while let Some(piece) = self.within(self.answer, response.chunk()).await? {
+            if body.len() + piece.len() > limits::BUCKET_ANSWER_BYTES_MAX {
+                let cause = io::Error::other("the answer is too long");
+                return Err(HttpError::new(HttpErrorKind::Decode, cause));
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(body.into())
+    }
+
+    async fn ask(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let (parts, body) = request.into_parts();
+        let url = Url::parse(&parts.uri.to_string());
+        let url = url.map_err(|error| HttpError::new(HttpErrorKind::Decode, error))?;
+        let bytes = u64::try_from(body.content_length()).unwrap_or(u64::MAX);
+        let sending = Duration::from_secs(bytes / limits::BUCKET_BYTES_S_MIN);
+        metrics::counter!(telemetry::BUCKET_BYTES, "direction" => "out").increment(bytes);
+        let request = self.client.request(parts.method, url).headers(parts.headers);
+        let request = request.body(reqwest::Body::wrap(body));
+        let limit = self.answer.saturating_add(sending);
+        let mut response = self.within(limit, request.send()).await?;
+        let body = self.body(&mut response).await?;
+        let bytes = u64::try_from(body.len()).unwrap_or(u64::MAX);
+        metrics::counter!(telemetry::BUCKET_BYTES, "direction" => "in").increment(bytes);
+        let mut answer = HttpResponse::new(HttpResponseBody::from(body));
+        *answer.status_mut() = response.status();
+        *answer.headers_mut() = std::mem::take(response.headers_mut());
+        Ok(answer)
+    }
+
+    async fn count(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let method = match request.method().as_str() {
+            "GET" => "get",
+            "HEAD" => "head",
+            "PUT" => "put",
+            "POST" => "post",
+            _ => "delete",
+        };
+        let answer = self.ask(request).await;
+        let outcome = match &answer {
+            Ok(answer) if answer.status().is_success() => "done",
+            Ok(_) => "refused",
+            Err(_) => "failed",
+        };
+        metrics::counter!(telemetry::BUCKET_REQUESTS, "method" => method, "outcome" => outcome)
+            .increment(1);
+        answer
+    }
+}
+
+impl HttpService for Connector {
+    fn call<'service, 'future>(
+        &'service self,
+        request: HttpRequest,
+    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'future>>
+    where
+        'service: 'future,
+        Self: 'future,
+    {
+        Box::pin(self.count(request))
+    }
+}

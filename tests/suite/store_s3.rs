@@ -1,0 +1,603 @@
+//! Originals in a bucket: the binary over an S3 server that checks signatures, with a gate between
+//! the two that counts bytes, and breaks what a test wants to be broken.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{Shutdown, TcpListener, TcpStream},
+    path::Path,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering::SeqCst},
+    },
+    time::{Duration, Instant},
+};
+
+use reqwest::{Method, blocking::Response};
+use serde_json::{Value, json};
+
+use crate::common::server::{output, wirephoto};
+use crate::common::{DEMO_KEY, LARGE, Server, checkout, oracle, pictures::Picture};
+use crate::faults::kit::{self, call};
+use crate::receivers::Receiver;
+
+/// The same addresses from every server, so that the same bytes come.
+const BASE: [&str; 3] =
+    ["server.public_url=http://photos.example", "media.warm=false", "server.unready_s=0"];
+/// Items of the demo archive that are taken in: a baseline and a progressive photograph, a graphic, a
+/// video.
+const DEMO: [&str; 4] =
+    ["image/demo-trumma-och-vin", HEAVY, "graphic/demo-sweden-map", "video/demo-hubble-pan"];
+/// Progressive, and heavy enough for a level.
+const HEAVY: &str = "image/demo-dandelion-seeding";
+
+/// What a gate does with requests.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Hang,
+    Close,
+    Refuse,
+}
+
+#[derive(Default)]
+struct Rules {
+    /// What to do with requests whose head contains a text.
+    broken: Option<(&'static str, Way)>,
+    /// Connections that hang, until the rule ends.
+    held: Vec<TcpStream>,
+}
+
+/// Stands in front of the S3 server.
+struct Gate {
+    port: u16,
+    state: Arc<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Bytes of answers, heads and all.
+    bytes: AtomicU64,
+    requests: AtomicU64,
+    rules: Mutex<Rules>,
+}
+
+impl Gate {
+    fn before(port: u64) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let state = Arc::<State>::default();
+        let gate = Self { port: listener.local_addr().unwrap().port(), state: Arc::clone(&state) };
+        let server = format!("127.0.0.1:{port}");
+        std::thread::spawn(move || {
+            for client in listener.incoming().flatten() {
+                let (state, server) = (Arc::clone(&state), server.clone());
+                std::thread::spawn(move || state.serve(client, &server));
+            }
+        });
+        gate
+    }
+
+    /// Breaks requests whose head contains `text` from now on.
+    fn breaks(&self, text: &'static str, way: Way) {
+        self.state.rules().broken = Some((text, way));
+    }
+
+    fn mends(&self) {
+        let mut rules = self.state.rules();
+        rules.broken = None;
+        rules.held.clear();
+    }
+
+    /// The bytes and requests that `work` takes.
+    fn count<T>(&self, work: impl FnOnce() -> T) -> (T, u64, u64) {
+        let read = || (self.state.bytes.load(SeqCst), self.state.requests.load(SeqCst));
+        let before = read();
+        let done = work();
+        let after = read();
+        (done, after.0 - before.0, after.1 - before.1)
+    }
+}
+
+const REFUSAL: &str = "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code>\
+                       <Message>Not by this key</Message></Error>";
+
+impl State {
+    fn rules(&self) -> std::sync::MutexGuard<'_, Rules> {
+        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The S3 server takes one request a connection.
+    fn serve(&self, mut client: TcpStream, server: &str) {
+        let mut head = Vec::new();
+        let mut piece = [0; 65_536];
+        while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+            match client.read(&mut piece) {
+                Ok(0) | Err(_) => return,
+                Ok(read) => head.extend_from_slice(&piece[..read]),
+            }
+        }
+        self.requests.fetch_add(1, SeqCst);
+        let text = String::from_utf8_lossy(&head[..head.len().min(4096)]).into_owned();
+        let broken = {
+            let mut rules = self.rules();
+            let broken = rules.broken.filter(|(part, _)| text.contains(part));
+            if let Some((_, Way::Hang)) = broken {
+                rules.held.push(client.try_clone().unwrap());
+            }
+            broken
+        };
+        match broken {
+            None => self.pass(client, head, server),
+            Some((_, Way::Close)) => {}
+            // It is held above, and nobody answers.
+            Some((_, Way::Hang)) => {}
+            Some((_, Way::Refuse)) => {
+                let length = REFUSAL.len();
+                let answer = format!(
+                    "HTTP/1.1 403 Forbidden\r\nContent-Type: application/xml\r\n\
+                     Content-Length: {length}\r\nConnection: close\r\n\r\n{REFUSAL}"
+                );
+                drop(client.write_all(answer.as_bytes()));
+                drop(client.shutdown(Shutdown::Write));
+                // A body that is not read would reset the connection before the answer is.
+                while client.read(&mut piece).is_ok_and(|read| read > 0) {}
+            }
+        }
+    }
+
+    fn pass(&self, mut client: TcpStream, head: Vec<u8>, server: &str) {
+        let mut server = TcpStream::connect(server).unwrap();
+        let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+        std::thread::spawn(move || {
+            let sent = to.write_all(&head).and_then(|()| std::io::copy(&mut from, &mut to));
+            drop(sent.map(|_| to.shutdown(Shutdown::Write)));
+        });
+        let mut piece = [0; 65_536];
+        while let Ok(read @ 1..) = server.read(&mut piece) {
+            self.bytes.fetch_add(read as u64, SeqCst);
+            if client.write_all(&piece[..read]).is_err() {
+                break;
+            }
+        }
+        drop(client.shutdown(Shutdown::Both));
+        drop(server.shutdown(Shutdown::Both));
+    }
+}
+
+/// An S3 server behind a gate.
+struct Bucket {
+    s3: Receiver,
+    gate: Gate,
+}
+
+impl Bucket {
+    fn start() -> Self {
+        let s3 = Receiver::start("s3_server.py", "");
+        let gate = Gate::before(s3.ready["port"].as_u64().unwrap());
+        Self { s3, gate }
+    }
+
+    /// The settings of an archive whose originals lie below `prefix`, and `more`.
+    fn settings(&self, prefix: &str, more: &[&str]) -> Vec<String> {
+        let text = |name: &str| self.s3.ready[name].as_str().unwrap().to_owned();
+        let own = [
+            format!("store.originals=s3://bilder/{prefix}"),
+            format!("store.endpoint=http://127.0.0.1:{}", self.gate.port),
+            "store.plain_http=true".to_owned(),
+            "store.region=eu-north-1".to_owned(),
+            format!("store.access_key_id={}", text("id")),
+            format!("store.secret_access_key={}", text("key")),
+        ];
+        let more = BASE.iter().chain(more).map(|setting| (*setting).to_owned());
+        own.into_iter().chain(more).collect()
+    }
+
+    fn obey(&mut self, order: &Value) -> Value {
+        self.s3.ask(&order.to_string())
+    }
+
+    fn keys(&mut self, prefix: &str) -> Vec<String> {
+        serde_json::from_value(self.obey(&json!({ "do": "list", "prefix": prefix }))).unwrap()
+    }
+}
+
+/// Runs a command on the data directory in `dir`: what it printed and its status.
+fn run(dir: &Path, settings: &[String], arguments: &[&str]) -> (String, i32) {
+    let mut command = wirephoto(dir);
+    command.args(arguments).arg("--data").arg(dir.join("data"));
+    for setting in settings {
+        command.args(["--set", setting]);
+    }
+    let said = output(&mut command);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (format!("{}{}", text(&said.stdout), text(&said.stderr)), said.status.code().unwrap_or(-1))
+}
+
+#[track_caller]
+fn well(dir: &Path, settings: &[String], arguments: &[&str]) -> String {
+    let (said, status) = run(dir, settings, arguments);
+    assert_eq!(status, 0, "{arguments:?}: {said}");
+    said
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// Takes the items of [`DEMO`] and the accounts in.
+fn take_in(dir: &Path, settings: &[String]) {
+    let demo: Vec<String> =
+        DEMO.iter().map(|item| text(&checkout(&format!("media-store/demo/{item}")))).collect();
+    let mut arguments = vec!["ingest"];
+    arguments.extend(demo.iter().map(String::as_str));
+    well(dir, settings, &arguments);
+    import(dir, settings);
+}
+
+fn import(dir: &Path, settings: &[String]) {
+    well(dir, settings, &["import", &text(&checkout("media-store/accounts.json"))]);
+    let key = json!({"user": "demo-admin", "key": kit::PROVIDER, "name": "bucket"});
+    let more = dir.join("more.json");
+    fs::write(&more, json!({ "apiKeys": [key] }).to_string()).unwrap();
+    well(dir, settings, &["import", &text(&more)]);
+}
+
+fn serve(dir: tempfile::TempDir, settings: &[String]) -> Server {
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    Server::start(dir, &settings)
+}
+
+fn get(server: &Server, path: &str) -> Response {
+    call(server, Method::GET, path, DEMO_KEY).send().unwrap()
+}
+
+fn body(server: &Server, path: &str) -> Vec<u8> {
+    let response = get(server, path);
+    assert_eq!(response.status(), 200, "{path}: {}", server.log());
+    response.bytes().unwrap().to_vec()
+}
+
+/// Everything that takes an original's bytes in some way of its own.
+fn paths() -> Vec<String> {
+    let mut paths: Vec<String> = [
+        "/media/graphic/demo-sweden-map.pdf",
+        "/media/graphic/demo-sweden-map.eps",
+        "/media/graphic/demo-sweden-map.zip",
+        "/media/video/demo-hubble-pan_NormalPreview.mp4",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for item in ["image/demo-trumma-och-vin", HEAVY] {
+        for rendition in [
+            ".jpg",
+            ".zip",
+            "_NormalPreview.jpg",
+            "_NormalThumbnail.jpg",
+            "-watermark.jpg",
+            "-crop_w400_h300_x160_y160.jpg",
+            "-crop_w401_h299_x333_y77.jpg",
+            "-crop_w401_h299_x333_y77-watermark.jpg",
+            "-crop_w200_h100_x31_y17_NormalPreview.jpg",
+        ] {
+            paths.push(format!("/media/{item}{rendition}"));
+        }
+    }
+    paths
+}
+
+/// Two servers give the same bytes under the same entity tags, in whole and in ranges.
+fn compare(one: &Server, other: &Server) {
+    for path in paths() {
+        let [expected, found] = [one, other].map(|server| {
+            let response = get(server, &path);
+            assert_eq!(response.status(), 200, "{path}: {}", server.log());
+            (response.headers()["etag"].clone(), response.bytes().unwrap())
+        });
+        assert!(expected == found, "{path} is another one");
+        let length = found.1.len();
+        for (from, to) in [(0, 0), (length / 3, length / 2), (length - 1, length - 1)] {
+            let range = format!("bytes={from}-{to}");
+            let request = call(other, Method::GET, &path, DEMO_KEY).header("range", range);
+            let part = request.send().unwrap();
+            assert_eq!(part.status(), 206, "{path}");
+            assert!(part.bytes().unwrap() == found.1[from..=to], "{path} {from}-{to}");
+        }
+    }
+}
+
+#[test]
+fn originals_in_a_bucket_give_the_bytes_that_a_folder_gives() {
+    let mut bucket = Bucket::start();
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let plain = BASE.map(str::to_owned).to_vec();
+    let settings = bucket.settings("wire/a", &[]);
+    take_in(there.path(), &settings);
+    let data = there.path().join("data");
+    assert!(!data.join("originals").exists(), "nothing of an original is on the disk");
+    assert_eq!(bucket.keys("").len(), bucket.keys("wire/a/").len());
+    let originals = bucket.keys("wire/a/originals/").len();
+    assert_eq!(bucket.keys("wire/a/index/").len(), originals);
+    assert!(
+        !bucket.keys("wire/a/level/").is_empty() && !bucket.keys("wire/a/working/").is_empty()
+    );
+    assert!(well(there.path(), &settings, &["check"]).contains("0 problems"));
+    // The same items in a folder.
+    let backup = text(&here.path().join("backup"));
+    well(there.path(), &settings, &["backup", &backup]);
+    well(here.path(), &plain, &["restore", &backup]);
+    let folder = serve(here, &plain);
+    let server = serve(there, &settings);
+    compare(&folder, &server);
+    assert!(server.metric("wirephoto_bucket_bytes_total", "in") > 1e6);
+    // A machine that has the database and nothing else.
+    let server = {
+        fs::remove_dir_all(data.join("derived")).unwrap();
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        server.restart(&settings)
+    };
+    compare(&folder, &server);
+    assert!(!server.log().contains("made again"), "{}", server.log());
+    let (status, _) = server.stop();
+    assert!(status.success());
+}
+
+/// A photograph of so many megapixels, from one of the demo archive with the grain of a camera.
+fn large(megapixels: u32) -> Vec<u8> {
+    let script = "
+import io, math, sys
+from PIL import Image, ImageChops, ImageOps
+from random import seed
+tile = Image.open(sys.argv[1]).convert('RGB')
+pixels = float(sys.argv[2]) * 1e6
+width = int(math.sqrt(pixels * 4 / 3)); height = int(pixels / width)
+whole = Image.new('RGB', (width, height))
+for row, y in enumerate(range(0, height, tile.height)):
+    for column, x in enumerate(range(0, width, tile.width)):
+        part = ImageOps.mirror(tile) if column % 2 else tile
+        whole.paste(ImageOps.flip(part) if row % 2 else part, (x, y))
+grain = Image.effect_noise((1024, 1024), 5)
+noise = Image.new('L', (width, height))
+for y in range(0, height, 1024):
+    for x in range(0, width, 1024):
+        noise.paste(grain, (x, y))
+whole = ImageChops.add(whole, Image.merge('RGB', [noise] * 3), 1, -128)
+whole.save(sys.stdout.buffer, 'JPEG', quality=92, subsampling='4:2:0')
+";
+    let tile = checkout(&format!("media-store/demo/{LARGE}/NormalHires.jpg"));
+    oracle::python(script, &[&text(&tile), &megapixels.to_string()], b"")
+}
+
+/// `S3_MEGAPIXELS` makes the photograph of another size; 100 is what the documents tell of.
+#[test]
+fn a_crop_of_a_large_original_fetches_a_small_part_of_it() {
+    let megapixels = std::env::var("S3_MEGAPIXELS").map_or(100, |text| text.parse().unwrap());
+    let mut bucket = Bucket::start();
+    let settings = bucket.settings("wire", &[]);
+    let dir = tempfile::tempdir().unwrap();
+    let (file, jpeg) = (dir.path().join("large.jpg"), large(megapixels));
+    fs::write(&file, &jpeg).unwrap();
+    well(dir.path(), &settings, &["ingest", &text(&file)]);
+    import(dir.path(), &settings);
+    let key = bucket.keys("wire/originals/").remove(0);
+    let object = bucket.s3.ask(&key);
+    assert_eq!(object["size"], jpeg.len());
+    let parts = jpeg.len().div_ceil(8 << 20);
+    assert!(object["parts"] == parts && object["open"] == 0, "{object}");
+    fs::remove_dir_all(dir.path().join("data/derived")).unwrap();
+    let server = serve(dir, &settings);
+    let all = jpeg.len() as u64;
+    let part = |bytes: u64| 100.0 * bytes as f64 / all as f64;
+    let mut fetched = Vec::new();
+    for (n, (x, y)) in [(5001, 3003), (801, 77), (7003, 6001), (3333, 5555)].iter().enumerate() {
+        let (x, y) = (x * megapixels / 100, y * megapixels / 100);
+        let path = format!("/media/image/large-crop_w800_h600_x{x}_y{y}.jpg");
+        let (made, bytes, requests) = bucket.gate.count(|| body(&server, &path));
+        let (x, y) = (usize::try_from(x).unwrap(), usize::try_from(y).unwrap());
+        if n == 0 {
+            let expected = Picture::decode(&jpeg).crop(x, y, 800, 600);
+            assert!(Picture::decode(&made).psnr(&expected) > 34.0);
+        }
+        println!("crop {n}: {bytes} bytes, {:.2} % of {all}, {requests} requests", part(bytes));
+        fetched.push(bytes);
+    }
+    // The first comes with the side file, which is then on the disk.
+    let side = bucket.keys("wire/index/").remove(0);
+    let side = bucket.s3.ask(&side)["size"].as_u64().unwrap();
+    println!("side file: {side} bytes, {:.2} %", part(side));
+    assert!(fetched[0] > side, "{fetched:?}");
+    for bytes in &fetched[1..] {
+        assert!(megapixels < 100 || part(*bytes) < 2.0, "{bytes} bytes of {all}");
+    }
+    for rendition in ["-watermark", "", "_NormalPreview"] {
+        let path = format!("/media/image/large{rendition}.jpg");
+        let (_, bytes, requests) = bucket.gate.count(|| body(&server, &path));
+        println!("{path}: {bytes} bytes, {:.2} %, {requests} requests", part(bytes));
+        assert!(rendition != "_NormalPreview" || part(bytes) < 15.0);
+    }
+}
+
+#[test]
+fn an_upload_in_parts_that_breaks_off_leaves_nothing_and_can_be_repeated() {
+    let mut bucket = Bucket::start();
+    let settings = bucket.settings("wire", &["store.give_up_s=3"]);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("kart.eps");
+    let head = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 100 100\n%%EndComments\n";
+    fs::write(&file, [&head[..], &vec![b'%'; 20_000_000]].concat()).unwrap();
+    let ingest = ["ingest", &text(&file)];
+    for way in [Way::Refuse, Way::Close] {
+        bucket.gate.breaks("partNumber=2", way);
+        let (said, status) = run(dir.path(), &settings, &ingest);
+        assert!(
+            status == 1 && said.contains("kart.eps") && said.contains("s3://bilder"),
+            "{said}"
+        );
+        assert_eq!(said.contains("AccessDenied"), way == Way::Refuse, "{said}");
+        bucket.gate.mends();
+        assert_eq!(bucket.keys("wire/"), [] as [&str; 0]);
+        assert_eq!(bucket.obey(&json!({ "do": "open" })), 0, "its parts are taken back");
+    }
+    well(dir.path(), &settings, &ingest);
+    assert_eq!(bucket.keys("wire/originals/").len(), 1);
+    assert!(well(dir.path(), &settings, &["check"]).contains("1 originals checked, 0 problems"));
+}
+
+#[test]
+fn a_bucket_that_fails_is_503_in_time_and_served_again_when_it_is_back() {
+    let bucket = Bucket::start();
+    let dir = tempfile::tempdir().unwrap();
+    take_in(dir.path(), &bucket.settings("wire", &[]));
+    let settings = bucket.settings("wire", &["store.answer_s=1", "store.give_up_s=2"]);
+    let server = serve(dir, &settings);
+    let known = "/media/image/demo-trumma-och-vin_NormalPreview.jpg";
+    let before = body(&server, known);
+    for (n, way) in [Way::Hang, Way::Close, Way::Refuse].into_iter().enumerate() {
+        // A part of a picture, deep in its file, and a whole file that nobody asked for just now.
+        let crop =
+            format!("/media/image/demo-trumma-och-vin-crop_w{}_h100_x400_y600.jpg", 100 + n);
+        let whole = [
+            "/media/graphic/demo-sweden-map.pdf",
+            "/media/video/demo-hubble-pan_NormalPreview.mp4",
+            "/media/graphic/demo-sweden-map.eps",
+        ][n];
+        bucket.gate.breaks("", way);
+        for path in [crop.as_str(), whole] {
+            let start = Instant::now();
+            let response = get(&server, path);
+            assert_eq!(response.status(), 503, "{way:?} {path}: {}", server.log());
+            assert_eq!(response.headers()["cache-control"], "no-store");
+            assert!(start.elapsed() < Duration::from_secs(20), "{way:?}");
+        }
+        assert_eq!(body(&server, known), before, "what is in a cache is served");
+        assert_eq!(get(&server, "/media/image/demo-trumma-och-vin.json").status(), 200);
+        assert_eq!(server.get("/health/ready").status(), 200);
+        let upload = |server: &Server| {
+            let key = format!("image/new{n}");
+            kit::upload(server, &key, "Ny", &kit::photograph(n)).send().unwrap().status()
+        };
+        assert_eq!(upload(&server), 503, "{way:?}: {}", server.log());
+        bucket.gate.mends();
+        for path in [crop.as_str(), whole] {
+            server.until("its return", || (get(&server, path).status() == 200).then_some(()));
+        }
+        server.until("an upload", || (upload(&server) == 201).then_some(()));
+        body(&server, &format!("/media/image/new{n}.jpg"));
+    }
+    let (_, log) = server.stop();
+    assert!(log.contains("s3://bilder/wire") && log.contains("AccessDenied"), "{log}");
+    assert!(!log.contains(bucket.s3.ready["key"].as_str().unwrap()), "{log}");
+}
+
+#[test]
+fn a_bucket_that_cannot_be_used_stops_the_start_with_the_name_of_a_setting() {
+    let bucket = Bucket::start();
+    let dir = tempfile::tempdir().unwrap();
+    let check = |more: &[&str], setting: &str, words: &str| {
+        let fast = ["store.answer_s=1", "store.give_up_s=4"];
+        let settings = bucket.settings("wire", &[&fast[..], more].concat());
+        let (said, status) = run(dir.path(), &settings, &["check"]);
+        assert_eq!(status, 1, "{more:?}: {said}");
+        assert!(said.contains(setting) && said.contains(words), "{more:?}: {said}");
+        assert!(!said.contains(bucket.s3.ready["key"].as_str().unwrap()), "{said}");
+        assert!(!said.contains("wr0ng") && !said.contains("StringToSign"), "{said}");
+    };
+    check(&["store.originals=s3://nowhere/x"], "store.originals", "NoSuchBucket");
+    check(&["store.access_key_id=AKIAUNKNOWN"], "store.access_key_id", "InvalidAccessKeyId");
+    check(&["store.secret_access_key=wr0ng"], "store.secret_access_key", "SignatureDoesNotMatch");
+    check(&["store.access_key_id="], "store.access_key_id", "needs it");
+    check(&["store.secret_access_key="], "store.secret_access_key", "needs it");
+    check(&["store.plain_http=false"], "store.endpoint", "store.plain_http");
+    check(&["store.region=a b"], "store.region", "eu-north-1");
+    check(&["store.ca=missing.pem"], "store.ca", "missing.pem");
+    check(&["store.address_style=host"], "store.address_style", "address");
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    check(&[&format!("store.endpoint=http://{free}")], "store.endpoint", "refused");
+    bucket.gate.breaks("list-type", Way::Refuse);
+    check(&[], "store.access_key_id", "AccessDenied: Not by this key");
+    bucket.gate.breaks("", Way::Hang);
+    check(&[], "store.endpoint", "did not answer within");
+    bucket.gate.mends();
+    let settings = bucket.settings("wire", &[]);
+    let mut config = wirephoto(dir.path());
+    config.arg("config");
+    for setting in &settings {
+        config.args(["--set", setting]);
+    }
+    let listed = String::from_utf8(output(&mut config).stdout).unwrap();
+    assert!(!listed.contains(bucket.s3.ready["key"].as_str().unwrap()), "{listed}");
+    assert!(listed.contains("s3://bilder/wire"), "{listed}");
+}
+
+#[test]
+fn an_object_that_was_damaged_or_lost_is_noticed_and_mended() {
+    let mut bucket = Bucket::start();
+    let settings = bucket.settings("wire", &[]);
+    let dir = tempfile::tempdir().unwrap();
+    take_in(dir.path(), &settings);
+    let hash = |item: &str| {
+        let bytes = fs::read(checkout(&format!("media-store/demo/{item}"))).unwrap();
+        let name = crate::receivers::sha256(&bytes);
+        format!("wire/originals/{}/{}", &name[..2], &name[2..])
+    };
+    let photograph = hash("image/demo-trumma-och-vin/NormalHires.jpg");
+    let graphic = hash("graphic/demo-sweden-map/NormalHires.pdf");
+    bucket.obey(&json!({ "do": "damage", "key": photograph, "at": 400_000 }));
+    bucket.obey(&json!({ "do": "delete", "key": graphic }));
+    let (said, status) = run(dir.path(), &settings, &["check"]);
+    assert_eq!(status, 1, "{said}");
+    for word in
+        ["demo-trumma-och-vin", "was changed after it came in", "demo-sweden-map", "is missing"]
+    {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    let server = serve(dir, &settings);
+    for path in ["/media/image/demo-trumma-och-vin.jpg", "/media/graphic/demo-sweden-map.pdf"] {
+        assert_eq!(get(&server, path).status(), 500, "{path}");
+    }
+    body(&server, &format!("/media/{HEAVY}.jpg"));
+    // Sending them again mends them.
+    let dir = server.dir.path();
+    for item in ["image/demo-trumma-och-vin", "graphic/demo-sweden-map"] {
+        let item = text(&checkout(&format!("media-store/demo/{item}")));
+        well(dir, &settings, &["ingest", &item]);
+    }
+    assert!(well(dir, &settings, &["check"]).contains("0 problems"));
+    for path in ["/media/image/demo-trumma-och-vin.jpg", "/media/graphic/demo-sweden-map.pdf"] {
+        // What a server knows of an object is some seconds old at most.
+        let back = server.until("its return", || {
+            Some(get(&server, path)).filter(|response| response.status() == 200)
+        });
+        assert!(!back.bytes().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_backup_fetches_the_originals_and_restores_them_into_another_bucket() {
+    let mut bucket = Bucket::start();
+    let (dir, settings) = (tempfile::tempdir().unwrap(), bucket.settings("a", &[]));
+    take_in(dir.path(), &settings);
+    let target = text(&dir.path().join("backup"));
+    let said = well(dir.path(), &settings, &["backup", &target]);
+    let originals = bucket.keys("a/originals/").len();
+    assert!(said.contains(&format!("{originals} copied")), "{said}");
+    let again = well(dir.path(), &settings, &["backup", &target, "--verify"]);
+    assert!(again.contains(&format!("{originals} there already")), "{again}");
+    let (other, moved) = (tempfile::tempdir().unwrap(), bucket.settings("b/c", &[]));
+    well(other.path(), &moved, &["restore", &target]);
+    assert_eq!(bucket.keys("b/c/originals/").len(), originals);
+    assert!(well(other.path(), &moved, &["check", "--repair"]).contains("0 problems"));
+    let (third, plain) = (tempfile::tempdir().unwrap(), BASE.map(str::to_owned).to_vec());
+    well(third.path(), &plain, &["restore", &target]);
+    for (dir, settings) in [(third, &plain), (other, &moved)] {
+        let server = serve(dir, settings);
+        let original = body(&server, "/media/graphic/demo-sweden-map.pdf");
+        let file = checkout("media-store/demo/graphic/demo-sweden-map/NormalHires.pdf");
+        assert!(original == fs::read(file).unwrap());
+    }
+    // A bucket that is away is not one that lost its originals.
+    let settings = bucket.settings("a", &["store.give_up_s=1"]);
+    bucket.gate.breaks("/originals/", Way::Refuse);
+    let (said, status) =
+        run(dir.path(), &settings, &["backup", &text(&dir.path().join("second"))]);
+    assert!(status == 1 && said.contains("AccessDenied"), "{said}");
+    assert!(!dir.path().join("second/backup.json").exists());
+}
