@@ -8,11 +8,11 @@
 use jpeg::plain::Plain;
 use jpeg::{Case, LIMITS, Opened, pixels};
 use libfuzzer_sys::fuzz_target;
-use wirephoto::media::jpeg::codec::{Pixels, Scale};
-use wirephoto::media::jpeg::header::Header;
-use wirephoto::media::jpeg::scan::cut::{cut, is_on_grid, needs, surroundings};
-use wirephoto::media::jpeg::scan::{Unfit, bands};
-use wirephoto::types::{Rect, Size};
+use wirephoto_pure::media::jpeg::codec::{Pixels, Scale};
+use wirephoto_pure::media::jpeg::header::Header;
+use wirephoto_pure::media::jpeg::scan::cut::{cut, is_on_grid, needs, surroundings};
+use wirephoto_pure::media::jpeg::scan::{Unfit, bands};
+use wirephoto_pure::types::{Rect, Size};
 
 fuzz_target!(|data: &[u8]| {
     let Some(case) = Case::read(data) else { return };

@@ -9,12 +9,12 @@
 use jpeg::plain::Plain;
 use jpeg::{Case, LIMITS, Opened, at, pixels};
 use libfuzzer_sys::fuzz_target;
-use wirephoto::media::jpeg::codec::{Scale, Space, read_header};
-use wirephoto::media::jpeg::dct::Dct;
-use wirephoto::media::jpeg::header::{Colour, Header};
-use wirephoto::media::jpeg::scan::index::{Entry, Index};
-use wirephoto::media::jpeg::scan::{Bytes, Scan, bands, cut, patch, region};
-use wirephoto::types::Rect;
+use wirephoto_pure::media::jpeg::codec::{Scale, Space, read_header};
+use wirephoto_pure::media::jpeg::dct::Dct;
+use wirephoto_pure::media::jpeg::header::{Colour, Header};
+use wirephoto_pure::media::jpeg::scan::index::{Entry, Index};
+use wirephoto_pure::media::jpeg::scan::{Bytes, Scan, bands, cut, patch, region};
+use wirephoto_pure::types::Rect;
 
 fuzz_target!(|data: &[u8]| {
     let Some(case) = Case::read(data) else { return };

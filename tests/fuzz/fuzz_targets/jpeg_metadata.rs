@@ -6,9 +6,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wirephoto::media::caption::{Keep, read, write};
-use wirephoto::media::jpeg::header::{Header, HeaderLimits};
-use wirephoto::media::jpeg::rewrite::rewrite_metadata;
+use wirephoto_pure::media::caption::{Keep, read, write};
+use wirephoto_pure::media::jpeg::header::{Header, HeaderLimits};
+use wirephoto_pure::media::jpeg::rewrite::rewrite_metadata;
 
 const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: 50, segments_max: 500, metadata_bytes_max: 1 << 20 };

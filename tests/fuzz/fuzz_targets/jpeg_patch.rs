@@ -9,13 +9,13 @@
 use jpeg::plain::{Codes, Part, Plain, natural_order};
 use jpeg::{Case, Opened, at, pixels};
 use libfuzzer_sys::fuzz_target;
-use wirephoto::media::jpeg::codec::Scale;
-use wirephoto::media::jpeg::dct::{Dct, Divisors};
-use wirephoto::media::jpeg::rewrite::rewrite_with_tables;
-use wirephoto::media::jpeg::scan::Unfit;
-use wirephoto::media::jpeg::scan::patch::{Patched, needs, patch};
-use wirephoto::media::jpeg::scan::region::{Grid, Samples};
-use wirephoto::types::Rect;
+use wirephoto_pure::media::jpeg::codec::Scale;
+use wirephoto_pure::media::jpeg::dct::{Dct, Divisors};
+use wirephoto_pure::media::jpeg::rewrite::rewrite_with_tables;
+use wirephoto_pure::media::jpeg::scan::Unfit;
+use wirephoto_pure::media::jpeg::scan::patch::{Patched, needs, patch};
+use wirephoto_pure::media::jpeg::scan::region::{Grid, Samples};
+use wirephoto_pure::types::Rect;
 
 fuzz_target!(|data: &[u8]| {
     let Some(case) = Case::read(data) else { return };

@@ -8,12 +8,12 @@
 use jpeg::plain::Plain;
 use jpeg::{Case, Opened, pixels};
 use libfuzzer_sys::fuzz_target;
-use wirephoto::media::jpeg::codec::{Chroma, Planes, Scale, Space, read_header};
-use wirephoto::media::jpeg::dct::Dct;
-use wirephoto::media::jpeg::header::Colour;
-use wirephoto::media::jpeg::scan::region::{From, Samples, decode, needs};
-use wirephoto::media::jpeg::scan::{Scan, Unfit};
-use wirephoto::types::{Rect, Size};
+use wirephoto_pure::media::jpeg::codec::{Chroma, Planes, Scale, Space, read_header};
+use wirephoto_pure::media::jpeg::dct::Dct;
+use wirephoto_pure::media::jpeg::header::Colour;
+use wirephoto_pure::media::jpeg::scan::region::{From, Samples, decode, needs};
+use wirephoto_pure::media::jpeg::scan::{Scan, Unfit};
+use wirephoto_pure::types::{Rect, Size};
 
 fuzz_target!(|data: &[u8]| {
     let Some(case) = Case::read(data) else { return };

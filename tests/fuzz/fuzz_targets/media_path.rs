@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wirephoto::media::path::MediaPath;
+use wirephoto_pure::media::path::MediaPath;
 
 fuzz_target!(|text: &str| {
     if let Ok(path) = MediaPath::parse(text) {

@@ -4,7 +4,7 @@
 use std::io::Cursor;
 
 use libfuzzer_sys::fuzz_target;
-use wirephoto::media::video::{VideoLimits, facts};
+use wirephoto_pure::media::video::{VideoLimits, facts};
 
 // The first byte says whether the file is longer or shorter than its reader believes.
 fuzz_target!(|data: &[u8]| {
@@ -39,6 +39,6 @@ fn facts_of(
     data: &[u8],
     size_bytes: u64,
     limits: &VideoLimits,
-) -> Option<wirephoto::media::video::VideoFacts> {
+) -> Option<wirephoto_pure::media::video::VideoFacts> {
     facts(&mut Cursor::new(data), size_bytes, limits).ok()
 }

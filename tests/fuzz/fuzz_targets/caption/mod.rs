@@ -20,7 +20,7 @@ pub fn read_segments(segments: &[u8]) -> Reading {
 
 /// Writes what was read and reads it again: it must be equal, and nothing may be broken.
 pub fn there_and_back(found: Caption) {
-    found.to_fields(&TimeZone::UTC);
+    let _fields = found.to_fields(&TimeZone::UTC);
     let segments = write(&found, &[], Keep { orientation: 1, gps: true });
     let again = read_segments(&segments);
     assert!(again.warnings.is_empty(), "{:?}", again.warnings);

@@ -11,14 +11,14 @@ pub mod plain;
 
 use std::borrow::Cow;
 
-use wirephoto::media::jpeg::codec::{Decoded, decode_planes, read_header};
-use wirephoto::media::jpeg::codec::{Pixels, Planes, Scale, decode};
-use wirephoto::media::jpeg::header::{Header, HeaderLimits};
-use wirephoto::media::jpeg::mend::mended;
-use wirephoto::media::jpeg::rewrite::colour_segments;
-use wirephoto::media::jpeg::scan::index::{Entry, Index};
-use wirephoto::media::jpeg::scan::{Bytes, Scan};
-use wirephoto::types::{Rect, Size};
+use wirephoto_pure::media::jpeg::codec::{Decoded, decode_planes, read_header};
+use wirephoto_pure::media::jpeg::codec::{Pixels, Planes, Scale, decode};
+use wirephoto_pure::media::jpeg::header::{Header, HeaderLimits};
+use wirephoto_pure::media::jpeg::mend::mended;
+use wirephoto_pure::media::jpeg::rewrite::colour_segments;
+use wirephoto_pure::media::jpeg::scan::index::{Entry, Index};
+use wirephoto_pure::media::jpeg::scan::{Bytes, Scan};
+use wirephoto_pure::types::{Rect, Size};
 
 use choices::Choices;
 use plain::Plain;

@@ -2,7 +2,7 @@
 //!
 //! It is slow, has no tables to look into and shares no code with the engine.
 
-use wirephoto::media::jpeg::header::Header;
+use wirephoto_pure::media::jpeg::header::Header;
 
 /// A component's coefficients.
 #[derive(Debug, PartialEq, Eq)]
@@ -184,7 +184,7 @@ impl Plain {
         let start = header.first_scan + 2 + usize::from(u16::from_be_bytes(*length));
         let selectors = jpeg.get(header.first_scan + 5..start)?;
         let alone = header.components.len() == 1;
-        let most = |factor: fn(&wirephoto::media::jpeg::header::Component) -> u8| {
+        let most = |factor: fn(&wirephoto_pure::media::jpeg::header::Component) -> u8| {
             let most = header.components.iter().map(factor).max().unwrap_or(1);
             if alone { 1 } else { u32::from(most) }
         };

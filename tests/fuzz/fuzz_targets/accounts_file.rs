@@ -1,0 +1,90 @@
+//! Any text is taken in as an accounts file or refused, whole. What was taken in is taken in again
+//! without a change, and no error repeats a password, a secret or a key.
+#![no_main]
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use wirephoto::accounts::Accounts;
+use wirephoto::auth::Hasher;
+use wirephoto::db::Db;
+
+/// Bytes of a secret that does not stand in an error by chance.
+const SECRET_BYTES_MIN: usize = 10;
+
+thread_local! {
+    /// Accounts that nobody put anything into.
+    static EMPTY: RefCell<Option<Accounts>> = const { RefCell::new(None) };
+}
+
+fuzz_target!(|text: &str| {
+    let now = Timestamp::from_second(1_800_000_000).expect("within the calendar");
+    let accounts = EMPTY.take().unwrap_or_else(open);
+    match accounts.import(text, now) {
+        Ok(taken) => {
+            let again = accounts.import(text, now).expect("it was taken before");
+            for ((name, first), (_, second)) in taken.lists().iter().zip(again.lists()) {
+                assert_eq!(second.unchanged, first.total(), "{name}: {second:?} after {first:?}");
+                assert_eq!(second.total(), first.total(), "{name}");
+            }
+            if taken.lists().iter().all(|(_, counts)| counts.total() == 0) {
+                EMPTY.set(Some(accounts));
+            }
+        }
+        // What is refused leaves nothing behind, so the accounts serve again.
+        Err(error) => {
+            let error = error.to_string();
+            for secret in secrets(text).iter().filter(|secret| error.contains(*secret)) {
+                // The fuzzer learns the words of errors. Those do not change with the secret.
+                let other = turned(secret);
+                let Err(error) = accounts.import(&text.replace(secret, &other), now) else {
+                    return;
+                };
+                assert!(other == *secret || !error.to_string().contains(&other), "{error}");
+            }
+            EMPTY.set(Some(accounts));
+        }
+    }
+});
+
+/// Accounts in a new database.
+fn open() -> Accounts {
+    let dir = folder();
+    match std::fs::remove_dir_all(&dir) {
+        Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => panic!("{cause}"),
+        _ => std::fs::create_dir_all(&dir).expect("a folder"),
+    }
+    let hasher = Hasher::new(8, 1).expect("parameters");
+    Accounts::new(Db::open(&dir).expect("a database"), hasher, 1)
+}
+
+fn folder() -> PathBuf {
+    std::env::temp_dir().join(format!("wirephoto-fuzz-accounts-{}", std::process::id()))
+}
+
+/// What no error may repeat: long secrets that stand in the text once.
+fn secrets(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let Ok(file) = serde_json::from_str::<Value>(text) else { return found };
+    let places = [("users", "password"), ("clients", "client_secret"), ("apiKeys", "key")];
+    for (list, name) in places {
+        for entry in file[list].as_array().into_iter().flatten() {
+            let secret = entry[name].as_str().filter(|secret| secret.len() >= SECRET_BYTES_MIN);
+            found.extend(secret.filter(|one| text.matches(*one).count() == 1).map(str::to_owned));
+        }
+    }
+    found
+}
+
+/// The same with other letters.
+fn turned(secret: &str) -> String {
+    let turn = |letter: char| match letter {
+        'a'..='m' | 'A'..='M' => char::from_u32(u32::from(letter) + 13).expect("a letter"),
+        'n'..='z' | 'N'..='Z' => char::from_u32(u32::from(letter) - 13).expect("a letter"),
+        other => other,
+    };
+    secret.chars().map(turn).collect()
+}

@@ -1,0 +1,99 @@
+//! Any body of a form is read or refused, and its fields are what the other readers of encoded
+//! pairs find; what is shown or kept of a form has no secret of it.
+#![no_main]
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::header;
+use libfuzzer_sys::fuzz_target;
+use wirephoto::limits::{FORM_BYTES_MAX, SITE_FORM_FIELDS_MAX};
+use wirephoto::oauth::Parameters;
+use wirephoto::web::form::{Form, form_body};
+use wirephoto::web::request::Query;
+use wirephoto::web::site::{Draft, without_secrets};
+
+const KIND: &str = "application/x-www-form-urlencoded; charset=utf-8";
+
+fuzz_target!(|data: &[u8]| {
+    let Some(text) = body(data) else { return };
+    let Ok(form) = Form::parse(&text) else {
+        assert!(text.split('&').count() > SITE_FORM_FIELDS_MAX);
+        return;
+    };
+    for (name, _) in form.fields() {
+        assert_eq!(form.find(name).is_some(), form.is_ticked(name));
+        assert!(form.all(name).all(|value| !value.is_empty() && value.trim() == value));
+    }
+    check_readers(&text, &form);
+    check_kept(&text, &form);
+    check_channel(&Draft::typed(&form));
+});
+
+/// The text of a body, which is taken if it is short and ASCII.
+fn body(data: &[u8]) -> Option<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let request = Request::post("/").header(header::CONTENT_TYPE, KIND);
+    let request = request.body(Body::from(data.to_vec())).expect("a request");
+    let fits = data.len() <= FORM_BYTES_MAX && data.is_ascii();
+    match runtime.block_on(form_body(request)) {
+        Ok((_, text)) => {
+            assert!(fits && text.as_bytes() == data);
+            Some(text)
+        }
+        Err(error) => {
+            assert!(!fits && !error.to_string().is_empty());
+            None
+        }
+    }
+}
+
+/// The readers of queries and of OAuth2 parameters, each its own, find the same in the text.
+fn check_readers(text: &str, form: &Form) {
+    // Those take no name that is not UTF-8, of which a form makes something.
+    let is_plain = |name: &&str| !name.contains('\u{FFFD}');
+    let names = || form.fields().map(|(name, _)| name).filter(is_plain);
+    let first = |name: &str| form.fields().find(|(own, _)| *own == name).map(|(_, value)| value);
+    if let Ok(query) = Query::parse(text) {
+        for name in names() {
+            if let Ok(Some(value)) = query.text(name) {
+                assert_eq!(first(name), Some(value), "{name:?}");
+            }
+        }
+    }
+    if let Ok(parameters) = Parameters::parse(text) {
+        for name in names() {
+            let wanted = first(name).filter(|value| !value.is_empty());
+            assert_eq!(parameters.find(name), wanted, "{name:?}");
+        }
+    }
+}
+
+/// What is kept is all but the token and secrets.
+fn check_kept(text: &str, form: &Form) {
+    let kept = Form::parse(&without_secrets(text)).expect("fewer fields");
+    let open = |(name, _): &(&str, &str)| *name != "csrf" && !name.starts_with("secret.");
+    assert!(kept.fields().eq(form.fields().filter(open)));
+}
+
+/// A channel's form tells no secret of a channel.
+fn check_channel(draft: &Draft) {
+    let (body, told) = (draft.body(), draft.told());
+    assert_eq!(body["formats"], told["formats"]);
+    for field in draft.fields().as_array().expect("a list") {
+        let path = field["path"].as_str().expect("a path");
+        let name = path.strip_prefix("settings.").expect("a setting");
+        let (sent, told) = (&body["settings"][name], &told["settings"][name]);
+        let is_secret = field["kind"].as_str().is_some_and(|kind| kind.ends_with("secret"));
+        if is_secret {
+            assert!(field["value"].is_null(), "{path}");
+        }
+        if is_secret && !sent.is_null() {
+            assert_eq!(told, "***", "{path}");
+        } else if field["name"].as_str().is_some_and(|name| name.starts_with("secret.")) {
+            let masked = told.as_str().is_none_or(|told| told.ends_with("***"));
+            assert!(masked, "{path}: {told}");
+        } else {
+            assert_eq!(sent, told, "{path}");
+        }
+    }
+}
