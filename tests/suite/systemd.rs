@@ -1,0 +1,125 @@
+//! Word to systemd, through a socket that stands for it.
+
+use std::{os::unix::net::UnixDatagram, time::Duration};
+
+use rusqlite::Connection;
+
+use crate::common::Server;
+use crate::faults::kit::Faults;
+
+/// A socket that gets what a service says.
+struct Systemd {
+    socket: UnixDatagram,
+    dir: tempfile::TempDir,
+}
+
+impl Systemd {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = UnixDatagram::bind(dir.path().join("notify")).unwrap();
+        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        Self { socket, dir }
+    }
+
+    /// The next message that has the line `line`; signs of life and of a long start before it are left out.
+    fn until(&self, line: &str) -> String {
+        let mut message = [0; 4096];
+        loop {
+            let count =
+                self.socket.recv(&mut message).unwrap_or_else(|cause| panic!("{line}: {cause}"));
+            let text = String::from_utf8(message[..count].to_vec()).unwrap();
+            if text.lines().any(|found| found == line) {
+                return text;
+            }
+            let stays = ["WATCHDOG=1", "STATUS=making the search index"];
+            assert!(stays.iter().any(|start| text.starts_with(start)), "before {line}: {text}");
+        }
+    }
+
+    fn server(&self, variables: &[(&str, &str)]) -> Server {
+        let path = self.dir.path().join("notify").display().to_string();
+        let all: Vec<_> = [("NOTIFY_SOCKET", path.as_str())]
+            .into_iter()
+            .chain(variables.iter().copied())
+            .collect();
+        let dir = tempfile::tempdir().unwrap();
+        Server::start_with(dir, &["server.unready_s=0"], &all)
+    }
+}
+
+#[test]
+fn systemd_is_told_of_start_reload_and_stop() {
+    let systemd = Systemd::new();
+    let server = systemd.server(&[]);
+    let ready = systemd.until("READY=1");
+    assert!(ready.contains(&format!("STATUS=serving on {}\n", server.url)), "{ready}");
+    assert_eq!(server.get("/health/ready").status(), 200);
+    server.signal("HUP");
+    let reloading = systemd.until("RELOADING=1");
+    let since = reloading.lines().find_map(|line| line.strip_prefix("MONOTONIC_USEC="));
+    assert!(since.is_some_and(|text| text.parse::<u64>().unwrap() > 0), "{reloading}");
+    let again = systemd.until("READY=1");
+    assert!(again.contains("settings were read anew"), "{again}");
+    std::fs::write(server.dir.path().join("wirephoto.toml"), "[server").unwrap();
+    server.signal("HUP");
+    systemd.until("RELOADING=1");
+    let again = systemd.until("READY=1");
+    assert!(again.contains("not all read anew"), "{again}");
+    server.signal("TERM");
+    let stopping = systemd.until("STOPPING=1");
+    // 30 s of drain and 15 of our own.
+    assert!(stopping.contains("EXTEND_TIMEOUT_USEC=45000000\n"), "{stopping}");
+    assert!(server.stop().0.success());
+}
+
+#[test]
+fn signs_of_life_are_given_while_systemd_wants_them() {
+    let systemd = Systemd::new();
+    let server = systemd.server(&[("WATCHDOG_USEC", "300000")]);
+    systemd.until("READY=1");
+    for _ in 0..3 {
+        systemd.until("WATCHDOG=1");
+    }
+    // A process that does not run gives none: what was said before is read away first.
+    server.signal("STOP");
+    systemd.socket.set_nonblocking(true).unwrap();
+    let mut message = [0; 4096];
+    while systemd.socket.recv(&mut message).is_ok() {}
+    systemd.socket.set_nonblocking(false).unwrap();
+    systemd.socket.set_read_timeout(Some(Duration::from_millis(600))).unwrap();
+    let last = systemd.socket.recv(&mut message);
+    let silent = last.is_err() || systemd.socket.recv(&mut message).is_err();
+    server.signal("CONT");
+    assert!(silent);
+    systemd.socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    systemd.until("WATCHDOG=1");
+}
+
+#[test]
+fn a_database_that_fails_for_a_while_is_no_reason_to_be_killed() {
+    let (systemd, faults) = (Systemd::new(), Faults::new());
+    let path = systemd.dir.path().join("notify");
+    let mut variables: Vec<_> = faults.environment().into();
+    variables.push(("NOTIFY_SOCKET", path.into()));
+    variables.push(("WATCHDOG_USEC", "300000".into()));
+    let server = Server::start_with(tempfile::tempdir().unwrap(), &[], &variables);
+    systemd.until("READY=1");
+    faults.set(&["eio-read /wirephoto.db"]);
+    server.until("the database to fail", || {
+        // Somebody writes, so what is kept of it in memory is old.
+        let database = Connection::open(server.data().join("wirephoto.db")).unwrap();
+        database.execute("INSERT OR REPLACE INTO state VALUES ('test', '1')", []).unwrap();
+        server.log().contains("the service lives and cannot read").then_some(())
+    });
+    // What was said before is read away first.
+    systemd.socket.set_nonblocking(true).unwrap();
+    while systemd.socket.recv(&mut [0; 4096]).is_ok() {}
+    systemd.socket.set_nonblocking(false).unwrap();
+    systemd.until("WATCHDOG=1");
+    systemd.until("WATCHDOG=1");
+    assert!(!server.log().contains("the service reads again"), "the fault lasts");
+    faults.clear();
+    server.until("the database to be read", || {
+        server.log().contains("the service reads again").then_some(())
+    });
+}
