@@ -11,7 +11,8 @@ pub fn now() -> Timestamp {
     Timestamp::now()
 }
 
-/// Measures elapsed time for logs, metrics and benchmarks; it never decides what is answered.
+/// Measures elapsed time for logs, metrics, benchmarks and limits of work; where no limit is reached it
+/// never decides what is answered.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch(Instant);
 

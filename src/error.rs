@@ -71,6 +71,7 @@ pub struct Error {
     message: String,
     details: Vec<Detail>,
     scope: Option<&'static str>,
+    retry_after_s: Option<u32>,
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
@@ -78,7 +79,14 @@ impl Error {
     /// An error with a sentence that the client may see.
     #[must_use]
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), details: Vec::new(), scope: None, source: None }
+        Self {
+            kind,
+            message: message.into(),
+            details: Vec::new(),
+            scope: None,
+            retry_after_s: None,
+            source: None,
+        }
     }
 
     /// A failed validation of the part `path` at `location`; `rule` is one of the contract's
@@ -117,6 +125,18 @@ impl Error {
     #[must_use]
     pub fn forbidden(code: &str, message: impl Into<String>) -> Self {
         Self::new(Kind::Forbidden, message).with_code(code)
+    }
+
+    /// A refusal because of load; `code` names the queue or budget, `render_queue` for instance.
+    #[must_use]
+    pub fn overloaded(code: &str, message: impl Into<String>) -> Self {
+        Self::new(Kind::Overloaded, message).with_code(code)
+    }
+
+    /// The same error with the seconds after which a later try helps.
+    #[must_use]
+    pub fn retry_after(self, seconds: u32) -> Self {
+        Self { retry_after_s: Some(seconds), ..self }
     }
 
     /// The same error with an `errorCode` of its own that belongs to no one part of the request.
@@ -175,6 +195,12 @@ impl Error {
     #[must_use]
     pub fn details(&self) -> &[Detail] {
         &self.details
+    }
+
+    /// Seconds after which a later try helps, where that is known.
+    #[must_use]
+    pub fn retry_after_s(&self) -> Option<u32> {
+        self.retry_after_s
     }
 
     /// The scope that the credentials lack.

@@ -6,6 +6,27 @@ pub const MEDIA_PATH_BYTES_MAX: usize = 1024;
 pub const DOCUMENT_BYTES_MAX: u64 = 4 * 1024 * 1024;
 /// Bytes of an accounts file. Ten thousand users take about 5 MB.
 pub const ACCOUNTS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Bytes of the keys of one answer for a CDN. Proxies give all headers of an answer 4 to 8 KiB
+/// together, and the keys stand in two of them.
+pub const CACHE_KEYS_BYTES_MAX: usize = 1024;
+/// Keys that are due to be told to a CDN; changes behind them stay in the item log until there is
+/// room. What is due later, as when an embargo ends, does not count.
+pub const PURGES_QUEUED_MAX: usize = 10_000;
+/// Rows of the item log that are looked through in one transaction for keys to tell a CDN.
+pub const PURGE_LOG_ROWS: usize = 1000;
+/// Time after which keys are looked for that the command `purge` wrote.
+pub const PURGE_LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+/// Time until the second try of a call that failed; it doubles with each.
+pub const PURGE_RETRY_FIRST: std::time::Duration = std::time::Duration::from_millis(500);
+/// The longest time between two tries.
+pub const PURGE_RETRY_MAX: std::time::Duration = std::time::Duration::from_secs(60);
+/// Time after which a key is told again that a CDN refused. It is a key that it cannot take, or a
+/// setting that is wrong and that somebody puts right.
+pub const PURGE_REFUSED: std::time::Duration = std::time::Duration::from_secs(600);
+/// Bytes of the keys in one call: a header of 8 KiB is the most that common servers read.
+pub const PURGE_KEYS_BYTES_MAX: usize = 4096;
+/// Addresses of CDNs, or of caches of ours, that are told.
+pub const PURGE_URLS_MAX: usize = 16;
 /// Bytes of a watermark picture.
 pub const WATERMARK_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Associations within associations whose addresses are looked at; real documents have two.
@@ -40,6 +61,9 @@ pub const UPLOAD_ABANDONED: std::time::Duration = std::time::Duration::from_secs
 pub const ITEM_FILES_MAX: usize = 200;
 /// Entries of an item's history; the oldest give way. Real ones have below 20.
 pub const REVISIONS_MAX: usize = 200;
+/// Times that an address is looked up for one request: again when its item changed while its bytes
+/// were made.
+pub const RESOLVED_MAX: usize = 3;
 /// Items that one document replaces; each is written in its transaction.
 pub const REPLACING_MAX: usize = 100;
 /// Items whose facts are kept in memory; one takes a few kB.
@@ -215,6 +239,23 @@ pub const INDEX_CHANGES_MAX: usize = 10_000;
 pub const ITEM_LOG_KEPT: std::time::Duration = std::time::Duration::from_secs(7 * 86_400);
 /// Time between two removals of older rows.
 pub const ITEM_LOG_SWEEP: std::time::Duration = std::time::Duration::from_secs(600);
+/// Difference between the time of day and the time that passed that is a jump of the clock. A leap
+/// second and what time servers correct bit by bit are less.
+pub const CLOCK_JUMP: std::time::Duration = std::time::Duration::from_secs(60);
+/// Time after a jump of the clock in which nothing is removed because it expired: a wrong clock is
+/// noticed and set right within it.
+pub const CLOCK_TRUST: std::time::Duration = std::time::Duration::from_secs(3600);
+/// Time between two looks at the clock, and the longest time for which a restart does not know that
+/// it jumped.
+pub const CLOCK_BEAT: std::time::Duration = std::time::Duration::from_secs(2);
+/// Time between two notes of a clock that goes on as it should: less than [`CLOCK_STRANGE`] by far.
+pub const CLOCK_NOTED: std::time::Duration = std::time::Duration::from_secs(1800);
+/// Difference between the clock at a start and the last note of it from which on it is doubted. A
+/// service is rarely down for longer; clocks that lost their battery are off by more.
+pub const CLOCK_STRANGE: std::time::Duration = std::time::Duration::from_secs(86_400);
+/// Time for which an original is used without derived files that could not be written, before they
+/// are made again: that takes a whole decode.
+pub const DERIVED_AGAIN: std::time::Duration = std::time::Duration::from_secs(30);
 /// Time that the look-ups of one search may take together; then it is answered 503.
 pub const SEARCH_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(10);
 /// Bytes of one answer of the content API. Ten thousand ordinary documents take 30 MB.
@@ -232,14 +273,30 @@ pub const PAGES_MAX: usize = 160;
 /// Renders that may overtake one that waits for memory, so that small ones do not wait for a
 /// large one and the large one does not wait for ever.
 pub const BYPASS_MAX: usize = 64;
+/// Time in which no worker took a render that waits, after which one more thread takes it: others
+/// keep all cores busy.
+pub const RENDER_STALL: std::time::Duration = std::time::Duration::from_secs(1);
+/// Time after which a render lets others have its core, at its next step: much less than the slice
+/// that the system lets it keep, and much more than the call costs.
+pub const RENDER_STRETCH: std::time::Duration = std::time::Duration::from_micros(200);
+/// How much longer that thread rests than it works: a quarter of a core is its share.
+pub const RENDER_REST: u32 = 3;
+/// A full queue of renders is looked through for what nobody wants any more at every so-manieth part of
+/// its length of refusals.
+pub const SWEEP_PART: usize = 64;
 /// Parts of a rendition's body, in memory or in the store. A Hires with a mark needs four: new
 /// metadata, the rows above the mark, those with it, those below.
 pub const BODY_PARTS_MAX: usize = 8;
 /// Bytes read from an original at a time while it is sent.
 pub const STREAM_CHUNK_BYTES: usize = 512 * 1024;
+/// Such chunks that are asked of a bucket at a time for one body: requests wait for the network.
+pub const STREAM_CHUNKS_AHEAD: usize = 3;
 /// Segments (APPn, tables, …) of one JPEG. Real files have below 100; an ICC profile of 16 MB
 /// takes 255.
 pub const JPEG_SEGMENTS_MAX: u32 = 2000;
+/// Pixels of one JPEG times its scans. Each scan is a pass over the whole picture, whatever its own
+/// length is. A camera's 100 megapixels in 12 scans are 1.2 thousand million.
+pub const JPEG_SCAN_PIXELS_MAX: u64 = 8_000_000_000;
 /// Bytes of metadata segments of one JPEG that are read.
 pub const JPEG_METADATA_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// Keys of crops remembered as seen once, for admission to the disk cache.
@@ -248,14 +305,55 @@ pub const SEEN_ONCE_MAX: u64 = 100_000;
 pub const METRICS_UPKEEP: std::time::Duration = std::time::Duration::from_secs(5);
 /// Seconds a client should wait before it tries again when a queue is full.
 pub const RETRY_AFTER_S: u32 = 2;
+/// Seconds a client waits before it asks again for a render that was stopped for its time: it will
+/// mostly be stopped again, and each try costs that time.
+pub const SLOW_RETRY_AFTER_S: u32 = 60;
+/// Clients whose reserves of megapixels are kept; those of a few bytes that are full are forgotten.
+pub const BUDGET_CLIENTS_MAX: usize = 100_000;
+/// Longest wait that a client is told whose reserve is used up, and the most that it can owe, seconds.
+pub const BUDGET_WAIT_S_MAX: u32 = 600;
+/// Pixels that any render counts for at least: a small one costs more than its pixels.
+pub const RENDER_PIXELS_MIN: u64 = 100_000;
 /// Seconds for which a "not found" may be cached.
 pub const NOT_FOUND_MAX_AGE_S: u32 = 60;
+/// Bytes of one part of an original on its way into a bucket; S3 takes 10,000 parts.
+pub const BUCKET_PART_BYTES: usize = 8 * 1024 * 1024;
+/// Such parts of one original under way.
+pub const BUCKET_PARTS_MAX: usize = 3;
+/// Bytes that one request to a bucket asks for; longer reads are several requests.
+pub const BUCKET_READ_BYTES: u64 = 4 * 1024 * 1024;
+/// Requests under way for one read of many places. A crop of 600 rows reads some 40.
+pub const BUCKET_READS_MAX: usize = 16;
+/// Bytes of an object's start that come with the first look: as a rule all before the picture data.
+pub const BUCKET_OPEN_BYTES: u64 = 32 * 1024;
+/// Time for which what it found is kept. Reads of what was replaced since fail.
+pub const BUCKET_OPEN_KEPT: std::time::Duration = std::time::Duration::from_secs(10);
+/// Bytes of these starts in memory.
+pub const BUCKET_OPEN_CACHE_BYTES: u64 = 32 * 1024 * 1024;
+/// Bytes of an answer of a bucket. A page of a list, 1000 keys, has about 400 kB.
+pub const BUCKET_ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Bytes a second below which a request to a bucket is given up.
+pub const BUCKET_BYTES_S_MIN: u64 = 64 * 1024;
+/// Tries of a request to a bucket after the first, within `store.give_up_s`.
+pub const BUCKET_RETRIES_MAX: usize = 4;
+/// Time for the list of all originals in a bucket: a thousand in a tenth of a second, 30 millions.
+pub const BUCKET_LIST_TIME: std::time::Duration = std::time::Duration::from_secs(3600);
 /// Bytes of indexes and sums kept in memory; those of a 100-megapixel original take 250 kB.
 pub const INDEX_CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// Bytes of a side file; that of the largest original has a tenth.
 pub const SIDE_FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Items that a check reads from the database at a time.
-pub const CHECK_ROWS: usize = 1000;
+/// Flaws of the database of one kind that a check tells; the rest is the same again.
+pub const CHECK_FLAWS_MAX: usize = 1000;
+/// How long an original that no item names may be one that just comes in.
+pub const ORPHAN_PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+/// Age after which it is none that just comes in.
+pub const ORPHAN_YOUNG: std::time::Duration = std::time::Duration::from_secs(60);
+/// Pages of the database that a backup copies at a time: 8 MB, between two moves of its bar.
+pub const COPY_PAGES: i32 = 2000;
+/// Times that such a step may find the copy locked, which nobody else knows of.
+pub const COPY_TRIES_MAX: u32 = 100;
+/// Bytes of the note that says what a backup holds.
+pub const MANIFEST_BYTES_MAX: u64 = 64 * 1024;
 /// Items whose standard renditions wait to be made in the background; more are made on request.
 pub const WARM_QUEUE_MAX: usize = 10_000;
 /// Bytes behind a mark that are sent from memory; more are streamed from the store.
@@ -268,6 +366,10 @@ pub const BENCH_SECONDS_MAX: u64 = 60;
 pub const BENCH_RENDITIONS_MIN: usize = 5;
 /// Renditions after which it has seen enough; their times take 8 bytes each.
 pub const BENCH_RENDITIONS_MAX: usize = 1_000_000;
+/// Time in which a service must say whether it is ready; containers ask every half minute.
+pub const HEALTH_WAIT: std::time::Duration = std::time::Duration::from_secs(5);
+/// Bytes of what it may say.
+pub const HEALTH_ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Characters of a word in the index and in a query; the rest of a longer one is ignored.
 pub const WORD_CHARS_MAX: usize = 64;
 /// Words of one document that are indexed; a novel has 100,000.
@@ -317,6 +419,8 @@ pub const VIDEO_INDEX_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Bytes of all fragment headers (`moof` boxes) of a video together; they are read one by one. Two
 /// hours in fragments of a second take about 15 MB.
 pub const VIDEO_FRAGMENTS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Characters of a panic's text that are repeated in a refusal.
+pub const PANIC_CHARS_MAX: usize = 200;
 /// Boxes at the top of a video file. A day in fragments of a second has about 170,000.
 pub const VIDEO_BOXES_MAX: usize = 200_000;
 /// Tracks of a video; real ones have below 20.
@@ -571,3 +675,22 @@ pub const BUNDLE_TRIES: usize = 3;
 pub const FILE_NAME_CHARS_MAX: usize = 128;
 /// Characters of a URI that a client sends.
 pub const URI_CHARS_MAX: usize = 2048;
+/// Traces of requests that wait to be sent; further ones are counted and forgotten. One has up to six
+/// spans of half a kilobyte.
+pub const TRACES_WAITING_MAX: usize = 2048;
+/// Spans that are sent at a time.
+pub const TRACES_BATCH_SPANS: usize = 512;
+/// Time between two batches, unless more waits.
+pub const TRACES_BEAT: std::time::Duration = std::time::Duration::from_secs(1);
+/// Time that a collector of traces has to take a batch.
+pub const TRACES_SEND_TIME: std::time::Duration = std::time::Duration::from_secs(2);
+/// Time for the last batches at a stop.
+pub const TRACES_LAST_TIME: std::time::Duration = std::time::Duration::from_secs(2);
+/// Bytes of a collector's answer that are read.
+pub const TRACES_ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// Time that systemd is asked to grant a start that makes the search index anew, from each word of it.
+pub const START_GRANTED: std::time::Duration = std::time::Duration::from_secs(60);
+/// Time between two such words.
+pub const START_WORDS: std::time::Duration = std::time::Duration::from_secs(10);
+/// Time that systemd is asked to grant a stop beyond the times of the settings.
+pub const STOP_GRANTED: std::time::Duration = std::time::Duration::from_secs(15);

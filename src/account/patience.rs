@@ -21,7 +21,8 @@ const DOUBLINGS_MAX: u32 = 16;
 
 impl Patience {
     /// When what failed at `now`, in the last of so many tries, is tried again; nothing when that
-    /// would be too long after `queued`.
+    /// would be too long after `queued`, unless `now` is not to be trusted: a clock that jumped gives
+    /// nothing up.
     ///
     /// `name` is that of the thing tried: see [`Patience::wait`].
     #[must_use]
@@ -30,10 +31,11 @@ impl Patience {
         name: &str,
         attempts: u32,
         (queued, now): (Timestamp, Timestamp),
+        is_trusted: bool,
     ) -> Option<Timestamp> {
         let at = now.saturating_add(self.wait(name, attempts)).unwrap_or(Timestamp::MAX);
         let end = queued.saturating_add(self.all).unwrap_or(Timestamp::MAX);
-        (at <= end).then_some(at)
+        (at <= end || !is_trusted).then_some(at)
     }
 
     /// Time until the next try: twice as long after each, and up to a quarter more, so that what

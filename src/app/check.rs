@@ -1,12 +1,32 @@
-//! The archive checked: database against store, and what is derived against the originals.
+//! The archive checked: the database from within, database against store, and what is derived
+//! against the originals.
+//!
+//! Others may write meanwhile. The database is looked at in one read transaction; a blob is in the
+//! store before an item names it, and stays. So nothing that just comes in is taken for damage,
+//! but an original that no item names is looked at again before it is told, and so is one whose
+//! derived files are to be removed; what came after they were listed is let alone. Memory: 200
+//! bytes an original.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
 
 use super::Archive;
+use super::crowd::each;
+use crate::clock::Stopwatch;
+use crate::config::Config;
+use crate::db::{Flaw, Inspection, Named};
 use crate::error::{Error, Result};
 use crate::item::Asset;
-use crate::limits::CHECK_ROWS;
+use crate::limits::{ORPHAN_PATIENCE, ORPHAN_YOUNG};
+use crate::media;
 use crate::media::original::{Finding, OriginalError, serially};
 use crate::store::Kind;
 use crate::types::{Hash, ItemKey};
@@ -28,6 +48,15 @@ pub enum Problem {
         /// The original.
         hash: Hash,
     },
+    /// The disk does not give an original.
+    Unreadable {
+        /// The item's file.
+        of: FileOfItem,
+        /// The original.
+        hash: Hash,
+        /// What the system says.
+        why: String,
+    },
     /// A derived file is missing, damaged or of an older version.
     Derived {
         /// Which: `index`, `working` or `level`.
@@ -36,173 +65,319 @@ pub enum Problem {
         of: FileOfItem,
         /// The original.
         hash: Hash,
-        /// Why it could not be made again, if that was tried.
-        repaired: Option<std::result::Result<(), String>>,
+        /// Whether it was made again.
+        repaired: Repair,
     },
     /// No item names an original.
     Orphaned {
         /// The original.
         hash: Hash,
     },
+    /// A file of the rendition cache is damaged.
+    Cached {
+        /// The file.
+        file: PathBuf,
+        /// Whether it was removed.
+        repaired: Repair,
+    },
+    /// A file that an interrupted write left.
+    Leftover {
+        /// The file.
+        file: PathBuf,
+        /// Whether it was removed.
+        repaired: Repair,
+    },
+    /// The database is not what it should be.
+    Database {
+        /// What is wrong.
+        flaw: Flaw,
+        /// Whether the search index was made anew, where it is that.
+        repaired: Repair,
+    },
 }
+
+/// What became of a repair: `None` if none was tried, else why it failed.
+pub type Repair = Option<std::result::Result<(), String>>;
 
 /// A file of an item: `image/abc NormalHires`.
 pub type FileOfItem = String;
 
 impl Problem {
+    fn repaired(&self) -> Option<&Repair> {
+        match self {
+            Self::Derived { repaired, .. }
+            | Self::Cached { repaired, .. }
+            | Self::Leftover { repaired, .. }
+            | Self::Database { repaired, .. } => Some(repaired),
+            Self::Missing { .. }
+            | Self::Damaged { .. }
+            | Self::Unreadable { .. }
+            | Self::Orphaned { .. } => None,
+        }
+    }
+
     /// Whether it is still there.
     #[must_use]
     pub fn remains(&self) -> bool {
-        !matches!(self, Self::Derived { repaired: Some(Ok(())), .. })
+        !matches!(self.repaired(), Some(Some(Ok(()))))
     }
 
-    /// Whether it is in the way of serving: an orphan is not.
+    /// What it is, in a word.
     #[must_use]
     pub fn word(&self) -> &'static str {
+        if !self.remains() {
+            return "repaired";
+        }
         match self {
             Self::Missing { .. } => "missing",
-            Self::Damaged { .. } => "damaged",
-            Self::Derived { repaired: Some(Ok(())), .. } => "repaired",
+            Self::Damaged { .. } | Self::Unreadable { .. } => "damaged",
             Self::Derived { .. } => "derived",
             Self::Orphaned { .. } => "orphaned",
+            Self::Cached { .. } => "cache",
+            Self::Leftover { .. } => "leftover",
+            Self::Database { flaw, .. } => match flaw {
+                Flaw::Page(_) => "database",
+                Flaw::Reference(_) => "reference",
+                Flaw::Row(_) => "row",
+                Flaw::Index(_) => "index",
+                Flaw::More(_) => "more",
+            },
         }
     }
 }
 
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let ends =
+            |f: &mut std::fmt::Formatter<'_>, ends: [&str; 3], repaired: &Repair| match repaired {
+                None => write!(f, "; {}", ends[0]),
+                Some(Ok(())) => write!(f, "; {}", ends[1]),
+                Some(Err(cause)) => write!(f, "; {}: {cause}", ends[2]),
+            };
         match self {
             Self::Missing { of, hash } => write!(f, "{of}: original {hash} is missing"),
             Self::Damaged { of, hash } => {
                 write!(f, "{of}: original {hash} was changed after it came in")
             }
+            Self::Unreadable { of, hash, why } => {
+                write!(f, "{of}: original {hash} cannot be read: {why}")
+            }
             Self::Derived { kind, of, hash, repaired } => {
                 write!(f, "{of}: the {kind} file of original {hash} is missing or damaged")?;
-                match repaired {
-                    None => write!(f, "; it will be made again when it is needed, or by --repair"),
-                    Some(Ok(())) => write!(f, "; made again"),
-                    Some(Err(cause)) => write!(f, "; it cannot be made again: {cause}"),
-                }
+                let later = "it will be made again when it is needed, or by --repair";
+                ends(f, [later, "made again", "it cannot be made again"], repaired)
             }
             Self::Orphaned { hash } => write!(f, "original {hash} is named by no item"),
+            Self::Cached { file, repaired } => {
+                write!(f, "{}: this file of the rendition cache is damaged", file.display())?;
+                let later = "it will be passed over, or removed by --repair";
+                ends(f, [later, "removed", "it cannot be removed"], repaired)
+            }
+            Self::Leftover { file, repaired } => {
+                write!(f, "{}: an interrupted write left this file", file.display())?;
+                let later = "--repair removes it";
+                ends(f, [later, "removed", "it cannot be removed"], repaired)
+            }
+            Self::Database { flaw, repaired } => {
+                write!(f, "database: {flaw}")?;
+                if !matches!(flaw, Flaw::Index(_)) {
+                    return Ok(());
+                }
+                let later = "--repair or `wirephoto reindex` makes the index anew";
+                ends(f, [later, "the index was made anew", "it cannot be made anew"], repaired)
+            }
         }
     }
 }
 
-/// What a check found.
-#[derive(Clone, Debug, Default)]
+/// What a check found beside the problems that it told.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Report {
     /// Originals that items name.
     pub originals: usize,
-    /// What is wrong.
-    pub problems: Vec<Problem>,
+    /// Problems that remain.
+    pub remaining: usize,
     /// Derived files of originals that are gone, which were removed.
     pub removed: usize,
+    /// Whether all items were read. Else there may be originals that are named and were not
+    /// looked at, and none is told to be nobody's.
+    pub whole: bool,
 }
 
-/// Checks every original, byte for byte, and what is derived from it, on `workers` threads.
+/// A check under way.
+struct Check<'a> {
+    archive: &'a Archive,
+    repair: bool,
+    tell: &'a (dyn Fn(&Problem) + Sync),
+    remaining: AtomicUsize,
+}
+
+/// Checks the database, every original, byte for byte, and what is derived from them; `tell` hears
+/// of each problem as it is found, from several threads.
 ///
-/// With `repair`, derived files that are not right are made again and those of originals that no
-/// item names are removed. Originals are never touched: what is lost there comes back from a
-/// backup.
-pub fn check(archive: &Archive, repair: bool, workers: usize) -> Result<Report> {
+/// With `repair`, what is derived and not right is made again, and what of it nobody needs is
+/// removed. Originals are never touched, nor is the database but for its search index: what is
+/// lost there comes back from a backup.
+pub fn check(
+    archive: &Archive,
+    config: &Config,
+    repair: bool,
+    tell: &(dyn Fn(&Problem) + Sync),
+) -> Result<Report> {
+    let check = Check { archive, repair, tell, remaining: AtomicUsize::new(0) };
     // The store first: what comes in meanwhile is then in the database too, or in neither list.
     let stored = archive.originals.store().list().map_err(Error::internal)?;
-    let named = named(archive)?;
-    let originals = named.len();
-    let wanted: BTreeSet<Hash> = named.keys().map(|(hash, _)| *hash).collect();
-    let queue = Mutex::new(named.into_iter());
-    let problems = Mutex::new(Vec::new());
-    let failure = Mutex::new(None);
-    std::thread::scope(|scope| {
-        for _ in 0..workers.max(1) {
-            scope.spawn(|| {
-                loop {
-                    let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-                    let Some(((hash, length), of)) = next else { return };
-                    match check_one(archive, (hash, length), &of, repair) {
-                        Ok(found) => {
-                            problems.lock().unwrap_or_else(PoisonError::into_inner).extend(found);
-                        }
-                        Err(error) => {
-                            failure
-                                .lock()
-                                .unwrap_or_else(PoisonError::into_inner)
-                                .get_or_insert(error);
-                            return;
-                        }
-                    }
+    let derived = archive.originals.list_derived().map_err(Error::internal)?;
+    let found = archive.db.read_blocking(|tx| Ok(tx.inspect()))?;
+    check.tell_flaws(&found, config)?;
+    let workers = config.ingest_workers();
+    each(workers, found.named.iter().copied(), &|named| check.original(named))?;
+    let is_named = |hash: &Hash| found.named.binary_search_by_key(hash, |one| one.hash).is_ok();
+    let mut removed = 0;
+    // Whether an original is nobody's can be told only when all items were read.
+    if found.whole {
+        let orphans = stored.into_iter().filter(|hash| !is_named(hash)).collect();
+        for hash in still_orphans(archive, orphans)? {
+            check.tell(&Problem::Orphaned { hash });
+        }
+        if repair {
+            let unnamed: BTreeSet<Hash> =
+                derived.iter().map(|(_, hash)| *hash).filter(|hash| !is_named(hash)).collect();
+            let gone = still_orphans(archive, unnamed.into_iter().collect())?;
+            let keep = |hash| gone.binary_search(&hash).is_err();
+            removed = archive.originals.sweep_derived(&derived, &keep).map_err(Error::internal)?;
+        }
+    }
+    check.files(&config.data.dir.join("derived").join("cache"))?;
+    let remaining = check.remaining.into_inner();
+    Ok(Report { originals: found.named.len(), remaining, removed, whole: found.whole })
+}
+
+impl Check<'_> {
+    fn tell(&self, problem: &Problem) {
+        if problem.remains() {
+            self.remaining.fetch_add(1, Ordering::Relaxed);
+        }
+        (self.tell)(problem);
+    }
+
+    /// Tells what is wrong with the database; with `repair` the search index is made anew where it
+    /// is not right.
+    fn tell_flaws(&self, found: &Inspection, config: &Config) -> Result<()> {
+        let of_index = |flaw: &&Flaw| matches!(flaw, Flaw::Index(_));
+        let mut repaired = None;
+        if self.repair && found.flaws.iter().any(|flaw| of_index(&flaw)) {
+            let made = self.archive.reindex(config, &mut |_, _| ());
+            let left = self.archive.db.read_blocking(|tx| tx.index_flaws())?;
+            repaired = Some(match (made, left.first()) {
+                (Err(cause), _) => Err(cause.to_string()),
+                (Ok(()), Some(flaw)) => Err(flaw.to_string()),
+                (Ok(()), None) => Ok(()),
+            });
+        }
+        for flaw in &found.flaws {
+            let repaired = repaired.clone().filter(|_| of_index(&flaw));
+            self.tell(&Problem::Database { flaw: flaw.clone(), repaired });
+        }
+        Ok(())
+    }
+
+    fn original(&self, named: Named) -> Result<()> {
+        let Named { hash, length, .. } = named;
+        let is_derived = |finding: &Finding| matches!(finding, Finding::Derived(_));
+        let mut looked = self.archive.originals.check(hash, length);
+        if looked.as_ref().is_ok_and(|found| found.iter().any(is_derived)) {
+            // A server may have been at it just then.
+            looked = self.archive.originals.check(hash, length);
+        }
+        let found = match looked {
+            Ok(found) if found.is_empty() => return Ok(()),
+            Ok(found) => found,
+            Err(cause) => {
+                let (of, why) = (self.file_of(named), cause.to_string());
+                self.tell(&Problem::Unreadable { of, hash, why });
+                return Ok(());
+            }
+        };
+        let of = self.file_of(named);
+        let derived = found.iter().any(is_derived);
+        let repaired = (self.repair && derived).then(|| remake(self.archive, hash, length));
+        for finding in found {
+            let of = of.clone();
+            self.tell(&match finding {
+                Finding::Missing => Problem::Missing { of, hash },
+                Finding::Changed => Problem::Damaged { of, hash },
+                Finding::Derived(kind) => {
+                    let kind = Kind::as_str(kind);
+                    Problem::Derived { kind, of, hash, repaired: repaired.clone() }
                 }
             });
         }
-    });
-    if let Some(error) = failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        return Err(error);
+        Ok(())
     }
-    let mut problems = problems.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let orphans = stored.into_iter().filter(|hash| !wanted.contains(hash));
-    problems.extend(orphans.map(|hash| Problem::Orphaned { hash }));
-    problems.sort();
-    let removed = if repair {
-        let keep = |hash| wanted.contains(&hash);
-        archive.originals.sweep_derived(&keep).map_err(Error::internal)?
-    } else {
-        0
-    };
-    Ok(Report { originals, problems, removed })
+
+    /// The file of an item that an original is, as of now.
+    fn file_of(&self, named: Named) -> FileOfItem {
+        let found = self.archive.db.read_blocking(move |tx| tx.files_of_version(named.doc));
+        let found = match found {
+            Ok(found) => found,
+            Err(cause) => return format!("an item that cannot be read ({cause})"),
+        };
+        let name = found.and_then(|(key, assets)| {
+            let asset = assets.iter().find(|asset| asset.blob() == named.hash)?;
+            Some(file_of(&key, asset))
+        });
+        name.unwrap_or_else(|| "an item that was replaced meanwhile".to_owned())
+    }
+
+    /// Files that no item names: of the cache, and those that interrupted writes left.
+    fn files(&self, cache: &Path) -> Result<()> {
+        let remove = |file: &Path| {
+            self.repair.then(|| fs::remove_file(file).map_err(|cause| cause.to_string()))
+        };
+        media::check_cache(cache, &mut |file| {
+            let (file, repaired) = (file.to_owned(), remove(file));
+            self.tell(&Problem::Cached { file, repaired });
+        })
+        .map_err(Error::internal)?;
+        let mut left = self.archive.originals.store().leftovers().map_err(Error::internal)?;
+        left.extend(self.archive.originals.derived().leftovers().map_err(Error::internal)?);
+        for file in left {
+            let repaired = remove(&file);
+            self.tell(&Problem::Leftover { file, repaired });
+        }
+        Ok(())
+    }
 }
 
-/// The originals that items name, with a file that each belongs to.
-fn named(archive: &Archive) -> Result<HashMap<(Hash, u64), FileOfItem>> {
-    let mut named = HashMap::new();
-    let mut after = 0;
-    loop {
-        let rows = archive.db.read_blocking(move |tx| tx.list_assets(after, CHECK_ROWS))?;
-        let Some((last, _, _)) = rows.last() else { return Ok(named) };
-        after = *last;
-        for (_, key, assets) in &rows {
-            for asset in assets {
-                let of = file_of(key, asset);
-                named.entry((asset.blob(), asset.length())).or_insert(of);
-            }
+/// Those of `orphans` that no item names although they had time to come in.
+fn still_orphans(archive: &Archive, mut orphans: Vec<Hash>) -> Result<Vec<Hash>> {
+    let age = |hash: &Hash| archive.originals.store().age(*hash).map_err(Error::internal);
+    let (mut pulse, waited) = (archive.db.pulse()?, Stopwatch::start());
+    let (_sender, never) = mpsc::channel::<()>();
+    while !orphans.is_empty() {
+        if pulse.beats()? {
+            let (named, _) = archive.db.read_blocking(|tx| tx.named_originals())?;
+            orphans.retain(|hash| named.binary_search_by_key(hash, |one| one.hash).is_err());
+        }
+        let mut young = false;
+        for hash in &orphans {
+            young |= age(hash)?.is_some_and(|age| age < ORPHAN_YOUNG);
+        }
+        if !young || waited.elapsed() >= ORPHAN_PATIENCE {
+            break;
+        }
+        // Nobody sends: this is a rest.
+        if never.recv_timeout(Duration::from_millis(200)).is_ok() {
+            break;
         }
     }
+    Ok(orphans)
 }
 
 fn file_of(key: &ItemKey, asset: &Asset) -> FileOfItem {
     let association = asset.association.as_ref().map(|key| format!("{key}_")).unwrap_or_default();
     format!("{key} {association}{}{}", asset.name(), asset.extension().as_str())
-}
-
-fn check_one(
-    archive: &Archive,
-    (hash, length): (Hash, u64),
-    of: &str,
-    repair: bool,
-) -> Result<Vec<Problem>> {
-    let found = archive.originals.check(hash, length).map_err(Error::internal)?;
-    let of = of.to_owned();
-    let mut problems = Vec::new();
-    let mut kinds = Vec::new();
-    for finding in found {
-        match finding {
-            Finding::Missing => problems.push(Problem::Missing { of: of.clone(), hash }),
-            Finding::Changed => problems.push(Problem::Damaged { of: of.clone(), hash }),
-            Finding::Derived(kind) => kinds.push(kind),
-        }
-    }
-    if kinds.is_empty() {
-        return Ok(problems);
-    }
-    let repaired = repair.then(|| remake(archive, hash, length));
-    let derived = |kind: Kind| Problem::Derived {
-        kind: kind.as_str(),
-        of: of.clone(),
-        hash,
-        repaired: repaired.clone(),
-    };
-    problems.extend(kinds.into_iter().map(derived));
-    Ok(problems)
 }
 
 /// Makes the derived files of an original again, and looks whether they are right then.
@@ -213,5 +388,41 @@ fn remake(archive: &Archive, hash: Hash, length: u64) -> std::result::Result<(),
         Ok(found) if found.is_empty() => Ok(()),
         Ok(_) => Err("it cannot be written; see the log".to_owned()),
         Err(cause) => Err(cause.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::File,
+        sync::atomic::AtomicBool,
+        time::{Duration, SystemTime},
+    };
+
+    use super::*;
+    use crate::config::{self, Sources};
+
+    #[test]
+    fn a_repair_leaves_alone_what_comes_in_meanwhile() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut config, _) = config::load(&Sources::default()).unwrap();
+        config.data.dir = dir.path().to_owned();
+        let archive = Archive::open(&config).unwrap();
+        let gone = archive.originals.store_bytes(b"replaced long ago").unwrap();
+        let name = gone.to_string();
+        let path = dir.path().join("originals").join(&name[..2]).join(&name[2..]);
+        let then = SystemTime::from(crate::clock::now()) - Duration::from_secs(7200);
+        File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+        let began = AtomicBool::new(false);
+        let report = check(&archive, &config, true, &|problem| {
+            assert!(matches!(problem, Problem::Orphaned { hash } if *hash == gone), "{problem}");
+            began.store(true, Ordering::Relaxed);
+            archive.originals.store_bytes(b"comes in while the check runs").unwrap();
+        });
+        assert!(began.into_inner());
+        assert_eq!(report.unwrap().removed, 1, "the side file of what is gone");
+        let left = archive.originals.list_derived().unwrap();
+        let came = Hash::of(b"comes in while the check runs");
+        assert_eq!(left, [(Kind::Index, came)]);
     }
 }

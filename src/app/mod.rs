@@ -1,64 +1,42 @@
-//! Assembly: opens what the commands share and runs the server from start to drain.
+//! Assembly: opens what the commands share, and runs the server.
 
+pub mod backup;
 pub mod check;
+mod crowd;
+mod purging;
+mod reload;
+mod server;
+mod services;
+mod sweeps;
+mod systemd;
+mod threads;
 
 use std::{
     fs,
-    net::{SocketAddr, TcpListener},
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc,
-    },
+    sync::Arc,
     time::Duration,
 };
 
-use tokio::{
-    runtime::Runtime,
-    signal::unix::{Signal, SignalKind, signal},
-};
+pub use server::{Launch, Server, allow_connections};
 
-use crate::account::Lane;
 use crate::accounts::{Accounts, Imported};
-use crate::auth::{Auth, HashLimits, Hasher};
+use crate::auth::Hasher;
 use crate::clock;
-use crate::collections::Collections;
-use crate::compute::Compute;
-use crate::config::{BaseUrl, Config, find_program};
-use crate::content::Content;
+use crate::compute::Memory;
+use crate::config::{AddressStyle, Config, Place, find_program};
 use crate::db::Db;
-use crate::delivery::{self, Deliveries, Sender};
 use crate::error::{Error, Kind, Result};
-use crate::ingest::watch::Watch;
-use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Spool, Taken, Uploads};
-use crate::jobs;
-use crate::letters::Letters;
-use crate::limits::{
-    ACCOUNTS_BYTES_MAX, ACCOUNTS_SWEEP, DELIVERIES_SWEEP, ITEM_LOG_KEPT, ITEM_LOG_SWEEP,
-    METRICS_UPKEEP, PAGE_PX_MAX, WARM_QUEUE_MAX,
-};
-use crate::media;
+use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Taken};
+use crate::limits::{ACCOUNTS_BYTES_MAX, PAGE_PX_MAX};
 use crate::media::DecodeLimits;
-use crate::media::Media;
 use crate::media::Settings;
 use crate::media::original::Originals;
-use crate::notifications::{self, Asks, Notifications};
-use crate::oauth::{Lifetimes, OAuth};
-use crate::orders::Orders;
 use crate::programs::{ProgramLimits, Programs};
-use crate::push::Push;
-use crate::search::Search;
-use crate::store::Derived;
-use crate::store::Store;
-use crate::telemetry;
-use crate::types::ItemKey;
-use crate::users::Users;
-use crate::web::{
-    self, Activity, App, Pages, Shared,
-    listener::ListenerLimits,
-    openapi::{Bases, Description},
-};
+use crate::store::{BucketSettings, Store, StoreError};
+
+/// Bytes that tell whether a folder has room; a database takes as much to be opened.
+const PROBE_BYTES: usize = 64 * 1024;
 
 /// What every command works on: the database and the store of a data directory.
 pub struct Archive {
@@ -66,6 +44,8 @@ pub struct Archive {
     pub db: Db,
     /// The originals, with what is derived from them.
     pub originals: Originals,
+    /// What files that come in hold while they are taken in, at all doors together.
+    pub memory: Arc<Memory>,
 }
 
 impl Archive {
@@ -77,14 +57,24 @@ impl Archive {
             Error::new(Kind::Unavailable, message).because(cause)
         };
         fs::create_dir_all(dir).map_err(|cause| unusable(cause.to_string()))?;
-        let db = Db::open(dir).map_err(|cause| unusable(cause.to_string()))?;
-        let store =
-            Store::open(&config.originals_dir()).map_err(|cause| unusable(cause.to_string()))?;
-        let derived = Derived::open(&config.data.dir.join("derived"))
+        let db = Db::open(dir).map_err(|cause| match probe(dir) {
+            // The database says little of what the system said.
+            Err(system) => unusable(format!("{cause}: {system}")),
+            Ok(()) => unusable(cause.to_string()),
+        })?;
+        let store = open_store(config).map_err(|cause| match &config.store.originals {
+            Place::Data | Place::Folder(_) => unusable(cause.to_string()),
+            Place::Bucket { .. } => {
+                Error::new(Kind::Unavailable, "the originals cannot be used").because(cause)
+            }
+        })?;
+        let derived = store
+            .derived(&dir.join("derived"), config.store.side_files_bytes)
             .map_err(|cause| unusable(cause.to_string()))?;
         let DecodeLimits { header, .. } = DecodeLimits::of(config);
         let originals = Originals::new(store, derived, header, config.media.preview_px);
-        Ok(Self { db, originals })
+        let memory = Arc::new(Memory::new(config.ingest.memory_bytes));
+        Ok(Self { db, originals, memory })
     }
 
     /// Makes the search index anew if it is of another version or was not made to its end.
@@ -93,7 +83,10 @@ impl Archive {
             return Ok(());
         }
         tracing::info!("the search index is of another version and is made anew");
-        self.reindex(config, &mut |_, _| ())
+        let mut start = systemd::Start::new();
+        self.reindex(config, &mut |done, count| {
+            start.goes_on(&format!("making the search index anew: {done} of {count} items"));
+        })
     }
 
     /// Makes the search index anew from the stored documents; `report` hears how many of how many
@@ -110,11 +103,20 @@ impl Archive {
         // A page is scaled down to a Preview; twice its size keeps fine lines.
         let page_px = config.media.preview_px.saturating_mul(2).min(PAGE_PX_MAX);
         let video_px = config.media.video_px;
-        let limits = IngestLimits { pixels_max, file_bytes_max, header, page_px, video_px };
+        let file_time = Duration::from_secs_f32(config.ingest.file_time_s);
+        let limits = IngestLimits {
+            pixels_max,
+            file_bytes_max,
+            header,
+            file_time,
+            memory_bytes: config.ingest.memory_bytes,
+            page_px,
+            video_px,
+        };
         let zone = config.ingest.timezone.0.clone();
         let marker = Settings::of(config)?.marker;
         let parts = (self.db.clone(), self.originals.clone(), programs(config)?);
-        Ok(Ingest::new(parts, limits, zone, marker))
+        Ok(Ingest::new(parts, (limits, Arc::clone(&self.memory)), zone, marker))
     }
 
     /// The accounts of this archive, for the operator's commands.
@@ -132,6 +134,42 @@ impl Archive {
             .import(&text, clock::now())
             .map_err(|cause| file_error(path, &cause))
     }
+}
+
+/// The store of the originals, where the settings say.
+fn open_store(config: &Config) -> std::result::Result<Store, StoreError> {
+    let given = &config.store;
+    let Place::Bucket { bucket, prefix } = &given.originals else {
+        return Store::open(&config.originals_dir());
+    };
+    let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
+    let settings = BucketSettings {
+        bucket: bucket.clone(),
+        prefix: prefix.clone(),
+        endpoint: given.endpoint.0.clone(),
+        region: given.region.clone(),
+        access_key_id: given.access_key_id.clone(),
+        secret_access_key: given.secret_access_key.0.clone(),
+        path_style: match given.address_style {
+            AddressStyle::Auto => !given.endpoint.0.is_empty(),
+            AddressStyle::Path => true,
+            AddressStyle::Host => false,
+        },
+        plain_http: given.plain_http,
+        ca: given.ca.clone(),
+        answer: seconds(given.answer_s),
+        give_up: seconds(given.give_up_s),
+        requests: given.requests,
+    };
+    Store::in_bucket(&settings, &config.data.dir.join("scratch"))
+}
+
+/// Writes a file into `dir` as a database needs one, and removes it.
+fn probe(dir: &Path) -> std::io::Result<()> {
+    let path = dir.join(format!(".probe-{}", std::process::id()));
+    let written = fs::write(&path, [0; PROBE_BYTES]);
+    drop(fs::remove_file(&path));
+    written
 }
 
 /// The programs that read what our own code should not.
@@ -213,454 +251,4 @@ fn is_known(archive: &Archive, incoming: &ingest::Incoming) -> bool {
     let Some(key) = incoming.named_key() else { return false };
     let found = archive.db.read_blocking(move |tx| tx.find_item(&key));
     found.is_ok_and(|item| item.is_some())
-}
-
-/// A server that listens and is ready to run.
-pub struct Server {
-    listener: TcpListener,
-    limits: ListenerLimits,
-    app: App,
-    address: SocketAddr,
-    public_url: String,
-    threads: Vec<Beside>,
-    /// Send deliveries and messages until they are told to stop.
-    senders: Vec<tokio::task::JoinHandle<()>>,
-    runtime: Runtime,
-    signals: StopSignals,
-}
-
-/// A thread that works beside the requests until it is told to stop.
-struct Beside {
-    stop: mpsc::Sender<()>,
-    thread: std::thread::JoinHandle<()>,
-}
-
-impl Server {
-    /// Opens everything and listens.
-    ///
-    /// Fails when the address is taken, the data directory cannot be used or a setting makes no
-    /// sense together with the machine.
-    pub fn start(mut config: Config, archive: Archive) -> Result<Self> {
-        let metrics = telemetry::start_metrics()?;
-        let ingest = archive.ingest(&config)?.for_server();
-        let watcher = start_watcher(&config, &archive)?;
-        let Archive { db, originals } = archive;
-        let swept = originals.store().sweep().map_err(Error::internal)?;
-        if swept > 0 {
-            tracing::info!(files = swept, "removed what interrupted writes left");
-        }
-        let listener = listen(config.server.listen)?;
-        let address = listener.local_addr().map_err(Error::internal)?;
-        if config.server.public_url.0.is_empty() {
-            config.server.public_url = BaseUrl(default_url(address));
-        }
-        let media_config = &config.media;
-        let workers = config.render_workers();
-        let compute = Compute::start(workers, media_config.queue, media_config.memory_bytes)?;
-        let cache_dir = config.data.dir.join("derived").join("cache");
-        let auth = Auth::start(db.clone(), hash_limits(&config))?;
-        let orders = Orders::new(db.clone(), Some(auth.clone()));
-        let settings = Settings::of(&config)?;
-        let media = Media::start(settings, orders.clone(), originals, compute, &cache_dir)?;
-        let (wanted, to_warm) = tokio::sync::mpsc::channel(WARM_QUEUE_MAX);
-        let wanted = config.media.warm.then_some(wanted);
-        let search = Search::start(db.clone(), config.search.memory_bytes)?;
-        let follower = start_follower(&db, (&media, &auth, &search), wanted)?;
-        let sizes = media.settings().sizes;
-        let content = Content::new(search, sizes, config.search.polls);
-        let oauth = start_oauth(&config, &auth)?;
-        let uploads = start_uploads(&config, ingest)?;
-        let way_out = Sender::of(&config)?;
-        let deliveries = start_deliveries(&config, (&media, &orders, &auth), way_out.clone());
-        let (notifications, asks) =
-            start_notifications(&config, (&media, &content, &auth), &way_out)?;
-        let matcher = start_matcher(&db, &notifications)?;
-        let services =
-            Services { media, content, auth, oauth, orders, deliveries, notifications, uploads };
-        let app = App { shared: Arc::new(shared(&config, services, metrics)?) };
-        let public_url = config.server.public_url.0.clone();
-        let limits = listener_limits(&config);
-        let runtime = runtime()?;
-        // Before anybody is told that the server listens: a signal in between would kill it.
-        let signals = {
-            let _inside = runtime.enter();
-            StopSignals::catch()?
-        };
-        let warmer = media::warm::run(app.shared.media.clone(), to_warm);
-        runtime.spawn(warmer);
-        runtime.spawn(sweep_accounts(app.shared.oauth.clone()));
-        runtime.spawn(sweep_item_log(app.shared.db.clone()));
-        runtime.spawn(sweep_deliveries(app.shared.deliveries.clone()));
-        runtime.spawn(jobs::expire(app.shared.collections.clone()));
-        runtime.spawn(app.shared.notifications.serve_streams(asks, clock::now));
-        let senders = start_senders(&runtime, &app, limits.drain);
-        let threads = [Some(follower), Some(matcher), watcher].into_iter().flatten().collect();
-        Ok(Self { listener, limits, app, address, public_url, threads, senders, runtime, signals })
-    }
-
-    /// The address that is listened on.
-    #[must_use]
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// The base of the links that are written.
-    #[must_use]
-    pub fn public_url(&self) -> &str {
-        &self.public_url
-    }
-
-    /// Serves until the process is asked to stop (SIGTERM, SIGINT), then drains.
-    pub fn run(self) -> Result<()> {
-        let Self { listener, limits, app, threads, senders, runtime, signals, .. } = self;
-        runtime.block_on(serve(listener, limits, app, signals))?;
-        // What is being sent drains in the same time as the requests.
-        for sender in senders {
-            if let Err(cause) = runtime.block_on(sender) {
-                tracing::error!("a queue that is sent ended early: {cause}");
-            }
-        }
-        // Reads of originals that a client left behind may still block a thread for a moment.
-        runtime.shutdown_timeout(Duration::from_secs(1));
-        for Beside { stop, thread } in threads {
-            drop(stop);
-            drop(thread.join());
-        }
-        Ok(())
-    }
-}
-
-/// Removes expired tokens, codes, sessions and old rows of the account log, now and then.
-async fn sweep_accounts(oauth: OAuth) {
-    let mut beat = tokio::time::interval(ACCOUNTS_SWEEP);
-    loop {
-        beat.tick().await;
-        // One transaction after the other, so that others get their turn in between.
-        loop {
-            match oauth.sweep(clock::now()).await {
-                Ok(0) => break,
-                Ok(rows) => tracing::debug!(rows, "removed expired tokens and sessions"),
-                Err(cause) => {
-                    tracing::error!("expired tokens cannot be removed: {cause}");
-                    break;
-                }
-            }
-        }
-    }
-}
-
-/// Removes old rows of the item log, now and then: everybody who follows it has read them.
-async fn sweep_item_log(db: Db) {
-    let mut beat = tokio::time::interval(ITEM_LOG_SWEEP);
-    loop {
-        beat.tick().await;
-        loop {
-            let before = clock::now() - ITEM_LOG_KEPT;
-            match db.write(move |tx| tx.sweep_item_log(before)).await {
-                Ok(0) => break,
-                Ok(rows) => tracing::debug!(rows, "removed old rows of the item log"),
-                Err(cause) => {
-                    tracing::error!("old rows of the item log cannot be removed: {cause}");
-                    break;
-                }
-            }
-        }
-    }
-}
-
-/// Removes deliveries that came to an end long ago, now and then.
-async fn sweep_deliveries(deliveries: Deliveries) {
-    let mut beat = tokio::time::interval(DELIVERIES_SWEEP);
-    loop {
-        beat.tick().await;
-        loop {
-            match deliveries.sweep(clock::now()).await {
-                Ok(0) => break,
-                Ok(rows) => tracing::debug!(rows, "removed old deliveries"),
-                Err(cause) => {
-                    tracing::error!("old deliveries cannot be removed: {cause}");
-                    break;
-                }
-            }
-        }
-    }
-}
-
-fn runtime() -> Result<Runtime> {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.enable_all().thread_name("serve").build().map_err(Error::internal)
-}
-
-/// Serves until a signal comes, then drains. Takes the listener for good: a copy that stayed open
-/// would let new clients connect and hang for as long as the drain takes.
-async fn serve(
-    listener: TcpListener,
-    limits: ListenerLimits,
-    app: App,
-    signals: StopSignals,
-) -> Result<()> {
-    let unready = app.shared.unready;
-    let metrics = app.shared.metrics.clone();
-    // Samples of histograms are kept one by one until somebody adds them up: a scrape, or this.
-    tokio::spawn(async move {
-        let mut beat = tokio::time::interval(METRICS_UPKEEP);
-        loop {
-            beat.tick().await;
-            metrics.run_upkeep();
-        }
-    });
-    let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::internal)?;
-    let shared = Arc::clone(&app.shared);
-    let stopping = shared.stopping.subscribe();
-    tokio::spawn(async move {
-        signals.first().await;
-        // Load balancers learn it from readiness before connections close.
-        shared.draining.store(true, Ordering::SeqCst);
-        tokio::time::sleep(unready).await;
-        tracing::info!("stopping: no new connections, requests under way finish");
-        shared.stopping.send_replace(true);
-    });
-    let report = web::listener::serve(listener, web::router(app), limits, stopping).await;
-    tracing::info!(finished = report.finished, cut = report.cut, "stopped");
-    Ok(())
-}
-
-/// The base of links when none is set: an address that this machine's browser can open.
-fn default_url(address: SocketAddr) -> String {
-    if address.ip().is_unspecified() {
-        return format!("http://localhost:{}", address.port());
-    }
-    format!("http://{address}")
-}
-
-fn listen(address: SocketAddr) -> Result<TcpListener> {
-    let failed = |cause| {
-        Error::new(Kind::Unavailable, format!("server.listen {address} cannot be used"))
-            .because(cause)
-    };
-    let listener = TcpListener::bind(address).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
-    Ok(listener)
-}
-
-fn start_follower(
-    db: &Db,
-    (media, auth, search): (&Media, &Auth, &Search),
-    wanted: Option<tokio::sync::mpsc::Sender<ItemKey>>,
-) -> Result<Beside> {
-    let follower = db.follower()?;
-    let (stop, stopped) = mpsc::channel();
-    let (media, auth, search) = (media.clone(), auth.clone(), search.clone());
-    let thread = std::thread::Builder::new()
-        .name("follow".to_owned())
-        .spawn(move || jobs::follow(follower, (&media, &auth, &search), wanted.as_ref(), &stopped))
-        .map_err(Error::internal)?;
-    Ok(Beside { stop, thread })
-}
-
-/// Watches the folder of the settings, if there is one.
-fn start_watcher(config: &Config, archive: &Archive) -> Result<Option<Beside>> {
-    let dir = &config.ingest.watch;
-    if dir.as_os_str().is_empty() {
-        return Ok(None);
-    }
-    let ingest = archive.ingest(config)?.for_server();
-    let watch = Watch::open(dir, ingest, config.ingest_workers()).map_err(|cause| {
-        let message = format!("ingest.watch: folder {} cannot be used", dir.display());
-        Error::new(Kind::Unavailable, message).because(cause)
-    })?;
-    let interval = Duration::from_millis(u64::from(config.ingest.watch_interval_ms));
-    let (stop, stopped) = mpsc::channel();
-    let thread = std::thread::Builder::new()
-        .name("watch".to_owned())
-        .spawn(move || jobs::watch(watch, interval, &stopped))
-        .map_err(Error::internal)?;
-    Ok(Some(Beside { stop, thread }))
-}
-
-/// What the handlers call.
-struct Services {
-    media: Media,
-    content: Content,
-    auth: Auth,
-    oauth: OAuth,
-    orders: Orders,
-    deliveries: Deliveries,
-    notifications: Notifications,
-    uploads: Uploads,
-}
-
-fn start_deliveries(
-    config: &Config,
-    (media, orders, auth): (&Media, &Orders, &Auth),
-    sender: Sender,
-) -> Deliveries {
-    let services = delivery::Services {
-        media: media.clone(),
-        orders: orders.clone(),
-        auth: auth.clone(),
-        sender,
-    };
-    Deliveries::new(services, delivery::Settings::of(config))
-}
-
-fn start_notifications(
-    config: &Config,
-    (media, content, auth): (&Media, &Content, &Auth),
-    sender: &Sender,
-) -> Result<(Notifications, Asks)> {
-    let overrides = Some(config.mail.templates.as_path());
-    let overrides = overrides.filter(|folder| !folder.as_os_str().is_empty());
-    let services = notifications::Services {
-        db: auth.db().clone(),
-        content: content.clone(),
-        media: media.clone(),
-        auth: auth.clone(),
-        mailer: sender.mailer().clone(),
-        letters: Letters::compile(overrides)?,
-        push: Push::of(config)?,
-    };
-    Notifications::start(services, notifications::Settings::of(config), clock::now())
-}
-
-fn start_matcher(db: &Db, notifications: &Notifications) -> Result<Beside> {
-    let pulse = db.pulse()?;
-    let notifications = notifications.clone();
-    let (stop, stopped) = mpsc::channel();
-    let thread = std::thread::Builder::new()
-        .name("match".to_owned())
-        .spawn(move || jobs::matching(pulse, &notifications, &stopped))
-        .map_err(Error::internal)?;
-    Ok(Beside { stop, thread })
-}
-
-/// Sends deliveries, mails and push messages until the service stops.
-fn start_senders(
-    runtime: &Runtime,
-    app: &App,
-    drain: Duration,
-) -> Vec<tokio::task::JoinHandle<()>> {
-    let stopping = || app.shared.stopping.subscribe();
-    let deliveries = app.shared.deliveries.clone();
-    let mut senders = vec![runtime.spawn(deliveries.run(stopping(), drain))];
-    for lane in Lane::ALL {
-        let notifications = app.shared.notifications.clone();
-        senders.push(runtime.spawn(notifications.send(lane, stopping(), drain)));
-    }
-    senders
-}
-
-fn start_uploads(config: &Config, ingest: Ingest) -> Result<Uploads> {
-    let dir = config.data.dir.join("uploads");
-    let spool = Spool::open(&dir).map_err(|cause| {
-        let message = format!("folder {} cannot be used", dir.display());
-        Error::new(Kind::Unavailable, message).because(cause)
-    })?;
-    Ok(Uploads::new(ingest, spool, config.ingest_workers()))
-}
-
-fn start_oauth(config: &Config, auth: &Auth) -> Result<OAuth> {
-    let lifetimes = Lifetimes {
-        access_token_s: config.auth.access_token_s,
-        refresh_token_s: config.auth.refresh_token_s,
-        session_s: config.auth.session_s,
-    };
-    OAuth::start(auth.clone(), config.auth_url().to_owned(), lifetimes, clock::now())
-}
-
-fn shared(
-    config: &Config,
-    services: Services,
-    metrics: metrics_exporter_prometheus::PrometheusHandle,
-) -> Result<Shared> {
-    let Services { media, content, auth, oauth, orders, deliveries, notifications, uploads } =
-        services;
-    let pages = Pages::compile(&config.ingest.timezone.0)?;
-    let bases = Bases {
-        public: &config.server.public_url.0,
-        media: config.media_url(),
-        auth: config.auth_url(),
-    };
-    Ok(Shared {
-        db: orders.db().clone(),
-        media,
-        content,
-        open_images: config.search.open_images,
-        collections: Collections::new(orders.db().clone()),
-        users: Users::new(auth.clone()),
-        uploads,
-        auth,
-        oauth,
-        session_s: config.auth.session_s,
-        secure_cookies: config.auth_url().starts_with("https:"),
-        orders,
-        deliveries,
-        notifications,
-        metrics,
-        site_url: config.site_url().to_owned(),
-        site_name: config.server.site_name.clone(),
-        zone: config.ingest.timezone.0.clone(),
-        trusted_proxies: config.server.trusted_proxies.clone(),
-        open_cache_control: format!(
-            "public, max-age={}, stale-while-revalidate={}",
-            config.media.max_age_s, config.media.stale_while_revalidate_s
-        ),
-        work_headers: config.server.work_headers,
-        patience: Duration::from_secs(u64::from(config.server.request_timeout_s)),
-        unready: Duration::from_secs(u64::from(config.server.unready_s)),
-        description: Description::new(bases, &pages, &config.server.site_name)?,
-        pages,
-        activity: Activity::default(),
-        draining: AtomicBool::new(false),
-        stopping: tokio::sync::watch::Sender::new(false),
-    })
-}
-
-fn hash_limits(config: &Config) -> HashLimits {
-    let auth = &config.auth;
-    HashLimits {
-        memory_kib: auth.hash_memory_kib,
-        iterations: auth.hash_iterations,
-        workers: config.hash_workers(),
-        queue: auth.login_queue,
-        failures_per_user: auth.failures_per_user,
-        failures_per_address: auth.failures_per_address,
-        window: Duration::from_secs(u64::from(auth.failure_window_s)),
-    }
-}
-
-fn listener_limits(config: &Config) -> ListenerLimits {
-    let seconds = |count: u32| Duration::from_secs(u64::from(count));
-    let server = &config.server;
-    ListenerLimits {
-        connections_max: usize::try_from(server.connections_max).unwrap_or(usize::MAX),
-        header_timeout: seconds(server.header_timeout_s),
-        idle_timeout: seconds(server.idle_timeout_s),
-        write_rate_min_bytes_s: u64::from(server.write_rate_min_bytes_s),
-        drain: seconds(server.drain_s),
-        ..ListenerLimits::default()
-    }
-}
-
-/// SIGTERM and SIGINT, caught from [`StopSignals::catch`] on.
-struct StopSignals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl StopSignals {
-    /// Must be called inside the runtime.
-    fn catch() -> Result<Self> {
-        let catch = |kind| signal(kind).map_err(Error::internal);
-        let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
-        Ok(Self { terminate: catch(terminate)?, interrupt: catch(interrupt)? })
-    }
-
-    /// Ends with the first of them.
-    async fn first(mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
 }

@@ -29,7 +29,7 @@ pub use secret::Secret;
 
 use crate::account::{Account, Scopes, UserId};
 use crate::db::{AccountChange, Db, DbError, ReadTx, Session, Token, WriteTx};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::limits::{
     ACCOUNTS_CACHED_MAX, API_KEY_BYTES_MAX, PASSWORD_BYTES_MAX, TOKEN_BYTES_MAX,
     TOKENS_CACHED_MAX, USER_NAME_BYTES_MAX, VERIFIED_FOR, VERIFIED_MAX,
@@ -65,6 +65,8 @@ pub struct HashLimits {
     pub workers: usize,
     /// Logins that may wait for them.
     pub queue: usize,
+    /// Those from one address, IPv6 by its /64.
+    pub queue_per_address: usize,
     /// Failures of one user name in a window.
     pub failures_per_user: u32,
     /// Failures from one address in a window.
@@ -175,7 +177,10 @@ impl Auth {
     /// Fails when argon2 does not allow the limits.
     pub fn start(db: Db, limits: HashLimits) -> Result<Self> {
         let hasher = Hasher::new(limits.memory_kib, limits.iterations)?;
-        let passwords = Passwords::start(hasher.clone(), limits.workers, limits.queue)?;
+        let passwords = {
+            let places = (limits.queue, limits.queue_per_address);
+            Passwords::start(hasher.clone(), limits.workers, places)?
+        };
         let (per_user, per_address) = (limits.failures_per_user, limits.failures_per_address);
         let inner = Inner {
             db,
@@ -195,6 +200,12 @@ impl Auth {
             changes: AtomicU64::new(0),
         };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Throttles by the failures that `limits` allow from now on; how passwords are hashed stays.
+    pub fn set_throttle(&self, limits: HashLimits) {
+        let (per_user, per_address) = (limits.failures_per_user, limits.failures_per_address);
+        self.inner.throttle.set(per_user, per_address, limits.window);
     }
 
     /// How passwords are hashed.
@@ -276,8 +287,9 @@ impl Auth {
             None => match self.login(user_name, password, address, now).await? {
                 Login::Ok(entered) => entered.account,
                 Login::Refused => return Ok(None),
-                Login::Throttled(_) => {
-                    return Err(Error::new(Kind::Overloaded, "Too many failed logins"));
+                Login::Throttled(wait_s) => {
+                    let refused = Error::overloaded("failed_logins", "Too many failed logins");
+                    return Err(refused.retry_after(u32::try_from(wait_s).unwrap_or(u32::MAX)));
                 }
             },
         };
@@ -403,7 +415,7 @@ impl Auth {
 
     /// Logs a user in by password.
     ///
-    /// It takes as long for a name that nobody has. Fails with [`Kind::Overloaded`] when too many
+    /// It takes as long for a name that nobody has. Fails with [`crate::error::Kind::Overloaded`] when too many
     /// logins wait.
     pub async fn login(
         &self,
@@ -476,7 +488,7 @@ impl Auth {
             inner.throttle.fail(&user_name, address, now);
             Attempted::Wrong
         };
-        self.inner.passwords.run(throttled, fits, settle).await
+        self.inner.passwords.run(address, throttled, fits, settle).await
     }
 
     /// The user, if this very password was verified a short while ago and nothing changed since.
@@ -498,7 +510,7 @@ impl Auth {
     ///
     /// Without a hash it never is, after the same time. Failures are counted per address (RFC 6749
     /// §2.3.1), never per client: anybody could lock a client out. Fails with
-    /// [`Kind::Overloaded`] when too many of an address failed or too many wait.
+    /// [`crate::error::Kind::Overloaded`] when too many of an address failed or too many wait.
     pub async fn verify_secret(
         &self,
         secret: &str,
@@ -512,7 +524,7 @@ impl Auth {
         if memo.is_some_and(|memo| self.inner.verified.get(&memo).is_some()) {
             return Ok(true);
         }
-        let throttled = || Error::new(Kind::Overloaded, "Too many failed attempts");
+        let throttled = || Error::overloaded("failed_logins", "Too many failed attempts");
         if self.inner.throttle.is_blocked(address, now) {
             return Err(throttled());
         }
@@ -527,7 +539,8 @@ impl Auth {
             }
             Some(good)
         };
-        let good = self.inner.passwords.run(blocked, fits, settle).await?.ok_or_else(throttled)?;
+        let good = self.inner.passwords.run(address, blocked, fits, settle).await?;
+        let good = good.ok_or_else(throttled)?;
         if let Some(memo) = memo.filter(|_| good) {
             self.inner.verified.insert(memo, ());
         }

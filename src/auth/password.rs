@@ -6,7 +6,8 @@
 //! fifteen times as long as it works.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashMap, VecDeque},
+    net::IpAddr,
     panic::{self, AssertUnwindSafe},
     sync::{
         Arc, Condvar, Mutex, MutexGuard, PoisonError,
@@ -23,9 +24,10 @@ use thread_priority::{
 use tokio::sync::oneshot;
 
 use crate::clock::Stopwatch;
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::limits::{HASH_PATIENCE, HASH_REST, HASH_TURNS_MAX, HASHES_URGENT_MAX};
 use crate::telemetry;
+use crate::types::network;
 
 type Work = Arc<dyn Perform>;
 
@@ -111,6 +113,8 @@ struct Queue {
 #[derive(Default)]
 struct State {
     waiting: VecDeque<Work>,
+    /// Those who wait for a result, by their network: in the queue, or being hashed.
+    askers: HashMap<IpAddr, usize>,
     closed: bool,
 }
 
@@ -144,15 +148,21 @@ impl Drop for Opened {
     }
 }
 
-/// Work that somebody waits for.
+/// Work that somebody in a network waits for.
 struct Awaited<'a> {
     queue: &'a Queue,
     work: Work,
+    asker: IpAddr,
 }
 
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
-        self.queue.state().waiting.retain(|other| !Arc::ptr_eq(other, &self.work));
+        let mut state = self.queue.state();
+        state.waiting.retain(|other| !Arc::ptr_eq(other, &self.work));
+        match state.askers.get(&self.asker).copied().unwrap_or(0) {
+            0 | 1 => drop(state.askers.remove(&self.asker)),
+            more => drop(state.askers.insert(self.asker, more - 1)),
+        }
     }
 }
 
@@ -162,6 +172,8 @@ pub(super) struct Passwords {
     hasher: Hasher,
     queue: Arc<Opened>,
     queue_max: usize,
+    /// How many of one network may wait for a result.
+    asker_max: usize,
     /// What has waited for long.
     urgent: SyncSender<Work>,
     /// What a password is compared with when there is no user of that name, so that the answer
@@ -170,7 +182,12 @@ pub(super) struct Passwords {
 }
 
 impl Passwords {
-    pub(super) fn start(hasher: Hasher, workers: usize, queue: usize) -> Result<Self> {
+    /// `queue` comparisons may wait for `workers` threads, `asker_max` of them from one network.
+    pub(super) fn start(
+        hasher: Hasher,
+        workers: usize,
+        (queue, asker_max): (usize, usize),
+    ) -> Result<Self> {
         let nobody = hasher.hash(super::Secret::new()?.reveal())?.into();
         let opened = Arc::new(Queue::default());
         for index in 0..workers {
@@ -183,7 +200,7 @@ impl Passwords {
         let started = thread::Builder::new().name("hash-urgent".to_owned());
         started.spawn(move || work_urgently(&waiting)).map_err(Error::internal)?;
         let (queue, queue_max) = (Arc::new(Opened(opened)), queue);
-        Ok(Self { hasher, queue, queue_max, urgent, nobody })
+        Ok(Self { hasher, queue, queue_max, asker_max, urgent, nobody })
     }
 
     /// The comparison of a password with a hash, for work on these threads. Without a hash it
@@ -199,16 +216,18 @@ impl Passwords {
     /// Runs `fits` on a hashing thread, and `settle` with what it gave; or what `begin`, asked just
     /// before, gives instead. `begin` and `fits` may run twice, `settle` runs once at most.
     ///
-    /// Fails with [`Kind::Overloaded`] when too many wait.
+    /// Fails with [`crate::error::Kind::Overloaded`] when too many wait, in all or from the network
+    /// of `address`.
     pub(super) async fn run<T: Send + 'static>(
         &self,
+        address: IpAddr,
         begin: impl Fn() -> Option<T> + Send + Sync + 'static,
         fits: impl Fn() -> bool + Send + Sync + 'static,
         settle: impl FnOnce(bool) -> T + Send + 'static,
     ) -> Result<T> {
         let (sender, mut receiver) = oneshot::channel();
         let work: Work = Arc::new(Job { begin, fits, end: Mutex::new(Some((settle, sender))) });
-        let awaited = self.put(work)?;
+        let awaited = self.put(work, network(address))?;
         let mut is_urgent = false;
         for _ in 0..HASH_TURNS_MAX {
             if let Ok(result) = tokio::time::timeout(HASH_PATIENCE, &mut receiver).await {
@@ -220,21 +239,26 @@ impl Passwords {
     }
 
     /// Puts work into the queue for as long as somebody waits for it.
-    fn put(&self, work: Work) -> Result<Awaited<'_>> {
+    fn put(&self, work: Work, asker: IpAddr) -> Result<Awaited<'_>> {
         let queue = self.queue.0.as_ref();
         let mut state = queue.state();
+        if state.askers.get(&asker).is_some_and(|count| *count >= self.asker_max) {
+            let message = "Too many logins from this address wait";
+            return Err(Error::overloaded("client_logins", message));
+        }
         if state.waiting.len() >= self.queue_max {
             return Err(overloaded());
         }
+        *state.askers.entry(asker).or_default() += 1;
         state.waiting.push_back(Arc::clone(&work));
         drop(state);
         queue.wake.notify_one();
-        Ok(Awaited { queue, work })
+        Ok(Awaited { queue, work, asker })
     }
 }
 
 fn overloaded() -> Error {
-    Error::new(Kind::Overloaded, "Too many logins wait")
+    Error::overloaded("logins", "Too many logins wait")
 }
 
 fn work_idly(queue: &Queue) {
@@ -277,9 +301,11 @@ mod tests {
 
     use super::*;
 
+    const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
     #[tokio::test]
     async fn what_waits_for_long_is_done_while_the_idle_threads_cannot() {
-        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, 2).unwrap();
+        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, (2, 2)).unwrap();
         // The only idle thread hangs in a comparison, as it does on a machine that is never idle.
         let (go, stuck) = mpsc::channel::<()>();
         let (stuck, tried) = (Mutex::new(stuck), AtomicBool::new(false));
@@ -290,17 +316,44 @@ mod tests {
             counter.fetch_add(1, SeqCst);
             fits
         };
-        assert!(passwords.run(|| None, hang, settle).await.unwrap());
-        assert!(!passwords.run(|| None, || false, |fits| fits).await.unwrap());
-        assert_eq!(passwords.run(|| Some(7), || true, |_| 8).await.unwrap(), 7);
+        assert!(passwords.run(HOME, || None, hang, settle).await.unwrap());
+        assert!(!passwords.run(HOME, || None, || false, |fits| fits).await.unwrap());
+        assert_eq!(passwords.run(HOME, || Some(7), || true, |_| 8).await.unwrap(), 7);
         // More than the queue holds, one after the other: what was done does not lie in the way.
         for _ in 0..4 {
-            assert_eq!(passwords.run(|| Some(7), || true, |_| 8).await.unwrap(), 7);
+            assert_eq!(passwords.run(HOME, || Some(7), || true, |_| 8).await.unwrap(), 7);
         }
         assert_eq!(passwords.queue.0.state().waiting.len(), 0);
         drop(go);
-        assert!(passwords.run(|| None, || true, |fits| fits).await.unwrap());
+        assert!(passwords.run(HOME, || None, || true, |fits| fits).await.unwrap());
         assert_eq!(counted.load(SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn one_address_cannot_take_all_places() {
+        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, (8, 2)).unwrap();
+        let (go, stuck) = mpsc::channel::<()>();
+        let stuck = Mutex::new(stuck);
+        let hang = move || stuck.lock().unwrap().recv().is_ok();
+        let (other, passwords) = ("192.0.2.1".parse().unwrap(), &passwords);
+        let hanging = passwords.run(HOME, || None, hang, |fits| fits);
+        let waiting = passwords.run(HOME, || None, || true, |fits| fits);
+        let third = async {
+            let refused = passwords.run(HOME, || None, || true, |fits| fits).await.unwrap_err();
+            assert_eq!(refused.details()[0].error_code, "client_logins");
+            let kept = passwords.put(Arc::new(Nothing), other).map(|awaited| awaited.asker);
+            assert_eq!(kept.ok(), Some(other), "another address has its own places");
+            drop(go);
+        };
+        let (hung, waited, ()) = tokio::join!(hanging, waiting, third);
+        assert_eq!((hung.unwrap(), waited.unwrap()), (false, true));
+        assert!(passwords.queue.0.state().askers.is_empty());
+    }
+
+    struct Nothing;
+
+    impl Perform for Nothing {
+        fn perform(&self) {}
     }
 
     #[test]

@@ -39,6 +39,7 @@ fn started() -> (Auth, tempfile::TempDir) {
         iterations: 1,
         workers: 1,
         queue: 8,
+        queue_per_address: 8,
         failures_per_user: 3,
         failures_per_address: 100,
         window: Duration::from_secs(60),

@@ -11,7 +11,8 @@ use std::{
 use jiff::Timestamp;
 
 use crate::limits::THROTTLE_KEYS_MAX;
-use crate::types::Hash;
+use crate::live::Live;
+use crate::types::{Hash, network};
 
 /// Whose failures are counted. User names are kept as hashes: their length is the caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +30,12 @@ struct Count {
 /// The failures of a window that begins with the first one.
 pub(super) struct Throttle {
     counts: Mutex<HashMap<Key, Count>>,
+    limits: Live<Limits>,
+}
+
+/// How many failures are allowed in which time.
+#[derive(Debug)]
+struct Limits {
     per_user: u32,
     per_address: u32,
     window: Duration,
@@ -36,7 +43,13 @@ pub(super) struct Throttle {
 
 impl Throttle {
     pub(super) fn new(per_user: u32, per_address: u32, window: Duration) -> Self {
-        Self { counts: Mutex::default(), per_user, per_address, window }
+        let limits = Live::new(Limits { per_user, per_address, window });
+        Self { counts: Mutex::default(), limits }
+    }
+
+    /// Counts by other limits from now on; what was counted stays.
+    pub(super) fn set(&self, per_user: u32, per_address: u32, window: Duration) {
+        self.limits.set(Limits { per_user, per_address, window });
     }
 
     /// Seconds until another try is allowed; `None` when it is allowed now.
@@ -55,7 +68,7 @@ impl Throttle {
         let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.get(&Key::Address(network(address)));
         count.is_some_and(|count| {
-            count.failures >= self.per_address && self.left(*count, now).is_some()
+            count.failures >= self.limits.get().per_address && self.left(*count, now).is_some()
         })
     }
 
@@ -92,28 +105,15 @@ impl Throttle {
 
     fn keys(&self, user: &str, address: IpAddr) -> [(Key, u32); 2] {
         let user = Key::User(Hash::of(user.as_bytes()));
-        [(user, self.per_user), (Key::Address(network(address)), self.per_address)]
+        let limits = self.limits.get();
+        [(user, limits.per_user), (Key::Address(network(address)), limits.per_address)]
     }
 
-    /// What is left of a count's window.
+    /// What is left of a count's window. One that began while the clock ran ahead is over: it would
+    /// last for as long as the clock was wrong.
     fn left(&self, count: Count, now: Timestamp) -> Option<Duration> {
-        let passed = Duration::try_from(now.duration_since(count.since)).unwrap_or_default();
-        self.window.checked_sub(passed).filter(|left| !left.is_zero())
-    }
-}
-
-/// The part of an address that one customer of a provider has: an IPv6 host may use any address of
-/// its /64.
-fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
-        IpAddr::V6(v6) => match v6.to_ipv4_mapped() {
-            Some(v4) => IpAddr::V4(v4),
-            None => {
-                let bits = u128::from(v6) >> 64 << 64;
-                IpAddr::V6(bits.into())
-            }
-        },
+        let passed = Duration::try_from(now.duration_since(count.since)).ok()?;
+        self.limits.get().window.checked_sub(passed).filter(|left| !left.is_zero())
     }
 }
 
@@ -139,6 +139,26 @@ mod tests {
         assert_eq!(throttle.wait_s("a", address("192.0.2.2"), at(10)), Some(51));
         assert_eq!(throttle.wait_s("b", address("192.0.2.1"), at(10)), None);
         assert_eq!(throttle.wait_s("a", address("192.0.2.2"), at(60)), None);
+    }
+
+    #[test]
+    fn a_clock_that_ran_ahead_leaves_nobody_locked_out() {
+        let throttle = Throttle::new(2, 2, Duration::from_secs(60));
+        let (home, year) = (address("192.0.2.1"), 365 * 86_400);
+        for _ in 0..2 {
+            throttle.fail("a", home, at(year));
+        }
+        assert!(
+            throttle.wait_s("a", home, at(year)).is_some() && throttle.is_blocked(home, at(year))
+        );
+        // It was set right.
+        assert_eq!(throttle.wait_s("a", home, at(0)), None);
+        assert!(!throttle.is_blocked(home, at(0)));
+        // And failures count again.
+        throttle.fail("a", home, at(1));
+        assert_eq!(throttle.wait_s("a", home, at(2)), None);
+        throttle.fail("a", home, at(2));
+        assert_eq!(throttle.wait_s("a", home, at(2)), Some(60));
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub use report::{DerivedFiles, Report};
 
 use crate::app::Archive;
 use crate::clock::{self, Stopwatch};
-use crate::config::Config;
+use crate::config::{Config, Place};
 use crate::error::{Error, Kind};
 use crate::ingest::{self, Failure, Found, IngestError};
 use crate::item::{Files, Picture};
@@ -131,7 +131,7 @@ fn measure_in(
 ) -> Result<Report, BenchError> {
     let mut config = setup.config.clone();
     config.data.dir = folder.path().to_owned();
-    config.store.originals = PathBuf::new();
+    config.store.originals = Place::Data;
     (config.cache.memory_bytes, config.cache.disk_bytes) = (0, 0);
     let archive = Archive::open(&config)?;
     let taken_in = take_in(&archive, (&config, setup.files), stop, progress)?;

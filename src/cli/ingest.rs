@@ -83,7 +83,7 @@ pub(super) fn withdraw(config: &Config, names: &[String], json: bool) -> Result<
 }
 
 /// The item that a URI or `<mediaType>/<id>` names.
-fn item_of(name: &str) -> Result<ItemKey, String> {
+pub(super) fn item_of(name: &str) -> Result<ItemKey, String> {
     let wrong = |cause: &dyn std::fmt::Display| format!("{name}: names no item: {cause}");
     if name.contains("://") {
         return ItemKey::from_uri(name).map_err(|cause| wrong(&cause));

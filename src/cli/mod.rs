@@ -2,9 +2,13 @@
 
 mod accounts;
 mod channels;
+mod health;
 mod ingest;
+mod keep;
+mod manual;
 mod outbox;
 mod programs;
+mod purge;
 mod table;
 
 use std::{
@@ -14,15 +18,16 @@ use std::{
 };
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use indicatif::ProgressBar;
 use serde_json::json;
 
-use crate::app::{self, Archive, Server, check};
+use crate::app::{self, Archive, Launch, Server, allow_connections};
 use crate::bench::{self, BenchError, Effort, Setup};
 use crate::config::{self, Config, Sources};
 use crate::error::{Error, Kind};
-use crate::limits::{BENCH_SECONDS, BENCH_SECONDS_MAX, FILES_BESIDE_CONNECTIONS};
-use crate::telemetry;
+use crate::limits::{BENCH_SECONDS, BENCH_SECONDS_MAX};
+use crate::telemetry::{LogSetup, Logs};
 
 /// Rendition server and content API for news agencies and picture desks.
 #[derive(Debug, Parser)]
@@ -34,7 +39,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serves media and pages until SIGTERM or SIGINT.
+    /// Serves media and pages until SIGTERM or SIGINT; SIGHUP makes it read its settings anew.
     Serve {
         #[command(flatten)]
         common: Common,
@@ -69,6 +74,20 @@ enum Command {
         json: bool,
         /// Items: URIs of any host, or <mediaType>/<id>.
         #[arg(required = true, value_name = "URI")]
+        uris: Vec<String>,
+    },
+    /// Has the running service tell a CDN what to forget: what shows these items, or everything.
+    Purge {
+        #[command(flatten)]
+        common: Common,
+        /// Prints a JSON object.
+        #[arg(long)]
+        json: bool,
+        /// All that the CDN has of this service.
+        #[arg(long, conflicts_with = "uris")]
+        all: bool,
+        /// Items: URIs of any host, or <mediaType>/<id>.
+        #[arg(required_unless_present = "all", value_name = "URI")]
         uris: Vec<String>,
     },
     /// Takes in an accounts file; safe to repeat.
@@ -112,17 +131,52 @@ enum Command {
         #[command(subcommand)]
         command: outbox::OutboxCommand,
     },
-    /// Checks database against store, and what is derived against the originals; exit status 1 if
-    /// anything is missing, damaged or orphaned.
+    /// Checks the database, database against store, and what is derived against the originals; exit
+    /// status 1 if anything is missing, damaged or orphaned.
     Check {
         #[command(flatten)]
         common: Common,
-        /// Makes derived files again that are not right, and removes those that nobody needs.
+        /// Makes derived files and the search index again where they are not right, and removes
+        /// what nobody needs. Originals are never touched.
         #[arg(long)]
         repair: bool,
         /// Prints one JSON object a line.
         #[arg(long)]
         json: bool,
+    },
+    /// Copies the archive as it is at this moment into a folder, while the service runs.
+    ///
+    /// An earlier backup of the same archive there is brought up to date: only new originals are
+    /// copied, and it stays whole until the new one is.
+    Backup {
+        #[command(flatten)]
+        common: Common,
+        /// Removes originals from the folder that the archive does not name any more.
+        #[arg(long)]
+        prune: bool,
+        /// Reads the originals that the folder has already, and copies damaged ones anew.
+        #[arg(long)]
+        verify: bool,
+        /// Prints a JSON object.
+        #[arg(long)]
+        json: bool,
+        /// The folder, a new one or one of an earlier backup.
+        #[arg(value_name = "TARGET")]
+        target: PathBuf,
+    },
+    /// Copies a backup into a data directory that holds no archive, and checks it there.
+    Restore {
+        #[command(flatten)]
+        common: Common,
+        /// Makes the derived files now; else each is made when it is needed.
+        #[arg(long)]
+        rebuild: bool,
+        /// Prints a JSON object.
+        #[arg(long)]
+        json: bool,
+        /// The folder of the backup.
+        #[arg(value_name = "SOURCE")]
+        source: PathBuf,
     },
     /// Makes the search index anew from the stored documents, beside a running server if there is
     /// one.
@@ -155,6 +209,29 @@ enum Command {
         /// Photographs, or folders of them.
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
+    },
+    /// Asks a running service whether it is ready; exit status 1 if it is not.
+    Health {
+        #[command(flatten)]
+        common: Common,
+        /// Base of its addresses; without it the service is asked that the settings describe.
+        #[arg(long, value_name = "URL")]
+        url: Option<String>,
+        /// Prints a JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Prints the page of the manual, or writes the pages of all commands and of the settings.
+    Man {
+        /// Folder for the pages.
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
+    /// Prints what makes a shell complete commands and options.
+    Completions {
+        /// The shell: bash, zsh, fish, elvish or powershell.
+        #[arg(hide_possible_values = true)]
+        shell: Shell,
     },
     /// Reads a PDF for another process of ours.
     #[command(hide = true)]
@@ -261,8 +338,7 @@ fn run(command: Command) -> Result<(), Trouble> {
     match command {
         Command::Serve { common, listen, public_url, demo } => {
             let flags = [("server.listen", &listen), ("server.public_url", &public_url)];
-            let (config, _) = config::load(&common.sources(&flags))?;
-            serve(config, demo)
+            serve(common.sources(&flags), demo)
         }
         Command::Ingest { common, json, paths } => {
             let (config, _) = config::load(&common.sources(&[]))?;
@@ -271,6 +347,10 @@ fn run(command: Command) -> Result<(), Trouble> {
         Command::Withdraw { common, json, uris } => {
             let (config, _) = config::load(&common.sources(&[]))?;
             ingest::withdraw(&config, &uris, json)
+        }
+        Command::Purge { common, json, all, uris } => {
+            let (config, _) = config::load(&common.sources(&[]))?;
+            purge::purge(&config, &uris, all, json)
         }
         Command::Import { common, json, file } => {
             let (config, _) = config::load(&common.sources(&[]))?;
@@ -284,7 +364,15 @@ fn run(command: Command) -> Result<(), Trouble> {
         Command::Outbox { command } => outbox::run(command),
         Command::Check { common, repair, json } => {
             let (config, _) = config::load(&common.sources(&[]))?;
-            check(&config, repair, json)
+            keep::check(&config, repair, json)
+        }
+        Command::Backup { common, prune, verify, json, target } => {
+            let (config, _) = config::load(&common.sources(&[]))?;
+            keep::backup(&config, &target, keep::Asked { prune, verify, json })
+        }
+        Command::Restore { common, rebuild, json, source } => {
+            let (config, _) = config::load(&common.sources(&[]))?;
+            keep::restore(&config, &source, (rebuild, json))
         }
         Command::Reindex { common, json } => {
             let (config, _) = config::load(&common.sources(&[]))?;
@@ -296,6 +384,14 @@ fn run(command: Command) -> Result<(), Trouble> {
             let within = data.unwrap_or_else(config::temporary_dir);
             let effort = Effort::seconds(seconds);
             measure(&Setup { config: &config, files: &files, within: &within, effort }, json)
+        }
+        Command::Health { common, url, json } => {
+            health::ask(&config::load(&common.sources(&[]))?.0, url.as_deref(), json)
+        }
+        Command::Man { dir } => manual::write(dir.as_deref()),
+        Command::Completions { shell } => {
+            manual::completions(shell);
+            Ok(())
         }
         Command::Pdf(arguments) => programs::pdf(&arguments).map_err(said),
         Command::Limited(arguments) => programs::limited(&arguments).map_err(said),
@@ -327,8 +423,11 @@ fn reindex(config: &Config, json: bool) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn serve(config: Config, demo: bool) -> Result<(), Trouble> {
-    telemetry::start_logs(config.telemetry.log_format, &config.telemetry.log_level)
+fn serve(sources: Sources, demo: bool) -> Result<(), Trouble> {
+    let (config, _) = config::load(&sources)?;
+    let telemetry = &config.telemetry;
+    let (format, level) = (telemetry.log_format, telemetry.log_level.as_str());
+    let logs = Logs::start(LogSetup { format, level, file: &telemetry.log_file })
         .map_err(|error| Trouble::Usage(error.to_string()))?;
     allow_connections(config.server.connections_max);
     let archive = Archive::open(&config)?;
@@ -340,28 +439,13 @@ fn serve(config: Config, demo: bool) -> Result<(), Trouble> {
         }
     }
     archive.bring_index_up_to_date(&config)?;
-    let server = Server::start(config, archive)?;
-    say(&format!("listening on http://{}", server.address()));
+    let server = Server::start(Launch { config, sources, logs }, archive)?;
+    say(&format!("listening on {}", server.url()));
     if demo {
         say(&demo_text(server.public_url()));
     }
     server.run()?;
     Ok(())
-}
-
-/// Raises the number of files that the process may have open, as far as the system lets it: each
-/// connection takes one, and what is read and sent for it up to one more.
-fn allow_connections(connections_max: u32) {
-    let wanted = u64::from(connections_max) * 2 + FILES_BESIDE_CONNECTIONS;
-    match rlimit::increase_nofile_limit(wanted) {
-        Ok(allowed) if allowed >= wanted => {}
-        Ok(allowed) => tracing::warn!(
-            allowed,
-            wanted,
-            "the system allows few open files (ulimit -n); connections beyond them fail"
-        ),
-        Err(cause) => tracing::warn!("the number of open files cannot be raised: {cause}"),
-    }
 }
 
 /// What a newcomer can do with the demo archive.
@@ -392,36 +476,6 @@ fn demo_text(url: &str) -> String {
 
 /// The API key of `media-store/accounts.json`.
 const DEMO_KEY: &str = "demo-key-0000-0000-000000000001";
-
-fn check(config: &Config, repair: bool, json: bool) -> Result<(), Trouble> {
-    let archive = Archive::open(config)?;
-    let report = check::check(&archive, repair, config.ingest_workers())?;
-    let mut remains = 0;
-    for problem in &report.problems {
-        remains += usize::from(problem.remains());
-        if json {
-            say(&json!({ "problem": problem.word(), "text": problem.to_string() }).to_string());
-        } else if problem.remains() {
-            complain(&problem.to_string());
-        } else {
-            say(&problem.to_string());
-        }
-    }
-    let check::Report { originals, removed, .. } = report;
-    if json {
-        say(&json!({ "originals": originals, "problems": remains, "removed": removed })
-            .to_string());
-    } else {
-        let mut text = format!("{originals} originals checked, {remains} problems");
-        if removed > 0 {
-            text.push_str(&format!(
-                "; {removed} derived files of originals that are gone removed"
-            ));
-        }
-        say(&text);
-    }
-    if remains > 0 { Err(Trouble::Reported) } else { Ok(()) }
-}
 
 fn measure(setup: &Setup<'_>, json: bool) -> Result<(), Trouble> {
     let bar = if json || !io::stderr().is_terminal() {
@@ -464,6 +518,7 @@ fn print_config(sources: &Sources, json: bool) -> Result<(), Trouble> {
                     "source": row.origin.as_str(),
                     "unit": row.unit,
                     "meaning": row.doc,
+                    "reloads": row.reloads,
                 })
             })
             .collect();
@@ -484,7 +539,8 @@ fn print_config(sources: &Sources, json: bool) -> Result<(), Trouble> {
             (false, true) => format!("{}, default empty", row.origin.as_str()),
             (false, false) => format!("{}, default {}", row.origin.as_str(), row.default),
         };
-        say(&format!("{key} = {value}{unit}  ({default})\n    {}", row.doc));
+        let reloads = if row.reloads { ", changes on SIGHUP" } else { "" };
+        say(&format!("{key} = {value}{unit}  ({default}{reloads})\n    {}", row.doc));
     }
     Ok(())
 }

@@ -49,6 +49,7 @@ fn scene() -> Scene {
         iterations: 1,
         workers: 1,
         queue: 1,
+        queue_per_address: 1,
         failures_per_user: 1,
         failures_per_address: 1,
         window: Duration::from_secs(1),

@@ -5,6 +5,8 @@
 //! name and origin. `wirephoto config` and the table in the README print [`Config::rows`].
 
 mod load;
+mod place;
+mod reload;
 mod value;
 
 use std::{
@@ -13,7 +15,9 @@ use std::{
 };
 
 pub use load::{Sources, find_program, load};
-pub use value::{Addresses, BaseUrl, Hidden, MailTls, Zone};
+pub use place::{AddressStyle, Place};
+pub use reload::{Changes, RELOADABLE};
+pub use value::{Addresses, BaseUrl, FieldName, Hidden, MailTls, Network, Zone};
 use value::{Any, Bounds, Value};
 
 use crate::telemetry::LogFormat;
@@ -59,6 +63,8 @@ pub struct Row {
     pub unit: &'static str,
     /// One line of explanation.
     pub doc: &'static str,
+    /// Whether it changes while the service runs, on SIGHUP.
+    pub reloads: bool,
 }
 
 /// A setting that is unknown or has a bad value; the text names it and where it stands.
@@ -120,8 +126,26 @@ macro_rules! settings {
                         origin: values.find(name, $default).1,
                         unit: $unit,
                         doc: $doc,
+                        reloads: RELOADABLE.contains(&name),
                     }
                 },)*)*]
+            }
+
+            /// Takes over what of `next` can change while the service runs; the rest stays.
+            ///
+            /// Names what was taken over and what differs but has to wait for a restart.
+            pub fn adopt(&mut self, next: &Self) -> Changes {
+                let mut changes = Changes::default();
+                $($(if self.$section.$key != next.$section.$key {
+                    let name = concat!(stringify!($section), ".", stringify!($key));
+                    if RELOADABLE.contains(&name) {
+                        self.$section.$key = next.$section.$key.clone();
+                        changes.taken.push(name);
+                    } else {
+                        changes.waiting.push(name);
+                    }
+                })*)*
+                changes
             }
         }
     };
@@ -131,16 +155,20 @@ settings! {
     /// The listener, public addresses and limits of connections.
     server: Server {
         listen: SocketAddr = "127.0.0.1:8080", Any, "address", "Address and port to listen on";
-        public_url: BaseUrl = "", Any, "URL", "Base of the links we write; empty: http:// and the address listened on";
+        public_url: BaseUrl = "", Any, "URL", "Base of the links we write; empty: http:// (with TLS https://) and the address listened on";
         media_url: BaseUrl = "", Any, "URL", "Base of media links, a CDN's name for instance; empty: public_url";
         auth_url: BaseUrl = "", Any, "URL", "Base of the OAuth2 addresses and the issuer of id tokens; empty: public_url";
         search_url: BaseUrl = "", Any, "URL", "Base of the deprecated search interface; empty: public_url";
         site_url: BaseUrl = "", Any, "URL", "Base of the web site that item URLs redirect to; empty: public_url";
-        trusted_proxies: Addresses = "", Any, "IP list", "Proxies whose X-Forwarded-For is believed";
+        tls_certificate: PathBuf = "", Any, "file", "Certificates in PEM to serve TLS with, the service's own first, then its issuers; empty: no TLS";
+        tls_key: PathBuf = "", Any, "file", "Private key in PEM of the first of them";
+        trusted_proxies: Addresses = "", Any, "IP list", "Proxies whose X-Forwarded-For is believed: addresses and networks, such as ::1, 10.0.0.0/8";
         connections_max: u32 = "4096", 1..=1_000_000, "connections", "Connections open at a time";
         header_timeout_s: u32 = "10", 1..=600, "s", "Time a client has to send a request's header";
         idle_timeout_s: u32 = "75", 1..=3600, "s", "Time a connection without a request stays open";
         write_rate_min_bytes_s: u32 = "4096", 0..=100_000_000, "bytes/s", "A client that reads more slowly than this is cut off; 0 turns it off";
+        read_rate_min_bytes_s: u32 = "512", 0..=100_000_000, "bytes/s", "A client that sends a body that is waited for more slowly than this is cut off; 0 turns it off";
+        rate_window_s: u32 = "30", 1..=600, "s", "Time over which these two rates are measured";
         request_timeout_s: u32 = "60", 1..=600, "s", "Time until a request that still waits for its rendition is answered 503";
         unready_s: u32 = "1", 0..=600, "s", "Time between /health/ready turning 503 at a stop and the end of new connections";
         drain_s: u32 = "30", 0..=600, "s", "Time that requests under way have to finish after a stop was asked for";
@@ -151,9 +179,20 @@ settings! {
     data: Data {
         dir: PathBuf = "media-store", Any, "folder", "Data directory: database, originals, derived files";
     }
-    /// Where originals lie.
+    /// Where originals lie, and how a bucket is reached.
     store: Store {
-        originals: PathBuf = "", Any, "folder", "Folder of the originals; empty: originals/ in the data directory";
+        originals: Place = "", Any, "folder or bucket", "Where originals lie: a folder, or s3://BUCKET/PREFIX, which then has what is derived from them too; empty: originals/ in the data directory";
+        endpoint: BaseUrl = "", Any, "URL", "Base of the service that has the bucket; empty: Amazon's in the region";
+        region: String = "us-east-1", Any, "name", "Region of the bucket; services of one place take any";
+        access_key_id: String = "", Any, "text", "Id of the key to the bucket";
+        secret_access_key: Hidden = "", Any, "text", "The key itself; never shown";
+        address_style: AddressStyle = "auto", Any, "auto, path, host", "Where addresses name the bucket; auto: in the path where an endpoint is set, else in the host's name";
+        plain_http: bool = "false", Any, "", "Whether the endpoint may be http://, over which everybody on the way can read";
+        ca: PathBuf = "", Any, "file", "Certificates (PEM) that the endpoint is believed by, besides the public ones; empty: these only";
+        answer_s: u32 = "10", 1..=600, "s", "Time that the bucket has to begin an answer, and for each piece of it; then the request is sent again";
+        give_up_s: u32 = "25", 1..=3600, "s", "Time for all tries of a request, besides what its bytes take at 64 KiB/s; then what needs it is answered 503";
+        requests: usize = "64", 1..=4096, "requests", "Requests to the bucket at a time";
+        side_files_bytes: u64 = "1073741824", 0..=1_125_899_906_842_624, "bytes", "Disk for copies of the bucket's side files, in derived/ of the data directory; 0: none";
     }
     /// Renditions: sizes, quality, the watermark, limits and workers.
     media: Media {
@@ -175,7 +214,12 @@ settings! {
         workers: usize = "0", 0..=256, "threads", "Renders at a time; 0: one a core";
         warm: bool = "true", Any, "", "Whether Preview and Thumbnail of new photographs are made before somebody asks for them";
         queue: usize = "128", 1..=100_000, "renders", "Renders that may wait; more are answered 503";
+        client_megapixels_s: u32 = "50", 0..=1_000_000, "megapixels/s", "Megapixels that one client may have rendered, on average; more are answered 503; 0 bounds nobody";
+        client_megapixels_burst: u32 = "2000", 1..=1_000_000, "megapixels", "Megapixels that one client may have rendered at once";
+        archives: usize = "16", 1..=10_000, "archives", "Archives (zip) put together at a time; more are answered 503";
+        client_archives: usize = "4", 1..=10_000, "archives", "Those of one client";
         memory_bytes: u64 = "1073741824", 16_777_216..=1_099_511_627_776, "bytes", "Memory that renders under way may take together; one alone may exceed it";
+        render_time_s: f32 = "30", 0.001..=3600.0, "s", "Work that one render may take; then it is stopped and answered 503";
         program_memory_bytes: u64 = "1073741824", 67_108_864..=68_719_476_736, "bytes", "Memory of a program that reads a PDF or a video";
         program_time_s: u32 = "60", 1..=3600, "s", "Time that it may take";
         ffmpeg: PathBuf = "ffmpeg", Any, "program", "Makes previews and stills of videos that come without; a path, or a name to look up; empty: none";
@@ -205,6 +249,7 @@ settings! {
         hash_iterations: u32 = "2", 1..=1000, "", "Passes over that memory";
         hash_workers: usize = "0", 0..=64, "threads", "Passwords hashed at a time, at low priority; 0: half the cores";
         login_queue: usize = "256", 1..=100_000, "logins", "Logins that may wait for a hash; more are answered 503";
+        login_queue_per_address: usize = "128", 1..=100_000, "logins", "Those from one address";
         failures_per_user: u32 = "10", 1..=1_000_000, "logins", "Failed logins of one user name within the window, then 503";
         failures_per_address: u32 = "100", 1..=1_000_000, "logins", "Failed logins from one address within the window, then 503";
         failure_window_s: u32 = "900", 1..=86_400, "s", "The window in which failed logins are counted";
@@ -252,18 +297,47 @@ settings! {
         retry_first_ms: u32 = "60000", 1..=3_600_000, "ms", "Time until the second try of a message; it doubles with each, up to an hour";
         retry_hours: u32 = "24", 1..=720, "h", "Time after which a message that was never taken is parked";
     }
+    /// A CDN or a cache in front of the media.
+    cdn: Cdn {
+        surrogate_key_header: FieldName = "Surrogate-Key", Any, "header", "Header of media that names to a CDN what they show, separated by spaces; empty: none";
+        cache_tag_header: FieldName = "Cache-Tag", Any, "header", "The same separated by commas; empty: none";
+        max_age_s: u32 = "0", 0..=31_536_000, "s", "Cache-Control s-maxage of open renditions, for shared caches alone; 0: none, media.max_age_s holds for them too";
+        purge_url: String = "", Any, "URLs", "Addresses, separated by spaces, that are called when what media show has changed; {key} stands for a key, with a call for each; empty: none";
+        purge_method: FieldName = "POST", Any, "method", "Method of the call: POST, PURGE, BAN, DELETE";
+        purge_header: FieldName = "", Any, "header", "Header of the call that carries the keys, separated by spaces; empty: none";
+        purge_body: String = "", Any, "text", "Body of the call; {keys} stands for the keys separated by spaces, {keys_comma} by commas, {keys_json} for JSON strings";
+        purge_authorization: Hidden = "", Any, "text", "Authorization of the call, such as Bearer and a token, or NAME: VALUE for another header; never shown";
+        purge_ca: PathBuf = "", Any, "file", "Certificates (PEM) that the called addresses are believed by, besides the public ones; empty: these only";
+        purge_keys_max: usize = "30", 1..=1000, "keys", "Keys in one call at most";
+        purge_timeout_s: u32 = "10", 1..=60, "s", "Time that one call may take";
+        purge_again_s: u32 = "5", 0..=600, "s", "Time after a change at which its keys are sent once more, for what a cache was fetching meanwhile; 0: not";
+    }
     /// What becomes of files that come in.
     ingest: Ingest {
         workers: usize = "0", 0..=256, "threads", "Files taken in at a time; 0: one a core";
+        memory_bytes: u64 = "2147483648", 16_777_216..=1_099_511_627_776, "bytes", "Memory that files being taken in may take together; a photograph that would need more alone is refused";
+        file_time_s: f32 = "120", 0.001..=3600.0, "s", "Work on one photograph after which it is refused";
         timezone: Zone = "Europe/Stockholm", Any, "zone", "Whose midnight separates today's photographs from older ones";
         watch: PathBuf = "", Any, "folder", "Folder whose finished files are taken in while the service runs, then moved to done/ or failed/ in it; empty: none";
         watch_interval_ms: u32 = "1000", 20..=3_600_000, "ms", "Time between two looks at that folder; what did not change between two looks is finished";
     }
-    /// Logs.
+    /// Logs and traces.
     telemetry: Telemetry {
         log_format: LogFormat = "auto", Any, "auto, text, json", "Form of log lines; auto: text on a terminal, JSON otherwise";
         log_level: String = "info", Any, "filter", "Level or filter of log lines, such as warn or info,wirephoto::media=debug";
+        log_file: PathBuf = "", Any, "file", "File that log lines are appended to, opened anew on SIGHUP; empty: standard error";
+        otlp_url: BaseUrl = "", Any, "URL", "Base of a collector of traces, OTLP over HTTP, such as http://localhost:4318; empty: no traces";
+        otlp_headers: Hidden = "", Any, "text", "Headers for it, NAME=VALUE separated by commas; never shown";
+        trace_ratio: f32 = "0.01", 0.0..=1.0, "", "Part of the requests that are traced; a trusted proxy's traceparent decides for its own";
     }
+}
+
+/// The table with nothing but the defaults, whatever file and environment say.
+#[must_use]
+pub fn default_rows() -> Vec<Row> {
+    let values = load::Values::default();
+    let config = Config::from_values(&values).expect("the defaults are within their bounds");
+    config.rows(&values)
 }
 
 impl Config {
@@ -277,6 +351,12 @@ impl Config {
     #[must_use]
     pub fn auth_url(&self) -> &str {
         first(&[&self.server.auth_url, &self.server.public_url])
+    }
+
+    /// Whether the service speaks TLS itself.
+    #[must_use]
+    pub fn serves_tls(&self) -> bool {
+        !self.server.tls_certificate.as_os_str().is_empty()
     }
 
     /// Passwords hashed at a time.
@@ -300,10 +380,14 @@ impl Config {
         first(&[&self.server.site_url, &self.server.public_url])
     }
 
-    /// Folder of the originals.
+    /// Folder of the originals; that of the data directory where they lie in a bucket.
     #[must_use]
     pub fn originals_dir(&self) -> PathBuf {
-        self.in_data(&self.store.originals, "originals")
+        let folder = match &self.store.originals {
+            Place::Folder(folder) => folder.as_path(),
+            Place::Data | Place::Bucket { .. } => Path::new(""),
+        };
+        self.in_data(folder, "originals")
     }
 
     /// Folder below which channels write.

@@ -103,15 +103,99 @@ impl Value for BaseUrl {
     }
 }
 
-/// Addresses separated by commas.
+/// Addresses that begin with the same bits; one address alone has all of them.
+///
+/// IPv4 addresses that are written as IPv6 (`::ffff:192.0.2.1`) count as IPv4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    first: IpAddr,
+    bits: u32,
+}
+
+impl Network {
+    /// Reads `10.0.0.0/8`, `fd00::/8` or an address.
+    fn parse(text: &str) -> Result<Self, String> {
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address.trim(), Some(bits.trim())),
+            None => (text, None),
+        };
+        let none = || format!("{text} is no IP address and no network such as 10.0.0.0/8");
+        let written: IpAddr = address.parse().map_err(|_| none())?;
+        let first = written.to_canonical();
+        let bits_max = if written.is_ipv4() { 32 } else { 128 };
+        let bits = match bits {
+            // `+8` is a number to the parser of numbers.
+            Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                bits.parse::<u32>().ok().filter(|bits| *bits <= bits_max).ok_or_else(none)?
+            }
+            Some(_) => return Err(none()),
+            None => bits_max,
+        };
+        let mapped = written.is_ipv6() && first.is_ipv4();
+        let bits = if mapped { bits.checked_sub(96).ok_or_else(none)? } else { bits };
+        let network = Self { first, bits };
+        if network.masked(first) != number(first) {
+            return Err(format!("{text} is no network: bits behind the first {bits} are set"));
+        }
+        Ok(network)
+    }
+
+    /// The leading bits of `address`, the others 0.
+    fn masked(self, address: IpAddr) -> u128 {
+        let width = if self.first.is_ipv4() { 32 } else { 128 };
+        let behind = width - self.bits;
+        number(address).checked_shr(behind).and_then(|lead| lead.checked_shl(behind)).unwrap_or(0)
+    }
+
+    /// Whether `address` lies in it.
+    #[must_use]
+    pub fn contains(self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        address.is_ipv4() == self.first.is_ipv4() && self.masked(address) == number(self.first)
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = if self.first.is_ipv4() { 32 } else { 128 };
+        match self.bits == width {
+            true => write!(f, "{}", self.first),
+            false => write!(f, "{}/{}", self.first, self.bits),
+        }
+    }
+}
+
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => u128::from(u32::from(v4)),
+        IpAddr::V6(v6) => u128::from(v6),
+    }
+}
+
+/// Addresses and networks separated by commas.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Addresses(pub Vec<IpAddr>);
+pub struct Addresses(pub Vec<Network>);
+
+impl Addresses {
+    /// Whether `address` is one of them or lies in one.
+    #[must_use]
+    pub fn contain(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(address))
+    }
+}
+
+impl std::str::FromStr for Addresses {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        parts.map(Network::parse).collect::<Result<_, _>>().map(Self)
+    }
+}
 
 impl Value for Addresses {
     fn parse(text: &str) -> Result<Self, String> {
-        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-        let parse = |part: &str| part.parse().map_err(|_| format!("{part} is not an IP address"));
-        parts.map(parse).collect::<Result<_, _>>().map(Self)
+        text.parse()
     }
     fn print(&self) -> String {
         self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
@@ -134,6 +218,32 @@ impl Value for LogFormat {
             Self::Json => "json",
         }
         .to_owned()
+    }
+}
+
+/// The name of an HTTP header, or a method; empty means none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldName(pub String);
+
+impl FieldName {
+    /// Whether `text` can be one: a token of RFC 9110 §5.6.2.
+    #[must_use]
+    pub fn is_one(text: &str) -> bool {
+        let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        !text.is_empty() && text.bytes().all(legal)
+    }
+}
+
+impl Value for FieldName {
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text.is_empty() || Self::is_one(text) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err("expected letters, digits and - as in a header's name".to_owned())
+    }
+    fn print(&self) -> String {
+        self.0.clone()
     }
 }
 
@@ -199,5 +309,52 @@ impl Value for Zone {
     }
     fn print(&self) -> String {
         self.0.iana_name().unwrap_or("UTC").to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ok_a_network_holds_the_addresses_that_begin_like_it() {
+        let check = |list: &str, inside: &[&str], outside: &[&str]| {
+            let list: Addresses = list.parse().unwrap();
+            let found = |text: &&str| list.contain(text.parse().unwrap());
+            assert!(inside.iter().all(found), "{list:?}");
+            assert!(!outside.iter().any(found), "{list:?}");
+        };
+        check("10.0.0.0/8", &["10.0.0.0", "10.255.255.255", "::ffff:10.1.2.3"], &["11.0.0.0"]);
+        check("192.0.2.7, ::1", &["192.0.2.7", "::1"], &["192.0.2.6", "::2", "0.0.0.1"]);
+        check("fd00::/8", &["fd12::1"], &["fe80::1", "253.0.0.1"]);
+        check("2001:db8:0:1::/64", &["2001:db8:0:1::9"], &["2001:db8:0:2::9"]);
+        check("::ffff:10.0.0.0/104", &["10.9.9.9"], &["11.0.0.1", "::1"]);
+        check("0.0.0.0/0", &["192.0.2.1"], &["::1"]);
+        check("::/0", &["::1"], &["192.0.2.1"]);
+        check("", &[], &["127.0.0.1"]);
+    }
+
+    #[test]
+    fn ok_networks_print_as_they_are_read() {
+        let text = "10.0.0.0/8,192.0.2.7,::1,fd00::/8,0.0.0.0/0";
+        assert_eq!(Addresses::parse(text).unwrap().print(), text);
+        assert_eq!(Addresses::parse(" ::ffff:192.0.2.7 ,").unwrap().print(), "192.0.2.7");
+    }
+
+    #[test]
+    fn err_what_is_no_network_is_named() {
+        for (text, part) in [
+            ("10.0.0.0/33", "10.0.0.0/33 is no IP address and no network"),
+            ("10.0.0.1/8", "bits behind the first 8 are set"),
+            ("::1/129", "is no IP address"),
+            ("::ffff:10.0.0.0/8", "is no IP address"),
+            ("10.0.0.0/", "is no IP address"),
+            ("10.0.0.0/+8", "is no IP address"),
+            ("10.0.0.0/8/8", "is no IP address"),
+            ("localhost", "localhost is no IP address"),
+        ] {
+            let message = Addresses::parse(text).unwrap_err();
+            assert!(message.contains(part), "{text} gives {message}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use tokio::{
     time::sleep,
 };
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::limits::POLLS_LOOKING_MAX;
 use crate::telemetry;
 
@@ -32,14 +32,14 @@ impl Polls {
     /// counts up. Nothing once `wait` is over or `stop` comes, after one look at least.
     ///
     /// `changes` was subscribed before, so that nothing between two looks is missed. Fails with
-    /// [`Kind::Overloaded`] when too many wait, and as `look` does.
+    /// [`crate::error::Kind::Overloaded`] when too many wait, and as `look` does.
     pub(super) async fn wait<T, F: Future<Output = Result<Option<T>>>>(
         &self,
         mut changes: watch::Receiver<u64>,
         look: impl Fn() -> F,
         (wait, stop): (Duration, impl Future<Output = ()>),
     ) -> Result<Option<T>> {
-        let full = |_| Error::new(Kind::Overloaded, "Too many requests wait for items");
+        let full = |_| Error::overloaded("polls", "Too many requests wait for items");
         let _place = self.places.try_acquire().map_err(full)?;
         let _counted = Counted::new();
         let mut end = std::pin::pin!(async {

@@ -6,12 +6,12 @@ use super::Trouble;
 use crate::account::{Delivery, Patience, shorten_reason};
 use crate::db::Outcome;
 
-/// What becomes of `delivery` after a try that ended at `now`.
+/// What becomes of `delivery` after a try that ended at `now`, which is trusted or not.
 pub(super) fn judge(
     delivery: &Delivery,
     tried: Result<(), Trouble>,
     patience: Patience,
-    now: Timestamp,
+    (now, is_trusted): (Timestamp, bool),
 ) -> Outcome {
     let Err(trouble) = tried else { return Outcome::Delivered };
     let error = shorten_reason(&trouble.text);
@@ -19,7 +19,8 @@ pub(super) fn judge(
         return Outcome::Failed { error };
     }
     let name = delivery.id.to_string();
-    let Some(at) = patience.again(&name, delivery.attempts, (delivery.queued, now)) else {
+    let times = (delivery.queued, now);
+    let Some(at) = patience.again(&name, delivery.attempts, times, is_trusted) else {
         let tries = delivery.attempts;
         return Outcome::Failed {
             error: shorten_reason(&format!("given up after {tries} tries: {error}")),
@@ -73,17 +74,17 @@ mod tests {
 
     #[test]
     fn what_arrived_is_delivered_and_what_can_never_arrive_fails_at_once() {
-        assert_eq!(judge(&delivery(1), Ok(()), PATIENCE, at(1)), Outcome::Delivered);
+        assert_eq!(judge(&delivery(1), Ok(()), PATIENCE, (at(1), true)), Outcome::Delivered);
         let never = Err(Trouble { text: "no".to_owned(), temporary: false });
         let failed = Outcome::Failed { error: "no".to_owned() };
-        assert_eq!(judge(&delivery(1), never, PATIENCE, at(1)), failed);
+        assert_eq!(judge(&delivery(1), never, PATIENCE, (at(1), true)), failed);
     }
 
     #[test]
     fn a_day_of_tries_ends_with_the_reason_of_the_last() {
         let mut now = at(0);
         for attempts in 1..100 {
-            match judge(&delivery(attempts), for_now(), PATIENCE, now) {
+            match judge(&delivery(attempts), for_now(), PATIENCE, (now, true)) {
                 Outcome::Retry { at: next, error } => {
                     assert_eq!(error, "refused");
                     now = next;
@@ -101,13 +102,25 @@ mod tests {
         panic!("never given up");
     }
 
+    #[test]
+    fn a_clock_that_jumped_gives_nothing_up() {
+        let later = (at(7 * 24 * 3600), false);
+        let Outcome::Retry { at: next, .. } = judge(&delivery(1), for_now(), PATIENCE, later)
+        else {
+            panic!("given up by a clock that nobody trusts")
+        };
+        assert!(next > later.0 && next < at(7 * 24 * 3600 + 3600), "{next}");
+        let trusted = judge(&delivery(1), for_now(), PATIENCE, (later.0, true));
+        assert!(matches!(trusted, Outcome::Failed { .. }), "{trusted:?}");
+    }
+
     /// A delivery is never given up unheard: its tries end by the time, and only those that end
     /// by nothing reach the number.
     fn check_exhausted(patience: Patience) {
         let mut now = at(0);
         for attempts in 1.. {
             assert!(!patience.exhausted(attempts), "{attempts} {patience:?}");
-            match judge(&delivery(attempts), for_now(), patience, now) {
+            match judge(&delivery(attempts), for_now(), patience, (now, true)) {
                 Outcome::Retry { at: next, .. } => now = next,
                 Outcome::Failed { .. } => {
                     let never_judged = attempts + attempts / 4 + 20;
@@ -132,7 +145,8 @@ mod tests {
     fn a_long_reason_is_cut_between_characters() {
         let text = "å".repeat(DELIVERY_ERROR_CHARS_MAX + 1);
         let trouble = Err(Trouble { text, temporary: false });
-        let Outcome::Failed { error } = judge(&delivery(1), trouble, PATIENCE, at(0)) else {
+        let Outcome::Failed { error } = judge(&delivery(1), trouble, PATIENCE, (at(0), true))
+        else {
             panic!("it failed")
         };
         assert_eq!(error.chars().count(), DELIVERY_ERROR_CHARS_MAX + 1);

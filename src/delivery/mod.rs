@@ -39,10 +39,12 @@ use crate::config::Config;
 use crate::db::{Db, DeliveriesOf, ReadTx};
 use crate::error::{Error, Kind, Result};
 use crate::limits::{DELIVERIES_KEPT, DELIVERIES_LISTED_MAX, SWEEP_ROWS};
+use crate::live::Live;
 use crate::media::Caller;
 use crate::media::Media;
 use crate::media::path::Format;
 use crate::orders::Orders;
+use crate::steady::Steady;
 use opening::Openings;
 use probe::Probes;
 
@@ -91,6 +93,8 @@ pub struct Services {
     pub auth: Auth,
     /// Where files go.
     pub sender: Sender,
+    /// Whether the clock may say that something was tried for long enough.
+    pub steady: Arc<Steady>,
 }
 
 /// Deliveries; cheap to clone.
@@ -104,7 +108,8 @@ struct Inner {
     orders: Orders,
     auth: Auth,
     sender: Sender,
-    settings: Settings,
+    steady: Arc<Steady>,
+    settings: Live<Settings>,
     /// Tests of channels under way.
     probes: Probes,
     /// Private keys that are being checked.
@@ -180,13 +185,34 @@ impl Deliveries {
     /// The queue in the database of `services`; nothing is sent before [`Deliveries::run`].
     #[must_use]
     pub fn new(services: Services, settings: Settings) -> Self {
-        let Services { media, orders, auth, sender } = services;
+        let Services { media, orders, auth, sender, steady } = services;
         let (wake, abandon) = (Notify::new(), watch::Sender::new(false));
         let probes = Probes::new();
-        let openings = Openings::default();
-        let inner =
-            Inner { media, orders, auth, sender, settings, probes, openings, wake, abandon };
-        Self { inner: Arc::new(inner) }
+        let (openings, settings) = (Openings::default(), Live::new(settings));
+        Self {
+            inner: Arc::new(Inner {
+                media,
+                orders,
+                auth,
+                sender,
+                steady,
+                settings,
+                probes,
+                openings,
+                wake,
+                abandon,
+            }),
+        }
+    }
+
+    /// Works by other settings from now on; what is being sent goes on by those it began with.
+    pub fn set_settings(&self, settings: Settings) {
+        self.inner.settings.set(settings);
+        self.inner.wake.notify_one();
+    }
+
+    fn settings(&self) -> Settings {
+        *self.inner.settings.get()
     }
 
     fn db(&self) -> &Db {

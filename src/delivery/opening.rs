@@ -41,7 +41,7 @@ impl Openings {
         }
         if users.len() >= CHANNEL_KEYS_OPENED_MAX {
             let message = "Too many channels are being checked; try again";
-            return Err(Error::new(Kind::Overloaded, message));
+            return Err(Error::overloaded("channel_keys", message));
         }
         users.insert(user);
         Ok(Opening { users: Arc::clone(&self.users), user })

@@ -61,7 +61,7 @@ fn version(entry: &Entry, channel: &Channel) -> String {
 }
 
 fn overloaded() -> Error {
-    Error::new(Kind::Overloaded, "Too many deliveries of the organization wait")
+    Error::overloaded("deliveries", "Too many deliveries of the organization wait")
 }
 
 impl Deliveries {
@@ -79,7 +79,7 @@ impl Deliveries {
             return Ok(known.clone());
         }
         let Request { caller: Caller { agr, .. }, item, channel } = request;
-        let max = self.inner.settings.queue_max;
+        let max = self.settings().queue_max;
         // Somebody without an organization has no agreement either, and is told so.
         if let Some(organization) = checked.principal.user().organization
             && self.db().read(move |tx| tx.is_queue_full(organization, max)).await?

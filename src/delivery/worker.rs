@@ -47,7 +47,7 @@ impl Deliveries {
 
     /// Starts what is due as long as there is room; the time until the next look.
     async fn fill(&self, running: &mut JoinSet<()>) -> Result<Duration> {
-        let settings = &self.inner.settings;
+        let settings = self.settings();
         loop {
             while running.try_join_next().is_some() {}
             let (now, claim) = (clock::now(), Uuid::now_v7());
@@ -74,11 +74,12 @@ impl Deliveries {
     /// Tries to send a claimed delivery and writes how that ended.
     async fn send(self, claim: Uuid, delivery: Delivery) {
         let watch = Stopwatch::start();
-        let patience = self.inner.settings.patience;
+        let patience = self.settings().patience;
         let mut method = None;
         let outcome = tokio::select! {
             tried = self.attempt(&delivery, &mut method) => {
-                judge(&delivery, tried, patience, clock::now())
+                let is_trusted = self.inner.steady.is_trusted();
+                judge(&delivery, tried, patience, (clock::now(), is_trusted))
             }
             () = self.keep(claim, delivery.id) => {
                 let id = delivery.id;
@@ -112,7 +113,7 @@ impl Deliveries {
 
     /// Renews the claim until it is lost.
     async fn keep(&self, claim: Uuid, id: Uuid) {
-        let lease = self.inner.settings.lease;
+        let lease = self.settings().lease;
         loop {
             tokio::time::sleep(lease / 3).await;
             let until = clock::now() + lease;
@@ -133,7 +134,7 @@ impl Deliveries {
         delivery: &Delivery,
         method: &mut Option<ChannelMethod>,
     ) -> Result<(), Trouble> {
-        let Settings { timeout, patience, .. } = self.inner.settings;
+        let Settings { timeout, patience, .. } = self.settings();
         if patience.exhausted(delivery.attempts) {
             let tries = delivery.attempts - 1;
             let text = format!("given up after {tries} tries, the last of which did not end");

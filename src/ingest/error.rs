@@ -1,12 +1,17 @@
 //! Why something is not taken in.
 
 use std::{
+    any::Any,
     fmt,
+    io::ErrorKind,
+    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use crate::db::DbError;
 use crate::item::DocumentError;
+use crate::limits::PANIC_CHARS_MAX;
 use crate::programs::ProgramError;
 use crate::store::StoreError;
 
@@ -31,6 +36,12 @@ pub enum IngestError {
         /// The setting that allows more.
         setting: &'static str,
     },
+    /// Reading it takes too long.
+    #[error("takes more than {0:?} of work (ingest.file_time_s)")]
+    TooSlow(Duration),
+    /// Whoever reads it panicked: a mistake of ours or of a library, met by this file.
+    #[error("made the reader panic: {0}")]
+    Panicked(String),
     /// Not a picture that can be rendered.
     #[error("{0}")]
     Picture(String),
@@ -69,6 +80,25 @@ pub enum IngestError {
     Db(#[from] DbError),
 }
 
+/// Runs `work`, which reads something from outside. A library that panics on it must end neither the
+/// process nor the work on others: that becomes a refusal.
+pub(super) fn contained<T>(
+    work: impl FnOnce() -> Result<T, IngestError>,
+) -> Result<T, IngestError> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = told(panic.as_ref());
+        tracing::error!("a file made its reader panic: {text}");
+        Err(IngestError::Panicked(text))
+    })
+}
+
+/// What a panic said, cut to what a message can bear.
+fn told(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    text.chars().filter(|c| !c.is_control()).take(PANIC_CHARS_MAX).collect()
+}
+
 fn list(refusals: &[Refusal]) -> String {
     refusals.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
@@ -79,10 +109,23 @@ impl IngestError {
     pub fn is_ours(&self) -> bool {
         match self {
             Self::Store(_) | Self::Program(_) | Self::Db(_) => true,
+            // What somebody put there, or else the disk.
+            Self::Unreadable(cause) => !matches!(
+                cause.kind(),
+                ErrorKind::NotFound
+                    | ErrorKind::PermissionDenied
+                    | ErrorKind::IsADirectory
+                    | ErrorKind::NotADirectory
+                    | ErrorKind::InvalidData
+                    | ErrorKind::InvalidInput
+                    | ErrorKind::UnexpectedEof
+                    | ErrorKind::FileTooLarge
+            ),
             Self::Refused(refusals) => refusals.iter().any(|refusal| refusal.error.is_ours()),
-            Self::Unreadable(_)
-            | Self::Empty
+            Self::Empty
             | Self::TooLarge { .. }
+            | Self::TooSlow(_)
+            | Self::Panicked(_)
             | Self::Picture(_)
             | Self::Kind
             | Self::Name(_)
@@ -125,6 +168,8 @@ impl IngestError {
             Self::Unreadable(_)
             | Self::Empty
             | Self::TooLarge { .. }
+            | Self::TooSlow(_)
+            | Self::Panicked(_)
             | Self::Picture(_)
             | Self::Kind
             | Self::Name(_)
@@ -182,5 +227,21 @@ impl fmt::Display for Failure {
             Some(line) => write!(f, "{}:{line}: {}", self.path.display(), self.error),
             None => write!(f, "{}: {}", self.path.display(), self.error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_a_refusal_that_names_the_file_and_what_was_said() {
+        let offset = 7;
+        let outcome: Result<(), _> = contained(|| panic!("offset {offset} is out of range"));
+        let failure = Failure::of(Path::new("in/harbour.jpg"), outcome.expect_err("it panicked"));
+        let expected = "in/harbour.jpg: made the reader panic: offset 7 is out of range";
+        assert_eq!(failure.to_string(), expected);
+        assert!(!failure.error.is_ours(), "trying again would end the same way");
+        assert_eq!(contained(|| Ok(7)).expect("goes well"), 7);
     }
 }

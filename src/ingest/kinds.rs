@@ -6,9 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{FileName, Ingest, IngestError, photograph};
+use super::{FileName, Ingest, IngestError, contained, photograph};
 use crate::item::{Asset, AssetFile, Files, Graphic, Video};
-use crate::limits::{EPS_HEAD_BYTES, STILL_AT_MS};
+use crate::limits::{EPS_HEAD_BYTES, PROGRAM_OUTPUT_BYTES_MAX, STILL_AT_MS};
 use crate::media::video::{VideoError, VideoLimits, facts};
 use crate::programs::{PdfTask, ProgramError};
 use crate::types::{MediaType, RenditionExtension, RenditionName, Size, Usage, Variant};
@@ -34,16 +34,16 @@ impl Ingest {
         name: &FileName,
         path: &Path,
     ) -> Result<TakenFile, IngestError> {
-        let (file, warnings) = match name.extension {
+        let (file, warnings) = contained(|| match name.extension {
             RenditionExtension::Jpg => {
-                let picture = photograph::read(path, &self.limits)?;
-                let (picture, warnings) = self.store(&picture, name.name)?;
-                (AssetFile::Picture(picture), warnings)
+                let picture = self.read_photograph(path)?;
+                let (picture, warnings) = self.store(picture, name.name)?;
+                Ok((AssetFile::Picture(picture), warnings))
             }
-            RenditionExtension::Pdf => self.take_pdf(name.name, path)?,
-            RenditionExtension::Eps => self.take_eps(name.name, path)?,
-            RenditionExtension::Mp4 => self.take_video(name.name, path)?,
-        };
+            RenditionExtension::Pdf => self.take_pdf(name.name, path),
+            RenditionExtension::Eps => self.take_eps(name.name, path),
+            RenditionExtension::Mp4 => self.take_video(name.name, path),
+        })?;
         let association = name.association.clone();
         Ok((Asset { association, made: false, file }, warnings))
     }
@@ -104,7 +104,7 @@ impl Ingest {
         let length = self.length(path)?;
         let file = File::open(path).map_err(IngestError::Unreadable)?;
         let facts = facts(&mut BufReader::new(file), length, &VideoLimits::default())
-            .map_err(|cause| unreadable_video(&cause))?;
+            .map_err(unreadable_video)?;
         let (blob, length) = self.originals.store_file(path)?;
         let warnings = match facts.fast_start {
             true => Vec::new(),
@@ -177,6 +177,7 @@ impl Ingest {
             return Ok(warnings);
         };
         if no_grey {
+            let _share = self.memory.take(PROGRAM_OUTPUT_BYTES_MAX);
             match self.programs.pdf(PdfTask::Grey, pdf, 1) {
                 Ok(grey) => {
                     let (length, blob) = (grey.len() as u64, self.originals.store_bytes(&grey)?);
@@ -246,8 +247,11 @@ impl Ingest {
         name: RenditionName,
         jpeg: Vec<u8>,
     ) -> Result<Vec<String>, IngestError> {
+        let length = jpeg.len() as u64;
+        let share = self.memory.take(length);
         let picture = photograph::parse(jpeg, &self.limits)?;
-        let (picture, warnings) = self.store(&picture, name)?;
+        self.fits(&picture, length)?;
+        let (picture, warnings) = self.store((picture, share), name)?;
         assets.push(made(AssetFile::Picture(picture)));
         Ok(warnings)
     }
@@ -304,8 +308,26 @@ fn duration_ms(asset: &Asset) -> Option<u64> {
     }
 }
 
-fn unreadable_video(cause: &VideoError) -> IngestError {
-    IngestError::Picture(format!("cannot be read: {cause}"))
+/// What a video file is refused for, or that the disk did not give it.
+fn unreadable_video(cause: VideoError) -> IngestError {
+    match cause {
+        VideoError::Read(cause) => IngestError::Unreadable(cause),
+        VideoError::TooShort { .. }
+        | VideoError::NotMp4 { .. }
+        | VideoError::NoIndex
+        | VideoError::NoMedia
+        | VideoError::Truncated { .. }
+        | VideoError::Missing { .. }
+        | VideoError::Damaged { .. }
+        | VideoError::CompressedIndex
+        | VideoError::IndexTooLarge { .. }
+        | VideoError::FragmentsTooLarge { .. }
+        | VideoError::TooManyBoxes { .. }
+        | VideoError::TooManyTracks { .. }
+        | VideoError::NoVideoTrack
+        | VideoError::Size { .. }
+        | VideoError::Duration { .. } => IngestError::Picture(format!("cannot be read: {cause}")),
+    }
 }
 
 /// Width and height of what an EPS draws, in points, as its comments tell.

@@ -10,7 +10,6 @@ use std::{
     fs::File,
     io::{self, BufRead, BufReader},
     ops::ControlFlow,
-    panic::{AssertUnwindSafe, catch_unwind},
     path::Path,
     sync::{
         Arc, Mutex, PoisonError,
@@ -22,7 +21,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::write::{Moment, Outcome, Prepared};
-use super::{Failure, Ingest, IngestError, bundle};
+use super::{Failure, Ingest, IngestError, bundle, contained};
 use crate::db::{DbError, Written};
 use crate::item::Document;
 use crate::limits::{
@@ -237,10 +236,7 @@ fn check(ingest: &Ingest, line: &Line, now: Timestamp) -> Option<Result<Prepared
     if text.iter().all(u8::is_ascii_whitespace) {
         return None;
     }
-    // A library that panics on one document must not end the run.
-    let prepared = catch_unwind(AssertUnwindSafe(|| prepare(ingest, text, now)));
-    let panicked = |_| Err(IngestError::Picture("made the reader panic".to_owned()));
-    Some(prepared.unwrap_or_else(panicked))
+    Some(contained(|| prepare(ingest, text, now)))
 }
 
 fn prepare(ingest: &Ingest, text: &[u8], now: Timestamp) -> Result<Prepared, IngestError> {

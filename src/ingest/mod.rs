@@ -21,15 +21,16 @@ mod write;
 
 use std::{
     collections::HashMap,
-    panic::{AssertUnwindSafe, catch_unwind},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Map, Value};
 
 pub use bundle::{Bundle, BundleFile};
+use error::contained;
 pub use error::{Failure, IngestError, Refusal};
 pub use files::{Found, find};
 pub use lines::{LinesEvent, LinesTally, take_in_lines};
@@ -39,6 +40,7 @@ pub use spool::{Spool, SpooledFile};
 pub use uploads::{Seat, Uploads};
 use write::{Moment, Prepared};
 
+use crate::compute::{Memory, Share};
 use crate::db::{Db, Written};
 use crate::item::{Asset, AssetFile, Document, Picture};
 use crate::media::jpeg::header::HeaderLimits;
@@ -107,10 +109,20 @@ pub struct IngestLimits {
     pub file_bytes_max: u64,
     /// Limits of the marker parser.
     pub header: HeaderLimits,
+    /// Work on one photograph after which it is refused.
+    pub file_time: Duration,
+    /// Memory that one photograph may take, bytes.
+    pub memory_bytes: u64,
     /// Long side of the picture that is made of a graphic's first page.
     pub page_px: u32,
     /// Long side of the Preview that is made of a video.
     pub video_px: u32,
+}
+
+impl IngestLimits {
+    fn too_slow(&self) -> IngestError {
+        IngestError::TooSlow(self.file_time)
+    }
 }
 
 /// Takes files in. Shared by the threads of one run, or by all doors of a server.
@@ -119,6 +131,8 @@ pub struct Ingest {
     originals: Originals,
     programs: Programs,
     limits: IngestLimits,
+    /// What files that are being taken in hold, at all doors.
+    memory: Arc<Memory>,
     marker: Arc<Marker>,
     zone: TimeZone,
     /// The files of this run that came alone, by what they become, so that two files of one name do not replace each
@@ -131,11 +145,18 @@ impl Ingest {
     #[must_use]
     pub fn new(
         (db, originals, programs): (Db, Originals, Programs),
-        limits: IngestLimits,
+        (limits, memory): (IngestLimits, Arc<Memory>),
         zone: TimeZone,
         marker: Arc<Marker>,
     ) -> Self {
-        Self { db, originals, programs, limits, marker, zone, names: Some(Mutex::default()) }
+        let names = Some(Mutex::default());
+        Self { db, originals, programs, limits, memory, marker, zone, names }
+    }
+
+    /// Bytes of a file at most.
+    #[must_use]
+    pub fn file_bytes_max(&self) -> u64 {
+        self.limits.file_bytes_max
     }
 
     /// The same for a server, where a file of the same name is a later version.
@@ -146,10 +167,10 @@ impl Ingest {
 
     /// Takes one thing in; `now` is when it comes in.
     pub fn take_in(&self, incoming: &Incoming, now: Timestamp) -> Result<Taken, Failure> {
-        let outcome = match incoming {
+        let outcome = contained(|| match incoming {
             Incoming::File(path) => self.take_single(path, now),
             Incoming::ItemFolder(path) => self.take_folder(path, now),
-        };
+        });
         outcome.map_err(|error| Failure::of(incoming.path(), error))
     }
 
@@ -183,16 +204,36 @@ impl Ingest {
     }
 
     fn take_photograph(&self, path: &Path, now: Timestamp) -> Result<Taken, IngestError> {
-        let picture = photograph::read(path, &self.limits)?;
+        let (picture, share) = self.read_photograph(path)?;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let id = ItemId::parse(stem).unwrap_or_else(|_| picture.derived_id());
         let key = ItemKey { media_type: MediaType::Image, id };
         self.claim(&key, RenditionExtension::Jpg, path)?;
         let (document, mut warnings) = picture.document(&key, &self.zone)?;
-        let (picture, odd) = self.store(&picture, RenditionName::NORMAL_HIRES)?;
+        let (picture, odd) = self.store((picture, share), RenditionName::NORMAL_HIRES)?;
         warnings.splice(0..0, odd);
         let asset = Asset::own(AssetFile::Picture(picture));
         self.write(&key, document, Some(vec![asset]), now).map(|taken| Taken { warnings, ..taken })
+    }
+
+    /// Reads a photograph when there is memory for it.
+    fn read_photograph(&self, path: &Path) -> Result<(Photograph, Share<'_>), IngestError> {
+        let length = std::fs::metadata(path).map_err(IngestError::Unreadable)?.len();
+        let share = self.memory.take(length.min(self.limits.file_bytes_max));
+        let picture = photograph::read(path, &self.limits)?;
+        self.fits(&picture, length)?;
+        Ok((picture, share))
+    }
+
+    /// Whether a photograph of `length` bytes can be taken in with all memory that there is.
+    fn fits(&self, picture: &Photograph, length: u64) -> Result<(), IngestError> {
+        let found = picture.memory_bytes(&self.originals).saturating_add(length);
+        let limit = self.limits.memory_bytes;
+        if found > limit {
+            let (unit, setting) = ("bytes to hold while it is read", "ingest.memory_bytes");
+            return Err(IngestError::TooLarge { found, limit, unit, setting });
+        }
+        Ok(())
     }
 
     /// Stores a photograph with what is derived from it; gives what is odd about it too.
@@ -200,9 +241,10 @@ impl Ingest {
     /// Nothing names the original yet when it turns out that it cannot be decoded.
     fn store(
         &self,
-        picture: &Photograph,
+        (picture, mut share): (Photograph, Share<'_>),
         name: RenditionName,
     ) -> Result<(Picture, Vec<String>), IngestError> {
+        share.grow(picture.memory_bytes(&self.originals));
         picture.store(&self.originals, name, (&self.limits, &self.marker))
     }
 
@@ -287,14 +329,7 @@ pub fn take_in_all(
                 loop {
                     let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
                     let Some(incoming) = next else { return };
-                    // A library that panics on one file must not end the run.
-                    let taken =
-                        catch_unwind(AssertUnwindSafe(|| ingest.take_in(&incoming, now())));
-                    let panicked = |_| {
-                        let error = IngestError::Picture("made the reader panic".to_owned());
-                        Err(Failure::of(incoming.path(), error))
-                    };
-                    report(&incoming, &taken.unwrap_or_else(panicked));
+                    report(&incoming, &ingest.take_in(&incoming, now()));
                 }
             });
         }

@@ -5,13 +5,16 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 
 use super::{IngestError, IngestLimits, files};
+use crate::clock::Stopwatch;
 use crate::compute;
 use crate::item::{Document, DocumentError, Picture};
+use crate::limits::JPEG_SCAN_PIXELS_MAX;
 use crate::media::caption::{self, Caption};
-use crate::media::jpeg::header::{Header, Process};
+use crate::media::jpeg::header::Header;
 use crate::media::original::{NewOriginal, Originals};
 use crate::media::raster::{
-    self, Colour, Job, Marker, Orientation, Output, RenderLimits, Sampling, Step,
+    self, Colour, GoOn, Job, Marker, Orientation, Output, RasterError, RenderLimits, Sampling,
+    Step,
 };
 use crate::types::{Hash, ItemId, ItemKey, RenditionName};
 
@@ -42,6 +45,12 @@ pub(super) fn parse(bytes: Vec<u8>, limits: &IngestLimits) -> Result<Photograph,
         let setting = "media.megapixels_max";
         return Err(IngestError::TooLarge { found, limit, unit: "pixels", setting });
     }
+    let passes = size.pixels().saturating_mul(u64::from(header.scans));
+    if passes > JPEG_SCAN_PIXELS_MAX {
+        let (found, limit) = (passes, JPEG_SCAN_PIXELS_MAX);
+        let (unit, setting) = ("pixels in all scans together", "fixed");
+        return Err(IngestError::TooLarge { found, limit, unit, setting });
+    }
     let reading = caption::read(&header, &bytes);
     Ok(Photograph {
         caption: reading.caption,
@@ -62,8 +71,8 @@ impl Photograph {
     /// Decodes the picture at a fraction of its size; gives what the decoder finds odd.
     fn check_decodes(
         &self,
-        limits: &IngestLimits,
-        marker: &Marker,
+        (limits, marker): (&IngestLimits, &Marker),
+        go_on: GoOn<'_>,
     ) -> Result<Option<String>, IngestError> {
         let source = raster::Source {
             jpeg: &self.bytes,
@@ -75,12 +84,38 @@ impl Photograph {
             bands: None,
         };
         let output = Output { quality: 50, sampling: Sampling::S420, colour: Colour::Keep };
+        let too_slow = limits.too_slow();
         let limits = RenderLimits { pixels_max: limits.pixels_max };
         let steps = [Step::Fit { long_px: CHECK_PX }];
         let job = Job { source, steps: &steps, output, limits };
-        let checked = raster::render(&job, marker, &|_| true);
-        let unusable = |cause| IngestError::Picture(format!("cannot be decoded: {cause}"));
-        checked.map(|rendered| rendered.warning).map_err(unusable)
+        match raster::render(&job, marker, &|_| go_on()) {
+            Ok(rendered) => Ok(rendered.warning),
+            Err(RasterError::Abandoned) => Err(too_slow),
+            Err(cause) => Err(IngestError::Picture(format!("cannot be decoded: {cause}"))),
+        }
+    }
+
+    /// Whether the picture, which can only be decoded as a whole because of `reason`, is within the
+    /// memory for one. A crop of it would take all of its pixels.
+    fn fits_as_a_whole(&self, limits: &IngestLimits, reason: &str) -> Result<(), IngestError> {
+        let components = u64::try_from(self.header.components.len()).unwrap_or(u64::MAX);
+        let samples = self.header.size.pixels().saturating_mul(components);
+        // Pixels, these turned, and what is written; coefficients of two bytes.
+        let each = if self.header.is_by_scans() { 5 } else { 3 };
+        let found = samples.saturating_mul(each);
+        let limit = limits.memory_bytes;
+        if found <= limit {
+            return Ok(());
+        }
+        Err(IngestError::Picture(format!(
+            "can only be decoded as a whole ({reason}), which takes {found} bytes, more than the \
+             limit of {limit} (ingest.memory_bytes)"
+        )))
+    }
+
+    /// The memory that [`Photograph::store`] takes besides the bytes that were read.
+    pub(super) fn memory_bytes(&self, originals: &Originals) -> u64 {
+        originals.memory_bytes(&self.header, self.bytes.len() as u64)
     }
 
     /// An id made from the picture's bytes, for a file whose name is none.
@@ -123,12 +158,18 @@ impl Photograph {
         (limits, marker): (&IngestLimits, &Marker),
     ) -> Result<(Picture, Vec<String>), IngestError> {
         let new = NewOriginal { bytes: &self.bytes, header: &self.header };
-        let stored = originals.store_new(&new, &compute::spread)?;
+        let watch = Stopwatch::start();
+        let go_on = || watch.elapsed() <= limits.file_time;
+        let stored = originals.store_new(&new, (&compute::spread, &go_on))?;
+        let stored = stored.ok_or_else(|| limits.too_slow())?;
+        if let Some(reason) = &stored.whole {
+            self.fits_as_a_whole(limits, reason)?;
+        }
         let damage = if stored.decoded {
             stored.warning
         } else {
             // The index has shown the codes to be sound; a decoder may still not like the kind.
-            self.check_decodes(limits, marker)?
+            self.check_decodes((limits, marker), &go_on)?
         };
         let mut odd = self.warnings.clone();
         odd.extend(damage.map(|damage| format!("picture data is damaged: {damage}")));
@@ -138,7 +179,7 @@ impl Photograph {
             length: self.bytes.len() as u64,
             stored: self.header.size,
             orientation: self.orientation,
-            progressive: self.header.process == Process::Progressive,
+            progressive: self.header.is_by_scans(),
             components: u8::try_from(self.header.components.len()).unwrap_or(u8::MAX),
         };
         Ok((asset, odd))

@@ -8,18 +8,21 @@ use std::{
 
 use uuid::Uuid;
 
+use crate::error::{Error, Kind, Result};
 use crate::limits::UPLOAD_ABANDONED;
 
 /// The folder for files that are being uploaded.
 #[derive(Clone, Debug)]
 pub struct Spool {
     dir: PathBuf,
+    file_bytes_max: u64,
 }
 
 impl Spool {
     /// Opens the folder `dir`, which is made when it is missing, and removes what an earlier
-    /// process left there; another one may be at work beside this one.
-    pub fn open(dir: &Path) -> io::Result<Self> {
+    /// process left there; another one may be at work beside this one. A file may have
+    /// `file_bytes_max` bytes; who writes it sees to that.
+    pub fn open(dir: &Path, file_bytes_max: u64) -> io::Result<Self> {
         fs::create_dir_all(dir)?;
         for entry in fs::read_dir(dir)? {
             let entry = entry?;
@@ -30,11 +33,23 @@ impl Spool {
                 fs::remove_file(path)?;
             }
         }
-        Ok(Self { dir: dir.to_owned() })
+        Ok(Self { dir: dir.to_owned(), file_bytes_max })
     }
 
-    /// Makes an empty file.
-    pub fn create(&self) -> io::Result<SpooledFile> {
+    /// Bytes of one file at most.
+    #[must_use]
+    pub fn file_bytes_max(&self) -> u64 {
+        self.file_bytes_max
+    }
+
+    /// Makes an empty file for a part of an upload.
+    pub async fn create(&self) -> Result<SpooledFile> {
+        let spool = self.clone();
+        let made = tokio::task::spawn_blocking(move || spool.make());
+        made.await.map_err(Error::internal)?.map_err(full)
+    }
+
+    fn make(&self) -> io::Result<SpooledFile> {
         let path = self.dir.join(format!("{}.part", Uuid::now_v7()));
         let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
         Ok(SpooledFile { path, file, bytes: 0 })
@@ -50,8 +65,13 @@ pub struct SpooledFile {
 }
 
 impl SpooledFile {
-    /// Adds bytes; blocks.
-    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+    /// Adds bytes.
+    pub async fn append(mut self, bytes: bytes::Bytes) -> Result<Self> {
+        let written = tokio::task::spawn_blocking(move || self.write(&bytes).map(|()| self));
+        written.await.map_err(Error::internal)?.map_err(full)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)?;
         self.bytes += bytes.len() as u64;
         Ok(())
@@ -68,6 +88,10 @@ impl SpooledFile {
     pub fn path(&self) -> &Path {
         &self.path
     }
+}
+
+fn full(cause: io::Error) -> Error {
+    Error::new(Kind::Unavailable, "The upload cannot be stored now").because(cause)
 }
 
 impl Drop for SpooledFile {
@@ -90,8 +114,8 @@ mod tests {
                 file.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("set");
             }
         }
-        let spool = Spool::open(dir.path()).expect("opened");
-        let mut file = spool.create().expect("made");
+        let spool = Spool::open(dir.path(), 3).expect("opened");
+        let mut file = spool.make().expect("made");
         file.write(b"abc").expect("written");
         assert_eq!((fs::read(file.path()).expect("read"), file.bytes()), (b"abc".to_vec(), 3));
         drop(file);

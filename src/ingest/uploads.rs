@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::{Bundle, Ingest, IngestError, Spool, SpooledFile, Taken};
+use super::{Bundle, Ingest, IngestError, Spool, Taken, contained};
 use crate::error::{Error, Kind, Result};
 use crate::limits::UPLOADS_WAITING_MAX;
 use crate::types::ItemKey;
@@ -19,7 +19,6 @@ pub struct Uploads {
 struct Inner {
     ingest: Ingest,
     spool: Spool,
-    file_bytes_max: u64,
     /// Uploads that are under way or wait.
     seats: Arc<Semaphore>,
     /// Uploads that are taken in.
@@ -36,16 +35,15 @@ impl Uploads {
     /// Takes in `workers` uploads at a time.
     #[must_use]
     pub fn new(ingest: Ingest, spool: Spool, workers: usize) -> Self {
-        let file_bytes_max = ingest.limits.file_bytes_max;
         let seats = Arc::new(Semaphore::new(workers + UPLOADS_WAITING_MAX));
         let workers = Arc::new(Semaphore::new(workers));
-        Self { inner: Arc::new(Inner { ingest, spool, file_bytes_max, seats, workers }) }
+        Self { inner: Arc::new(Inner { ingest, spool, seats, workers }) }
     }
 
-    /// Bytes of one file at most.
+    /// Where files lie while they are uploaded.
     #[must_use]
-    pub fn file_bytes_max(&self) -> u64 {
-        self.inner.file_bytes_max
+    pub fn spool(&self) -> &Spool {
+        &self.inner.spool
     }
 
     /// Makes room for an upload.
@@ -54,21 +52,8 @@ impl Uploads {
     pub fn enter(&self) -> Result<Seat> {
         match Arc::clone(&self.inner.seats).try_acquire_owned() {
             Ok(permit) => Ok(Seat { _permit: permit }),
-            Err(_) => Err(Error::new(Kind::Overloaded, "Too many uploads are under way")),
+            Err(_) => Err(Error::overloaded("uploads", "Too many uploads are under way")),
         }
-    }
-
-    /// Makes an empty file for a part of an upload.
-    pub async fn create(&self) -> Result<SpooledFile> {
-        let spool = self.inner.spool.clone();
-        let made = tokio::task::spawn_blocking(move || spool.create());
-        made.await.map_err(Error::internal)?.map_err(full)
-    }
-
-    /// Adds bytes to it.
-    pub async fn append(&self, mut file: SpooledFile, bytes: bytes::Bytes) -> Result<SpooledFile> {
-        let written = tokio::task::spawn_blocking(move || file.write(&bytes).map(|()| file));
-        written.await.map_err(Error::internal)?.map_err(full)
     }
 
     /// Takes an item in when it is its turn.
@@ -96,7 +81,7 @@ impl Uploads {
         let inner = Arc::clone(&self.inner);
         // The work goes on when the client leaves, and so does its turn.
         let done = tokio::task::spawn_blocking(move || {
-            let outcome = work(&inner.ingest);
+            let outcome = contained(|| work(&inner.ingest));
             drop(turn);
             outcome
         });
@@ -109,8 +94,4 @@ impl Uploads {
             outcome => Ok(outcome),
         }
     }
-}
-
-fn full(cause: std::io::Error) -> Error {
-    Error::new(Kind::Unavailable, "The upload cannot be stored now").because(cause)
 }

@@ -53,7 +53,8 @@ pub struct Picture {
     pub stored: Size,
     /// EXIF orientation, 1 to 8.
     pub orientation: u8,
-    /// Whether the picture is progressive; such a picture is decoded whole.
+    /// Whether the picture comes in several scans, as progressive ones do: decoded whole, it takes
+    /// memory for all coefficients.
     pub progressive: bool,
     /// Components of a pixel: 1, 3 or 4.
     pub components: u8,

@@ -1,11 +1,14 @@
 //! Timers: work that runs beside the requests.
 
 use std::{
-    sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError},
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, TryRecvError},
+    },
     time::Duration,
 };
 
-use tokio::sync::mpsc::Sender;
+use tokio::sync::{mpsc::Sender, watch};
 
 use crate::auth::Auth;
 use crate::clock;
@@ -19,17 +22,20 @@ use crate::limits::{
 use crate::media::Media;
 use crate::notifications::Notifications;
 use crate::search::Search;
+use crate::steady::Steady;
 use crate::telemetry;
 use crate::types::ItemKey;
 
 /// Follows what any process writes to the database until `stop` is dropped: changed items leave
 /// the caches and enter search, and changed accounts leave the caches too.
 /// Items that were written are sent to `wanted`, so that their standard renditions are made before
-/// somebody asks; those that find no room there are left to the first request.
+/// somebody asks; those that find no room there are left to the first request. Up to which row of
+/// the item log all of that is done, is told to `followed`.
 pub fn follow(
     mut follower: Follower,
     (media, auth, search): (&Media, &Auth, &Search),
     wanted: Option<&Sender<ItemKey>>,
+    followed: &watch::Sender<i64>,
     stop: &Receiver<()>,
 ) {
     let mut failing = false;
@@ -57,6 +63,10 @@ pub fn follow(
             (Err(_), true) | (Ok(()), false) => {}
         }
         failing = outcome.is_err();
+        // Nobody is given the old versions from here any more.
+        if !failing && *followed.borrow() < follower.seq() {
+            followed.send_replace(follower.seq());
+        }
         if failing {
             // What cannot be followed may have ended: look everything up until it can.
             auth.forget(&[AccountChange::Everything]);
@@ -75,7 +85,12 @@ pub fn follow(
 
 /// Matches what any process writes with the notifications until `stop` is dropped, and does what
 /// notifications do by the clock.
-pub fn matching(mut pulse: Pulse, notifications: &Notifications, stop: &Receiver<()>) {
+pub fn matching(
+    mut pulse: Pulse,
+    notifications: &Notifications,
+    steady: &Steady,
+    stop: &Receiver<()>,
+) {
     let beats = Duration::from_millis(MATCHING_CLOCK_MS);
     let (mut looked, mut swept) = (None::<Stopwatch>, None::<Stopwatch>);
     let (mut failing, mut more) = (false, true);
@@ -95,7 +110,8 @@ pub fn matching(mut pulse: Pulse, notifications: &Notifications, stop: &Receiver
         let mut outcome = notifications.step(clock::now());
         if outcome.is_ok() && is_over(&swept, NOTIFICATIONS_SWEEP) {
             swept = Some(Stopwatch::start());
-            outcome = outcome.and_then(|more| notifications.sweep(clock::now()).map(|()| more));
+            let swept = notifications.sweep(clock::now(), steady.is_trusted());
+            outcome = outcome.and_then(|more| swept.map(|()| more));
         }
         match (&outcome, failing) {
             (Err(cause), false) => tracing::error!("items cannot be matched: {cause}"),
@@ -108,11 +124,14 @@ pub fn matching(mut pulse: Pulse, notifications: &Notifications, stop: &Receiver
 }
 
 /// Takes items that have expired out of collections, now and then.
-pub async fn expire(collections: Collections) {
+pub async fn expire(collections: Collections, steady: Arc<Steady>) {
     let mut beat = tokio::time::interval(COLLECTIONS_SWEEP);
     let mut failing = false;
     loop {
         beat.tick().await;
+        if !steady.is_trusted() {
+            continue;
+        }
         // One transaction after the other, so that others get their turn in between.
         let outcome = loop {
             match collections.sweep(clock::now()).await {

@@ -9,6 +9,7 @@ use super::{
     Entry,
     cache::{Body, Extent, Part},
     collect::Member,
+    keys::CacheKeys,
     plan,
 };
 use crate::error::Error;
@@ -29,6 +30,19 @@ pub enum Answer {
     File(Box<FileAnswer>),
 }
 
+impl Answer {
+    /// The keys that a CDN keeps it under.
+    #[must_use]
+    pub fn cache_keys(&self) -> CacheKeys {
+        match self {
+            Self::Page(key) => CacheKeys::of(key, []),
+            Self::Text(text) => text.keys.clone(),
+            Self::Rendition(rendition) => rendition.keys.clone(),
+            Self::File(file) => file.keys.clone(),
+        }
+    }
+}
+
 /// A document or text with its validators.
 #[derive(Debug)]
 pub struct TextAnswer {
@@ -42,6 +56,8 @@ pub struct TextAnswer {
     pub modified: Option<Timestamp>,
     /// Whether everybody may have it.
     pub open: bool,
+    /// The keys that a CDN keeps it under.
+    pub keys: CacheKeys,
 }
 
 /// A rendition with its validators.
@@ -60,7 +76,11 @@ pub struct RenditionAnswer {
     pub sale: Sale,
     /// File name under which a browser saves it, for a Hires.
     pub file_name: Option<String>,
+    /// The keys that a CDN keeps it under.
+    pub keys: CacheKeys,
     pub(super) entry: Arc<Entry>,
+    /// The item of the address, where that is another one.
+    pub(super) named: Option<Arc<Entry>>,
     /// The associated object of `entry` that it shows.
     pub(super) association: Option<AssociationKey>,
 }
@@ -78,7 +98,25 @@ pub struct FileAnswer {
     pub sale: Sale,
     /// File name under which a browser saves it.
     pub file_name: Option<String>,
+    /// The keys that a CDN keeps it under.
+    pub keys: CacheKeys,
     pub(super) content: FileContent,
+    /// The items that it was made of.
+    pub(super) seen: Vec<Arc<Entry>>,
+}
+
+impl RenditionAnswer {
+    /// The items that it was made of.
+    pub fn seen(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        std::iter::once(&self.entry).chain(&self.named)
+    }
+}
+
+impl FileAnswer {
+    /// The items that it was made of.
+    pub fn seen(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.seen.iter()
+    }
 }
 
 /// Where the bytes come from.

@@ -11,8 +11,9 @@ use jiff::Timestamp;
 use super::{
     Caller, Entry, FileAnswer, Media,
     answer::{FileContent, Sale},
-    collect::{Member, Wanted, defaults},
+    collect::{Member, Wanted, defaults, seen},
     facts,
+    keys::CacheKeys,
 };
 use crate::error::{Error, Kind, Result};
 use crate::item::Links;
@@ -79,6 +80,7 @@ impl Media {
         }
         self.share_out(&mut fates, caller, now).await?;
         let (mut members, mut names) = (Vec::new(), HashSet::from([LEFT_OUT.to_owned()]));
+        let mut entries = Vec::new();
         let (mut sale, mut left_out) = (Sale { together: true, ..Sale::default() }, String::new());
         for (key, fate) in keys.iter().zip(fates) {
             match fate {
@@ -86,6 +88,7 @@ impl Media {
                     left_out.push_str(&format!("{}: {reason}\n", self.links().item(key)));
                 }
                 Fate::In(picked) => {
+                    entries.extend(seen(&picked.entry, &picked.members));
                     members.extend(renamed(key, picked.members, &mut names));
                     sale.extend(picked.sale);
                 }
@@ -98,6 +101,9 @@ impl Media {
             };
             return Err(Error::forbidden("agreement_required", message.trim_end()));
         };
+        let sold = sale.entries.iter().map(|(entry, _)| &entry.key);
+        let first = sold.clone().next().unwrap_or(&keys[0]);
+        let keys = CacheKeys::of(first, sold);
         if !left_out.is_empty() {
             members.push(Member::text(LEFT_OUT, left_out, dated));
         }
@@ -108,7 +114,9 @@ impl Media {
             modified: None,
             sale,
             file_name: Some(format!("{name}.zip")),
+            keys,
             content: FileContent::Archive(members),
+            seen: entries,
         })
     }
 

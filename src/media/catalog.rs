@@ -16,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::item::{Asset, Document, Links};
 use crate::limits::ITEMS_CACHED_MAX;
 use crate::media::caption::Caption;
+use crate::media::keys::CacheKeys;
 use crate::media::links::UrlLinks;
 use crate::media::path::DocumentExtension;
 use crate::media::plan::Planned;
@@ -38,6 +39,7 @@ pub struct Entry {
     caption: OnceLock<(Caption, Hash)>,
     json: OnceLock<Bytes>,
     xml: OnceLock<Bytes>,
+    keys: OnceLock<CacheKeys>,
     /// Plans of the renditions that every item has; at most one for each name.
     plans: RwLock<Vec<(RenditionName, Arc<Planned>)>>,
 }
@@ -48,14 +50,36 @@ impl Entry {
             .map_err(|cause| Error::internal(format!("item {key}: {cause}")))?;
         let StoredItem { document: _, assets, embargoed, stored, order_time: _ } = item;
         let (caption, json, xml) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let plans = RwLock::default();
-        Ok(Self { key, document, assets, embargoed, stored, uri, caption, json, xml, plans })
+        let (keys, plans) = (OnceLock::new(), RwLock::default());
+        Ok(Self { key, document, assets, embargoed, stored, uri, caption, json, xml, keys, plans })
     }
 
     /// Whether the item is hidden at `now`.
     #[must_use]
     pub fn is_embargoed(&self, now: Timestamp) -> bool {
         self.embargoed.is_some_and(|until| until > now)
+    }
+
+    /// Whether both are the same version of an item.
+    pub(super) fn is_same(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        Arc::ptr_eq(self, other)
+            || (self.stored == other.stored
+                && self.embargoed == other.embargoed
+                && self.assets == other.assets
+                && self.document == other.document)
+    }
+
+    /// The keys that a CDN keeps what shows this item alone under.
+    pub(super) fn cache_keys(&self) -> &CacheKeys {
+        self.keys.get_or_init(|| CacheKeys::of(&self.key, []))
+    }
+
+    /// The keys of what shows this item at the address of the item `named`.
+    pub(super) fn cache_keys_within(&self, named: &ItemKey) -> CacheKeys {
+        match self.key == *named {
+            true => self.cache_keys().clone(),
+            false => CacheKeys::of(named, [&self.key]),
+        }
     }
 
     /// The caption that renditions carry, and a hash of it.

@@ -12,10 +12,14 @@ use jiff::{Timestamp, tz::TimeZone};
 use super::{
     Answer, Caller, Entry, FileAnswer, Media, RenditionAnswer, access,
     answer::{FileContent, Sale, stored_body},
+    budget::{Client, Payer},
     cache::{Body, Part},
-    facts, texts,
+    facts,
+    keys::CacheKeys,
+    texts,
 };
 use crate::error::{Error, Kind, Result};
+use crate::item::Layout;
 use crate::limits::{ARCHIVE_RENDERS_AT_A_TIME, ASSOCIATIONS_SENT_MAX};
 use crate::media::archive::{
     Archive, DosTime, Entry as ArchiveEntry, EntryName, Method, Piece, pack,
@@ -140,6 +144,8 @@ impl Media {
             modified: None,
             sale,
             file_name: Some(format!("{}.zip", key.id)),
+            keys: CacheKeys::of(key, &entry.document.linked_items(Layout::Full)),
+            seen: seen(&entry, &members),
             content: FileContent::Archive(members),
         })))
     }
@@ -147,7 +153,8 @@ impl Media {
     /// The files of the item `key` that are `wanted`, rendered where they have to be.
     ///
     /// Nothing is recorded: [`Collected::sale`] says what there is to buy. Fails as
-    /// [`Media::resolve`] does, and with [`Kind::NotFound`] when the item has none of the files.
+    /// [`Media::resolve`] does, with [`Kind::NotFound`] when the item has none of the files, and with
+    /// [`Kind::Unavailable`] when it changed meanwhile.
     pub async fn collect(
         &self,
         key: &ItemKey,
@@ -157,21 +164,38 @@ impl Media {
     ) -> Result<Collected> {
         let entry = self.item(key, Some(caller.known()?), now).await?;
         let (members, sale) = self.list(&entry, wanted, caller, now).await?;
-        let files = self.obtain_all(members).await?;
+        let seen = seen(&entry, &members);
+        let files = self.obtain_all(members, Payer::Nobody).await?;
+        if !self.are_current(seen.iter()).await? {
+            // It says so where the item is gone.
+            self.item(key, Some(caller.known()?), now).await?;
+            let message = format!("{key} changed while its files were made");
+            return Err(Error::new(Kind::Unavailable, message));
+        }
         Ok(Collected { files, sale })
     }
 
-    /// The bytes of a file or archive.
+    /// The bytes of a file or archive for `client`.
     ///
-    /// Fails as [`Media::obtain`] does.
-    pub async fn obtain_file(&self, answer: &FileAnswer) -> Result<Body> {
+    /// Fails as [`Media::obtain_for`] does, and with [`Kind::Overloaded`] when too many archives
+    /// are being put together or the client still owes for an earlier one.
+    pub async fn obtain_file(&self, answer: &FileAnswer, client: Option<Client>) -> Result<Body> {
         let members = match &answer.content {
             FileContent::Stored(body) => return Ok(body.clone()),
             FileContent::Archive(members) => members.clone(),
         };
-        let files = self.obtain_all(members).await?;
+        if let Some(client) = client {
+            self.inner.budget.begin(client)?;
+        }
+        let place = self.inner.packing.begin(client)?;
+        let payer = client.map_or(Payer::Nobody, Payer::Owing);
+        let files = self.obtain_all(members, payer).await?;
         let media = self.clone();
-        let packed = tokio::task::spawn_blocking(move || media.pack(files));
+        let packed = tokio::task::spawn_blocking(move || {
+            // It goes on when the request is gone, and so does its place.
+            let _until_it_is_packed = place;
+            media.pack(files)
+        });
         packed.await.map_err(Error::internal)?
     }
 
@@ -357,14 +381,16 @@ impl Media {
         Ok(Some(Member { name: member_name(named), mime, url, source, dated: entry.stored }))
     }
 
-    async fn obtain_all(&self, members: Vec<Member>) -> Result<Vec<CollectedFile>> {
-        let patience = self.inner.settings.patience;
+    async fn obtain_all(&self, members: Vec<Member>, payer: Payer) -> Result<Vec<CollectedFile>> {
+        let patience = *self.inner.settings.patience.get();
         let obtained = members.into_iter().map(|member| async move {
             let Member { name, mime, url, source, dated } = member;
             let body = match source {
                 Source::Text(text) => Body::memory(text),
                 Source::Stored(body, _) => body,
-                Source::Rendition(answer) => self.obtain_rendition(&answer, patience).await?,
+                Source::Rendition(answer) => {
+                    self.obtain_rendition(&answer, patience, payer).await?
+                }
             };
             Ok::<_, Error>(CollectedFile { name, mime, url, body, dated })
         });
@@ -375,11 +401,12 @@ impl Media {
         &self,
         answer: &RenditionAnswer,
         patience: std::time::Duration,
+        payer: Payer,
     ) -> Result<Body> {
         if let Some(obtained) = self.find_cached(answer) {
             return Ok(obtained.body);
         }
-        Ok(self.obtain(answer, patience).await?.body)
+        Ok(self.obtain_for(answer, patience, payer).await?.body)
     }
 
     /// How many files [`Media::collect`] would give; nothing is rendered.
@@ -396,6 +423,19 @@ impl Media {
         let (members, _) = self.list(&entry, wanted, caller, now).await?;
         Ok(members.len())
     }
+}
+
+/// The items that members of an archive of `entry` were made of.
+pub(super) fn seen(entry: &Arc<Entry>, members: &[Member]) -> Vec<Arc<Entry>> {
+    let mut seen = vec![Arc::clone(entry)];
+    for member in members {
+        if let Source::Rendition(answer) = &member.source
+            && !seen.iter().any(|known| Arc::ptr_eq(known, &answer.entry))
+        {
+            seen.push(Arc::clone(&answer.entry));
+        }
+    }
+    seen
 }
 
 /// Decision 3: what an archive holds, where it holds anything.

@@ -40,16 +40,22 @@ impl Flight {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Joins the render of `key`. The first to come also gets the task, which must be run.
-    pub(super) fn join(&self, key: Hash) -> (Waiting, Option<Task>) {
+    /// Joins the render of `key`. The first to come also gets the task, which must be run; `begin`
+    /// says before whether it may.
+    pub(super) fn join<E>(
+        &self,
+        key: Hash,
+        begin: impl FnOnce() -> Result<(), E>,
+    ) -> Result<(Waiting, Option<Task>), E> {
         let mut slots = self.lock();
         if let Some(slot) = slots.get(&key) {
-            return (Waiting(slot.subscribe()), None);
+            return Ok((Waiting(slot.subscribe()), None));
         }
+        begin()?;
         let (sender, receiver) = watch::channel(None);
         let slot = Arc::new(sender);
         slots.insert(key, Arc::clone(&slot));
-        (Waiting(receiver), Some(Task { flight: self.clone(), key, slot }))
+        Ok((Waiting(receiver), Some(Task { flight: self.clone(), key, slot })))
     }
 }
 
@@ -110,36 +116,53 @@ mod tests {
         Arc::new(Made { body, way: Way::Whole, timing: Timing::default() })
     }
 
+    fn join(flight: &Flight, key: Hash) -> (Waiting, Option<Task>) {
+        flight.join(key, || Ok::<_, RenderError>(())).expect("it may begin")
+    }
+
     #[tokio::test]
     async fn equal_requests_share_one_task_and_its_outcome() {
         let flight = Flight::default();
         let key = Hash([1; 32]);
-        let (first, task) = flight.join(key);
-        let (second, none) = flight.join(key);
+        let (first, task) = join(&flight, key);
+        let (second, none) = join(&flight, key);
         assert!(none.is_none());
         let task = task.expect("the first runs it");
         drop(first);
         assert!(task.is_wanted(), "the second still waits");
         task.finish(Ok(made()));
         assert_eq!(second.wait().await.expect("rendered"), made());
-        assert!(flight.join(key).1.is_some(), "a later request starts anew");
+        assert!(join(&flight, key).1.is_some(), "a later request starts anew");
     }
 
     #[tokio::test]
     async fn a_render_that_nobody_waits_for_is_dropped_and_cannot_be_joined() {
         let flight = Flight::default();
         let key = Hash([2; 32]);
-        let (first, task) = flight.join(key);
+        let (first, task) = join(&flight, key);
         drop(first);
         let task = task.expect("the first runs it");
         assert!(!task.is_wanted());
-        assert!(flight.join(key).1.is_some());
+        assert!(join(&flight, key).1.is_some());
+    }
+
+    #[tokio::test]
+    async fn who_may_not_begin_a_render_may_join_one() {
+        let flight = Flight::default();
+        let key = Hash([4; 32]);
+        let poor = || Err(RenderError::Overloaded);
+        assert!(flight.join(key, poor).is_err());
+        let (_first, task) = join(&flight, key);
+        let (second, none) = flight.join(key, poor).expect("it is under way");
+        assert!(none.is_none());
+        task.expect("the first runs it").finish(Ok(made()));
+        assert_eq!(second.wait().await.expect("rendered"), made());
     }
 
     #[tokio::test]
     async fn a_task_that_vanishes_fails_its_waiters() {
         let flight = Flight::default();
-        let (waiting, task) = flight.join(Hash([3; 32]));
+        let (waiting, task) = join(&flight, Hash([3; 32]));
         drop(task);
         assert!(matches!(waiting.wait().await, Err(RenderError::Panicked)));
     }

@@ -12,8 +12,8 @@ use super::{
     original::{Head, Original, OriginalError, Picture},
     plan::Plan,
     raster::{
-        self, Bands, Direct, DirectError, Done, Entered, Job, Orientation, Output, RenderLimits,
-        Rendered, Stage, Step, Way, profile_fits, scaled_size,
+        self, Bands, Direct, DirectError, Done, Entered, GoOn, Job, Orientation, Output,
+        RenderLimits, Rendered, Stage, Step, Way, profile_fits,
     },
     render::RenderError,
 };
@@ -22,12 +22,21 @@ use crate::limits::TAIL_READ_BYTES_MAX;
 use crate::telemetry;
 use crate::types::Size;
 
+/// What a render asks while it works.
+#[derive(Clone, Copy)]
+pub(super) struct Watched<'a> {
+    /// Told when a stage begins or goes on; false ends the render.
+    pub(super) begin: &'a dyn Fn(Stage) -> bool,
+    /// The same question inside the long loops of a stage, on all threads.
+    pub(super) go_on: GoOn<'a>,
+}
+
 /// What is known while a rendition is made.
 struct Making<'a> {
     inner: &'a Inner,
     plan: &'a Plan,
     caption: &'a Caption,
-    begin: &'a dyn Fn(Stage) -> bool,
+    watched: Watched<'a>,
     original: &'a Original,
     head: &'a Head,
     icc: Option<&'a [u8]>,
@@ -39,16 +48,16 @@ impl Inner {
         &self,
         plan: &Plan,
         caption: &Caption,
-        begin: &dyn Fn(Stage) -> bool,
+        watched: Watched<'_>,
     ) -> Result<(Body, Way), RenderError> {
-        match self.make_once(plan, caption, begin) {
+        match self.make_once(plan, caption, watched) {
             Err(RenderError::Original(cause))
                 if matches!(*cause, OriginalError::Derived { .. }) =>
             {
                 tracing::warn!("{cause}");
                 let asset = &plan.source;
                 self.originals.rebuild_files(asset.blob, asset.length, &compute::spread)?;
-                self.make_once(plan, caption, begin)
+                self.make_once(plan, caption, watched)
             }
             other => other,
         }
@@ -58,9 +67,9 @@ impl Inner {
         &self,
         plan: &Plan,
         caption: &Caption,
-        begin: &dyn Fn(Stage) -> bool,
+        watched: Watched<'_>,
     ) -> Result<(Body, Way), RenderError> {
-        if !begin(Stage::Read) {
+        if !(watched.begin)(Stage::Read) {
             return Err(RenderError::Abandoned);
         }
         let asset = &plan.source;
@@ -71,7 +80,7 @@ impl Inner {
             inner: self,
             plan,
             caption,
-            begin,
+            watched,
             original: &original,
             head: &head,
             icc: icc.as_deref(),
@@ -139,8 +148,9 @@ impl Making<'_> {
         let done = direct.needs(&entered, marker).map_err(DirectError::from);
         let done = match done {
             Ok(ranges) => {
-                let bytes = picture.read(ranges)?;
-                direct.run(&entered, &bytes, (marker, output.quality, limits), self.begin)
+                let bytes = picture.read(&ranges)?.watched(self.watched.go_on);
+                let begin = self.watched.begin;
+                direct.run(&entered, &bytes, (marker, output.quality, limits), begin)
             }
             Err(unfit) => Err(unfit),
         };
@@ -156,6 +166,7 @@ impl Making<'_> {
                 Ok(Some((self.patched(picture, patched)?, Way::LocalMark)))
             }
             Err(DirectError::Raster(cause)) => Err(cause.into()),
+            Err(DirectError::Unfit(Unfit::Stopped)) => Err(RenderError::Abandoned),
             Err(DirectError::Unfit(unfit @ (Unfit::Damaged { .. } | Unfit::Bytes))) => {
                 // The bytes are what they were, so the index is wrong.
                 Err(picture.contradicted(unfit).into())
@@ -240,6 +251,7 @@ impl Making<'_> {
             index: picture.index(),
             colour,
             spread: &compute::spread,
+            go_on: self.watched.go_on,
         });
         let source = self.source(&jpeg, (asset.stored, shows), bands);
         let rendered = self.render(source, &self.plan.steps, output)?;
@@ -249,17 +261,10 @@ impl Making<'_> {
 
     /// The level, if there is one and it is large enough for what is asked.
     fn level(&self) -> Result<Option<(Vec<u8>, Size)>, RenderError> {
-        let upright = self.plan.source.upright();
-        let wanted = self.plan.steps.first().and_then(|step| scaled_size(upright, step));
-        let (Some(wanted), Some(size)) = (wanted, self.original.level_size()) else {
-            return Ok(None);
-        };
-        let orientation = Orientation::of_tag(u32::from(self.plan.source.orientation));
-        let upright = orientation.turn_size(size);
-        if wanted.width > upright.width || wanted.height > upright.height {
-            return Ok(None);
+        match self.original.level_size() {
+            Some(size) if self.plan.is_enough(size) => Ok(Some((self.original.level()?, size))),
+            Some(_) | None => Ok(None),
         }
-        Ok(Some((self.original.level()?, size)))
     }
 
     fn source<'b>(
@@ -287,7 +292,7 @@ impl Making<'_> {
     ) -> Result<Rendered, RenderError> {
         let limits = RenderLimits { pixels_max: self.inner.settings.limits.pixels_max };
         let job = Job { source, steps, output, limits };
-        let rendered = raster::render(&job, &self.inner.settings.marker, self.begin)?;
+        let rendered = raster::render(&job, &self.inner.settings.marker, self.watched.begin)?;
         count_pixels(rendered.decoded_pixels);
         if let Some(warning) = &rendered.warning {
             tracing::warn!(blob = %self.plan.source.blob, "picture data is damaged: {warning}");

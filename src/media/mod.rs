@@ -6,14 +6,17 @@
 
 pub mod access;
 mod answer;
+mod budget;
 mod bundle;
 mod cache;
 mod catalog;
 mod collect;
 mod flight;
+pub mod keys;
 mod links;
 mod make;
 pub mod original;
+mod packing;
 pub mod plan;
 mod render;
 mod settings;
@@ -31,6 +34,8 @@ use serde_json::Value;
 pub use access::Caller;
 pub use answer::{Answer, FileAnswer, RenditionAnswer, Sale, TextAnswer};
 use answer::{FileContent, stored_body};
+pub use budget::{Client, Payer};
+pub(crate) use cache::check_files as check_cache;
 pub use cache::{Body, Extent, Part};
 pub use catalog::Entry;
 pub use collect::{Collected, CollectedFile, Wanted};
@@ -65,6 +70,8 @@ struct Inner {
     cache: cache::RenditionCache,
     flight: flight::Flight,
     compute: Compute,
+    budget: budget::Budget,
+    packing: packing::Packing,
 }
 
 impl Media {
@@ -88,6 +95,8 @@ impl Media {
             cache: cache::RenditionCache::open(cache_dir, settings.cache)?,
             flight: flight::Flight::default(),
             compute,
+            budget: budget::Budget::new(settings.client_megapixels_s, settings.client_burst),
+            packing: packing::Packing::new(settings.archives, settings.client_archives),
             settings,
         };
         Ok(Self { inner: Arc::new(inner) })
@@ -128,6 +137,18 @@ impl Media {
         entry
             .filter(|entry| access::is_visible(entry, principal, now))
             .ok_or_else(|| Error::new(Kind::NotFound, format!("no item {key}")))
+    }
+
+    /// Whether the items that an answer was made of are still what they were: whoever waited for its
+    /// bytes asks before it is given out or sold. Reads memory, unless they were forgotten there.
+    pub async fn are_current(&self, seen: impl Iterator<Item = &Arc<Entry>>) -> Result<bool> {
+        for entry in seen {
+            let found = self.inner.catalog.find(&entry.key).await?;
+            if !found.is_some_and(|found| found.is_same(entry)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The document of the item `key` as it is served, also where nobody may see it now: for
@@ -182,6 +203,7 @@ impl Media {
             }
             Target::Rendition(file) => {
                 let entry = self.item(path.key(), principal, now).await?;
+                let of_address = Arc::clone(&entry);
                 let (entry, path) = match file.association() {
                     None => (entry, Cow::Borrowed(path)),
                     Some(_) => {
@@ -194,12 +216,14 @@ impl Media {
                     }
                 };
                 let open = open && !entry.is_embargoed(now);
+                let keys = entry.cache_keys_within(&of_address.key);
                 // Another object may take the place of an associated one, stored long ago.
                 let modified = file.association().is_none().then_some(entry.stored);
                 let sale = Sale::of(&entry, self.decide(&path, &entry, caller, now).await?);
                 if file.extension() == RenditionExtension::Jpg {
                     let answer = self.rendition(&entry, &path, open)?;
-                    let answer = RenditionAnswer { sale, modified, ..answer };
+                    let other = (entry.key != of_address.key).then_some(of_address);
+                    let answer = RenditionAnswer { sale, modified, keys, named: other, ..answer };
                     return Ok(Answer::Rendition(Box::new(answer)));
                 }
                 let asset = self.stored(&entry, &path);
@@ -210,7 +234,9 @@ impl Media {
                     modified,
                     sale,
                     file_name: access::file_name(&path),
+                    keys,
                     content: FileContent::Stored(stored_body(asset)),
+                    seen: vec![Arc::clone(&entry), of_address],
                 })))
             }
         }
@@ -306,7 +332,8 @@ impl Media {
         let list: Vec<Value> = licenses.iter().map(orders::json::license).collect();
         let body = Bytes::from(Value::from(list).to_string());
         let (etag, mime) = (Hash::of(&body).short(), "application/json");
-        Ok(TextAnswer { body, mime, etag, modified: None, open: false })
+        let keys = entry.cache_keys().clone();
+        Ok(TextAnswer { body, mime, etag, modified: None, open: false, keys })
     }
 
     /// The JPEG that `path` names of `entry`; what it costs is for the caller to say.
@@ -334,7 +361,9 @@ impl Media {
             planned,
             open,
             sale: Sale::default(),
+            keys: entry.cache_keys().clone(),
             entry: Arc::clone(entry),
+            named: None,
             association: match path.target() {
                 Target::Rendition(file) => file.association().cloned(),
                 Target::Item | Target::Pricelist | Target::Document(_) => None,

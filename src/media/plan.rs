@@ -8,10 +8,13 @@ use serde::Serialize;
 
 use super::{
     Entry, Settings, access,
-    raster::{Colour, Output, Sampling, Step, output_size},
+    raster::{
+        Colour, Orientation, Output, Sampling, Step, decoded_size, output_size, scaled_size,
+    },
 };
 use crate::error::{Error, Kind, Result};
 use crate::item::{Files, Picture};
+use crate::limits::RENDER_PIXELS_MIN;
 use crate::media::path::{MediaPath, Operation, Target};
 use crate::types::{CropError, CropSpec, Hash, Rect, RenditionName, Size, Usage, Variant};
 
@@ -37,51 +40,94 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Roughly the memory that rendering takes at its peak: what is read, and what is decoded.
+    /// The memory that rendering takes at its peak: what is read, what is decoded with what is made
+    /// of it on the way, and what is written. Rather too much than too little.
     ///
     /// `known` is what is known of the original: whether it can be entered, and its level's size.
     #[must_use]
     pub fn memory_bytes(&self, known: Option<(bool, Option<Size>)>) -> u64 {
         /// Headers, index, buffers.
         const SMALL: u64 = 4 << 20;
+        let Some(first) = self.steps.first() else { return SMALL };
         let components = u64::from(self.source.components);
+        let length = self.source.length;
         let only_cuts =
             self.steps.iter().all(|step| matches!(step, Step::Crop(_) | Step::Watermark));
-        match (known, self.steps.first()) {
-            (_, None) => SMALL,
-            (Some((true, _)), Some(_)) if only_cuts => {
+        let needed = match known {
+            Some((true, _)) if only_cuts => {
                 let cut = self.steps.iter().find_map(|step| match step {
-                    Step::Crop(crop) => Some(crop.size().pixels().saturating_mul(components * 3)),
+                    // Its samples, planes of them, these turned upright, and the file.
+                    Step::Crop(crop) => Some(crop.size().pixels().saturating_mul(components * 4)),
                     Step::Fit { .. } | Step::Cover { .. } | Step::Watermark => None,
                 });
-                // Without a crop it is a mark: the rows from it to the end are moved.
-                let copied = if self.source.progressive { 2 } else { 0 };
-                let rows = self.source.length / 4 + copied * self.source.length;
-                SMALL.saturating_add(cut.unwrap_or(rows))
+                // Without a crop it is a mark: the rows from it to the end are moved. What is made of
+                // a working copy is held as a whole, and such a copy is longer than the original.
+                let copied = if self.source.progressive { 4 * length } else { 0 };
+                cut.map_or(length / 2 + copied, |cut| cut.saturating_add(length))
             }
-            (Some((_, Some(level))), Some(_)) if !only_cuts => {
-                SMALL.saturating_add(level.pixels().saturating_mul(components * 2))
+            // Its pixels in bands, put together, and what is made of them.
+            Some((_, Some(level))) if self.is_enough(level) => {
+                level.pixels().saturating_mul(components * 3)
             }
-            (Some(_) | None, Some(_)) => self.memory_bytes_whole(),
-        }
+            Some((enters, _)) => self.memory_bytes_whole(first, enters),
+            None => self.memory_bytes_whole(first, false),
+        };
+        SMALL.saturating_add(needed)
     }
 
-    /// The same for a picture that is decoded from its own file.
-    fn memory_bytes_whole(&self) -> u64 {
-        let whole = self.source.stored.pixels().saturating_mul(u64::from(self.source.components));
-        let first = self.steps.first();
-        let decoded = match first {
-            None => 0,
-            Some(Step::Fit { .. } | Step::Cover { .. }) => whole / 4,
-            Some(Step::Crop(crop)) => {
-                crop.size().pixels().saturating_mul(u64::from(self.source.components))
-            }
-            Some(Step::Watermark) => whole.saturating_mul(2),
+    /// Roughly the pixels that rendering decodes, before it is known which way it takes; none for
+    /// the original's own picture data.
+    ///
+    /// `known` is as for [`Plan::memory_bytes`]. Where nothing is known the short way is assumed,
+    /// which nearly all originals have.
+    #[must_use]
+    pub fn decoded_pixels(&self, known: Option<(bool, Option<Size>)>) -> u64 {
+        /// A level has the size of a Preview.
+        const LEVEL_PIXELS: u64 = 1 << 20;
+        let whole = self.source.stored.pixels();
+        let (is_entered, level) = match known {
+            Some((is_entered, level)) => (is_entered, level.map_or(whole, Size::pixels)),
+            None => (true, LEVEL_PIXELS.min(whole)),
         };
-        // A progressive picture is held as coefficients, two bytes each, until its last scan.
-        let needs_all = self.source.progressive && first.is_some();
-        let coefficients = if needs_all { whole.saturating_mul(2) } else { 0 };
-        self.source.length.saturating_add(decoded).saturating_add(coefficients)
+        let cut = self.steps.iter().find_map(|step| match step {
+            Step::Crop(crop) => Some(crop.size().pixels()),
+            Step::Fit { .. } | Step::Cover { .. } | Step::Watermark => None,
+        });
+        let pixels = match self.steps.first() {
+            None => return 0,
+            Some(Step::Fit { .. } | Step::Cover { .. }) => level,
+            Some(Step::Crop(_)) if is_entered => cut.unwrap_or(whole),
+            // A mark is drawn into rows of blocks; those beside it are passed over.
+            Some(Step::Watermark) if is_entered => cut.unwrap_or(whole / 8),
+            Some(Step::Crop(_) | Step::Watermark) => whole,
+        };
+        pixels.max(RENDER_PIXELS_MIN)
+    }
+
+    /// The memory for a picture that is decoded from its own file or a working copy.
+    fn memory_bytes_whole(&self, first: &Step, enters: bool) -> u64 {
+        let Picture { stored, length, orientation, .. } = self.source;
+        let components = u64::from(self.source.components);
+        let orientation = Orientation::of_tag(u32::from(orientation));
+        let samples = |size: Size| size.pixels().saturating_mul(components);
+        let decoded = samples(decoded_size(stored, orientation, first));
+        // A picture of several scans is held as coefficients, two bytes each, until the last of them.
+        let by_scans = self.source.progressive && !enters;
+        let coefficients = if by_scans { samples(stored).saturating_mul(2) } else { 0 };
+        // The file, or a longer working copy, and its bands; pixels, these turned or converted, and
+        // what is written.
+        let needed = length.saturating_mul(3).saturating_add(coefficients);
+        needed.saturating_add(decoded.saturating_mul(3))
+    }
+
+    /// Whether the first step can be made of a level of this size, as stored.
+    #[must_use]
+    pub fn is_enough(&self, level: Size) -> bool {
+        let upright = self.source.upright();
+        let wanted = self.steps.first().and_then(|step| scaled_size(upright, step));
+        let orientation = Orientation::of_tag(u32::from(self.source.orientation));
+        let level = orientation.turn_size(level);
+        wanted.is_some_and(|wanted| wanted.width <= level.width && wanted.height <= level.height)
     }
 }
 

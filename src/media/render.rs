@@ -7,16 +7,20 @@ use bytes::Bytes;
 
 use super::{
     Inner, Media, RenditionAnswer,
+    budget::Payer,
     cache::{self, Body, Extent, Part},
     caption::Caption,
     flight::{Outcome, Task},
+    make::Watched,
     original::OriginalError,
     plan::Planned,
-    raster::{RasterError, Way},
+    raster::{RasterError, Stage, Way},
     timing::{StageClock, Timing},
 };
 use crate::clock::Stopwatch;
+use crate::compute::{Full, Lease, give_way};
 use crate::error::{Error, Kind, Result};
+use crate::limits::SLOW_RETRY_AFTER_S;
 use crate::telemetry;
 
 /// Where the bytes came from.
@@ -75,6 +79,8 @@ pub(super) enum RenderError {
     Panicked,
     #[error("nobody waited any more")]
     Abandoned,
+    #[error("it took more than {0:?} of work (media.render_time_s) and was stopped")]
+    TooSlow(Duration),
     #[error("{0}")]
     Original(Arc<OriginalError>),
     #[error("{0}")]
@@ -85,13 +91,31 @@ impl From<RenderError> for Error {
     fn from(cause: RenderError) -> Self {
         match cause {
             RenderError::Overloaded => {
-                Self::new(Kind::Overloaded, "Too many renditions are being made; try again")
+                Self::overloaded("render_queue", "Too many renditions are being made; try again")
+            }
+            RenderError::Original(ref original) if original.is_resource() => unreadable(cause),
+            RenderError::TooSlow(limit) => {
+                let message = format!(
+                    "Making this rendition took more than {limit:?} of work, so it was stopped"
+                );
+                Self::new(Kind::Timeout, message).retry_after(SLOW_RETRY_AFTER_S).because(cause)
             }
             RenderError::Abandoned
             | RenderError::Panicked
             | RenderError::Original(_)
             | RenderError::Picture(_) => Self::internal(cause),
         }
+    }
+}
+
+/// The failure of a disk that has an original.
+fn unreadable(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::new(Kind::Unavailable, "The original cannot be read now").because(cause)
+}
+
+impl From<OriginalError> for Error {
+    fn from(cause: OriginalError) -> Self {
+        if cause.is_resource() { unreadable(cause) } else { Self::internal(cause) }
     }
 }
 
@@ -121,25 +145,25 @@ impl Media {
 
     /// Reads an extent; it blocks on the disk.
     ///
-    /// Fails when the original is missing or its bytes there are not what they were.
+    /// Fails when the original is missing or its bytes there are not what they were, and with
+    /// [`Kind::Unavailable`] when the disk fails.
     pub fn read_extent(&self, extent: &Extent) -> Result<Bytes> {
         let Extent { blob, blob_length, ref range } = *extent;
-        self.inner.originals.read(blob, blob_length, range.clone()).map_err(Error::internal)
+        Ok(self.inner.originals.read(blob, blob_length, range.clone())?)
     }
 
     /// Checks, before anything is sent, that the originals of a body's extents are what they were;
     /// it blocks on the disk.
     ///
-    /// Fails with [`Kind::Internal`], and a log line that names the original.
+    /// Fails with [`Kind::Unavailable`] when the disk fails and with [`Kind::Internal`] when they are
+    /// others, and a log line that names the original.
     pub fn check_extents(&self, body: &Body) -> Result<()> {
         for part in body.parts() {
             match part {
                 Part::Memory(_) => {}
-                Part::Store(extent) => self
-                    .inner
-                    .originals
-                    .verify(extent.blob, extent.blob_length)
-                    .map_err(Error::internal)?,
+                Part::Store(extent) => {
+                    self.inner.originals.verify(extent.blob, extent.blob_length)?;
+                }
             }
         }
         Ok(())
@@ -148,17 +172,35 @@ impl Media {
     /// The rendition's bytes.
     ///
     /// Fails with [`Kind::Overloaded`] when the queue is full, with [`Kind::Timeout`] when
-    /// `patience` ends first, and with [`Kind::Internal`] when the original cannot be read.
+    /// `patience` ends first, with [`Kind::Unavailable`] when the disk fails and with
+    /// [`Kind::Internal`] when the original is missing or damaged.
     pub async fn obtain(&self, answer: &RenditionAnswer, patience: Duration) -> Result<Obtained> {
+        self.obtain_for(answer, patience, Payer::Nobody).await
+    }
+
+    /// The rendition's bytes for somebody who pays for a render that is begun.
+    ///
+    /// Fails as [`Media::obtain`] does, and with [`Kind::Overloaded`] when the payer's reserve of
+    /// megapixels does not suffice.
+    pub async fn obtain_for(
+        &self,
+        answer: &RenditionAnswer,
+        patience: Duration,
+        payer: Payer,
+    ) -> Result<Obtained> {
         let watch = Stopwatch::start();
         let obtained = |(body, source)| Obtained { body, source, waited_ms: watch.elapsed_ms() };
-        tokio::time::timeout(patience, self.find_or_render(answer))
+        tokio::time::timeout(patience, self.find_or_render(answer, payer))
             .await
             .map_err(|_| Error::new(Kind::Timeout, "The rendition took too long; try again"))?
             .map(obtained)
     }
 
-    async fn find_or_render(&self, answer: &RenditionAnswer) -> Result<(Body, Source)> {
+    async fn find_or_render(
+        &self,
+        answer: &RenditionAnswer,
+        payer: Payer,
+    ) -> Result<(Body, Source)> {
         let planned = &answer.planned;
         if let Some(body) = self.inner.cache.find_in_memory(planned) {
             return Ok((body, Source::Memory));
@@ -171,16 +213,21 @@ impl Media {
                 return Ok((body, Source::Disk));
             }
         }
-        let (waiting, task) = self.inner.flight.join(planned.key);
-        if let Some(task) = task {
-            self.start_render(answer, task);
+        let known = self.inner.originals.known(planned.plan.source.blob);
+        let pixels = planned.plan.decoded_pixels(known);
+        let pay = || self.inner.budget.take(payer, pixels);
+        let (waiting, task) = self.inner.flight.join(planned.key, pay)?;
+        if let Some(task) = task
+            && self.start_render(answer, task).is_err()
+        {
+            self.inner.budget.give_back(payer, pixels);
         }
         let made = waiting.wait().await?;
         let Made { ref body, way, timing } = *made;
         Ok((body.clone(), Source::Rendered { way, timing }))
     }
 
-    fn start_render(&self, answer: &RenditionAnswer, task: Task) {
+    fn start_render(&self, answer: &RenditionAnswer, task: Task) -> Result<(), Full> {
         let media = self.clone();
         let planned = answer.planned.clone();
         let caption = answer.entry.caption_of(answer.association.as_ref()).0.clone();
@@ -193,21 +240,22 @@ impl Media {
         let take = |task: &std::sync::Mutex<Option<Task>>| {
             task.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
         };
-        let work = move || {
+        let work = move |lease: &Lease| {
             if let Some(task) = take(&own) {
-                media.inner.run(&planned, &caption, task, queued.elapsed_ms());
+                let queue_ms = queued.elapsed_ms();
+                media.inner.run((&planned, &caption), task, queue_ms, lease);
             }
         };
         let wanted = move || {
             let task = watched.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             task.as_ref().is_some_and(Task::is_wanted)
         };
-        if self.inner.compute.submit(memory, wanted, work).is_err() {
+        self.inner.compute.submit(memory, wanted, work).inspect_err(|Full| {
             metrics::counter!(telemetry::RENDERS, "outcome" => "refused").increment(1);
             if let Some(task) = take(&task) {
                 task.finish(Err(RenderError::Overloaded));
             }
-        }
+        })
     }
 }
 
@@ -223,31 +271,51 @@ impl Made {
 
 impl Inner {
     /// Renders on a worker thread, tells who waits, and fills the cache.
-    fn run(&self, planned: &Planned, caption: &Caption, task: Task, queue_ms: f64) {
+    fn run(
+        &self,
+        (planned, caption): (&Planned, &Caption),
+        task: Task,
+        queue_ms: f64,
+        lease: &Lease,
+    ) {
         if !task.is_wanted() {
             metrics::counter!(telemetry::RENDERS, "outcome" => "abandoned").increment(1);
             return;
         }
         let watch = Stopwatch::start();
         let stages = StageClock::start(queue_ms);
-        let begin = |stage| {
-            stages.begin(stage);
-            task.is_wanted()
+        let is_late = || {
+            give_way();
+            watch.elapsed() > self.settings.render_time
         };
-        let mut rendered = self.make(&planned.plan, caption, &begin);
-        if matches!(rendered, Err(RenderError::Abandoned)) && task.is_wanted() {
-            // Somebody came between the decision to drop the work and its end.
+        let make = |go_on: &(dyn Fn() -> bool + Sync)| {
             let begin = |stage| {
                 stages.begin(stage);
-                true
+                if stage == Stage::Decode {
+                    // The original is open, so what could not be known is.
+                    let known = self.originals.known(planned.plan.source.blob);
+                    lease.shrink(planned.plan.memory_bytes(known));
+                }
+                go_on()
             };
-            rendered = self.make(&planned.plan, caption, &begin);
+            self.make(&planned.plan, caption, Watched { begin: &begin, go_on })
+        };
+        let mut rendered = make(&|| !is_late() && task.is_wanted());
+        let stopped =
+            |rendered: &Result<_, RenderError>| matches!(rendered, Err(RenderError::Abandoned));
+        if stopped(&rendered) && !is_late() && task.is_wanted() {
+            // Somebody came between the decision to drop the work and its end.
+            rendered = make(&|| !is_late());
+        }
+        if stopped(&rendered) && is_late() {
+            rendered = Err(RenderError::TooSlow(self.settings.render_time));
         }
         let timing = stages.finish();
         let outcome = rendered.map(|(body, way)| Arc::new(Made { body, way, timing }));
         let result = match &outcome {
             Ok(_) => "done",
             Err(RenderError::Abandoned) => "abandoned",
+            Err(RenderError::TooSlow(_)) => "too_slow",
             Err(_) => "failed",
         };
         metrics::counter!(telemetry::RENDERS, "outcome" => result).increment(1);

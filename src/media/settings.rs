@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::item::RenditionSizes;
 use crate::limits::WATERMARK_BYTES_MAX;
+use crate::live::Live;
 use crate::media::jpeg::header::HeaderLimits;
 
 const FONT: &[u8] = include_bytes!("../../assets/fonts/Inter-SemiBold.otf");
@@ -52,8 +53,18 @@ pub struct Settings {
     pub limits: DecodeLimits,
     /// Who sends, as NewsML-G2 messages say.
     pub sender: String,
+    /// Work that one render may take before it is stopped.
+    pub render_time: Duration,
     /// How long one rendition of an archive or a delivery is waited for.
-    pub patience: Duration,
+    pub patience: Live<Duration>,
+    /// Megapixels a second that one client may have rendered; 0 bounds nobody.
+    pub client_megapixels_s: u32,
+    /// Megapixels that it may have at once.
+    pub client_burst: u32,
+    /// Archives put together at a time.
+    pub archives: usize,
+    /// Those of one client.
+    pub client_archives: usize,
 }
 
 /// Limits on originals, checked at ingest and again before decoding.
@@ -111,7 +122,12 @@ impl Settings {
             },
             limits: DecodeLimits::of(config),
             sender: media.sender.clone(),
-            patience: Duration::from_secs(u64::from(config.server.request_timeout_s)),
+            patience: Live::new(Duration::from_secs(u64::from(config.server.request_timeout_s))),
+            client_megapixels_s: media.client_megapixels_s,
+            client_burst: media.client_megapixels_burst,
+            archives: media.archives,
+            client_archives: media.client_archives,
+            render_time: Duration::from_secs_f32(media.render_time_s),
         })
     }
 }

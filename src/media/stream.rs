@@ -3,37 +3,55 @@
 use std::{collections::VecDeque, io};
 
 use bytes::Bytes;
-use futures_util::{Stream, stream};
+use futures_util::{Stream, StreamExt, stream};
 
 use super::{Extent, Media, Part, original::BLOCK_BYTES};
-use crate::limits::STREAM_CHUNK_BYTES;
+use crate::limits::{STREAM_CHUNK_BYTES, STREAM_CHUNKS_AHEAD};
 
 impl Media {
-    /// The bytes of `parts` in order. A body of 30 MB holds one chunk in memory; reading runs on
-    /// the runtime's threads for blocking calls, and every chunk is checked.
+    /// The bytes of `parts` in order. A body of 30 MB holds one chunk in memory, or
+    /// [`STREAM_CHUNKS_AHEAD`] where each is a request to a bucket; no more is read than is taken.
+    /// Reading runs on the runtime's threads for blocking calls, and every chunk is checked.
     pub fn stream(
         &self,
         parts: Vec<Part>,
     ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-        let begin = (self.clone(), VecDeque::from(parts));
-        stream::try_unfold(begin, |(media, mut parts)| async move {
-            let Some(part) = parts.pop_front() else { return Ok::<_, io::Error>(None) };
-            let extent = match part {
-                Part::Memory(bytes) => return Ok(Some((bytes, (media, parts)))),
-                Part::Store(extent) => extent,
-            };
-            let (chunk, rest) = split(&extent);
-            if let Some(rest) = rest {
-                parts.push_front(Part::Store(rest));
+        let ahead = if self.inner.originals.store().is_far() { STREAM_CHUNKS_AHEAD } else { 1 };
+        let media = self.clone();
+        let read = move |part| {
+            let media = media.clone();
+            async move {
+                let chunk = match part {
+                    Part::Memory(bytes) => return Ok(bytes),
+                    Part::Store(chunk) => chunk,
+                };
+                let read = tokio::task::spawn_blocking(move || media.read_extent(&chunk)).await;
+                read.map_err(io::Error::other)?.map_err(|cause| {
+                    tracing::error!("a body broke off: {cause}");
+                    io::Error::other(cause)
+                })
             }
-            let reader = media.clone();
-            let read = tokio::task::spawn_blocking(move || reader.read_extent(&chunk)).await;
-            let bytes = read.map_err(io::Error::other)?.map_err(|cause| {
-                tracing::error!("a body broke off: {cause}");
-                io::Error::other(cause)
-            })?;
-            Ok(Some((bytes, (media, parts))))
-        })
+        };
+        stream::iter(Chunks(VecDeque::from(parts))).map(read).buffered(ahead)
+    }
+}
+
+/// Parts, those in the store in chunks.
+struct Chunks(VecDeque<Part>);
+
+impl Iterator for Chunks {
+    type Item = Part;
+
+    fn next(&mut self) -> Option<Part> {
+        let extent = match self.0.pop_front()? {
+            Part::Memory(bytes) => return Some(Part::Memory(bytes)),
+            Part::Store(extent) => extent,
+        };
+        let (chunk, rest) = split(&extent);
+        if let Some(rest) = rest {
+            self.0.push_front(Part::Store(rest));
+        }
+        Some(Part::Store(chunk))
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::{Entry, Media, TextAnswer, plan};
+use super::{Entry, Media, TextAnswer, keys::CacheKeys, plan};
 use crate::db::ReadTx;
 use crate::error::{Error, Kind, Result};
 use crate::item::{Layout, Served};
@@ -49,9 +49,13 @@ impl Media {
         // What is told of an associated item changes when that item comes or goes.
         let linked = entry.document.linked_items(Layout::Full);
         let modified = linked.is_empty().then_some(entry.stored);
+        let keys = match linked.is_empty() {
+            true => entry.cache_keys().clone(),
+            false => CacheKeys::of(&entry.key, &linked),
+        };
         let body = self.text_body(entry, (extension, crop), linked).await?;
         let (mime, etag) = (mime(extension), Hash::of(&body).short());
-        Ok(TextAnswer { body, mime, etag, modified, open })
+        Ok(TextAnswer { body, mime, etag, modified, open, keys })
     }
 
     async fn text_body(

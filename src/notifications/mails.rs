@@ -67,7 +67,7 @@ impl Notifications {
         }
         let to = notification.way.email().and_then(MailAddress::parse);
         let (Some(to), false) = (to, entries.is_empty()) else { return Ok(None) };
-        let settings = &self.inner.settings;
+        let settings = self.inner.settings.get();
         let unsubscribe_url = self.unsubscribe_url(notification.id);
         let letter = Letter {
             site_name: settings.site_name.clone(),
@@ -110,7 +110,7 @@ impl Notifications {
             .then(|| links.rendition(&found.key, THUMBNAIL, None));
         let headline = found.document.text("headline").or(found.document.text("slug"));
         let title = match notification.title.is_empty() {
-            true => self.inner.settings.site_name.clone(),
+            true => self.inner.settings.get().site_name.clone(),
             false => notification.title.clone(),
         };
         Ok(Some(push::Message {
@@ -165,7 +165,7 @@ impl Notifications {
     }
 
     fn page(&self, key: &ItemKey) -> String {
-        format!("{}/item/{key}", self.inner.settings.site_url)
+        format!("{}/item/{key}", self.inner.settings.get().site_url)
     }
 
     /// The zone in which a mail tells times.
@@ -174,7 +174,7 @@ impl Notifications {
             Way::ScheduledEmail { timezone, .. } => TimeZone::get(timezone).ok(),
             Way::Mobile | Way::Email { .. } | Way::Stream => None,
         };
-        named.unwrap_or_else(|| self.inner.settings.zone.clone())
+        named.unwrap_or_else(|| self.inner.settings.get().zone.clone())
     }
 
     /// The Thumbnail of an item that has one. A mail goes without a picture that cannot be had.

@@ -113,8 +113,9 @@ impl Notifications {
         })?)
     }
 
-    /// Removes what expired and tells how much waits; now and then. Blocks.
-    pub fn sweep(&self, now: Timestamp) -> Result<()> {
+    /// Removes what expired, where the clock is `trusted`, and tells how much waits; now and then.
+    /// Blocks.
+    pub fn sweep(&self, now: Timestamp, trusted: bool) -> Result<()> {
         // The logs of changes are kept for an hour at least.
         self.refresh()?;
         let watching = self.watching();
@@ -123,8 +124,10 @@ impl Notifications {
         self.db().write_blocking(move |tx| {
             // Where nothing could be written for a while, no stream could be used either.
             take_up(tx, now)?;
-            tx.sweep_streams(now - STREAM_EXPIRY, SWEEP_ROWS)?;
-            tx.sweep_messages(now - OUTBOX_KEPT, SWEEP_ROWS)?;
+            if trusted {
+                tx.sweep_streams(now - STREAM_EXPIRY, SWEEP_ROWS)?;
+                tx.sweep_messages(now - OUTBOX_KEPT, SWEEP_ROWS)?;
+            }
             tx.trim_messages(OUTBOX_PARKED_MAX)?;
             tx.sweep_notification_log(log_seq)
         })?;

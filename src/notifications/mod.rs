@@ -41,10 +41,12 @@ use crate::db::{Db, NewNotification, WriteTx};
 use crate::error::{Error, Kind, Result};
 use crate::letters::Letters;
 use crate::limits::{NOTIFICATIONS_PER_USER_MAX, STREAM_ANSWERS_MAX, STREAM_EXPIRY};
+use crate::live::Live;
 use crate::media::Media;
 use crate::outbound::Mailer;
 use crate::push::Push;
 use crate::schedule::Schedule;
+use crate::steady::Steady;
 use crate::types::MediaType;
 use streams::Streams;
 use unsubscribe::Signer;
@@ -105,6 +107,8 @@ pub struct Services {
     pub letters: Letters,
     /// Sends push messages.
     pub push: Push,
+    /// Whether the clock may say that something was tried for long enough.
+    pub steady: Arc<Steady>,
 }
 
 /// Notifications; cheap to clone.
@@ -115,7 +119,7 @@ pub struct Notifications {
 
 struct Inner {
     services: Services,
-    settings: Settings,
+    settings: Live<Settings>,
     signer: Signer,
     streams: Arc<Streams>,
     /// Answers that are written at a time.
@@ -125,6 +129,8 @@ struct Inner {
     wakes: [Notify; Lane::ALL.len()],
     /// Set when what is being sent is to be left alone.
     abandon: watch::Sender<bool>,
+    /// Whether what an earlier server was sending is in the queue again.
+    released: tokio::sync::Mutex<bool>,
 }
 
 /// What a user writes about a notification.
@@ -144,26 +150,41 @@ impl Notifications {
     /// Notifications in the database of `services`, and the work of its streams, which
     /// [`Notifications::serve_streams`] does.
     ///
-    /// Takes up what a server that was killed left. Fails when the database cannot be written.
+    /// Takes up what a server that was killed left; where the disk is full that comes before anything
+    /// is sent. Fails when the database cannot be read.
     pub fn start(services: Services, settings: Settings, now: Timestamp) -> Result<(Self, Asks)> {
         let (streams, asks) = Streams::new(settings.polls);
         let db = services.db.clone();
         let signer = Signer::open(&db)?;
-        db.write_blocking(move |tx| {
+        let released = db.write_blocking(move |tx| {
             watching::take_up(tx, now)?;
             tx.release_messages(now).map(drop)
-        })?;
+        });
+        let released = match released.map_err(Error::from) {
+            Err(cause) if cause.kind() == Kind::Unavailable => {
+                tracing::error!("the database cannot be written, mails and streams wait: {cause}");
+                false
+            }
+            outcome => outcome.map(|()| true)?,
+        };
         let inner = Inner {
             watching: Arc::new(Mutex::new(Watching::new(settings.zone.clone()))),
             services,
-            settings,
+            settings: Live::new(settings),
             signer,
             streams,
             answers: Semaphore::new(STREAM_ANSWERS_MAX),
             wakes: Lane::ALL.map(|_| Notify::new()),
             abandon: watch::Sender::new(false),
+            released: tokio::sync::Mutex::new(released),
         };
         Ok((Self { inner: Arc::new(inner) }, asks))
+    }
+
+    /// Works by other settings from now on, but for the polls that may wait.
+    pub fn set_settings(&self, settings: Settings) {
+        self.inner.settings.set(settings);
+        self.inner.wakes.iter().for_each(Notify::notify_one);
     }
 
     /// Does the work of streams for as long as this is there; `now` tells the time.
@@ -214,7 +235,7 @@ impl Notifications {
         };
         let full = || {
             let message = format!("The user has {NOTIFICATIONS_PER_USER_MAX} notifications");
-            Error::new(Kind::Overloaded, message)
+            Error::overloaded("notifications", message)
         };
         self.db().write(write).await?.ok_or_else(full)
     }

@@ -83,10 +83,22 @@ impl Notifications {
         }
     }
 
+    /// Puts what an earlier server was sending into the queue again, unless that was done: behind it
+    /// stands what this one sends.
+    async fn release(&self) -> Result<()> {
+        let mut released = self.inner.released.lock().await;
+        if !*released {
+            let now = clock::now();
+            self.db().write(move |tx: &WriteTx<'_>| tx.release_messages(now).map(drop)).await?;
+            *released = true;
+        }
+        Ok(())
+    }
+
     /// Starts what is due as far as there is room; the time until the next look.
     async fn fill(&self, lane: Lane, running: &mut JoinSet<()>) -> Result<Duration> {
         while running.try_join_next().is_some() {}
-        let settings = &self.inner.settings;
+        let settings = self.inner.settings.get();
         let workers = match lane {
             Lane::Mail => settings.mail_workers,
             Lane::Apple | Lane::Google => settings.push_workers,
@@ -99,6 +111,7 @@ impl Notifications {
             let wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
             return Ok(wait.min(OUTBOX_LOOK));
         }
+        self.release().await?;
         let times = (now, now + MESSAGE_HELD);
         let claim = move |tx: &WriteTx<'_>| tx.claim_messages(lane, room, times);
         for message in self.db().write(claim).await? {
@@ -123,7 +136,9 @@ impl Notifications {
             _ = abandon.wait_for(|abandon| *abandon) => None,
         };
         let now = clock::now();
-        let (word, sent) = judge(&message, tried.as_ref(), self.inner.settings.patience, now);
+        let times = (now, self.inner.services.steady.is_trusted());
+        let (word, sent) =
+            judge(&message, tried.as_ref(), self.inner.settings.get().patience, times);
         let lane = lane.as_str();
         metrics::counter!(telemetry::MESSAGES, "lane" => lane, "outcome" => word).increment(1);
         let seconds = watch.elapsed().as_secs_f64();
@@ -166,7 +181,7 @@ impl Notifications {
 
     /// Writes a message with what its items are now, and sends it.
     async fn try_once(&self, message: &Message) -> Result<Tried> {
-        let patience = self.inner.settings.patience;
+        let patience = self.inner.settings.get().patience;
         if patience.exhausted(message.attempts) {
             let tries = message.attempts - 1;
             let text = format!("given up after {tries} tries, the last of which did not end");
@@ -223,13 +238,13 @@ impl Notifications {
     }
 }
 
-/// What becomes of a message after a try that ended at `now`; nothing was tried to its end where the
-/// service stops.
+/// What becomes of a message after a try that ended at `now`, which is trusted or not; nothing was
+/// tried to its end where the service stops.
 fn judge(
     message: &Message,
     tried: Option<&Tried>,
     patience: Patience,
-    now: jiff::Timestamp,
+    (now, is_trusted): (jiff::Timestamp, bool),
 ) -> (&'static str, Sent) {
     let (text, after) = match tried {
         None => return ("released", Sent::Released),
@@ -241,7 +256,7 @@ fn judge(
         Some(Tried::Later(text, after)) => (text, after),
     };
     let name = message.id.to_string();
-    let again = patience.again(&name, message.attempts, (message.queued, now));
+    let again = patience.again(&name, message.attempts, (message.queued, now), is_trusted);
     let Some(at) = again else {
         let error = format!("given up after {} tries: {text}", message.attempts);
         return ("parked", Sent::Parked { error: shorten_reason(&error) });

@@ -22,6 +22,7 @@ use jiff::Timestamp;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use uuid::Uuid;
 
+use super::watching::{SILENCE, take_up};
 use crate::account::UserId;
 use crate::db::{Db, DbError, QueuedItem, WriteTx};
 use crate::error::{Error, Kind, Result};
@@ -186,7 +187,14 @@ impl Streams {
         give: impl Fn(Taken) -> F,
         (wait, stop): (Duration, impl Future<Output = ()>),
     ) -> Result<Option<T>> {
-        let full = |_| Error::new(Kind::Overloaded, "Too many requests wait for items");
+        let full = |_| Error::overloaded("stream_polls", "Too many requests wait for items");
+        if self.asks.capacity() == 0 {
+            // It would wait for a place to ask in, and nothing says for how long.
+            return Err(Error::overloaded(
+                "stream_asks",
+                "Too many requests of streams are asked",
+            ));
+        }
         let mut place = None;
         let mut waiting = Waiting::new(self, id);
         let mut end = std::pin::pin!(async {
@@ -226,9 +234,11 @@ impl Streams {
     }
 
     async fn ask<T>(&self, ask: Ask, reply: oneshot::Receiver<Result<T>>) -> Result<T> {
-        let closed = || Error::new(Kind::Unavailable, "The service is stopping");
-        self.asks.send(ask).await.map_err(|_| closed())?;
-        reply.await.map_err(|_| closed())?
+        let closed = |_| Error::new(Kind::Unavailable, "The service is stopping");
+        self.asks.send(ask).await.map_err(closed)?;
+        // Its transaction failed, which is in the log.
+        let failed = |_| Error::new(Kind::Unavailable, "The stream cannot be read now");
+        reply.await.map_err(failed)?
     }
 
     /// Takes items that were given out for good, each with the version that was given; the others of
@@ -262,6 +272,7 @@ impl Asks {
         streams: std::sync::Weak<Streams>,
         now: fn() -> Timestamp,
     ) {
+        let mut alive: Option<Timestamp> = None;
         while let Some(first) = self.0.recv().await {
             let mut asks = vec![first];
             while asks.len() < STREAM_ASKS_AT_A_TIME {
@@ -270,8 +281,11 @@ impl Asks {
             }
             let Some(streams) = streams.upgrade() else { return };
             let now = now();
+            // Where the clock jumped, nobody is late because of it.
+            let jumped = alive.is_none_or(|alive| now < alive || now > alive + SILENCE);
+            alive = Some(now);
             // Replies whose transaction failed are dropped with it, which their readers see.
-            match db.write(move |tx| work(tx, &streams, asks, now)).await {
+            match db.write(move |tx| work(tx, &streams, asks, (now, jumped))).await {
                 Ok(done) => done.into_iter().for_each(Done::reply),
                 Err(cause) => tracing::error!("streams cannot be read: {cause}"),
             }
@@ -304,8 +318,11 @@ fn work(
     tx: &WriteTx<'_>,
     streams: &Arc<Streams>,
     asks: Vec<Ask>,
-    now: Timestamp,
+    (now, jumped): (Timestamp, bool),
 ) -> Result<Vec<Done>, DbError> {
+    if jumped {
+        take_up(tx, now)?;
+    }
     let mut done = Vec::with_capacity(asks.len());
     for ask in asks {
         done.push(match ask {

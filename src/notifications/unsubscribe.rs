@@ -69,7 +69,8 @@ pub enum Subscription {
 impl Notifications {
     /// The address that ends the notification `id`.
     pub(super) fn unsubscribe_url(&self, id: Uuid) -> String {
-        format!("{}/unsubscribe/{}", self.inner.settings.site_url, self.inner.signer.token(id))
+        let site = &self.inner.settings.get().site_url;
+        format!("{site}/unsubscribe/{}", self.inner.signer.token(id))
     }
 
     /// What the link with `token` is about; nothing for a token that we did not write.

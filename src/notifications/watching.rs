@@ -18,7 +18,7 @@ use crate::types::ItemKey;
 /// Name of the note of the service's last sign of life.
 const ALIVE: &str = "notifications-alive";
 /// Time without a sign of life after which the service was not there for its clients.
-const SILENCE: std::time::Duration = std::time::Duration::from_secs(30);
+pub(super) const SILENCE: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// What is known of a notification that items are matched with.
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +118,12 @@ impl Watching {
     fn read_all(&mut self, tx: &ReadTx<'_>) -> Result<(), DbError> {
         *self = Self::new(self.zone.clone());
         let state = (tx.notification_log_ends()?.1, tx.account_seq()?);
-        for (key, document) in tx.newest_documents(MATCHING_LEARNED)? {
+        // What is learned makes matching fast and not right: one damaged item must not end it.
+        let newest = tx.newest_documents(MATCHING_LEARNED).unwrap_or_else(|cause| {
+            tracing::error!("which words are rare is not known: {cause}");
+            Vec::new()
+        });
+        for (key, document) in newest {
             if let Ok(document) = Document::from_stored(&document) {
                 self.matcher.learn(&Indexed::of(&key, &document, &self.zone));
             }
@@ -252,13 +257,19 @@ impl Watching {
 /// Notes that the service lives. Where it did not for a while, because it was down or could not write,
 /// clients could not use their streams, so that time counts for none of them.
 ///
+/// A clock that jumps ahead looks the same and is the same to them; where it is set back, streams
+/// that were used in what is now the future count as used now.
+///
 /// Spec §8 is silent on that.
 pub(super) fn take_up(tx: &WriteTx<'_>, now: Timestamp) -> Result<(), DbError> {
     let alive = tx.as_read().find_state(ALIVE)?;
     let alive = alive.and_then(|text| text.parse::<Timestamp>().ok());
-    if let Some(alive) = alive.filter(|alive| now > *alive + SILENCE) {
+    let Some(alive) = alive else { return tx.write_state(ALIVE, &now.to_string()) };
+    if now > alive.saturating_add(SILENCE).unwrap_or(Timestamp::MAX) {
         let expiry_ms = i64::try_from(STREAM_EXPIRY.as_millis()).unwrap_or(i64::MAX);
         tx.excuse_streams(alive, expiry_ms, now)?;
+    } else if now < alive {
+        tx.bring_streams_back(now)?;
     }
     tx.write_state(ALIVE, &now.to_string())
 }

@@ -137,7 +137,8 @@ impl From<Error> for TokenError {
         match cause.kind() {
             Kind::Overloaded | Kind::Timeout | Kind::Unavailable => {
                 let code = OAuthErrorCode::TemporarilyUnavailable;
-                let retry_after_s = Some(u64::from(RETRY_AFTER_S));
+                let wait_s = cause.retry_after_s().unwrap_or(RETRY_AFTER_S);
+                let retry_after_s = Some(u64::from(wait_s));
                 let error = Self::new(code, "the service is busy");
                 Self { retry_after_s, source: Some(Box::new(cause)), ..error }
             }

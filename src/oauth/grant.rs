@@ -124,11 +124,13 @@ struct Issue {
     refresh: Option<Secret>,
     tokens: NewTokens,
     now: Timestamp,
+    /// Seconds of the access token.
+    expires_in: u32,
 }
 
 impl Issue {
     fn new(inner: &Inner, client: &Client, now: Timestamp) -> Result<Self> {
-        let lifetimes = &inner.lifetimes;
+        let lifetimes = inner.lifetimes.get();
         let access = Secret::new()?;
         let refresh = client.allows(Grant::RefreshToken).then(Secret::new).transpose()?;
         let refresh_expires = after(now, lifetimes.refresh_token_s);
@@ -137,7 +139,7 @@ impl Issue {
             access_expires: after(now, lifetimes.access_token_s),
             refresh: refresh.as_ref().map(|refresh| (refresh.hash(), refresh_expires)),
         };
-        Ok(Self { access, refresh, tokens, now })
+        Ok(Self { access, refresh, tokens, now, expires_in: lifetimes.access_token_s })
     }
 
     fn token_set(self, inner: &Inner, client: &Client, granted: &Granted) -> Result<TokenSet> {
@@ -156,7 +158,7 @@ impl Issue {
         Ok(TokenSet {
             access_token,
             token_type: "Bearer",
-            expires_in: inner.lifetimes.access_token_s,
+            expires_in: self.expires_in,
             refresh_token: self.refresh.map(|refresh| refresh.reveal().to_owned()),
             id_token: Some(id_token),
             scope: granted.scopes.to_string(),

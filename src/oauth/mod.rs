@@ -42,6 +42,7 @@ use crate::auth::{Auth, Entered, Secret};
 use crate::db::{DbError, NewCode, NewFamily, Session};
 use crate::error::Result;
 use crate::limits::{ACCOUNT_LOG_S, CODE_S, SWEEP_ROWS};
+use crate::live::Live;
 use crate::types::Hash;
 use claims::IdToken;
 use keys::Keys;
@@ -66,7 +67,7 @@ pub struct OAuth {
 struct Inner {
     auth: Auth,
     issuer: String,
-    lifetimes: Lifetimes,
+    lifetimes: Live<Lifetimes>,
     keys: Keys,
 }
 
@@ -88,7 +89,13 @@ impl OAuth {
     ) -> Result<Self> {
         let keys = Keys::load(auth.db(), now)?;
         issuer.truncate(issuer.trim_end_matches('/').len());
+        let lifetimes = Live::new(lifetimes);
         Ok(Self { inner: Arc::new(Inner { auth, issuer, lifetimes, keys }) })
+    }
+
+    /// What is given out from now on lasts so long.
+    pub fn set_lifetimes(&self, lifetimes: Lifetimes) {
+        self.inner.lifetimes.set(lifetimes);
     }
 
     /// Reads an authorization request.
@@ -199,6 +206,7 @@ impl OAuth {
         now: Timestamp,
     ) -> Result<Option<String>> {
         let Inner { auth, issuer, lifetimes, keys } = &*self.inner;
+        let lifetimes = lifetimes.get();
         let expires = after(now, lifetimes.access_token_s);
         let access = Secret::new()?;
         let token = request.response_type.has_token().then(|| access.hash());
@@ -300,7 +308,7 @@ impl OAuth {
     /// when the login does not hold any more.
     pub async fn open_session(&self, entered: &Entered, now: Timestamp) -> Result<Option<Secret>> {
         let secret = Secret::new()?;
-        let (hash, expires) = (secret.hash(), after(now, self.inner.lifetimes.session_s));
+        let (hash, expires) = (secret.hash(), after(now, self.inner.lifetimes.get().session_s));
         let session = Session { user: entered.account.user.id, auth_time: now, expires };
         let entered = entered.clone();
         let write = move |tx: &crate::db::WriteTx<'_>| {

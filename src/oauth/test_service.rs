@@ -194,6 +194,7 @@ fn open(dir: &std::path::Path) -> (Auth, OAuth) {
         iterations: 1,
         workers: 2,
         queue: 100,
+        queue_per_address: 100,
         failures_per_user: 3,
         failures_per_address: 100,
         window: Duration::from_secs(60),

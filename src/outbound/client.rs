@@ -62,7 +62,7 @@ impl From<reqwest::Error> for Fault {
 }
 
 /// An error with its causes.
-fn describe(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

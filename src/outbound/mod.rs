@@ -16,6 +16,7 @@ mod file;
 mod ftp;
 mod mail;
 mod mailer;
+mod purge;
 mod reach;
 mod s3;
 mod settings;
@@ -33,6 +34,7 @@ pub use self::{
     file::{Content, File, NameError},
     mail::{Attachment, Inline, Mail, MailAddress},
     mailer::{MailSettings, MailTransport, Mailer, Smtp, SmtpSecurity},
+    purge::{PurgeError, Purger, Told},
     settings::{Secret, SettingsError},
     stage::Waits,
     tls::Authority,

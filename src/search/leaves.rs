@@ -30,7 +30,7 @@ impl Leaves {
     /// Remembers at most `bytes`.
     pub(super) fn new(bytes: u64) -> Self {
         let weigh = |lookup: &Lookup, known: &Arc<Known>| {
-            let bytes = known.docs.serialized_size() + lookup.as_str().len() + ENTRY_BYTES;
+            let bytes = known.docs.serialized_size() + lookup.size_bytes() + ENTRY_BYTES;
             u32::try_from(bytes).unwrap_or(u32::MAX)
         };
         Self { known: moka::sync::Cache::builder().max_capacity(bytes).weigher(weigh).build() }

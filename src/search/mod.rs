@@ -19,7 +19,7 @@ use tokio::sync::watch;
 
 use crate::clock::Stopwatch;
 use crate::db::{Db, DbError, Lookup, ReadTx, StoredItem};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::item::PubStatus;
 use crate::limits::{SEARCH_TIME_MAX, SEARCH_TRIES};
 use crate::query::{Facet, Query};
@@ -180,7 +180,7 @@ impl Search {
                 Outcome::Stale(again) => make = again,
             }
         }
-        Err(Error::new(Kind::Overloaded, "The archive changes too fast to search it"))
+        Err(Error::overloaded("searches", "The archive changes too fast to search it"))
     }
 
     /// Reads items by name on a thread for searches, of which it takes as long as one.

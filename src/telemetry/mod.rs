@@ -1,13 +1,14 @@
 //! Logs and metrics: how they are set up and what they are called.
 //!
-//! Log lines go to standard error: text on a terminal, one JSON object a line otherwise. Metrics
+//! Log lines go to standard error or a file: text on a terminal, one JSON object a line otherwise. Metrics
 //! are read by Prometheus from `/metrics`; names and help texts are registered here, so that one
 //! look shows what can be watched.
 
-use std::io::IsTerminal;
+mod logs;
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use tracing_subscriber::{EnvFilter, fmt};
+
+pub use logs::{LogFilter, LogSetup, Logs};
 
 use crate::error::{Error, Result};
 
@@ -15,6 +16,8 @@ use crate::error::{Error, Result};
 pub const REQUESTS: &str = "wirephoto_http_requests_total";
 /// Seconds from the request's header to the response's header, by route (histogram).
 pub const REQUEST_SECONDS: &str = "wirephoto_http_request_seconds";
+/// Requests that were refused because of load, by reason: the name of the queue or budget (counter).
+pub const SHED: &str = "wirephoto_requests_shed_total";
 /// Bytes of response bodies (counter).
 pub const RESPONSE_BYTES: &str = "wirephoto_http_response_bytes_total";
 /// Renders waiting for a worker (gauge).
@@ -29,8 +32,10 @@ pub const RENDER_SECONDS: &str = "wirephoto_render_seconds";
 pub const STAGE_SECONDS: &str = "wirephoto_stage_seconds";
 /// Renders that were done, by the way they took (counter).
 pub const RENDER_PATHS: &str = "wirephoto_render_paths_total";
-/// Renders by outcome: done, failed, abandoned, refused (counter).
+/// Renders by outcome: done, failed, abandoned, too_slow, refused (counter).
 pub const RENDERS: &str = "wirephoto_renders_total";
+/// Renders that no worker got to take for a while, since others kept all cores busy (counter).
+pub const RENDERS_STALLED: &str = "wirephoto_renders_stalled_total";
 /// Megapixels decoded (counter).
 pub const DECODED_MEGAPIXELS: &str = "wirephoto_decoded_megapixels_total";
 /// Cache look-ups by tier and outcome (counter).
@@ -44,6 +49,10 @@ pub const ITEMS_CHANGED: &str = "wirephoto_items_changed_total";
 pub const NOT_INDEXED: &str = "wirephoto_originals_not_indexed_total";
 /// Originals whose derived files were made again (counter).
 pub const INDEX_REBUILDS: &str = "wirephoto_index_rebuilds_total";
+/// Requests to the bucket of originals, by method and outcome: done, refused, failed (counter).
+pub const BUCKET_REQUESTS: &str = "wirephoto_bucket_requests_total";
+/// Bytes of bodies to and from the bucket of originals, by direction: in, out (counter).
+pub const BUCKET_BYTES: &str = "wirephoto_bucket_bytes_total";
 /// Direct ways that could not be gone to their end, by reason (counter).
 pub const WAYS_LEFT: &str = "wirephoto_render_ways_left_total";
 /// Long polls that wait for items (gauge).
@@ -83,6 +92,25 @@ pub const OUTBOX_PARKED: &str = "wirephoto_outbox_parked";
 pub const MESSAGES: &str = "wirephoto_messages_total";
 /// Seconds of one try to send a message, by lane (histogram).
 pub const MESSAGE_SECONDS: &str = "wirephoto_message_seconds";
+/// Jumps of the time of day, and starts at which it was far from where it had been (counter).
+pub const CLOCK_JUMPS: &str = "wirephoto_clock_jumps_total";
+
+/// Log lines that the file did not take (counter).
+pub const LOG_LINES_LOST: &str = "wirephoto_log_lines_lost_total";
+/// Times that settings were read anew, by outcome: done, failed (counter).
+pub const RELOADS: &str = "wirephoto_reloads_total";
+/// When the certificate ends that TLS is served with, in seconds since 1970 (gauge).
+pub const CERTIFICATE_EXPIRES: &str = "wirephoto_tls_certificate_expires_seconds";
+/// Spans of traces, by outcome: sent, dropped because too many waited, failed (counter).
+pub const SPANS: &str = "wirephoto_trace_spans_total";
+/// Keys that a CDN was to be told of, by the address that is called (1, 2, … in the order of the
+/// setting) and outcome: done, absent (it has nothing of them), retry, refused, given_up (counter).
+pub const PURGES: &str = "wirephoto_purges_total";
+/// Keys that a CDN is still to be told of, also those that are due later, by address (gauge).
+pub const PURGES_WAITING: &str = "wirephoto_purges_waiting";
+/// Seconds since the oldest change that a CDN was not told of though it could be, or that was not
+/// looked at yet, by address (gauge).
+pub const PURGE_LAG_SECONDS: &str = "wirephoto_purge_lag_seconds";
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,41 +121,6 @@ pub enum LogFormat {
     Text,
     /// One JSON object a line.
     Json,
-}
-
-/// Starts logging. `level` is a level (`info`) or a filter (`info,wirephoto::media=debug`).
-///
-/// Fails with the filter's text when it does not parse, or when logging was started before.
-pub fn start_logs(format: LogFormat, level: &str) -> Result<()> {
-    let invalid = |cause: String| {
-        Error::invalid(
-            "body",
-            "telemetry.log_level",
-            "format",
-            format!("telemetry.log_level: {cause}"),
-        )
-    };
-    let filter = EnvFilter::try_new(level).map_err(|cause| invalid(cause.to_string()))?;
-    // Says only that the schema is current, with paths of the build.
-    let filter = filter.add_directive("rusqlite_migration=warn".parse().map_err(Error::internal)?);
-    let terminal = std::io::stderr().is_terminal();
-    let text = match format {
-        LogFormat::Auto => terminal,
-        LogFormat::Text => true,
-        LogFormat::Json => false,
-    };
-    let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(false);
-    let started = if text {
-        builder.with_ansi(terminal).try_init()
-    } else {
-        builder
-            .json()
-            .flatten_event(true)
-            .with_current_span(false)
-            .with_span_list(false)
-            .try_init()
-    };
-    started.map_err(Error::internal)
 }
 
 /// Starts the metrics recorder and gives what `/metrics` prints.
@@ -141,7 +134,24 @@ pub fn start_metrics() -> Result<PrometheusHandle> {
         .and_then(PrometheusBuilder::install_recorder)
         .map_err(Error::internal)?;
     describe();
+    begin();
     Ok(handle)
+}
+
+/// Counters that alerts wait for begin at 0: what appears with its first event rose from nothing,
+/// which `increase` does not see. Those with labels that settings give begin where these are read.
+fn begin() {
+    for counter in [
+        metrics::counter!(CLOCK_JUMPS),
+        metrics::counter!(LOG_LINES_LOST),
+        metrics::counter!(NOTIFICATIONS_LOST),
+        metrics::counter!(LOGINS, "outcome" => "throttled"),
+        metrics::counter!(RELOADS, "outcome" => "failed"),
+        metrics::counter!(RENDERS, "outcome" => "refused"),
+        metrics::counter!(RENDERS, "outcome" => "failed"),
+    ] {
+        counter.increment(0);
+    }
 }
 
 fn describe() {
@@ -150,6 +160,7 @@ fn describe() {
     };
     counter!(REQUESTS, "Requests by route and status class");
     histogram!(REQUEST_SECONDS, "Seconds from request to response header, by route");
+    counter!(SHED, "Requests refused because of load, by reason");
     counter!(RESPONSE_BYTES, "Bytes of response bodies announced");
     gauge!(QUEUE_DEPTH, "Renders waiting for a worker");
     gauge!(WORKERS_BUSY, "Renders under way");
@@ -161,17 +172,50 @@ fn describe() {
     );
     counter!(RENDER_PATHS, "Renders by the way they took");
     counter!(NOT_INDEXED, "Originals that can only be decoded as a whole");
+    counter!(
+        CLOCK_JUMPS,
+        "Jumps of the time of day by a minute or more, by a day or more between two lives"
+    );
     counter!(INDEX_REBUILDS, "Originals whose derived files were made again");
+    counter!(BUCKET_REQUESTS, "Requests to the bucket of originals, by method and outcome");
+    counter!(BUCKET_BYTES, "Bytes of bodies to and from the bucket of originals, by direction");
     counter!(WAYS_LEFT, "Direct ways that could not be gone to their end");
     counter!(RENDERS, "Renders by outcome");
+    counter!(RENDERS_STALLED, "Renders that waited while others kept all cores busy");
     counter!(DECODED_MEGAPIXELS, "Megapixels decoded");
     counter!(CACHE_LOOKUPS, "Rendition cache look-ups by tier and outcome");
     gauge!(CACHE_BYTES, "Bytes held by a tier of the rendition cache");
     counter!(ITEMS_CHANGED, "Items changed, as seen by this process");
+    counter!(PURGES, "Keys that a CDN was to be told of, by address and outcome");
+    gauge!(PURGES_WAITING, "Keys that a CDN is still to be told of, by address");
+    gauge!(PURGE_LAG_SECONDS, "Seconds since the oldest change that a CDN was not told of");
     gauge!(POLLS_WAITING, "Long polls that wait for items");
     counter!(LOGINS, "Logins by password, by outcome");
     counter!(DELIVERIES, "Tries to deliver, by method and outcome");
     histogram!(DELIVERY_SECONDS, "Seconds of one try to deliver, by method");
     gauge!(DELIVERIES_WAITING, "Deliveries that wait or are being sent");
+    counter!(LOG_LINES_LOST, "Log lines that the file did not take");
+    counter!(RELOADS, "Times that settings were read anew, by outcome");
+    gauge!(CERTIFICATE_EXPIRES, "End of the TLS certificate in use, seconds since 1970");
+    counter!(SPANS, "Spans of traces by outcome");
     counter!(HASHES, "Passwords and client secrets hashed to be compared");
+    describe_notifications();
+}
+
+fn describe_notifications() {
+    use metrics::{
+        describe_counter as counter, describe_gauge as gauge, describe_histogram as histogram,
+    };
+    gauge!(STREAM_POLLS, "Polls of streams that wait for items");
+    gauge!(MATCHING_BEHIND, "Rows of the item log that notifications were not looked for yet");
+    gauge!(MATCHING_LAG_SECONDS, "Seconds since the oldest of them was written");
+    counter!(MATCHED_ITEMS, "Items that were matched");
+    counter!(MATCHES, "Matches, by type of the notification");
+    gauge!(NOTIFICATIONS, "Notifications that items are matched with");
+    gauge!(QUEUED_ITEMS, "Items that wait in the queues of streams and scheduled mails");
+    counter!(NOTIFICATIONS_LOST, "Items and messages that full queues did not take");
+    gauge!(OUTBOX_WAITING, "Messages that wait or are being sent, by lane");
+    gauge!(OUTBOX_PARKED, "Messages that were given up and wait for the operator, by lane");
+    counter!(MESSAGES, "Tries to send a message, by lane and outcome");
+    histogram!(MESSAGE_SECONDS, "Seconds of one try to send a message, by lane");
 }

@@ -62,6 +62,7 @@ fn fixture() -> Fixture {
         iterations: 1,
         workers: 1,
         queue: 1,
+        queue_per_address: 1,
         failures_per_user: 1,
         failures_per_address: 1,
         window: Duration::from_secs(1),

@@ -31,6 +31,7 @@ use crate::limits::{
     BUNDLE_TRIES, COLLECTION_BODY_BYTES_MAX, COLLECTION_ELEMENTS_MAX, COLLECTION_NAME_CHARS_MAX,
 };
 use crate::media::Caller as Buyer;
+use crate::media::Client;
 use crate::types::ItemKey;
 
 /// What a collection is called.
@@ -156,12 +157,17 @@ pub(super) async fn archive(
     let mut tries = 0;
     loop {
         tries += 1;
+        let now = clock::now();
         let answer = app.shared.media.bundle(&content, &head.name, buyer, now).await?;
-        let asked = media::Asked { method, headers, caller: buyer, now };
+        let client = Client::of(Some(caller), None);
+        let asked = media::Asked { method, headers, caller: buyer, client, now };
         match media::file(app, &asked, &answer).await {
             // Somebody took the downloads that it counted on: look what is left of it.
             Err(refused) if refused.kind() == Kind::Forbidden && tries < BUNDLE_TRIES => {}
-            outcome => return outcome.map(Some),
+            // An item of it changed meanwhile.
+            Ok(None) if tries < BUNDLE_TRIES => {}
+            Ok(None) => return Err(media::restless()),
+            outcome => return outcome,
         }
     }
 }

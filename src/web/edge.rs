@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     panic::AssertUnwindSafe,
     sync::{
         Arc, LazyLock, PoisonError, RwLock,
@@ -26,10 +26,14 @@ use crate::clock;
 use crate::clock::Stopwatch;
 use crate::config::Addresses;
 use crate::error::Error;
+use crate::media::Timing;
 use crate::telemetry;
+use crate::traces::{Done, Trace};
 
 /// The header that carries a request's id in both directions.
 const REQUEST_ID: &str = "x-request-id";
+/// The header that names the trace of a request (W3C Trace Context).
+const TRACEPARENT: &str = "traceparent";
 /// Characters of a caller's own request id that are taken over.
 const REQUEST_ID_CHARS_MAX: usize = 64;
 
@@ -44,6 +48,34 @@ pub(super) struct Work {
     pub(super) way: Option<&'static str>,
     /// Milliseconds spent waiting for the bytes.
     pub(super) render_ms: Option<f64>,
+    /// Where the time of a render went, where that happened for this request.
+    pub(super) timing: Option<Timing>,
+}
+
+impl Work {
+    /// What a trace tells of it.
+    fn named(&self) -> Vec<(&'static str, &'static str)> {
+        let (operation, cache) = (self.operation, self.cache);
+        let named = [
+            ("wirephoto.operation", operation),
+            ("wirephoto.cache", cache),
+            ("wirephoto.way", self.way),
+        ];
+        named.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
+    fn stages(&self) -> Vec<(&'static str, f64)> {
+        self.timing.iter().flat_map(Timing::stages).collect()
+    }
+}
+
+/// The trace that a request belongs to, as a proxy says that is trusted: anybody else could make us
+/// trace whatever he likes.
+fn caller<'a>(app: &App, request: &'a Request) -> Option<&'a str> {
+    let peer = request.extensions().get::<ClientAddr>()?.0.ip();
+    let said = request.headers().get(TRACEPARENT)?;
+    let trusted = app.shared.tuned.get().trusted_proxies.contain(peer);
+    said.to_str().ok().filter(|_| trusted)
 }
 
 /// Runs a request and says how it went.
@@ -56,7 +88,8 @@ pub(super) async fn watch(app: &App, request: Request, next: Next) -> Response {
     let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
     // The token of a device lets push to it: it stays out of the log.
     let path = if route.ends_with("{token}") { route.to_owned() } else { path };
-    let client = client(&request, &app.shared.trusted_proxies);
+    let client = client(&request, &app.shared.tuned.get().trusted_proxies);
+    let trace = app.shared.traces.as_ref().and_then(|traces| traces.begin(caller(app, &request)));
     // A handler holds no lock and no half-written state across an await.
     let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let mut response =
@@ -81,8 +114,23 @@ pub(super) async fn watch(app: &App, request: Request, next: Next) -> Response {
         way = work.way,
         render_ms = work.render_ms,
         ms = watch.elapsed_ms(),
+        trace_id = trace.as_ref().map(Trace::id),
         "request"
     );
+    if let (Some(traces), Some(trace)) = (&app.shared.traces, trace) {
+        let done = Done {
+            method: method.as_str(),
+            route,
+            path: &path,
+            status,
+            request_id: &id,
+            work: &work.named(),
+            stages: &work.stages(),
+            end: clock::now(),
+            took: watch.elapsed(),
+        };
+        traces.end(trace, &done);
+    }
     response
 }
 
@@ -158,26 +206,30 @@ fn new_id() -> Uuid {
 pub(super) fn client(request: &Request, trusted: &Addresses) -> Option<IpAddr> {
     // A listener for both families calls an IPv4 peer `::ffff:192.0.2.1`.
     let peer = request.extensions().get::<ClientAddr>()?.0.ip().to_canonical();
-    if !trusted.0.contains(&peer) {
+    if !trusted.contain(peer) {
         return Some(peer);
     }
     let lines = request.headers().get_all("x-forwarded-for").iter();
     let text = lines.filter_map(|line| line.to_str().ok()).collect::<Vec<_>>().join(",");
-    let hops = text.rsplit(',').map_while(|hop| hop.trim().parse::<IpAddr>().ok());
-    let hops = hops.map(|hop| hop.to_canonical());
-    hops.filter(|hop| !trusted.0.contains(hop)).map(Some).next().unwrap_or(Some(peer))
+    let mut hops = text.rsplit(',').map_while(hop);
+    hops.find(|hop| !trusted.contain(*hop)).or(Some(peer))
+}
+
+/// The address of one entry of `X-Forwarded-For`; some proxies write the port behind it.
+fn hop(text: &str) -> Option<IpAddr> {
+    let text = text.trim();
+    let plain = text.parse::<IpAddr>().or_else(|_| text.parse::<SocketAddr>().map(|it| it.ip()));
+    plain.ok().map(|address| address.to_canonical())
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::SocketAddr;
-
     use axum::body::Body;
 
     use super::*;
 
     fn check(peer: &str, forwarded: &str, expected: &str) {
-        let trusted = Addresses(vec!["10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap()]);
+        let trusted: Addresses = "10.0.0.1, 10.0.0.2, 172.16.0.0/12".parse().unwrap();
         let peer: SocketAddr = peer.parse().unwrap();
         let mut request = Request::builder().header("x-forwarded-for", forwarded);
         request.extensions_mut().unwrap().insert(ClientAddr(peer));
@@ -190,6 +242,9 @@ mod tests {
         check("192.0.2.7:99", "198.51.100.1", "192.0.2.7");
         check("10.0.0.1:99", "198.51.100.1", "198.51.100.1");
         check("10.0.0.1:99", "203.0.113.9, 198.51.100.1, 10.0.0.2", "198.51.100.1");
+        check("172.31.255.1:99", "198.51.100.1, 172.16.9.9", "198.51.100.1");
+        check("172.32.0.1:99", "198.51.100.1", "172.32.0.1");
+        check("10.0.0.1:99", "198.51.100.1:5000, [2001:db8::1]:5000", "2001:db8::1");
         check("10.0.0.1:99", "garbage", "10.0.0.1");
         check("10.0.0.1:99", "198.51.100.1, garbage", "10.0.0.1");
         check("[::ffff:10.0.0.1]:99", "198.51.100.1, ::ffff:10.0.0.2", "198.51.100.1");

@@ -1,4 +1,4 @@
-//! Bodies of HTML forms, and the redirect that answers them.
+//! Bodies of HTML forms, their fields, and the redirect that answers them.
 
 use axum::{
     body::{Body, to_bytes},
@@ -9,13 +9,13 @@ use axum::{
 
 use super::respond;
 use crate::error::{Error, Kind, Result};
-use crate::limits::FORM_BYTES_MAX;
+use crate::limits::{FORM_BYTES_MAX, SITE_FORM_FIELDS_MAX};
 
 /// The encoded body of a form with the request's headers.
 ///
 /// Fails for another content type, for a body beyond [`FORM_BYTES_MAX`], and for one that is not
 /// ASCII.
-pub(super) async fn form_body(request: Request) -> Result<(HeaderMap, String)> {
+pub async fn form_body(request: Request) -> Result<(HeaderMap, String)> {
     form_body_within(request, FORM_BYTES_MAX).await
 }
 
@@ -40,6 +40,46 @@ pub(super) async fn form_body_within(
     let text = text.ok().filter(|text| text.is_ascii());
     let text = text.ok_or_else(|| Error::new(Kind::InvalidArgument, "the form is not encoded"))?;
     Ok((parts.headers, text))
+}
+
+/// The fields of a form, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Form(pub(super) Vec<(String, String)>);
+
+impl Form {
+    /// Fails when there are more than [`SITE_FORM_FIELDS_MAX`].
+    pub fn parse(encoded: &str) -> Result<Self> {
+        let pairs = form_urlencoded::parse(encoded.as_bytes()).into_owned();
+        let pairs: Vec<_> = pairs.take(SITE_FORM_FIELDS_MAX + 1).collect();
+        if pairs.len() > SITE_FORM_FIELDS_MAX {
+            let message = format!("The form has more than {SITE_FORM_FIELDS_MAX} fields");
+            return Err(Error::new(Kind::TooLarge, message));
+        }
+        Ok(Self(pairs))
+    }
+
+    /// Names and values as they were typed, in their order.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The field `name`, trimmed; nothing where it is empty.
+    #[must_use]
+    pub fn find<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        self.all(name).next()
+    }
+
+    /// Every value of the field `name`, trimmed, without empty ones.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let own = self.0.iter().filter(move |(own, _)| own == name);
+        own.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// Whether the box `name` is ticked.
+    #[must_use]
+    pub fn is_ticked(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
 }
 
 /// To another page after a form, by GET. The answer is nobody else's.

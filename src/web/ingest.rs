@@ -24,7 +24,7 @@ use crate::account::ROLE_PROVIDER;
 use crate::clock;
 use crate::db::Written;
 use crate::error::{Detail, Error, Kind, Result};
-use crate::ingest::{self, Bundle, BundleFile, IngestError, Refusal, SpooledFile};
+use crate::ingest::{self, Bundle, BundleFile, IngestError, Refusal, Spool, SpooledFile};
 use crate::item::{DocumentError, Links};
 use crate::limits::{BODY_DISCARD_BYTES_MAX, DOCUMENT_BYTES_MAX, ITEM_FILES_MAX};
 use crate::types::{ItemId, ItemKey, MediaType};
@@ -57,7 +57,7 @@ async fn put_item(State(app): State<App>, segments: Segments, request: Request) 
         }
     };
     let request = Request::from_parts(parts, body);
-    let upload = read(&app, &key, request).await?;
+    let upload = read(app.shared.uploads.spool(), key.media_type, request).await?;
     let is_bare = upload.is_bare;
     let Upload { document, files, .. } = upload;
     let named = |(name, file): &(String, SpooledFile)| BundleFile {
@@ -130,15 +130,21 @@ async fn discard(body: Body) {
 }
 
 /// What was uploaded.
-#[derive(Default)]
-struct Upload {
-    document: Vec<u8>,
-    files: Vec<(String, SpooledFile)>,
+#[derive(Debug, Default)]
+pub struct Upload {
+    /// The document, not yet looked at.
+    pub document: Vec<u8>,
+    /// Files by the names of their parts.
+    pub files: Vec<(String, SpooledFile)>,
     /// Whether the body is the document and has no parts.
-    is_bare: bool,
+    pub is_bare: bool,
 }
 
-async fn read(app: &App, key: &ItemKey, request: Request) -> Result<Upload> {
+/// Takes the body of an item of `media_type` apart, files into `spool`.
+///
+/// Fails with all that is wrong with the parts, and when one has more bytes than it may; then the
+/// rest of the body is read as far as [`BODY_DISCARD_BYTES_MAX`].
+pub async fn read(spool: &Spool, media_type: MediaType, request: Request) -> Result<Upload> {
     let kind = kind_of(request.headers());
     if kind.eq_ignore_ascii_case("application/json") {
         let document = read_bare(request.into_body()).await?;
@@ -154,7 +160,7 @@ async fn read(app: &App, key: &ItemKey, request: Request) -> Result<Upload> {
         let message = format!("Content-Type: {}", cause.body_text());
         Error::invalid("headers", "Content-Type", "format", message)
     })?;
-    let outcome = read_parts(app, key, &mut parts).await;
+    let outcome = read_parts(spool, media_type, &mut parts).await;
     if outcome.is_err() {
         discard_parts(&mut parts).await;
     }
@@ -209,7 +215,11 @@ async fn discard_parts(parts: &mut Multipart) {
 /// Reads the parts: the document into memory, files that are taken to the disk.
 ///
 /// Fails with everything that is wrong with their names at once.
-async fn read_parts(app: &App, key: &ItemKey, parts: &mut Multipart) -> Result<Upload> {
+async fn read_parts(
+    spool: &Spool,
+    media_type: MediaType,
+    parts: &mut Multipart,
+) -> Result<Upload> {
     let mut upload = Upload::default();
     let mut document = None;
     let mut problems = Vec::new();
@@ -221,7 +231,7 @@ async fn read_parts(app: &App, key: &ItemKey, parts: &mut Multipart) -> Result<U
             return Err(Error::new(Kind::TooLarge, message));
         }
         let name = name_of(&field);
-        let known = if name == ITEM { Ok(()) } else { is_taken(key.media_type, &name) };
+        let known = if name == ITEM { Ok(()) } else { is_taken(media_type, &name) };
         let is_repeated = match name.as_str() {
             ITEM => document.is_some(),
             _ => upload.files.iter().any(|(known, _)| *known == name),
@@ -235,7 +245,7 @@ async fn read_parts(app: &App, key: &ItemKey, parts: &mut Multipart) -> Result<U
             document = Some(read_document(&mut field).await?);
             continue;
         } else {
-            let file = read_file(app, &name, &mut field).await?;
+            let file = read_file(spool, &name, &mut field).await?;
             upload.files.push((name, file));
             continue;
         }
@@ -281,16 +291,15 @@ async fn read_document(field: &mut Field<'_>) -> Result<Vec<u8>> {
     Ok(document)
 }
 
-async fn read_file(app: &App, name: &str, field: &mut Field<'_>) -> Result<SpooledFile> {
-    let uploads = &app.shared.uploads;
-    let limit = uploads.file_bytes_max();
-    let mut file = uploads.create().await?;
+async fn read_file(spool: &Spool, name: &str, field: &mut Field<'_>) -> Result<SpooledFile> {
+    let limit = spool.file_bytes_max();
+    let mut file = spool.create().await?;
     while let Some(chunk) = field.chunk().await.map_err(broken)? {
         if file.bytes() + chunk.len() as u64 > limit {
             let message = format!("{name} has more than {limit} bytes (media.file_bytes_max)");
             return Err(Error::new(Kind::TooLarge, message));
         }
-        file = uploads.append(file, chunk).await?;
+        file = file.append(chunk).await?;
     }
     Ok(file)
 }
@@ -334,6 +343,8 @@ fn details(refusal: &Refusal, item: &str) -> Vec<Detail> {
         error @ (IngestError::Unreadable(_)
         | IngestError::Empty
         | IngestError::TooLarge { .. }
+        | IngestError::TooSlow(_)
+        | IngestError::Panicked(_)
         | IngestError::Picture(_)
         | IngestError::Kind
         | IngestError::Name(_)

@@ -16,6 +16,7 @@ use super::{
     form::{form_body, form_body_within, see_other},
     oauth,
     pages::{self, Leads},
+    respond,
     session::{self, Cookie, Visitor},
     site::Kept,
 };
@@ -123,7 +124,7 @@ pub(super) async fn submit(State(app): State<App>, request: Request) -> Response
 }
 
 async fn log_in(app: &App, request: Request) -> Result<Response> {
-    let client = edge::client(&request, &app.shared.trusted_proxies);
+    let client = edge::client(&request, &app.shared.tuned.get().trusted_proxies);
     let address = client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let (headers, text) = form_body_within(request, LOGIN_BYTES_MAX).await?;
     let cookie = Cookie::Form.find(app, &headers);
@@ -153,7 +154,7 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
                 return again(StatusCode::FORBIDDEN, WRONG);
             };
             let mut response = after_login(app, &session, return_to, kept.as_ref()).await?;
-            let seconds = Some(app.shared.session_s);
+            let seconds = Some(app.shared.tuned.get().session_s);
             let cookies = [
                 Cookie::Session.set(app, session.reveal(), seconds),
                 // The form has done its work; another login gets another one.
@@ -172,6 +173,7 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
             Ok(response)
         }
         Err(error) if error.kind() == Kind::Overloaded => {
+            respond::note_shed(&error);
             let text = "Many people log in at this moment. Please try again.";
             let mut response = again(StatusCode::SERVICE_UNAVAILABLE, text)?;
             let wait = HeaderValue::from(crate::limits::RETRY_AFTER_S);

@@ -1,6 +1,6 @@
 //! Media URLs over HTTP (Spec §4 Media interface): methods, validators, ranges, caching.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use axum::{
     body::Body,
@@ -14,27 +14,30 @@ use super::{
     App,
     body::body,
     conditional::{ETag, Precondition, Validators, evaluate, print_date},
-    credentials, deliveries, disposition,
+    credentials, deliveries, disposition, edge,
     edge::Work,
     range::{ByteRange, Multipart, RangeDecision, ranges, unsatisfied},
     respond,
-    session::Visitor,
+    session::{self, Visitor},
     timing,
 };
 use crate::account::AgreementId;
 use crate::auth::Principal;
 use crate::clock;
 use crate::error::{Error, Kind, Result};
-use crate::limits::MEDIA_PATH_BYTES_MAX;
+use crate::limits::{MEDIA_PATH_BYTES_MAX, RESOLVED_MAX};
 use crate::media;
 use crate::media::Answer;
 use crate::media::Caller;
+use crate::media::Client;
 use crate::media::FileAnswer;
 use crate::media::Part;
+use crate::media::Payer;
 use crate::media::RenditionAnswer;
 use crate::media::Sale;
 use crate::media::TextAnswer;
 use crate::media::Wanted;
+use crate::media::keys::CacheKeys;
 use crate::media::path::DocumentExtension;
 use crate::media::path::MediaPath;
 use crate::media::path::Target;
@@ -45,6 +48,7 @@ const JPEG: HeaderValue = HeaderValue::from_static("image/jpeg");
 /// `/media/…`: GET and HEAD, and the preflight of browsers.
 pub(super) async fn media(State(app): State<App>, request: Request) -> Response {
     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+    let address = edge::client(&request, &app.shared.tuned.get().trusted_proxies);
     match *method {
         Method::GET | Method::HEAD => {}
         Method::OPTIONS => return preflight(),
@@ -56,8 +60,19 @@ pub(super) async fn media(State(app): State<App>, request: Request) -> Response 
             return response;
         }
     }
-    answer(&app, method, uri, headers).await.unwrap_or_else(|error| {
+    let came = Came { method, uri, headers, address };
+    answer(&app, came).await.unwrap_or_else(|error| {
         let mut response = respond::refused(&error, headers);
+        if error.kind() == Kind::NotFound
+            && let Ok(path) = MediaPath::parse(path_text(uri))
+        {
+            // A CDN may keep it for a moment, in which the item can come or come back. What it keeps is
+            // for those who say nothing of themselves: others may see more.
+            let keys = CacheKeys::of(path.key(), []);
+            let is_own =
+                credentials::are_presented(headers, uri) || session::is_shown(&app, headers);
+            app.shared.surrogate.mark_missing(response.headers_mut(), (&keys, is_own));
+        }
         // A script may read why a picture is not there.
         allow_origins(response.headers_mut());
         response
@@ -90,16 +105,33 @@ fn allow_origins(headers: &mut HeaderMap) {
     );
 }
 
+/// A request as it came.
+#[derive(Clone, Copy)]
+struct Came<'a> {
+    method: &'a Method,
+    uri: &'a Uri,
+    headers: &'a HeaderMap,
+    /// The client's address, where it is known.
+    address: Option<IpAddr>,
+}
+
 /// A request for media with its caller.
 pub(super) struct Asked<'a> {
     pub(super) method: &'a Method,
     pub(super) headers: &'a HeaderMap,
     pub(super) caller: Caller<'a>,
+    /// Who has it rendered, where that has to be.
+    pub(super) client: Option<Client>,
     pub(super) now: Timestamp,
 }
 
-async fn answer(app: &App, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
-    let text = uri.path().strip_prefix("/media/").unwrap_or_default();
+fn path_text(uri: &Uri) -> &str {
+    uri.path().strip_prefix("/media/").unwrap_or_default()
+}
+
+async fn answer(app: &App, came: Came<'_>) -> Result<Response> {
+    let Came { method, uri, headers, .. } = came;
+    let text = path_text(uri);
     if text.len() > MEDIA_PATH_BYTES_MAX {
         let message = format!("the path is longer than {MEDIA_PATH_BYTES_MAX} bytes");
         return Err(Error::invalid("path", "path", "format", message));
@@ -112,8 +144,7 @@ async fn answer(app: &App, method: &Method, uri: &Uri, headers: &HeaderMap) -> R
     {
         return delivery(app, method, uri, path.key(), principal.as_deref()).await;
     }
-    let request = (method, uri, headers);
-    let refused = match given(app, request, &path, principal.as_deref()).await {
+    let refused = match given(app, came, &path, principal.as_deref()).await {
         Err(error) if !media::access::needs_purchase(&path) => error,
         outcome => return outcome,
     };
@@ -123,7 +154,7 @@ async fn answer(app: &App, method: &Method, uri: &Uri, headers: &HeaderMap) -> R
         return Err(refused);
     }
     let Some(visitor) = cookie_principal(app, uri, headers).await? else { return Err(refused) };
-    let outcome = given(app, request, &path, Some(&visitor)).await;
+    let outcome = given(app, came, &path, Some(&visitor)).await;
     if is_hidden { outcome.map_err(|_| refused) } else { outcome }
 }
 
@@ -147,7 +178,7 @@ async fn cookie_principal(
 /// What the address gives `principal`.
 async fn given(
     app: &App,
-    (method, uri, headers): (&Method, &Uri, &HeaderMap),
+    Came { method, uri, headers, address }: Came<'_>,
     path: &MediaPath,
     principal: Option<&Principal>,
 ) -> Result<Response> {
@@ -157,13 +188,28 @@ async fn given(
     let takes = is_bought || matches!(path.target(), Target::Item);
     let agr = if takes { agreement(uri)? } else { None };
     let caller = Caller { principal, agr };
-    let asked = Asked { method, headers, caller, now: clock::now() };
-    match resolved(app, uri, path, &asked).await? {
-        Answer::Page(key) => Ok(redirect(&format!("{}/item/{key}", app.shared.site_url))),
-        Answer::Text(answer) => document(app, &asked, &answer),
-        Answer::Rendition(answer) => rendition(app, &asked, &answer).await,
-        Answer::File(answer) => file(app, &asked, &answer).await,
+    let client = Client::of(principal, address);
+    for _ in 0..RESOLVED_MAX {
+        let asked = Asked { method, headers, caller, client, now: clock::now() };
+        let answer = resolved(app, uri, path, &asked).await?;
+        let keys = answer.cache_keys();
+        let response = match answer {
+            Answer::Page(key) => Some(redirect(&format!("{}/item/{key}", app.shared.site_url))),
+            Answer::Text(answer) => Some(document(app, &asked, &answer)?),
+            Answer::Rendition(answer) => rendition(app, &asked, &answer).await?,
+            Answer::File(answer) => file(app, &asked, &answer).await?,
+        };
+        if let Some(mut response) = response {
+            app.shared.surrogate.mark(response.headers_mut(), &keys);
+            return Ok(response);
+        }
     }
+    Err(restless())
+}
+
+/// An item that changed each time its bytes were there.
+pub(super) fn restless() -> Error {
+    Error::new(Kind::Unavailable, "The item keeps changing; try again")
 }
 
 /// What the address stands for. With a channel, that chooses what an archive holds.
@@ -206,12 +252,20 @@ async fn delivery(
 /// The Hires of an item for a visitor who asked for it by a form of ours, with its purchase.
 pub(super) async fn download(app: &App, path: &MediaPath, caller: Caller<'_>) -> Result<Response> {
     let (method, headers) = (&Method::GET, &HeaderMap::new());
-    let asked = Asked { method, headers, caller, now: clock::now() };
-    match app.shared.media.resolve(path, caller, asked.now).await? {
-        Answer::Rendition(answer) => rendition(app, &asked, &answer).await,
-        Answer::File(answer) => file(app, &asked, &answer).await,
-        Answer::Page(_) | Answer::Text(_) => Err(media::access::not_available(path)),
+    // Only visitors who are known get here.
+    let client = Client::of(caller.principal, None);
+    for _ in 0..RESOLVED_MAX {
+        let asked = Asked { method, headers, caller, client, now: clock::now() };
+        let response = match app.shared.media.resolve(path, caller, asked.now).await? {
+            Answer::Rendition(answer) => rendition(app, &asked, &answer).await?,
+            Answer::File(answer) => file(app, &asked, &answer).await?,
+            Answer::Page(_) | Answer::Text(_) => return Err(media::access::not_available(path)),
+        };
+        if let Some(response) = response {
+            return Ok(response);
+        }
     }
+    Err(restless())
 }
 
 /// The agreement that is to pay, from the query parameter `agr`.
@@ -242,7 +296,8 @@ fn describe(app: &App, headers: &mut HeaderMap, validators: &Validators, open: b
     if let Some(seconds) = validators.last_modified {
         headers.insert(header::LAST_MODIFIED, print_date(seconds));
     }
-    let policy = if open { app.shared.open_cache_control.as_str() } else { "private, no-cache" };
+    let tuned = app.shared.tuned.get();
+    let policy = if open { tuned.open_cache_control.as_str() } else { "private, no-cache" };
     if let Ok(policy) = HeaderValue::from_str(policy) {
         headers.insert(header::CACHE_CONTROL, policy);
     }
@@ -291,23 +346,32 @@ fn document(app: &App, asked: &Asked<'_>, answer: &TextAnswer) -> Result<Respons
 }
 
 /// Delivers a file as it lies in the store, or an archive. Files are never open: graphics, videos
-/// and archives all take credentials.
-pub(super) async fn file(app: &App, asked: &Asked<'_>, answer: &FileAnswer) -> Result<Response> {
+/// and archives all take credentials. Nothing where an item changed while it was put together.
+pub(super) async fn file(
+    app: &App,
+    asked: &Asked<'_>,
+    answer: &FileAnswer,
+) -> Result<Option<Response>> {
     let validators = validators(&answer.etag, answer.modified)?;
     if let Some(response) = before_bytes(app, asked, (&validators, false), &answer.sale).await? {
-        return Ok(response);
+        return Ok(Some(response));
     }
     let media = &app.shared.media;
-    let obtained = tokio::time::timeout(app.shared.patience, media.obtain_file(answer)).await;
+    let patience = app.shared.tuned.get().patience;
+    let obtained = tokio::time::timeout(patience, media.obtain_file(answer, asked.client)).await;
     let late = |_| Error::new(Kind::Timeout, "The file took too long to put together; try again");
     let whole = obtained.map_err(late)??;
+    check_extents(app, &whole).await?;
+    if !media.are_current(answer.seen()).await? {
+        return Ok(None);
+    }
     let decision = sold(app, asked, (&whole, &validators), &answer.sale).await?;
     let kind = HeaderValue::from_static(answer.mime);
     let mut response = framed(app, &whole, &kind, &validators, &decision);
     describe(app, response.headers_mut(), &validators, false);
     keep_errors_out_of_caches(&mut response);
     name_file(&mut response, answer.file_name.as_deref());
-    Ok(response)
+    Ok(Some(response))
 }
 
 /// Says under which name a browser saves it.
@@ -349,18 +413,23 @@ async fn before_bytes(
     Ok(decided)
 }
 
-/// Which ranges of `whole` are sent, after it was checked and what there is to buy was bought.
+/// Checks that what lies in the store is what it was.
+async fn check_extents(app: &App, whole: &media::Body) -> Result<()> {
+    if whole.parts().iter().any(|part| matches!(part, Part::Store(_))) {
+        let (media, body) = (app.shared.media.clone(), whole.clone());
+        let checked = tokio::task::spawn_blocking(move || media.check_extents(&body));
+        checked.await.map_err(Error::internal)??;
+    }
+    Ok(())
+}
+
+/// Which ranges of `whole` are sent, after what there is to buy was bought.
 async fn sold(
     app: &App,
     asked: &Asked<'_>,
     (whole, validators): (&media::Body, &Validators),
     sale: &Sale,
 ) -> Result<RangeDecision> {
-    if whole.parts().iter().any(|part| matches!(part, Part::Store(_))) {
-        let (media, body) = (app.shared.media.clone(), whole.clone());
-        let checked = tokio::task::spawn_blocking(move || media.check_extents(&body));
-        checked.await.map_err(Error::internal)??;
-    }
     let decision = ranges(asked.method, asked.headers, validators, whole.len());
     if *asked.method != Method::HEAD && decision != RangeDecision::Unsatisfiable {
         app.shared.media.purchase(sale, asked.caller, asked.now).await?;
@@ -368,23 +437,37 @@ async fn sold(
     Ok(decision)
 }
 
-/// Delivers a rendition.
-async fn rendition(app: &App, asked: &Asked<'_>, answer: &RenditionAnswer) -> Result<Response> {
+/// Delivers a rendition; nothing where the item changed while it was waited for.
+///
+/// What is given out after a CDN was told that the item is gone would be kept by it for as long as
+/// it may be.
+async fn rendition(
+    app: &App,
+    asked: &Asked<'_>,
+    answer: &RenditionAnswer,
+) -> Result<Option<Response>> {
     let validators = validators(&answer.etag, answer.modified)?;
     let open = (&validators, answer.open);
     if let Some(response) = before_bytes(app, asked, open, &answer.sale).await? {
-        return Ok(response);
+        return Ok(Some(response));
     }
     let obtained = match app.shared.media.find_cached(answer) {
         Some(obtained) => obtained,
-        None => app.shared.media.obtain(answer, app.shared.patience).await?,
+        None => {
+            let payer = Payer::of(asked.client);
+            app.shared.media.obtain_for(answer, app.shared.tuned.get().patience, payer).await?
+        }
     };
+    check_extents(app, &obtained.body).await?;
+    if !app.shared.media.are_current(answer.seen()).await? {
+        return Ok(None);
+    }
     let decision = sold(app, asked, (&obtained.body, &validators), &answer.sale).await?;
     let mut response = framed(app, &obtained.body, &JPEG, &validators, &decision);
     describe(app, response.headers_mut(), &validators, answer.open);
     keep_errors_out_of_caches(&mut response);
     name_file(&mut response, answer.file_name.as_deref());
-    if app.shared.work_headers && response.status().is_success() {
+    if app.shared.tuned.get().work_headers && response.status().is_success() {
         timing::describe(response.headers_mut(), &obtained.source, answer.open);
     }
     response.extensions_mut().insert(Work {
@@ -392,8 +475,9 @@ async fn rendition(app: &App, asked: &Asked<'_>, answer: &RenditionAnswer) -> Re
         way: timing::way(&obtained.source),
         operation: Some(answer.planned.operation),
         render_ms: Some(obtained.waited_ms),
+        timing: timing::of(&obtained.source),
     });
-    Ok(response)
+    Ok(Some(response))
 }
 
 /// The body in full or in the ranges asked for, with its framing.

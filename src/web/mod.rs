@@ -15,9 +15,9 @@ mod credentials;
 mod deliveries;
 mod disposition;
 mod edge;
-mod form;
+pub mod form;
 mod health;
-mod ingest;
+pub mod ingest;
 mod keys;
 pub mod listener;
 mod login;
@@ -30,7 +30,8 @@ pub mod range;
 pub mod request;
 mod respond;
 mod session;
-mod site;
+pub mod site;
+mod surrogate;
 mod timing;
 mod unsubscribe;
 mod user;
@@ -64,10 +65,12 @@ use crate::delivery::Deliveries;
 use crate::error::Error;
 use crate::error::Kind;
 use crate::ingest::Uploads;
+use crate::live::Live;
 use crate::media::Media;
 use crate::notifications::Notifications;
 use crate::oauth::OAuth;
 use crate::orders::Orders;
+use crate::traces::Traces;
 use crate::users::Users;
 
 /// What the handlers share; cheap to clone.
@@ -77,20 +80,35 @@ pub struct App {
     pub shared: Arc<Shared>,
 }
 
+/// Settings that change while the service runs.
+#[derive(Debug)]
+pub struct Tuned {
+    /// Whether photographs are found without credentials.
+    pub open_images: bool,
+    /// Seconds that a login in the browser lasts.
+    pub session_s: u32,
+    /// Proxies whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Addresses,
+    /// `Cache-Control` of open renditions.
+    pub open_cache_control: String,
+    /// Whether renditions say how they were made.
+    pub work_headers: bool,
+    /// How long a request waits for its rendition.
+    pub patience: Duration,
+    /// Time between readiness turning false and the end of new connections.
+    pub unready: Duration,
+}
+
 /// The state behind [`App`].
 pub struct Shared {
     /// The media section.
     pub media: Media,
     /// The content section.
     pub content: Content,
-    /// Whether photographs are found without credentials.
-    pub open_images: bool,
     /// Who calls.
     pub auth: Auth,
     /// The OAuth2 provider.
     pub oauth: OAuth,
-    /// Seconds that a login in the browser lasts.
-    pub session_s: u32,
     /// Whether cookies are for TLS only: the service is reached by `https`.
     pub secure_cookies: bool,
     /// Purchases.
@@ -115,16 +133,12 @@ pub struct Shared {
     pub site_name: String,
     /// Time zone of dates on the pages.
     pub zone: jiff::tz::TimeZone,
-    /// Proxies whose `X-Forwarded-For` is believed.
-    pub trusted_proxies: Addresses,
-    /// `Cache-Control` of open renditions.
-    pub open_cache_control: String,
-    /// Whether renditions say how they were made.
-    pub work_headers: bool,
-    /// How long a request waits for its rendition.
-    pub patience: Duration,
-    /// Time between readiness turning false and the end of new connections.
-    pub unready: Duration,
+    /// How answers name to a CDN what they show.
+    pub surrogate: Surrogate,
+    /// What of the settings changes while the service runs.
+    pub tuned: Live<Tuned>,
+    /// Where traces of requests go; nowhere unless the operator wants them.
+    pub traces: Option<Traces>,
     /// What the service says of its interface.
     pub description: openapi::Description,
     /// The page templates.
@@ -154,6 +168,7 @@ impl Shared {
 pub use pages::Pages;
 pub use site::Activity;
 use site::Apis;
+pub use surrogate::Surrogate;
 
 /// The router over all addresses.
 pub fn router(app: App) -> Router {

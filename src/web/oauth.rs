@@ -191,7 +191,7 @@ async fn decision(app: &App, request: Request) -> Result<Response> {
 
 /// `POST /o/oauth2/token`: the token endpoint.
 pub(super) async fn token(State(app): State<App>, request: Request) -> Response {
-    let client = edge::client(&request, &app.shared.trusted_proxies);
+    let client = edge::client(&request, &app.shared.tuned.get().trusted_proxies);
     let address = client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let (headers, form) = match protocol_form(request).await {
         Ok(parts) => parts,
@@ -209,7 +209,7 @@ pub(super) async fn token(State(app): State<App>, request: Request) -> Response 
 
 /// `POST /o/oauth2/revoke`: token revocation (RFC 7009).
 pub(super) async fn revoke(State(app): State<App>, request: Request) -> Response {
-    let address = edge::client(&request, &app.shared.trusted_proxies);
+    let address = edge::client(&request, &app.shared.tuned.get().trusted_proxies);
     let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let (headers, form) = match protocol_form(request).await {
         Ok(parts) => parts,
@@ -267,8 +267,10 @@ fn refused(error: &TokenError) -> Response {
         | OAuthErrorCode::RequestUriNotSupported
         | OAuthErrorCode::RegistrationNotSupported => StatusCode::BAD_REQUEST,
     };
-    if let Some(cause) = &error.source {
-        tracing::error!(status = status.as_u16(), "token endpoint: {cause}");
+    match &error.source {
+        Some(busy) if busy.kind() == Kind::Overloaded => respond::note_shed(busy),
+        Some(cause) => tracing::error!(status = status.as_u16(), "token endpoint: {cause}"),
+        None => {}
     }
     let body = json!({ "error": error.code.as_str(), "error_description": error.description });
     let mut response = respond::json_text(status, body.to_string().into());

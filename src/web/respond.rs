@@ -12,6 +12,7 @@ use serde_json::json;
 use super::credentials;
 use crate::error::{Error, Kind};
 use crate::limits::{NOT_FOUND_MAX_AGE_S, RETRY_AFTER_S};
+use crate::telemetry;
 
 /// Characters of a caller's own text that an error message repeats.
 const ECHO_CHARS_MAX: usize = 200;
@@ -56,12 +57,22 @@ pub(super) fn refused_with(failure: &Error, has_bearer: bool) -> Response {
     response
 }
 
+/// Counts a refusal because of load. A flood must not become one of log lines: that of the request
+/// has the status, and the metric the reason.
+pub(super) fn note_shed(error: &Error) {
+    let reason = error.details().first().map_or("other", |detail| detail.error_code.as_str());
+    metrics::counter!(telemetry::SHED, "reason" => reason.to_owned()).increment(1);
+    tracing::debug!(reason, "{}", error.message());
+}
+
 /// The response to a failed request, with the log line of the failure.
 pub(super) fn error(error: &Error) -> Response {
     let status = status(error.kind());
-    if status.is_server_error() {
-        let cause = error.cause().unwrap_or_default();
-        tracing::error!(status = status.as_u16(), "{}: {cause}", error.message());
+    let cause = || error.cause().unwrap_or_default();
+    if error.kind() == Kind::Overloaded {
+        note_shed(error);
+    } else if status.is_server_error() {
+        tracing::error!(status = status.as_u16(), "{}: {}", error.message(), cause());
     }
     let errors: Vec<_> = error
         .details()
@@ -87,7 +98,8 @@ pub(super) fn error(error: &Error) -> Response {
             headers.insert(header::WWW_AUTHENTICATE, challenge);
         }
         Kind::Overloaded | Kind::Timeout | Kind::Unavailable => {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(RETRY_AFTER_S));
+            let wait_s = error.retry_after_s().unwrap_or(RETRY_AFTER_S);
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
         }
         Kind::Forbidden => {
             if let Some(scope) = error.missing_scope()

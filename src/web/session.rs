@@ -88,6 +88,11 @@ pub(super) fn are_same(expected: &str, token: &str) -> bool {
     hash(expected) == hash(token)
 }
 
+/// Whether a request shows the cookie of a login, whoever's it is and whether it still counts.
+pub(super) fn is_shown(app: &App, headers: &HeaderMap) -> bool {
+    Cookie::Session.find(app, headers).is_some()
+}
+
 /// Somebody who is logged in in this browser.
 #[derive(Clone)]
 pub(super) struct Visitor {

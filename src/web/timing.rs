@@ -17,6 +17,14 @@ pub(super) fn way(source: &Source) -> Option<&'static str> {
     }
 }
 
+/// Where the time went, where the bytes were made for this request.
+pub(super) fn of(source: &Source) -> Option<Timing> {
+    match source {
+        Source::Memory | Source::Disk => None,
+        Source::Rendered { timing, .. } => Some(*timing),
+    }
+}
+
 /// Says where the bytes came from, and where the time went if they were rendered.
 ///
 /// What is `open` lets scripts of any site read its times, as they may read its bytes.

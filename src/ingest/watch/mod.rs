@@ -17,7 +17,7 @@ use std::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use self::arrivals::{Arrival, Kind, Stamp};
+use self::arrivals::{Arrival, Kind};
 use super::{Failure, Incoming, Ingest, IngestError, LinesEvent, take_in_all, take_in_lines};
 use crate::limits::{WATCH_PROBLEMS_MAX, WATCH_SLICE};
 
@@ -32,9 +32,12 @@ pub struct Watch {
     ingest: Ingest,
     workers: usize,
     /// What lay there at the last look.
-    seen: HashMap<PathBuf, Stamp>,
-    /// What was dealt with and could not be moved away; it waits for a change.
-    stuck: HashMap<PathBuf, Stamp>,
+    seen: HashMap<PathBuf, Arrival>,
+    /// What was dealt with and could not be moved away, with how it ended; that is tried at every
+    /// look.
+    stuck: HashMap<PathBuf, (Arrival, End)>,
+    /// What is tried again, with the reason, which is logged once.
+    late: HashMap<PathBuf, String>,
 }
 
 /// What makes a look possible to end early and tells the time.
@@ -60,8 +63,8 @@ impl Watch {
         for name in [DONE, FAILED] {
             fs::create_dir_all(dir.join(name))?;
         }
-        let (seen, stuck) = (HashMap::new(), HashMap::new());
-        Ok(Self { dir: dir.to_owned(), ingest, workers, seen, stuck })
+        let (seen, stuck, late) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Ok(Self { dir: dir.to_owned(), ingest, workers, seen, stuck, late })
     }
 
     /// Takes in what is finished.
@@ -70,13 +73,21 @@ impl Watch {
     pub fn look(&mut self, watcher: &Watcher<'_>) -> io::Result<()> {
         let arrivals = arrivals::list(&self.dir, &[DONE, FAILED])?;
         let is_finished = |arrival: &&Arrival| {
-            let same =
-                |known: &HashMap<PathBuf, Stamp>| known.get(&arrival.path) == Some(&arrival.stamp);
-            same(&self.seen) && !same(&self.stuck)
+            let stuck = self.stuck.get(&arrival.path).map(|(stuck, _)| stuck);
+            self.seen.get(&arrival.path) == Some(*arrival) && stuck != Some(*arrival)
         };
         let finished: Vec<Arrival> = arrivals.iter().filter(is_finished).cloned().collect();
-        self.stuck.retain(|path, _| arrivals.iter().any(|arrival| arrival.path == *path));
-        self.seen = arrivals.into_iter().map(|arrival| (arrival.path, arrival.stamp)).collect();
+        self.late.retain(|path, _| arrivals.iter().any(|arrival| arrival.path == *path));
+        let seen = |arrival: Arrival| (arrival.path.clone(), arrival);
+        self.seen = arrivals.into_iter().map(seen).collect();
+        for (path, (arrival, end)) in std::mem::take(&mut self.stuck) {
+            // One that changed since arrives anew, also while this look lasts, and one that is gone
+            // was dealt with.
+            let is_same = self.seen.get(&path) == Some(&arrival) && arrival.is_unchanged();
+            if is_same && self.move_away(&path, &end).is_err() {
+                self.stuck.insert(path, (arrival, end));
+            }
+        }
         // In slices, so that a stop does not wait for all of them.
         for slice in finished.chunks(WATCH_SLICE) {
             if (watcher.stops)() {
@@ -116,11 +127,11 @@ impl Watch {
         });
         let taken = taken.into_inner().unwrap_or_else(PoisonError::into_inner);
         for (path, end) in taken.into_iter().filter(|(path, _)| is_same(path)) {
-            self.finish(&path, &end);
+            self.finish(&path, end);
         }
         for Arrival { path, .. } in slice.iter().filter(|arrival| arrival.kind == Kind::Lines) {
             if let Some(end) = self.take_lines(path, watcher).filter(|_| is_same(path)) {
-                self.finish(path, &end);
+                self.finish(path, end);
             }
         }
     }
@@ -152,25 +163,38 @@ impl Watch {
     }
 
     /// Moves away what was dealt with.
-    fn finish(&mut self, path: &Path, end: &End) {
-        let moved = match end {
+    fn finish(&mut self, path: &Path, end: End) {
+        match &end {
+            End::Done => {}
+            End::Failed(error, _) => {
+                tracing::warn!(file = %path.display(), "not taken in: {error}");
+            }
+            End::Later(cause) => {
+                if self.late.get(path) != Some(cause) {
+                    tracing::error!(file = %path.display(), "tried again later: {cause}");
+                    self.late.insert(path.to_owned(), cause.clone());
+                }
+                return;
+            }
+        }
+        self.late.remove(path);
+        if let Err(cause) = self.move_away(path, &end) {
+            tracing::error!(file = %path.display(), "cannot be moved away: {cause}");
+            if let Some(arrival) = self.seen.get(path) {
+                self.stuck.insert(path.to_owned(), (arrival.clone(), end));
+            }
+        }
+    }
+
+    fn move_away(&self, path: &Path, end: &End) -> io::Result<()> {
+        match end {
             End::Done => self.move_to(DONE, path, None),
             End::Failed(error, problems) => {
-                tracing::warn!(file = %path.display(), "not taken in: {error}");
                 let name = path.strip_prefix(&self.dir).unwrap_or(path).display().to_string();
                 let note = json!({ "file": name, "error": error, "problems": problems });
                 self.move_to(FAILED, path, Some(&note))
             }
-            End::Later(cause) => {
-                tracing::error!(file = %path.display(), "tried again later: {cause}");
-                return;
-            }
-        };
-        if let Err(cause) = moved {
-            tracing::error!(file = %path.display(), "cannot be moved away: {cause}");
-            if let Some(stamp) = self.seen.get(path) {
-                self.stuck.insert(path.to_owned(), stamp.clone());
-            }
+            End::Later(_) => Ok(()),
         }
     }
 

@@ -93,6 +93,39 @@ impl DiskTier {
     }
 }
 
+/// Reads every file below the folder of a disk tier, which a server may be using; `damaged` hears
+/// of each that is no whole record.
+pub(crate) fn check_files(dir: &Path, damaged: &mut dyn FnMut(&Path)) -> io::Result<()> {
+    for part in ["standard", "variants"] {
+        for folder in list(&dir.join(part))? {
+            // A file beside the folders is being written, or is removed by the next start.
+            if !folder.is_dir() {
+                continue;
+            }
+            for file in list(&folder)? {
+                let whole = match fs::read(&file) {
+                    Ok(bytes) => decode(bytes).is_some(),
+                    // It was evicted meanwhile.
+                    Err(cause) => cause.kind() == io::ErrorKind::NotFound,
+                };
+                if !whole {
+                    damaged(&file);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What is in a folder; nothing where it is not there.
+fn list(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    match fs::read_dir(dir) {
+        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(cause) => Err(cause),
+    }
+}
+
 impl Part {
     fn open(dir: &Path, bytes_max: u64) -> io::Result<Self> {
         fs::create_dir_all(dir)?;

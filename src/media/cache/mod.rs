@@ -27,6 +27,7 @@ use crate::telemetry;
 use crate::types::Hash;
 pub use body::{Body, Extent, Part};
 use disk::DiskTier;
+pub(crate) use disk::check_files;
 
 /// A tier's two parts.
 #[derive(Clone, Copy, Debug)]

@@ -229,6 +229,12 @@ impl Header {
         self.segments.iter().filter(|segment| segment.is_metadata())
     }
 
+    /// Tells whether a decoder holds all coefficients until it has read the last scan.
+    pub fn is_by_scans(&self) -> bool {
+        self.scans > 1
+            || matches!(self.process, Process::Progressive | Process::ArithmeticProgressive)
+    }
+
     /// Tells the colour model as libjpeg decides it; `None` for two components, which mean nothing
     /// to anybody. [`Colour::of`] has the rules.
     pub fn colour(&self) -> Option<Colour> {

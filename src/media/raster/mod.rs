@@ -18,6 +18,7 @@ mod resize;
 mod steps;
 
 use crate::media::jpeg::codec::CodecError;
+pub use crate::media::jpeg::scan::GoOn;
 use crate::media::jpeg::scan::Scan;
 use crate::media::jpeg::scan::index::Index;
 use crate::types::Size;
@@ -30,6 +31,7 @@ pub use direct::{Direct, DirectError, Done, Entered};
 pub use mark::{MarkError, MarkKind, MarkSetup, Marker};
 pub use orient::Orientation;
 pub use render::render;
+pub use resize::decoded_size;
 pub use steps::{Step, StepError, output_size, scaled_size};
 
 /// An original.
@@ -63,6 +65,8 @@ pub struct Bands<'a> {
     pub colour: &'a [u8],
     /// The threads.
     pub spread: Spread<'a>,
+    /// Asked before each band.
+    pub go_on: GoOn<'a>,
 }
 
 impl std::fmt::Debug for Bands<'_> {

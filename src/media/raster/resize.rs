@@ -4,7 +4,7 @@
 //! they are (not in linear light), as libvips and Pillow do by default.
 
 use crate::media::jpeg::codec::{Pixels, Scale};
-use crate::media::raster::RasterError;
+use crate::media::raster::{Orientation, RasterError, Step, scaled_size};
 use crate::types::{Rect, Size};
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
@@ -31,6 +31,16 @@ pub(crate) fn decode_scale(full: Size, wanted: Size) -> Scale {
         .iter()
         .find(|eighths| fits(eighths))
         .map_or(Scale::FULL, |eighths| Scale::eighths(*eighths))
+}
+
+/// The size, as stored, in which a picture of `stored` pixels is decoded when `first` is the first
+/// thing that is done to it.
+#[must_use]
+pub fn decoded_size(stored: Size, orientation: Orientation, first: &Step) -> Size {
+    let wanted = scaled_size(orientation.turn_size(stored), first);
+    let scale =
+        wanted.map_or(Scale::FULL, |wanted| decode_scale(stored, orientation.turn_size(wanted)));
+    scale.of(stored)
 }
 
 fn pixel_type(channels: usize) -> PixelType {

@@ -16,9 +16,12 @@ impl BoxKind {
 /// The four characters, or their bytes in hexadecimal if one of them is not printable ASCII.
 impl fmt::Display for BoxKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match std::str::from_utf8(&self.0) {
-            Ok(text) if text.bytes().all(|b| b == b' ' || b.is_ascii_graphic()) => {
-                f.write_str(text.trim_end())
+        // One of blanks alone would be no name at all.
+        match std::str::from_utf8(&self.0).map(|text| text.trim_end_matches(' ')) {
+            Ok(text)
+                if !text.is_empty() && text.bytes().all(|b| b == b' ' || b.is_ascii_graphic()) =>
+            {
+                f.write_str(text)
             }
             Ok(_) | Err(_) => write!(f, "0x{:08x}", u32::from_be_bytes(self.0)),
         }

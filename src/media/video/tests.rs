@@ -97,6 +97,13 @@ fn the_size_is_as_shown() {
 }
 
 #[test]
+fn a_codec_whose_name_is_blank_has_a_number() {
+    let blank = TestTrack { codec: *b"    ", ..sound() };
+    let found = read_ok(&movie(10_000, &[TestTrack::video(), blank]));
+    assert_eq!(found.audio_codec.as_deref(), Some("0x20202020"));
+}
+
+#[test]
 fn the_first_enabled_video_track_counts() {
     let first = TestTrack { is_enabled: false, coded: (8, 8), size: (8, 8), ..TestTrack::video() };
     let second = TestTrack { id: 7, ..TestTrack::video() };

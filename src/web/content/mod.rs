@@ -116,7 +116,7 @@ struct Visit {
 
 impl Visit {
     fn of(app: &App, request: Request) -> Self {
-        let address = edge::client(&request, &app.shared.trusted_proxies);
+        let address = edge::client(&request, &app.shared.tuned.get().trusted_proxies);
         let (parts, _body) = request.into_parts();
         Self { headers: parts.headers, uri: parts.uri, address, now: clock::now() }
     }
@@ -141,7 +141,7 @@ impl Visit {
             // There is nothing to protect; what reads the parameters says what is wrong.
             return Ok(None);
         }
-        if !presented && app.shared.open_images && self.is_open(media_type)? {
+        if !presented && app.shared.tuned.get().open_images && self.is_open(media_type)? {
             return Ok(None);
         }
         let refusal = Error::new(Kind::Unauthenticated, "Unauthorized");

@@ -61,12 +61,33 @@ impl Drop for Owed {
 pub struct Outgoing {
     body: Body,
     request: InFlight,
+    /// Whether it is for the transport to go on: it has what it took, or did not ask yet. Over
+    /// HTTP/2 it asks for nothing while the window is closed.
+    offered: bool,
 }
 
 impl Outgoing {
     /// Wraps the answer to `request`.
     pub fn new(body: Body, request: InFlight) -> Self {
-        Self { body, request }
+        let offered = !http_body::Body::is_end_stream(&body);
+        let mut outgoing = Self { body, request, offered: false };
+        outgoing.set_offered(offered);
+        outgoing
+    }
+
+    fn set_offered(&mut self, offered: bool) {
+        match (self.offered, offered) {
+            (false, true) => self.request.pulse().offers.fetch_add(1, Relaxed),
+            (true, false) => self.request.pulse().offers.fetch_sub(1, Relaxed),
+            (true, true) | (false, false) => return,
+        };
+        self.offered = offered;
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        self.set_offered(false);
     }
 }
 
@@ -79,6 +100,7 @@ impl http_body::Body for Outgoing {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Owed>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
+        self.set_offered(matches!(polled, Poll::Ready(Some(Ok(_)))));
         let pulse = self.request.pulse();
         polled.map_ok(|frame| frame.map_data(|bytes| Owed::new(bytes, pulse)))
     }
@@ -166,6 +188,30 @@ mod tests {
         drop(owed);
         assert_eq!(pulse.owed_bytes.load(Relaxed), 0);
         assert_eq!(pulse.shipped_bytes.load(Relaxed), 4);
+    }
+
+    #[test]
+    fn a_response_is_offered_until_it_ends_or_waits_for_us() {
+        let pulse = Arc::new(Pulse::default());
+        let begin = || InFlight::begin(&pulse, true);
+        let seen = || pulse.offers.load(Relaxed);
+        let mut body = Outgoing::new(Body::from("picture"), begin());
+        assert_eq!(seen(), 1, "nobody asked for it yet");
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let frame = http_body::Body::poll_frame(Pin::new(&mut body), &mut cx);
+        assert!(matches!(frame, Poll::Ready(Some(Ok(_)))));
+        assert_eq!(seen(), 1, "it was taken, and nobody came back");
+        let end = http_body::Body::poll_frame(Pin::new(&mut body), &mut cx);
+        assert!(matches!(end, Poll::Ready(None)));
+        assert_eq!(seen(), 0);
+        let ours = futures_util::stream::pending::<Result<Bytes, axum::Error>>();
+        let mut waits = Outgoing::new(Body::from_stream(ours), begin());
+        assert_eq!(seen(), 1);
+        assert!(http_body::Body::poll_frame(Pin::new(&mut waits), &mut cx).is_pending());
+        assert_eq!(seen(), 0, "it is our turn");
+        drop(Outgoing::new(Body::from("dropped"), begin()));
+        drop(Outgoing::new(Body::empty(), begin()));
+        assert_eq!(seen(), 0);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! One connection from accept to close.
+//! One connection from accept to close, with or without TLS.
 
 use crate::web::listener::{
     ClientAddr,
@@ -7,6 +7,8 @@ use crate::web::listener::{
     judge::{Fault, Judge, Verdict},
     limits::ListenerLimits,
     pulse::{InFlight, Pulse},
+    refusal,
+    tls::Certificate,
 };
 use axum::body::Body;
 use axum::http::{Request, Response, Version};
@@ -17,6 +19,7 @@ use hyper_util::{
 };
 use std::{
     convert::Infallible,
+    io,
     net::SocketAddr,
     pin::pin,
     sync::{
@@ -26,10 +29,12 @@ use std::{
     time::Duration,
 };
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::TcpStream,
     sync::watch,
-    time::{Interval, MissedTickBehavior, interval},
+    time::{Interval, MissedTickBehavior, interval, timeout},
 };
+use tokio_rustls::server::TlsStream;
 use tower::{Service, ServiceExt};
 
 /// Smallest read buffer that hyper accepts, in bytes.
@@ -54,30 +59,41 @@ const H2_PING_INTERVAL: Duration = Duration::from_secs(20);
 /// Time for the answer to a ping.
 const H2_PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What all connections of a listener share.
+/// What the connections of a listener share that were accepted under the same limits.
 #[derive(Debug)]
 pub struct Shared {
-    limits: ListenerLimits,
+    limits: Arc<ListenerLimits>,
     protocols: auto::Builder<TokioExecutor>,
+    counts: Arc<Counts>,
+}
+
+/// What is counted over all limits.
+#[derive(Debug, Default)]
+struct Counts {
     open: AtomicUsize,
+    handshakes: AtomicUsize,
 }
 
 impl Shared {
     /// State of a listener without connections.
-    pub fn new(limits: ListenerLimits) -> Self {
+    pub fn new(limits: Arc<ListenerLimits>) -> Self {
         let protocols = protocols(&limits);
-        Self { limits, protocols, open: AtomicUsize::new(0) }
+        Self { limits, protocols, counts: Arc::default() }
     }
 
-    /// The listener's limits.
-    pub fn limits(&self) -> &ListenerLimits {
-        &self.limits
+    /// The same listener under limits that may be others.
+    pub fn under(self: Arc<Self>, limits: Arc<ListenerLimits>) -> Arc<Self> {
+        if Arc::ptr_eq(&self.limits, &limits) {
+            return self;
+        }
+        let protocols = protocols(&limits);
+        Arc::new(Self { limits, protocols, counts: Arc::clone(&self.counts) })
     }
 
     /// Whether fewer than an eighth of the connections are free.
     fn crowded(&self) -> bool {
         let max = self.limits.connections_max;
-        self.open.load(Relaxed) > max - max / 8
+        self.counts.open.load(Relaxed) > max - max / 8
     }
 }
 
@@ -90,10 +106,10 @@ pub struct Slot {
 impl Slot {
     /// Takes a slot, or `None` when `connections_max` are taken. Only the accept loop takes.
     pub fn take(shared: &Arc<Shared>) -> Option<Self> {
-        if shared.open.load(Relaxed) >= shared.limits.connections_max {
+        if shared.counts.open.load(Relaxed) >= shared.limits.connections_max {
             return None;
         }
-        shared.open.fetch_add(1, Relaxed);
+        shared.counts.open.fetch_add(1, Relaxed);
         metrics::gauge!("wirephoto_connections").increment(1.0);
         Some(Self { shared: Arc::clone(shared) })
     }
@@ -101,7 +117,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.shared.open.fetch_sub(1, Relaxed);
+        self.shared.counts.open.fetch_sub(1, Relaxed);
         metrics::gauge!("wirephoto_connections").decrement(1.0);
     }
 }
@@ -143,9 +159,56 @@ pub enum End {
     Drained,
 }
 
+/// A handshake under way, counted.
+struct Handshake<'a> {
+    counts: &'a Counts,
+}
+
+impl<'a> Handshake<'a> {
+    /// Begins one; `None` when half of all connections are in theirs: whoever lets them hang must
+    /// not take the places of those that get on.
+    fn begin(shared: &'a Shared) -> Option<Self> {
+        let max = (shared.limits.connections_max / 2).max(1);
+        let counts = &*shared.counts;
+        if counts.handshakes.fetch_add(1, Relaxed) >= max {
+            counts.handshakes.fetch_sub(1, Relaxed);
+            return None;
+        }
+        metrics::gauge!("wirephoto_tls_handshakes").increment(1.0);
+        Some(Self { counts })
+    }
+}
+
+impl Drop for Handshake<'_> {
+    fn drop(&mut self) {
+        self.counts.handshakes.fetch_sub(1, Relaxed);
+        metrics::gauge!("wirephoto_tls_handshakes").decrement(1.0);
+    }
+}
+
 /// Serves `stream` until one side is done, a limit ends it, or a stop lets it finish.
 pub async fn run<S>(
     stream: TcpStream,
+    peer: SocketAddr,
+    service: S,
+    slot: Slot,
+    stop: watch::Receiver<bool>,
+) -> End
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
+    S: Send + 'static,
+    S::Future: Send + 'static,
+{
+    // Small answers leave at once. A socket that refuses is closed already; reading finds out.
+    let _closed = stream.set_nodelay(true);
+    let pulse = Arc::new(Pulse::default());
+    let guard = Guard::new(stream, Arc::clone(&pulse));
+    converse((guard, pulse), peer, service, slot, stop).await
+}
+
+/// Serves `stream` over TLS; the handshake has the time of a request's head.
+pub async fn run_tls<S>(
+    (stream, certificate): (TcpStream, Arc<Certificate>),
     peer: SocketAddr,
     service: S,
     slot: Slot,
@@ -156,14 +219,67 @@ where
     S: Send + 'static,
     S::Future: Send + 'static,
 {
-    // Small answers leave at once. A socket that refuses is closed already; reading finds out.
     let _closed = stream.set_nodelay(true);
-    let limits = &slot.shared.limits;
     let pulse = Arc::new(Pulse::default());
-    let io = TokioIo::new(Guard::new(stream, Arc::clone(&pulse)));
+    let limit = slot.shared.limits.header_timeout;
+    let Some(under_way) = Handshake::begin(&slot.shared) else {
+        note(Fault::Handshakes, peer);
+        return End::Earlier;
+    };
+    let shaken = tokio::select! {
+        biased;
+        _ = stop.wait_for(|stop| *stop) => return End::Drained,
+        shaken = timeout(limit, shake(stream, &certificate, &pulse)) => shaken,
+    };
+    drop(under_way);
+    match shaken {
+        Ok(Ok(stream)) => Box::pin(converse((stream, pulse), peer, service, slot, stop)).await,
+        Ok(Err(cause)) => {
+            metrics::counter!("wirephoto_tls_handshakes_failed_total").increment(1);
+            tracing::debug!(%peer, %cause, "no TLS connection");
+            End::Earlier
+        }
+        Err(_) => {
+            note(Fault::SlowHandshake, peer);
+            End::Earlier
+        }
+    }
+}
+
+/// Makes the handshake. Who speaks HTTP without TLS is told so in words that it understands.
+async fn shake(
+    stream: TcpStream,
+    certificate: &Certificate,
+    pulse: &Arc<Pulse>,
+) -> io::Result<TlsStream<Guard>> {
+    let mut first = [0];
+    // A handshake begins with 22, a method with a letter.
+    if stream.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
+        refusal::speak(stream, refusal::NEEDS_TLS).await;
+        return Err(io::Error::other("HTTP without TLS"));
+    }
+    certificate.acceptor().accept(Guard::new(stream, Arc::clone(pulse))).await
+}
+
+/// Serves what is said on `io`, which `pulse` counts.
+async fn converse<I, S>(
+    (io, pulse): (I, Arc<Pulse>),
+    peer: SocketAddr,
+    service: S,
+    slot: Slot,
+    mut stop: watch::Receiver<bool>,
+) -> End
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
+    S: Send + 'static,
+    S::Future: Send + 'static,
+{
+    let limits = &slot.shared.limits;
     let requests = Arc::clone(&pulse);
     let handler =
         service_fn(move |request| answer(service.clone(), request, peer, Arc::clone(&requests)));
+    let io = TokioIo::new(io);
     let mut connection = pin!(slot.shared.protocols.serve_connection(io, handler));
     let mut judge = Judge::new(limits);
     let mut beat = beats(limits);
@@ -193,7 +309,7 @@ where
                 }
                 Verdict::Cut(fault) => {
                     note(fault, peer);
-                    pulse.reset.store(true, Relaxed);
+                    pulse.reset.store(fault != Fault::Idle, Relaxed);
                     return end;
                 }
             }

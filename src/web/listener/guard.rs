@@ -16,7 +16,8 @@ use tokio::{
 ///
 /// Writes pass through as they are, vectored ones as well: a head and its cached body leave in
 /// one system call. What a client takes is counted at the response body, where HTTP/2 flow
-/// control shows; see [`crate::web::listener::body`].
+/// control shows; see [`crate::web::listener::body`]. Here shows only that nothing goes out any
+/// more, and what goes out after the body was passed on.
 #[derive(Debug)]
 pub struct Guard {
     stream: TcpStream,
@@ -60,7 +61,9 @@ impl AsyncWrite for Guard {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.pulse.note_write(&written);
+        written
     }
 
     fn poll_write_vectored(
@@ -68,7 +71,9 @@ impl AsyncWrite for Guard {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.pulse.note_write(&written);
+        written
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -81,5 +86,36 @@ impl AsyncWrite for Guard {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[tokio::test]
+    async fn what_the_socket_does_not_take_is_owed_until_it_does() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("port");
+        let addr = listener.local_addr().expect("bound");
+        let mut client = TcpStream::connect(addr).await.expect("connected");
+        let (stream, _) = listener.accept().await.expect("accepted");
+        let pulse = Arc::new(Pulse::default());
+        let mut guard = Guard::new(stream, Arc::clone(&pulse));
+        let (bytes, mut sent) = (vec![7; 256 * 1024], 0);
+        while let Some(written) = guard.write(&bytes).now_or_never() {
+            sent += written.expect("the client is there");
+            assert!(!pulse.sample().busy);
+        }
+        let full = pulse.sample();
+        assert!(full.owed && full.busy, "the tail of a response waits for the client");
+        assert_eq!(full.shipped_bytes, sent as u64);
+        let reading = tokio::spawn(async move { client.read_to_end(&mut Vec::new()).await });
+        sent += guard.write(&bytes).await.expect("the client takes it");
+        assert_eq!(pulse.sample().shipped_bytes, sent as u64);
+        assert!(!pulse.sample().owed);
+        drop(guard);
+        assert_eq!(reading.await.expect("no panic").expect("read"), sent);
     }
 }

@@ -1,6 +1,6 @@
 //! What a connection's beat decides, from counters alone.
 
-use crate::web::listener::{limits::ListenerLimits, pulse::Sample};
+use crate::web::listener::{flood::Flood, limits::ListenerLimits, pulse::Sample};
 use std::time::Duration;
 
 /// Beats that a connection gets to close by itself once asked to.
@@ -17,6 +17,12 @@ pub enum Fault {
     SlowBody,
     /// A response was taken slower than the write rate.
     SlowReader,
+    /// A TLS handshake took longer than the header time.
+    SlowHandshake,
+    /// Half of all connections were in their TLS handshake.
+    Handshakes,
+    /// Frames came in that ask for nothing, and too many of them.
+    Flood,
 }
 
 impl Fault {
@@ -27,6 +33,9 @@ impl Fault {
             Self::SlowHead => "slow_head",
             Self::SlowBody => "slow_body",
             Self::SlowReader => "slow_reader",
+            Self::SlowHandshake => "slow_handshake",
+            Self::Handshakes => "handshakes",
+            Self::Flood => "flood",
         }
     }
 }
@@ -99,6 +108,7 @@ pub struct Judge {
     closing: bool,
     inward: Lane,
     outward: Lane,
+    flood: Flood,
 }
 
 impl Judge {
@@ -114,6 +124,7 @@ impl Judge {
             closing: false,
             inward: Lane::new(limits.read_rate_min_bytes_s, limits.read_grace, limits),
             outward: Lane::new(limits.write_rate_min_bytes_s, limits.write_grace, limits),
+            flood: Flood::default(),
         }
     }
 
@@ -130,6 +141,9 @@ impl Judge {
         }
         if self.outward.too_slow(seen.owed, seen.shipped_bytes) {
             return Verdict::Cut(Fault::SlowReader);
+        }
+        if self.flood.is_flooded(seen) {
+            return Verdict::Cut(Fault::Flood);
         }
         if seen.busy {
             self.rest();

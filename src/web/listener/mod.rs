@@ -1,4 +1,4 @@
-//! The accept loop: HTTP/1.1 and HTTP/2 without TLS, with limits on every client.
+//! The accept loop: HTTP/1.1 and HTTP/2, with or without TLS, with limits on every client.
 //!
 //! `axum::serve` limits neither slow heads, idle connections, slow readers nor the time of a
 //! graceful stop; this unit does. Each connection counts what it does (`pulse`), and a slow
@@ -11,18 +11,23 @@
 //! early: from seven eighths of the limit on they get a beat or two instead of the idle time.
 //!
 //! Metrics: `wirephoto_connections` (gauge), `wirephoto_connections_refused_total`,
-//! `wirephoto_connections_ended_total{reason}`, `wirephoto_accept_errors_total`.
+//! `wirephoto_connections_ended_total{reason}`, `wirephoto_accept_errors_total`,
+//! `wirephoto_tls_handshakes` (gauge), `wirephoto_tls_handshakes_failed_total`.
 
 mod body;
 mod connection;
+mod flood;
 mod guard;
 mod judge;
 mod limits;
 mod pulse;
 mod refusal;
+mod tls;
 
 pub use limits::ListenerLimits;
+pub use tls::Certificate;
 
+use crate::live::Live;
 use crate::web::listener::{
     connection::{End, Shared, Slot},
     refusal::Refusals,
@@ -54,6 +59,22 @@ const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClientAddr(pub SocketAddr);
 
+/// What a listener works by; it may change while it runs.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// The limits of connections that are accepted from now on.
+    pub limits: Live<ListenerLimits>,
+    /// What they are shown; without one they speak no TLS.
+    pub certificate: Option<Live<Certificate>>,
+}
+
+impl From<ListenerLimits> for Terms {
+    /// Without TLS.
+    fn from(limits: ListenerLimits) -> Self {
+        Self { limits: Live::new(limits), certificate: None }
+    }
+}
+
 /// How the connections that were open at the stop ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DrainReport {
@@ -66,14 +87,14 @@ pub struct DrainReport {
 /// Serves `service` on `listener` until `stop` becomes true or its sender is dropped.
 ///
 /// Then the listening socket closes, idle connections close, requests in progress finish
-/// (HTTP/1 with `Connection: close`, HTTP/2 after GOAWAY), and what is left after `limits.drain`
+/// (HTTP/1 with `Connection: close`, HTTP/2 after GOAWAY), and what is left after the limit `drain`
 /// is cut. Every request carries its [`ClientAddr`]. An HTTP/2 client has `header_timeout` for its
 /// first request; a reader is slow when the whole connection is, not one of its streams. A panic in the service ends its HTTP/1
 /// connection or its HTTP/2 stream and nothing else.
 pub async fn serve<S>(
     listener: TcpListener,
     service: S,
-    limits: ListenerLimits,
+    terms: impl Into<Terms>,
     mut stop: watch::Receiver<bool>,
 ) -> DrainReport
 where
@@ -81,7 +102,11 @@ where
     S: Send + 'static,
     S::Future: Send + 'static,
 {
-    let shared = Arc::new(Shared::new(limits));
+    let Terms { limits, certificate } = terms.into();
+    // There from the beginning, so that alerts see the first one.
+    metrics::counter!("wirephoto_connections_refused_total").increment(0);
+    metrics::counter!("wirephoto_accept_errors_total").increment(0);
+    let mut shared = Arc::new(Shared::new(limits.get()));
     let mut connections = JoinSet::new();
     let mut refusals = Refusals::default();
     let mut pause = ACCEPT_PAUSE_MIN;
@@ -92,16 +117,24 @@ where
             accepted = accept(&listener, &mut pause) => accepted,
         };
         while connections.try_join_next().is_some() {}
-        match Slot::take(&shared) {
-            Some(slot) => {
-                let run = connection::run(stream, peer, service.clone(), slot, stop.clone());
+        shared = shared.under(limits.get());
+        let (service, stop) = (service.clone(), stop.clone());
+        let certificate = certificate.as_ref().map(Live::get);
+        match (Slot::take(&shared), certificate) {
+            (Some(slot), None) => {
+                let run = connection::run(stream, peer, service, slot, stop);
                 connections.spawn(isolated(run, peer));
             }
-            None => refusals.refuse(stream, peer),
+            (Some(slot), Some(certificate)) => {
+                let shown = (stream, certificate);
+                let run = connection::run_tls(shown, peer, service, slot, stop);
+                connections.spawn(isolated(run, peer));
+            }
+            (None, certificate) => refusals.refuse(stream, peer, certificate.is_some()),
         }
     }
     drop(listener);
-    drain(connections, shared.limits().drain).await
+    drain(connections, limits.get().drain).await
 }
 
 /// Runs one connection; its panic is logged and goes no further.

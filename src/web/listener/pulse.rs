@@ -3,9 +3,13 @@
 //! Socket, request bodies and response bodies count here as they go; the connection's beat reads
 //! them. Nothing on the hot path reads a clock or touches a timer.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed},
+    },
+    task::Poll,
 };
 
 /// Shared counters of one connection.
@@ -15,8 +19,8 @@ use std::sync::{
 pub struct Pulse {
     /// Whether the last request came over HTTP/2.
     pub h2: AtomicBool,
-    /// Whether the connection is cut for what its client does: the socket is then reset instead
-    /// of closed, so that the kernel drops what it still holds for the client.
+    /// Whether the connection is cut for what its client does, or does not take: the socket is then
+    /// reset instead of closed, so that the kernel drops what it still holds for the client.
     pub reset: AtomicBool,
     /// Request heads read.
     pub requests: AtomicU64,
@@ -33,8 +37,14 @@ pub struct Pulse {
     /// Bytes of response bodies that wait for the client: in the transport's buffers, beyond the
     /// socket's or the HTTP/2 window's capacity.
     pub owed_bytes: AtomicU64,
-    /// Bytes of response bodies that the transport has passed on.
+    /// Response bodies that the transport could go on with.
+    pub offers: AtomicUsize,
+    /// Bytes of response bodies that the transport has passed on, and of what it sent of responses
+    /// after it took their last one.
     pub shipped_bytes: AtomicU64,
+    /// Whether the socket took nothing when it was written to last. What waits then may be owed by
+    /// nobody above: TLS keeps the end of a response after it was passed on.
+    pub blocked: AtomicBool,
 }
 
 /// What one beat sees of a [`Pulse`].
@@ -46,6 +56,8 @@ pub struct Sample {
     pub requests: u64,
     /// Whether a request is in progress: handled, being answered, or still owed bytes.
     pub busy: bool,
+    /// See [`Pulse::socket_bytes`].
+    pub socket_bytes: u64,
     /// Whether bytes came in since the last request ended.
     pub head_begun: bool,
     /// Whether a handler waits for the client's body.
@@ -59,14 +71,32 @@ pub struct Sample {
 }
 
 impl Pulse {
+    /// Notes how a write to the socket ended.
+    pub fn note_write(&self, written: &Poll<io::Result<usize>>) {
+        if self.blocked.load(Relaxed) != written.is_pending() {
+            self.blocked.store(written.is_pending(), Relaxed);
+        }
+        // While a body is passed on, its own bytes are counted.
+        if let Poll::Ready(Ok(count)) = written
+            && self.in_flight.load(Relaxed) == 0
+            && self.owed_bytes.load(Relaxed) == 0
+        {
+            self.shipped_bytes.fetch_add(*count as u64, Relaxed);
+        }
+    }
+
     /// What the counters say now.
     pub fn sample(&self) -> Sample {
-        let owed = self.owed_bytes.load(Relaxed) > 0;
+        let socket_bytes = self.socket_bytes.load(Relaxed);
+        let owed = self.owed_bytes.load(Relaxed) > 0
+            || self.offers.load(Relaxed) > 0
+            || self.blocked.load(Relaxed);
         Sample {
             h2: self.h2.load(Relaxed),
             requests: self.requests.load(Relaxed),
             busy: owed || self.in_flight.load(Relaxed) > 0,
-            head_begun: self.socket_bytes.load(Relaxed) != self.idle_mark.load(Relaxed),
+            socket_bytes,
+            head_begun: socket_bytes != self.idle_mark.load(Relaxed),
             body_awaited: self.body_waits.load(Relaxed) > 0,
             body_bytes: self.body_bytes.load(Relaxed),
             owed,

@@ -1,4 +1,4 @@
-//! The answer to a connection too many.
+//! Answers to connections that are not served: one too many, or one without TLS.
 
 use std::{net::SocketAddr, time::Duration};
 use tokio::{
@@ -29,6 +29,17 @@ const ANSWER: &str = concat!(
     "\n"
 );
 
+/// What somebody is told who speaks HTTP where TLS is spoken.
+pub const NEEDS_TLS: &str = concat!(
+    "HTTP/1.1 400 Bad Request\r\n",
+    "Content-Type: application/json\r\n",
+    "Content-Length: 69\r\n",
+    "Cache-Control: no-store\r\n",
+    "Connection: close\r\n\r\n",
+    r#"{"message":"this port speaks TLS, use an https address","errors":[]}"#,
+    "\n"
+);
+
 /// The refusals of one listener.
 #[derive(Debug, Default)]
 pub struct Refusals {
@@ -37,17 +48,18 @@ pub struct Refusals {
 }
 
 impl Refusals {
-    /// Answers 503 and closes, without holding up the accept loop.
-    pub fn refuse(&mut self, stream: TcpStream, peer: SocketAddr) {
+    /// Answers 503 and closes, without holding up the accept loop. Over TLS (`is_tls`) it closes
+    /// without a word, for which a handshake would be needed.
+    pub fn refuse(&mut self, stream: TcpStream, peer: SocketAddr, is_tls: bool) {
         metrics::counter!("wirephoto_connections_refused_total").increment(1);
         if self.count.is_multiple_of(REFUSALS_PER_LOG) {
             tracing::warn!(%peer, refused = self.count + 1, "too many connections, refusing");
         }
         self.count += 1;
         while self.speaking.try_join_next().is_some() {}
-        if self.speaking.len() < REFUSALS_MAX {
+        if !is_tls && self.speaking.len() < REFUSALS_MAX {
             self.speaking.spawn(async move {
-                let _late = timeout(LINGER, speak(stream)).await;
+                let _late = timeout(LINGER, speak(stream, ANSWER)).await;
             });
         }
     }
@@ -55,8 +67,8 @@ impl Refusals {
 
 /// Sends the answer and waits for the client to close: closing first, with its request unread,
 /// would reset the connection and take the answer away.
-async fn speak(mut stream: TcpStream) {
-    let sent = stream.write_all(ANSWER.as_bytes()).await;
+pub async fn speak(mut stream: TcpStream, answer: &str) {
+    let sent = stream.write_all(answer.as_bytes()).await;
     if sent.is_ok() && stream.shutdown().await.is_ok() {
         let mut rest = stream.take(LINGER_BYTES_MAX);
         let mut scratch = [0; 1024];
@@ -69,8 +81,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_length_of_the_answer_is_right() {
-        let (head, body) = ANSWER.split_once("\r\n\r\n").expect("head and body");
-        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())), "{}", body.len());
+    fn the_lengths_of_the_answers_are_right() {
+        for answer in [ANSWER, NEEDS_TLS] {
+            let (head, body) = answer.split_once("\r\n\r\n").expect("head and body");
+            let length = format!("Content-Length: {}\r\n", body.len());
+            assert!(head.contains(&length), "{length}");
+            serde_json::from_str::<serde_json::Value>(body).expect("JSON");
+        }
     }
 }

@@ -46,10 +46,7 @@ impl Kept {
         action: &str,
         fields: &str,
     ) -> Option<Self> {
-        let pairs = form_urlencoded::parse(fields.as_bytes());
-        let pairs = pairs.filter(|(name, _)| name != "csrf" && !name.starts_with(SECRET));
-        let fields = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
-        let kept = Self { action: action.to_owned(), fields };
+        let kept = Self { action: action.to_owned(), fields: without_secrets(fields) };
         (is_from(headers, origins) && login::is_ours(action)).then_some(kept)
     }
 
@@ -81,6 +78,14 @@ impl Kept {
         };
         pages::private(app, StatusCode::OK, "kept.html", context, Leads::Home)
     }
+}
+
+/// The encoded form `fields` without its token and what nobody may read again.
+#[must_use]
+pub fn without_secrets(fields: &str) -> String {
+    let pairs = form_urlencoded::parse(fields.as_bytes());
+    let pairs = pairs.filter(|(name, _)| name != "csrf" && !name.starts_with(SECRET));
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
 
 /// Whether a page of one of these origins, each a host with its port or a whole origin, sent the

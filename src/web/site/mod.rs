@@ -1,9 +1,9 @@
 //! The customer web site: search, items, crop studio, collections, notifications, account.
 //!
-//! Pages are clients of the APIs in the same process ([`api`]): what a page shows and does, a
+//! Pages are clients of the APIs in the same process (`api`): what a page shows and does, a
 //! program can. They work without scripts; `assets/js` makes some of them quicker to use. Every
 //! form carries the token of the visitor's session; what was typed into a form whose session ended
-//! is kept ([`kept`]).
+//! is kept (`kept`).
 
 mod account;
 mod activity;
@@ -36,22 +36,23 @@ use axum::{
 use minijinja::{Value as PageValue, context, value::merge_maps};
 use serde_json::Value;
 
+pub use account::Draft;
 pub use activity::Activity;
 pub(super) use api::Apis;
 use api::{Call, Refusal};
 pub(super) use kept::Kept;
+pub use kept::without_secrets;
 
 use super::{
     App,
-    form::{form_body, see_other},
+    form::{Form, form_body, see_other},
     login,
     pages::{self, error_page},
     request::Query,
     session::{self, Visitor},
 };
 use crate::clock;
-use crate::error::{Error, Kind, Result};
-use crate::limits::SITE_FORM_FIELDS_MAX;
+use crate::error::{Error, Result};
 use language::Language;
 
 /// What a handler of a page gives.
@@ -229,41 +230,10 @@ impl FromRequest<App> for Posted {
     }
 }
 
-/// The fields of a form, in their order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Form(Vec<(String, String)>);
-
 impl Form {
-    /// Fails when there are more than [`SITE_FORM_FIELDS_MAX`].
-    fn parse(encoded: &str) -> Result<Self> {
-        let pairs = form_urlencoded::parse(encoded.as_bytes()).into_owned();
-        let pairs: Vec<_> = pairs.take(SITE_FORM_FIELDS_MAX + 1).collect();
-        if pairs.len() > SITE_FORM_FIELDS_MAX {
-            let message = format!("The form has more than {SITE_FORM_FIELDS_MAX} fields");
-            return Err(Error::new(Kind::TooLarge, message));
-        }
-        Ok(Self(pairs))
-    }
-
-    /// The field `name`, trimmed; nothing where it is empty.
-    fn find<'a>(&'a self, name: &'a str) -> Option<&'a str> {
-        self.all(name).next()
-    }
-
-    /// Every value of the field `name`, trimmed, without empty ones.
-    fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        let own = self.0.iter().filter(move |(own, _)| own == name);
-        own.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
-    }
-
-    /// Whether the box `name` is ticked.
-    fn is_ticked(&self, name: &str) -> bool {
-        self.find(name).is_some()
-    }
-
     /// What a template shows in the form again.
     fn again(&self) -> PageValue {
-        PageValue::from_pairs(self.0.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+        PageValue::from_pairs(self.fields())
     }
 }
 

@@ -188,7 +188,7 @@ pub(super) async fn page(site: Site) -> Page {
 /// What the API finds. Photographs that everybody may look at are looked for in nobody's name where
 /// that is asked for.
 async fn found(site: &Site, wanted: &Wanted, call: &Call) -> Result<Value, Refusal> {
-    let open = site.app.shared.open_images && wanted.media_type == "image";
+    let open = site.app.shared.tuned.get().open_images && wanted.media_type == "image";
     if open && wanted.all {
         let found = site.ask_as_nobody(call).await?;
         site.note(call.clone());
@@ -223,7 +223,7 @@ async fn show(
         mistakes => refusal.map(Refusal::sentences),
         is_plain => wanted.is_plain(),
         as_pictures => matches!(wanted.media_type.as_str(), "image" | "stockfoto" | "graphic" | "video"),
-        may_see_all => site.app.shared.open_images && wanted.media_type == "image",
+        may_see_all => site.app.shared.tuned.get().open_images && wanted.media_type == "image",
         newer_url => (wanted.page > 1).then(|| wanted.url(wanted.page - 1)),
         older_url => more.then(|| wanted.url(wanted.page + 1)),
         all_url => Wanted { all: true, page: 1, ..wanted.clone() }.url(1),

@@ -119,6 +119,9 @@ pub enum Unfit {
     /// The file has 4 GiB or more.
     #[error("the file is too long to be indexed")]
     Length,
+    /// Whoever asked does not want it any more, or the time for it is over.
+    #[error("the work was stopped")]
+    Stopped,
 }
 
 impl Unfit {
@@ -136,6 +139,7 @@ impl Unfit {
             Self::Outside => "outside",
             Self::Bytes => "bytes",
             Self::Length => "length",
+            Self::Stopped => "stopped",
         }
     }
 }
@@ -441,17 +445,39 @@ fn planes(header: &Header, parts: &[Part]) -> Option<(Space, Chroma)> {
     }
 }
 
+/// Says whether work goes on; asked by every thread that does a part of it.
+pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
+
 /// Bytes of a file at the places that were asked for.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Bytes<'a> {
     pieces: Vec<(u64, std::borrow::Cow<'a, [u8]>)>,
+    go_on: Option<GoOn<'a>>,
+}
+
+impl std::fmt::Debug for Bytes<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bytes").field("pieces", &self.pieces).finish_non_exhaustive()
+    }
 }
 
 impl<'a> Bytes<'a> {
     /// The whole file.
     #[must_use]
     pub fn whole(file: &'a [u8]) -> Self {
-        Self { pieces: vec![(0, file.into())] }
+        Self { pieces: vec![(0, file.into())], go_on: None }
+    }
+
+    /// The same bytes for work that asks `go_on` before each row of MCUs and each band, and ends as
+    /// [`Unfit::Stopped`] once it says no.
+    #[must_use]
+    pub fn watched(self, go_on: GoOn<'a>) -> Self {
+        Self { go_on: Some(go_on), ..self }
+    }
+
+    /// Whether the work with these bytes goes on.
+    fn check(&self) -> Result<(), Unfit> {
+        if self.go_on.is_none_or(|go_on| go_on()) { Ok(()) } else { Err(Unfit::Stopped) }
     }
 
     /// Adds what lies at `start`; pieces come in rising order.
@@ -461,6 +487,7 @@ impl<'a> Bytes<'a> {
 
     /// The bytes `range`; those behind the end of the piece that holds its start are left out.
     fn find(&self, range: Range<u64>) -> Result<&[u8], Unfit> {
+        self.check()?;
         let next = self.pieces.partition_point(|(start, _)| *start <= range.start);
         let (start, piece) = next.checked_sub(1).map(|at| &self.pieces[at]).ok_or(Unfit::Bytes)?;
         let index = |at: u64| usize::try_from(at - start).map_err(|_| Unfit::Bytes);

@@ -102,6 +102,7 @@ pub fn patch(
     rewrite.writer.copy(&data, start - start % 8, start);
     let mut is_there = true;
     for row in mcus.rows.clone() {
+        bytes.check()?;
         if !is_there {
             walk = rewrite.bridge(row * scan.across + mcus.columns.start)?;
         }

@@ -382,6 +382,21 @@ fn a_restart_before_the_first_mcu_is_damage() {
 }
 
 #[test]
+fn work_that_is_not_wanted_any_more_ends_at_its_next_row() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let indexed = picture(Size::new(64, 400), 3, Coding::Plain, 1);
+    let whole = Rect::new(0, 0, indexed.scan.size);
+    let asked = AtomicUsize::new(0);
+    let go_on = || asked.fetch_add(1, Ordering::Relaxed) < 3;
+    let bytes = indexed.bytes().watched(&go_on);
+    let found = decode_region(&indexed.scan, &indexed.index, &bytes, whole, Dct::detect());
+    assert_eq!(found.err(), Some(Unfit::Stopped));
+    assert_eq!(asked.load(Ordering::Relaxed), 4, "nothing was done behind the answer no");
+    let found = cut(&indexed.scan, &indexed.index, &bytes, whole, &indexed.colour);
+    assert_eq!(found.err(), Some(Unfit::Stopped));
+}
+
+#[test]
 fn regions_outside_the_picture_are_refused() {
     let indexed = picture(Size::new(40, 30), 0, Coding::Plain, 1);
     let Indexed { scan, index, .. } = &indexed;

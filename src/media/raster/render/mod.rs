@@ -24,7 +24,8 @@ use std::borrow::Cow;
 ///
 /// `stage` is told when a stage begins or goes on to its next step, in whatever order and as often
 /// as the job needs; once it says no, the render ends as [`RasterError::Abandoned`]. A single step
-/// (decoding a whole picture, say) is not interrupted.
+/// (decoding a whole picture, say) is not interrupted, but for decoding in bands, which asks
+/// [`Bands::go_on`](crate::media::raster::Bands::go_on) before each of them.
 ///
 /// Memory: for a crop a small multiple of the crop; for a whole picture its samples once or twice;
 /// for progressive originals another two bytes for each sample of each component.
@@ -226,11 +227,13 @@ impl<'a> Work<'a> {
             self.way = Way::Level;
         } else if let Some(bands) = self.job.source.bands {
             let picture = (bands.scan, bands.index, bands.colour);
-            let bytes = Bytes::whole(&self.jpeg);
+            let bytes = Bytes::whole(&self.jpeg).watched(bands.go_on);
             if let Ok(decoded) = decode_bands(picture, &bytes, scale, bands.spread) {
                 self.way = Way::Bands;
                 return Ok(decoded);
             }
+            // Bands that were stopped must not end in more work.
+            self.begin(Stage::Decode)?;
         }
         Ok(codec::decode(&self.jpeg, scale)?)
     }

@@ -449,7 +449,7 @@ fn threads_do_not_change_a_byte() {
         let mut job = job(&jpeg, &steps);
         job.limits.pixels_max = 10_000_000;
         let (scan, index, colour) = (&indexed.scan, &indexed.index, indexed.colour.as_slice());
-        job.source.bands = Some(Bands { scan, index, colour, spread: &spread });
+        job.source.bands = Some(Bands { scan, index, colour, spread: &spread, go_on: &|| true });
         run(&job)
     };
     let one = on(1);

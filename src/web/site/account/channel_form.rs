@@ -165,7 +165,7 @@ pub(super) fn is_known(method: &str) -> bool {
 
 /// What a channel's form shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Draft {
+pub struct Draft {
     pub(super) name: String,
     pub(super) method: String,
     pub(super) is_active: bool,
@@ -204,7 +204,8 @@ impl Draft {
     }
 
     /// What somebody typed.
-    pub(super) fn typed(form: &Form) -> Self {
+    #[must_use]
+    pub fn typed(form: &Form) -> Self {
         let text = |name| form.find(name).unwrap_or_default().to_owned();
         let mut formats: Vec<String> = form.all("format").map(str::to_owned).collect();
         formats.extend(
@@ -226,7 +227,8 @@ impl Draft {
     }
 
     /// The body that states it.
-    pub(super) fn body(&self) -> Value {
+    #[must_use]
+    pub fn body(&self) -> Value {
         let settings = settings_of(&self.method).unwrap_or_default();
         let given = |setting: &Setting| {
             let value = match self.text(&setting.field()) {
@@ -245,7 +247,8 @@ impl Draft {
     }
 
     /// The same without secrets, for whoever wants to see it as code.
-    pub(super) fn told(&self) -> Value {
+    #[must_use]
+    pub fn told(&self) -> Value {
         let mut body = self.body();
         for setting in settings_of(&self.method).unwrap_or_default() {
             let value = body["settings"].get_mut(setting.name);
@@ -260,7 +263,8 @@ impl Draft {
     }
 
     /// Its settings as fields. A secret that came back is typed again: no page shows it.
-    pub(super) fn fields(&self) -> Value {
+    #[must_use]
+    pub fn fields(&self) -> Value {
         let settings = settings_of(&self.method).unwrap_or_default();
         let field = |setting: &Setting| {
             let field = setting.field();

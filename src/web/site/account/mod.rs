@@ -13,6 +13,8 @@ use axum::{Router, http::StatusCode, routing::get};
 use minijinja::{Value as PageValue, context, value::Serde};
 use serde_json::{Value, json};
 
+pub use channel_form::Draft;
+
 use super::{App, Form, Member, Page, Posted, Problem, Site, api};
 use super::{Call, Refusal};
 use crate::error::{Error, Kind, Result};

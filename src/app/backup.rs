@@ -1,0 +1,484 @@
+//! A copy of the archive, made while it is served, and its way back.
+//!
+//! A backup is a folder: one copy of the database, the originals by their hashes as in the data
+//! directory, and `backup.json`, which names the database and is written last. The database comes
+//! first, as one state of one moment; an original is in the store before a state names it and is
+//! never removed, so all that this state names can be copied after it. Where they lie in a bucket,
+//! they are fetched: the folder is whole on its own. What is derived is not copied, nor are mails
+//! and deliveries that were written to folders: they have left the archive.
+
+use std::{
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
+    io::{self, Read, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::crowd::each;
+use super::open_store;
+use crate::config::Config;
+use crate::db::{DATABASE, Db, Flaw, Lock, Named, Snapshot};
+use crate::error::{Error, Kind, Result};
+use crate::limits::MANIFEST_BYTES_MAX;
+use crate::store::{COPY_BYTES, Store, StoreError, Taken};
+use crate::types::Hash;
+
+/// The name of the note that makes a folder a whole backup.
+const MANIFEST: &str = "backup.json";
+/// The name of the lock of a backup under way; it marks the folder as ours.
+const LOCK: &str = "backup.lock";
+/// The form of the folder that this version writes and reads.
+const FORM: u32 = 1;
+
+/// What a backup holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifest {
+    /// The form of the folder.
+    pub form: u32,
+    /// The version of the product that made it.
+    pub version: String,
+    /// The moment whose state it is.
+    pub at: Timestamp,
+    /// The number of the database's schema.
+    pub schema: u32,
+    /// The name of the copy of the database.
+    pub database: String,
+    /// Its bytes.
+    pub database_bytes: u64,
+    /// Its SHA-256.
+    pub database_sum: Hash,
+    /// Items in it.
+    pub items: u64,
+    /// Originals that they name.
+    pub originals: usize,
+    /// Bytes of these.
+    pub originals_bytes: u64,
+    /// Originals that could not be copied because the archive had lost them, and rows of items
+    /// that could not be read.
+    pub lost: usize,
+}
+
+/// What is heard of work under way, from several threads.
+#[derive(Clone, Copy, Debug)]
+pub enum Heard<'a> {
+    /// Pages of the database, of how many.
+    Pages(u64, u64),
+    /// So many originals come now.
+    Originals(u64),
+    /// One of them is done.
+    Original,
+    /// Something could not be done; the rest goes on.
+    Failed(&'a str),
+}
+
+/// Who hears of it.
+pub type Hear<'a> = &'a (dyn Fn(Heard<'_>) + Sync);
+
+/// How a backup is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The folder, a new one or one of an earlier backup.
+    pub target: &'a Path,
+    /// Removes originals from the folder that the new state does not name.
+    pub prune: bool,
+    /// Reads the originals that the folder has already, and copies those anew that are damaged.
+    pub verify: bool,
+}
+
+/// What became of the originals.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    /// Copied now.
+    pub copied: usize,
+    /// Bytes of these.
+    pub copied_bytes: u64,
+    /// There already.
+    pub there: usize,
+    /// Removed, since no item names them.
+    pub pruned: usize,
+}
+
+fn failed(path: &Path, cause: &dyn std::fmt::Display) -> Error {
+    Error::new(Kind::Unavailable, format!("{}: {cause}", path.display()))
+}
+
+fn store_failed(cause: StoreError) -> Error {
+    Error::new(Kind::Unavailable, "a store of originals cannot be used").because(cause)
+}
+
+/// Makes a backup of the data directory; others go on reading and writing it.
+///
+/// It ends under constant writing, because it copies the state of the moment at which it begins.
+/// The earlier backup in the folder stays whole until the new one is. Fails, and leaves no new
+/// `backup.json`, when the folder holds something else, cannot be written or is full, or when the
+/// database is damaged. Originals that the archive has lost are told and counted.
+pub fn backup(
+    config: &Config,
+    wanted: Wanted<'_>,
+    now: Timestamp,
+    hear: Hear<'_>,
+) -> Result<(Manifest, Tally)> {
+    let (dir, target) = (config.data.dir.as_path(), wanted.target);
+    if !dir.join(DATABASE).is_file() {
+        let message = format!("{} holds no archive: there is no {DATABASE}", dir.display());
+        return Err(Error::new(Kind::NotFound, message));
+    }
+    // Nobody restores or upgrades while the database is copied. Originals are never removed, so
+    // they are copied without it: that may take hours, and an upgrade does not wait for it.
+    let shared = Lock::share(dir)?;
+    let _alone = prepare(target)?;
+    let name = format!("wirephoto-{}.db", now.strftime("%Y%m%dT%H%M%S%3fZ"));
+    let part = target.join(format!("{name}.part"));
+    let copied = Db::copy(dir, &part, &mut |done, all| hear(Heard::Pages(done, all)));
+    drop(shared);
+    let made = copied
+        .map_err(|cause| failed(target, &cause))
+        .and_then(|schema| fill(config, wanted, (name, &part, now, schema), hear));
+    if made.is_err() {
+        // It gives its room back; that it cannot be removed adds nothing.
+        drop(fs::remove_file(&part));
+    }
+    made
+}
+
+/// Makes the backup of the name, moment and schema in the folder, around the copy of the database
+/// that lies in `part` until the backup is whole.
+fn fill(
+    config: &Config,
+    wanted: Wanted<'_>,
+    (name, part, now, schema): (String, &Path, Timestamp, u32),
+    hear: Hear<'_>,
+) -> Result<(Manifest, Tally)> {
+    let (dir, target) = (config.data.dir.as_path(), wanted.target);
+    let snapshot = Snapshot::open(part)?;
+    whole(&snapshot, dir)?;
+    let (named, rows) = snapshot.read(|tx| tx.named_originals())?;
+    let items = snapshot.read(|tx| tx.count_items())?;
+    drop(snapshot);
+    rows.iter().for_each(|row| hear(Heard::Failed(&row.to_string())));
+    let from = open_store(config).map_err(store_failed)?;
+    let to = Store::open(&target.join("originals")).map_err(store_failed)?;
+    let how = (config.ingest_workers(), wanted.verify);
+    let (mut tally, lost) = carry((&from, &to), &named, how, hear)?;
+    let manifest = Manifest {
+        form: FORM,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        at: now,
+        schema,
+        database: name,
+        database_bytes: fs::metadata(part).map_err(|cause| failed(part, &cause))?.len(),
+        database_sum: sum(part).map_err(|cause| failed(part, &cause))?,
+        items,
+        originals: named.len(),
+        originals_bytes: named.iter().map(|one| one.length).sum(),
+        lost: lost + rows.len(),
+    };
+    finish(target, part, &manifest)?;
+    // What a damaged row names cannot be told, and a copy in the backup may be the last one.
+    if wanted.prune && manifest.lost == 0 {
+        tally.pruned = prune(&to, &named)?;
+    } else if wanted.prune {
+        hear(Heard::Failed("--prune was left out: not all that the archive names was found"));
+    }
+    Ok((manifest, tally))
+}
+
+/// Makes the folder or looks whether it is one of ours, takes it for this process alone, and
+/// removes what interrupted backups left.
+fn prepare(target: &Path) -> Result<File> {
+    let fail = |cause: io::Error| failed(target, &cause);
+    DirBuilder::new().recursive(true).mode(0o700).create(target).map_err(fail)?;
+    let lock = target.join(LOCK);
+    if !lock.exists() && fs::read_dir(target).map_err(fail)?.next().is_some() {
+        let message = format!("{} holds something else than a backup of ours", target.display());
+        return Err(Error::new(Kind::Conflict, message));
+    }
+    let held = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(&lock)
+        .map_err(|cause| failed(&lock, &cause))?;
+    held.try_lock().map_err(|cause| busy(target, cause))?;
+    for name in names(target)? {
+        if name.contains(".part") {
+            fs::remove_file(target.join(name)).map_err(fail)?;
+        }
+    }
+    let originals = target.join("originals");
+    DirBuilder::new().recursive(true).mode(0o700).create(&originals).map_err(fail)?;
+    Store::open(&originals).and_then(|store| store.sweep()).map_err(store_failed)?;
+    Ok(held)
+}
+
+fn busy(folder: &Path, cause: TryLockError) -> Error {
+    match cause {
+        TryLockError::WouldBlock => {
+            let message = format!("{}: another process works on this backup", folder.display());
+            Error::new(Kind::Conflict, message)
+        }
+        TryLockError::Error(cause) => failed(&folder.join(LOCK), &cause),
+    }
+}
+
+/// The names of the files in a folder.
+fn names(dir: &Path) -> Result<Vec<String>> {
+    let entries = fs::read_dir(dir).map_err(|cause| failed(dir, &cause))?;
+    let name = |entry: io::Result<fs::DirEntry>| {
+        entry.map(|entry| entry.file_name().to_string_lossy().into_owned())
+    };
+    entries.map(name).collect::<io::Result<_>>().map_err(|cause| failed(dir, &cause))
+}
+
+/// Fails when pages of a copy are damaged; `of` is what it is a copy of.
+fn whole(snapshot: &Snapshot, of: &Path) -> Result<()> {
+    let flaws = snapshot.page_flaws().unwrap_or_else(|cause| vec![Flaw::Page(cause.to_string())]);
+    let Some(first) = flaws.first() else { return Ok(()) };
+    let message = format!("{}: the database is damaged: {first}", of.display());
+    Err(Error::new(Kind::Conflict, message))
+}
+
+/// Takes the originals `named` over from one store to the other: what became of them, and how many
+/// the first one has lost. All that were taken over are on disk when this returns.
+fn carry(
+    (from, to): (&Store, &Store),
+    named: &[Named],
+    (workers, verify): (usize, bool),
+    hear: Hear<'_>,
+) -> Result<(Tally, usize)> {
+    hear(Heard::Originals(u64::try_from(named.len()).unwrap_or(u64::MAX)));
+    let tally = Mutex::new(Tally::default());
+    let lost = AtomicUsize::new(0);
+    each(workers, named.iter(), &|Named { hash, length, .. }| {
+        let mut taken = to.take_over(from, *hash, *length).map_err(store_failed)?;
+        let there = matches!(taken, Taken::There);
+        if there && verify && !to.is_whole(*hash, *length) {
+            taken = to.replace(from, *hash, *length).map_err(store_failed)?;
+        }
+        let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+        match taken {
+            Taken::Copied => {
+                tally.copied += 1;
+                tally.copied_bytes += length;
+            }
+            Taken::There => tally.there += 1,
+            Taken::Refused(why) => {
+                lost.fetch_add(1, Ordering::Relaxed);
+                hear(Heard::Failed(&format!("original {hash} is not copied: {why}")));
+            }
+        }
+        drop(tally);
+        hear(Heard::Original);
+        Ok(())
+    })?;
+    to.flush().map_err(store_failed)?;
+    Ok((tally.into_inner().unwrap_or_else(PoisonError::into_inner), lost.into_inner()))
+}
+
+/// Gives the copy of the database its name and writes the note that names it: from then on the
+/// folder is this backup. Then the earlier copies go.
+fn finish(target: &Path, part: &Path, manifest: &Manifest) -> Result<()> {
+    let fail = |cause: io::Error| failed(target, &cause);
+    let text = serde_json::to_string_pretty(manifest).map_err(Error::internal)?;
+    let note = target.join(format!("{MANIFEST}.part"));
+    let written =
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&note).and_then(
+            |mut file| {
+                file.write_all(text.as_bytes())?;
+                file.write_all(b"\n")?;
+                file.sync_all()
+            },
+        );
+    written.map_err(|cause| failed(&note, &cause))?;
+    // From here on nothing needs room.
+    fs::rename(part, target.join(&manifest.database)).map_err(fail)?;
+    flush(target)?;
+    fs::rename(&note, target.join(MANIFEST)).map_err(fail)?;
+    flush(target)?;
+    for name in names(target)? {
+        let older = name.starts_with("wirephoto-") && name.ends_with(".db");
+        if older && name != manifest.database {
+            fs::remove_file(target.join(name)).map_err(fail)?;
+        }
+    }
+    Ok(())
+}
+
+fn flush(dir: &Path) -> Result<()> {
+    let flushed = File::open(dir).and_then(|dir| dir.sync_all());
+    flushed.map_err(|cause| failed(dir, &cause))
+}
+
+fn prune(store: &Store, named: &[Named]) -> Result<usize> {
+    let stored = store.list().map_err(store_failed)?;
+    let is_named = |hash: &Hash| named.binary_search_by_key(hash, |one| one.hash).is_ok();
+    let mut pruned = 0;
+    for hash in stored.into_iter().filter(|hash| !is_named(hash)) {
+        store.remove(hash).map_err(store_failed)?;
+        pruned += 1;
+    }
+    Ok(pruned)
+}
+
+/// The SHA-256 of a file.
+fn sum(path: &Path) -> io::Result<Hash> {
+    copy_and_sum(path, &mut io::sink())
+}
+
+/// Copies a file; gives the SHA-256 of its bytes.
+fn copy_and_sum(from: &Path, to: &mut dyn Write) -> io::Result<Hash> {
+    let (mut from, mut hash) = (File::open(from)?, Hash::begin());
+    let mut piece = vec![0; COPY_BYTES];
+    loop {
+        let read = from.read(&mut piece)?;
+        if read == 0 {
+            return Ok(hash.finish());
+        }
+        hash.update(&piece[..read]);
+        to.write_all(&piece[..read])?;
+    }
+}
+
+/// Reads the note of a backup.
+///
+/// Fails when there is none, as after an interrupted backup, or a later version wrote it.
+pub fn read_manifest(source: &Path) -> Result<Manifest> {
+    let path = source.join(MANIFEST);
+    let refuse = |why: String| Err(Error::new(Kind::Conflict, why));
+    let facts = match fs::metadata(&path) {
+        Ok(facts) => facts,
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            return refuse(format!(
+                "{} holds no whole backup: there is no {MANIFEST}, which is written last",
+                source.display()
+            ));
+        }
+        Err(cause) => return Err(failed(&path, &cause)),
+    };
+    if facts.len() > MANIFEST_BYTES_MAX {
+        return refuse(format!("{} is no note of a backup: it is too long", path.display()));
+    }
+    let text = fs::read_to_string(&path).map_err(|cause| failed(&path, &cause))?;
+    let manifest: Manifest = match serde_json::from_str(&text) {
+        Ok(manifest) => manifest,
+        Err(cause) => {
+            return refuse(format!("{} cannot be read: {cause}", path.display()));
+        }
+    };
+    if manifest.form > FORM {
+        return refuse(format!(
+            "{} is of form {} and this version of wirephoto reads forms up to {FORM}",
+            path.display(),
+            manifest.form
+        ));
+    }
+    let name = &manifest.database;
+    if name.contains('/') || !name.starts_with("wirephoto-") {
+        return refuse(format!("{}: `{name}` is no name of a database", path.display()));
+    }
+    Ok(manifest)
+}
+
+/// What was restored.
+#[derive(Clone, Copy, Debug)]
+pub struct Restored {
+    /// What became of the originals.
+    pub tally: Tally,
+    /// Originals that the backup has lost.
+    pub lost: usize,
+}
+
+/// Restores the backup in `source` into the data directory, which must hold no archive.
+///
+/// The database comes last: a restore that was cut short leaves no archive and can be repeated.
+/// Everything is checked against its sum on the way. Fails when the directory holds an archive,
+/// somebody works on it, or the backup is not whole or of a later version.
+pub fn restore(config: &Config, source: &Path, hear: Hear<'_>) -> Result<Restored> {
+    let manifest = read_manifest(source)?;
+    let _reading = match File::open(source.join(LOCK)) {
+        Ok(lock) => {
+            lock.try_lock_shared().map_err(|cause| busy(source, cause))?;
+            Some(lock)
+        }
+        // A copy of a backup may lack it.
+        Err(_) => None,
+    };
+    let dir = config.data.dir.as_path();
+    let fail = |cause: io::Error| failed(dir, &cause);
+    holds_none(dir)?;
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail)?;
+    let alone = Lock::alone(dir)?;
+    // Somebody may have restored or begun one there before the lock was ours.
+    holds_none(dir)?;
+    let part = dir.join(format!("{DATABASE}.part"));
+    let copied = source.join(&manifest.database);
+    take_database(&copied, &part, &manifest)?;
+    let snapshot = Snapshot::open(&part)?;
+    whole(&snapshot, &copied)?;
+    let (named, rows) = snapshot.read(|tx| tx.named_originals())?;
+    drop(snapshot);
+    rows.iter().for_each(|row| hear(Heard::Failed(&row.to_string())));
+    let from = open_source(&source.join("originals"))?;
+    let to = open_store(config).map_err(store_failed)?;
+    let (tally, lost) = carry((&from, &to), &named, (config.ingest_workers(), true), hear)?;
+    fs::rename(&part, dir.join(DATABASE)).map_err(fail)?;
+    flush(dir)?;
+    drop(alone);
+    Ok(Restored { tally, lost })
+}
+
+/// Fails when there is an archive in `dir`.
+fn holds_none(dir: &Path) -> Result<()> {
+    for name in [DATABASE.to_owned(), format!("{DATABASE}-wal")] {
+        if dir.join(&name).exists() {
+            let message = format!(
+                "{} holds an archive already ({name}): move it away, or restore into another \
+                 directory",
+                dir.display()
+            );
+            return Err(Error::new(Kind::Conflict, message));
+        }
+    }
+    Ok(())
+}
+
+/// The originals of a backup, which may lie on a disk that cannot be written.
+fn open_source(dir: &Path) -> Result<Store> {
+    if !dir.is_dir() {
+        let message = format!("{} is missing in the backup", dir.display());
+        return Err(Error::new(Kind::Conflict, message));
+    }
+    Ok(Store::at(dir))
+}
+
+/// Copies the database of a backup to `part` and compares it with what the note says.
+fn take_database(copied: &Path, part: &Path, manifest: &Manifest) -> Result<()> {
+    // An earlier try may have left one.
+    drop(fs::remove_file(part));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(part)
+        .map_err(|cause| failed(part, &cause))?;
+    let found = copy_and_sum(copied, &mut file).map_err(|cause| {
+        let path: PathBuf = if copied.is_file() { part.into() } else { copied.into() };
+        failed(&path, &cause)
+    })?;
+    file.sync_all().map_err(|cause| failed(part, &cause))?;
+    if found == manifest.database_sum {
+        return Ok(());
+    }
+    drop(fs::remove_file(part));
+    let message = format!("{} is damaged: its sum is another one", copied.display());
+    Err(Error::new(Kind::Conflict, message))
+}

@@ -1,0 +1,57 @@
+//! What has to do with a CDN: how long it keeps what, and who tells it of changes.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{runtime::Runtime, sync::watch, task::JoinHandle};
+
+use crate::cdn::Cdn;
+use crate::config::Config;
+use crate::db::Db;
+use crate::error::Result;
+use crate::steady::Steady;
+use crate::web::App;
+
+/// `Cache-Control` of open renditions.
+pub(super) fn open_policy(config: &Config) -> String {
+    let shared = match config.cdn.max_age_s {
+        0 => String::new(),
+        seconds => format!(", s-maxage={seconds}"),
+    };
+    format!(
+        "public, max-age={}{shared}, stale-while-revalidate={}",
+        config.media.max_age_s, config.media.stale_while_revalidate_s
+    )
+}
+
+/// Whoever tells a CDN of changes, before it begins.
+pub(super) struct Purging {
+    cdn: Option<Cdn>,
+    followed: watch::Receiver<i64>,
+}
+
+impl Purging {
+    /// What the settings say, and where to say up to which row of the item log nobody is given old
+    /// versions by this process any more.
+    pub(super) fn of(
+        config: &Config,
+        db: &Db,
+        steady: &Arc<Steady>,
+    ) -> Result<(Self, watch::Sender<i64>)> {
+        // What was written before this process began is in none of its caches; its follower says
+        // with its first look how far that is.
+        let (sender, followed) = watch::channel(0);
+        Ok((Self { cdn: Cdn::open(&config.cdn, db, steady)?, followed }, sender))
+    }
+
+    /// Tells until the service stops, if there is somebody to tell.
+    pub(super) fn start(
+        self,
+        runtime: &Runtime,
+        app: &App,
+        drain: Duration,
+    ) -> Option<JoinHandle<()>> {
+        let Self { cdn, followed } = self;
+        let stop = app.shared.stopping.subscribe();
+        Some(runtime.spawn(cdn?.run(followed, stop, drain)))
+    }
+}

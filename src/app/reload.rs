@@ -1,0 +1,136 @@
+//! Settings are read anew while the service runs (SIGHUP).
+
+use std::sync::Arc;
+
+use super::{
+    Launch,
+    server::allow_connections,
+    services::{hash_limits, lifetimes, listener_limits, tuned},
+};
+use crate::clock;
+use crate::config::{self, Changes, Config};
+use crate::delivery;
+use crate::error::{Error, Kind, Result};
+use crate::live::Live;
+use crate::notifications;
+use crate::telemetry::{self, LogFilter};
+use crate::web::{
+    Shared,
+    listener::{Certificate, Terms},
+};
+
+/// Who is told of settings that changed.
+pub(super) struct Reload {
+    pub(super) given: Launch,
+    /// The settings in force, `server.public_url` filled in.
+    pub(super) running: Config,
+    pub(super) shared: Arc<Shared>,
+    pub(super) terms: Terms,
+}
+
+impl Reload {
+    /// Opens the log file anew, reads the settings from where they were read at the start, and puts
+    /// in force what can change; what became of it as a line for people.
+    ///
+    /// A part that is wrong changes nothing: neither do settings of which one is wrong, nor a
+    /// certificate that cannot be shown. What is wrong is logged.
+    pub(super) fn again(&mut self) -> &'static str {
+        let mut fine = true;
+        let mut heed = |what: &str, outcome: Result<()>| {
+            if let Err(cause) = outcome {
+                tracing::error!("{what}: {cause}");
+                fine = false;
+            }
+        };
+        heed("the log file cannot be opened anew, the old one goes on", self.given.logs.reopen());
+        heed("the settings stay as they are", self.settings());
+        heed("the certificate stays as it is", self.certificate());
+        let outcome = if fine { "done" } else { "failed" };
+        metrics::counter!(telemetry::RELOADS, "outcome" => outcome).increment(1);
+        if fine {
+            "settings were read anew"
+        } else {
+            "settings were not all read anew, see the log"
+        }
+    }
+
+    fn settings(&mut self) -> Result<()> {
+        let loaded = config::load(&self.given.sources);
+        let (mut next, _) =
+            loaded.map_err(|cause| Error::new(Kind::InvalidArgument, cause.to_string()))?;
+        if next.server.public_url.0.is_empty() && self.given.config.server.public_url.0.is_empty()
+        {
+            next.server.public_url = self.running.server.public_url.clone();
+        }
+        let filter = LogFilter::parse(&next.telemetry.log_level)?;
+        let Changes { taken, waiting } = self.running.adopt(&next);
+        if taken.contains(&"telemetry.log_level") {
+            self.given.logs.set_filter(filter)?;
+        }
+        if !taken.is_empty() {
+            self.tell();
+        }
+        tracing::info!(changed = taken.join(" "), "settings were read anew");
+        if !waiting.is_empty() {
+            let names = waiting.join(" ");
+            tracing::warn!("changed settings that need a restart: {names}");
+        }
+        Ok(())
+    }
+
+    /// Hands the settings in force to those who work by them.
+    fn tell(&self) {
+        let (config, shared) = (&self.running, &self.shared);
+        allow_connections(config.server.connections_max);
+        self.terms.limits.set(listener_limits(config));
+        let tuned = tuned(config);
+        shared.media.settings().patience.set(tuned.patience);
+        shared.tuned.set(tuned);
+        shared.auth.set_throttle(hash_limits(config));
+        shared.oauth.set_lifetimes(lifetimes(config));
+        shared.deliveries.set_settings(delivery::Settings::of(config));
+        shared.notifications.set_settings(notifications::Settings::of(config));
+        if let Some(traces) = &shared.traces {
+            traces.set_ratio(config.telemetry.trace_ratio);
+        }
+    }
+
+    /// Reads certificate and key again from the files that were named at the start.
+    fn certificate(&self) -> Result<()> {
+        let Some(live) = &self.terms.certificate else { return Ok(()) };
+        let certificate = read_certificate(&self.running)?;
+        let changed = certificate.expires() != live.get().expires();
+        live.set(certificate);
+        if changed {
+            tracing::info!(until = %live.get().expires(), "a new certificate is shown");
+        }
+        Ok(())
+    }
+}
+
+/// The certificate of the settings, if TLS is served.
+pub(super) fn certificate(config: &Config) -> Result<Option<Live<Certificate>>> {
+    let no_key = config.server.tls_key.as_os_str().is_empty();
+    if config.serves_tls() == no_key {
+        let (there, missing) = match no_key {
+            true => ("server.tls_certificate", "server.tls_key"),
+            false => ("server.tls_key", "server.tls_certificate"),
+        };
+        let message = format!("{there} is set and {missing} is not; TLS takes both");
+        return Err(Error::invalid("body", missing, "required", message));
+    }
+    if no_key {
+        return Ok(None);
+    }
+    let certificate = read_certificate(config)?;
+    tracing::info!(until = %certificate.expires(), "TLS is served with a certificate");
+    Ok(Some(Live::new(certificate)))
+}
+
+fn read_certificate(config: &Config) -> Result<Certificate> {
+    let server = &config.server;
+    let certificate = Certificate::read(&server.tls_certificate, &server.tls_key, clock::now())?;
+    let seconds = i32::try_from(certificate.expires().as_second() / 3600).unwrap_or(i32::MAX);
+    metrics::gauge!(telemetry::CERTIFICATE_EXPIRES).set(f64::from(seconds) * 3600.0);
+    Ok(certificate)
+}

@@ -1,0 +1,327 @@
+//! A server's life from start to drain.
+
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use tokio::{
+    runtime::Runtime,
+    signal::unix::{Signal, SignalKind, signal},
+    sync::watch,
+};
+
+use super::{
+    Archive,
+    purging::Purging,
+    reload::{Reload, certificate},
+    services::{
+        Services, hash_limits, listener_limits, shared, start_deliveries, start_notifications,
+        start_oauth, start_senders, start_traces, start_uploads,
+    },
+    sweeps::{sweep_accounts, sweep_deliveries, sweep_item_log},
+    systemd,
+    threads::{Beside, start_follower, start_matcher, start_watcher},
+};
+use crate::auth::Auth;
+use crate::clock;
+use crate::compute::Compute;
+use crate::config::{BaseUrl, Config, Sources};
+use crate::content::Content;
+use crate::delivery::Sender;
+use crate::error::{Error, Kind, Result};
+use crate::jobs;
+use crate::limits::{FILES_BESIDE_CONNECTIONS, METRICS_UPKEEP, STOP_GRANTED, WARM_QUEUE_MAX};
+use crate::live::Live;
+use crate::media;
+use crate::media::Media;
+use crate::media::Settings;
+use crate::orders::Orders;
+use crate::search::Search;
+use crate::steady::Steady;
+use crate::telemetry::{self, Logs};
+use crate::traces::Export;
+use crate::web::{self, App, Shared, listener::Terms};
+
+/// What a server starts from.
+pub struct Launch {
+    /// The settings as they were read.
+    pub config: Config,
+    /// Where they are read again.
+    pub sources: Sources,
+    /// What of the logs changes while the server runs.
+    pub logs: Logs,
+}
+
+/// A server that listens and is ready to run.
+pub struct Server {
+    listener: TcpListener,
+    terms: Terms,
+    app: App,
+    address: SocketAddr,
+    threads: Vec<Beside>,
+    /// Send deliveries and messages until they are told to stop.
+    senders: Vec<tokio::task::JoinHandle<()>>,
+    runtime: Runtime,
+    signals: Signals,
+    reload: Reload,
+    export: Option<Export>,
+}
+
+impl Server {
+    /// Opens everything and listens.
+    ///
+    /// Fails when the address is taken, the data directory cannot be used or a setting makes no
+    /// sense together with the machine.
+    pub fn start(given: Launch, archive: Archive) -> Result<Self> {
+        let mut config = given.config.clone();
+        let metrics = telemetry::start_metrics()?;
+        let certificate = certificate(&config)?;
+        let (traces, export) = start_traces(&config)?;
+        let ingest = archive.ingest(&config)?.for_server();
+        let watcher = start_watcher(&config, &archive)?;
+        let Archive { db, originals, memory: _ } = archive;
+        let swept = originals.store().sweep().map_err(Error::internal)?;
+        if swept > 0 {
+            tracing::info!(files = swept, "removed what interrupted writes left");
+        }
+        let listener = listen(config.server.listen)?;
+        let address = listener.local_addr().map_err(Error::internal)?;
+        if config.server.public_url.0.is_empty() {
+            config.server.public_url = BaseUrl(default_url(address, config.serves_tls()));
+        }
+        let media_config = &config.media;
+        let workers = config.render_workers();
+        let compute = Compute::start(workers, media_config.queue, media_config.memory_bytes)?;
+        let cache_dir = config.data.dir.join("derived").join("cache");
+        let auth = Auth::start(db.clone(), hash_limits(&config))?;
+        let orders = Orders::new(db.clone(), Some(auth.clone()));
+        let settings = Settings::of(&config)?;
+        let media = Media::start(settings, orders.clone(), originals, compute, &cache_dir)?;
+        let (wanted, to_warm) = tokio::sync::mpsc::channel(WARM_QUEUE_MAX);
+        let wanted = config.media.warm.then_some(wanted);
+        let search = Search::start(db.clone(), config.search.memory_bytes)?;
+        let steady = Arc::new(Steady::start(&db));
+        let (purging, followed) = Purging::of(&config, &db, &steady)?;
+        let follower = start_follower(&db, (&media, &auth, &search), wanted, followed)?;
+        let sizes = media.settings().sizes;
+        let content = Content::new(search, sizes, config.search.polls);
+        let oauth = start_oauth(&config, &auth)?;
+        let uploads = start_uploads(&config, ingest)?;
+        let way_out = Sender::of(&config)?;
+        let deliveries = start_deliveries(&config, (&media, &orders, &auth), &way_out, &steady);
+        let (notifications, asks) =
+            start_notifications(&config, (&media, &content, &auth), &way_out, &steady)?;
+        let matcher = start_matcher(&db, &notifications, &steady)?;
+        let services =
+            Services { media, content, auth, oauth, orders, deliveries, notifications, uploads };
+        let app = App { shared: Arc::new(shared(&config, services, metrics, traces)?) };
+        let terms = Terms { limits: Live::new(listener_limits(&config)), certificate };
+        let runtime = runtime()?;
+        // Before anybody is told that the server listens: a signal in between would kill it.
+        let signals = {
+            let _inside = runtime.enter();
+            Signals::catch()?
+        };
+        let warmer = media::warm::run(app.shared.media.clone(), to_warm);
+        runtime.spawn(warmer);
+        runtime.spawn(app.shared.notifications.serve_streams(asks, clock::now));
+        spawn_sweeps(&runtime, &app.shared, &steady);
+        let drain = terms.limits.get().drain;
+        let mut senders = start_senders(&runtime, &app, drain);
+        senders.extend(purging.start(&runtime, &app, drain));
+        let shared = Arc::clone(&app.shared);
+        let reload = Reload { given, running: config, shared, terms: terms.clone() };
+        let threads = [Some(follower), Some(matcher), watcher].into_iter().flatten().collect();
+        Ok(Self {
+            listener,
+            terms,
+            app,
+            address,
+            threads,
+            senders,
+            runtime,
+            signals,
+            reload,
+            export,
+        })
+    }
+
+    /// The address as a browser takes it.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("{}://{}", scheme(self.terms.certificate.is_some()), self.address)
+    }
+
+    /// The base of the links that are written.
+    #[must_use]
+    pub fn public_url(&self) -> &str {
+        &self.reload.running.server.public_url.0
+    }
+
+    /// Serves until the process is asked to stop (SIGTERM, SIGINT), then drains. SIGHUP makes it
+    /// read its settings anew.
+    pub fn run(self) -> Result<()> {
+        let status = format!("serving on {}", self.url());
+        let Self { listener, terms, app, threads, senders, runtime, signals, .. } = self;
+        let Signals { stop, again } = signals;
+        runtime.spawn(reload_on(again, self.reload, status.clone()));
+        runtime.spawn(systemd::watchdog(app.shared.db.clone()));
+        let (end, ended) = watch::channel(false);
+        let export = self.export.map(|export| runtime.spawn(export.run(ended)));
+        systemd::ready(&status);
+        runtime.block_on(serve(listener, terms, app, stop))?;
+        // What is being sent drains in the same time as the requests.
+        for sender in senders {
+            if let Err(cause) = runtime.block_on(sender) {
+                tracing::error!("a queue that is sent ended early: {cause}");
+            }
+        }
+        end.send_replace(true);
+        if let Some(export) = export {
+            drop(runtime.block_on(export));
+        }
+        // Reads of originals that a client left behind may still block a thread for a moment.
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        threads.into_iter().for_each(Beside::end);
+        Ok(())
+    }
+}
+
+fn spawn_sweeps(runtime: &Runtime, shared: &Shared, steady: &Arc<Steady>) {
+    runtime.spawn(Arc::clone(steady).keep(shared.db.clone()));
+    runtime.spawn(sweep_accounts(shared.oauth.clone(), Arc::clone(steady)));
+    runtime.spawn(sweep_item_log(shared.db.clone(), Arc::clone(steady)));
+    runtime.spawn(sweep_deliveries(shared.deliveries.clone(), Arc::clone(steady)));
+    runtime.spawn(jobs::expire(shared.collections.clone(), Arc::clone(steady)));
+}
+
+fn runtime() -> Result<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.enable_all().thread_name("serve").build().map_err(Error::internal)
+}
+
+/// Serves until a signal comes, then drains. Takes the listener for good: a copy that stayed open
+/// would let new clients connect and hang for as long as the drain takes.
+async fn serve(listener: TcpListener, terms: Terms, app: App, signals: StopSignals) -> Result<()> {
+    let metrics = app.shared.metrics.clone();
+    // Samples of histograms are kept one by one until somebody adds them up: a scrape, or this.
+    tokio::spawn(async move {
+        let mut beat = tokio::time::interval(METRICS_UPKEEP);
+        loop {
+            beat.tick().await;
+            metrics.run_upkeep();
+        }
+    });
+    let listener = tokio::net::TcpListener::from_std(listener).map_err(Error::internal)?;
+    let shared = Arc::clone(&app.shared);
+    let stopping = shared.stopping.subscribe();
+    let limits = terms.limits.clone();
+    tokio::spawn(async move {
+        signals.first().await;
+        let unready = shared.tuned.get().unready;
+        let time = unready + limits.get().drain + STOP_GRANTED;
+        drop(tokio::task::spawn_blocking(move || systemd::stopping(time)));
+        // Load balancers learn it from readiness before connections close.
+        shared.draining.store(true, Ordering::SeqCst);
+        tokio::time::sleep(unready).await;
+        tracing::info!("stopping: no new connections, requests under way finish");
+        shared.stopping.send_replace(true);
+    });
+    let report = web::listener::serve(listener, web::router(app), terms, stopping).await;
+    tracing::info!(finished = report.finished, cut = report.cut, "stopped");
+    Ok(())
+}
+
+/// The base of links when none is set: an address that this machine's browser can open.
+fn default_url(address: SocketAddr, tls: bool) -> String {
+    let scheme = scheme(tls);
+    if address.ip().is_unspecified() {
+        return format!("{scheme}://localhost:{}", address.port());
+    }
+    format!("{scheme}://{address}")
+}
+
+fn scheme(tls: bool) -> &'static str {
+    if tls { "https" } else { "http" }
+}
+
+/// Reads the settings anew each time that SIGHUP comes, one after the other. What comes meanwhile
+/// counts once.
+async fn reload_on(mut again: Signal, mut reload: Reload, status: String) {
+    while again.recv().await.is_some() {
+        let status = status.clone();
+        let reloaded = tokio::task::spawn_blocking(move || {
+            systemd::reloading();
+            let outcome = reload.again();
+            systemd::ready(&format!("{status}; {outcome}"));
+            reload
+        });
+        match reloaded.await {
+            Ok(back) => reload = back,
+            Err(cause) => {
+                tracing::error!("settings are not read anew any more: {cause}");
+                return;
+            }
+        }
+    }
+}
+
+/// Raises the number of files that the process may have open, as far as the system lets it: each
+/// connection takes one, and what is read and sent for it up to one more.
+pub fn allow_connections(connections_max: u32) {
+    let wanted = u64::from(connections_max) * 2 + FILES_BESIDE_CONNECTIONS;
+    match rlimit::increase_nofile_limit(wanted) {
+        Ok(allowed) if allowed >= wanted => {}
+        Ok(allowed) => tracing::warn!(
+            allowed,
+            wanted,
+            "the system allows few open files (ulimit -n); connections beyond them fail"
+        ),
+        Err(cause) => tracing::warn!("the number of open files cannot be raised: {cause}"),
+    }
+}
+
+fn listen(address: SocketAddr) -> Result<TcpListener> {
+    let failed = |cause| {
+        Error::new(Kind::Unavailable, format!("server.listen {address} cannot be used"))
+            .because(cause)
+    };
+    let listener = TcpListener::bind(address).map_err(failed)?;
+    listener.set_nonblocking(true).map_err(failed)?;
+    Ok(listener)
+}
+
+/// The signals that are caught, from [`Signals::catch`] on.
+struct Signals {
+    stop: StopSignals,
+    /// SIGHUP.
+    again: Signal,
+}
+
+impl Signals {
+    /// Must be called inside the runtime.
+    fn catch() -> Result<Self> {
+        let catch = |kind| signal(kind).map_err(Error::internal);
+        let (terminate, interrupt) = (SignalKind::terminate(), SignalKind::interrupt());
+        let stop = StopSignals { terminate: catch(terminate)?, interrupt: catch(interrupt)? };
+        Ok(Self { stop, again: catch(SignalKind::hangup())? })
+    }
+}
+
+/// SIGTERM and SIGINT.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    /// Ends with the first of them.
+    async fn first(mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}

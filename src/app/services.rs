@@ -1,0 +1,219 @@
+//! The services behind the handlers, as the settings want them.
+
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
+
+use tokio::runtime::Runtime;
+
+use super::purging::open_policy;
+use crate::account::Lane;
+use crate::auth::{Auth, HashLimits};
+use crate::clock;
+use crate::collections::Collections;
+use crate::config::Config;
+use crate::content::Content;
+use crate::delivery::{self, Deliveries, Sender};
+use crate::error::{Error, Kind, Result};
+use crate::ingest::{Ingest, Spool, Uploads};
+use crate::letters::Letters;
+use crate::live::Live;
+use crate::media::Media;
+use crate::notifications::{self, Asks, Notifications};
+use crate::oauth::{Lifetimes, OAuth};
+use crate::orders::Orders;
+use crate::push::Push;
+use crate::steady::Steady;
+use crate::traces::{self, Export, Traces};
+use crate::users::Users;
+use crate::web::{
+    Activity, App, Pages, Shared, Surrogate, Tuned,
+    listener::ListenerLimits,
+    openapi::{Bases, Description},
+};
+
+/// What the handlers call.
+pub(super) struct Services {
+    pub(super) media: Media,
+    pub(super) content: Content,
+    pub(super) auth: Auth,
+    pub(super) oauth: OAuth,
+    pub(super) orders: Orders,
+    pub(super) deliveries: Deliveries,
+    pub(super) notifications: Notifications,
+    pub(super) uploads: Uploads,
+}
+
+pub(super) fn start_deliveries(
+    config: &Config,
+    (media, orders, auth): (&Media, &Orders, &Auth),
+    sender: &Sender,
+    steady: &Arc<Steady>,
+) -> Deliveries {
+    let services = delivery::Services {
+        media: media.clone(),
+        orders: orders.clone(),
+        auth: auth.clone(),
+        sender: sender.clone(),
+        steady: Arc::clone(steady),
+    };
+    Deliveries::new(services, delivery::Settings::of(config))
+}
+
+pub(super) fn start_notifications(
+    config: &Config,
+    (media, content, auth): (&Media, &Content, &Auth),
+    sender: &Sender,
+    steady: &Arc<Steady>,
+) -> Result<(Notifications, Asks)> {
+    let overrides = Some(config.mail.templates.as_path());
+    let overrides = overrides.filter(|folder| !folder.as_os_str().is_empty());
+    let services = notifications::Services {
+        db: auth.db().clone(),
+        content: content.clone(),
+        media: media.clone(),
+        auth: auth.clone(),
+        mailer: sender.mailer().clone(),
+        letters: Letters::compile(overrides)?,
+        push: Push::of(config)?,
+        steady: Arc::clone(steady),
+    };
+    Notifications::start(services, notifications::Settings::of(config), clock::now())
+}
+
+/// Sends deliveries, mails and push messages until the service stops.
+pub(super) fn start_senders(
+    runtime: &Runtime,
+    app: &App,
+    drain: Duration,
+) -> Vec<tokio::task::JoinHandle<()>> {
+    let stopping = || app.shared.stopping.subscribe();
+    let deliveries = app.shared.deliveries.clone();
+    let mut senders = vec![runtime.spawn(deliveries.run(stopping(), drain))];
+    for lane in Lane::ALL {
+        let notifications = app.shared.notifications.clone();
+        senders.push(runtime.spawn(notifications.send(lane, stopping(), drain)));
+    }
+    senders
+}
+
+pub(super) fn start_uploads(config: &Config, ingest: Ingest) -> Result<Uploads> {
+    let dir = config.data.dir.join("uploads");
+    let spool = Spool::open(&dir, ingest.file_bytes_max()).map_err(|cause| {
+        let message = format!("folder {} cannot be used", dir.display());
+        Error::new(Kind::Unavailable, message).because(cause)
+    })?;
+    Ok(Uploads::new(ingest, spool, config.ingest_workers()))
+}
+
+pub(super) fn start_oauth(config: &Config, auth: &Auth) -> Result<OAuth> {
+    OAuth::start(auth.clone(), config.auth_url().to_owned(), lifetimes(config), clock::now())
+}
+
+pub(super) fn lifetimes(config: &Config) -> Lifetimes {
+    Lifetimes {
+        access_token_s: config.auth.access_token_s,
+        refresh_token_s: config.auth.refresh_token_s,
+        session_s: config.auth.session_s,
+    }
+}
+
+pub(super) fn shared(
+    config: &Config,
+    services: Services,
+    metrics: metrics_exporter_prometheus::PrometheusHandle,
+    traces: Option<Traces>,
+) -> Result<Shared> {
+    let Services { media, content, auth, oauth, orders, deliveries, notifications, uploads } =
+        services;
+    let pages = Pages::compile(&config.ingest.timezone.0)?;
+    let bases = Bases {
+        public: &config.server.public_url.0,
+        media: config.media_url(),
+        auth: config.auth_url(),
+    };
+    Ok(Shared {
+        db: orders.db().clone(),
+        media,
+        content,
+        collections: Collections::new(orders.db().clone()),
+        users: Users::new(auth.clone()),
+        uploads,
+        auth,
+        oauth,
+        secure_cookies: config.auth_url().starts_with("https:"),
+        orders,
+        deliveries,
+        notifications,
+        metrics,
+        site_url: config.site_url().to_owned(),
+        site_name: config.server.site_name.clone(),
+        zone: config.ingest.timezone.0.clone(),
+        surrogate: Surrogate::of(config)?,
+        tuned: Live::new(tuned(config)),
+        traces,
+        description: Description::new(bases, &pages, &config.server.site_name)?,
+        pages,
+        activity: Activity::default(),
+        draining: AtomicBool::new(false),
+        stopping: tokio::sync::watch::Sender::new(false),
+    })
+}
+
+/// What of the settings the handlers work by that changes while the service runs.
+pub(super) fn tuned(config: &Config) -> Tuned {
+    let seconds = |count: u32| Duration::from_secs(u64::from(count));
+    Tuned {
+        open_images: config.search.open_images,
+        session_s: config.auth.session_s,
+        trusted_proxies: config.server.trusted_proxies.clone(),
+        open_cache_control: open_policy(config),
+        work_headers: config.server.work_headers,
+        patience: seconds(config.server.request_timeout_s),
+        unready: seconds(config.server.unready_s),
+    }
+}
+
+pub(super) fn start_traces(config: &Config) -> Result<(Option<Traces>, Option<Export>)> {
+    let telemetry = &config.telemetry;
+    if telemetry.otlp_url.0.is_empty() {
+        return Ok((None, None));
+    }
+    let setup = traces::Setup {
+        url: &telemetry.otlp_url.0,
+        headers: &telemetry.otlp_headers.0,
+        ratio: telemetry.trace_ratio,
+    };
+    Traces::start(setup).map(|(traces, export)| (Some(traces), Some(export)))
+}
+
+pub(super) fn hash_limits(config: &Config) -> HashLimits {
+    let auth = &config.auth;
+    HashLimits {
+        memory_kib: auth.hash_memory_kib,
+        iterations: auth.hash_iterations,
+        workers: config.hash_workers(),
+        queue: auth.login_queue,
+        queue_per_address: auth.login_queue_per_address,
+        failures_per_user: auth.failures_per_user,
+        failures_per_address: auth.failures_per_address,
+        window: Duration::from_secs(u64::from(auth.failure_window_s)),
+    }
+}
+
+pub(super) fn listener_limits(config: &Config) -> ListenerLimits {
+    let seconds = |count: u32| Duration::from_secs(u64::from(count));
+    let server = &config.server;
+    ListenerLimits {
+        connections_max: usize::try_from(server.connections_max).unwrap_or(usize::MAX),
+        header_timeout: seconds(server.header_timeout_s),
+        idle_timeout: seconds(server.idle_timeout_s),
+        write_rate_min_bytes_s: u64::from(server.write_rate_min_bytes_s),
+        write_grace: seconds(server.rate_window_s),
+        read_rate_min_bytes_s: u64::from(server.read_rate_min_bytes_s),
+        read_grace: seconds(server.rate_window_s),
+        drain: seconds(server.drain_s),
+        ..ListenerLimits::default()
+    }
+}

@@ -1,0 +1,75 @@
+//! What is removed now and then while the service runs.
+
+use std::sync::Arc;
+
+use crate::clock;
+use crate::db::Db;
+use crate::delivery::Deliveries;
+use crate::limits::{ACCOUNTS_SWEEP, DELIVERIES_SWEEP, ITEM_LOG_KEPT, ITEM_LOG_SWEEP};
+use crate::oauth::OAuth;
+use crate::steady::Steady;
+
+/// Removes expired tokens, codes, sessions and old rows of the account log, now and then.
+pub(super) async fn sweep_accounts(oauth: OAuth, steady: Arc<Steady>) {
+    let mut beat = tokio::time::interval(ACCOUNTS_SWEEP);
+    loop {
+        beat.tick().await;
+        if !steady.is_trusted() {
+            continue;
+        }
+        // One transaction after the other, so that others get their turn in between.
+        loop {
+            match oauth.sweep(clock::now()).await {
+                Ok(0) => break,
+                Ok(rows) => tracing::debug!(rows, "removed expired tokens and sessions"),
+                Err(cause) => {
+                    tracing::error!("expired tokens cannot be removed: {cause}");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Removes old rows of the item log, now and then: everybody who follows it has read them.
+pub(super) async fn sweep_item_log(db: Db, steady: Arc<Steady>) {
+    let mut beat = tokio::time::interval(ITEM_LOG_SWEEP);
+    loop {
+        beat.tick().await;
+        if !steady.is_trusted() {
+            continue;
+        }
+        loop {
+            let before = clock::now() - ITEM_LOG_KEPT;
+            match db.write(move |tx| tx.sweep_item_log(before)).await {
+                Ok(0) => break,
+                Ok(rows) => tracing::debug!(rows, "removed old rows of the item log"),
+                Err(cause) => {
+                    tracing::error!("old rows of the item log cannot be removed: {cause}");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Removes deliveries that came to an end long ago, now and then.
+pub(super) async fn sweep_deliveries(deliveries: Deliveries, steady: Arc<Steady>) {
+    let mut beat = tokio::time::interval(DELIVERIES_SWEEP);
+    loop {
+        beat.tick().await;
+        if !steady.is_trusted() {
+            continue;
+        }
+        loop {
+            match deliveries.sweep(clock::now()).await {
+                Ok(0) => break,
+                Ok(rows) => tracing::debug!(rows, "removed old deliveries"),
+                Err(cause) => {
+                    tracing::error!("old deliveries cannot be removed: {cause}");
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Word to systemd (`Type=notify`): started, reloads, stops, still alive.
+//!
+//! Without the variable NOTIFY_SOCKET nothing is said. It and WATCHDOG_USEC are systemd's, no
+//! settings of ours; the library reads them, and this is the only file that calls it.
+
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use crate::account::OrganizationId;
+use crate::clock::Stopwatch;
+use crate::db::Db;
+use crate::limits::{START_GRANTED, START_WORDS};
+
+/// Shortest time between two signs of life.
+const BEAT_MIN: Duration = Duration::from_millis(10);
+
+/// Tells of a long start, so that it is not taken for one that hangs.
+pub(super) struct Start {
+    spoke: Option<Stopwatch>,
+}
+
+impl Start {
+    pub(super) fn new() -> Self {
+        Self { spoke: None }
+    }
+
+    /// Says what is done now and asks for more time, once in a while.
+    pub(super) fn goes_on(&mut self, status: &str) {
+        if self.spoke.is_none_or(|spoke| spoke.elapsed() >= START_WORDS) {
+            self.spoke = Some(Stopwatch::start());
+            say(&[NotifyState::Status(status), grant(START_GRANTED)]);
+        }
+    }
+}
+
+fn grant(time: Duration) -> NotifyState<'static> {
+    NotifyState::ExtendTimeoutUsec(u32::try_from(time.as_micros()).unwrap_or(u32::MAX))
+}
+
+/// The service serves; `status` is what `systemctl status` shows.
+pub(super) fn ready(status: &str) {
+    say(&[NotifyState::Ready, NotifyState::Status(status)]);
+}
+
+/// The service reads its settings anew; [`ready`] ends it.
+pub(super) fn reloading() {
+    match NotifyState::monotonic_usec_now() {
+        Ok(now) => say(&[NotifyState::Reloading, now]),
+        Err(cause) => tracing::warn!("systemd cannot be told of a reload: {cause}"),
+    }
+}
+
+/// The service stops and takes up to `time` for it.
+pub(super) fn stopping(time: Duration) {
+    let status = NotifyState::Status("stopping: requests under way finish");
+    say(&[NotifyState::Stopping, status, grant(time)]);
+}
+
+/// Says something; may wait for systemd, so it is no work for the async threads.
+fn say(states: &[NotifyState<'_>]) {
+    if let Err(cause) = sd_notify::notify(states) {
+        tracing::warn!("systemd cannot be told how the service is: {cause}");
+    }
+}
+
+/// Gives signs of life three times within the time that systemd waits for one (`WatchdogSec=`), as
+/// long as the async threads run and the database answers. Ends at once where none are wanted.
+///
+/// An error is an answer: a disk that fails or a queue that is full passes, and a restart would not
+/// help. What does not answer in time hangs, and then one does.
+pub(super) async fn watchdog(db: Db) {
+    let Some(limit) = sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero()) else {
+        return;
+    };
+    let mut beat = interval((limit / 3).max(BEAT_MIN));
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut failing = false;
+    loop {
+        beat.tick().await;
+        let read = db.read(|tx| tx.find_organization(OrganizationId(0)).map(drop));
+        let Ok(answer) = timeout(limit, read).await else {
+            tracing::error!("no sign of life for systemd: the database does not answer");
+            continue;
+        };
+        match (&answer, failing) {
+            (Err(cause), false) => tracing::error!("the service lives and cannot read: {cause}"),
+            (Ok(()), true) => tracing::info!("the service reads again"),
+            (Err(_), true) | (Ok(()), false) => {}
+        }
+        failing = answer.is_err();
+        drop(tokio::task::spawn_blocking(|| say(&[NotifyState::Watchdog])).await);
+    }
+}

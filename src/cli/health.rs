@@ -1,0 +1,95 @@
+//! `wirephoto health`: asks a running service whether it is ready, for containers, scripts and
+//! whatever else looks at an exit status.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use reqwest::{Client, redirect::Policy};
+use serde_json::{Value, json};
+
+use super::{Trouble, complain, say};
+use crate::config::Config;
+use crate::error::{Error, Kind};
+use crate::limits::{HEALTH_ANSWER_BYTES_MAX, HEALTH_WAIT};
+
+/// Asks the service at `base`, or the one that these settings would start, and says what it
+/// answered.
+///
+/// Fails when nobody answers, and ends with status 1 when the service is not ready.
+pub(super) fn ask(config: &Config, base: Option<&str>, json: bool) -> Result<(), Trouble> {
+    let base =
+        base.map_or_else(|| address(config.server.listen, config.serves_tls()), str::to_owned);
+    let url = format!("{}/health/ready", base.trim_end_matches('/'));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(Error::internal)?;
+    let failed = |cause: String| Error::new(Kind::Unavailable, format!("{url}: {cause}"));
+    let (status, body) = runtime.block_on(get(&url)).map_err(failed)?;
+    let ready = status == 200 && body["status"] == "ready";
+    let reason = body["reason"].as_str();
+    if json {
+        let reason = if ready { Value::Null } else { reason.into() };
+        let facts = json!({ "url": url, "ready": ready, "status": status, "reason": reason });
+        say(&facts.to_string());
+    } else if ready {
+        say("ready");
+    } else {
+        let reason = reason.map(|words| format!(": {words}")).unwrap_or_default();
+        complain(&format!("{url} answered {status}{reason}"));
+    }
+    if ready { Ok(()) } else { Err(Trouble::Reported) }
+}
+
+/// Where a service that listens on `listen` is reached from this machine.
+fn address(listen: SocketAddr, tls: bool) -> String {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip @ (IpAddr::V4(_) | IpAddr::V6(_)) => ip,
+    };
+    let scheme = if tls { "https" } else { "http" };
+    format!("{scheme}://{}", SocketAddr::new(ip, listen.port()))
+}
+
+/// Status and document of an answer; null where it is no JSON. A certificate is believed as it is:
+/// it names the public address, not the one that is asked here, and no secret is sent.
+async fn get(url: &str) -> Result<(u16, Value), String> {
+    // It fails only where there is one already.
+    drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
+    let client = Client::builder().timeout(HEALTH_WAIT).redirect(Policy::none()).no_proxy();
+    let client = client.tls_danger_accept_invalid_certs(true).build().map_err(words)?;
+    let mut response = client.get(url).send().await.map_err(words)?;
+    let status = response.status().as_u16();
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await.map_err(words)? {
+        body.extend_from_slice(&piece);
+        if body.len() > HEALTH_ANSWER_BYTES_MAX {
+            return Err("the answer is too long to be that of this service".to_owned());
+        }
+    }
+    Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
+}
+
+/// An error down to its first cause, which is the one that tells something.
+fn words(error: reqwest::Error) -> String {
+    let error = error.without_url();
+    let mut cause: &dyn std::error::Error = &error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_that_listens_everywhere_is_asked_on_this_machine() {
+        let check = |listen: &str, expected: &str| {
+            assert_eq!(address(listen.parse().unwrap(), expected.starts_with("https")), expected);
+        };
+        check("0.0.0.0:8080", "http://127.0.0.1:8080");
+        check("[::]:80", "http://[::1]:80");
+        check("192.0.2.7:8080", "http://192.0.2.7:8080");
+        check("0.0.0.0:443", "https://127.0.0.1:443");
+    }
+}

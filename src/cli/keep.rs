@@ -1,0 +1,182 @@
+//! `wirephoto check`, `backup` and `restore`.
+
+use std::{
+    io::{self, IsTerminal},
+    path::Path,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use super::{Trouble, complain, say};
+use crate::app::Archive;
+use crate::app::backup::{self, Heard, Restored, Tally, Wanted};
+use crate::app::check::{self, Problem, Report};
+use crate::clock;
+use crate::config::Config;
+
+/// The end of a summary where rows of items are damaged.
+const NOT_ALL_READ: &str = "; not all items could be read, so originals that only they name were \
+                            not looked at";
+
+/// Prints a problem: what remains to standard error.
+fn print(problem: &Problem, json: bool) {
+    if json {
+        say(&json!({ "problem": problem.word(), "text": problem.to_string() }).to_string());
+    } else if problem.remains() {
+        complain(&problem.to_string());
+    } else {
+        say(&problem.to_string());
+    }
+}
+
+pub(super) fn check(config: &Config, repair: bool, json: bool) -> Result<(), Trouble> {
+    let archive = Archive::open(config)?;
+    let report = check::check(&archive, config, repair, &|problem| print(problem, json))?;
+    let Report { originals, remaining, removed, whole } = report;
+    if json {
+        let line = json!({ "originals": originals, "problems": remaining, "removed": removed,
+            "allItemsRead": whole });
+        say(&line.to_string());
+    } else {
+        let mut text = format!("{originals} originals checked, {remaining} problems");
+        if removed > 0 {
+            text.push_str(&format!(
+                "; {removed} derived files of originals that are gone removed"
+            ));
+        }
+        if !whole {
+            text.push_str(NOT_ALL_READ);
+        }
+        say(&text);
+    }
+    if remaining > 0 { Err(Trouble::Reported) } else { Ok(()) }
+}
+
+/// What is asked of a backup.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    pub prune: bool,
+    pub verify: bool,
+    pub json: bool,
+}
+
+pub(super) fn backup(config: &Config, target: &Path, asked: Asked) -> Result<(), Trouble> {
+    let bar = Bar::new(asked.json);
+    let wanted = Wanted { target, prune: asked.prune, verify: asked.verify };
+    let made = backup::backup(config, wanted, clock::now(), &|heard| bar.hear(heard));
+    bar.shown.finish_and_clear();
+    let (manifest, tally) = made?;
+    let Tally { copied, copied_bytes, there, pruned } = tally;
+    if asked.json {
+        let mut line = serde_json::to_value(&manifest).unwrap_or_default();
+        line["copied"] = copied.into();
+        line["copiedBytes"] = copied_bytes.into();
+        line["there"] = there.into();
+        line["pruned"] = pruned.into();
+        say(&line.to_string());
+    } else {
+        let mut text = format!(
+            "{}: {} items, {} originals ({copied} copied, {there} there already), schema {}",
+            target.display(),
+            manifest.items,
+            manifest.originals,
+            manifest.schema,
+        );
+        if pruned > 0 {
+            text.push_str(&format!("; {pruned} originals that no item names removed"));
+        }
+        if manifest.lost > 0 {
+            text.push_str(&format!("; {} are lost, see `wirephoto check`", manifest.lost));
+        }
+        say(&text);
+    }
+    if manifest.lost > 0 { Err(Trouble::Reported) } else { Ok(()) }
+}
+
+pub(super) fn restore(
+    config: &Config,
+    source: &Path,
+    (rebuild, json): (bool, bool),
+) -> Result<(), Trouble> {
+    let bar = Bar::new(json);
+    let restored = backup::restore(config, source, &|heard| bar.hear(heard));
+    bar.shown.finish_and_clear();
+    let Restored { tally, lost } = restored?;
+    // What a check says of it; that nothing is derived yet is no fault then.
+    let archive = Archive::open(config)?;
+    let waiting = AtomicUsize::new(0);
+    let report = check::check(&archive, config, rebuild, &|problem| match problem {
+        Problem::Derived { repaired: None, .. } => {
+            waiting.fetch_add(1, Ordering::Relaxed);
+        }
+        Problem::Derived { repaired: Some(Ok(())), .. } => {}
+        Problem::Missing { .. }
+        | Problem::Damaged { .. }
+        | Problem::Unreadable { .. }
+        | Problem::Derived { repaired: Some(Err(_)), .. }
+        | Problem::Orphaned { .. }
+        | Problem::Cached { .. }
+        | Problem::Leftover { .. }
+        | Problem::Database { .. } => print(problem, json),
+    })?;
+    let waiting = waiting.into_inner();
+    let problems = report.remaining.saturating_sub(waiting);
+    let originals = report.originals;
+    if json {
+        let line = json!({ "originals": originals, "copied": tally.copied,
+            "there": tally.there, "lost": lost, "problems": problems, "underived": waiting,
+            "allItemsRead": report.whole });
+        say(&line.to_string());
+    } else {
+        let mut text = format!(
+            "{}: {originals} originals restored and checked, {problems} problems",
+            config.data.dir.display()
+        );
+        if waiting > 0 {
+            text.push_str(&format!(
+                "; the derived files of {waiting} are made when they are needed, which takes time \
+                 at first, or by `wirephoto check --repair`"
+            ));
+        }
+        if !report.whole {
+            text.push_str(NOT_ALL_READ);
+        }
+        say(&text);
+    }
+    if problems + lost > 0 { Err(Trouble::Reported) } else { Ok(()) }
+}
+
+/// A bar on a terminal; what could not be done is told beside it.
+struct Bar {
+    shown: ProgressBar,
+}
+
+impl Bar {
+    fn new(json: bool) -> Self {
+        if json || !io::stderr().is_terminal() {
+            return Self { shown: ProgressBar::hidden() };
+        }
+        let style = ProgressStyle::with_template("{msg:9} {bar:40} {pos}/{len}, {eta} left");
+        let bar = ProgressBar::new(0);
+        Self { shown: style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style)) }
+    }
+
+    fn hear(&self, heard: Heard<'_>) {
+        match heard {
+            Heard::Pages(done, all) => {
+                self.shown.set_message("pages");
+                self.shown.set_length(all);
+                self.shown.set_position(done);
+            }
+            Heard::Originals(all) => {
+                self.shown.set_message("originals");
+                self.shown.set_length(all);
+                self.shown.set_position(0);
+            }
+            Heard::Original => self.shown.inc(1),
+            Heard::Failed(why) => self.shown.suspend(|| complain(why)),
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Pages of the manual and completions for shells: of the commands from the table that `--help`
+//! prints, of the settings from theirs. What is hidden there is hidden here.
+
+use std::{
+    fs,
+    io::{self, Write},
+    path::Path,
+};
+
+use clap::{Command, CommandFactory};
+use clap_complete::Shell;
+use clap_mangen::{
+    Man,
+    roff::{Inline, Roff, bold, italic, roman},
+};
+
+use super::{Cli, Trouble};
+use crate::config;
+use crate::error::{Error, Kind};
+
+/// What stands in a page's foot.
+const SOURCE: &str = concat!("Wirephoto ", env!("CARGO_PKG_VERSION"));
+/// The version says which program a page is of. An argument without a character would be lost.
+const NO_DATE: &str = " ";
+
+/// Writes every page into the folder `dir`, which is made, or prints that of the program itself.
+///
+/// Fails with the file that cannot be written.
+pub(super) fn write(dir: Option<&Path>) -> Result<(), Trouble> {
+    let command = visible();
+    let Some(dir) = dir else {
+        print(&page(&command)?);
+        return Ok(());
+    };
+    fs::create_dir_all(dir).map_err(|cause| unwritten(dir, &cause))?;
+    write_below(&command, dir)?;
+    write_page(&dir.join("wirephoto.toml.5"), &settings()?)
+}
+
+/// Prints what makes `shell` complete commands and options.
+pub(super) fn completions(shell: Shell) {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut visible(), "wirephoto", &mut script);
+    print(&script);
+}
+
+fn print(bytes: &[u8]) {
+    // A reader that went away is no failure of ours.
+    drop(io::stdout().write_all(bytes));
+}
+
+/// The commands without those that the program starts of itself.
+fn visible() -> Command {
+    let all = Cli::command();
+    let root = Command::new("wirephoto")
+        .about(all.get_about().cloned().unwrap_or_default())
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .disable_help_subcommand(true);
+    let shown = all.get_subcommands().filter(|command| !command.is_hide_set());
+    let mut root = root.subcommands(shown.cloned());
+    root.build();
+    root
+}
+
+fn write_below(command: &Command, dir: &Path) -> Result<(), Trouble> {
+    let name = command.get_display_name().unwrap_or(command.get_name());
+    write_page(&dir.join(format!("{name}.1")), &page(command)?)?;
+    command.get_subcommands().try_for_each(|below| write_below(below, dir))
+}
+
+fn write_page(file: &Path, page: &[u8]) -> Result<(), Trouble> {
+    fs::write(file, page).map_err(|cause| unwritten(file, &cause))
+}
+
+fn unwritten(place: &Path, cause: &io::Error) -> Trouble {
+    Error::new(Kind::Internal, format!("{}: {cause}", place.display())).into()
+}
+
+/// The page of a command.
+fn page(command: &Command) -> Result<Vec<u8>, Trouble> {
+    let mut page = Vec::new();
+    let man = Man::new(command.clone()).date(NO_DATE).source(SOURCE).manual("Wirephoto");
+    man.render(&mut page).map_err(Error::internal)?;
+    let mut end = Roff::new();
+    if command.get_name() == "wirephoto" {
+        end_of_main_page(&mut end);
+    } else {
+        end.control("SH", ["SEE ALSO"]);
+        end.text([bold("wirephoto"), roman("(1), "), bold("wirephoto.toml"), roman("(5)")]);
+    }
+    end.to_writer(&mut page).map_err(Error::internal)?;
+    Ok(page)
+}
+
+fn end_of_main_page(roff: &mut Roff) {
+    roff.control("SH", ["EXIT STATUS"]);
+    let statuses = [
+        ("0", "All of it worked."),
+        ("1", "Something failed, and was named on standard error."),
+        ("2", "Arguments or settings are wrong."),
+    ];
+    statuses.iter().for_each(|(status, meaning)| entry(roff, [bold(*status)], meaning));
+    roff.control("SH", ["ENVIRONMENT"]);
+    entry(
+        roff,
+        [bold("WIREPHOTO_"), italic("SECTION"), bold("__"), italic("KEY")],
+        "A setting, such as WIREPHOTO_MEDIA__PREVIEW_PX; it counts more than the settings file and \
+         less than a flag.",
+    );
+    roff.control("SH", ["SIGNALS"]);
+    entry(
+        roff,
+        [bold("SIGTERM"), roman(", "), bold("SIGINT")],
+        "End the service: requests under way may finish first.",
+    );
+    entry(roff, [bold("SIGHUP")], "Makes the service read again what can change while it runs.");
+    roff.control("SH", ["FILES"]);
+    entry(roff, [italic("wirephoto.toml")], "The settings, in the working directory.");
+    entry(
+        roff,
+        [italic("/etc/wirephoto/wirephoto.toml")],
+        "The settings of the service that the Debian package installs; every command needs them \
+         named with --config.",
+    );
+    roff.control("SH", ["SEE ALSO"]);
+    roff.text([bold("wirephoto.toml"), roman("(5)")]);
+}
+
+/// A name with what it means beside it.
+fn entry(roff: &mut Roff, name: impl Into<Vec<Inline>>, meaning: &str) {
+    roff.control("TP", []);
+    roff.text(name);
+    roff.text([roman(meaning)]);
+}
+
+/// The page of the settings.
+fn settings() -> Result<Vec<u8>, Trouble> {
+    let mut roff = Roff::new();
+    roff.control("TH", ["wirephoto.toml", "5", NO_DATE, SOURCE, "Wirephoto"]);
+    roff.control("SH", ["NAME"]);
+    roff.text([roman("wirephoto.toml - settings of Wirephoto")]);
+    roff.control("SH", ["DESCRIPTION"]);
+    roff.text([
+        roman(
+            "A file in TOML with a table for each section below. Every setting may be missing. ",
+        ),
+        roman("A value comes from, lowest first: the default, this file, the environment ("),
+        bold("WIREPHOTO_"),
+        italic("SECTION"),
+        bold("__"),
+        italic("KEY"),
+        roman("), a flag such as "),
+        bold("--set media.preview_px=1200"),
+        roman(". An unknown name or a bad value stops the start with its name. "),
+        bold("wirephoto config"),
+        roman(" prints what is in force and where it came from."),
+    ]);
+    roff.control("PP", []);
+    roff.text([
+        roman("Every command reads the file "),
+        italic("wirephoto.toml"),
+        roman(" in the working directory, or the one that "),
+        bold("--config"),
+        roman(" names."),
+    ]);
+    roff.control("SH", ["SETTINGS"]);
+    let mut section = "";
+    for row in config::default_rows() {
+        let (this, key) = row.name.split_once('.').unwrap_or_default();
+        if this != section {
+            section = this;
+            roff.control("SS", [format!("[{section}]").as_str()]);
+        }
+        let mut name = vec![bold(key)];
+        if !row.default.is_empty() {
+            name.extend([roman(" = "), roman(row.default)]);
+        }
+        if !row.unit.is_empty() {
+            name.extend([roman(" ("), italic(row.unit), roman(")")]);
+        }
+        entry(&mut roff, name, &format!("{}.", row.doc));
+    }
+    roff.control("SH", ["EXAMPLE"]);
+    let example = [
+        "[server]",
+        "listen = \"127.0.0.1:8080\"",
+        "public_url = \"https://pictures.example.com\"",
+        "trusted_proxies = [\"127.0.0.1\"]",
+        "",
+        "[data]",
+        "dir = \"/var/lib/wirephoto\"",
+    ];
+    roff.control("nf", []);
+    for line in example {
+        roff.text([roman(line)]);
+    }
+    roff.control("fi", []);
+    roff.control("SH", ["SEE ALSO"]);
+    roff.text([bold("wirephoto"), roman("(1)")]);
+    let mut page = Vec::new();
+    roff.to_writer(&mut page).map_err(Error::internal)?;
+    Ok(page)
+}

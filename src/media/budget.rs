@@ -1,0 +1,276 @@
+//! What one client may have rendered: megapixels a second, with a reserve for a burst.
+//!
+//! Crop addresses are endless, so one client could keep all workers busy for ever. Each has a reserve
+//! of pixels that fills at a rate; a render that is begun for a client takes from it what will be
+//! decoded, and one that the reserve does not cover is refused at once. What a cache holds and what is
+//! being made for somebody else costs nothing, and neither does our own work: renditions made ahead,
+//! deliveries, pictures in mails. An archive that was begun is finished; what it took beyond the
+//! reserve is owed.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use crate::account::UserId;
+use crate::auth::Principal;
+use crate::clock::Stopwatch;
+use crate::error::{Error, Result};
+use crate::limits::{BUDGET_CLIENTS_MAX, BUDGET_WAIT_S_MAX};
+use crate::types::network;
+
+const MILLION: i64 = 1_000_000;
+
+/// Whose requests count together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Client {
+    /// A user, from wherever and with whatever credentials.
+    User(UserId),
+    /// Somebody unknown: the address, of IPv6 its /64.
+    Network(IpAddr),
+}
+
+impl Client {
+    /// The client behind a request; `None` where neither is known.
+    #[must_use]
+    pub fn of(principal: Option<&Principal>, address: Option<IpAddr>) -> Option<Self> {
+        match principal {
+            Some(known) => Some(Self::User(known.user().id)),
+            None => address.map(|address| Self::Network(network(address))),
+        }
+    }
+}
+
+/// Who pays for a render that has to be begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payer {
+    /// Nobody: it is our own work.
+    Nobody,
+    /// A client, as far as its reserve goes.
+    Client(Client),
+    /// A client whose archive is under way, also beyond its reserve.
+    Owing(Client),
+}
+
+impl Payer {
+    /// Whoever sent a request for one rendition.
+    #[must_use]
+    pub fn of(client: Option<Client>) -> Self {
+        client.map_or(Self::Nobody, Self::Client)
+    }
+}
+
+/// What a client has left, at a moment.
+#[derive(Clone, Copy, Debug)]
+struct Reserve {
+    /// Below zero when it is owed.
+    pixels: i64,
+    /// Microseconds since the start.
+    at_us: i64,
+}
+
+/// The reserves of all clients that used theirs lately.
+#[derive(Debug)]
+pub(super) struct Budget {
+    /// Megapixels a second, which are pixels a microsecond; 0: nothing is counted.
+    rate: i64,
+    burst: i64,
+    watch: Stopwatch,
+    reserves: Mutex<HashMap<Client, Reserve>>,
+}
+
+impl Budget {
+    /// `megapixels_s` for each client and second, and `burst` megapixels at once. A rate of zero
+    /// bounds nobody.
+    pub(super) fn new(megapixels_s: u32, burst: u32) -> Self {
+        Self {
+            rate: i64::from(megapixels_s),
+            burst: i64::from(burst).saturating_mul(MILLION),
+            watch: Stopwatch::start(),
+            reserves: Mutex::default(),
+        }
+    }
+
+    /// Takes `pixels` for a render that is about to begin.
+    ///
+    /// A render beyond the whole reserve needs a full one and leaves a debt. Fails with
+    /// [`crate::error::Kind::Overloaded`] and the time until the reserve suffices.
+    pub(super) fn take(&self, payer: Payer, pixels: u64) -> Result<()> {
+        let (client, may_owe) = match payer {
+            Payer::Nobody => return Ok(()),
+            Payer::Client(client) => (client, false),
+            Payer::Owing(client) => (client, true),
+        };
+        if self.rate == 0 || pixels == 0 {
+            return Ok(());
+        }
+        let pixels = i64::try_from(pixels).unwrap_or(i64::MAX);
+        self.take_at(client, pixels, may_owe, self.now_us()).map_err(refusal)
+    }
+
+    /// Whether the client owes nothing: only then an archive is begun for it.
+    pub(super) fn begin(&self, client: Client) -> Result<()> {
+        if self.rate == 0 {
+            return Ok(());
+        }
+        self.take_at(client, 0, false, self.now_us()).map_err(refusal)
+    }
+
+    /// Gives back what was taken for a render that no queue took.
+    pub(super) fn give_back(&self, payer: Payer, pixels: u64) {
+        let (Payer::Client(client) | Payer::Owing(client)) = payer else { return };
+        if let Some(reserve) = self.lock().get_mut(&client) {
+            let pixels = i64::try_from(pixels).unwrap_or(i64::MAX);
+            reserve.pixels = reserve.pixels.saturating_add(pixels).min(self.burst);
+        }
+    }
+
+    fn now_us(&self) -> i64 {
+        i64::try_from(self.watch.elapsed().as_micros()).unwrap_or(i64::MAX)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Client, Reserve>> {
+        // Every reserve is whole at every unlock.
+        self.reserves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What of a reserve is there at `now_us`.
+    fn filled(&self, reserve: Reserve, now_us: i64) -> i64 {
+        let passed = now_us.saturating_sub(reserve.at_us).max(0);
+        reserve.pixels.saturating_add(passed.saturating_mul(self.rate)).min(self.burst)
+    }
+
+    /// Fails with the seconds until it could be taken.
+    fn take_at(&self, client: Client, pixels: i64, may_owe: bool, now_us: i64) -> Result<(), u32> {
+        let mut reserves = self.lock();
+        let left = reserves.get(&client).map_or(self.burst, |known| self.filled(*known, now_us));
+        let needed = pixels.min(self.burst);
+        if left < needed && !may_owe {
+            // Pixels by pixels a microsecond.
+            let wait_s = ((needed - left) / self.rate / MILLION).saturating_add(1);
+            return Err(u32::try_from(wait_s).unwrap_or(u32::MAX).min(BUDGET_WAIT_S_MAX));
+        }
+        if reserves.len() >= BUDGET_CLIENTS_MAX && !reserves.contains_key(&client) {
+            self.forget(&mut reserves, now_us);
+        }
+        // Nobody owes more than what the longest wait fills.
+        let owed_max = i64::from(BUDGET_WAIT_S_MAX) * MILLION * self.rate;
+        let pixels = left.saturating_sub(pixels).max(-owed_max);
+        reserves.insert(client, Reserve { pixels, at_us: now_us });
+        Ok(())
+    }
+
+    /// Makes room: a full reserve says nothing, and one that is not used up says little.
+    fn forget(&self, reserves: &mut HashMap<Client, Reserve>, now_us: i64) {
+        reserves.retain(|_, reserve| self.filled(*reserve, now_us) < self.burst);
+        if reserves.len() >= BUDGET_CLIENTS_MAX {
+            reserves.retain(|_, reserve| self.filled(*reserve, now_us) <= 0);
+        }
+        if reserves.len() >= BUDGET_CLIENTS_MAX {
+            reserves.clear();
+        }
+    }
+}
+
+/// What a client is told whose reserve does not suffice.
+fn refusal(wait_s: u32) -> Error {
+    let message = format!(
+        "This client's budget of megapixels to render is used up; try again in {wait_s} s"
+    );
+    Error::overloaded("client_megapixels", message).retry_after(wait_s)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Client = Client::User(UserId(1));
+    const B: Client = Client::User(UserId(2));
+
+    /// Ten megapixels a second, a hundred at once.
+    fn budget() -> Budget {
+        Budget::new(10, 100)
+    }
+
+    fn take(budget: &Budget, client: Client, megapixels: i64, second: i64) -> Result<(), u32> {
+        budget.take_at(client, megapixels * MILLION, false, second * MILLION)
+    }
+
+    #[test]
+    fn a_reserve_empties_and_fills_at_its_rate() {
+        let budget = budget();
+        assert_eq!(take(&budget, A, 60, 0), Ok(()));
+        assert_eq!(take(&budget, A, 60, 0), Err(3));
+        assert_eq!(take(&budget, B, 60, 0), Ok(()), "another client has its own");
+        assert_eq!(take(&budget, A, 60, 2), Ok(()));
+        assert_eq!(take(&budget, A, 1, 2), Err(1));
+        assert_eq!(take(&budget, A, 100, 1000), Ok(()), "it never holds more than the burst");
+        assert_eq!(take(&budget, A, 1, 1000), Err(1));
+    }
+
+    #[test]
+    fn a_render_beyond_the_whole_reserve_needs_a_full_one_and_is_paid_off() {
+        let budget = budget();
+        assert_eq!(take(&budget, A, 1, 0), Ok(()));
+        assert_eq!(take(&budget, A, 500, 0), Err(1));
+        assert_eq!(take(&budget, A, 500, 1), Ok(()));
+        assert_eq!(take(&budget, A, 1, 1), Err(41));
+        assert_eq!(take(&budget, A, 1, 42), Ok(()));
+    }
+
+    #[test]
+    fn an_archive_goes_into_debt_and_the_next_one_waits() {
+        let budget = budget();
+        assert!(budget.begin(A).is_ok());
+        for _ in 0..5 {
+            assert!(budget.take(Payer::Owing(A), 100_000_000).is_ok());
+        }
+        let refused = budget.begin(A).unwrap_err();
+        let wait_s = refused.retry_after_s().unwrap();
+        assert!((39..=41).contains(&wait_s), "{wait_s}");
+        assert!(budget.take(Payer::Client(B), 1).is_ok());
+        // However much it was, nobody waits for longer than this.
+        budget.take_at(A, i64::MAX, true, 0).unwrap();
+        assert_eq!(budget.begin(A).unwrap_err().retry_after_s(), Some(BUDGET_WAIT_S_MAX));
+    }
+
+    #[test]
+    fn what_no_queue_took_is_given_back() {
+        let budget = budget();
+        budget.take(Payer::Client(A), 100_000_000).unwrap();
+        assert!(budget.take(Payer::Client(A), 100_000_000).is_err());
+        budget.give_back(Payer::Client(A), 100_000_000);
+        budget.take(Payer::Client(A), 100_000_000).unwrap();
+    }
+
+    #[test]
+    fn our_own_work_and_a_budget_of_zero_bound_nobody() {
+        let none = Budget::new(0, 1);
+        for budget in [&budget(), &none] {
+            for _ in 0..3 {
+                assert!(budget.take(Payer::Nobody, u64::MAX).is_ok());
+                assert!(none.take(Payer::Client(A), u64::MAX).is_ok());
+            }
+        }
+    }
+
+    #[test]
+    fn clients_that_are_kept_are_bounded_and_those_in_debt_stay_longest() {
+        let budget = budget();
+        take(&budget, A, 500, 0).unwrap();
+        for user in 0..i64::try_from(BUDGET_CLIENTS_MAX).unwrap() + 10 {
+            take(&budget, Client::User(UserId(100 + user)), 1, 0).unwrap();
+        }
+        assert!(budget.lock().len() <= BUDGET_CLIENTS_MAX);
+        assert!(take(&budget, A, 1, 1).is_err());
+    }
+
+    #[test]
+    fn a_user_is_one_client_wherever_and_a_stranger_is_a_network() {
+        let of = |text: &str| Client::of(None, Some(text.parse().unwrap()));
+        assert_eq!(of("2001:db8::1"), of("2001:db8::2"));
+        assert_ne!(of("192.0.2.1"), of("192.0.2.2"));
+        assert_eq!(Client::of(None, None), None);
+    }
+}

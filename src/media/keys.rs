@@ -1,0 +1,109 @@
+//! The keys that a CDN keeps answers under, so that it can forget all that show an item at once.
+//!
+//! A key holds only letters, digits, `-`, `_` and `.`: every CDN that knows such keys allows these,
+//! while some refuse `/` and `:`.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+
+use crate::limits::CACHE_KEYS_BYTES_MAX;
+use crate::types::ItemKey;
+
+/// The key of everything that is served below `/media`.
+pub const EVERYTHING: &str = "wirephoto";
+
+/// The key of what shows the item: `<mediaType>.<id>`.
+///
+/// No media type holds a `.`, so two items never share one.
+#[must_use]
+pub fn key_of(item: &ItemKey) -> String {
+    format!("{}.{}", item.media_type, item.id)
+}
+
+/// The keys of one answer; copies share their text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheKeys {
+    spaced: Bytes,
+    listed: Bytes,
+    whole: bool,
+}
+
+impl CacheKeys {
+    /// The keys of what shows `item` and `others`: theirs, that of the media type of `item`, and
+    /// [`EVERYTHING`].
+    ///
+    /// Where they take more than [`CACHE_KEYS_BYTES_MAX`] bytes those of `others` are left out, and
+    /// the keys are not whole.
+    #[must_use]
+    pub fn of<'a>(item: &ItemKey, others: impl IntoIterator<Item = &'a ItemKey>) -> Self {
+        let mut keys = vec![key_of(item)];
+        // In an order of their own: one answer has one header.
+        let others: BTreeSet<&ItemKey> =
+            others.into_iter().filter(|other| *other != item).collect();
+        keys.extend(others.into_iter().map(key_of));
+        let common = [item.media_type.as_str(), EVERYTHING];
+        let bytes = |keys: &[String]| -> usize { keys.iter().map(|key| key.len() + 1).sum() };
+        let room = CACHE_KEYS_BYTES_MAX - common.iter().map(|key| key.len() + 1).sum::<usize>();
+        let whole = bytes(&keys) <= room;
+        if !whole {
+            keys.truncate(1);
+        }
+        keys.extend(common.map(str::to_owned));
+        Self { spaced: keys.join(" ").into(), listed: keys.join(",").into(), whole }
+    }
+
+    /// The keys separated by spaces; ASCII.
+    #[must_use]
+    pub fn spaced(&self) -> &Bytes {
+        &self.spaced
+    }
+
+    /// The keys separated by commas; ASCII.
+    #[must_use]
+    pub fn listed(&self) -> &Bytes {
+        &self.listed
+    }
+
+    /// Whether every item that the answer shows has its key here. What is not must not be kept by a
+    /// cache that is told of changes by keys.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(text: &str) -> ItemKey {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_answer_has_the_keys_of_its_items_its_media_type_and_of_everything() {
+        let (text, picture) = (key("text/a_B-1"), key("image/c"));
+        let keys = CacheKeys::of(&text, [&picture, &picture, &text]);
+        assert_eq!(keys.spaced(), "text.a_B-1 image.c text wirephoto");
+        assert_eq!(keys.listed(), "text.a_B-1,image.c,text,wirephoto");
+        assert!(keys.is_whole());
+    }
+
+    #[test]
+    fn more_items_than_fit_are_left_out_and_that_shows() {
+        let text = key("text/a");
+        let pictures: Vec<_> = (0..1000).map(|at| key(&format!("image/{at}"))).collect();
+        let keys = CacheKeys::of(&text, &pictures);
+        assert_eq!(
+            (keys.spaced().as_ref(), keys.is_whole()),
+            (&b"text.a text wirephoto"[..], false)
+        );
+        let longest = key(&format!("stockfoto/{}", "x".repeat(128)));
+        assert!(CacheKeys::of(&longest, []).is_whole());
+        for count in 0..200 {
+            let keys = CacheKeys::of(&longest, &pictures[..count]);
+            assert!(keys.spaced().len() <= CACHE_KEYS_BYTES_MAX, "{count}");
+        }
+    }
+}

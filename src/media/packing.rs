@@ -1,0 +1,115 @@
+//! How many archives are put together at a time, for one client and in all.
+//!
+//! An archive holds renditions in memory while it is laid out, and the laying out goes on when the
+//! request that wanted it gave up. So a place is held until that ends.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use super::budget::Client;
+use crate::error::{Error, Result};
+
+/// The archives under way.
+#[derive(Clone, Debug)]
+pub(super) struct Packing {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    archives_max: usize,
+    client_archives_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    archives: usize,
+    /// Those of each client that has some.
+    clients: HashMap<Client, usize>,
+}
+
+/// An archive under way; it ends when this is dropped.
+#[derive(Debug)]
+pub(super) struct Place {
+    inner: Arc<Inner>,
+    client: Option<Client>,
+}
+
+impl Packing {
+    /// `archives_max` at a time, `client_archives_max` of them for one client.
+    pub(super) fn new(archives_max: usize, client_archives_max: usize) -> Self {
+        let state = Mutex::default();
+        Self { inner: Arc::new(Inner { archives_max, client_archives_max, state }) }
+    }
+
+    /// Lets an archive begin.
+    ///
+    /// Fails with [`crate::error::Kind::Overloaded`] when the client, or all together, have as
+    /// many as they may.
+    pub(super) fn begin(&self, client: Option<Client>) -> Result<Place> {
+        let inner = &self.inner;
+        let mut state = inner.lock();
+        let own = client.and_then(|client| state.clients.get(&client)).copied().unwrap_or(0);
+        if own >= inner.client_archives_max {
+            let message = "Other archives of this client are being put together; try again";
+            return Err(Error::overloaded("client_archives", message));
+        }
+        if state.archives >= inner.archives_max {
+            let message = "Too many archives are being put together; try again";
+            return Err(Error::overloaded("archives", message));
+        }
+        state.archives += 1;
+        if let Some(client) = client {
+            *state.clients.entry(client).or_default() += 1;
+        }
+        Ok(Place { inner: Arc::clone(inner), client })
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The counts are whole at every unlock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.inner.lock();
+        state.archives = state.archives.saturating_sub(1);
+        let Some(client) = self.client else { return };
+        let own = state.clients.get(&client).copied().unwrap_or(0);
+        match own {
+            0 | 1 => drop(state.clients.remove(&client)),
+            more => drop(state.clients.insert(client, more - 1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::UserId;
+
+    #[test]
+    fn a_client_has_some_archives_and_all_of_them_a_few_more() {
+        let packing = Packing::new(3, 2);
+        let begin = |user| {
+            let begun = packing.begin(Some(Client::User(UserId(user))));
+            begun.map_err(|error| error.details()[0].error_code.clone())
+        };
+        let first = begin(1).unwrap();
+        let _second = begin(1).unwrap();
+        assert_eq!(begin(1).unwrap_err(), "client_archives");
+        let third = begin(2).unwrap();
+        assert_eq!(begin(3).unwrap_err(), "archives");
+        drop(first);
+        let _again = begin(1).unwrap();
+        drop(third);
+        assert_eq!(packing.inner.lock().clients.len(), 1, "nobody is remembered for nothing");
+        let _other = begin(3).unwrap();
+    }
+}

@@ -1,0 +1,30 @@
+//! The part of an address that stands for one client.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+/// The part of `address` that one customer of a provider has: an IPv6 host may use any address of
+/// its /64. An IPv4 address stands for itself, however it is written.
+#[must_use]
+pub fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(v4) => IpAddr::V4(v4),
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_of_one_network_are_one_client() {
+        let check = |address: &str, expected: &str| {
+            let found = network(address.parse().unwrap());
+            assert_eq!(found, expected.parse::<IpAddr>().unwrap(), "{address}");
+        };
+        check("192.0.2.7", "192.0.2.7");
+        check("::ffff:192.0.2.7", "192.0.2.7");
+        check("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::");
+        check("2001:db8:1:3::1", "2001:db8:1:3::");
+    }
+}
