@@ -14,16 +14,18 @@ def _name(text):
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
 
 
-def _builder(subject, issuer, key):
+def _builder(subject, issuer, key, days=(-1, 1)):
     now = datetime.datetime.now(datetime.timezone.utc)
-    day = datetime.timedelta(days=1)
+    first, last = (now + datetime.timedelta(days=count) for count in days)
     builder = x509.CertificateBuilder().subject_name(subject).issuer_name(issuer)
     builder = builder.public_key(key.public_key()).serial_number(x509.random_serial_number())
-    return builder.not_valid_before(now - day).not_valid_after(now + day)
+    return builder.not_valid_before(first).not_valid_after(last)
 
 
-def make(folder):
-    """Writes `ca.pem` and `server.pem` (certificate and key); gives their paths."""
+def make(folder, days=(-1, 1)):
+    """Writes `ca.pem` and `server.pem` (certificate and key); gives their paths.
+
+    The certificate is valid from and to so many days from now."""
     folder = Path(folder)
     ca_key = ec.generate_private_key(ec.SECP256R1())
     ca_name = _name("Test authority")
@@ -32,7 +34,7 @@ def make(folder):
     ca = ca.sign(ca_key, hashes.SHA256())
     key = ec.generate_private_key(ec.SECP256R1())
     names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    leaf = _builder(_name("localhost"), ca_name, key)
+    leaf = _builder(_name("localhost"), ca_name, key, days)
     leaf = leaf.add_extension(x509.SubjectAlternativeName(names), critical=False)
     leaf = leaf.add_extension(
         x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False

@@ -178,16 +178,16 @@ fn named(body: &str) -> Vec<String> {
 
 /// What came of every item.
 #[derive(Default)]
-struct Seen {
+pub struct Seen {
     /// How often each came in a whole answer.
-    whole: BTreeMap<String, u32>,
+    pub whole: BTreeMap<String, u32>,
     /// Those of answers that broke off, of which nobody can know.
-    doubtful: Vec<String>,
+    pub doubtful: Vec<String>,
 }
 
 impl Seen {
     /// Reads what one poll gave; the items in it.
-    fn poll(&mut self, server: &Server, id: &str) -> Vec<String> {
+    pub fn poll(&mut self, server: &Server, id: &str) -> Vec<String> {
         let Some(poll) = Poll::send(server, id) else { return Vec::new() };
         let (body, complete) = poll.receive();
         let items = named(&body);

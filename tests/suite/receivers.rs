@@ -73,7 +73,7 @@ impl Receiver {
     }
 
     /// Its answer to a line.
-    fn ask(&mut self, line: &str) -> Value {
+    pub fn ask(&mut self, line: &str) -> Value {
         writeln!(self.input, "{line}").unwrap();
         self.next()
     }

@@ -2,6 +2,7 @@
 //! programs that read our output.
 
 pub mod browser;
+pub mod h2;
 pub mod news;
 pub mod oracle;
 pub mod pictures;

@@ -137,7 +137,17 @@ impl Server {
 
     /// A server over the data directory `data` in `dir`.
     pub fn start(dir: TempDir, settings: &[&str]) -> Self {
+        Self::start_with::<&str>(dir, settings, &[])
+    }
+
+    /// The same with variables of the environment.
+    pub fn start_with<V: AsRef<std::ffi::OsStr>>(
+        dir: TempDir,
+        settings: &[&str],
+        environment: &[(&str, V)],
+    ) -> Self {
         let mut command = wirephoto(dir.path());
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
         command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(dir.path().join("data"));
         for setting in settings {
             command.args(["--set", setting]);
@@ -214,7 +224,7 @@ impl Server {
     }
 
     /// Repeats `look` until it gives something; the server has 10 s to make it true.
-    pub fn until<T>(&self, what: &str, look: impl Fn() -> Option<T>) -> T {
+    pub fn until<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         let start = std::time::Instant::now();
         loop {
             if let Some(found) = look() {

@@ -1,0 +1,417 @@
+//! The examples for nginx and Varnish, run as they are: what they keep, what they must not, what
+//! they forget when an item is withdrawn, and what they give out while the service is away.
+
+use std::{
+    fs,
+    net::TcpListener,
+    process::{Child, Command, Stdio},
+    sync::Barrier,
+    thread,
+};
+
+use reqwest::{
+    Method,
+    blocking::{Client, Response},
+};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{
+    common::{DEMO_KEY, Server, checkout, news, pictures::Picture, tokens},
+    deliveries::{ask, run},
+};
+
+const PREVIEW: &str = "/media/image/a_NormalPreview.jpg";
+
+/// A cache of somebody else's in front of the service.
+struct Front {
+    url: String,
+    client: Client,
+    process: Child,
+    folder: TempDir,
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        // Both end their children when they are asked to.
+        let id = self.process.id().to_string();
+        drop(Command::new("kill").args(["-s", "TERM", &id]).status());
+        drop(self.process.wait());
+    }
+}
+
+/// A port that nobody listens on.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn port_of(server: &Server) -> &str {
+    server.url.rsplit_once(':').unwrap().1
+}
+
+/// An example with other words for some of its own, each of which must be there.
+fn example(name: &str, changes: &[(&str, &str)]) -> String {
+    let text = fs::read_to_string(checkout("examples").join(name)).unwrap();
+    changes.iter().fold(text, |text, (from, to)| {
+        assert!(text.contains(from), "{name} has no {from:?}");
+        text.replace(from, to)
+    })
+}
+
+impl Front {
+    fn start(mut command: Command, folder: TempDir, port: u16) -> Self {
+        let log = fs::File::create(folder.path().join("log")).unwrap();
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        let process = command.spawn().unwrap_or_else(|why| panic!("{command:?}: {why}"));
+        let client = Client::builder().redirect(reqwest::redirect::Policy::none());
+        let client = client.no_proxy().build().unwrap();
+        let url = format!("http://127.0.0.1:{port}");
+        let front = Self { url, client, process, folder };
+        front.until("its start", || {
+            front.client.get(format!("{}/health/live", front.url)).send().ok()
+        });
+        front
+    }
+
+    /// Varnish with the example, on a port that the service was told.
+    fn varnish(server: &Server, port: u16) -> Self {
+        Self::varnish_with(server, port, &[])
+    }
+
+    fn varnish_with(server: &Server, port: u16, more: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let vcl = folder.path().join("varnish.vcl");
+        let port_here = format!("\"{}\"", port_of(server));
+        let changes = [&[("\"8080\"", port_here.as_str())], more].concat();
+        fs::write(&vcl, example("varnish.vcl", &changes)).unwrap();
+        let mut command = Command::new("/usr/sbin/varnishd");
+        command.args(["-F", "-j", "none", "-s", "malloc,64m", "-a", &format!("127.0.0.1:{port}")]);
+        command.args(["-p", "thread_pool_min=10", "-p", "thread_pools=1"]);
+        command.arg("-n").arg(folder.path().join("work")).arg("-f").arg(vcl);
+        Self::start(command, folder, port)
+    }
+
+    /// nginx with the example.
+    fn nginx(server: &Server) -> Self {
+        Self::nginx_with(server, &[])
+    }
+
+    fn nginx_with(server: &Server, more: &[(&str, &str)]) -> Self {
+        let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
+        let place = |name: &str| folder.path().join(name).display().to_string();
+        let (address, listen) =
+            (format!("127.0.0.1:{}", port_of(server)), format!("listen 127.0.0.1:{port};"));
+        let changes = [
+            ("127.0.0.1:8080", address.as_str()),
+            ("listen 8000;", &listen),
+            ("/var/cache/nginx/wirephoto", &place("cache")),
+        ];
+        let changes = [&changes[..], more].concat();
+        fs::write(folder.path().join("site.conf"), example("nginx.conf", &changes)).unwrap();
+        let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|name| format!("    {name}_temp_path {};\n", place(name)))
+            .concat();
+        // The owner of the folder is who runs the tests.
+        let user = if is_root() { "user root;\n" } else { "" };
+        let main = format!(
+            "daemon off;\n{user}pid {};\nerror_log stderr warn;\nevents {{}}\nhttp {{\n    \
+             access_log off;\n{temporary}    include {};\n}}\n",
+            place("pid"),
+            place("site.conf"),
+        );
+        fs::write(folder.path().join("nginx.conf"), main).unwrap();
+        let mut command = Command::new("/usr/sbin/nginx");
+        command.arg("-p").arg(folder.path()).args(["-e", "stderr", "-c", "nginx.conf"]);
+        Self::start(command, folder, port)
+    }
+
+    fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Response {
+        let mut request = self.client.request(method, format!("{}{path}", self.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.send().unwrap()
+    }
+
+    fn get(&self, path: &str) -> Response {
+        self.ask(Method::GET, path, &[])
+    }
+
+    /// Repeats `look` until it gives something, for 10 s.
+    fn until<T>(&self, what: &str, look: impl Fn() -> Option<T>) -> T {
+        let start = std::time::Instant::now();
+        loop {
+            if let Some(found) = look() {
+                return found;
+            }
+            let log = || fs::read_to_string(self.folder.path().join("log")).unwrap();
+            assert!(start.elapsed().as_secs() < 10, "{what} did not happen: {}", log());
+            thread::yield_now();
+        }
+    }
+}
+
+fn is_root() -> bool {
+    let said = Command::new("id").arg("-u").output().unwrap().stdout;
+    said.trim_ascii() == b"0"
+}
+
+fn header<'a>(response: &'a Response, name: &str) -> &'a str {
+    response.headers().get(name).map_or("", |value| value.to_str().unwrap())
+}
+
+/// Status and what the cache says of itself.
+fn said(response: &Response) -> (u16, &str) {
+    (response.status().as_u16(), header(response, "x-cache"))
+}
+
+fn document(headline: &str) -> Value {
+    news::document(headline, &["FOTO"], "2026-03-05T09:15:00+01:00")
+}
+
+fn server(settings: &[&str]) -> Server {
+    let settings = [settings, &["server.trusted_proxies=127.0.0.1"]].concat();
+    news::server(&settings, &[("image/a", document("A")), ("image/b", document("B"))])
+}
+
+/// Requests of media that this service answered.
+fn answered(server: &Server) -> f64 {
+    server.metric("wirephoto_http_requests_total", "/media/{*path}")
+}
+
+/// What any cache has to do right with what is open, and with what is somebody's own.
+fn check_rules(server: &Server, front: &Front) {
+    let direct = server.bytes(PREVIEW);
+    let first = front.get(PREVIEW);
+    assert_eq!(said(&first), (200, "MISS"));
+    let etag = header(&first, "etag").to_owned();
+    assert_eq!(first.bytes().unwrap(), direct);
+    let second = front.get(PREVIEW);
+    assert_eq!(said(&second), (200, "HIT"));
+    // What is between the service and its cache stays there.
+    assert_eq!((header(&second, "surrogate-key"), header(&second, "cache-tag")), ("", ""));
+    assert_eq!(second.bytes().unwrap(), direct);
+    let head = front.ask(Method::HEAD, PREVIEW, &[]);
+    let length = direct.len().to_string();
+    assert_eq!((head.status().as_u16(), header(&head, "content-length")), (200, length.as_str()));
+    assert_eq!(head.bytes().unwrap().len(), 0);
+    let known = front.ask(Method::GET, PREVIEW, &[("if-none-match", &etag)]);
+    assert_eq!(known.status(), 304);
+    // Parts of what it has, and of what it does not have yet.
+    for path in [PREVIEW, "/media/image/b_NormalPreview.jpg"] {
+        let whole = server.bytes(path);
+        let part = front.ask(Method::GET, path, &[("range", "bytes=10-19")]);
+        let range = format!("bytes 10-19/{}", whole.len());
+        assert_eq!(
+            (part.status().as_u16(), header(&part, "content-range")),
+            (206, range.as_str())
+        );
+        assert_eq!(part.bytes().unwrap(), whole[10..20]);
+    }
+    // Rights: nothing that needed a key is there for the next without one.
+    let (key, hires) = (format!("ApiKey {DEMO_KEY}"), "/media/image/a.jpg");
+    for path in [hires, "/media/image/a.zip", "/media/image/a/pricelist"] {
+        for _ in 0..2 {
+            let bought = front.ask(Method::GET, path, &[("authorization", &key)]);
+            assert_eq!(bought.status(), 200, "{path}");
+            assert_ne!(header(&bought, "x-cache"), "HIT", "{path}");
+            bought.bytes().unwrap();
+            let by_query = front.get(&format!("{path}?ak={DEMO_KEY}"));
+            assert_eq!(by_query.status(), 200, "{path}");
+            by_query.bytes().unwrap();
+            assert_eq!(front.get(path).status(), 401, "{path}");
+            assert_eq!(front.get(&format!("{path}?ak=wrong")).status(), 401, "{path}");
+        }
+    }
+    // Somebody's key neither fills the cache nor is it answered from there.
+    let own = front.ask(Method::GET, PREVIEW, &[("authorization", &key)]);
+    assert_ne!(header(&own, "x-cache"), "HIT");
+    assert_eq!(front.get("/media/image/none.json").status(), 404);
+    check_purchases(server, front);
+    check_clients(server, front);
+    assert_eq!(server.get("/metrics").status(), 200);
+    for path in ["/metrics", "/metrics?x=1"] {
+        assert_eq!(front.get(path).status(), 404, "{path} is nobody's business");
+    }
+}
+
+/// Whoever only asks about a Hires, or has it, buys nothing; a part of it is bought and sent as a part.
+fn check_purchases(server: &Server, front: &Front) {
+    let token = tokens::password(server, "demo-editor", "demo-editor-password", "roles");
+    let bearer = format!("Bearer {token}");
+    let orders = || {
+        let found = server.get_with("/user/v1/order", &[("authorization", &bearer)]);
+        found.json::<Value>().unwrap()["orders"].as_array().unwrap().len()
+    };
+    let (before, key) = (orders(), format!("ApiKey {DEMO_KEY}"));
+    let by_query = format!("/media/image/b.jpg?ak={DEMO_KEY}");
+    let ways =
+        [("/media/image/b.jpg", ("authorization", key.as_str())), (&by_query, ("x-y", "z"))];
+    for (path, own) in ways {
+        let ask = |method: &Method, header: (&str, &str)| {
+            front.ask(method.clone(), path, &[own, header])
+        };
+        let head = ask(&Method::HEAD, ("accept", "*/*"));
+        let etag = header(&head, "etag").to_owned();
+        assert_eq!(head.status(), 200, "{path}");
+        assert!(!etag.is_empty() && header(&head, "content-length") != "0", "{path}");
+        for method in [Method::GET, Method::HEAD] {
+            assert_eq!(ask(&method, ("if-none-match", &etag)).status(), 304, "{method} {path}");
+        }
+        assert_eq!(ask(&Method::GET, ("range", "bytes=99999999-")).status(), 416, "{path}");
+        assert_eq!(ask(&Method::GET, ("if-match", "\"other\"")).status(), 412, "{path}");
+        assert_eq!(orders(), before, "{path}: nothing was delivered");
+    }
+    let whole = ask(server, "/media/image/b.jpg", DEMO_KEY).bytes().unwrap();
+    for (path, own) in ways {
+        let part = front.ask(Method::GET, path, &[own, ("range", "bytes=10-19")]);
+        let range = format!("bytes 10-19/{}", whole.len());
+        assert_eq!(
+            (part.status().as_u16(), header(&part, "content-range")),
+            (206, range.as_str())
+        );
+        assert_eq!(part.bytes().unwrap(), whole[10..20]);
+    }
+    assert_eq!(orders(), before + 1);
+}
+
+/// The service knows clients by their addresses, whatever they say of themselves.
+fn check_clients(server: &Server, front: &Front) {
+    let client = Client::builder().no_proxy().local_address(Some([127, 0, 0, 2].into()));
+    let request = client.build().unwrap().get(format!("{}/health/live", front.url));
+    let id = format!("client-of-{}", front.process.id());
+    let request = request.header("x-forwarded-for", "203.0.113.5").header("x-request-id", &id);
+    assert_eq!(request.send().unwrap().status(), 200);
+    let line = server.until("the log line", || {
+        server.log().lines().find(|line| line.contains(&id)).map(str::to_owned)
+    });
+    let line: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(line["client"], "127.0.0.2");
+}
+
+/// Long polls outlast the time that media have: here a second.
+#[test]
+fn long_polls_have_more_time_than_media() {
+    let server = server(&[]);
+    let hasty = [("65s", "1s")];
+    let fronts =
+        [Front::nginx_with(&server, &hasty), Front::varnish_with(&server, free_port(), &hasty)];
+    let key = format!("ApiKey {DEMO_KEY}");
+    thread::scope(|scope| {
+        for front in &fronts {
+            let key = key.as_str();
+            scope.spawn(move || {
+                let path = "/content/v1/image/stream?wait=3&q=nothing-like-it";
+                let start = std::time::Instant::now();
+                let answer = front.ask(Method::GET, path, &[("authorization", key)]);
+                assert!(answer.status().is_success(), "{} {}", front.url, answer.status());
+                assert!(start.elapsed().as_secs() >= 2, "it did not wait");
+            });
+        }
+    });
+}
+
+/// Many that want the same at once cost the service one request.
+fn check_collapsing(server: &Server, front: &Front, path: &str) {
+    let (before, start) = (answered(server), Barrier::new(8));
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                start.wait();
+                assert_eq!(front.get(path).status(), 200);
+            });
+        }
+    });
+    assert_eq!(answered(server) - before, 1.0, "{path}");
+}
+
+#[test]
+fn varnish_keeps_what_is_open_and_forgets_what_is_withdrawn() {
+    let port = free_port();
+    let purge = format!("cdn.purge_url=http://127.0.0.1:{port}/");
+    let settings = ["cdn.max_age_s=86400", "cdn.purge_method=PURGE", &purge];
+    let server = server(&[&settings[..], &["cdn.purge_header=Surrogate-Key"]].concat());
+    let front = Front::varnish(&server, port);
+    check_rules(&server, &front);
+    check_collapsing(&server, &front, "/media/image/a-crop_w9_h9_x1_y1_NormalPreview.jpg");
+    // Withdrawn: what would have been kept for a day is gone, and what shows another item is not.
+    run(&server, &["withdraw", "image/a"], 0);
+    server.until("Varnish to forget", || (front.get(PREVIEW).status() == 404).then_some(()));
+    let crop = front.get("/media/image/a-crop_w9_h9_x1_y1_NormalPreview.jpg");
+    assert_eq!(crop.status(), 404);
+    assert_eq!(said(&front.get("/media/image/b_NormalPreview.jpg")), (200, "HIT"));
+    // And it is back as soon as the item is, though its absence could be kept for a minute.
+    news::take_in(&server, "image/a", &document("A again"));
+    server.until("Varnish to fetch it", || (front.get(PREVIEW).status() == 200).then_some(()));
+    // A stranger has nothing forgotten, and neither has a call without keys.
+    assert_eq!(front.ask(Method::from_bytes(b"PURGE").unwrap(), "/", &[]).status(), 400);
+    // All of it at the operator's word.
+    run(&server, &["purge", "--all", "--set", &purge, "--set", "cdn.purge_header=k"], 0);
+    server.until("Varnish to forget all", || {
+        (said(&front.get("/media/image/b_NormalPreview.jpg")).1 == "MISS").then_some(())
+    });
+}
+
+#[test]
+fn varnish_asks_whether_it_still_holds_and_stands_in_while_the_service_is_away() {
+    let port = free_port();
+    let server = server(&["cdn.max_age_s=1", "server.unready_s=0"]);
+    let front = Front::varnish(&server, port);
+    assert_eq!(said(&front.get(PREVIEW)), (200, "MISS"));
+    let unchanged = || server.metric("wirephoto_http_requests_total", "status=\"3xx\"");
+    // Older than a second: a 304 renews it.
+    server.until("the question whether it holds", || {
+        assert_eq!(front.get(PREVIEW).status(), 200);
+        (unchanged() > 0.0).then_some(())
+    });
+    let (status, log) = server.stop();
+    assert!(status.success(), "{log}");
+    // Once its probe has failed twice it gives out what is older than it may be.
+    front.until("Varnish to stand in", || {
+        let answer = front.get(PREVIEW);
+        let age = header(&answer, "age").parse().unwrap_or(0);
+        (answer.status() == 200 && age > 2).then_some(())
+    });
+    assert_eq!(front.get("/media/image/b_NormalPreview.jpg").status(), 503);
+}
+
+#[test]
+fn nginx_keeps_what_is_open_and_nothing_else() {
+    let server = server(&[]);
+    let front = Front::nginx(&server);
+    check_rules(&server, &front);
+    // So large that it takes a while to make.
+    let wide = Picture::waves(2000, 1500).jpeg();
+    fs::write(server.dir.path().join("wide.jpg"), wide).unwrap();
+    let wide = server.dir.path().join("wide.jpg");
+    run(&server, &["ingest", &wide.to_string_lossy()], 0);
+    server.until("the picture", || {
+        (server.get("/media/image/wide.json").status() == 200).then_some(())
+    });
+    check_collapsing(&server, &front, "/media/image/wide-crop_w900_h700_x1_y1_NormalPreview.jpg");
+}
+
+#[test]
+fn nginx_asks_each_second_whether_it_still_holds_and_stands_in_while_the_service_is_away() {
+    let server = server(&["cdn.max_age_s=1", "server.unready_s=0"]);
+    let front = Front::nginx(&server);
+    // Older than a second: a 304 renews it.
+    let unchanged = || server.metric("wirephoto_http_requests_total", "status=\"3xx\"");
+    let before = unchanged();
+    server.until("the question whether it holds", || {
+        assert_eq!(front.get(PREVIEW).status(), 200);
+        (unchanged() > before).then_some(())
+    });
+    run(&server, &["withdraw", "image/a"], 0);
+    server.until("nginx to learn it", || (front.get(PREVIEW).status() == 404).then_some(()));
+    news::take_in(&server, "image/a", &document("A again"));
+    server.until("nginx to fetch it", || (front.get(PREVIEW).status() == 200).then_some(()));
+    let (status, log) = server.stop();
+    assert!(status.success(), "{log}");
+    front.until("nginx to stand in", || {
+        let answer = front.get(PREVIEW);
+        assert_eq!(answer.status(), 200);
+        (said(&answer).1 == "STALE").then_some(())
+    });
+    assert_eq!(front.get("/media/image/never-asked.json").status(), 502);
+}

@@ -1,0 +1,363 @@
+//! `wirephoto check`: each kind of damage is seeded by itself and must be told by its name, and
+//! nothing else.
+
+use std::{
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::Command,
+    time::{Duration, SystemTime},
+};
+
+use rusqlite::Connection;
+use serde_json::Value;
+
+use crate::common::server::{output, wirephoto};
+use crate::common::{DEMO_KEY, Server, checkout, pictures::Picture};
+
+/// An archive whose server was killed: photographs of every way in, an order, files in the cache.
+fn archive() -> Server {
+    // Progressive, and heavy enough for a level.
+    let large = checkout("media-store/demo/image/demo-dandelion-seeding/NormalHires.jpg");
+    let large = fs::read(large).unwrap();
+    let small = Picture::waves(64, 48).jpeg();
+    let mut server =
+        Server::with_pictures(&["media.warm=false"], &[("large", large), ("small", small)]);
+    server.bytes("/media/image/large_NormalThumbnail.jpg");
+    server.bytes(&format!("/media/image/small.jpg?ak={DEMO_KEY}"));
+    server.until("a file in the cache", || {
+        files(&server.data().join("derived/cache/standard")).pop()
+    });
+    server.signal("KILL");
+    server.child.wait().unwrap();
+    server
+}
+
+/// The files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// The largest file below a folder of the data directory.
+fn largest(data: &Path, folder: &str) -> PathBuf {
+    let found = files(&data.join(folder));
+    found.into_iter().max_by_key(|path| fs::metadata(path).unwrap().len()).unwrap()
+}
+
+/// Changes the bytes of a file.
+fn change(path: &Path, how: impl FnOnce(&mut Vec<u8>)) {
+    let mut bytes = fs::read(path).unwrap();
+    how(&mut bytes);
+    fs::write(path, bytes).unwrap();
+}
+
+fn flip(path: &Path) {
+    change(path, |bytes| {
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+    });
+}
+
+/// A file that nobody has touched for two hours.
+fn old(path: &Path) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, b"nobody's").unwrap();
+    let then = SystemTime::now() - Duration::from_secs(7200);
+    File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+}
+
+fn sql(data: &Path, statements: &str) {
+    let database = Connection::open(data.join("wirephoto.db")).unwrap();
+    database.pragma_update(None, "foreign_keys", "OFF").unwrap();
+    database.execute_batch(statements).unwrap();
+}
+
+/// Writes into the file of the database behind SQLite's back.
+fn raw(data: &Path, at: impl FnOnce(&Connection) -> usize, bytes: &[u8]) {
+    let path = data.join("wirephoto.db");
+    let database = Connection::open(&path).unwrap();
+    // All of it into the one file.
+    database.pragma_update(None, "journal_mode", "DELETE").unwrap();
+    let at = at(&database);
+    drop(database);
+    change(&path, |all| all[at..at + bytes.len()].copy_from_slice(bytes));
+}
+
+/// Runs a check: the problems that it tells, each a word and a text, and its status.
+fn check(data: &Path, arguments: &[&str]) -> (Vec<(String, String)>, i32) {
+    let mut command = wirephoto(data.parent().unwrap());
+    let output = output(command.args(["check", "--json"]).args(arguments).arg("--data").arg(data));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let lines = said.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let problems = lines
+        .filter(|line| line["problem"].is_string())
+        .map(|line| (text(&line["problem"]), text(&line["text"])))
+        .collect();
+    (problems, output.status.code().unwrap())
+}
+
+/// A kind of damage: how it is done, and what must be told: words, and a part of the text of each.
+type Seed = (&'static str, Box<dyn Fn(&Path)>, Vec<(&'static str, &'static str)>);
+
+fn seed(
+    what: &'static str,
+    how: impl Fn(&Path) + 'static,
+    expected: &[(&'static str, &'static str)],
+) -> Seed {
+    (what, Box::new(how), expected.to_vec())
+}
+
+fn of_files() -> Vec<Seed> {
+    let original = |data: &Path| largest(data, "originals");
+    let remove = |path: PathBuf| fs::remove_file(path).unwrap();
+    let mut seeds = vec![
+        seed("a missing original", move |data| remove(original(data)), &[("missing", "large")]),
+        seed(
+            "a truncated original",
+            move |data| change(&original(data), |bytes| bytes.truncate(1000)),
+            &[("damaged", "image/large")],
+        ),
+        seed("a flipped bit", move |data| flip(&original(data)), &[("damaged", "image/large")]),
+        seed(
+            "bytes behind an original",
+            move |data| change(&original(data), |bytes| bytes.push(7)),
+            &[("damaged", "image/large")],
+        ),
+        seed(
+            "an orphan",
+            |data| old(&data.join("originals/ab").join("0".repeat(62))),
+            &[("orphaned", "ab000")],
+        ),
+        seed(
+            "what an interrupted write left",
+            |data| old(&data.join("originals/tmp/0199")),
+            &[("leftover", "originals/tmp/0199")],
+        ),
+        seed(
+            "what an interrupted derivation left",
+            |data| old(&data.join("derived/level/tmp-0199")),
+            &[("leftover", "derived/level/tmp-0199")],
+        ),
+        seed(
+            "a damaged file of the cache",
+            |data| flip(&largest(data, "derived/cache/standard")),
+            &[("cache", "derived/cache/standard")],
+        ),
+    ];
+    for kind in ["index", "working", "level"] {
+        let folder = format!("derived/{kind}");
+        let same = folder.clone();
+        let expected = [("derived", kind)];
+        seeds.push(seed("a missing file", move |data| remove(largest(data, &folder)), &expected));
+        seeds.push(seed("a damaged file", move |data| flip(&largest(data, &same)), &expected));
+    }
+    seeds
+}
+
+/// Damage done by statements.
+fn of(
+    what: &'static str,
+    statements: &'static str,
+    expected: &[(&'static str, &'static str)],
+) -> Seed {
+    seed(what, move |data| sql(data, statements), expected)
+}
+
+fn of_the_index() -> Vec<Seed> {
+    vec![
+        of(
+            "a row of facts that is gone",
+            "DELETE FROM facts WHERE doc = (SELECT item_id FROM items WHERE id = 'small')",
+            &[("index", "image/small: search does not find it"), ("index", "words are left over")],
+        ),
+        of(
+            "words that are gone",
+            "DELETE FROM words WHERE rowid = (SELECT item_id FROM items WHERE id = 'small')",
+            &[("index", "the words are missing")],
+        ),
+        of(
+            "words of nobody",
+            "INSERT INTO words (rowid, headline) VALUES (999, 'nobody')",
+            &[("index", "999: words are left over")],
+        ),
+        of(
+            "facts of nobody",
+            "INSERT INTO facts VALUES (999, X'01')",
+            &[("index", "999: search must not find"), ("index", "999: the words are missing")],
+        ),
+        of(
+            "damaged facts",
+            "UPDATE facts SET facts = X'01' WHERE doc = 1",
+            &[("index", "damaged")],
+        ),
+        of(
+            "facts of another time",
+            "UPDATE items SET order_ms = order_ms + 1 WHERE id = 'small'",
+            &[("index", "image/small: its row")],
+        ),
+        of(
+            "an index that was not made to its end",
+            "UPDATE versions SET version = -1 WHERE what = 'index'",
+            &[("index", "not made to its end")],
+        ),
+    ]
+}
+
+fn of_rows() -> Vec<Seed> {
+    vec![
+        of(
+            "a document that is cut",
+            "UPDATE items SET document = substr(document, 1, 20) WHERE id = 'small'",
+            &[("row", "image/small: its document cannot be read")],
+        ),
+        of(
+            "a status that is not the document's",
+            "UPDATE items SET document = replace(document, '{', '{\"pubstatus\":\"replaced\",')
+             WHERE id = 'small' AND document NOT LIKE '%pubstatus%';
+             UPDATE items SET document = replace(document, '\"usable\"', '\"replaced\"')
+             WHERE id = 'small'",
+            &[("row", "image/small: its document is replaced, its row usable")],
+        ),
+        of(
+            "a document that is no text",
+            "UPDATE items SET document = CAST(substr(document, 1, 20) || X'FF' AS TEXT)
+             WHERE id = 'small'",
+            &[("row", "image/small: its document cannot be read")],
+        ),
+        of(
+            "a list of files that is no text",
+            "UPDATE items SET assets = CAST(assets || X'FF' AS TEXT) WHERE id = 'small'",
+            &[("row", "image/small: its list of files cannot be read")],
+        ),
+        of(
+            "a list of files that is cut",
+            "UPDATE items SET assets = '[{' WHERE id = 'small'",
+            &[("row", "image/small: its list of files")],
+        ),
+        of(
+            "a row that refers to nobody",
+            "INSERT INTO profiles VALUES (424242, '{}')",
+            &[("reference", "profiles 424242")],
+        ),
+        of(
+            "an order of no item",
+            "UPDATE orders SET item_id = 'nowhere'",
+            &[("reference", "there is no item image/nowhere")],
+        ),
+        of(
+            "a queue of no notification",
+            "INSERT INTO queued_items VALUES (5, 77, 'image', 'small', 1)",
+            &[("reference", "queued_items 5")],
+        ),
+        of(
+            "a collection of no item",
+            "INSERT INTO collections VALUES (3, 'c', 101, 'c', 0, 0, 0, NULL);
+             INSERT INTO collection_items VALUES (3, 'image', 'nowhere', 1, NULL)",
+            &[("reference", "collection_items 3: there is no item image/nowhere")],
+        ),
+    ]
+}
+
+#[test]
+fn every_seeded_damage_is_told_and_nothing_else() {
+    let server = archive();
+    let whole = server.data();
+    assert_eq!(check(&whole, &[]), (Vec::new(), 0), "an undamaged archive");
+    let seeds = [of_files(), of_the_index(), of_rows()].into_iter().flatten();
+    for (what, how, mut expected) in seeds {
+        let scratch = tempfile::tempdir().unwrap();
+        let data = scratch.path().join("data");
+        let copied = Command::new("cp").arg("-a").args([&whole, &data]).status().unwrap();
+        assert!(copied.success());
+        how(&data);
+        let (problems, status) = check(&data, &[]);
+        assert_eq!(status, 1, "{what}");
+        let mut left = problems.clone();
+        expected.retain(|(word, part)| {
+            let found = left.iter().position(|(told, text)| told == word && text.contains(part));
+            found.map(|at| left.remove(at)).is_none()
+        });
+        assert!(expected.is_empty() && left.is_empty(), "{what}: {problems:?}");
+        let derived = ["derived", "index", "cache", "leftover"];
+        if problems.iter().all(|(word, _)| derived.contains(&word.as_str())) {
+            let (problems, status) = check(&data, &["--repair"]);
+            assert_eq!(status, 0, "{what}: {problems:?}");
+            assert!(problems.iter().all(|(word, _)| word == "repaired"), "{what}: {problems:?}");
+            assert_eq!(check(&data, &[]), (Vec::new(), 0), "{what}");
+        }
+    }
+}
+
+/// A byte that is no UTF-8 in what tells items apart must not hide the others.
+#[test]
+fn a_row_that_is_no_text_is_told_by_its_item_and_the_rest_is_looked_at() {
+    let server = archive();
+    let data = server.data();
+    fs::remove_file(largest(&data, "originals")).unwrap();
+    for (column, expected) in
+        [("id", "item image/small\u{FFFD}: its id"), ("pubstatus", "image/small")]
+    {
+        let scratch = tempfile::tempdir().unwrap();
+        let copy = scratch.path().join("data");
+        assert!(Command::new("cp").arg("-a").args([&data, &copy]).status().unwrap().success());
+        // Also the first of them, before the one with the missing original.
+        sql(
+            &copy,
+            &format!(
+                "UPDATE items SET {column} = CAST({column} || X'FF' AS TEXT) WHERE id = 'small'"
+            ),
+        );
+        let (problems, status) = check(&copy, &[]);
+        assert_eq!(status, 1);
+        let told = |word: &str, text: &str| {
+            problems.iter().any(|(told, found)| told == word && found.contains(text))
+        };
+        assert!(told("row", expected), "{column}: {problems:?}");
+        assert!(told("missing", "large"), "{column}: the rest is looked at: {problems:?}");
+        assert!(problems.iter().all(|(word, _)| word != "orphaned"), "{problems:?}");
+    }
+    // What the list of files of an item says cannot be guessed: the summary says so.
+    sql(&data, "UPDATE items SET assets = CAST(assets || X'FF' AS TEXT) WHERE id = 'small'");
+    let mut command = wirephoto(server.dir.path());
+    let output = output(command.args(["check", "--data"]).arg(&data));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("not all items could be read"), "{said}");
+}
+
+#[test]
+fn damaged_pages_of_the_database_are_told_with_their_table() {
+    let server = archive();
+    let whole = server.data();
+    let damaged = |how: &dyn Fn(&Path)| {
+        let scratch = tempfile::tempdir().unwrap();
+        let data = scratch.path().join("data");
+        assert!(Command::new("cp").arg("-a").args([&whole, &data]).status().unwrap().success());
+        how(&data);
+        let (problems, status) = check(&data, &[]);
+        assert_eq!(status, 1);
+        assert!(problems.iter().all(|(word, _)| word == "database"), "{problems:?}");
+        problems.into_iter().map(|(_, text)| text + "\n").collect::<String>()
+    };
+    let root = |database: &Connection| {
+        let sql = "SELECT (rootpage - 1) * (SELECT page_size FROM pragma_page_size)
+             FROM sqlite_schema WHERE name = 'licenses'";
+        let at: i64 = database.query_row(sql, [], |row| row.get(0)).unwrap();
+        usize::try_from(at).unwrap()
+    };
+    let told = damaged(&|data| raw(data, root, &[0xFF; 64]));
+    assert!(told.contains("table licenses"), "{told}");
+    // The header says that seven pages are free.
+    let told = damaged(&|data| raw(data, |_| 36, &7_u32.to_be_bytes()));
+    assert!(told.to_lowercase().contains("freelist"), "{told}");
+    // A file that is none is refused in clear words.
+    let scratch = tempfile::tempdir().unwrap();
+    let data = scratch.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("wirephoto.db"), "no database at all".repeat(100)).unwrap();
+    let mut command = wirephoto(scratch.path());
+    let output = output(command.args(["check", "--data"]).arg(&data));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && said.contains("not a database"), "{said}");
+}

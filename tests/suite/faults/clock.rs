@@ -1,0 +1,280 @@
+//! A clock that jumps: the time of day decides what is valid now, and nothing is removed because of
+//! it before the clock was steady for a while.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::thread;
+use std::time::Instant;
+
+use reqwest::Method;
+use rusqlite::Connection;
+use serde_json::json;
+
+use super::kit::{
+    BUYER, Faults, call, call_with, document, form, good, login, matched, notify, orders,
+    photograph, post, read_stream, scene, text, upload,
+};
+use crate::common::{DEMO_KEY, Server};
+use crate::deliveries::{id, run, trigger};
+use crate::search::ids;
+
+const HOUR: i64 = 3600;
+const DAY: i64 = 24 * HOUR;
+const YEAR: i64 = 365 * DAY;
+
+/// A time so many days from now, as documents have it.
+fn in_days(days: i64) -> String {
+    let at = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(24 * days);
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+struct Scene {
+    faults: Faults,
+    server: Server,
+    access: String,
+    refresh: String,
+    collection: String,
+    stream: String,
+}
+
+impl Scene {
+    /// A photograph that may be used for another 30 days and is in a collection, one under embargo
+    /// for as long, a set of tokens and a stream.
+    fn new() -> Self {
+        let mut passing = document("Snart borta");
+        passing["expires"] = json!(in_days(30));
+        let mut early = document("Ännu inte");
+        early["embargoed"] = json!(in_days(30));
+        let items =
+            [("image/passing", passing), ("image/early", early), ("image/two", document("2"))];
+        let faults = Faults::new();
+        let server = faults.start(scene(&items), &["server.unready_s=0"]);
+        let set = good(post(&server, "token", &login()).send().unwrap());
+        let root = "/collection/v1/collection";
+        let name = json!({ "name": "kept" });
+        let made = good(call_with(&server, (Method::POST, root), DEMO_KEY, &name).send().unwrap());
+        let collection = text(&made, "id");
+        let uri = format!("{}/media/image/passing", server.url);
+        let (path, items) = (format!("{root}/{collection}/items"), json!([{ "uri": uri }]));
+        let added = call_with(&server, (Method::POST, &path), DEMO_KEY, &items).send().unwrap();
+        assert_eq!(added.status(), 200);
+        let stream = notify(&server, "/_all/notification/stream");
+        let (access, refresh) = (text(&set, "access_token"), text(&set, "refresh_token"));
+        Self { faults, server, access, refresh, collection, stream }
+    }
+
+    fn jump(&self, seconds: i64) {
+        self.faults.set(&[&format!("clock {seconds}")]);
+    }
+
+    fn collected(&self) -> usize {
+        let path = format!("/collection/v1/collection/{}", self.collection);
+        let found = good(call(&self.server, Method::GET, &path, DEMO_KEY).send().unwrap());
+        found["content"].as_array().unwrap().len()
+    }
+
+    fn user_status(&self) -> u16 {
+        let bearer = format!("Bearer {}", self.access);
+        self.server.get_with("/o/v2/user", &[("authorization", &bearer)]).status().as_u16()
+    }
+
+    fn status(&self, path: &str) -> u16 {
+        self.server.get(path).status().as_u16()
+    }
+
+    /// A photograph that comes in now reaches its stream.
+    fn take_in(&self, id: &str, number: usize) {
+        let sent = upload(&self.server, &format!("image/{id}"), "Ny", &photograph(number));
+        assert_eq!(sent.send().unwrap().status(), 201);
+        self.server.until("the stream to have it", || {
+            let response = read_stream(&self.server, &self.stream);
+            assert_eq!(response.status(), 200, "the stream is gone: {}", self.server.log());
+            (ids(&response.json().unwrap()).contains(id)).then_some(())
+        });
+    }
+
+    /// The server saw the jump.
+    fn noticed(&self, jumps: u32) {
+        self.server.until("the jump to be noticed", || {
+            let seen = self.server.metric("wirephoto_clock_jumps_total", "");
+            (seen >= f64::from(jumps)).then_some(())
+        });
+    }
+
+    fn end(self) {
+        let (status, log) = self.server.stop();
+        assert!(status.success() && !log.contains("panicked"), "{log}");
+    }
+}
+
+#[test]
+fn a_clock_that_runs_ahead_and_is_set_right_again_costs_nothing() {
+    let scene = Scene::new();
+    scene.take_in("before", 1);
+    // An item waits in the queue while the clock jumps.
+    let waiting = upload(&scene.server, "image/waiting", "Ny", &photograph(2)).send().unwrap();
+    assert_eq!(waiting.status(), 201);
+    matched(&scene.server, 2);
+    scene.jump(DAY);
+    let first = ids(&good(read_stream(&scene.server, &scene.stream)));
+    assert_eq!(first, "waiting", "a stream does not expire because the clock jumped");
+    assert_eq!((scene.user_status(), scene.status("/media/image/early.json")), (200, 404));
+    scene.noticed(1);
+    scene.take_in("day", 3);
+    scene.jump(YEAR);
+    scene.take_in("year", 4);
+    scene.noticed(2);
+    // The time of day decides what is valid.
+    assert_eq!(scene.user_status(), 401);
+    scene.server.until("the embargo to end", || {
+        (scene.status("/media/image/early.json") == 200).then_some(())
+    });
+    // A login of the future works in it.
+    let set = good(post(&scene.server, "token", &login()).send().unwrap());
+    assert!(text(&set, "access_token").len() > 20);
+    scene.faults.clear();
+    scene.noticed(3);
+    assert_eq!(scene.user_status(), 200, "tokens are not removed by a clock that is wrong");
+    assert_eq!(scene.status("/media/image/early.json"), 404, "the embargo holds again");
+    assert_eq!(scene.collected(), 1, "nor is what is in collections");
+    scene.take_in("after", 5);
+    let fields = form(&[("grant_type", "refresh_token"), ("refresh_token", &scene.refresh)]);
+    assert_eq!(post(&scene.server, "token", &fields).send().unwrap().status(), 200);
+    scene.end();
+}
+
+#[test]
+fn a_restart_does_not_make_a_wrong_clock_right() {
+    for seconds in [2 * HOUR, YEAR] {
+        let mut scene = Scene::new();
+        scene.jump(seconds);
+        scene.noticed(1);
+        // From here on the next life knows.
+        scene.server.until("the note", || {
+            let database = Connection::open(scene.server.data().join("wirephoto.db")).unwrap();
+            let sql = "SELECT value FROM state WHERE name = 'clock'";
+            let note: String = database.query_row(sql, [], |row| row.get(0)).unwrap();
+            note.starts_with("doubted").then_some(())
+        });
+        scene.server.signal("KILL");
+        scene.server.child.wait().unwrap();
+        let empty = tempfile::tempdir().unwrap();
+        let dir = std::mem::replace(&mut scene.server.dir, empty);
+        scene.server = scene.faults.start(dir, &["server.unready_s=0"]);
+        scene.noticed(1);
+        assert!(scene.server.log().contains("the clock is not believed yet"));
+        scene.take_in("after", 7);
+        scene.faults.clear();
+        scene.noticed(2);
+        assert_eq!(scene.user_status(), 200, "tokens are there");
+        assert_eq!(scene.collected(), 1, "and so is what is in collections");
+        scene.end();
+    }
+}
+
+#[test]
+fn a_service_that_was_off_for_long_believes_its_clock_later() {
+    let scene = Scene::new();
+    let Scene { faults, server, .. } = scene;
+    // Nothing was wrong when it ended.
+    server.signal("TERM");
+    let mut server = server;
+    assert!(server.child.wait().unwrap().success());
+    let dir = std::mem::replace(&mut server.dir, tempfile::tempdir().unwrap());
+    drop(server);
+    faults.set(&[&format!("clock {}", 40 * DAY)]);
+    let server = faults.start(dir, &["server.unready_s=0"]);
+    assert!(server.log().contains("far from where it was when the service ran last"));
+    assert!((server.metric("wirephoto_clock_jumps_total", "") - 1.0).abs() < 0.1);
+    assert_eq!(server.get("/health/ready").status(), 200);
+}
+
+#[test]
+fn a_clock_that_is_set_back_doubles_and_loses_nothing() {
+    let scene = Scene::new();
+    let buy = |path: &str| call(&scene.server, Method::GET, path, BUYER).send().unwrap().status();
+    assert_eq!(buy("/media/image/two.jpg"), 200);
+    for (number, seconds) in [(1, HOUR), (2, DAY)] {
+        scene.jump(-seconds);
+        scene.take_in(&format!("back{number}"), number);
+        assert_eq!(scene.user_status(), 200);
+        assert_eq!(buy("/media/image/two.jpg"), 200);
+        assert_eq!(orders(&scene.server).len(), 1, "what was bought is not bought again");
+        let set = good(post(&scene.server, "token", &login()).send().unwrap());
+        let bearer = format!("Bearer {}", text(&set, "access_token"));
+        let user = scene.server.get_with("/o/v2/user", &[("authorization", &bearer)]);
+        assert_eq!(user.status(), 200);
+        scene.noticed(number.try_into().unwrap());
+    }
+    assert_eq!(buy("/media/image/passing.jpg"), 200);
+    let mut numbers: Vec<String> =
+        orders(&scene.server).iter().map(|one| one["id"].to_string()).collect();
+    numbers.sort();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 2);
+    assert_eq!(scene.collected(), 1);
+    scene.faults.clear();
+    scene.take_in("now", 9);
+    scene.end();
+}
+
+#[test]
+fn what_waits_for_others_is_not_given_up_by_a_clock_that_jumped() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let url = format!("cdn.purge_url=http://127.0.0.1:{port}/");
+    let settings = [
+        "server.unready_s=0",
+        "delivery.retry_first_ms=50",
+        "cdn.purge_header=Surrogate-Key",
+        "cdn.purge_again_s=0",
+        &url,
+    ];
+    let faults = Faults::new();
+    let items = [("image/one", document("1")), ("image/two", document("2"))];
+    let server = faults.start(scene(&items), &settings);
+    let hook = format!("url=http://127.0.0.1:{port}/");
+    let secret = "secret=a-secret-of-at-least-24-bytes";
+    let channel = ["channel", "add", "demo-editor", "nowhere", "--method", "webhook"];
+    let more = ["--format", ".json", "--setting", &hook, "--setting", secret];
+    run(&server, &[&channel[..], &more, &["--setting", "allowHttp:=true"]].concat(), 0);
+    let delivery = id(trigger(&server, "/media/image/two", "nowhere"));
+    let find = || {
+        let path = format!("/user/v1/delivery/{delivery}");
+        good(call(&server, Method::GET, &path, DEMO_KEY).send().unwrap())
+    };
+    run(&server, &["withdraw", "image/one"], 0);
+    let tries = || server.metric("wirephoto_purges_total", "retry");
+    server.until("a purge to fail", || (tries() > 0.0).then_some(()));
+    faults.set(&[&format!("clock {}", 8 * DAY)]);
+    let (purges, attempts) = (tries(), find()["attempts"].as_u64().unwrap());
+    server.until("more tries", || {
+        let found = find();
+        assert_ne!(found["state"], "failed", "{found}");
+        let tried = found["attempts"].as_u64().unwrap() > attempts && found["state"] == "queued";
+        (tried && tries() > purges).then_some(())
+    });
+    assert_eq!(server.metric("wirephoto_purges_total", "given_up"), 0.0);
+    faults.clear();
+    // The CDN is back.
+    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    // Waits double with each try: it may take as long again as it was away.
+    let (start, mut told) = (Instant::now(), false);
+    while !told {
+        assert!(start.elapsed().as_secs() < 60, "nobody came: {}", server.log());
+        let Ok((mut stream, _)) = listener.accept() else {
+            thread::yield_now();
+            continue;
+        };
+        stream.set_nonblocking(false).unwrap();
+        let mut call = [0; 2000];
+        let length = stream.read(&mut call).unwrap();
+        let answer = "HTTP/1.1 200 x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        stream.write_all(answer.as_bytes()).unwrap();
+        told = String::from_utf8_lossy(&call[..length]).contains("image.one");
+    }
+    let (status, log) = server.stop();
+    assert!(status.success() && !log.contains("panicked"), "{log}");
+}

@@ -1,0 +1,449 @@
+//! Disks that are full, failing or read-only: what changes something is refused with 503 and can be
+//! tried again, what reads goes on, and nothing that was acknowledged is lost.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use reqwest::Method;
+use reqwest::blocking::RequestBuilder;
+use serde_json::{Value, json};
+
+use super::kit::{
+    BUYER, Faults, call, call_with, colour, document, form, good, login, matched, notify, orders,
+    paid, photograph, post, read_stream, scene, text, upload,
+};
+use crate::common::pictures::Picture;
+use crate::common::{DEMO_KEY, Server};
+use crate::search::ids;
+
+/// What was there before the fault.
+struct Before {
+    collection: String,
+    stream: String,
+    refresh: String,
+    access: String,
+}
+
+/// A server with two photographs of which one is bought, a collection, a stream with an item, and a
+/// set of tokens.
+fn before(faults: &Faults, settings: &[&str]) -> (Server, Before) {
+    let dir = scene(&[("image/old", document("Gammal")), ("image/two", document("Zwei"))]);
+    let server = faults.start(dir, &[&["server.unready_s=0"], settings].concat());
+    let made = json!({ "name": "before" });
+    let root = "/collection/v1/collection";
+    let made = call_with(&server, (Method::POST, root), DEMO_KEY, &made).send().unwrap();
+    let stream = notify(&server, "/_all/notification/stream");
+    assert_eq!(
+        upload(&server, "image/first", "Första", &photograph(1)).send().unwrap().status(),
+        201
+    );
+    let set = good(post(&server, "token", &login()).send().unwrap());
+    let bought = call(&server, Method::GET, "/media/image/old.jpg", BUYER).send().unwrap();
+    assert_eq!(bought.status(), 200);
+    matched(&server, 1);
+    let refresh = text(&set, "refresh_token");
+    let before = Before {
+        collection: text(&good(made), "id"),
+        stream,
+        refresh,
+        access: text(&set, "access_token"),
+    };
+    (server, before)
+}
+
+/// What changes something, each with a name.
+fn changes(server: &Server, before: &Before) -> Vec<(&'static str, RequestBuilder)> {
+    let collection = format!("/collection/v1/collection/{}", before.collection);
+    let items = json!([{ "uri": format!("{}/media/image/two", server.url) }]);
+    let stream = format!("/content/v1/_all/notification/{}/stream?wait=1", before.stream);
+    let document = document("Text");
+    let refresh = form(&[("grant_type", "refresh_token"), ("refresh_token", &before.refresh)]);
+    vec![
+        ("a photograph", upload(server, "image/new", "Ny", &photograph(7))),
+        (
+            "a document",
+            call_with(
+                server,
+                (Method::PUT, "/ingest/v1/text/new"),
+                super::kit::PROVIDER,
+                &document,
+            ),
+        ),
+        (
+            "a withdrawal",
+            call(server, Method::DELETE, "/ingest/v1/image/first", super::kit::PROVIDER),
+        ),
+        ("a purchase", call(server, Method::GET, "/media/image/two.jpg", BUYER)),
+        ("a login", post(server, "token", &login())),
+        ("a refresh", post(server, "token", &refresh)),
+        ("a stream", call(server, Method::GET, &stream, DEMO_KEY)),
+        (
+            "a new collection",
+            call_with(
+                server,
+                (Method::POST, "/collection/v1/collection"),
+                DEMO_KEY,
+                &json!({ "name": "new" }),
+            ),
+        ),
+        (
+            "more in a collection",
+            call_with(server, (Method::POST, &format!("{collection}/items")), DEMO_KEY, &items),
+        ),
+        (
+            "a profile",
+            call_with(server, (Method::PUT, "/user/v1/profile"), DEMO_KEY, &json!({ "a": 1 })),
+        ),
+        (
+            "a notification",
+            call(server, Method::POST, "/content/v1/image/notification/stream?q=hav", DEMO_KEY),
+        ),
+    ]
+}
+
+/// Whatever reads answers as always.
+fn reads(server: &Server, before: &Before, round: usize) {
+    let bearer = format!("Bearer {}", before.access);
+    let check = |path: &str, authorization: &str| {
+        let headers = [("authorization", authorization)];
+        let response = server.get_with(path, &headers);
+        assert_eq!(response.status(), 200, "{path}: {}", response.text().unwrap());
+    };
+    let editor = format!("ApiKey {DEMO_KEY}");
+    for path in [
+        "/health/live",
+        "/health/ready",
+        "/media/image/old.json",
+        "/content/v1/image/search?q=zwei",
+        "/user/v1/profile",
+        &format!("/collection/v1/collection/{}", before.collection),
+    ] {
+        check(path, &editor);
+    }
+    check("/o/v2/user", &bearer);
+    // One that nobody asked for yet, and one that was bought before.
+    let crop = format!("/media/image/old-crop_w{}_h20_NormalPreview.jpg", 20 + round);
+    let jpeg = server.bytes(&crop);
+    assert_eq!(Picture::decode(&jpeg).size(), (20 + round, 20));
+    check("/media/image/old.jpg", &format!("ApiKey {BUYER}"));
+}
+
+/// Changes are refused while `faults` last, and go well afterwards with no restart.
+fn check(fault: &str) {
+    let faults = Faults::new();
+    let (server, before) = before(&faults, &[]);
+    faults.set(&[&format!("{fault} {}", server.data().display())]);
+    for round in 0..2 {
+        for (name, change) in changes(&server, &before) {
+            let response = change.send().unwrap();
+            let (status, headers) = (response.status(), response.headers().clone());
+            let body = response.text().unwrap();
+            assert_eq!(status, 503, "{fault}, {name}: {body}");
+            assert!(headers.contains_key("retry-after"), "{fault}, {name}: {headers:?}");
+            assert_eq!(headers["cache-control"], "no-store", "{fault}, {name}");
+        }
+        // Whoever ends tokens is told that they did not end.
+        let revoked = form(&[("token", &before.refresh)]);
+        assert_eq!(post(&server, "revoke", &revoked).send().unwrap().status(), 503, "{fault}");
+        reads(&server, &before, round);
+    }
+    faults.clear();
+    for (name, change) in changes(&server, &before) {
+        let response = change.send().unwrap();
+        let status = response.status();
+        assert!(status.is_success(), "{fault}, {name}: {status} {}", response.text().unwrap());
+        if name == "a stream" {
+            // What waited before the fault, and what came behind it, each once.
+            let seen = std::cell::RefCell::new(ids(&response.json().unwrap()));
+            server.until("the new items", || {
+                let more = ids(&good(read_stream(&server, &before.stream)));
+                let mut seen = seen.borrow_mut();
+                *seen = format!("{seen} {more}").trim().to_owned();
+                (seen.split(' ').count() >= 2).then_some(())
+            });
+            let seen = seen.into_inner();
+            assert_eq!(seen, "new new", "{fault}: the first one was withdrawn");
+        }
+    }
+    let hires = server
+        .get_with("/media/image/new.jpg", &[("authorization", &format!("ApiKey {DEMO_KEY}"))]);
+    assert_eq!(hires.status(), 200);
+    let jpeg = hires.bytes().unwrap();
+    let seen = Picture::decode(&jpeg).at(16, 16);
+    assert!(seen.iter().zip(colour(7)).all(|(a, b)| a.abs_diff(b) < 8), "{seen:?}");
+    let uris: Vec<String> = orders(&server).iter().map(|one| text(&one["item"], "uri")).collect();
+    assert_eq!(uris.len(), 2, "{fault}: {uris:?}");
+    server.until("the downloads to be counted", || (paid(&server) == 2).then_some(()));
+    let (status, log) = server.stop();
+    assert!(status.success() && !log.contains("panicked"), "{log}");
+}
+
+#[test]
+fn a_full_disk_refuses_changes_with_503_and_takes_them_when_there_is_room_again() {
+    check("enospc");
+}
+
+#[test]
+fn a_disk_that_fails_to_write_refuses_changes_with_503_until_it_works_again() {
+    check("eio-write");
+}
+
+#[test]
+fn what_cannot_be_flushed_to_disk_is_not_acknowledged() {
+    check("eio-fsync");
+}
+
+#[test]
+fn a_read_only_folder_serves_on_and_refuses_changes_with_503() {
+    check("erofs");
+}
+
+/// A photograph with a level and a working copy: large, and progressive.
+fn large() -> Vec<u8> {
+    let mut transform = turbojpeg::Transform::op(turbojpeg::TransformOp::None);
+    transform.progressive = true;
+    turbojpeg::transform(&transform, &Picture::waves(2600, 1800).jpeg()).unwrap().to_vec()
+}
+
+#[test]
+fn what_can_be_made_again_finds_no_room_and_everything_is_served() {
+    let faults = Faults::new();
+    let (server, _) = before(&faults, &["media.warm=false"]);
+    faults.set(&["enospc /derived/"]);
+    let jpeg = large();
+    let taken = upload(&server, "image/large", "Stor", &jpeg).send().unwrap();
+    assert_eq!(taken.status(), 201, "{}", server.log());
+    let preview = "/media/image/large_NormalPreview.jpg";
+    let crop = "/media/image/large-crop_w300_h200_x50_y60_NormalPreview.jpg";
+    let full = [server.bytes(preview), server.bytes(crop), server.bytes(crop)];
+    faults.clear();
+    // Nothing that was left out is missed, before and after a restart.
+    let other = "/media/image/large-crop_w301_h200_x50_y60_NormalPreview.jpg";
+    assert_eq!(Picture::decode(&server.bytes(other)).size(), (301, 200));
+    let server = server.restart(&["media.warm=false"]);
+    assert_eq!(Picture::decode(&server.bytes(preview)).size(), Picture::decode(&full[0]).size());
+    let likeness = Picture::decode(&server.bytes(crop)).psnr(&Picture::decode(&full[1]));
+    assert!(likeness > 30.0, "{likeness} dB");
+    assert!(server.command(&["check"]).status.success());
+}
+
+#[test]
+fn what_finds_no_room_is_left_out_for_a_while_and_not_for_good() {
+    let faults = Faults::new();
+    let (server, _) = before(&faults, &["media.warm=false"]);
+    faults.set(&["enospc /derived/working", "enospc /derived/level"]);
+    let taken = upload(&server, "image/large", "Stor", &large()).send().unwrap();
+    assert_eq!(taken.status(), 201, "{}", server.log());
+    // The originals are copied to another disk, say: the same bytes, another time.
+    for path in files(&server.data().join("originals")) {
+        let then = SystemTime::now() - Duration::from_secs(7200);
+        File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
+    }
+    let path = format!("/media/image/large.jpg?ak={DEMO_KEY}");
+    assert!(server.bytes(&path).len() > 100_000);
+    faults.clear();
+    let server = server.restart(&["media.warm=false"]);
+    let crop = "/media/image/large-crop_w300_h200_x50_y60_NormalPreview.jpg";
+    assert_eq!(Picture::decode(&server.bytes(crop)).size(), (300, 200));
+    for kind in ["working", "level"] {
+        let found = files(&server.data().join("derived").join(kind));
+        assert_eq!(found.len(), 1, "the {kind} file is made when there is room");
+    }
+}
+
+/// The files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn an_original_that_cannot_be_read_is_503_and_never_a_picture() {
+    let faults = Faults::new();
+    let (server, _) = before(&faults, &["media.warm=false"]);
+    faults.set(&["eio-read /originals/"]);
+    let key = format!("ApiKey {DEMO_KEY}");
+    let headers = [("authorization", key.as_str())];
+    for path in [
+        "/media/image/first.jpg",
+        "/media/image/first-crop_w20_h20_NormalPreview.jpg",
+        "/media/image/first-watermark.jpg",
+    ] {
+        let response = server.get_with(path, &headers);
+        let facts = (response.status().as_u16(), response.headers()["cache-control"].clone());
+        assert_eq!((facts.0, facts.1.to_str().unwrap()), (503, "no-store"), "{path}");
+        assert!(response.headers().contains_key("retry-after"), "{path}");
+    }
+    assert_eq!(server.get("/health/live").status(), 200);
+    assert_eq!(server.get("/media/image/first.json").status(), 200);
+    faults.clear();
+    assert_eq!(server.get_with("/media/image/first.jpg", &headers).status(), 200);
+    // What is derived is made again where it cannot be read.
+    faults.set(&["eio-read /derived/"]);
+    let jpeg = server.bytes("/media/image/first-crop_w21_h20_NormalPreview.jpg");
+    assert_eq!(Picture::decode(&jpeg).size(), (21, 20));
+}
+
+#[test]
+fn a_database_that_cannot_be_read_is_503_and_read_again() {
+    let faults = Faults::new();
+    let (server, before) = before(&faults, &[]);
+    faults.set(&["eio-read /wirephoto.db"]);
+    let key = format!("ApiKey {DEMO_KEY}");
+    for path in ["/content/v1/image/search?q=gammal", "/user/v1/profile", "/health/ready"] {
+        let response = server.get_with(path, &[("authorization", key.as_str())]);
+        let kept = response.headers()["cache-control"].to_str().unwrap().to_owned();
+        assert_eq!((response.status().as_u16(), kept), (503, "no-store".to_owned()), "{path}");
+    }
+    assert_eq!(post(&server, "token", &login()).send().unwrap().status(), 503);
+    assert_eq!(server.get("/health/live").status(), 200);
+    faults.clear();
+    reads(&server, &before, 0);
+    assert_eq!(server.get("/health/ready").status(), 200);
+}
+
+fn mails(server: &Server) -> Vec<PathBuf> {
+    let entries = fs::read_dir(server.data().join("outbox")).into_iter().flatten().flatten();
+    let is_mail = |path: &PathBuf| path.extension().is_some_and(|end| end == "eml");
+    entries.map(|entry| entry.path()).filter(is_mail).collect()
+}
+
+#[test]
+fn a_mail_that_finds_no_room_in_the_outbox_is_written_later_once() {
+    let faults = Faults::new();
+    let (server, _) = before(&faults, &["notifications.retry_first_ms=50"]);
+    notify(&server, "/_all/notification/email?title=t&email=a@example.org");
+    faults.set(&["enospc /outbox"]);
+    for (key, number) in [("image/a", 2), ("image/b", 3)] {
+        assert_eq!(
+            upload(&server, key, "Mail", &photograph(number)).send().unwrap().status(),
+            201
+        );
+    }
+    let retries = || server.log().matches("\"outcome\":\"retry\"").count();
+    server.until("the mails to be tried", || (retries() >= 2).then_some(()));
+    assert_eq!(mails(&server), Vec::<PathBuf>::new());
+    faults.clear();
+    server.until("the mails to be written", || (mails(&server).len() >= 2).then_some(()));
+    assert_eq!(server.get("/health/live").status(), 200);
+    assert_eq!(mails(&server).len(), 2);
+}
+
+#[test]
+fn a_watched_folder_waits_for_room_and_moves_away_what_it_could_not() {
+    let faults = Faults::new();
+    let watched = tempfile::tempdir().unwrap();
+    let folder = format!("ingest.watch={}", watched.path().display());
+    let (server, _) = before(&faults, &[&folder, "ingest.watch_interval_ms=50"]);
+    let there = |name: &str| watched.path().join(name).is_file();
+    // No room for the original.
+    faults.set(&["enospc /originals/"]);
+    fs::write(watched.path().join("late.jpg"), photograph(20)).unwrap();
+    server.until("the try to fail", || server.log().contains("tried again later").then_some(()));
+    assert!(there("late.jpg"));
+    faults.clear();
+    server.until("the photograph to come in", || there("done/late.jpg").then_some(()));
+    assert_eq!(server.get("/media/image/late.json").status(), 200);
+    // It comes in, and cannot be moved away.
+    faults.set(&["erofs /done/"]);
+    fs::write(watched.path().join("stuck.jpg"), photograph(21)).unwrap();
+    server.until("the move to fail", || server.log().contains("cannot be moved").then_some(()));
+    assert_eq!(server.get("/media/image/stuck.json").status(), 200);
+    faults.clear();
+    server.until("the photograph to be moved", || there("done/stuck.jpg").then_some(()));
+    // A file that the disk cannot give now is no bad file.
+    faults.set(&["eio-read /unread.jpg"]);
+    fs::write(watched.path().join("unread.jpg"), photograph(22)).unwrap();
+    let tries = || server.log().matches("tried again later").count();
+    let before = tries();
+    server.until("the reading to fail", || (tries() > before).then_some(()));
+    faults.clear();
+    server.until("the photograph to be read", || there("done/unread.jpg").then_some(()));
+    // Nor is a video, which is no video: that can be told only when it was read.
+    faults.set(&["eio-read /unread.mp4"]);
+    fs::write(watched.path().join("unread.mp4"), [b' '; 500]).unwrap();
+    let before = tries();
+    server.until("the reading to fail", || (tries() > before).then_some(()));
+    assert!(there("unread.mp4"), "{}", server.log());
+    faults.clear();
+    server.until("the video to be read", || there("failed/unread.mp4").then_some(()));
+}
+
+#[test]
+fn an_ingest_that_runs_out_of_room_says_so_and_can_be_repeated() {
+    let faults = Faults::new();
+    let (server, _) = before(&faults, &[]);
+    let file = server.dir.path().join("many.jsonl");
+    let line = |number: usize| {
+        let mut line = document("Rad");
+        line["uri"] = json!(format!("http://h/media/text/row{number}"));
+        line.to_string()
+    };
+    fs::write(&file, (0..50).map(line).collect::<Vec<_>>().join("\n")).unwrap();
+    let file = file.to_string_lossy().into_owned();
+    faults.set(&["enospc /data/"]);
+    let said = faults.command(&server, &["ingest", &file]);
+    let errors = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert_eq!(said.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("full"), "{errors}");
+    faults.clear();
+    let said = faults.command(&server, &["ingest", &file]);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let found = || {
+        let search = format!("/content/v1/text/search?q=rad&s=0&ak={DEMO_KEY}");
+        let body: Value = server.get(&search).json().unwrap();
+        (body["total"] == 50).then_some(())
+    };
+    server.until("all lines to be found", found);
+}
+
+/// The outcome of a start that fails, and what it said.
+fn start_fails(faults: &Faults, server: &Server) -> String {
+    let mut command = crate::common::server::wirephoto(server.dir.path());
+    command.envs(faults.environment()).args(["serve", "--listen", "127.0.0.1:0", "--data"]);
+    let said = crate::common::server::output(command.arg(server.data()));
+    let text = String::from_utf8_lossy(&said.stderr).into_owned();
+    assert_eq!(said.status.code(), Some(1), "{text}");
+    text
+}
+
+#[test]
+fn a_start_on_a_full_disk_serves_what_can_be_read_or_names_the_folder() {
+    let faults = Faults::new();
+    let (mut server, before) = before(&faults, &[]);
+    let data = server.data();
+    let full = format!("enospc {}", data.display());
+    // The room that the index of the log had is free again when it is made anew.
+    let nearly = ["wirephoto.db-wal", "originals", "uploads", "derived", "outbox"]
+        .map(|name| format!("enospc {}/{name}", data.display()));
+    let start = |mut server: Server| {
+        let dir = std::mem::replace(&mut server.dir, tempfile::tempdir().unwrap());
+        drop(server);
+        faults.start(dir, &["server.unready_s=0"])
+    };
+    // What is there after a crash is enough to read.
+    server.child.kill().unwrap();
+    server.child.wait().unwrap();
+    faults.set(&nearly.each_ref().map(String::as_str));
+    let mut server = start(server);
+    reads(&server, &before, 0);
+    for (name, change) in changes(&server, &before) {
+        assert_eq!(change.send().unwrap().status(), 503, "{name}");
+    }
+    faults.clear();
+    for (name, change) in changes(&server, &before) {
+        let status = change.send().unwrap().status();
+        assert!(status.is_success(), "{name}: {status}");
+    }
+    // After a stop the database needs a new file.
+    server.signal("TERM");
+    assert!(server.child.wait().unwrap().success());
+    faults.set(&[&full]);
+    let said = start_fails(&faults, &server);
+    let named = said.contains(&data.display().to_string());
+    assert!(named && said.contains("No space left on device"), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    faults.clear();
+    assert_eq!(start(server).get("/media/image/new.json").status(), 200);
+}

@@ -1,0 +1,237 @@
+//! Faults that are switched on and off while a server runs, and what is called while they last.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use reqwest::Method;
+use reqwest::blocking::{RequestBuilder, Response};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::common::pictures::Picture;
+use crate::common::server::{output, wirephoto};
+use crate::common::{Server, checkout, news};
+
+/// Bytes of the control file, as `shim.c` has it.
+const CONTROL_BYTES: usize = 4096;
+/// The key of a provider's program.
+pub const PROVIDER: &str = "faults-key-0000-0000-000000000001";
+/// The key of somebody with prepaid downloads.
+pub const BUYER: &str = "demo-key-0000-0000-000000000003";
+/// Prepaid downloads of the buyer.
+pub const DOWNLOADS: u64 = 1_000_000;
+
+/// The library that stands between a process and the system, compiled once.
+fn shim() -> &'static Path {
+    static SHIM: OnceLock<PathBuf> = OnceLock::new();
+    SHIM.get_or_init(|| {
+        let name = format!("faults-{}.so", std::process::id());
+        let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let source = checkout("tests/suite/faults/shim.c");
+        let mut cc = Command::new("cc");
+        let cc = cc.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]);
+        let said = output(cc.arg(&library).arg(source).arg("-ldl"));
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        library
+    })
+}
+
+/// Faults of the processes that are started with [`Faults::environment`].
+pub struct Faults {
+    dir: TempDir,
+    control: File,
+}
+
+impl Faults {
+    /// No faults yet.
+    pub fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let options = File::options().create(true).truncate(true).write(true).clone();
+        let control = options.open(dir.path().join("control")).unwrap();
+        control.write_all_at(&[0; CONTROL_BYTES], 0).unwrap();
+        Self { dir, control }
+    }
+
+    /// What a process needs to have these faults.
+    pub fn environment(&self) -> [(&'static str, OsString); 2] {
+        let control = self.dir.path().join("control");
+        [("LD_PRELOAD", shim().into()), ("FAULT_CONTROL", control.into())]
+    }
+
+    /// From now on there are these faults and no others, each as `shim.c` has them.
+    pub fn set(&self, faults: &[&str]) {
+        let mut text: Vec<u8> =
+            faults.iter().flat_map(|one| format!("{one}\n").into_bytes()).collect();
+        text.resize(CONTROL_BYTES, 0);
+        // The first byte switches it on.
+        self.control.write_all_at(&[0], 0).unwrap();
+        self.control.write_all_at(&text[1..], 1).unwrap();
+        self.control.write_all_at(&text[..1], 0).unwrap();
+    }
+
+    /// From now on there are none.
+    pub fn clear(&self) {
+        self.set(&[]);
+    }
+
+    /// A server over `dir` with these faults.
+    pub fn start(&self, dir: TempDir, settings: &[&str]) -> Server {
+        Server::start_with(dir, settings, &self.environment())
+    }
+
+    /// A command of the binary on the server's data directory, with these faults.
+    pub fn command(&self, server: &Server, arguments: &[&str]) -> Output {
+        let mut command = wirephoto(server.dir.path());
+        command.envs(self.environment());
+        output(command.args(arguments).arg("--data").arg(server.data()))
+    }
+}
+
+/// A data directory with `items` and accounts: those of the demo, the provider's key and a buyer
+/// with [`DOWNLOADS`].
+pub fn scene(items: &[(&str, Value)]) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let incoming = dir.path().join("incoming");
+    std::fs::create_dir_all(&incoming).unwrap();
+    news::write(&incoming, items);
+    let more = json!({
+        "agreements": [{
+            "id": 1002, "organization": 2, "type": "Prepaid", "superAgreement": false,
+            "products": ["FOTO"], "prepaids": {"total": DOWNLOADS, "remaining": DOWNLOADS},
+        }],
+        "apiKeys": [{"user": "demo-admin", "key": PROVIDER, "name": "faults"}],
+    });
+    let accounts = dir.path().join("more.json");
+    std::fs::write(&accounts, more.to_string()).unwrap();
+    let demo = checkout("media-store/accounts.json");
+    for (word, file) in [("ingest", &incoming), ("import", &demo), ("import", &accounts)] {
+        let mut command = wirephoto(dir.path());
+        command.arg(word).arg(file).arg("--data").arg(dir.path().join("data"));
+        // How long passwords take is no fault.
+        command.args(["--set", "auth.hash_memory_kib=64", "--set", "auth.hash_iterations=1"]);
+        let said = output(&mut command);
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    }
+    dir
+}
+
+/// A photograph's document.
+pub fn document(headline: &str) -> Value {
+    news::document(headline, &["FOTO"], "2026-03-05T09:15:00+01:00")
+}
+
+/// A small photograph that no other number has.
+pub fn photograph(number: usize) -> Vec<u8> {
+    Picture::flat(32, 32, colour(number)).jpeg()
+}
+
+/// Its colour: neighbours differ by more than JPEG changes.
+pub fn colour(number: usize) -> [u8; 3] {
+    let level = |place: u32| u8::try_from(number / 16_usize.pow(place) % 16 * 16).unwrap();
+    [level(0), level(1), level(2)]
+}
+
+/// A call with somebody's key.
+pub fn call(server: &Server, method: Method, path: &str, key: &str) -> RequestBuilder {
+    let request = server.client.request(method, format!("{}{path}", server.url));
+    request.header("authorization", format!("ApiKey {key}"))
+}
+
+/// A call with a JSON body.
+pub fn call_with(
+    server: &Server,
+    (method, path): (Method, &str),
+    key: &str,
+    body: &Value,
+) -> RequestBuilder {
+    let request = call(server, method, path, key).header("content-type", "application/json");
+    request.body(body.to_string())
+}
+
+/// The upload of a photograph with its document.
+pub fn upload(server: &Server, key: &str, headline: &str, jpeg: &[u8]) -> RequestBuilder {
+    let mut body = Vec::new();
+    let document = document(headline).to_string().into_bytes();
+    for (name, bytes) in [("item", document.as_slice()), ("NormalHires.jpg", jpeg)] {
+        let head = format!("--xyzzy\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n");
+        body.extend([head.as_bytes(), bytes, b"\r\n"].concat());
+    }
+    body.extend(b"--xyzzy--\r\n");
+    call(server, Method::PUT, &format!("/ingest/v1/{key}"), PROVIDER)
+        .header("content-type", "multipart/form-data; boundary=xyzzy")
+        .body(body)
+}
+
+/// The form of the demo client with more fields.
+pub fn form<'a>(fields: &[(&'a str, &'a str)]) -> Vec<(&'a str, &'a str)> {
+    let client = [("client_id", "demo-client"), ("client_secret", "demo-client-secret")];
+    [fields, &client].concat()
+}
+
+/// The form of a login by password.
+pub fn login() -> Vec<(&'static str, &'static str)> {
+    form(&[
+        ("grant_type", "password"),
+        ("username", "demo-editor"),
+        ("password", "demo-editor-password"),
+        ("scope", "roles user"),
+    ])
+}
+
+/// A POST of a form to the OAuth2 service.
+pub fn post(server: &Server, path: &str, fields: &[(&str, &str)]) -> RequestBuilder {
+    server.client.post(format!("{}/o/oauth2/{path}", server.url)).form(fields)
+}
+
+/// The answer as JSON, which must be a success.
+#[track_caller]
+pub fn good(response: Response) -> Value {
+    let status = response.status();
+    let text = response.text().unwrap();
+    assert!(status.is_success(), "{status}: {text}");
+    serde_json::from_str(&text).unwrap_or(Value::Null)
+}
+
+/// Text of a JSON object.
+#[track_caller]
+pub fn text(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_else(|| panic!("{name} in {value}")).to_owned()
+}
+
+/// Makes a notification; its id.
+pub fn notify(server: &Server, path: &str) -> String {
+    let path = format!("/content/v1{path}");
+    text(&good(call(server, Method::POST, &path, crate::common::DEMO_KEY).send().unwrap()), "id")
+}
+
+/// What a stream gives within a second: the ids of items.
+pub fn read_stream(server: &Server, id: &str) -> Response {
+    let path = format!("/content/v1/_all/notification/{id}/stream?wait=1&layout=bare");
+    call(server, Method::GET, &path, crate::common::DEMO_KEY).send().unwrap()
+}
+
+/// Waits until so many items were put into queues.
+pub fn matched(server: &Server, count: u32) {
+    server.until("the items to be queued", || {
+        let found = server.metric("wirephoto_matches_total", "");
+        (found >= f64::from(count)).then_some(())
+    });
+}
+
+/// Downloads that the buyer paid for.
+pub fn paid(server: &Server) -> u64 {
+    let user = good(call(server, Method::GET, "/user/v1/user", BUYER).send().unwrap());
+    let agreements = user["agreements"].as_array().unwrap();
+    let prepaid = agreements.iter().find(|one| one["id"] == 1002).unwrap();
+    DOWNLOADS - prepaid["prepaids"]["remaining"].as_u64().unwrap()
+}
+
+/// The orders of the buyer's organization.
+pub fn orders(server: &Server) -> Vec<Value> {
+    let all = good(call(server, Method::GET, "/user/v1/order?size=10000", BUYER).send().unwrap());
+    all["orders"].as_array().unwrap().clone()
+}

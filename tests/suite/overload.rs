@@ -1,0 +1,548 @@
+//! Too much of something: every queue that fills is answered 503 with the time to come back, one
+//! client has its share, and who floods or dawdles is cut off while others are served.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    fs,
+    io::{ErrorKind, Read, Write},
+    net::TcpStream,
+    sync::Barrier,
+    thread,
+    time::Duration,
+};
+
+use reqwest::{Method, blocking::Response};
+use serde_json::Value;
+
+use crate::common::{
+    DEMO_KEY, LARGE, Server,
+    h2::{self, H2, fields, frame},
+    tokens,
+};
+
+const THUMBNAIL: &str = "/media/image/demo-urtavla_NormalThumbnail.jpg";
+/// The web proxy that the tests play: so that clients with other addresses come from one machine.
+const PROXY: &str = "server.trusted_proxies=127.0.0.1";
+
+/// A request from `client` behind the proxy.
+fn ask(server: &Server, client: &str, path: &str) -> Response {
+    server.get_with(path, &[("X-Forwarded-For", client)])
+}
+
+fn header(response: &Response, name: &str) -> String {
+    let value = response.headers().get(name);
+    value.map(|value| value.to_str().unwrap().to_owned()).unwrap_or_default()
+}
+
+/// What every refusal because of load looks like; gives the seconds to wait.
+fn assert_shed(response: Response, reason: &str) -> u64 {
+    assert_eq!(response.status(), 503, "{reason}");
+    assert_eq!(header(&response, "cache-control"), "no-store", "{reason}");
+    assert!(header(&response, "content-type").starts_with("application/json"), "{reason}");
+    let wait_s = header(&response, "retry-after").parse::<u64>().expect("Retry-After");
+    assert!(wait_s > 0, "{reason}");
+    let body: Value = response.json().expect("JSON");
+    assert!(body["message"].as_str().is_some_and(|text| !text.is_empty()), "{reason}: {body}");
+    assert_eq!(body["errors"][0]["errorCode"], reason, "{body}");
+    wait_s
+}
+
+fn shed(server: &Server, reason: &str) -> f64 {
+    server.metric("wirephoto_requests_shed_total", &format!("reason=\"{reason}\""))
+}
+
+fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(server.url.trim_start_matches("http://")).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
+}
+
+fn request(path: &str) -> String {
+    format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")
+}
+
+/// A connection that sent `text` and leaves it at that.
+fn left_open(server: &Server, text: &str) -> TcpStream {
+    let mut stream = connect(server);
+    stream.write_all(text.as_bytes()).unwrap();
+    stream
+}
+
+/// Reads until the server has closed or reset the connection.
+fn read_to_close(stream: &mut TcpStream) -> Vec<u8> {
+    let mut seen = Vec::new();
+    if let Err(error) = stream.read_to_end(&mut seen) {
+        let kind = error.kind();
+        assert!(!matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut), "left open");
+    }
+    seen
+}
+
+/// Kilobytes of the server that are in memory.
+fn resident_kb(server: &Server) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+// ---- One client's share ------------------------------------------------------------------------
+
+/// A crop of ten megapixels of the Hires, and one of the Preview that counts a tenth of one.
+fn large(n: u32) -> String {
+    format!("/media/{LARGE}-crop_w4000_h2500_x{n}_y{n}.jpg?ak={DEMO_KEY}")
+}
+
+fn small(n: u32) -> String {
+    format!("/media/{LARGE}-crop_w50_h50_x{n}_y{n}_NormalPreview.jpg")
+}
+
+#[test]
+fn a_client_that_has_too_much_rendered_comes_back_later_and_others_do_not_notice() {
+    let settings = ["media.client_megapixels_s=1", "media.client_megapixels_burst=100", PROXY];
+    let server = Server::demo_with(&settings);
+    // A user is one client, wherever he is.
+    for n in 0..10 {
+        assert_eq!(ask(&server, &format!("192.0.2.{n}"), &large(n)).status(), 200);
+    }
+    let refused = ask(&server, "192.0.2.99", &large(10));
+    let wait_s = assert_shed(refused, "client_megapixels");
+    assert!(wait_s <= 10, "{wait_s} s for ten megapixels");
+    assert!(shed(&server, "client_megapixels") >= 1.0);
+    // What is made already is free, and so is the untouched original.
+    for path in [large(0), large(9), format!("/media/{LARGE}.jpg?ak={DEMO_KEY}")] {
+        assert_eq!(ask(&server, "192.0.2.1", &path).status(), 200, "{path}");
+    }
+    // Others have budgets of their own, the same addresses without the key among them.
+    assert_eq!(ask(&server, "192.0.2.1", &small(1)).status(), 200);
+    let token = tokens::admin(&server);
+    let bearer = format!("Bearer {token}");
+    let other = format!("/media/{LARGE}-crop_w4000_h2500_x11_y11.jpg");
+    let response = server.get_with(&other, &[("Authorization", &bearer)]);
+    assert_eq!(response.status(), 200);
+    // Nothing of a refusal stays: the client's own address works for somebody else.
+    let response =
+        server.get_with(large(10).split('?').next().unwrap(), &[("Authorization", &bearer)]);
+    assert_eq!(response.status(), 200);
+}
+
+#[test]
+fn strangers_count_by_their_address_behind_the_proxy_and_by_their_network() {
+    let settings = ["media.client_megapixels_s=1", "media.client_megapixels_burst=1", PROXY];
+    let server = Server::demo_with(&settings);
+    server.bytes(&format!("/media/{LARGE}_NormalPreview.jpg"));
+    // A crop of a Preview is made of what the Preview is made of: seven tenths of a megapixel.
+    let same = [["2001:db8::1", "2001:db8::2:3"], ["192.0.2.1", "::ffff:192.0.2.1"]];
+    for (hosts, first) in same.into_iter().zip([1, 101]) {
+        assert_eq!(ask(&server, hosts[0], &small(first)).status(), 200, "{hosts:?}");
+        let mut rest = (first + 1..first + 90).map(|n| ask(&server, hosts[1], &small(n)));
+        let refused = rest.find(|response| response.status() != 200);
+        assert_shed(refused.expect("a limit"), "client_megapixels");
+    }
+    assert_eq!(ask(&server, "198.51.100.7", &small(200)).status(), 200);
+}
+
+#[test]
+fn a_budget_of_zero_bounds_nobody() {
+    let settings = ["media.client_megapixels_s=0", "media.client_megapixels_burst=1"];
+    let server = Server::demo_with(&settings);
+    for n in 0..5 {
+        assert_eq!(server.get(&large(n)).status(), 200);
+    }
+}
+
+#[test]
+fn a_client_that_logs_in_too_often_leaves_places_to_others() {
+    let settings = ["auth.hash_workers=1", "auth.login_queue_per_address=1", PROXY];
+    let server = Server::demo_with(&settings);
+    let fields = [
+        ("grant_type", "password"),
+        ("client_id", "demo-app"),
+        ("username", "demo-editor"),
+        ("password", "wrong"),
+        ("scope", "roles"),
+    ];
+    let log_in = |client: &str| {
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        let request = server.client.post(format!("{}/o/oauth2/token", server.url));
+        let request = request.header("Content-Type", "application/x-www-form-urlencoded");
+        let request = request.header("X-Forwarded-For", client);
+        let fields = fields.iter().map(|(name, value)| match *name {
+            "client_id" => (*name, "demo-client"),
+            _ => (*name, *value),
+        });
+        let fields = fields.chain([("client_secret", "demo-client-secret")]);
+        request.body(form.extend_pairs(fields).finish()).send().expect("answer")
+    };
+    // The client's secret is remembered from here on, so each login below hashes one password.
+    assert_eq!(log_in("192.0.2.1").status(), 400);
+    let start = Barrier::new(9);
+    let answers: Vec<(u16, String, String)> = thread::scope(|scope| {
+        let flood = |_| {
+            scope.spawn(|| {
+                start.wait();
+                let response = log_in("192.0.2.1");
+                let headers = ["retry-after", "cache-control"].map(|name| header(&response, name));
+                let [retry, cache] = headers;
+                (response.status().as_u16(), retry, cache)
+            })
+        };
+        let flood: Vec<_> = (0..8).map(flood).collect();
+        start.wait();
+        // Another address gets its turn.
+        assert_eq!(log_in("198.51.100.1").status(), 400);
+        flood.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let refused: Vec<_> = answers.iter().filter(|(status, ..)| *status == 503).collect();
+    assert!(!refused.is_empty() && refused.len() < 8, "{answers:?}");
+    for (_, retry, cache) in refused {
+        assert!(retry.parse::<u32>().is_ok_and(|seconds| seconds > 0), "{retry}");
+        assert_eq!(cache, "no-store");
+    }
+    assert!(shed(&server, "client_logins") >= 1.0);
+}
+
+// ---- Queues ------------------------------------------------------------------------------------
+
+/// Asks for `paths` at once; gives the answers by status, of those with 503 one.
+fn at_once(server: &Server, paths: &[String]) -> (BTreeMap<u16, usize>, Option<Response>) {
+    let start = Barrier::new(paths.len());
+    let answers: Vec<Response> = thread::scope(|scope| {
+        let ask = |path: &String| {
+            let (start, path) = (&start, path.clone());
+            scope.spawn(move || {
+                start.wait();
+                server.get(&path)
+            })
+        };
+        let threads: Vec<_> = paths.iter().map(ask).collect();
+        threads.into_iter().map(|thread| thread.join().expect("asked")).collect()
+    });
+    let (mut counts, mut refused) = (BTreeMap::new(), None);
+    for answer in answers {
+        *counts.entry(answer.status().as_u16()).or_default() += 1;
+        if answer.status() == 503 {
+            refused = Some(answer);
+        }
+    }
+    (counts, refused)
+}
+
+#[test]
+fn a_full_render_queue_names_itself() {
+    let server = Server::demo_with(&["media.workers=1", "media.queue=1"]);
+    let (counts, refused) = at_once(&server, &(0..12).map(large).collect::<Vec<_>>());
+    assert_shed(refused.unwrap_or_else(|| panic!("{counts:?}")), "render_queue");
+    assert!(counts[&200] > 0, "{counts:?}");
+}
+
+#[test]
+fn a_client_has_so_many_archives_put_together_at_a_time() {
+    let server = Server::demo_with(&["media.client_archives=1"]);
+    let path = format!("/media/{LARGE}.zip?ak={DEMO_KEY}");
+    let refused = server.until("an archive too many", || {
+        let (counts, refused) = at_once(&server, &vec![path.clone(); 24]);
+        assert!(counts.contains_key(&200), "{counts:?}");
+        refused
+    });
+    assert_shed(refused, "client_archives");
+    // A place is free again when the archive is there.
+    assert_eq!(server.get(&path).status(), 200);
+}
+
+#[test]
+fn uploads_polls_and_connections_beyond_their_number_are_shed() {
+    let settings = ["ingest.workers=1", "search.polls=1", "server.connections_max=60"];
+    let server = Server::demo_with(&settings);
+    // Uploads: one under way and sixteen that wait, all of which have sent nothing yet.
+    let bearer = format!("Bearer {}", tokens::admin(&server));
+    let upload = format!(
+        "PUT /ingest/v1/image/slow HTTP/1.1\r\nHost: a\r\nAuthorization: {bearer}\r\n\
+         Content-Type: application/json\r\nContent-Length: 100\r\n\r\n"
+    );
+    // One more each time: the one that is asked for below may have had the place when they came.
+    let held = RefCell::new((0..24).map(|_| left_open(&server, &upload)).collect::<Vec<_>>());
+    let refused = server.until("an upload too many", || {
+        held.borrow_mut().push(left_open(&server, &upload));
+        let url = format!("{}/ingest/v1/image/other", server.url);
+        let request = server.client.request(Method::PUT, url).header("Authorization", &bearer);
+        let response = request.header("Content-Type", "application/json").body("{}").send();
+        let response = response.unwrap();
+        (response.status() == 503).then_some(response)
+    });
+    assert_shed(refused, "uploads");
+    drop(held);
+    // Polls: one waits, unless the one that is asked for below came first.
+    let poll = "/content/v1/image/stream?q=neverheardof&wait=60";
+    let held = RefCell::new(Vec::new());
+    let refused = server.until("a poll too many", || {
+        held.borrow_mut().push(left_open(&server, &request(poll)));
+        let response = server.get(&poll.replace("60", "0"));
+        (response.status() == 503).then_some(response)
+    });
+    assert_shed(refused, "polls");
+    drop(held);
+    // Connections: those that are there go on, one more is told when to come back.
+    let open = RefCell::new(Vec::new());
+    let answer = server.until("a connection too many", || {
+        let mut one = left_open(&server, &request("/health/live"));
+        let mut first = [0; 12];
+        one.read_exact(&mut first).unwrap();
+        let refused = (&first[9..] == b"503").then(|| read_to_close(&mut one));
+        open.borrow_mut().push(one);
+        refused.map(|rest| String::from_utf8(rest).unwrap().to_lowercase())
+    });
+    assert!(open.borrow().len() > 40, "{}", open.borrow().len());
+    for expected in ["retry-after: ", "content-type: application/json", "cache-control: no-store"]
+    {
+        assert!(answer.contains(expected), "{answer}");
+    }
+}
+
+// ---- Slow clients ------------------------------------------------------------------------------
+
+fn ended(server: &Server, reason: &str) -> f64 {
+    let label = format!("reason=\"{reason}\"");
+    server.metric("wirephoto_connections_ended_total", &label)
+}
+
+/// What does not fit into the buffers of the kernel.
+fn original() -> String {
+    format!("/media/{LARGE}.jpg?ak={DEMO_KEY}")
+}
+
+#[test]
+fn who_reads_or_writes_too_slowly_is_cut_off_over_http_1_and_2() {
+    let settings = ["server.header_timeout_s=1", "server.rate_window_s=1"];
+    let server = Server::demo_with(&settings);
+    let bearer = format!("Bearer {}", tokens::admin(&server));
+    let login = "POST /o/oauth2/token HTTP/1.1\r\nHost: a\r\n\
+                 Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 900\r\n\r\n";
+    // A head and a body that never end, of a form and of an upload.
+    let upload = format!(
+        "PUT /ingest/v1/image/slow HTTP/1.1\r\nHost: a\r\nAuthorization: {bearer}\r\n\
+         Content-Type: application/json\r\nContent-Length: 900\r\n\r\n"
+    );
+    for text in ["GET / HTTP/1.1\r\nX-Slow: ", login, &upload] {
+        let mut slow = left_open(&server, text);
+        drip(&mut slow, |slow| slow.write_all(b"a").is_ok());
+        assert!(!read_to_close(&mut slow).starts_with(b"HTTP/1.1 2"), "{text}");
+    }
+    // The same over HTTP/2: a head without its end, and a body by bytes.
+    let mut head = H2::connect(&server, &[]);
+    assert!(head.send(&frame(h2::HEADERS, 0, 1, &fields("GET", THUMBNAIL, &[]))));
+    head.ended();
+    let mut body = H2::connect(&server, &[]);
+    let form = [("content-type", "application/x-www-form-urlencoded")];
+    let block = fields("POST", "/o/oauth2/token", &form);
+    assert!(body.send(&frame(h2::HEADERS, h2::END_HEADERS, 1, &block)));
+    drip(&mut body, |body| body.send(&frame(h2::DATA, 0, 1, b"a")));
+    body.ended();
+    // Readers: one that stops, one that opens no window.
+    let mut stopped = left_open(&server, &request(&original()).repeat(8));
+    let mut closed = H2::connect(&server, &[(4, 0)]);
+    assert!(closed.get(1, &original()));
+    server.until("the slow readers to be cut", || {
+        (ended(&server, "slow_reader") >= 2.0).then_some(())
+    });
+    read_to_close(&mut stopped);
+    closed.ended();
+    assert!(ended(&server, "slow_head") >= 2.0 && ended(&server, "slow_body") >= 3.0);
+    assert_eq!(server.get(THUMBNAIL).status(), 200);
+}
+
+/// Does `one` again and again, slowly, until it fails.
+fn drip<T>(slow: &mut T, one: impl Fn(&mut T) -> bool) {
+    for _ in 0..2000 {
+        if !one(slow) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("the connection stays open");
+}
+
+// ---- Floods of HTTP/2 --------------------------------------------------------------------------
+
+/// Sends what `flood` gives for each round until the connection ends, while another thread takes
+/// what comes back; gives the reason of the farewell.
+fn flood(server: &Server, settings: &[(u16, u32)], bytes: impl Fn(u32) -> Vec<u8>) -> Option<u32> {
+    let mut client = H2::connect(server, settings);
+    let reader = H2 { stream: client.stream.try_clone().unwrap() };
+    let reader = thread::spawn(move || reader.ended());
+    let mut round = 0;
+    while client.send(&bytes(round)) {
+        round += 1;
+    }
+    reader.join().unwrap()
+}
+
+/// A request that stays open as long as its connection.
+fn held_open() -> Vec<u8> {
+    let poll = fields("GET", "/content/v1/image/stream?q=neverheardof&wait=290", &[]);
+    frame(h2::HEADERS, h2::END_STREAM | h2::END_HEADERS, 1, &poll)
+}
+
+/// The number of a client's stream.
+fn stream(n: u32) -> u32 {
+    2 * n + 1
+}
+
+#[test]
+fn a_flood_of_frames_ends_its_own_connection_and_nobody_elses() {
+    // No limit on idle connections or slow heads ends them before.
+    let server = Server::demo_with(&["server.header_timeout_s=600", "server.idle_timeout_s=3600"]);
+    let thumbnail = server.bytes(THUMBNAIL);
+    let mut other = H2::connect(&server, &[]);
+    let before = resident_kb(&server);
+    let many = |one: Vec<u8>| one.repeat(16 * 1024 / one.len().max(1) + 1);
+    let settings: Vec<u8> = [0, 4, 0, 1, 0, 0].repeat(2700);
+    // What costs the client little, over and over, beside a request under way.
+    let beside: [(&str, Vec<u8>); 7] = [
+        ("pings", many(frame(h2::PING, 0, 0, &[7; 8]))),
+        ("settings", frame(h2::SETTINGS, 0, 0, &settings)),
+        ("small settings", many(frame(h2::SETTINGS, 0, 0, &[]))),
+        ("priorities", many(frame(h2::PRIORITY, 0, 3, &[0, 0, 0, 0, 1]))),
+        ("windows", many(frame(h2::WINDOW, 0, 0, &[0, 0, 0, 1]))),
+        ("unknown frames", frame(200, 0, 0, &[0; 16_000])),
+        ("answers to no ping", many(frame(h2::PING, 1, 0, &[7; 8]))),
+    ];
+    for (n, (name, bytes)) in (1..).zip(&beside) {
+        let cut = ended(&server, "flood");
+        let farewell = flood(&server, &[], |round| match round {
+            0 => [held_open(), bytes.clone()].concat(),
+            _ => bytes.clone(),
+        });
+        assert!(ended(&server, "flood") > cut || farewell.is_some(), "{name}");
+        served(&mut other, n, &thumbnail);
+    }
+    for (n, (name, (farewell, expected))) in (20..).zip(protocol_floods(&server)) {
+        assert!(farewell.is_none_or(|code| expected.contains(&code)), "{name}: {farewell:?}");
+        served(&mut other, n, &thumbnail);
+    }
+    let after = resident_kb(&server);
+    assert!(after < before + 96 * 1024, "{before} kB before, {after} kB after");
+}
+
+/// The reason of a farewell that was seen, and those that are expected.
+type Farewell = (Option<u32>, &'static [u32]);
+
+/// Floods that the protocol itself forbids, with the farewell and those that are expected.
+fn protocol_floods(server: &Server) -> Vec<(&'static str, Farewell)> {
+    const PROTOCOL: u32 = 1;
+    const FLOW: u32 = 3;
+    const CALM: u32 = 11;
+    let get =
+        |n: u32, flags: u8| frame(h2::HEADERS, flags, stream(n), &fields("GET", THUMBNAIL, &[]));
+    let whole = h2::END_STREAM | h2::END_HEADERS;
+    let post = frame(h2::HEADERS, h2::END_HEADERS, 1, &fields("POST", "/o/oauth2/token", &[]));
+    let reset = |n: u32| frame(h2::RESET, 0, stream(n), &[0, 0, 0, 8]);
+    let resets = flood(server, &[], |round| {
+        let range = round * 100..round * 100 + 100;
+        range.flat_map(|n| [get(n, whole), reset(n)].concat()).collect()
+    });
+    let continuations = flood(server, &[], |round| match round {
+        0 => get(0, 0),
+        _ => frame(h2::CONTINUATION, 0, 1, &[0x40, 1, b'a', 1, b'b'].repeat(1000)),
+    });
+    let empty = flood(server, &[], |round| match round {
+        0 => post.clone(),
+        _ => frame(h2::DATA, 0, 1, &[]).repeat(1000),
+    });
+    // Each stream gets an answer that breaks the rules: the server has to reset it.
+    let errors = flood(server, &[], |round| {
+        let range = round * 100..round * 100 + 100;
+        let zero = |n: u32| frame(h2::WINDOW, 0, stream(n), &[0; 4]);
+        range.flat_map(|n| [get(n, whole), zero(n)].concat()).collect()
+    });
+    let window = flood(server, &[], |_| frame(h2::WINDOW, 0, 0, &[127, 255, 255, 255]));
+    vec![
+        ("rapid resets", (resets, &[CALM, PROTOCOL])),
+        ("continuations", (continuations, &[CALM, PROTOCOL])),
+        ("empty data", (empty, &[CALM, PROTOCOL])),
+        ("made resets", (errors, &[CALM, PROTOCOL])),
+        ("a window beyond all bounds", (window, &[FLOW])),
+    ]
+}
+
+/// Somebody else is served on a connection of his own.
+fn served(other: &mut H2, n: u32, expected: &[u8]) {
+    assert!(other.get(stream(n), THUMBNAIL));
+    let mut body: Vec<u8> = Vec::new();
+    loop {
+        let frame = other.next().expect("another's connection lives");
+        if frame.stream == stream(n) && frame.kind == h2::DATA {
+            body.extend(&frame.payload);
+        }
+        if frame.stream == stream(n) && frame.flags & h2::END_STREAM != 0 && frame.kind < 2 {
+            break;
+        }
+    }
+    assert!(body == expected, "{} of {} bytes", body.len(), expected.len());
+    let length = u32::try_from(body.len()).unwrap().to_be_bytes();
+    assert!(other.send(&frame(h2::WINDOW, 0, 0, &length)));
+}
+
+#[test]
+fn more_streams_than_allowed_are_refused_one_by_one() {
+    let server = Server::demo_with(&["search.polls=1000"]);
+    let mut client = H2::connect(&server, &[]);
+    let poll = fields("GET", "/content/v1/image/stream?q=neverheardof&wait=290", &[]);
+    for n in 0..110 {
+        let flags = h2::END_STREAM | h2::END_HEADERS;
+        assert!(client.send(&frame(h2::HEADERS, flags, stream(n), &poll)));
+    }
+    let mut refused = 0;
+    while refused < 10 {
+        let frame = client.next().expect("the connection lives");
+        if frame.kind == h2::RESET {
+            assert_eq!(frame.payload, [0, 0, 0, 7], "refused, to be sent again");
+            refused += 1;
+        }
+    }
+    server.until("the others to wait", || {
+        (server.metric("wirephoto_polls_waiting", "") >= 100.0).then_some(())
+    });
+}
+
+// ---- Idle connections --------------------------------------------------------------------------
+
+/// How many idle connections the test holds. `WIREPHOTO_IDLE_CONNECTIONS=20000 cargo test --test
+/// suite -- idle_connections` takes `ulimit -n` of 21000 here and as many for the server.
+fn idle_connections() -> usize {
+    std::env::var("WIREPHOTO_IDLE_CONNECTIONS")
+        .map_or(2000, |count| count.parse().expect("number"))
+}
+
+#[test]
+fn thousands_of_idle_connections_cost_little_and_others_are_served() {
+    let count = idle_connections();
+    let connections = format!("server.connections_max={}", count * 5 / 4);
+    let server = Server::demo_with(&[&connections, "server.idle_timeout_s=600"]);
+    let thumbnail = server.bytes(THUMBNAIL);
+    let before = resident_kb(&server);
+    let address = server.url.trim_start_matches("http://").to_owned();
+    let ask = request("/health/live");
+    // Each was used once: an idle connection is one that waits for its next request.
+    let mut idle: Vec<TcpStream> = Vec::new();
+    for _ in 0..count {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(ask.as_bytes()).unwrap();
+        let mut first = [0; 12];
+        stream.read_exact(&mut first).unwrap();
+        assert_eq!(&first[9..], b"200");
+        idle.push(stream);
+    }
+    let held = server.metric("wirephoto_connections", "");
+    assert!(held >= count as f64, "{held} of {count}");
+    let each_kb = (resident_kb(&server).saturating_sub(before)) as f64 / count as f64;
+    assert!(each_kb < 32.0, "{each_kb} kB an idle connection");
+    assert!(server.bytes(THUMBNAIL) == thumbnail);
+    // All of them are still good.
+    for stream in [0, count / 2, count - 1] {
+        let stream = &mut idle[stream];
+        stream.write_all(ask.as_bytes()).unwrap();
+        let mut rest = vec![0; 100];
+        assert!(stream.read(&mut rest).unwrap() > 0);
+    }
+}

@@ -1,0 +1,434 @@
+//! A withdrawn item is gone from every place of the service (P Load, "a withdrawn item is gone from
+//! every cache within seconds"): clients ask each place without a pause while the command runs, and
+//! the last answer that holds the item is noted. `--nocapture` shows the times.
+
+use std::{
+    collections::BTreeMap,
+    io::Write,
+    net::TcpListener,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    common::{DEMO_KEY, Server, news},
+    deliveries::{id, run, trigger, until},
+    faults::kit::{self, Faults},
+    search::BUYER_KEY,
+};
+
+/// The item that goes.
+const ITEM: &str = "image/pic";
+/// Whoever asks in turns.
+const CLIENTS: usize = 3;
+/// Answers in a row without the item, all asked for after the command ended, that show it gone.
+const GONE: u32 = 3;
+
+fn photograph() -> Value {
+    news::document("Isbrytare i Kvarken", &["FOTO"], "2026-03-05T09:15:00+01:00")
+}
+
+/// A text that shows it.
+fn story() -> Value {
+    let mut story = news::document("Reportage", &["FOTO"], "2026-03-05T09:15:00+01:00");
+    story["associations"] = json!({"a000": {
+        "uri": format!("http://elsewhere.example/media/{ITEM}"), "type": "picture",
+    }});
+    story
+}
+
+fn server() -> Server {
+    let other = news::document("Bro", &["FOTO"], "2026-03-02T09:15:00+01:00");
+    let items = [(ITEM, photograph()), ("image/other", other), ("text/story", story())];
+    // Nothing listens there: what is sent through it waits.
+    let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mail = format!("mail.port={nowhere}");
+    let settings = ["mail.host=127.0.0.1", "mail.tls=none", "server.unready_s=0", &mail];
+    let patience = ["notifications.retry_first_ms=200", "delivery.retry_first_ms=200"];
+    news::server(&[&settings[..], &patience].concat(), &items)
+}
+
+fn call(server: &Server, method: Method, path: &str, body: Option<&Value>) -> (u16, Vec<u8>) {
+    let request = server.client.request(method, format!("{}{path}", server.url));
+    let request = request.header("authorization", format!("ApiKey {DEMO_KEY}"));
+    let request = match body {
+        Some(body) => request.header("content-type", "application/json").body(body.to_string()),
+        None => request,
+    };
+    let response = request.send().unwrap();
+    (response.status().as_u16(), response.bytes().unwrap().to_vec())
+}
+
+fn json(server: &Server, method: Method, path: &str, body: Option<&Value>) -> Value {
+    let (status, body) = call(server, method, path, body);
+    assert_eq!(status, 200, "{path}");
+    serde_json::from_slice(&body).unwrap()
+}
+
+/// A place where the item can be met.
+struct Place {
+    name: &'static str,
+    path: String,
+    /// The key that the client shows, if any.
+    key: Option<&'static str>,
+    /// What an answer holds that has the item; nothing: it is the item, whatever it holds.
+    sign: &'static str,
+}
+
+/// The places of media: those that go when the item must not be seen any more.
+fn media() -> Vec<Place> {
+    let open = |name, path: &str| {
+        let path = format!("/media/{ITEM}{path}");
+        Place { name, path, key: None, sign: "" }
+    };
+    let known = |name, path: &str| Place { key: Some(DEMO_KEY), ..open(name, path) };
+    let of_text = |name, path: &str, sign| Place {
+        name,
+        path: format!("/media/text/story{path}"),
+        key: Some(DEMO_KEY),
+        sign,
+    };
+    vec![
+        open("Preview", "_NormalPreview.jpg"),
+        open("Thumbnail", "_NormalThumbnail.jpg"),
+        open("crop", "-crop_w20_h20_x1_y1_NormalPreview.jpg"),
+        open("watermark", "_WatermarkPreview.jpg"),
+        open("document", ".json"),
+        open("NewsML", ".xml"),
+        open("address", ""),
+        known("Hires", ".jpg"),
+        known("Hires crop", "-crop_w30_h30_x2_y2.jpg"),
+        known("price list", "/pricelist"),
+        known("archive", ".zip"),
+        of_text("picture of a text", "/a000_NormalPreview.jpg", ""),
+        of_text("archive of a text", ".zip", "_a000_Normal"),
+    ]
+}
+
+/// The places where it is listed or shown on a page.
+fn lists(collection: &str) -> Vec<Place> {
+    let editor = Some(DEMO_KEY);
+    // What its owner reads remembers what is gone.
+    let reader = Some(BUYER_KEY);
+    let place = |name, path: String, key, sign| Place { name, path, key, sign };
+    let search = "/content/v1/image/search?q=isbrytare&facets=product.code";
+    vec![
+        place("search", search.to_owned(), editor, ITEM),
+        place("search, all", "/content/v1/_all/search?s=100".to_owned(), editor, "\"Isbrytare i"),
+        place("deprecated search", format!("/api/search?ak={DEMO_KEY}&q=isbrytare"), None, ITEM),
+        place(
+            "deprecated stream",
+            "/content/v1/image/stream?wait=0&q=isbrytare".to_owned(),
+            editor,
+            ITEM,
+        ),
+        place("search page", "/?q=isbrytare".to_owned(), None, "Isbrytare i Kvarken"),
+        place("item page", format!("/item/{ITEM}"), None, ""),
+        place("crop studio", format!("/item/{ITEM}/crop"), None, ""),
+        place(
+            "collection",
+            format!("/collection/v1/collection/{collection}"),
+            reader,
+            "\"Isbrytare i",
+        ),
+        place(
+            "archive of a collection",
+            format!("/collection/v1/collection/{collection}/zip"),
+            editor,
+            "pic.json",
+        ),
+    ]
+}
+
+/// What a client saw of a place.
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    held: Option<Instant>,
+    /// Answers without the item in a row since the command ended.
+    gone: u32,
+}
+
+impl Place {
+    /// Whether an answer of this moment has the item.
+    fn holds(&self, server: &Server) -> bool {
+        let key = self.key.map(|key| ("authorization", format!("ApiKey {key}")));
+        let headers: Vec<_> = key.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let response = server.get_with(&self.path, &headers);
+        let (status, body) = (response.status().as_u16(), response.bytes().unwrap());
+        let has = |sign: &str| body.windows(sign.len()).any(|window| window == sign.as_bytes());
+        matches!(status, 200 | 302) && (self.sign.is_empty() || has(self.sign))
+    }
+}
+
+/// Asks every place without a pause while `withdraw` runs; the milliseconds from its end to the last
+/// answer with the item, by place.
+fn times(
+    server: &Server,
+    places: &[Place],
+    withdraw: impl FnOnce(),
+) -> BTreeMap<&'static str, u128> {
+    let seen: Vec<Mutex<Seen>> = places.iter().map(|_| Mutex::default()).collect();
+    let (stop, ended) = (AtomicBool::new(false), Mutex::new(None::<Instant>));
+    let look = |client: usize| {
+        while !stop.load(Ordering::Relaxed) {
+            for at in (client..places.len()).step_by(CLIENTS) {
+                let asked = Instant::now();
+                let holds = places[at].holds(server);
+                let after = ended.lock().unwrap().is_some_and(|end| asked > end);
+                let mut seen = seen[at].lock().unwrap();
+                match holds {
+                    true => *seen = Seen { held: Some(Instant::now()), gone: 0 },
+                    false => seen.gone += u32::from(after),
+                }
+            }
+        }
+    };
+    let missing = |is_done: &dyn Fn(Seen) -> bool| {
+        let left = places.iter().zip(&seen).filter(|(_, seen)| !is_done(*seen.lock().unwrap()));
+        left.map(|(place, _)| place.name).collect::<Vec<_>>()
+    };
+    let wait = |what: &str, is_done: &dyn Fn(Seen) -> bool| {
+        let start = Instant::now();
+        while !missing(is_done).is_empty() {
+            if start.elapsed() > Duration::from_secs(20) {
+                stop.store(true, Ordering::Relaxed);
+                panic!("{what}: {:?}", missing(is_done));
+            }
+            thread::yield_now();
+        }
+    };
+    thread::scope(|scope| {
+        for client in 0..CLIENTS {
+            let look = &look;
+            scope.spawn(move || look(client));
+        }
+        wait("it was never there", &|seen| seen.held.is_some());
+        withdraw();
+        *ended.lock().unwrap() = Some(Instant::now());
+        wait("it does not go", &|seen| seen.gone >= GONE);
+        stop.store(true, Ordering::Relaxed);
+    });
+    let end = ended.lock().unwrap().unwrap();
+    let late = |seen: &Mutex<Seen>| {
+        let held = seen.lock().unwrap().held.unwrap();
+        held.saturating_duration_since(end).as_millis()
+    };
+    places.iter().zip(&seen).map(|(place, seen)| (place.name, late(seen))).collect()
+}
+
+/// Says how late the last answer was in each place; the slowest may take 10 s on a busy machine.
+fn tell(how: &str, times: &BTreeMap<&'static str, u128>) {
+    let slowest = times.values().max().unwrap();
+    drop(writeln!(std::io::stderr(), "{how}: the slowest {slowest} ms, all {times:?}"));
+    assert!(*slowest < 10_000, "{how}: {times:?}");
+}
+
+fn make_collection(server: &Server) -> String {
+    let made = json(
+        server,
+        Method::POST,
+        "/collection/v1/collection",
+        Some(&json!({"name": "c", "public": true})),
+    );
+    let id = made["id"].as_str().unwrap().to_owned();
+    let uri = |key: &str| json!({ "uri": format!("{}/media/{key}", server.url) });
+    let items = json!([uri(ITEM), uri("image/other")]);
+    let path = format!("/collection/v1/collection/{id}/items");
+    assert_eq!(call(server, Method::POST, &path, Some(&items)).0, 200);
+    id
+}
+
+#[test]
+fn an_item_is_gone_from_every_place_soon_however_it_goes() {
+    let server = server();
+    let again = |change: &dyn Fn(&mut Value)| {
+        let mut document = photograph();
+        change(&mut document);
+        news::take_in(&server, ITEM, &document);
+    };
+    let everywhere = || {
+        let mut places = media();
+        places.extend(lists(&make_collection(&server)));
+        places
+    };
+    let withdrawn = times(&server, &everywhere(), || {
+        run(&server, &["withdraw", ITEM], 0);
+    });
+    tell("withdrawn", &withdrawn);
+    again(&|_| ());
+    let withheld = times(&server, &everywhere(), || {
+        again(&|document| document["pubstatus"] = json!("withheld"));
+    });
+    tell("withheld", &withheld);
+    again(&|_| ());
+    let embargoed = times(&server, &everywhere(), || {
+        again(&|document| document["embargoed"] = json!("2099-01-01T00:00:00Z"));
+    });
+    tell("put under embargo", &embargoed);
+    again(&|_| ());
+    // What was replaced is still served by its address, and found no more.
+    let mut places = lists(&make_collection(&server));
+    places.retain(|place| place.name.contains("search") || place.name.contains("stream"));
+    let replaced = times(&server, &places, || {
+        let mut new = news::document("Ny bild", &["FOTO"], "2026-03-06T09:15:00+01:00");
+        new["replacing"] = json!([format!("http://elsewhere.example/media/{ITEM}")]);
+        news::take_in(&server, "image/new", &new);
+    });
+    tell("replaced", &replaced);
+}
+
+#[test]
+fn what_waits_for_somebody_goes_with_the_item() {
+    let server = server();
+    let post = |path: &str| {
+        let made =
+            json(&server, Method::POST, &format!("/content/v1/image/notification{path}"), None);
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let stream = post("/stream?q=isbrytare");
+    post("/email?title=t&q=isbrytare&email=desk%40example.com");
+    post("/scheduled-email?title=t&q=isbrytare&email=desk%40example.com&schedule=0+4+1+1+*");
+    let mut newer = photograph();
+    newer["versioncreated"] = json!("2026-03-07T09:15:00+01:00");
+    newer["version"] = json!("2");
+    news::take_in(&server, ITEM, &newer);
+    let outbox = || {
+        let (said, _) = run(&server, &["outbox", "list", "--json"], 0);
+        let list: Value = serde_json::from_str(&said).unwrap();
+        list.as_array().unwrap().len()
+    };
+    server.until("the mail to wait", || (outbox() == 1).then_some(()));
+    server.until("the queues to hold it", || {
+        (server.metric("wirephoto_matches_total", "") >= 3.0).then_some(())
+    });
+    let nowhere = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let hook = format!("url=http://127.0.0.1:{nowhere}/");
+    let secret = "secret=a-secret-of-at-least-24-bytes";
+    let channel = ["channel", "add", "demo-editor", "nowhere", "--method", "webhook"];
+    let settings = ["--format", ".json", "--setting", &hook, "--setting", secret];
+    run(&server, &[&channel[..], &settings, &["--setting", "allowHttp:=true"]].concat(), 0);
+    let delivery = id(trigger(&server, &format!("/media/{ITEM}"), "nowhere"));
+    until(&server, &delivery, "queued");
+
+    run(&server, &["withdraw", ITEM], 0);
+    let start = Instant::now();
+    // The first that reads the queue after the command ended gets nothing of it.
+    let path = format!("/content/v1/image/notification/{stream}/stream?wait=1");
+    let read = json(&server, Method::GET, &path, None);
+    assert_eq!(read, json!({ "hits": [] }));
+    server.until("the mail to be dropped", || (outbox() == 0).then_some(()));
+    let mail = start.elapsed().as_millis();
+    let failed = until(&server, &delivery, "failed");
+    let sent = start.elapsed().as_millis();
+    assert!(failed["error"].as_str().unwrap().contains("no item"), "{failed}");
+    // What a scheduled mail would tell of is looked at anew when it is written: nothing is left.
+    let said = format!("mail dropped after {mail} ms, delivery given up after {sent} ms");
+    drop(writeln!(std::io::stderr(), "{said}"));
+}
+
+/// An answer to a request that was under way.
+struct Answered {
+    status: u16,
+    policy: String,
+    etag: String,
+    body: Vec<u8>,
+}
+
+/// Asks for the paths, each with a key or without, of a server whose disk does not give out any
+/// original; once all wait for that, `meanwhile` happens, and then the disk goes on.
+fn while_it_is_made(
+    (server, faults): (&Server, &Faults),
+    paths: &[(&str, Option<&str>)],
+    meanwhile: impl FnOnce(),
+) -> Vec<Answered> {
+    let looked = || server.metric("wirephoto_cache_lookups_total", "tier=\"memory\"");
+    let before = looked();
+    faults.set(&["stall-read /originals/"]);
+    let ask = |path: &str, key: Option<&str>| {
+        let key = key.map(|key| ("authorization", format!("ApiKey {key}")));
+        let headers: Vec<_> = key.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let response = server.get_with(path, &headers);
+        let header = |name: &str| {
+            response.headers().get(name).map_or("", |value| value.to_str().unwrap()).to_owned()
+        };
+        Answered {
+            status: response.status().as_u16(),
+            policy: header("cache-control"),
+            etag: header("etag"),
+            body: response.bytes().unwrap().to_vec(),
+        }
+    };
+    thread::scope(|scope| {
+        let asked: Vec<_> =
+            paths.iter().map(|(path, key)| scope.spawn(move || ask(path, *key))).collect();
+        // Each was found to be there and to be made.
+        let all = f64::from(u32::try_from(paths.len()).unwrap());
+        server.until("all to wait", || (looked() - before >= all).then_some(()));
+        meanwhile();
+        assert!(asked.iter().all(|one| !one.is_finished()), "somebody did not wait");
+        faults.clear();
+        asked.into_iter().map(|one| one.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn what_was_being_made_when_its_item_went_or_changed_is_neither_given_out_nor_sold() {
+    let faults = Faults::new();
+    let items = [(ITEM, photograph()), ("text/story", story())];
+    let settings = ["cdn.max_age_s=86400", "media.warm=false", "server.unready_s=0"];
+    let server = faults.start(kit::scene(&items), &settings);
+    let crop = |n: u32| format!("/media/{ITEM}-crop_w20_h20_x{n}_y{n}_NormalPreview.jpg");
+    let (first, second) = (crop(1), crop(2));
+    // A new version is what is given out.
+    let mut newer = photograph();
+    newer["headline"] = json!("Isbrytare");
+    let etag = |path: &str| server.get(path).headers()["etag"].to_str().unwrap().to_owned();
+    let old = etag(&first);
+    let changed = while_it_is_made((&server, &faults), &[(&second, None)], || {
+        news::take_in(&server, ITEM, &newer);
+        server.until("the new version", || {
+            let document = server.get(&format!("/media/{ITEM}.json")).text().unwrap();
+            (!document.contains("Kvarken")).then_some(())
+        });
+    });
+    assert_eq!((changed[0].status, &changed[0].etag), (200, &etag(&second)));
+    assert_ne!(etag(&first), old);
+    // What was withdrawn is not.
+    let path = |suffix: &str| format!("/media/{ITEM}{suffix}");
+    let (preview, third) = (path("_NormalPreview.jpg"), crop(3));
+    let (hires, part, all) = (path(".jpg"), path("-crop_w30_h30_x2_y2.jpg"), path(".zip"));
+    let buyer = Some(kit::BUYER);
+    let paths = [
+        (preview.as_str(), None),
+        (&third, None),
+        (&hires, buyer),
+        (&part, buyer),
+        (&all, buyer),
+        ("/media/text/story/a000_NormalPreview.jpg", Some(DEMO_KEY)),
+        ("/media/text/story.zip", Some(DEMO_KEY)),
+    ];
+    let mut gone = while_it_is_made((&server, &faults), &paths, || {
+        run(&server, &["withdraw", ITEM], 0);
+        server.until("it to be gone", || {
+            (server.get(&format!("/media/{ITEM}.json")).status() == 404).then_some(())
+        });
+    });
+    let archive = gone.pop().unwrap();
+    let name = b"_a000_Normal";
+    let has_it = archive.body.windows(name.len()).any(|window| window == name);
+    assert_eq!((archive.status, has_it), (200, false), "the archive is made without it");
+    for (answer, (path, key)) in gone.iter().zip(paths) {
+        let policy = if key.is_none() { "max-age=60, s-maxage=60" } else { "private, no-cache" };
+        assert_eq!((answer.status, answer.policy.as_str()), (404, policy), "{path}");
+    }
+    assert_eq!((kit::paid(&server), kit::orders(&server).len()), (0, 0), "nothing of it is sold");
+    let (status, log) = server.stop();
+    assert!(status.success() && !log.contains("panicked"), "{log}");
+}
