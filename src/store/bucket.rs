@@ -4,6 +4,8 @@
 //! calls. The bucket is spoken to by threads of its own, which never wait for those that call, so
 //! that a call from anywhere ends: with what was asked for, or when the time for it is over.
 //!
+//! One that only fails for a while is left alone ([`Breaker`]): calls fail at once then.
+//!
 //! An object is there when all of it is. What is read of one is read of the one that was looked at
 //! first (`If-Match`): a replaced one fails the read and is looked at anew by the next.
 
@@ -26,18 +28,26 @@ use tokio::{
     runtime::{Builder, Runtime},
     sync::Semaphore,
 };
+use uuid::Uuid;
 
+use super::breaker::{self, Breaker};
 use super::s3::{self, BucketSettings};
 use super::{StoreError, upload::Upload};
 use crate::clock;
 use crate::limits::{
     BUCKET_BYTES_S_MIN, BUCKET_LIST_TIME, BUCKET_OPEN_BYTES, BUCKET_OPEN_CACHE_BYTES,
-    BUCKET_OPEN_KEPT, BUCKET_PART_BYTES, BUCKET_READ_BYTES, BUCKET_READS_MAX,
+    BUCKET_OPEN_KEPT, BUCKET_PART_BYTES, BUCKET_READ_BYTES, BUCKET_READS_MAX, BUCKET_RETRIES_MAX,
 };
 use crate::types::Hash;
 
 /// Threads that speak to a bucket: they wait and sign.
 const THREADS: usize = 2;
+/// What no key begins with, behind the prefix.
+const NOWHERE: &str = "nothing";
+/// What keys of small objects begin with that are there for a moment, behind the prefix.
+const PROBES: &str = "probe";
+/// Such an object.
+const PROBE: &[u8] = b"Wirephoto writes this to see whether it may, and removes it.\n";
 
 /// A bucket; cheap to clone.
 #[derive(Clone)]
@@ -47,6 +57,9 @@ pub(super) struct Bucket {
 
 struct Inner {
     objects: Arc<dyn ObjectStore>,
+    breaker: Arc<Breaker>,
+    /// How it is spoken to; of a bucket in memory nothing.
+    settings: Option<BucketSettings>,
     place: String,
     prefix: Path,
     give_up: Duration,
@@ -79,6 +92,24 @@ struct Opened {
     stamp: u64,
     /// Its first bytes.
     start: Bytes,
+}
+
+/// What is to happen when a bucket does not answer in time as it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// It is an error.
+    None,
+    /// It is left alone until it answers, and what needs it fails until then.
+    Serve,
+}
+
+/// A store of objects.
+pub(super) struct Objects {
+    pub(super) all: Arc<dyn ObjectStore>,
+    /// The same for requests that are not tried again.
+    pub(super) once: Arc<dyn ObjectStore>,
+    pub(super) breaker: Arc<Breaker>,
+    pub(super) settings: Option<BucketSettings>,
 }
 
 /// Why a request came to nothing.
@@ -121,15 +152,25 @@ impl Bucket {
     /// Opens the bucket and looks whether it answers.
     ///
     /// Fails with [`StoreError::Setting`], which names the setting that is likely to be wrong.
-    pub(super) fn open(settings: &BucketSettings) -> Result<Self, StoreError> {
-        let objects = Arc::new(settings.open()?);
+    pub(super) fn open(settings: &BucketSettings, patience: Patience) -> Result<Self, StoreError> {
+        let breaker = Arc::new(Breaker::new(settings.place()));
+        let objects = Objects {
+            all: Arc::new(settings.open(&breaker, BUCKET_RETRIES_MAX)?),
+            once: Arc::new(settings.open(&breaker, 0)?),
+            breaker,
+            settings: Some(settings.clone()),
+        };
         let prefix = Path::from(settings.prefix.as_str());
         let limits = (settings.give_up, settings.requests);
         let name = format!("s3://{}", settings.bucket);
         let bucket = Self::over(objects, (name, prefix), limits)?;
         match bucket.look_around() {
             Ok(()) => Ok(bucket),
-            Err(Failure::Bucket(error)) => Err(settings.blame(&error)),
+            Err(failure) if patience == Patience::Serve && failure.is_slow() => {
+                bucket.inner.breaker.leave_alone(&failure.words());
+                Ok(bucket)
+            }
+            Err(Failure::Bucket(error)) => Err(settings.blame("", &error)),
             Err(Failure::Time(cause)) => {
                 let why = format!("{}: {cause}", settings.place());
                 Err(StoreError::Setting { setting: "store.endpoint", why })
@@ -139,7 +180,7 @@ impl Bucket {
 
     /// The same over any store of objects.
     pub(super) fn over(
-        objects: Arc<dyn ObjectStore>,
+        objects: Objects,
         (place, prefix): (String, Path),
         (give_up, requests): (Duration, usize),
     ) -> Result<Self, StoreError> {
@@ -158,9 +199,13 @@ impl Bucket {
             .weigher(weigh)
             .time_to_live(BUCKET_OPEN_KEPT)
             .build();
+        let Objects { all: objects, once, breaker, settings } = objects;
+        let nowhere = prefix.clone().join(NOWHERE);
+        runtime.spawn(find_out(once, Arc::clone(&breaker), (nowhere, give_up)));
         let turns = Arc::new(Semaphore::new(requests));
         let runtime = Some(runtime);
-        let inner = Inner { objects, place, prefix, give_up, turns, opened, runtime };
+        let inner =
+            Inner { objects, breaker, settings, place, prefix, give_up, turns, opened, runtime };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -169,38 +214,69 @@ impl Bucket {
         self.inner.prefix.clone().join(folder).join(&name[..2]).join(&name[2..])
     }
 
-    /// Begins a request that moves `bytes` bytes; it takes its turn.
+    /// Begins a request that moves `bytes` bytes; it takes its turn. Nothing is asked of a bucket that
+    /// is left alone.
     pub(super) fn ask<T: Send + 'static>(
         &self,
         bytes: u64,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> Pending<T> {
+        self.begin(self.time_for(bytes), self.in_turn(work))
+    }
+
+    /// The same for what should be tried whatever is known of the bucket.
+    pub(super) fn ask_anyway<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = object_store::Result<T>> + Send + 'static,
+    ) -> Pending<T> {
+        self.spawn(self.time_for(0), self.in_turn(work))
+    }
+
+    fn in_turn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = object_store::Result<T>> + Send + 'static,
+    ) -> impl Future<Output = object_store::Result<T>> + Send + 'static {
         let turns = Arc::clone(&self.inner.turns);
-        let work = async move {
+        async move {
             // Nobody closes it.
             let _turn = turns.acquire().await;
             work.await
-        };
-        self.begin(self.time_for(bytes), work)
+        }
     }
 
     fn time_for(&self, bytes: u64) -> Duration {
         self.inner.give_up.saturating_add(Duration::from_secs(bytes / BUCKET_BYTES_S_MIN))
     }
 
-    /// Begins work that may take `limit`.
+    /// Begins work that may take `limit`, unless the bucket is left alone.
     fn begin<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = object_store::Result<T>> + Send + 'static,
+    ) -> Pending<T> {
+        let Some(refusal) = self.inner.breaker.refusal() else { return self.spawn(limit, work) };
+        let (sender, receiver) = mpsc::sync_channel(1);
+        // There is room for it.
+        drop(sender.send(Err(Failure::Time(refusal))));
+        Pending { receiver }
+    }
+
+    fn spawn<T: Send + 'static>(
         &self,
         limit: Duration,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> Pending<T> {
         let (sender, receiver) = mpsc::sync_channel(1);
         let runtime = self.inner.runtime.as_ref().expect("it is there until this is dropped");
+        let breaker = Arc::clone(&self.inner.breaker);
+        let began = breaker.now();
         runtime.spawn(async move {
             let done = match tokio::time::timeout(limit, work).await {
                 Ok(done) => done.map_err(Failure::Bucket),
                 Err(_) => {
                     let said = format!("the bucket did not answer within {limit:?}");
+                    // The try that was under way comes to no end of its own.
+                    breaker.failed(began, &said);
                     Err(Failure::Time(io::Error::new(io::ErrorKind::TimedOut, said)))
                 }
             };
@@ -216,9 +292,46 @@ impl Bucket {
 
     /// Whether the bucket answers, and lets us list.
     fn look_around(&self) -> Result<(), Failure> {
-        let (objects, nowhere) = (self.objects(), self.inner.prefix.clone().join("nothing"));
-        let look = async move { objects.list(Some(&nowhere)).try_next().await };
-        self.ask(0, look).wait().map(drop)
+        let nowhere = self.inner.prefix.clone().join(NOWHERE);
+        self.ask(0, look_at(self.objects(), nowhere)).wait()
+    }
+
+    /// Writes to the metrics whether it is left alone.
+    pub(super) fn report(&self) {
+        self.inner.breaker.report();
+    }
+
+    /// Writes a small object, reads it and removes it.
+    ///
+    /// Fails with [`StoreError::Setting`] when the bucket refuses one of these, and with
+    /// [`StoreError::Away`] when it does not answer in time.
+    pub(super) fn prove(&self) -> Result<(), StoreError> {
+        let key = self.inner.prefix.clone().join(PROBES).join(Uuid::now_v7().to_string());
+        let objects = || (self.objects(), key.clone());
+        let (to_put, to_get, to_remove) = (objects(), objects(), objects());
+        let put = async move {
+            let bytes = PutPayload::from_static(PROBE);
+            to_put.0.put(&to_put.1, bytes).await.map(drop)
+        };
+        self.ask(0, put).wait().map_err(self.unproven("a small object cannot be written: "))?;
+        let got = self.ask(0, get(to_get.0, to_get.1, 0..PROBE.len() as u64, None)).wait();
+        let removed = self.ask(0, async move { to_remove.0.delete(&to_remove.1).await }).wait();
+        got.map_err(self.unproven("a small object cannot be read: "))?;
+        removed.map_err(self.unproven("a small object cannot be removed: "))
+    }
+
+    /// What it means that a proof failed.
+    fn unproven(&self, what: &'static str) -> impl Fn(Failure) -> StoreError {
+        let (place, settings) = (self.inner.place.clone(), self.inner.settings.clone());
+        move |failure| match (failure, &settings) {
+            (Failure::Bucket(error), Some(settings)) if !s3::is_slow(&error) => {
+                settings.blame(what, &error)
+            }
+            (failure, _) => {
+                let cause = io::Error::other(format!("{what}{}", failure.words()));
+                StoreError::Away { place: place.clone(), cause }
+            }
+        }
     }
 
     /// What a failure at `key` means for the blob `hash`.
@@ -410,6 +523,45 @@ impl Bucket {
         };
         let listed = self.begin(BUCKET_LIST_TIME, list).wait();
         listed.map_err(self.failed(&key, Hash([0; 32])))
+    }
+}
+
+impl Failure {
+    /// Whether nobody refused, and the time was over.
+    fn is_slow(&self) -> bool {
+        match self {
+            Self::Time(_) => true,
+            Self::Bucket(error) => s3::is_slow(error),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Time(cause) => cause.to_string(),
+            Self::Bucket(error) => s3::words(error),
+        }
+    }
+}
+
+/// Asks for a list of nothing: the least that a bucket can be asked.
+async fn look_at(objects: Arc<dyn ObjectStore>, nowhere: Path) -> object_store::Result<()> {
+    objects.list(Some(&nowhere)).try_next().await.map(drop)
+}
+
+/// Finds out when a bucket that is left alone answers again: with one request at a time, one a second
+/// at most.
+async fn find_out(
+    objects: Arc<dyn ObjectStore>,
+    breaker: Arc<Breaker>,
+    (nowhere, limit): (Path, Duration),
+) {
+    loop {
+        breaker.left_alone().await;
+        tokio::time::sleep(breaker::ASK_AGAIN).await;
+        let look = look_at(Arc::clone(&objects), nowhere.clone());
+        if let Ok(Ok(())) = tokio::time::timeout(limit, look).await {
+            breaker.answered();
+        }
     }
 }
 

@@ -75,6 +75,12 @@ impl Derived {
         Ok(Self { place: Place::Bucket(bucket, Arc::new(near)) })
     }
 
+    /// Whether each read waits for a network.
+    #[must_use]
+    pub fn is_far(&self) -> bool {
+        matches!(self.place, Place::Bucket(..))
+    }
+
     /// Writes a file; one that is there is replaced.
     pub fn write(&self, kind: Kind, hash: Hash, bytes: &[u8]) -> Result<(), StoreError> {
         let (bucket, near) = match &self.place {

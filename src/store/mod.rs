@@ -6,6 +6,7 @@
 //! block, on the disk or on the network.
 
 mod blobs;
+mod breaker;
 mod bucket;
 mod copy;
 mod derived;
@@ -24,6 +25,7 @@ use std::{
 };
 
 use blobs::Blobs;
+pub use bucket::Patience;
 use bucket::{Bucket, Object};
 pub use copy::Taken;
 pub use derived::{Derived, Kind};
@@ -124,8 +126,12 @@ impl Store {
     /// Opens a bucket; what is to go into it is made in the folder `scratch`.
     ///
     /// Fails with [`StoreError::Setting`] when it does not answer or refuses.
-    pub fn in_bucket(settings: &BucketSettings, scratch: &Path) -> Result<Self, StoreError> {
-        Self::over(Bucket::open(settings)?, scratch)
+    pub fn in_bucket(
+        settings: &BucketSettings,
+        scratch: &Path,
+        patience: Patience,
+    ) -> Result<Self, StoreError> {
+        Self::over(Bucket::open(settings, patience)?, scratch)
     }
 
     fn over(bucket: Bucket, scratch: &Path) -> Result<Self, StoreError> {
@@ -139,6 +145,26 @@ impl Store {
         match &self.place {
             Place::Folder(_) => Derived::open(dir),
             Place::Bucket(blobs) => Derived::in_bucket(blobs.bucket.clone(), dir, copies_bytes),
+        }
+    }
+
+    /// Proves that it can be written, which an open folder has shown: in a bucket a small object is
+    /// written, read and removed.
+    ///
+    /// Fails with [`StoreError::Setting`] when the bucket refuses, and with [`StoreError::Away`] when
+    /// it does not answer in time.
+    pub fn prove(&self) -> Result<(), StoreError> {
+        match &self.place {
+            Place::Folder(_) => Ok(()),
+            Place::Bucket(blobs) => blobs.bucket.prove(),
+        }
+    }
+
+    /// Writes to the metrics what is known of it since before they were kept.
+    pub fn report(&self) {
+        match &self.place {
+            Place::Folder(_) => {}
+            Place::Bucket(blobs) => blobs.bucket.report(),
         }
     }
 

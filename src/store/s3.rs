@@ -21,7 +21,7 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 
-use super::StoreError;
+use super::{StoreError, breaker::Breaker};
 use crate::limits;
 use crate::telemetry;
 
@@ -40,6 +40,8 @@ pub struct BucketSettings {
     pub access_key_id: String,
     /// The key.
     pub secret_access_key: String,
+    /// What goes with a key that is valid for a while only; empty: nothing.
+    pub session_token: String,
     /// Whether the bucket is the first part of the path, and not of the host's name.
     pub path_style: bool,
     /// Whether the endpoint may be `http://`.
@@ -79,10 +81,15 @@ impl BucketSettings {
         }
     }
 
-    /// The bucket; nothing is asked yet.
+    /// The bucket, whose answers `breaker` hears; a request that failed is tried so often again.
+    /// Nothing is asked yet.
     ///
     /// Fails with the name of the setting that makes no sense.
-    pub(super) fn open(&self) -> Result<AmazonS3, StoreError> {
+    pub(super) fn open(
+        &self,
+        breaker: &Arc<Breaker>,
+        retries_max: usize,
+    ) -> Result<AmazonS3, StoreError> {
         if self.access_key_id.is_empty() {
             return Err(bad("store.access_key_id", "a bucket needs it"));
         }
@@ -97,11 +104,12 @@ impl BucketSettings {
             let why = "expected https://; store.plain_http permits http://";
             return Err(bad("store.endpoint", why));
         }
-        let connector = Connector { client: self.client()?, answer: self.answer };
+        let breaker = Arc::clone(breaker);
+        let connector = Connector { client: self.client()?, answer: self.answer, breaker };
         let mut builder = AmazonS3Builder::new()
             .with_http_connector(connector)
             .with_client_options(ClientOptions::new().with_allow_http(self.plain_http))
-            .with_retry(self.retry())
+            .with_retry(self.retry(retries_max))
             .with_bucket_name(&self.bucket)
             .with_region(&self.region)
             .with_access_key_id(&self.access_key_id)
@@ -109,19 +117,21 @@ impl BucketSettings {
             // Not all services have the request that deletes several.
             .with_disable_bulk_delete(true)
             .with_virtual_hosted_style_request(!self.path_style);
+        if !self.session_token.is_empty() {
+            builder = builder.with_token(&self.session_token);
+        }
         if !self.endpoint.is_empty() {
             builder = builder.with_endpoint(self.endpoint_with_bucket()?);
         }
         builder.build().map_err(|error| bad("store.endpoint", words(&error)))
     }
 
-    fn retry(&self) -> RetryConfig {
+    fn retry(&self, max_retries: usize) -> RetryConfig {
         let backoff = BackoffConfig {
             init_backoff: Duration::from_millis(100),
             max_backoff: Duration::from_secs(3),
             base: 2.0,
         };
-        let max_retries = limits::BUCKET_RETRIES_MAX;
         RetryConfig { backoff, max_retries, retry_timeout: self.give_up }
     }
 
@@ -180,12 +190,16 @@ impl BucketSettings {
         }
     }
 
-    /// Which setting is likely to be wrong when the first request to the bucket fails.
-    pub(super) fn blame(&self, error: &object_store::Error) -> StoreError {
+    /// Which setting is likely to be wrong when the first request of a kind to the bucket fails; `what`
+    /// was tried, and is empty where it was only looked at.
+    pub(super) fn blame(&self, what: &str, error: &object_store::Error) -> StoreError {
         let text = chain(error);
         let setting = match code(&text).as_deref() {
             Some("NoSuchBucket" | "InvalidBucketName") => "store.originals",
             Some("InvalidAccessKeyId") => "store.access_key_id",
+            Some("InvalidToken" | "ExpiredToken" | "TokenRefreshRequired") => {
+                "store.session_token"
+            }
             Some("SignatureDoesNotMatch") => "store.secret_access_key",
             Some(
                 "AuthorizationHeaderMalformed"
@@ -198,9 +212,20 @@ impl BucketSettings {
             Some(_) | None if text.contains(" 404 ") => "store.originals",
             Some(_) | None => "store.endpoint",
         };
-        bad(setting, format!("{} at {}: {}", self.place(), self.host(), words(error)))
+        bad(setting, format!("{} at {}: {what}{}", self.place(), self.host(), words(error)))
     }
 }
+
+/// Whether the bucket may be there and be slow: nobody refused, and no answer came in time, or one
+/// that says to come again.
+pub(super) fn is_slow(error: &object_store::Error) -> bool {
+    let text = chain(error);
+    let again = [" 429 ", " 500 ", " 502 ", " 503 ", " 504 "];
+    text.contains(NO_ANSWER) || again.iter().any(|status| text.contains(status))
+}
+
+/// How the message of a request begins that was not answered in time.
+const NO_ANSWER: &str = "no answer within";
 
 /// Whether there is no such object, or no such bucket.
 pub(super) fn is_missing(error: &object_store::Error) -> bool {
@@ -268,6 +293,7 @@ pub(super) fn words(error: &(dyn std::error::Error + 'static)) -> String {
 struct Connector {
     client: Client,
     answer: Duration,
+    breaker: Arc<Breaker>,
 }
 
 impl fmt::Debug for Connector {
@@ -304,7 +330,7 @@ impl Connector {
         match tokio::time::timeout(limit, work).await {
             Ok(done) => done.map_err(failed),
             Err(_) => {
-                let said = format!("no answer within {limit:?}");
+                let said = format!("{NO_ANSWER} {limit:?}");
                 let cause = io::Error::new(io::ErrorKind::TimedOut, said);
                 Err(HttpError::new(HttpErrorKind::Timeout, cause))
             }
@@ -351,7 +377,15 @@ impl Connector {
             "POST" => "post",
             _ => "delete",
         };
+        let began = self.breaker.now();
         let answer = self.ask(request).await;
+        match &answer {
+            Ok(answer) if is_ill(method, answer.status().as_u16()) => {
+                self.breaker.failed(began, &format!("it answers {}", answer.status().as_u16()));
+            }
+            Ok(_) => self.breaker.answered(),
+            Err(error) => self.breaker.failed(began, &words(error)),
+        }
         let outcome = match &answer {
             Ok(answer) if answer.status().is_success() => "done",
             Ok(_) => "refused",
@@ -361,6 +395,13 @@ impl Connector {
             .increment(1);
         answer
     }
+}
+
+/// Whether a bucket that is well would not answer so. One that lets itself be read and not be written
+/// is well for all who read.
+fn is_ill(method: &str, status: u16) -> bool {
+    let reads = matches!(method, "get" | "head");
+    matches!(status, 429 | 500..) || (reads && matches!(status, 401 | 403))
 }
 
 impl HttpService for Connector {

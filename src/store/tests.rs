@@ -4,9 +4,12 @@
 use std::{ops::Range, path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use futures_util::TryStreamExt;
 use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path as Key};
 
-use super::{BlobReader, Derived, Kind, Place, Store, StoreError, Taken, bucket::Bucket};
+use super::breaker::Breaker;
+use super::bucket::{Bucket, Objects};
+use super::{BlobReader, Derived, Kind, Place, Store, StoreError, Taken};
 use crate::types::Hash;
 
 /// More than one part, and no multiple of it.
@@ -28,6 +31,12 @@ fn bucket() -> Scene {
     let (dir, objects) = (tempfile::tempdir().unwrap(), Arc::new(InMemory::new()));
     let place = ("s3://test".to_owned(), Key::from("a/b"));
     let over: Arc<dyn ObjectStore> = Arc::<InMemory>::clone(&objects);
+    let over = Objects {
+        all: Arc::clone(&over),
+        once: over,
+        breaker: Arc::new(Breaker::new(place.0.clone())),
+        settings: None,
+    };
     let bucket = Bucket::over(over, place, (Duration::from_secs(20), 8)).unwrap();
     let store = Store::over(bucket, &dir.path().join("scratch")).unwrap();
     Scene { dir, store, objects }
@@ -74,6 +83,16 @@ fn bytes(length: usize) -> Vec<u8> {
 fn within(range: &Range<u64>) -> Range<usize> {
     let index = |at: u64| usize::try_from(at).unwrap();
     index(range.start)..index(range.end)
+}
+
+#[test]
+fn a_store_that_can_be_written_is_proven_and_nothing_stays_of_it() {
+    each(|scene| {
+        scene.store.prove().unwrap();
+        assert_eq!(scene.store.list().unwrap(), []);
+        let left: Vec<_> = wait(scene.objects.list(None).try_collect()).unwrap();
+        assert_eq!(left, []);
+    });
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl Drop for Upload<'_> {
         for part in self.under_way.drain(..) {
             drop(part.wait());
         }
-        let taken_back = self.bucket.ask(0, async move { parts.abort().await }).wait();
+        let taken_back = self.bucket.ask_anyway(async move { parts.abort().await }).wait();
         if taken_back.is_err() {
             tracing::warn!("an upload in parts could not be taken back; see docs/s3.md");
         }

@@ -10,20 +10,24 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering::SeqCst},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use reqwest::{Method, blocking::Response};
 use serde_json::{Value, json};
 
 use crate::common::server::{output, wirephoto};
-use crate::common::{DEMO_KEY, LARGE, Server, checkout, oracle, pictures::Picture};
+use crate::common::{
+    DEMO_KEY, LARGE, PATIENCE, Server, checkout, oracle, pictures::Picture, ports::Refusing,
+};
 use crate::faults::kit::{self, call};
 use crate::receivers::Receiver;
 
 /// The same addresses from every server, so that the same bytes come.
 const BASE: [&str; 3] =
     ["server.public_url=http://photos.example", "media.warm=false", "server.unready_s=0"];
+/// For buckets that hang: a test should not wait for long, and a busy machine needs its time.
+const HASTY: [&str; 2] = ["store.answer_s=3", "store.give_up_s=6"];
 /// Items of the demo archive that are taken in: a baseline and a progressive photograph, a graphic, a
 /// video.
 const DEMO: [&str; 4] =
@@ -58,6 +62,8 @@ struct State {
     /// Bytes of answers, heads and all.
     bytes: AtomicU64,
     requests: AtomicU64,
+    /// Their heads.
+    heads: Mutex<Vec<String>>,
     rules: Mutex<Rules>,
 }
 
@@ -95,6 +101,11 @@ impl Gate {
         let after = read();
         (done, after.0 - before.0, after.1 - before.1)
     }
+
+    /// How many requests came so far whose head contains `text`.
+    fn asked(&self, text: &str) -> usize {
+        self.state.heads.lock().unwrap().iter().filter(|head| head.contains(text)).count()
+    }
 }
 
 const REFUSAL: &str = "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code>\
@@ -117,6 +128,7 @@ impl State {
         }
         self.requests.fetch_add(1, SeqCst);
         let text = String::from_utf8_lossy(&head[..head.len().min(4096)]).into_owned();
+        self.heads.lock().unwrap().push(text.clone());
         let broken = {
             let mut rules = self.rules();
             let broken = rules.broken.filter(|(part, _)| text.contains(part));
@@ -164,20 +176,25 @@ impl State {
 }
 
 /// An S3 server behind a gate.
-struct Bucket {
+pub struct Bucket {
     s3: Receiver,
     gate: Gate,
 }
 
 impl Bucket {
-    fn start() -> Self {
+    pub fn start() -> Self {
         let s3 = Receiver::start("s3_server.py", "");
         let gate = Gate::before(s3.ready["port"].as_u64().unwrap());
         Self { s3, gate }
     }
 
+    /// Requests that the S3 server got so far.
+    pub fn requests(&self) -> u64 {
+        self.gate.state.requests.load(SeqCst)
+    }
+
     /// The settings of an archive whose originals lie below `prefix`, and `more`.
-    fn settings(&self, prefix: &str, more: &[&str]) -> Vec<String> {
+    pub fn settings(&self, prefix: &str, more: &[&str]) -> Vec<String> {
         let text = |name: &str| self.s3.ready[name].as_str().unwrap().to_owned();
         let own = [
             format!("store.originals=s3://bilder/{prefix}"),
@@ -418,7 +435,7 @@ fn a_crop_of_a_large_original_fetches_a_small_part_of_it() {
 #[test]
 fn an_upload_in_parts_that_breaks_off_leaves_nothing_and_can_be_repeated() {
     let mut bucket = Bucket::start();
-    let settings = bucket.settings("wire", &["store.give_up_s=3"]);
+    let settings = bucket.settings("wire", &["store.give_up_s=8"]);
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("kart.eps");
     let head = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 100 100\n%%EndComments\n";
@@ -446,7 +463,7 @@ fn a_bucket_that_fails_is_503_in_time_and_served_again_when_it_is_back() {
     let bucket = Bucket::start();
     let dir = tempfile::tempdir().unwrap();
     take_in(dir.path(), &bucket.settings("wire", &[]));
-    let settings = bucket.settings("wire", &["store.answer_s=1", "store.give_up_s=2"]);
+    let settings = bucket.settings("wire", &HASTY);
     let server = serve(dir, &settings);
     let known = "/media/image/demo-trumma-och-vin_NormalPreview.jpg";
     let before = body(&server, known);
@@ -465,7 +482,7 @@ fn a_bucket_that_fails_is_503_in_time_and_served_again_when_it_is_back() {
             let response = get(&server, path);
             assert_eq!(response.status(), 503, "{way:?} {path}: {}", server.log());
             assert_eq!(response.headers()["cache-control"], "no-store");
-            assert!(start.elapsed() < Duration::from_secs(20), "{way:?}");
+            assert!(start.elapsed() < PATIENCE, "{way:?}");
         }
         assert_eq!(body(&server, known), before, "what is in a cache is served");
         assert_eq!(get(&server, "/media/image/demo-trumma-och-vin.json").status(), 200);
@@ -488,11 +505,133 @@ fn a_bucket_that_fails_is_503_in_time_and_served_again_when_it_is_back() {
 }
 
 #[test]
+fn a_bucket_that_only_fails_is_left_alone_until_it_answers_again() {
+    let bucket = Bucket::start();
+    let dir = tempfile::tempdir().unwrap();
+    take_in(dir.path(), &bucket.settings("wire", &[]));
+    let settings = bucket.settings("wire", &HASTY);
+    let server = serve(dir, &settings);
+    let known = "/media/image/demo-trumma-och-vin_NormalPreview.jpg";
+    let first = get(&server, known);
+    let etag = first.headers()["etag"].to_str().unwrap().to_owned();
+    let before = first.bytes().unwrap();
+    let away = || server.metric("wirephoto_bucket_away", "");
+    let numbers = std::cell::Cell::new(100);
+    // A crop that nobody asked for yet.
+    let crop = || {
+        numbers.set(numbers.get() + 1);
+        let width = numbers.get();
+        get(&server, &format!("/media/image/demo-trumma-och-vin-crop_w{width}_h90_x400_y600.jpg"))
+    };
+    for (n, way) in [Way::Hang, Way::Refuse].into_iter().enumerate() {
+        assert_eq!((away(), crop().status().as_u16()), (0.0, 200), "{way:?}");
+        bucket.gate.breaks("", way);
+        server.until("it to be left alone", || {
+            assert_eq!(crop().status(), 503, "{way:?}");
+            (away() == 1.0).then_some(())
+        });
+        // Nobody asks it for originals any more; what finds out whether it is back asks for a list.
+        let asked = bucket.gate.asked("/originals/");
+        for _ in 0..20 {
+            let response = crop();
+            assert_eq!(response.status(), 503, "{way:?}");
+            assert_eq!(response.headers()["cache-control"], "no-store");
+            assert!(response.headers().contains_key("retry-after"));
+        }
+        let upload = kit::upload(&server, &format!("image/new{n}"), "Ny", &kit::photograph(n));
+        assert_eq!(upload.send().unwrap().status(), 503, "{way:?}");
+        assert_eq!(bucket.gate.asked("/originals/"), asked, "{way:?}");
+        assert_eq!(body(&server, known), before, "what is in a cache is served");
+        let unchanged = server.get_with(known, &[("if-none-match", &etag)]);
+        assert_eq!(unchanged.status(), 304);
+        let lists = bucket.gate.asked("list-type");
+        server
+            .until("somebody to look", || (bucket.gate.asked("list-type") > lists).then_some(()));
+        assert_eq!(away(), 1.0, "it still fails");
+        bucket.gate.mends();
+        server.until("its return", || (away() == 0.0).then_some(()));
+        let back = server.until("an answer", || Some(crop()).filter(|one| one.status() == 200));
+        assert!(!back.bytes().unwrap().is_empty());
+    }
+    let (_, log) = server.stop();
+    assert_eq!(log.matches("it is left alone until it answers again: ").count(), 2, "{log}");
+    assert_eq!(log.matches("answers again\"").count(), 2, "{log}");
+}
+
+#[test]
+fn who_writes_proves_at_the_start_that_the_bucket_can_be_written() {
+    let mut bucket = Bucket::start();
+    let dir = tempfile::tempdir().unwrap();
+    take_in(dir.path(), &bucket.settings("wire", &[]));
+    assert_eq!(bucket.keys("wire/probe/"), [] as [&str; 0], "nothing of it stays");
+    let settings = bucket.settings("wire", &HASTY);
+    let photograph = text(&checkout(&format!("media-store/demo/{HEAVY}")));
+    for (request, word) in [("PUT", "written"), ("GET", "read"), ("DELETE", "removed")] {
+        let request: &'static str = match request {
+            "PUT" => "PUT /bilder/wire/probe/",
+            "GET" => "GET /bilder/wire/probe/",
+            _ => "DELETE /bilder/wire/probe/",
+        };
+        bucket.gate.breaks(request, Way::Refuse);
+        for arguments in [
+            &["ingest", &photograph][..],
+            &["check", "--repair"],
+            &["serve", "--listen", "127.0.0.1:0"],
+        ] {
+            let (said, status) = run(dir.path(), &settings, arguments);
+            let words = format!("a small object cannot be {word}: AccessDenied: Not by this key");
+            let told = said.contains("store.access_key_id") && said.contains(&words);
+            assert!(status == 1 && told, "{arguments:?}: {said}");
+        }
+        // Who only looks needs no more than before.
+        well(dir.path(), &settings, &["check"]);
+    }
+    // A bucket that is slow to answer is no reason not to serve what needs none.
+    bucket.gate.breaks("", Way::Hang);
+    let server = serve(dir, &settings);
+    assert_eq!(server.metric("wirephoto_bucket_away", ""), 1.0);
+    assert!(server.log().contains("is left alone until it answers again"), "{}", server.log());
+    assert_eq!(get(&server, "/media/image/demo-trumma-och-vin.json").status(), 200);
+    let hires = "/media/image/demo-trumma-och-vin.jpg";
+    assert_eq!(get(&server, hires).status(), 503);
+    bucket.gate.mends();
+    server.until("its return", || (get(&server, hires).status() == 200).then_some(()));
+    bucket.gate.breaks("PUT /bilder/wire/probe/", Way::Hang);
+    let server = server.restart(&settings.iter().map(String::as_str).collect::<Vec<_>>());
+    let said = "it is not known whether originals can be written";
+    assert!(server.log().contains(said), "{}", server.log());
+    server.until("a read", || (get(&server, hires).status() == 200).then_some(()));
+}
+
+#[test]
+fn a_key_that_is_valid_for_a_while_goes_with_its_token() {
+    let bucket = Bucket::start();
+    let dir = tempfile::tempdir().unwrap();
+    let brief = |part: usize| bucket.s3.ready["brief"][part].as_str().unwrap();
+    let with = |token: &str| {
+        let key = format!("store.access_key_id={}", brief(0));
+        let secret = format!("store.secret_access_key={}", brief(1));
+        let token = format!("store.session_token={token}");
+        bucket.settings("wire", &[&key, &secret, &token])
+    };
+    let settings = with(brief(2));
+    take_in(dir.path(), &settings);
+    well(dir.path(), &settings, &["check"]);
+    let sent = bucket.gate.asked(&format!("x-amz-security-token: {}", brief(2)));
+    assert!(sent > 0 && sent == bucket.gate.asked("HTTP/1.1"));
+    assert!(!well(dir.path(), &settings, &["config"]).contains(brief(2)));
+    let (said, status) = run(dir.path(), &with("t0ken-of-another"), &["check"]);
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("store.session_token") && said.contains("InvalidToken"), "{said}");
+    assert!(!said.contains("t0ken"), "{said}");
+}
+
+#[test]
 fn a_bucket_that_cannot_be_used_stops_the_start_with_the_name_of_a_setting() {
     let bucket = Bucket::start();
     let dir = tempfile::tempdir().unwrap();
     let check = |more: &[&str], setting: &str, words: &str| {
-        let fast = ["store.answer_s=1", "store.give_up_s=4"];
+        let fast = ["store.answer_s=5", "store.give_up_s=10"];
         let settings = bucket.settings("wire", &[&fast[..], more].concat());
         let (said, status) = run(dir.path(), &settings, &["check"]);
         assert_eq!(status, 1, "{more:?}: {said}");
@@ -509,8 +648,9 @@ fn a_bucket_that_cannot_be_used_stops_the_start_with_the_name_of_a_setting() {
     check(&["store.region=a b"], "store.region", "eu-north-1");
     check(&["store.ca=missing.pem"], "store.ca", "missing.pem");
     check(&["store.address_style=host"], "store.address_style", "address");
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    check(&[&format!("store.endpoint=http://{free}")], "store.endpoint", "refused");
+    let free = Refusing::new();
+    let nobody = format!("store.endpoint=http://127.0.0.1:{}", free.port());
+    check(&[&nobody], "store.endpoint", "refused");
     bucket.gate.breaks("list-type", Way::Refuse);
     check(&[], "store.access_key_id", "AccessDenied: Not by this key");
     bucket.gate.breaks("", Way::Hang);
@@ -594,7 +734,7 @@ fn a_backup_fetches_the_originals_and_restores_them_into_another_bucket() {
         assert!(original == fs::read(file).unwrap());
     }
     // A bucket that is away is not one that lost its originals.
-    let settings = bucket.settings("a", &["store.give_up_s=1"]);
+    let settings = bucket.settings("a", &["store.give_up_s=10"]);
     bucket.gate.breaks("/originals/", Way::Refuse);
     let (said, status) =
         run(dir.path(), &settings, &["backup", &text(&dir.path().join("second"))]);
