@@ -64,13 +64,13 @@ pub fn load(sources: &Sources) -> Result<(Config, Values), ConfigError> {
     Ok((config, values))
 }
 
-/// The error for a value that does not parse or is out of bounds.
-pub(super) fn bad_value(name: &str, text: &str, origin: &Origin, expected: &str) -> ConfigError {
+/// The error for a value that does not parse or is out of bounds; `quoted` is what it repeats of it.
+pub(super) fn bad_value(name: &str, quoted: &str, origin: &Origin, expected: &str) -> ConfigError {
     let place = match origin {
         Origin::Environment => variable(name),
         Origin::Default | Origin::File | Origin::Flag => origin.as_str().to_owned(),
     };
-    ConfigError(format!("bad value {text:?} for {name} ({place}): {expected}"))
+    ConfigError(format!("bad value {quoted} for {name} ({place}): {expected}"))
 }
 
 /// The variable that sets `name`.
@@ -134,6 +134,8 @@ fn read_environment(values: &mut Values) -> Result<(), ConfigError> {
     let mut named: Vec<_> = env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
         .filter(|(name, _)| name.starts_with(PREFIX))
+        // It says what tests run on.
+        .filter(|(name, _)| !cfg!(test) || name != "WIREPHOTO_TEST_POSTGRES")
         .collect();
     named.sort();
     for (variable, value) in named {

@@ -15,6 +15,10 @@ pub trait Value: Sized {
     fn parse(text: &str) -> Result<Self, String>;
     /// Prints the value in the form that [`Value::parse`] reads.
     fn print(&self) -> String;
+    /// What a message about a value that cannot be read repeats of it.
+    fn quote(text: &str) -> String {
+        format!("{text:?}")
+    }
 }
 
 /// The values that a setting allows.
@@ -265,6 +269,60 @@ impl Value for Hidden {
     fn print(&self) -> String {
         if self.0.is_empty() { String::new() } else { "***".to_owned() }
     }
+    fn quote(_: &str) -> String {
+        "\"***\"".to_owned()
+    }
+}
+
+/// The address of a database; empty means none. A password in it is shown as `***`.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct DatabaseUrl(pub String);
+
+impl DatabaseUrl {
+    /// The address with stars in place of a password, wherever in it one may stand.
+    fn veiled(text: &str) -> String {
+        let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        // An @ of the password that was not written %40 belongs to it.
+        let mut shown = match rest.rsplit_once('@') {
+            Some((who, place)) => match who.split_once(':') {
+                Some((user, _)) => format!("{user}:***@{place}"),
+                None => rest.to_owned(),
+            },
+            None => rest.to_owned(),
+        };
+        if !scheme.is_empty() {
+            shown = format!("{scheme}://{shown}");
+        }
+        for (nth, pair) in query.split('&').filter(|pair| !pair.is_empty()).enumerate() {
+            shown.push(if nth == 0 { '?' } else { '&' });
+            shown.push_str(if pair.contains("pass") { "password=***" } else { pair });
+        }
+        shown
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.print())
+    }
+}
+
+impl Value for DatabaseUrl {
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let known = ["postgres://", "postgresql://"];
+        if text.is_empty() || known.iter().any(|scheme| text.starts_with(scheme)) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err("expected postgres://USER@HOST:PORT/DATABASE".to_owned())
+    }
+    fn print(&self) -> String {
+        Self::veiled(&self.0)
+    }
+    fn quote(text: &str) -> String {
+        format!("{:?}", Self::veiled(text))
+    }
 }
 
 /// How a connection to a mail server is encrypted.
@@ -339,6 +397,21 @@ mod tests {
         let text = "10.0.0.0/8,192.0.2.7,::1,fd00::/8,0.0.0.0/0";
         assert_eq!(Addresses::parse(text).unwrap().print(), text);
         assert_eq!(Addresses::parse(" ::ffff:192.0.2.7 ,").unwrap().print(), "192.0.2.7");
+    }
+
+    #[test]
+    fn ok_the_address_of_a_database_is_shown_without_its_password() {
+        let check = |text: &str, shown: &str| {
+            let url = DatabaseUrl::parse(text).unwrap();
+            assert_eq!((url.0.as_str(), url.print().as_str()), (text, shown));
+        };
+        check("", "");
+        check("postgres://db/wp", "postgres://db/wp");
+        check("postgres://wp@db:5432/wp", "postgres://wp@db:5432/wp");
+        check("postgres://wp:s3c:r@t@db/wp?a=b", "postgres://wp:***@db/wp?a=b");
+        check("postgresql:///wp?host=/run&password=x", "postgresql:///wp?host=/run&password=***");
+        assert!(DatabaseUrl::parse("mysql://wp:secret@db/wp").is_err());
+        assert_eq!(DatabaseUrl::quote("mysql://wp:secret@db/wp"), "\"mysql://wp:***@db/wp\"");
     }
 
     #[test]

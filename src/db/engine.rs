@@ -1,12 +1,12 @@
 //! A transaction of whichever engine, as statements see it.
 //!
 //! What is in `statements` runs on any engine: it names no driver, so what differs between engines is
-//! a method of [`Engine`] and nothing else. A second engine is one more arm of [`Engine`] and
-//! [`Row`] and one more supertrait of [`Column`].
+//! a method of [`Engine`] and nothing else. An engine is an arm of [`Engine`] and of [`Row`] and a
+//! supertrait of [`Column`].
 
 use std::ops::ControlFlow;
 
-use super::{DbError, Flaw, Lookup, sqlite};
+use super::{DbError, Flaw, Lookup, postgres, sqlite};
 use crate::query::Indexed;
 
 /// An error of an engine's driver.
@@ -15,6 +15,9 @@ pub enum EngineError {
     /// SQLite reports it.
     #[error(transparent)]
     Sqlite(sqlite::Sqlite),
+    /// PostgreSQL reports it, or cannot be reached.
+    #[error(transparent)]
+    Postgres(postgres::Postgres),
 }
 
 impl EngineError {
@@ -23,6 +26,7 @@ impl EngineError {
     pub fn is_resource(&self) -> bool {
         match self {
             Self::Sqlite(cause) => cause.is_resource(),
+            Self::Postgres(cause) => cause.is_resource(),
         }
     }
 }
@@ -100,7 +104,7 @@ impl<T: ToParam + ?Sized> ToParam for &T {
 }
 
 /// What a column is read as, by every engine.
-pub(super) trait Column: sqlite::FromColumn {}
+pub(super) trait Column: sqlite::FromColumn + postgres::FromColumn {}
 
 impl Column for i64 {}
 impl Column for u32 {}
@@ -113,6 +117,7 @@ impl<T: Column> Column for Option<T> {}
 #[derive(Clone, Copy)]
 pub(super) enum Row<'r> {
     Sqlite(sqlite::Row<'r>),
+    Postgres(postgres::Row<'r>),
 }
 
 impl Row<'_> {
@@ -120,6 +125,7 @@ impl Row<'_> {
     pub(super) fn get<T: Column>(&self, at: usize) -> Result<T, DbError> {
         match self {
             Self::Sqlite(row) => row.get(at),
+            Self::Postgres(row) => row.get(at),
         }
     }
 
@@ -127,6 +133,7 @@ impl Row<'_> {
     pub(super) fn text(&self, at: usize) -> Result<&str, DbError> {
         match self {
             Self::Sqlite(row) => row.text(at),
+            Self::Postgres(row) => row.text(at),
         }
     }
 
@@ -134,6 +141,7 @@ impl Row<'_> {
     pub(super) fn lossy(&self, at: usize) -> Result<String, DbError> {
         match self {
             Self::Sqlite(row) => row.lossy(at),
+            Self::Postgres(row) => row.lossy(at),
         }
     }
 
@@ -141,6 +149,7 @@ impl Row<'_> {
     pub(super) fn blob(&self, at: usize) -> Result<Option<&[u8]>, DbError> {
         match self {
             Self::Sqlite(row) => row.blob(at),
+            Self::Postgres(row) => row.blob(at),
         }
     }
 }
@@ -151,6 +160,7 @@ impl Row<'_> {
 #[derive(Clone, Copy)]
 pub(super) enum Engine<'a> {
     Sqlite(sqlite::Client<'a>),
+    Postgres(postgres::Client<'a>),
 }
 
 impl Engine<'_> {
@@ -158,6 +168,7 @@ impl Engine<'_> {
     pub(super) fn execute(&self, sql: &str, params: Params<'_>) -> Result<usize, DbError> {
         match self {
             Self::Sqlite(client) => client.execute(sql, params),
+            Self::Postgres(client) => client.execute(sql, params),
         }
     }
 
@@ -170,6 +181,7 @@ impl Engine<'_> {
     ) -> Result<Option<T>, DbError> {
         match self {
             Self::Sqlite(client) => client.first(sql, params, |row| read(&Row::Sqlite(row))),
+            Self::Postgres(client) => client.first(sql, params, |row| read(&Row::Postgres(row))),
         }
     }
 
@@ -225,6 +237,7 @@ impl Engine<'_> {
     ) -> Result<(), DbError> {
         match self {
             Self::Sqlite(client) => client.each(sql, params, |row| each(&Row::Sqlite(row))),
+            Self::Postgres(client) => client.each(sql, params, |row| each(&Row::Postgres(row))),
         }
     }
 
@@ -236,10 +249,17 @@ impl Engine<'_> {
         mut read: impl FnMut(&Row<'_>) -> Result<T, DbError>,
     ) -> Result<Vec<T>, DbError> {
         let mut found = Vec::new();
-        self.each(sql, params, |row| {
-            found.push(read(row)?);
-            Ok(ControlFlow::Continue(()))
-        })?;
+        match self {
+            Self::Sqlite(_) => self.each(sql, params, |row| {
+                found.push(read(row)?);
+                Ok(ControlFlow::Continue(()))
+            })?,
+            // One question and one answer.
+            Self::Postgres(client) => client.gathered(sql, params, |row| {
+                found.push(read(&Row::Postgres(row))?);
+                Ok(())
+            })?,
+        }
         Ok(found)
     }
 
@@ -259,6 +279,7 @@ impl Engine<'_> {
     pub(super) fn defer_references(&self) -> Result<(), DbError> {
         match self {
             Self::Sqlite(client) => client.defer_references(),
+            Self::Postgres(client) => client.defer_references(),
         }
     }
 
@@ -266,6 +287,7 @@ impl Engine<'_> {
     pub(super) fn insert_words(&self, doc: i64, indexed: &Indexed) -> Result<(), DbError> {
         match self {
             Self::Sqlite(client) => client.insert_words(doc, indexed),
+            Self::Postgres(client) => client.insert_words(doc, indexed),
         }
     }
 
@@ -273,6 +295,7 @@ impl Engine<'_> {
     pub(super) fn delete_words(&self, doc: i64) -> Result<(), DbError> {
         match self {
             Self::Sqlite(client) => client.delete_words(doc),
+            Self::Postgres(client) => client.delete_words(doc),
         }
     }
 
@@ -280,6 +303,7 @@ impl Engine<'_> {
     pub(super) fn clear_words(&self) -> Result<(), DbError> {
         match self {
             Self::Sqlite(client) => client.clear_words(),
+            Self::Postgres(client) => client.clear_words(),
         }
     }
 
@@ -292,6 +316,28 @@ impl Engine<'_> {
     ) -> Result<(), DbError> {
         match self {
             Self::Sqlite(client) => client.each_with_words(lookup, after, each),
+            Self::Postgres(client) => client.each_with_words(lookup, after, each),
+        }
+    }
+
+    /// The last number that was given in the column of a table, whose row may be gone.
+    pub(super) fn number_given(&self, table: &str, column: &str) -> Result<i64, DbError> {
+        match self {
+            Self::Sqlite(client) => client.number_given(table, column),
+            Self::Postgres(client) => client.number_given(table, column),
+        }
+    }
+
+    /// Sees to it that the numbers up to `number` are not given again.
+    pub(super) fn pass_numbers(
+        &self,
+        table: &str,
+        column: &str,
+        number: i64,
+    ) -> Result<(), DbError> {
+        match self {
+            Self::Sqlite(client) => client.pass_numbers(table, column, number),
+            Self::Postgres(client) => client.pass_numbers(table, column, number),
         }
     }
 
@@ -299,6 +345,8 @@ impl Engine<'_> {
     pub(super) fn page_flaws(&self) -> Result<Vec<Flaw>, DbError> {
         match self {
             Self::Sqlite(client) => client.page_flaws("integrity_check"),
+            // Its files are looked after by the server and whoever keeps it.
+            Self::Postgres(_) => Ok(Vec::new()),
         }
     }
 
@@ -306,6 +354,8 @@ impl Engine<'_> {
     pub(super) fn lost_references(&self) -> Result<Vec<Flaw>, DbError> {
         match self {
             Self::Sqlite(client) => client.lost_references(),
+            // It keeps them whoever writes.
+            Self::Postgres(_) => Ok(Vec::new()),
         }
     }
 
@@ -313,6 +363,7 @@ impl Engine<'_> {
     pub(super) fn word_flaws(&self) -> Result<Vec<Flaw>, DbError> {
         match self {
             Self::Sqlite(client) => client.word_flaws(),
+            Self::Postgres(client) => client.word_flaws(),
         }
     }
 
@@ -321,6 +372,7 @@ impl Engine<'_> {
     pub(super) fn run_script(&self, sql: &str) -> Result<(), DbError> {
         match self {
             Self::Sqlite(client) => client.run_script(sql),
+            Self::Postgres(client) => client.run_script(sql),
         }
     }
 }

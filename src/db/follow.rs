@@ -1,12 +1,8 @@
 //! Notices what any process wrote: a cheap look that reads the log only when there is something.
 
-use std::{ops::ControlFlow, path::Path};
-
-use super::{
-    AccountChange, DbError,
-    engine::{Row, params},
-    sqlite::Connection,
-};
+use super::connection::{Connection, Place, Purpose};
+use super::engine::{Engine, Row, params};
+use super::{AccountChange, DbError};
 use crate::limits::LOG_ROWS_MAX;
 use crate::types::ItemKey;
 
@@ -26,8 +22,8 @@ pub struct Pulse {
 }
 
 impl Pulse {
-    pub(super) fn open(path: &Path) -> Result<Self, DbError> {
-        Ok(Self { connection: Connection::open(path)?, data_version: -1 })
+    pub(super) fn open(place: &Place) -> Result<Self, DbError> {
+        Ok(Self { connection: Connection::open(place, Purpose::Follow)?, data_version: -1 })
     }
 
     /// Whether another connection committed since the last call; a few microseconds.
@@ -46,22 +42,20 @@ pub struct Follower {
 }
 
 impl Follower {
-    pub(super) fn open(path: &Path) -> Result<Self, DbError> {
-        let connection = Connection::open(path)?;
-        let mut follower = Self { connection, data_version: -1, seq: 0, account_seq: 0 };
-        follower.seq = follower.number("SELECT coalesce(max(seq), 0) FROM item_log")?;
-        follower.account_seq = follower.number("SELECT coalesce(max(seq), 0) FROM account_log")?;
-        Ok(follower)
+    pub(super) fn open(place: &Place) -> Result<Self, DbError> {
+        let mut connection = Connection::open(place, Purpose::Follow)?;
+        let (seq, account_seq) = connection.look(|engine| {
+            let last = |sql| engine.load_value(sql, params![]);
+            let seq = last("SELECT coalesce(max(seq), 0) FROM item_log")?;
+            Ok((seq, last("SELECT coalesce(max(seq), 0) FROM account_log")?))
+        })?;
+        Ok(Self { connection, data_version: -1, seq, account_seq })
     }
 
     /// The row of the item log up to which changes were given out.
     #[must_use]
     pub fn seq(&self) -> i64 {
         self.seq
-    }
-
-    fn number(&self, sql: &str) -> Result<i64, DbError> {
-        self.connection.engine().load_value(sql, params![])
     }
 
     /// What was written since the last call; at most [`LOG_ROWS_MAX`] of a kind, the
@@ -71,21 +65,25 @@ impl Follower {
         if data_version == self.data_version {
             return Ok(Change::default());
         }
-        let mut change = Change::default();
-        let items =
-            "SELECT seq, media_type, id FROM item_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-        let (seq, read) = self.log_behind(items, self.seq, |row| {
-            // A row that names no item cannot be in any cache.
-            let key = format!("{}/{}", row.text(1)?, row.text(2)?).parse::<ItemKey>();
-            change.items.extend(key.ok());
-            Ok(())
+        let (after, accounts_after) = (self.seq, self.account_seq);
+        let (change, items, accounts) = self.connection.look(|engine| {
+            let mut change = Change::default();
+            let sql =
+                "SELECT seq, media_type, id FROM item_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+            let items = log_behind(engine, sql, after, |row| {
+                // A row that names no item cannot be in any cache.
+                let key = format!("{}/{}", row.text(1)?, row.text(2)?).parse::<ItemKey>();
+                change.items.extend(key.ok());
+                Ok(())
+            })?;
+            let sql = "SELECT seq, what, id FROM account_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+            let accounts = log_behind(engine, sql, accounts_after, |row| {
+                change.accounts.push(AccountChange::parse(row.text(1)?, row.text(2)?));
+                Ok(())
+            })?;
+            Ok((change, items, accounts))
         })?;
-        let accounts =
-            "SELECT seq, what, id FROM account_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
-        let (account_seq, accounts_read) = self.log_behind(accounts, self.account_seq, |row| {
-            change.accounts.push(AccountChange::parse(row.text(1)?, row.text(2)?));
-            Ok(())
-        })?;
+        let ((seq, read), (account_seq, accounts_read)) = (items, accounts);
         self.seq = seq;
         self.account_seq = account_seq;
         if read < LOG_ROWS_MAX && accounts_read < LOG_ROWS_MAX {
@@ -93,22 +91,19 @@ impl Follower {
         }
         Ok(change)
     }
+}
 
-    /// Reads a log on behind the row `after`: where it stands then, and how many rows were read.
-    fn log_behind(
-        &self,
-        sql: &str,
-        after: i64,
-        mut each: impl FnMut(&Row<'_>) -> Result<(), DbError>,
-    ) -> Result<(i64, usize), DbError> {
-        let (mut seq, mut read) = (after, 0);
-        let limit = i64::try_from(LOG_ROWS_MAX).unwrap_or(i64::MAX);
-        self.connection.engine().each(sql, params![after, limit], |row| {
-            seq = row.get(0)?;
-            read += 1;
-            each(row)?;
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok((seq, read))
-    }
+/// Reads a log on behind the row `after`: where it stands then, and how many rows were read.
+fn log_behind(
+    engine: Engine<'_>,
+    sql: &str,
+    after: i64,
+    mut each: impl FnMut(&Row<'_>) -> Result<(), DbError>,
+) -> Result<(i64, usize), DbError> {
+    let limit = i64::try_from(LOG_ROWS_MAX).unwrap_or(i64::MAX);
+    let read: Vec<i64> = engine.list(sql, params![after, limit], |row| {
+        each(row)?;
+        row.get(0)
+    })?;
+    Ok((read.last().copied().unwrap_or(after), read.len()))
 }

@@ -1,21 +1,26 @@
 //! The database: one handle, transactions as closures, no SQL outside.
 //!
 //! `statements` holds what is read and written, in SQL for any engine; `engine` is what it needs of
-//! one; `sqlite` is the engine that there is.
+//! one; `sqlite` and `postgres` are the engines, `connection` hides which one there is.
 //!
 //! One thread owns the write connection and runs one closure as one transaction: it commits on
 //! `Ok` and rolls back on `Err`. A few threads own a read connection each. Callers wait on
 //! channels, so no async thread ever blocks. Other processes may write the same database; the
 //! [`Follower`] notices.
 
+mod connection;
 mod engine;
 mod follow;
 mod lock;
+mod moving;
+mod postgres;
+#[cfg(test)]
+mod scratch;
 mod sqlite;
 mod statements;
 mod threads;
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use jiff::{Timestamp, tz::TimeZone};
 use tokio::sync::oneshot;
@@ -23,6 +28,8 @@ use tokio::sync::oneshot;
 pub use engine::EngineError;
 pub use follow::{Change, Follower, Pulse};
 pub use lock::Lock;
+pub use moving::{Carry, HearRows, MovedRows, Moving};
+pub use postgres::Postgres;
 pub use sqlite::copy::Snapshot;
 pub use statements::accounts::AccountChange;
 pub use statements::channels::NewChannel;
@@ -35,10 +42,11 @@ pub use statements::import::{
     NewAgreement, NewApiKey, NewClient, NewLicense, NewProduct, NewUser, Put,
 };
 pub use statements::items::{NewItem, StoredItem, Written};
+pub use statements::nodes::{Begun, NodeRow};
 pub use statements::notifications::{NewNotification, Watcher, WatchersOf};
 pub use statements::operator::{ListedKey, ListedUser};
 pub use statements::orders::{LiveOrder, OrdersOf, Reported};
-pub use statements::outbox::{NewMessage, OutboxCount, Sent};
+pub use statements::outbox::{ClaimedBy, NewMessage, OutboxCount, Sent};
 pub use statements::purges::{Purge, PurgesWaiting};
 pub use statements::queues::{FoundStream, LogRow, QueuedItem};
 pub use statements::search::{IndexChange, Lookup};
@@ -48,9 +56,13 @@ pub use statements::users::NewMember;
 pub use statements::{ReadTx, WriteTx};
 
 use crate::error::{Error, Kind, Result};
+use connection::Place;
 use sqlite::copy::{Standing, copy, latest, look};
 use threads::Threads;
 
+/// Tries to make a database that others may be making, and the time between two.
+const MAKE_TRIES_MAX: u32 = 20;
+const MAKE_AGAIN: std::time::Duration = std::time::Duration::from_millis(50);
 /// The name of the database in a data directory.
 pub const DATABASE: &str = "wirephoto.db";
 
@@ -80,9 +92,18 @@ pub enum DbError {
     /// Others work on the data directory in a way that does not allow this.
     #[error("{0}")]
     InUse(String),
+    /// The archive lives elsewhere now.
+    #[error("this archive has moved to {0}")]
+    Moved(String),
     /// A copy of the database cannot be written.
     #[error("{0}")]
     File(String),
+    /// The address of a database is none.
+    #[error("{0}")]
+    Address(String),
+    /// This process only reads, and what was asked for writes.
+    #[error("this node only reads the database")]
+    ReadsOnly,
 }
 
 impl From<DbError> for Error {
@@ -98,6 +119,15 @@ impl From<DbError> for Error {
             DbError::InUse(words) | DbError::File(words) => {
                 Self::new(Kind::Unavailable, words.clone())
             }
+            // Where to is not for everybody who asks.
+            DbError::Moved(_) => {
+                Self::new(Kind::Unavailable, "This archive has moved").because(cause)
+            }
+            DbError::Address(words) => Self::new(Kind::InvalidArgument, words.clone()),
+            DbError::ReadsOnly => Self::forbidden(
+                "read_only_node",
+                "This node only reads: purchases, deliveries and changes are made at another one",
+            ),
             DbError::Engine(_) | DbError::Damaged { .. } | DbError::Schema(_) => {
                 Self::internal(cause)
             }
@@ -105,10 +135,25 @@ impl From<DbError> for Error {
     }
 }
 
-/// The database of a data directory.
+/// Makes a database. Of several processes that find none and begin at once one is the first, and the others
+/// find it half made or made.
+fn make(path: &Path) -> Result<sqlite::Connection, DbError> {
+    for _ in 1..MAKE_TRIES_MAX {
+        match sqlite::migrate(path) {
+            Ok(made) => return Ok(made),
+            Err(cause) => tracing::debug!("the database is not made yet: {cause}"),
+        }
+        std::thread::park_timeout(MAKE_AGAIN);
+    }
+    sqlite::migrate(path)
+}
+
+/// The database: that of a data directory, or one of a PostgreSQL server.
 #[derive(Clone)]
 pub struct Db {
     threads: Threads,
+    /// Whether every write is refused.
+    only_reads: bool,
 }
 
 impl Db {
@@ -125,7 +170,8 @@ impl Db {
         // the log, and a full disk has no room for a new one.
         let (standing, looked) = look(&path)?;
         let first = match standing {
-            Standing::New | Standing::Current => sqlite::migrate(&path)?,
+            Standing::New => make(&path)?,
+            Standing::Current => sqlite::migrate(&path)?,
             Standing::Older(found) => {
                 drop(lock);
                 let alone = Lock::alone(dir)?;
@@ -141,9 +187,61 @@ impl Db {
                 first
             }
         };
-        let threads = Threads::start(&path, lock)?;
+        let threads = Threads::start(&Place::File(path), Some(lock))?;
         drop((looked, first));
-        Ok(Self { threads })
+        Ok(Self { threads, only_reads: false })
+    }
+
+    /// Opens the database in `dir` for a process that only reads: every write through this handle fails
+    /// with [`DbError::ReadsOnly`] before it reaches the engine.
+    ///
+    /// Fails with [`DbError::Schema`] when the schema is not of this version of the product: who only reads
+    /// brings nothing up to date.
+    pub fn open_to_read(dir: &Path) -> Result<Self, DbError> {
+        let path = dir.join(DATABASE);
+        let lock = Lock::share(dir)?;
+        let (standing, looked) = look(&path)?;
+        let words = match standing {
+            Standing::Current => None,
+            Standing::New => Some("there is no database".to_owned()),
+            Standing::Older(found) => {
+                Some(format!("it has schema {found}, this is {}", latest()?))
+            }
+        };
+        if let Some(words) = words {
+            return Err(DbError::Schema(format!(
+                "{}: {words}; start a node that writes first",
+                path.display()
+            )));
+        }
+        let threads = Threads::start(&Place::File(path), Some(lock))?;
+        drop(looked);
+        Ok(Self { threads, only_reads: true })
+    }
+
+    /// Opens the PostgreSQL database at `url`, `postgres://USER@HOST:PORT/DATABASE`, makes its tables
+    /// when they are missing and brings its schema up to date; `password` counts where it is not
+    /// empty.
+    ///
+    /// Fails with [`DbError::Address`] when `url` is none; with [`DbError::Schema`] when a later
+    /// version of the product made the schema, or when it is no database for this. An older schema is
+    /// brought up to date whoever else works with it: that must be of the same version.
+    pub fn connect(url: &str, password: &str) -> Result<Self, DbError> {
+        let server = Arc::new(postgres::Server::parse(url, password)?);
+        postgres::migrate(&server)?;
+        let threads = Threads::start(&Place::Server(server), None)?;
+        Ok(Self { threads, only_reads: false })
+    }
+
+    /// The same for a process that only reads, with rights to no more than that: every write through
+    /// this handle fails with [`DbError::ReadsOnly`] before it reaches the engine.
+    ///
+    /// Fails with [`DbError::Schema`] when the schema is not of this version of the product.
+    pub fn connect_to_read(url: &str, password: &str) -> Result<Self, DbError> {
+        let server = Arc::new(postgres::Server::parse(url, password)?);
+        postgres::look(&server)?;
+        let threads = Threads::start(&Place::Server(server), None)?;
+        Ok(Self { threads, only_reads: true })
     }
 
     /// Copies the database in `dir`, of this schema or an earlier one, into a new file `to`, while
@@ -235,6 +333,9 @@ impl Db {
         T: Send + 'static,
         F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
     {
+        if self.only_reads {
+            return Err(DbError::ReadsOnly);
+        }
         let (sender, receiver) = oneshot::channel();
         self.threads.submit_write(Box::new(move |connection| {
             drop(sender.send(connection.write(write)));
@@ -249,16 +350,19 @@ impl Db {
         T: Send + 'static,
         F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
     {
+        if self.only_reads {
+            return Err(DbError::ReadsOnly);
+        }
         self.threads.write(write)
     }
 
     /// A connection of its own that tells whether something was written.
     pub fn pulse(&self) -> Result<Pulse, DbError> {
-        Pulse::open(self.threads.path())
+        Pulse::open(self.threads.place())
     }
 
     /// A connection of its own that tells what other processes and this one changed.
     pub fn follower(&self) -> Result<Follower, DbError> {
-        Follower::open(self.threads.path())
+        Follower::open(self.threads.place())
     }
 }

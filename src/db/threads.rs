@@ -2,7 +2,6 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{self, Receiver, SyncSender, TrySendError},
@@ -10,7 +9,8 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-use super::{DbError, ReadTx, WriteTx, lock::Lock, sqlite::Connection};
+use super::connection::{Connection, Place, Purpose};
+use super::{DbError, ReadTx, WriteTx, lock::Lock};
 use crate::limits::{DB_QUEUE_MAX, DB_READERS, DB_SEARCHERS, SEARCH_QUEUE_MAX};
 
 /// A read, given its transaction or the reason why there is none.
@@ -24,12 +24,12 @@ pub(super) struct Threads {
 }
 
 struct Shared {
-    path: PathBuf,
+    place: Place,
     /// Empty once the last handle is dropped.
     queues: Option<Queues>,
     threads: Vec<JoinHandle<()>>,
-    /// Let go when all connections are closed.
-    _lock: Lock,
+    /// Let go when all connections are closed. A server's database has its own locks.
+    _lock: Option<Lock>,
 }
 
 struct Queues {
@@ -53,15 +53,14 @@ impl Drop for Shared {
 impl Threads {
     /// Opens the connections; the threads end with the last handle, and so does the hold on the
     /// data directory.
-    pub(super) fn start(path: &Path, lock: Lock) -> Result<Self, DbError> {
+    pub(super) fn start(place: &Place, lock: Option<Lock>) -> Result<Self, DbError> {
         let mut threads = Vec::with_capacity(DB_READERS + DB_SEARCHERS + 1);
         let (reads, waiting) = mpsc::sync_channel::<Read>(DB_QUEUE_MAX);
-        threads.extend(readers(path, ("db-read", DB_READERS), waiting)?);
+        threads.extend(readers(place, ("db-read", DB_READERS), waiting)?);
         let (searches, waiting) = mpsc::sync_channel::<Read>(SEARCH_QUEUE_MAX);
-        threads.extend(readers(path, ("db-search", DB_SEARCHERS), waiting)?);
+        threads.extend(readers(place, ("db-search", DB_SEARCHERS), waiting)?);
         let (writes, waiting) = mpsc::sync_channel::<Write>(DB_QUEUE_MAX);
-        let mut connection = Connection::open(path)?;
-        connection.widen()?;
+        let mut connection = Connection::open(place, Purpose::Write)?;
         threads.push(spawn("db-write", move || {
             for write in waiting {
                 // A transaction that panics rolls back; the thread goes on for the others.
@@ -73,12 +72,12 @@ impl Threads {
         })?);
         let queues = Some(Queues { reads, searches, writes });
         Ok(Self {
-            shared: Arc::new(Shared { path: path.to_owned(), queues, threads, _lock: lock }),
+            shared: Arc::new(Shared { place: place.clone(), queues, threads, _lock: lock }),
         })
     }
 
-    pub(super) fn path(&self) -> &Path {
-        &self.shared.path
+    pub(super) fn place(&self) -> &Place {
+        &self.shared.place
     }
 
     pub(super) fn submit_read(&self, read: Read) -> Result<(), DbError> {
@@ -104,9 +103,29 @@ impl Threads {
         F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
     {
         let (sender, receiver) = mpsc::sync_channel(1);
-        let job: Write = Box::new(move |connection| {
-            drop(sender.send(connection.write(write)));
-        });
+        self.run(
+            &receiver,
+            Box::new(move |connection| {
+                drop(sender.send(connection.write(write)));
+            }),
+        )
+    }
+
+    /// The same in a database whose archive may live elsewhere.
+    pub(super) fn write_anyway<F>(&self, write: F) -> Result<(), DbError>
+    where
+        F: FnOnce(&WriteTx<'_>) -> Result<(), DbError> + Send + 'static,
+    {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.run(
+            &receiver,
+            Box::new(move |connection| {
+                drop(sender.send(connection.write_anyway(write)));
+            }),
+        )
+    }
+
+    fn run<T>(&self, receiver: &Receiver<Result<T, DbError>>, job: Write) -> Result<T, DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         queues.writes.send(job).map_err(|_| DbError::Closed)?;
         receiver.recv().map_err(|_| DbError::Closed)?
@@ -122,15 +141,15 @@ fn submit<T>(queue: &SyncSender<T>, job: T) -> Result<(), DbError> {
 
 /// Starts `count` threads that take reads from one queue, each on a connection of its own.
 fn readers(
-    path: &Path,
+    place: &Place,
     (name, count): (&str, usize),
     waiting: Receiver<Read>,
 ) -> Result<Vec<JoinHandle<()>>, DbError> {
     let waiting = Arc::new(Mutex::new(waiting));
     let start = |index| {
-        let connection = Connection::open(path)?;
+        let connection = Connection::open(place, Purpose::Read)?;
         let waiting = Arc::clone(&waiting);
-        spawn(&format!("{name}-{index}"), move || read_loop(&connection, &waiting))
+        spawn(&format!("{name}-{index}"), move || read_loop(connection, &waiting))
     };
     (0..count).map(start).collect()
 }
@@ -140,7 +159,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
     started.map_err(|cause| DbError::Schema(format!("thread {name}: {cause}")))
 }
 
-fn read_loop(connection: &Connection, waiting: &Mutex<Receiver<Read>>) {
+fn read_loop(mut connection: Connection, waiting: &Mutex<Receiver<Read>>) {
     loop {
         // A thread that panicked while it waited leaves a receiver that is whole.
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();

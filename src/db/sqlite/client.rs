@@ -10,7 +10,7 @@ use rusqlite::{
 pub(in crate::db) use rusqlite::types::FromSql as FromColumn;
 
 use crate::db::DbError;
-use crate::db::engine::{Engine, Param, Params};
+use crate::db::engine::{Engine, Param, Params, params};
 
 /// A row that was found.
 #[derive(Clone, Copy)]
@@ -102,6 +102,30 @@ impl<'a> Client<'a> {
 
     pub(in crate::db) fn defer_references(self) -> Result<(), DbError> {
         Ok(self.0.pragma_update(None, "defer_foreign_keys", "ON")?)
+    }
+
+    /// Without AUTOINCREMENT a table has no other number than its highest.
+    pub(in crate::db) fn number_given(self, table: &str, column: &str) -> Result<i64, DbError> {
+        let given = "SELECT seq FROM sqlite_sequence WHERE name = ?1";
+        if let Some(number) = self.first(given, params![table], |row| row.get(0))? {
+            return Ok(number);
+        }
+        let highest = format!("SELECT coalesce(max({column}), 0) FROM {table}");
+        Ok(self.first(&highest, params![], |row| row.get(0))?.unwrap_or_default())
+    }
+
+    pub(in crate::db) fn pass_numbers(
+        self,
+        table: &str,
+        _column: &str,
+        number: i64,
+    ) -> Result<(), DbError> {
+        let known = "UPDATE sqlite_sequence SET seq = max(seq, ?2) WHERE name = ?1";
+        if self.execute(known, params![table, number])? == 0 {
+            let new = "INSERT INTO sqlite_sequence (name, seq) VALUES (?1, ?2)";
+            self.execute(new, params![table, number])?;
+        }
+        Ok(())
     }
 
     #[cfg(test)]

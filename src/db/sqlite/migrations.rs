@@ -492,6 +492,40 @@ CREATE TABLE purges (
 CREATE INDEX purges_due ON purges (lane, due_ms, purge_id);
 ";
 
+/// Several processes over one database: which of them live, what one of them does at a time, and what each
+/// has under way. Calls of pages are there for whichever of them shows them.
+const NODES: &str = "
+CREATE TABLE nodes (
+    life TEXT PRIMARY KEY,
+    node TEXT NOT NULL UNIQUE,
+    role TEXT NOT NULL,
+    beat INTEGER NOT NULL,
+    followed INTEGER NOT NULL,
+    seen_ms INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE leases (
+    name TEXT PRIMARY KEY,
+    life TEXT NOT NULL REFERENCES nodes ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+ALTER TABLE queued_items ADD COLUMN life TEXT;
+ALTER TABLE queued_items ADD COLUMN freed INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX queued_items_freed ON queued_items (freed);
+CREATE INDEX queued_items_held ON queued_items (life) WHERE life IS NOT NULL;
+INSERT INTO cursors (name, seq) VALUES ('streams', 0);
+
+ALTER TABLE outbox ADD COLUMN life TEXT;
+CREATE INDEX outbox_sending ON outbox (life) WHERE state = 'sending';
+
+ALTER TABLE deliveries ADD COLUMN life TEXT;
+
+CREATE TABLE calls (
+    session_hash TEXT PRIMARY KEY REFERENCES sessions ON DELETE CASCADE,
+    calls TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+";
+
 pub(super) fn all() -> Migrations<'static> {
     Migrations::new(vec![
         M::up(ITEMS),
@@ -502,6 +536,7 @@ pub(super) fn all() -> Migrations<'static> {
         M::up(MADE_BY_USERS),
         M::up(COLLECTIONS),
         M::up(PURGES),
+        M::up(NODES),
     ])
 }
 
@@ -533,6 +568,36 @@ mod tests {
             let mut now = Connection::open_in_memory().unwrap();
             super::all().to_version(&mut now, number).unwrap();
             assert_eq!(statements(&then), statements(&now), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_column_moves_to_another_database_or_is_made_anew_there() {
+        use crate::db::statements::moving::{ITEM_LOG, ITEMS, TABLES, Table};
+        let mut connection = Connection::open_in_memory().unwrap();
+        super::all().to_latest(&mut connection).unwrap();
+        let sql =
+            "SELECT m.name || '.' || c.name FROM sqlite_schema m, pragma_table_info(m.name) c
+             WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%'";
+        let mut statement = connection.prepare(sql).unwrap();
+        let columns = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
+        // Made from documents, or true of one database and the nodes over it alone.
+        let anew = [
+            "words",
+            "facts.",
+            "facet_values.",
+            "versions.",
+            "nodes.",
+            "leases.",
+            "queued_items.life",
+            "outbox.life",
+            "deliveries.life",
+        ];
+        let known: Vec<String> =
+            TABLES.iter().chain([&ITEMS, &ITEM_LOG]).flat_map(Table::columns).collect();
+        for column in columns.map(Result::unwrap) {
+            let is_anew = anew.iter().any(|start| column.starts_with(start));
+            assert!(is_anew || known.contains(&column), "{column} does not move");
         }
     }
 

@@ -3,7 +3,7 @@
 //!
 //! WAL mode with `synchronous=FULL`: what a transaction promised is on disk when it returns.
 //!
-//! A second engine brings what is here: a connection that reads in one state and writes one after the
+//! An engine brings what is here: a connection that reads in one state and writes one after the
 //! other; the schema; statements, rows and values of its driver ([`Client`], [`Row`]); errors that say
 //! whether they pass; an index of words; a number that rises when others committed; checks and copies
 //! of itself. `statements` says what it must understand.
@@ -21,7 +21,7 @@ use rusqlite::{ErrorCode, OpenFlags, TransactionBehavior};
 pub(super) use client::{Client, FromColumn, Row};
 
 use super::engine::{Engine, EngineError, params};
-use super::statements::{FacetValues, ReadTx, WriteTx, index::start_index};
+use super::statements::{FacetValues, ReadTx, WriteTx, index::start_index, moving::moved_to};
 use super::{DbError, threads::Read};
 use crate::limits::{DB_BUSY_MS, DB_CACHE_KIB, DB_WRITE_CACHE_KIB};
 
@@ -110,9 +110,28 @@ impl Connection {
         }
     }
 
+    /// Runs `write` as a transaction.
+    ///
+    /// Fails with [`DbError::Moved`] when the archive lives elsewhere now.
     pub(super) fn write<T>(
         &mut self,
         write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        self.run(write, false)
+    }
+
+    /// The same in a database whose archive may live elsewhere.
+    pub(super) fn write_anyway<T>(
+        &mut self,
+        write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        self.run(write, true)
+    }
+
+    fn run<T>(
+        &mut self,
+        write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
+        here_after_all: bool,
     ) -> Result<T, DbError> {
         let facet_values = &self.facet_values;
         let transaction = self.raw.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -122,6 +141,10 @@ impl Connection {
         let tx = WriteTx::new(engine, facet_values);
         if at != self.facets_at {
             tx.forget_facet_values();
+        }
+        // A few microseconds beside the flush of a commit.
+        if let Some(home) = moved_to(engine)?.filter(|_| !here_after_all) {
+            return Err(DbError::Moved(home));
         }
         // Until the end, so that a panic in between leaves nothing that is believed.
         self.facets_at = -1;

@@ -2,7 +2,8 @@
 //!
 //! Whoever sends a delivery holds a claim on it that ends at `next_ms` unless it is renewed, so
 //! that what a killed process was sending is taken up again. A claim has a name of its own: who
-//! lost it can no longer say how the delivery ended.
+//! lost it can no longer say how the delivery ended. Clocks of several machines may differ: what a
+//! node sends that lives is left to it, also when its claim seems to have ended.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -91,16 +92,20 @@ pub struct Turn {
     pub now: Timestamp,
     /// Deliveries of one organization that may be under way; at least 1.
     pub organization_max: usize,
+    /// The life of the node that takes them up.
+    pub life: Uuid,
 }
 
-/// What holds of a delivery whose turn may come: `?1` is the time and `?2` how many deliveries of
-/// an organization may be under way. A channel has one at a time, so that a receiver that hangs
+/// What holds of a delivery whose turn may come: `?1` is the time, `?2` how many deliveries of
+/// an organization may be under way, `?3` the life that asks. A channel has one at a time, so that a receiver that hangs
 /// holds nobody else up. What is under way is found once, and it is little.
 const FREE: &str = "(user_id, channel) NOT IN (SELECT user_id, channel FROM deliveries
          WHERE next_ms > ?1 AND state = 'sending')
      AND organization_id NOT IN (SELECT organization_id FROM deliveries
          WHERE next_ms > ?1 AND state = 'sending'
-         GROUP BY organization_id HAVING count(*) >= ?2)";
+         GROUP BY organization_id HAVING count(*) >= ?2)
+     AND (state <> 'sending' OR life IS NULL OR life = ?3
+         OR life NOT IN (SELECT life FROM nodes))";
 
 /// The columns that [`read_delivery`] reads.
 const COLUMNS: &str = "delivery_id, deliveries.user_id, deliveries.organization_id, user_name, \
@@ -211,7 +216,8 @@ impl ReadTx<'_> {
             "SELECT next_ms FROM deliveries WHERE next_ms IS NOT NULL AND {FREE}
              ORDER BY next_ms LIMIT 1"
         );
-        let times = params![turn.now.as_millisecond(), int(turn.organization_max)];
+        let life = turn.life.to_string();
+        let times = params![turn.now.as_millisecond(), int(turn.organization_max), life];
         let next: Option<i64> = self.engine.find_value(&sql, times)?;
         // A damaged time must not stop the queue: too early is now, too late is never.
         let never = |ms: i64| if ms < 0 { Timestamp::MIN } else { Timestamp::MAX };
@@ -291,15 +297,16 @@ impl WriteTx<'_> {
         until: Timestamp,
     ) -> Result<Option<Delivery>, DbError> {
         let sql = format!(
-            "UPDATE deliveries SET state = 'sending', attempts = attempts + 1, claim = ?3,
-                 next_ms = ?4, updated_ms = ?1
-             WHERE delivery_id = (SELECT delivery_id FROM deliveries
+            "UPDATE deliveries SET state = 'sending', attempts = attempts + 1, life = ?3,
+                 claim = ?4, next_ms = ?5, updated_ms = ?1
+             WHERE next_ms <= ?1 AND delivery_id = (SELECT delivery_id FROM deliveries
                  WHERE next_ms <= ?1 AND {FREE} ORDER BY next_ms, delivery_id LIMIT 1)
              RETURNING delivery_id"
         );
         let (now_ms, max) = (turn.now.as_millisecond(), int(turn.organization_max));
         loop {
-            let values = params![now_ms, max, claim.to_string(), until.as_millisecond()];
+            let (life, claim) = (turn.life.to_string(), claim.to_string());
+            let values = params![now_ms, max, life, claim, until.as_millisecond()];
             let claimed: Option<String> = self.engine.find_value(&sql, values)?;
             let Some(id) = claimed else { return Ok(None) };
             match self.read_claimed(&id) {

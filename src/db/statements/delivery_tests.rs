@@ -26,11 +26,11 @@ fn desk() -> ChannelId {
 /// A database with two users of two organizations.
 fn prepared() -> (Db, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let db = Db::open(dir.path()).unwrap();
+    let db = Db::scratch(dir.path()).unwrap();
     let scene = "INSERT INTO organizations (organization_id, address) VALUES (1, '{}'), (2, '{}');
          INSERT INTO users (user_id, organization_id, user_name, roles, admin, mediebank, active,
              service_account, created_ms)
-         VALUES (7, 1, 'editor', '[]', 0, 0, 1, 0, 0), (8, 2, 'other', '[]', 0, 0, 1, 0, 0);";
+         VALUES (7, 1, 'editor', '[]', FALSE, FALSE, TRUE, FALSE, 0), (8, 2, 'other', '[]', FALSE, FALSE, TRUE, FALSE, 0);";
     db.write_blocking(|tx| tx.run_sql(scene)).unwrap();
     (db, dir)
 }
@@ -68,7 +68,7 @@ fn queue(db: &Db, new: &NewDelivery, second: i64) -> Delivery {
 
 /// Two deliveries of an organization may be under way.
 fn turn(second: i64) -> Turn {
-    Turn { now: at(second), organization_max: 2 }
+    Turn { now: at(second), organization_max: 2, life: Uuid::nil() }
 }
 
 fn claim(db: &Db, name: u128, (now, until): (i64, i64)) -> Option<Delivery> {

@@ -23,7 +23,7 @@ fn at(second: i64) -> Timestamp {
 /// A database with an organization, a prepaid agreement, a user that has it, and a client.
 fn prepared() -> (Db, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let db = Db::open(dir.path()).unwrap();
+    let db = Db::scratch(dir.path()).unwrap();
     db.write_blocking(|tx| {
         tx.engine.execute(
             "INSERT INTO organizations (organization_id, address) VALUES (1, '{}')",
@@ -230,7 +230,7 @@ fn a_user_with_a_provisional_number_takes_the_one_that_is_stated_with_all_it_has
     db.write_blocking(move |tx| {
         tx.engine.execute(
             "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
-                 service_account, created_ms) VALUES (-1, 'old', '[]', 0, 0, 1, 0, 0)",
+                 service_account, created_ms) VALUES (-1, 'old', '[]', FALSE, FALSE, TRUE, FALSE, 0)",
             params![],
         )?;
         tx.engine.execute(

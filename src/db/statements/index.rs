@@ -178,7 +178,7 @@ impl WriteTx<'_> {
 
 /// Reads the columns `item_id, media_type, id, document, order_ms, embargoed_ms, stored_ms`; nothing
 /// of a document that is damaged: one such row must not keep the others out.
-fn read_item(row: &Row<'_>, zone: &TimeZone) -> Result<Option<NewItem>, DbError> {
+pub(super) fn read_item(row: &Row<'_>, zone: &TimeZone) -> Result<Option<NewItem>, DbError> {
     let key = format!("{}/{}", row.text(1)?, row.text(2)?);
     let what = format!("item {key}");
     let key = key.parse().map_err(|why| damaged(&what, &why))?;

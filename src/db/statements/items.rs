@@ -168,7 +168,8 @@ impl WriteTx<'_> {
         self.engine.each(
             "SELECT seq, at_ms FROM item_log
              WHERE seq < (SELECT max(seq) FROM item_log)
-             AND seq <= (SELECT min(seq) FROM cursors) ORDER BY seq LIMIT ?1",
+             AND seq <= (SELECT min(seq) FROM cursors WHERE name <> 'streams')
+             ORDER BY seq LIMIT ?1",
             params![int(SWEEP_ROWS)],
             |row| {
                 if row.get::<i64>(1)? >= before {
@@ -180,5 +181,47 @@ impl WriteTx<'_> {
         )?;
         let Some(last) = last else { return Ok(0) };
         self.engine.execute("DELETE FROM item_log WHERE seq <= ?1", params![last])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::{Timestamp, tz::TimeZone};
+
+    use super::*;
+    use crate::clock;
+    use crate::db::Db;
+    use crate::item::Document;
+
+    #[test]
+    fn the_item_log_is_swept_up_to_what_was_matched_and_keeps_its_newest_row() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        for id in ["one", "two", "three"] {
+            let key: ItemKey = format!("text/{id}").parse().unwrap();
+            let json = format!(
+                r#"{{"uri":"http://here/text/{id}","type":"text","headline":"words",
+                    "versioncreated":"2026-01-01T00:00:00Z","pubstatus":"usable"}}"#
+            );
+            let document = Document::from_stored(&json).unwrap();
+            let item = NewItem {
+                indexed: Indexed::of(&key, &document, &TimeZone::UTC),
+                key,
+                document: json,
+                assets: None,
+                pub_status: PubStatus::Usable,
+                order_time: clock::now(),
+                embargoed: None,
+                stored: clock::now(),
+                fresh: true,
+            };
+            db.write_blocking(move |tx| tx.write_item(&item)).unwrap();
+        }
+        let sweep = || db.write_blocking(|tx| tx.sweep_item_log(Timestamp::MAX)).unwrap();
+        assert_eq!(sweep(), 0, "nothing was matched yet");
+        let matched = "UPDATE cursors SET seq = 3 WHERE name = 'matching'";
+        db.write_blocking(|tx| tx.run_sql(matched)).unwrap();
+        assert_eq!(sweep(), 2);
+        assert_eq!(sweep(), 0, "the newest row stays");
     }
 }

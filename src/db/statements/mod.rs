@@ -19,6 +19,7 @@
 //! what others wrote belong to an engine altogether.
 
 pub(super) mod accounts;
+mod calls;
 pub(super) mod channels;
 pub(super) mod check;
 mod collected;
@@ -34,6 +35,8 @@ mod import_tests;
 pub(super) mod index;
 pub(super) mod items;
 mod keys;
+pub(super) mod moving;
+pub(super) mod nodes;
 pub(super) mod notifications;
 pub(super) mod operator;
 pub(super) mod orders;
@@ -119,5 +122,33 @@ impl WriteTx<'_> {
     /// Runs statements that set a test's scene.
     pub fn run_sql(&self, sql: &str) -> Result<(), DbError> {
         self.engine.run_script(sql)
+    }
+
+    /// Has the engine refuse each new row of a table.
+    pub fn refuse_rows(&self, table: &str) -> Result<(), DbError> {
+        let sql = match self.engine {
+            Engine::Sqlite(_) => format!(
+                "CREATE TRIGGER refuse BEFORE INSERT ON {table}
+                 BEGIN SELECT RAISE(ABORT, 'refused'); END"
+            ),
+            Engine::Postgres(_) => format!(
+                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
+                 AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
+                 CREATE TRIGGER refuse BEFORE INSERT ON {table}
+                 FOR EACH ROW EXECUTE FUNCTION refuse()"
+            ),
+        };
+        self.engine.run_script(&sql)
+    }
+
+    /// Has it take them again.
+    pub fn accept_rows(&self, table: &str) -> Result<(), DbError> {
+        self.engine.run_script(
+            match self.engine {
+                Engine::Sqlite(_) => "DROP TRIGGER refuse".to_owned(),
+                Engine::Postgres(_) => format!("DROP TRIGGER refuse ON {table}"),
+            }
+            .as_str(),
+        )
     }
 }

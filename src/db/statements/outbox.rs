@@ -1,7 +1,7 @@
 //! The outbox: messages of notifications on their way, and those that were given up.
 //!
-//! A message that was sent is gone. Whoever sends one holds it until `next_ms`; a server that starts
-//! takes up what a killed one was sending.
+//! A message that was sent is gone. Whoever sends one holds it for as long as its life lasts, whatever
+//! the clock says; what a life held that is over waits again (`super::nodes`).
 
 use std::ops::ControlFlow;
 
@@ -72,6 +72,15 @@ pub enum Sent {
     Released,
 }
 
+/// Who sends messages, and when they were taken up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimedBy {
+    /// The life of a node.
+    pub life: Uuid,
+    /// The time.
+    pub now: Timestamp,
+}
+
 /// What waits in the outbox.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OutboxCount {
@@ -114,9 +123,10 @@ impl ReadTx<'_> {
         Ok(OutboxCount { waiting: count(waiting), parked: count(all - waiting) })
     }
 
-    /// When the next message of a lane is due.
+    /// When the next message of a lane is due that nobody sends.
     pub fn next_message(&self, lane: Lane) -> Result<Option<Timestamp>, DbError> {
-        let sql = "SELECT min(next_ms) FROM outbox WHERE lane = ?1 AND next_ms IS NOT NULL";
+        let sql = "SELECT min(next_ms) FROM outbox
+             WHERE lane = ?1 AND next_ms IS NOT NULL AND state = 'waiting'";
         let ms: Option<i64> = self.engine.load_value(sql, params![lane.as_str()])?;
         ms.map(|ms| time("outbox", ms)).transpose()
     }
@@ -158,22 +168,25 @@ impl WriteTx<'_> {
         Ok(written > 0)
     }
 
-    /// Takes up to `limit` messages of a lane that are due at `now`; they are held until `until`.
+    /// Takes up to `limit` messages of a lane that are due; a life that lasts holds them until it says
+    /// what became of them.
     pub fn claim_messages(
         &self,
         lane: Lane,
         limit: usize,
-        (now, until): (Timestamp, Timestamp),
+        by: ClaimedBy,
     ) -> Result<Vec<Message>, DbError> {
+        let ClaimedBy { life, now } = by;
         let sql = format!(
-            "UPDATE outbox SET state = 'sending', attempts = attempts + 1, next_ms = ?1,
+            "UPDATE outbox SET state = 'sending', attempts = attempts + 1, life = ?1,
                  updated_ms = ?2
-             WHERE message_id IN (SELECT message_id FROM outbox
-                 WHERE lane = ?3 AND next_ms <= ?2 ORDER BY next_ms, message_id LIMIT ?4)
+             WHERE state = 'waiting' AND EXISTS (SELECT 1 FROM nodes WHERE nodes.life = ?1)
+                 AND message_id IN (SELECT message_id FROM outbox
+                     WHERE lane = ?3 AND next_ms <= ?2 AND state = 'waiting'
+                     ORDER BY next_ms, message_id LIMIT ?4)
              RETURNING {COLUMNS}"
         );
-        let wanted =
-            params![until.as_millisecond(), now.as_millisecond(), lane.as_str(), int(limit)];
+        let wanted = params![life.to_string(), now.as_millisecond(), lane.as_str(), int(limit)];
         let mut claimed = Vec::new();
         let mut broken = Vec::new();
         self.engine.each(&sql, wanted, |row| {
@@ -184,31 +197,31 @@ impl WriteTx<'_> {
             Ok(ControlFlow::Continue(()))
         })?;
         for (id, error) in broken {
-            self.end(&id, &Sent::Parked { error }, now)?;
+            self.end(&id, &Sent::Parked { error }, by)?;
         }
         claimed.sort_by_key(|message| message.id);
         Ok(claimed)
     }
 
-    /// Writes what became of a message.
-    pub fn end_message(&self, id: Uuid, sent: &Sent, now: Timestamp) -> Result<(), DbError> {
-        self.end(&id.to_string(), sent, now)
+    /// Writes what became of a message; `false` when its life holds it no more.
+    pub fn end_message(&self, id: Uuid, sent: &Sent, by: ClaimedBy) -> Result<bool, DbError> {
+        self.end(&id.to_string(), sent, by)
     }
 
-    fn end(&self, id: &str, sent: &Sent, now: Timestamp) -> Result<(), DbError> {
+    fn end(&self, id: &str, sent: &Sent, by: ClaimedBy) -> Result<bool, DbError> {
+        let life = by.life.to_string();
         let set = |assignments: &str, next: Option<i64>, error: Option<&str>| {
             let sql = format!(
                 "UPDATE outbox SET {assignments}, next_ms = ?1, error = coalesce(?2, error),
-                     updated_ms = ?3 WHERE message_id = ?4"
+                     updated_ms = ?3, life = NULL WHERE message_id = ?4 AND life = ?5"
             );
-            self.engine.execute(&sql, params![next, error, now.as_millisecond(), id])?;
-            Ok(())
+            let values = params![next, error, by.now.as_millisecond(), id, life];
+            Ok(self.engine.execute(&sql, values)? > 0)
         };
         match sent {
             Sent::Done => {
-                let sql = "DELETE FROM outbox WHERE message_id = ?1";
-                self.engine.execute(sql, params![id])?;
-                Ok(())
+                let sql = "DELETE FROM outbox WHERE message_id = ?1 AND life = ?2";
+                Ok(self.engine.execute(sql, params![id, life])? > 0)
             }
             Sent::Again { at, error } => {
                 set("state = 'waiting'", Some(at.as_millisecond()), Some(error))
@@ -217,16 +230,10 @@ impl WriteTx<'_> {
             Sent::Released => set(
                 "state = 'waiting',
                      attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END",
-                Some(now.as_millisecond()),
+                Some(by.now.as_millisecond()),
                 None,
             ),
         }
-    }
-
-    /// Takes up what a server that was killed was sending; gives how many messages.
-    pub fn release_messages(&self, now: Timestamp) -> Result<usize, DbError> {
-        let sql = "UPDATE outbox SET state = 'waiting', next_ms = ?1 WHERE state = 'sending'";
-        self.engine.execute(sql, params![now.as_millisecond()])
     }
 
     /// Queues messages that were given up, one or all of them; gives how many.

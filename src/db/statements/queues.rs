@@ -12,6 +12,8 @@ use crate::types::ItemKey;
 
 /// Name of the place in the item log up to which notifications were looked for.
 const MATCHING: &str = "matching";
+/// Name of the number that rises whenever items are free in queues that were not before.
+const STREAMS: &str = "streams";
 
 /// A row of the item log as matching reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -171,6 +173,30 @@ impl ReadTx<'_> {
         )
     }
 
+    /// The number of the last turn in which items became free, and the streams in whose queues that was
+    /// so behind the turn `after`; `None` in place of them when there are more than `limit`.
+    pub fn freed_streams(
+        &self,
+        after: i64,
+        limit: usize,
+    ) -> Result<(i64, Option<Vec<Uuid>>), DbError> {
+        let turn = self.stream_turn()?;
+        if turn <= after {
+            return Ok((turn, Some(Vec::new())));
+        }
+        let sql = "SELECT DISTINCT notification_id FROM queued_items
+             JOIN notifications USING (number) WHERE freed > ?1 LIMIT ?2";
+        let ids = self.engine.list(sql, params![after, int(limit.saturating_add(1))], |row| {
+            row.text(0)?.parse::<Uuid>().map_err(|why| damaged("a stream", &why))
+        })?;
+        Ok((turn, Some(ids).filter(|ids| ids.len() <= limit)))
+    }
+
+    /// The number of the last turn in which items became free.
+    pub fn stream_turn(&self) -> Result<i64, DbError> {
+        self.engine.load_value("SELECT seq FROM cursors WHERE name = ?1", params![STREAMS])
+    }
+
     /// How many items wait in all queues.
     pub fn count_queued_items(&self) -> Result<u64, DbError> {
         let sql = "SELECT count(*) FROM queued_items";
@@ -188,11 +214,18 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Says up to which row of the item log notifications were looked for.
-    pub fn set_matched_seq(&self, seq: i64) -> Result<(), DbError> {
-        let sql = "UPDATE cursors SET seq = ?1 WHERE name = ?2";
-        self.engine.execute(sql, params![seq, MATCHING])?;
-        Ok(())
+    /// Says up to which row of the item log notifications were looked for, which was `from`; `false`
+    /// when somebody else went on from there.
+    pub fn set_matched_seq(&self, from: i64, seq: i64) -> Result<bool, DbError> {
+        let sql = "UPDATE cursors SET seq = ?1 WHERE name = ?2 AND seq = ?3";
+        Ok(self.engine.execute(sql, params![seq, MATCHING, from])? > 0)
+    }
+
+    /// The number of a turn in which items become free: behind all that were, in the order in which
+    /// transactions end.
+    pub fn next_turn_of_streams(&self) -> Result<i64, DbError> {
+        let sql = "UPDATE cursors SET seq = seq + 1 WHERE name = ?1 RETURNING seq";
+        self.engine.load_value(sql, params![STREAMS])
     }
 
     /// Puts an item off until its embargo ends.
@@ -212,14 +245,58 @@ impl WriteTx<'_> {
         Ok(())
     }
 
-    /// Puts an item at the end of a notification's queue. One that waits there already keeps its
-    /// place and is from now on there for the row `seq`.
-    pub fn queue_item(&self, number: i64, key: &ItemKey, seq: i64) -> Result<(), DbError> {
+    /// Puts an item at the end of a notification's queue, in the turn `turn`. One that waits there
+    /// already keeps its place and is from now on there for the row `seq`.
+    pub fn queue_item(
+        &self,
+        number: i64,
+        key: &ItemKey,
+        seq: i64,
+        turn: i64,
+    ) -> Result<(), DbError> {
         self.engine.execute(
-            "INSERT INTO queued_items (number, media_type, id, seq) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (number, media_type, id) DO UPDATE SET seq = excluded.seq",
-            params![number, key.media_type.as_str(), key.id.as_str(), seq],
+            "INSERT INTO queued_items (number, media_type, id, seq, freed)
+             VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (number, media_type, id)
+             DO UPDATE SET seq = excluded.seq, freed = excluded.freed",
+            params![number, key.media_type.as_str(), key.id.as_str(), seq, turn],
         )?;
+        Ok(())
+    }
+
+    /// Takes the first `limit` items of a queue that nobody has under way, in their order: `life` has
+    /// them under way from now on.
+    pub fn take_queued_items(
+        &self,
+        number: i64,
+        limit: usize,
+        life: Uuid,
+    ) -> Result<Vec<QueuedItem>, DbError> {
+        let mut taken = self.engine.list(
+            "UPDATE queued_items SET life = ?3 WHERE life IS NULL AND place IN
+                 (SELECT place FROM queued_items WHERE number = ?1 AND life IS NULL
+                  ORDER BY place LIMIT ?2)
+             RETURNING place, media_type, id, seq",
+            params![number, int(limit), life.to_string()],
+            |row| {
+                let key = parse_key("queued_items", row, 1)?;
+                Ok(QueuedItem { place: row.get(0)?, key, seq: row.get(3)? })
+            },
+        )?;
+        taken.sort_unstable_by_key(|item| item.place);
+        Ok(taken)
+    }
+
+    /// Puts items back that `life` has under way, in their places.
+    pub fn free_queued_items(&self, places: &[i64], life: Uuid) -> Result<(), DbError> {
+        if places.is_empty() {
+            return Ok(());
+        }
+        let turn = self.next_turn_of_streams()?;
+        let sql = "UPDATE queued_items SET life = NULL, freed = ?3 WHERE place = ?1 AND life = ?2";
+        for place in places {
+            self.engine.execute(sql, params![place, life.to_string(), turn])?;
+        }
         Ok(())
     }
 
@@ -233,15 +310,11 @@ impl WriteTx<'_> {
         )
     }
 
-    /// Removes items that were read from a queue: each by its place, unless it was put in again for
-    /// a row behind the one that was read; gives how many.
-    pub fn unqueue_items(&self, places: &[(i64, i64)]) -> Result<usize, DbError> {
-        let sql = "DELETE FROM queued_items WHERE place = ?1 AND seq <= ?2";
-        let mut removed = 0;
-        for (place, seq) in places {
-            removed += self.engine.execute(sql, params![place, seq])?;
-        }
-        Ok(removed)
+    /// Removes an item that was read from a queue by `life`, which had it under way: by its place, unless
+    /// it was put in again for a row behind the one that was read; gives whether it was there.
+    pub fn unqueue_item(&self, (place, seq): (i64, i64), life: Uuid) -> Result<bool, DbError> {
+        let sql = "DELETE FROM queued_items WHERE place = ?1 AND seq <= ?2 AND life = ?3";
+        Ok(self.engine.execute(sql, params![place, seq, life.to_string()])? > 0)
     }
 
     /// Removes everything from a queue.

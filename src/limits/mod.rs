@@ -1,5 +1,9 @@
 //! Every cap that is not a setting, with its unit and reason. Settings live in `config`.
 
+mod database;
+
+pub use database::*;
+
 /// Bytes of a media URL's path. The longest legal one is about 250.
 pub const MEDIA_PATH_BYTES_MAX: usize = 1024;
 /// Bytes of an `item.json`. Real documents with long bodies are below 200 kB.
@@ -209,29 +213,12 @@ pub const PROFILE_BYTES_MAX: usize = 64 * 1024;
 pub const KEYS_PER_USER_MAX: usize = 100;
 /// Devices of one user; the ones registered longest ago make room.
 pub const DEVICES_PER_USER_MAX: u32 = 256;
-/// Bytes of a device token. Those in use have below 300.
-pub const DEVICE_TOKEN_BYTES_MAX: usize = 4096;
+/// Bytes of a device token. Those in use have below 300; an index of PostgreSQL has room for 2,700.
+pub const DEVICE_TOKEN_BYTES_MAX: usize = 2048;
 /// Rows of the item log that the follower reads at a time.
 pub const LOG_ROWS_MAX: usize = 1000;
 /// Milliseconds between two looks at the database for changes by other processes.
 pub const FOLLOW_MS: u64 = 100;
-/// Database calls that may wait for a reader thread.
-pub const DB_QUEUE_MAX: usize = 1024;
-/// Threads that own a read connection each.
-pub const DB_READERS: usize = 2;
-/// Threads that search, each on a connection of its own. Searches compute more than they wait.
-pub const DB_SEARCHERS: usize = 2;
-/// Searches that may wait for such a thread; more are answered 503.
-pub const SEARCH_QUEUE_MAX: usize = 512;
-/// Pages of the database that one reading connection keeps in memory, KiB.
-pub const DB_CACHE_KIB: i64 = 16 * 1024;
-/// The same for the writing one, which holds a batch of an archive with its index before it has to
-/// write pages twice.
-pub const DB_WRITE_CACHE_KIB: i64 = 96 * 1024;
-/// Values of one facet whose numbers the writing connection remembers; a value takes 100 bytes.
-pub const FACET_VALUES_REMEMBERED_MAX: usize = 50_000;
-/// Items that one transaction takes into an index that is made anew.
-pub const REINDEX_ROWS: usize = 1000;
 /// Rows of the item log that search takes in at a time.
 pub const INDEX_CHANGES_MAX: usize = 10_000;
 /// Time for which rows of the item log are kept. Who follows the log is seconds behind at most; a
@@ -264,8 +251,6 @@ pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 pub const SEARCH_TRIES: usize = 20;
 /// Values of one facet in an answer, the most frequent.
 pub const FACET_COUNTS_MAX: usize = 100;
-/// Milliseconds a write waits for another process's transaction.
-pub const DB_BUSY_MS: u64 = 10_000;
 /// Items on one page of photographs.
 pub const PAGE_ITEMS: usize = 60;
 /// Pages of photographs that can be asked for; what lies deeper is found by a narrower search.
@@ -630,8 +615,6 @@ pub const OUTBOX_KEPT: std::time::Duration = std::time::Duration::from_secs(30 *
 pub const OUTBOX_LOOK: std::time::Duration = std::time::Duration::from_secs(1);
 /// Time that sending one message may take.
 pub const MESSAGE_TIME: std::time::Duration = std::time::Duration::from_secs(180);
-/// Time after which a message that was being sent is due again.
-pub const MESSAGE_HELD: std::time::Duration = std::time::Duration::from_secs(300);
 /// Time between two signs of life, removals of expired streams and counts of what waits.
 pub const NOTIFICATIONS_SWEEP: std::time::Duration = std::time::Duration::from_secs(10);
 /// Time that a mail waits for one of its pictures.
@@ -642,6 +625,8 @@ pub const MESSAGE_PICTURE_BYTES_MAX: usize = 512 * 1024;
 pub const FILES_BESIDE_CONNECTIONS: u64 = 1000;
 /// Time after which a reader looks again at items that could not be given.
 pub const STREAM_LOOK_AGAIN: std::time::Duration = std::time::Duration::from_millis(20);
+/// The longest such time: it doubles each time.
+pub const STREAM_LOOK_AGAIN_MAX: std::time::Duration = std::time::Duration::from_secs(1);
 /// Time for all pictures of one mail together.
 pub const MESSAGE_PICTURES_TIME: std::time::Duration = std::time::Duration::from_secs(60);
 /// Messages that were given up, of all users; the oldest go.
@@ -694,3 +679,9 @@ pub const START_GRANTED: std::time::Duration = std::time::Duration::from_secs(60
 pub const START_WORDS: std::time::Duration = std::time::Duration::from_secs(10);
 /// Time that systemd is asked to grant a stop beyond the times of the settings.
 pub const STOP_GRANTED: std::time::Duration = std::time::Duration::from_secs(15);
+/// Rows that go from one database into another in one transaction.
+pub const MOVED_ROWS: usize = 500;
+/// Bytes of such rows, after which the transaction ends.
+pub const MOVED_BYTES: usize = 4 * 1024 * 1024;
+/// Rounds in which a database that others write is caught up with before they have to wait.
+pub const MOVED_ROUNDS_MAX: usize = 100;

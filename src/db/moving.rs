@@ -1,0 +1,355 @@
+//! A database's way into another one, of whichever engine, while it is in use.
+//!
+//! What can be large goes over in portions, as often as something is new, until little is. Then comes
+//! a moment in which nobody may write here: the rest goes over, all tables are compared by the number
+//! of their rows, and the archive lives there if that was wanted. What was cut short is begun again:
+//! portions go on where they stood, and the other database says until its end that it is not whole.
+
+use std::sync::Arc;
+
+use jiff::tz::TimeZone;
+
+use super::statements::moving::{ITEM_LOG, ITEMS, Portion, TABLES, Table};
+use super::{Db, DbError, Named, ReadTx};
+use crate::clock::Stopwatch;
+use crate::limits::{MOVED_ROUNDS_MAX, MOVED_ROWS};
+use crate::types::Hash;
+
+/// What is heard of rows that go over: the table, and how many rows of it went now.
+pub type HearRows = Arc<dyn Fn(&'static str, usize) + Send + Sync>;
+
+/// Takes originals over that became known in the moment in which nobody writes.
+pub type Carry = Box<dyn FnOnce(&[Named]) -> Result<(), DbError> + Send>;
+
+/// What came over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MovedRows {
+    /// Rows by table, which both databases have.
+    pub tables: Vec<(&'static str, usize)>,
+    /// Milliseconds for which nobody could write.
+    pub held_ms: u64,
+}
+
+impl MovedRows {
+    /// Rows of a table.
+    #[must_use]
+    pub fn of(&self, table: &str) -> usize {
+        self.tables.iter().find(|(name, _)| *name == table).map_or(0, |(_, rows)| *rows)
+    }
+}
+
+/// A way from one database into another.
+#[derive(Clone)]
+pub struct Moving {
+    from: Db,
+    to: Db,
+    zone: TimeZone,
+    hear: HearRows,
+}
+
+fn differs(table: &str, (here, there): (usize, usize)) -> DbError {
+    DbError::Damaged {
+        what: format!("the new database, table {table}"),
+        why: format!("it has {there} rows where the old one has {here}"),
+    }
+}
+
+impl Moving {
+    /// Begins the way: `to` must be empty, or what an earlier way of this kind left. Days of dates in
+    /// documents begin in `zone`.
+    ///
+    /// Fails with [`DbError::InUse`] when `to` holds an archive of its own.
+    pub fn begin(
+        (from, to): (&Db, &Db),
+        zone: &TimeZone,
+        hear: HearRows,
+    ) -> Result<Self, DbError> {
+        to.write_blocking(|tx| {
+            let read = tx.as_read();
+            if !read.is_being_filled()? && !read.is_empty()? {
+                let why = "the new database holds an archive already, or a service runs on it";
+                return Err(DbError::InUse(why.to_owned()));
+            }
+            tx.note_filling(true)
+        })?;
+        let moving = Self { from: from.clone(), to: to.clone(), zone: zone.clone(), hear };
+        let way = moving.clone();
+        from.read_blocking(move |tx| way.compare_marks(tx).map(drop))?;
+        Ok(moving)
+    }
+
+    /// Takes over what is new of the items and their log, until little of it is left; others go on
+    /// writing. Gives the number of the last item.
+    pub fn catch_up(&self) -> Result<i64, DbError> {
+        for _ in 0..MOVED_ROUNDS_MAX {
+            let log = self.follow(&ITEM_LOG, &|table, after| {
+                self.from.read_blocking(move |tx| tx.portion_behind(table, after))
+            })?;
+            let items = self.follow(&ITEMS, &|table, after| {
+                self.from.read_blocking(move |tx| tx.portion_behind(table, after))
+            })?;
+            if log + items <= MOVED_ROWS {
+                break;
+            }
+        }
+        self.to.read_blocking(|tx| tx.reached(&ITEMS))
+    }
+
+    /// Takes over the rows of a table behind those that are there, which `next` reads; how many they
+    /// were.
+    fn follow(
+        &self,
+        table: &'static Table,
+        next: &dyn Fn(&'static Table, i64) -> Result<Portion, DbError>,
+    ) -> Result<usize, DbError> {
+        let mut after = self.to.read_blocking(move |tx| tx.reached(table))?;
+        let mut rows = 0;
+        loop {
+            let portion = next(table, after)?;
+            let Some(last) = portion.last() else { return Ok(rows) };
+            (after, rows) = (last, rows + portion.len());
+            self.put(portion)?;
+        }
+    }
+
+    fn put(&self, portion: Portion) -> Result<(), DbError> {
+        let (name, rows, zone) = (portion.table_name(), portion.len(), self.zone.clone());
+        self.to.write_blocking(move |tx| match name == ITEMS.name() {
+            true => tx.insert_items(&portion, &zone),
+            false => tx.insert_portion(&portion),
+        })?;
+        (self.hear)(name, rows);
+        Ok(())
+    }
+
+    /// Takes over all that is left while nobody writes, with the originals of items with numbers
+    /// behind `carried`; compares both. With `switch` the archive lives there from then on, at what
+    /// the text calls by name, and this database takes no writes any more.
+    ///
+    /// A database that has moved already, whose way was cut short at its end, may go it again.
+    pub fn finish(
+        &self,
+        (carried, carry): (i64, Carry),
+        switch: Option<&str>,
+    ) -> Result<MovedRows, DbError> {
+        let held = Stopwatch::start();
+        let home = self.from.read_blocking(|tx| tx.moved_to())?;
+        let has_moved = home.is_some();
+        if let Some(home) = home.filter(|home| switch.is_none_or(|to| home != to)) {
+            return Err(DbError::Moved(home));
+        }
+        let (way, wanted) = (self.clone(), switch.map(str::to_owned));
+        let mut moved = if has_moved {
+            self.from.read_blocking(move |tx| way.rest(tx, carried, carry))?
+        } else {
+            self.from.write_blocking(move |tx| {
+                let moved = way.rest(&tx.as_read(), carried, carry)?;
+                if let Some(to) = &wanted {
+                    tx.note_moved(Some(to))?;
+                }
+                Ok(moved)
+            })?
+        };
+        moved.held_ms = u64::try_from(held.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // After the other one, so that never both take writes.
+        if switch.is_some() {
+            self.to.write_blocking(|tx| tx.note_filling(false))?;
+        }
+        Ok(moved)
+    }
+
+    fn rest(&self, here: &ReadTx<'_>, carried: i64, carry: Carry) -> Result<MovedRows, DbError> {
+        self.follow(&ITEM_LOG, &|table, after| here.portion_behind(table, after))?;
+        self.follow(&ITEMS, &|table, after| here.portion_behind(table, after))?;
+        self.remove_replaced(here)?;
+        let floor = i64::from(here.log_floor()?);
+        self.to.write_blocking(move |tx| tx.trim_item_log(floor))?;
+        carry(&here.named_behind(carried)?)?;
+        // A transaction each, so that no reference is looked for among rows that just went.
+        for table in TABLES.iter().rev() {
+            self.to.write_blocking(move |tx| tx.clear_table(table))?;
+        }
+        for table in TABLES {
+            // Triggers may have written to it meanwhile.
+            self.to.write_blocking(move |tx| tx.clear_table(table))?;
+            here.each_portion(table, |portion| self.put(portion))?;
+        }
+        for table in TABLES.iter().chain([&ITEM_LOG]) {
+            if let Some(number) = here.number_given(table)? {
+                self.to.write_blocking(move |tx| tx.pass_numbers(table, number))?;
+            }
+        }
+        self.compare(here)
+    }
+
+    /// Fails when what is over there is not of this archive.
+    fn compare_marks(&self, here: &ReadTx<'_>) -> Result<Vec<i64>, DbError> {
+        let there = self.to.read_blocking(|tx| tx.marks_of_items())?;
+        let reached = there.last().map_or(0, |(doc, _)| *doc);
+        let known = here.marks_of_items()?;
+        let foreign = || {
+            let why = "the new database was filled from another archive, or from this one before it \
+                       was restored: make it anew";
+            DbError::InUse(why.to_owned())
+        };
+        let find = |marks: &[(i64, Hash)], doc: i64| {
+            marks.binary_search_by_key(&doc, |(doc, _)| *doc).ok().map(|at| marks[at].1)
+        };
+        for (doc, mark) in known.iter().take_while(|(doc, _)| *doc <= reached) {
+            if find(&there, *doc) != Some(*mark) {
+                return Err(foreign());
+            }
+        }
+        let gone = |doc: &i64| find(&known, *doc).is_none();
+        Ok(there.iter().map(|(doc, _)| *doc).filter(gone).collect())
+    }
+
+    /// Removes versions of items over there that were replaced here since they came over.
+    fn remove_replaced(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
+        for some in self.compare_marks(here)?.chunks(MOVED_ROWS) {
+            let some = some.to_vec();
+            self.to.write_blocking(move |tx| {
+                some.iter().try_for_each(|doc| tx.delete_version(*doc))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn compare(&self, here: &ReadTx<'_>) -> Result<MovedRows, DbError> {
+        let mut tables = Vec::with_capacity(TABLES.len() + 2);
+        for table in [&ITEMS, &ITEM_LOG].into_iter().chain(TABLES) {
+            let rows = here.rows_of(table)?;
+            let there = self.to.read_blocking(move |tx| tx.rows_of(table))?;
+            if rows != there {
+                return Err(differs(table.name(), (rows, there)));
+            }
+            tables.push((table.name(), rows));
+        }
+        let indexed = here.indexed_items()?;
+        let there = self.to.read_blocking(|tx| tx.indexed_items())?;
+        if indexed != there {
+            return Err(differs("facts", (indexed, there)));
+        }
+        Ok(MovedRows { tables, held_ms: 0 })
+    }
+}
+
+impl Db {
+    /// Where the archive of this database lives now, if it has moved.
+    pub fn moved_to(&self) -> Result<Option<String>, DbError> {
+        self.read_blocking(|tx| tx.moved_to())
+    }
+
+    /// Whether the database is being filled from another one: what it holds is not whole.
+    pub fn is_being_filled(&self) -> Result<bool, DbError> {
+        self.read_blocking(|tx| tx.is_being_filled())
+    }
+
+    /// Says that the archive of this database lives here after all.
+    pub fn stay(&self) -> Result<(), DbError> {
+        self.threads.write_anyway(|tx| tx.note_moved(None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::clock;
+    use crate::item::{Document, PubStatus};
+    use crate::query::Indexed;
+    use crate::types::ItemKey;
+
+    fn open(dir: &Path) -> Db {
+        std::fs::create_dir_all(dir).unwrap();
+        Db::open(dir).unwrap()
+    }
+
+    fn write(db: &Db, id: &str, headline: &str) {
+        let key: ItemKey = format!("text/{id}").parse().unwrap();
+        let json = format!(
+            r#"{{"uri":"http://here/text/{id}","type":"text","headline":"{headline}",
+                "versioncreated":"2026-01-01T00:00:00Z","pubstatus":"usable"}}"#
+        );
+        let document = Document::from_stored(&json).unwrap();
+        let now = clock::now();
+        let item = crate::db::NewItem {
+            indexed: Indexed::of(&key, &document, &TimeZone::UTC),
+            key,
+            document: json,
+            assets: None,
+            pub_status: PubStatus::Usable,
+            order_time: now,
+            embargoed: None,
+            stored: now,
+            fresh: true,
+        };
+        db.write_blocking(move |tx| tx.write_item(&item)).unwrap();
+    }
+
+    fn begin(from: &Db, to: &Db) -> Result<Moving, DbError> {
+        Moving::begin((from, to), &TimeZone::UTC, Arc::new(|_, _| {}))
+    }
+
+    fn finish(moving: &Moving, switch: Option<&str>) -> Result<MovedRows, DbError> {
+        moving.finish((i64::MAX, Box::new(|_| Ok(()))), switch)
+    }
+
+    fn headlines(db: &Db) -> Vec<String> {
+        db.read_blocking(|tx| {
+            let mut found = Vec::new();
+            tx.each_portion(&ITEMS, |portion| {
+                found.push(format!("{portion:?}"));
+                Ok(())
+            })?;
+            Ok(found)
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn a_rehearsal_is_repeated_and_then_the_archive_moves() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (open(&dir.path().join("from")), open(&dir.path().join("to")));
+        write(&from, "one", "first");
+        write(&from, "two", "second");
+        let moving = begin(&from, &to).unwrap();
+        assert_eq!(moving.catch_up().unwrap(), 2);
+        write(&from, "one", "first again");
+        let moved = finish(&moving, None).unwrap();
+        assert_eq!(moved.of("items"), 2);
+        assert!(to.is_being_filled().unwrap());
+        assert_eq!(headlines(&from), headlines(&to));
+        assert_eq!(from.moved_to().unwrap(), None);
+        // Another day.
+        write(&from, "two", "second again");
+        write(&from, "three", "third");
+        let moved = finish(&begin(&from, &to).unwrap(), Some("elsewhere")).unwrap();
+        assert_eq!(moved.of("items"), 3);
+        assert_eq!(headlines(&from), headlines(&to));
+        assert!(!to.is_being_filled().unwrap());
+        assert_eq!(from.moved_to().unwrap().as_deref(), Some("elsewhere"));
+        let refused = from.write_blocking(|tx| tx.note_filling(false));
+        assert!(matches!(refused, Err(DbError::Moved(home)) if home == "elsewhere"));
+        // What was not lived in is moved to again, what was is not.
+        write(&to, "four", "fourth");
+        let refused = begin(&from, &to).map(drop);
+        assert!(matches!(refused, Err(DbError::InUse(_))), "{refused:?}");
+        from.stay().unwrap();
+        write(&from, "five", "fifth");
+    }
+
+    #[test]
+    fn numbers_that_were_given_are_not_given_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (open(&dir.path().join("from")), open(&dir.path().join("to")));
+        for id in ["one", "two", "three"] {
+            write(&from, id, "words");
+        }
+        from.write_blocking(|tx| tx.run_sql("DELETE FROM item_log")).unwrap();
+        finish(&begin(&from, &to).unwrap(), Some("elsewhere")).unwrap();
+        write(&to, "four", "words");
+        assert_eq!(to.read_blocking(|tx| tx.log_seq()).unwrap(), 4);
+    }
+}

@@ -1,0 +1,280 @@
+//! PostgreSQL behind the database handle: connections that come back, one writer among all nodes,
+//! driver, schema, and what only PostgreSQL does its way.
+//!
+//! **Writing.** Whoever writes holds the one row of the table `writer` until its transaction ends, so
+//! that transactions of all nodes come one after the other, as in SQLite, and numbers of the logs
+//! become visible in their order. Its statements then see what the last holder committed (`READ
+//! COMMITTED`). Reading waits for nobody: it sees one state (`REPEATABLE READ`).
+//!
+//! **Noticing.** A transaction that wrote something raises `writer.version` and notifies. Who follows
+//! listens, and asks for the version when it heard something and now and then without that, so
+//! that a notification that was lost costs a moment and no more.
+//!
+//! **Connections.** Each belongs to one thread, which drives its socket while it waits for an answer.
+//! One that broke is made again with the next use, with rests in between that grow; meanwhile callers
+//! are told that the database cannot be used now. Whether a transaction was committed whose answer was
+//! lost, nobody knows: it is told as a failure.
+
+mod client;
+mod migrations;
+mod server;
+mod session;
+mod tls;
+mod words;
+
+use std::{
+    cell::{Cell, RefCell},
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use tokio_postgres::{IsolationLevel, SimpleQueryMessage, Transaction};
+
+pub(super) use client::{Client, FromColumn, Row};
+#[cfg(test)]
+pub(super) use migrations::run;
+pub(super) use migrations::{look, migrate};
+pub use server::Postgres;
+pub(super) use server::Server;
+
+use super::connection::Purpose;
+use super::engine::Engine;
+use super::statements::{FacetValues, ReadTx, WriteTx};
+use super::{DbError, threads::Read};
+use crate::clock::Stopwatch;
+use crate::limits::{DB_RETRY_FIRST, DB_RETRY_MAX};
+use session::{Desk, Session};
+
+/// Takes the turn of the one who writes; the number tells who wrote since.
+const TAKE_TURN: &str = "SELECT version FROM writer FOR UPDATE";
+/// Says that something was written, with the end of the transaction.
+const TELL: &str = "UPDATE writer SET version = version + 1; SELECT pg_notify('wirephoto', '')";
+/// What was written so far.
+const VERSION: &str = "SELECT version FROM writer";
+
+/// A connection that is made when it is used, and made again when it broke.
+pub(super) struct Connection {
+    server: Arc<Server>,
+    purpose: Purpose,
+    session: Option<Box<Session>>,
+    /// Why there is no session.
+    lost: Option<Lost>,
+    facet_values: RefCell<FacetValues>,
+    /// `writer.version` for which those hold: others may have written since.
+    facets_at: i64,
+    /// `writer.version` as it was last seen, and when.
+    seen: Option<(Stopwatch, i64)>,
+}
+
+/// A connection that could not be made.
+struct Lost {
+    since: Stopwatch,
+    rest: Duration,
+    why: String,
+}
+
+impl Connection {
+    pub(super) fn new(server: Arc<Server>, purpose: Purpose) -> Self {
+        Self {
+            server,
+            purpose,
+            session: None,
+            lost: None,
+            facet_values: RefCell::default(),
+            facets_at: -1,
+            seen: None,
+        }
+    }
+
+    /// The session, made anew where there is none that works.
+    ///
+    /// Fails at once while the last try is not long ago: those who wait are answered, and a server
+    /// that starts is not besieged.
+    fn session(&mut self) -> Result<&mut Session, DbError> {
+        if self.session.as_ref().is_some_and(|session| !session.is_alive()) {
+            self.session = None;
+        }
+        let Self { session, lost, seen, .. } = self;
+        if session.is_none() {
+            if let Some(lost) = lost
+                && lost.since.elapsed() < lost.rest
+            {
+                return Err(Postgres::Unreachable(lost.why.clone()).into());
+            }
+            match Session::open(&self.server, self.purpose) {
+                Ok(opened) => {
+                    (*session, *lost, *seen) = (Some(Box::new(opened)), None, None);
+                    self.facets_at = -1;
+                }
+                Err(cause) => {
+                    let rest = lost.as_ref().map_or(DB_RETRY_FIRST, |lost| lost.rest * 2);
+                    let (since, why) = (Stopwatch::start(), cause.to_string());
+                    *lost = Some(Lost { since, rest: rest.min(DB_RETRY_MAX), why });
+                    return Err(cause);
+                }
+            }
+        }
+        session.as_deref_mut().ok_or(DbError::Closed)
+    }
+
+    /// Forgets a session that an error says is of no use any more.
+    fn check<T>(&mut self, outcome: &Result<T, DbError>) {
+        if let Err(DbError::Engine(super::EngineError::Postgres(cause))) = outcome
+            && cause.ends_session()
+        {
+            self.session = None;
+        }
+    }
+
+    /// Runs `read` with what it needs, or the reason why there is nothing.
+    pub(super) fn read(&mut self, read: Read) {
+        let session = match self.session() {
+            Ok(session) => session,
+            Err(cause) => return read(Err(cause)),
+        };
+        let Session { desk, client } = session;
+        let failed = match desk.wait(snapshot(client)) {
+            Ok(transaction) => {
+                let wrote = Cell::new(false);
+                let client = Client::new(desk, &transaction, &wrote);
+                let outcome =
+                    catch_unwind(AssertUnwindSafe(|| read(Ok(ReadTx::new(client.engine())))));
+                // Dropping a transaction ends it; nobody waits for the answer.
+                drop(transaction);
+                desk.settle();
+                return outcome.unwrap_or_else(|panic| resume_unwind(panic));
+            }
+            Err(cause) => cause,
+        };
+        self.session = None;
+        read(Err(failed));
+    }
+
+    /// Runs statements that only read.
+    pub(super) fn look<T: Send>(
+        &mut self,
+        look: impl FnOnce(Engine<'_>) -> Result<T, DbError> + Send,
+    ) -> Result<T, DbError> {
+        aside(|| {
+            let Session { desk, client } = self.session()?;
+            let transaction = desk.wait(snapshot(client))?;
+            let wrote = Cell::new(false);
+            let outcome = look(Client::new(desk, &transaction, &wrote).engine());
+            drop(transaction);
+            desk.settle();
+            self.check(&outcome);
+            outcome
+        })
+    }
+
+    /// Runs `write` as one transaction, when those of other nodes and threads have ended.
+    ///
+    /// An error of the commit itself leaves open whether it was done.
+    pub(super) fn write<T>(
+        &mut self,
+        write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        let outcome = self.write_once(write);
+        self.check(&outcome);
+        outcome
+    }
+
+    fn write_once<T>(
+        &mut self,
+        write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        self.session()?;
+        let Self { session: Some(session), facet_values, facets_at, .. } = self else {
+            return Err(DbError::Closed);
+        };
+        let Session { desk, client } = session.as_mut();
+        // Until the end: numbers that are given out within are gone with a transaction that fails.
+        let known_at = std::mem::replace(facets_at, -1);
+        let transaction = desk.wait(client.transaction())?;
+        let wrote = Cell::new(false);
+        let run = || -> Result<(T, i64), DbError> {
+            let at = turn(desk, &transaction)?;
+            let engine = Client::new(desk, &transaction, &wrote).engine();
+            let tx = WriteTx::new(engine, facet_values);
+            if at != known_at {
+                tx.forget_facet_values();
+            }
+            let outcome = write(&tx)?;
+            if wrote.get() {
+                desk.wait(transaction.batch_execute(TELL))?;
+            }
+            Ok((outcome, at + i64::from(wrote.get())))
+        };
+        match catch_unwind(AssertUnwindSafe(run)) {
+            // What wrote nothing has nothing to flush.
+            Ok(Ok((outcome, at))) if wrote.get() => {
+                desk.wait(transaction.commit())?;
+                *facets_at = at;
+                Ok(outcome)
+            }
+            ended => {
+                // The turn is given back at once, whatever happened.
+                drop(transaction);
+                desk.settle();
+                let (outcome, at) = ended.unwrap_or_else(|panic| resume_unwind(panic))?;
+                *facets_at = at;
+                Ok(outcome)
+            }
+        }
+    }
+
+    /// The number of what was written so far, as far as it is known here.
+    pub(super) fn data_version(&mut self) -> Result<i64, DbError> {
+        aside(|| {
+            let heard = self.session()?.desk.hears();
+            if let Some((since, version)) = &self.seen
+                && !heard
+                && since.elapsed() < self.server.look()
+            {
+                return Ok(*version);
+            }
+            let Session { desk, client } = self.session()?;
+            let found = desk.wait(client.simple_query(VERSION)).and_then(|found| number(&found));
+            self.check(&found);
+            let version = found?;
+            self.seen = Some((Stopwatch::start(), version));
+            Ok(version)
+        })
+    }
+}
+
+/// Begins to read one state.
+fn snapshot(
+    client: &mut tokio_postgres::Client,
+) -> impl Future<Output = Result<Transaction<'_>, tokio_postgres::Error>> {
+    let begin = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
+    begin.read_only(true).start()
+}
+
+/// Waits for the turn to write; the version that the last one left.
+fn turn(desk: &Desk, transaction: &Transaction<'_>) -> Result<i64, DbError> {
+    number(&desk.wait(transaction.simple_query(TAKE_TURN))?)
+}
+
+/// The one number that a query gives.
+fn number(found: &[SimpleQueryMessage]) -> Result<i64, DbError> {
+    let number = found.iter().find_map(|message| {
+        let SimpleQueryMessage::Row(row) = message else { return None };
+        row.get(0)?.parse().ok()
+    });
+    number.ok_or_else(|| DbError::Damaged {
+        what: "table writer".to_owned(),
+        why: "it does not have its one row".to_owned(),
+    })
+}
+
+/// Runs `work` where it may block: on a thread of its own if this one drives async tasks.
+fn aside<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    if tokio::runtime::Handle::try_current().is_err() {
+        return work();
+    }
+    let outcome = thread::scope(|scope| scope.spawn(work).join());
+    outcome.unwrap_or_else(|panic| resume_unwind(panic))
+}

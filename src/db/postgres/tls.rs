@@ -1,0 +1,120 @@
+//! TLS to the server, over the rustls that is here.
+
+use std::{
+    future::Future,
+    io,
+    path::Path,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::aws_lc_rs,
+    pki_types::{CertificateDer, ServerName, pem::PemObject},
+};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::{
+    Socket,
+    tls::{ChannelBinding, MakeTlsConnect, TlsConnect},
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+/// Makes TLS of a connection where the settings ask for it.
+#[derive(Clone)]
+pub(super) struct Tls(Option<Arc<ClientConfig>>);
+
+impl Tls {
+    /// Connections stay as they are.
+    pub(super) fn none() -> Self {
+        Self(None)
+    }
+
+    /// Believes the public authorities, and those whose certificates (PEM) are in the file `ca`.
+    pub(super) fn believing(ca: Option<&Path>) -> Result<Self, String> {
+        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        if let Some(file) = ca {
+            let wrong = |cause: &dyn std::fmt::Display| format!("{}: {cause}", file.display());
+            let certificates = CertificateDer::pem_file_iter(file).map_err(|why| wrong(&why))?;
+            for certificate in certificates {
+                let certificate = certificate.map_err(|why| wrong(&why))?;
+                roots.add(certificate).map_err(|why| wrong(&why))?;
+            }
+        }
+        let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|why| why.to_string())?;
+        let config = config.with_root_certificates(roots).with_no_client_auth();
+        Ok(Self(Some(Arc::new(config))))
+    }
+}
+
+impl MakeTlsConnect<Socket> for Tls {
+    type Stream = Stream;
+    type TlsConnect = Handshake;
+    type Error = io::Error;
+
+    fn make_tls_connect(&mut self, domain: &str) -> io::Result<Handshake> {
+        let name = self.0.clone().map(|config| {
+            let name = ServerName::try_from(domain.to_owned()).map_err(io::Error::other)?;
+            Ok::<_, io::Error>((TlsConnector::from(config), name))
+        });
+        Ok(Handshake(name.transpose()?))
+    }
+}
+
+/// What is about to be TLS.
+pub(super) struct Handshake(Option<(TlsConnector, ServerName<'static>)>);
+
+impl TlsConnect<Socket> for Handshake {
+    type Stream = Stream;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Stream>> + Send>>;
+
+    fn connect(self, stream: Socket) -> Self::Future {
+        Box::pin(async move {
+            let Some((connector, name)) = self.0 else {
+                return Err(io::Error::other("the settings ask for no TLS"));
+            };
+            Ok(Stream(Box::new(connector.connect(name, stream).await?)))
+        })
+    }
+}
+
+/// A connection with TLS.
+pub(super) struct Stream(Box<TlsStream<Socket>>);
+
+impl tokio_postgres::tls::TlsStream for Stream {
+    fn channel_binding(&self) -> ChannelBinding {
+        ChannelBinding::none()
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,61 @@
+//! Caps of the database: its threads, and what it takes of an engine.
+
+use std::time::Duration;
+
+/// Database calls that may wait for a reader thread.
+pub const DB_QUEUE_MAX: usize = 1024;
+/// Threads that own a read connection each.
+pub const DB_READERS: usize = 2;
+/// Threads that search, each on a connection of its own. Searches compute more than they wait.
+pub const DB_SEARCHERS: usize = 2;
+/// Searches that may wait for such a thread; more are answered 503.
+pub const SEARCH_QUEUE_MAX: usize = 512;
+/// Pages of the database that one reading connection keeps in memory, KiB.
+pub const DB_CACHE_KIB: i64 = 16 * 1024;
+/// The same for the writing one, which holds a batch of an archive with its index before it has to
+/// write pages twice.
+pub const DB_WRITE_CACHE_KIB: i64 = 96 * 1024;
+/// Values of one facet whose numbers the writing connection remembers; a value takes 100 bytes.
+pub const FACET_VALUES_REMEMBERED_MAX: usize = 50_000;
+/// Items that one transaction takes into an index that is made anew.
+pub const REINDEX_ROWS: usize = 1000;
+/// Milliseconds a write waits for another process's transaction.
+pub const DB_BUSY_MS: u64 = 10_000;
+/// Time that a server of a database has to take a connection; a new one is tried after a rest.
+pub const DB_CONNECT_TIME: Duration = Duration::from_secs(5);
+/// The first rest after a connection that failed; each further one is twice as long.
+pub const DB_RETRY_FIRST: Duration = Duration::from_millis(100);
+/// The longest rest: a server that is back is used again within it.
+pub const DB_RETRY_MAX: Duration = Duration::from_secs(2);
+/// Milliseconds that a server of a database may work at one statement.
+pub const DB_STATEMENT_MS: u64 = 60_000;
+/// Time in which the server answers, if only that a statement took too long: behind it is nobody.
+pub const DB_ANSWER_TIME: Duration = Duration::from_secs(75);
+/// Milliseconds after which a server of a database ends a transaction whose owner says nothing: a
+/// process that hangs must not keep the others from writing.
+pub const DB_IDLE_MS: u64 = 60_000;
+/// Seconds after which each side of a silent connection asks whether the other is there.
+pub const DB_KEEPALIVE_S: u64 = 10;
+/// Questions without an answer, [`DB_KEEPALIVE_S`] apart, after which a connection is given up.
+pub const DB_KEEPALIVES: u32 = 3;
+/// Statements that a connection keeps prepared. There are fewer.
+pub const DB_STATEMENTS_MAX: usize = 512;
+/// Rows of a long answer that a server of a database sends at a time.
+pub const DB_PORTION_ROWS: i32 = 500;
+/// Groups of numbers that it sends at a time, each of at most [`DB_GROUP_NUMBERS`].
+pub const DB_PORTION_GROUPS: i32 = 8;
+/// Numbers that lie so close together are sent as one row, of 8 bytes a number.
+pub const DB_GROUP_NUMBERS: i64 = 65_536;
+/// Time between two looks at whether others wrote, where nothing was heard of it.
+pub const DB_LOOK: Duration = Duration::from_millis(250);
+/// Times that the schema is tried to be made, where others try the same.
+pub const DB_MIGRATE_TRIES: u32 = 10;
+/// Milliseconds that one step of making it may take.
+pub const DB_MIGRATE_MS: u64 = 3_600_000;
+/// Bytes that one text of an item may take in PostgreSQL's index of words, which holds less than
+/// 1 MiB; a novel takes half of it.
+pub const DB_WORDS_BYTES_MAX: usize = 1_000_000;
+/// Places of one word in a text that PostgreSQL's index of words keeps.
+pub const DB_WORD_PLACES_MAX: usize = 255;
+/// The last place of a word that it tells from others.
+pub const DB_WORD_PLACE_MAX: usize = 16_383;

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Runs tests on a PostgreSQL server of its own, which is gone afterwards: those of the database and of
+# what is above it, and a part of the suite. With --all it is the whole suite; other arguments go to
+# the test runner: tests/postgres.sh --lib db::
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+programs="$(ls -d /usr/lib/postgresql/*/bin | sort -V | tail -1)"
+dir="$(mktemp -d)"
+as=()
+if [ "$(id -u)" -eq 0 ]; then
+    # Its programs refuse to be run by root.
+    chown postgres "$dir"
+    as=(runuser -u postgres --)
+fi
+port="$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')"
+stop() {
+    (cd "$dir" && "${as[@]}" "$programs/pg_ctl" -D "$dir/data" -m immediate -w stop >/dev/null 2>&1) || true
+    rm -rf "$dir"
+}
+trap stop EXIT
+(
+    cd "$dir"
+    "${as[@]}" "$programs/initdb" -D "$dir/data" -U wirephoto -A trust -E UTF8 --locale=C --no-sync >/dev/null
+    "${as[@]}" "$programs/pg_ctl" -D "$dir/data" -l "$dir/log" -w start >/dev/null -o \
+        "-p $port -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off \
+         -c full_page_writes=off -c max_connections=500"
+)
+export WIREPHOTO_TEST_POSTGRES="postgres://wirephoto@127.0.0.1:$port/postgres"
+
+# Tests of SQLite's file: copies, damaged pages, full disks, dumps of earlier schemas, looks into it;
+# those of settings as they are without any; those with a PostgreSQL of their own.
+sqlite=(backup:: upgrades:: damage:: faults:: systemd:: packaging:: operator:: postgres::)
+if [ "${1:-}" = --all ]; then
+    cargo test --locked --lib
+    cargo test --locked --test suite -- $(printf -- '--skip %s ' "${sqlite[@]}")
+    exit
+fi
+if [ "$#" -gt 0 ]; then
+    cargo test --locked "$@"
+    exit
+fi
+cargo test --locked --lib -- db:: search:: orders:: users:: collections:: accounts:: cdn:: oauth:: notifications:: auth::
+cargo test --locked --test suite -- \
+    accounts:: collections:: items:: keys_and_channels:: media:: notifications:: oauth:: purchases:: \
+    purges:: search:: stream:: users::

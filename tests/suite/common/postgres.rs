@@ -1,0 +1,223 @@
+//! PostgreSQL: a server of a test's own, and the databases of all tests where they run on one.
+//!
+//! With the variable `WIREPHOTO_TEST_POSTGRES`, the address of a database of locale C whose user may
+//! make others, every folder that the binary works in has a database there.
+
+use std::{
+    collections::HashSet,
+    env, fs,
+    net::TcpListener,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    sync::{LazyLock, Mutex},
+};
+
+use tempfile::TempDir;
+
+/// The variable that names the server of all tests.
+const SERVER: &str = "WIREPHOTO_TEST_POSTGRES";
+
+/// Databases that were made, by name.
+static MADE: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
+
+/// The address of the database of the folder, which is made when it is missing; `None` where tests run
+/// on SQLite.
+pub fn of(dir: &Path) -> Option<String> {
+    let server = env::var(SERVER).ok()?;
+    let name = name(dir);
+    if MADE.lock().expect("names").insert(name.clone()) {
+        run(&server, &format!("CREATE DATABASE {name}"));
+    }
+    Some(beside(&server, &name))
+}
+
+/// Makes the database of the folder `to` as a copy of that of `from`.
+pub fn copy(from: &Path, to: &Path) {
+    let Ok(server) = env::var(SERVER) else { return };
+    let (from, to) = (name(from), name(to));
+    // One after the other: a database that is copied must have no visitors, copying or not.
+    let mut made = MADE.lock().expect("names");
+    run(&server, &format!("CREATE DATABASE {to} TEMPLATE {from}"));
+    made.insert(to);
+}
+
+/// What the database of a data directory holds, as bytes.
+pub fn stored(data: &Path) -> Vec<u8> {
+    let Some(url) = of(data.parent().expect("a folder")) else {
+        let files = ["wirephoto.db", "wirephoto.db-wal"];
+        return files.map(|name| fs::read(data.join(name)).unwrap_or_default()).concat();
+    };
+    let mut dump = Command::new(programs().join("pg_dump"));
+    checked(&dump.args(["--data-only", &url]).output().expect("pg_dump starts"), "dump")
+        .into_bytes()
+}
+
+/// Removes the database of the folder.
+pub fn remove(dir: &Path) {
+    let Ok(server) = env::var(SERVER) else { return };
+    let name = name(dir);
+    if MADE.lock().expect("names").remove(&name) {
+        run(&server, &format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)"));
+    }
+}
+
+/// A name that a folder has and no other one.
+fn name(dir: &Path) -> String {
+    let bytes = dir.as_os_str().as_encoded_bytes();
+    let number = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
+        (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("suite_{number:016x}")
+}
+
+/// The address of another database of the same server.
+fn beside(url: &str, name: &str) -> String {
+    let (address, query) = url.split_once('?').map_or((url, None), |(a, q)| (a, Some(q)));
+    let at = address.rfind('/').expect("an address with a database");
+    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+    format!("{}/{name}{query}", &address[..at])
+}
+
+/// Runs statements; what they print.
+pub fn run(url: &str, sql: &str) -> String {
+    let mut psql = Command::new(programs().join("psql"));
+    let psql = psql.args([url, "-qAtX", "-v", "ON_ERROR_STOP=1", "-c", sql]).stdin(Stdio::null());
+    checked(&psql.output().expect("psql starts"), sql)
+}
+
+fn checked(output: &Output, what: &str) -> String {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{what}: {errors}");
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
+/// The folder of PostgreSQL's programs, the newest one of Debian's.
+fn programs() -> PathBuf {
+    let all = fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed (./test does)");
+    let versions = all.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let newest: u32 = versions.max().expect("a version");
+    PathBuf::from(format!("/usr/lib/postgresql/{newest}/bin"))
+}
+
+/// A server in a folder of its own, on a port of loopback.
+pub struct Cluster {
+    dir: TempDir,
+    port: u16,
+}
+
+impl Cluster {
+    pub fn start() -> Self {
+        let dir = tempfile::tempdir().expect("folder");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        drop(listener);
+        if is_root() {
+            fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("mode");
+            let owned = Command::new("chown").arg("postgres").arg(dir.path()).status();
+            assert!(owned.expect("chown").success());
+        }
+        let cluster = Self { dir, port };
+        let data = cluster.data();
+        let data = data.to_str().expect("a path");
+        let made = ["-D", data, "-U", "wirephoto", "-A", "trust", "-E", "UTF8", "--locale=C"];
+        cluster.program("initdb", &[&made[..], &["--no-sync"]].concat(), Stdio::null());
+        cluster.up();
+        cluster
+    }
+
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    fn data(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    /// Runs one of the programs, which refuse to be run by root; one of the system, if PostgreSQL has
+    /// none of that name.
+    fn program(&self, name: &str, arguments: &[&str], input: Stdio) {
+        let program = programs().join(name);
+        let program = if program.exists() { program } else { PathBuf::from(name) };
+        let mut command = if is_root() {
+            let mut command = Command::new("runuser");
+            command.args(["-u", "postgres", "--"]).arg(program);
+            command
+        } else {
+            Command::new(program)
+        };
+        // What stays behind must not hold a pipe open.
+        let log = fs::File::create(self.dir.path().join(format!("{name}.log"))).expect("a log");
+        command.args(arguments).current_dir(self.dir.path()).stdin(input);
+        let status = command.stdout(log.try_clone().expect("a log")).stderr(log).status();
+        let said = fs::read_to_string(self.dir.path().join(format!("{name}.log")));
+        assert!(status.expect("it starts").success(), "{name}: {}", said.unwrap_or_default());
+    }
+
+    fn control(&self, arguments: &[&str]) {
+        let data = self.data();
+        let common = ["-D", data.to_str().expect("a path"), "-w"];
+        self.program("pg_ctl", &[&common, arguments].concat(), Stdio::null());
+    }
+
+    /// Starts it, again after [`Cluster::down`].
+    pub fn up(&self) {
+        let options = format!(
+            "-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off",
+            self.port
+        );
+        let log = self.dir.path().join("server.log");
+        let log = log.to_str().expect("a path").to_owned();
+        self.control(&["-l", &log, "-o", &options, "start"]);
+    }
+
+    /// Stops it without waiting for anybody, as an operator who is in a hurry.
+    pub fn down(&self) {
+        self.control(&["-m", "fast", "stop"]);
+    }
+
+    /// Has it take connections with TLS too, with the certificate and key of that file.
+    pub fn encrypt(&self, pem: &Path) {
+        // Its key must be its own.
+        self.program("tee", &["tls.pem"], fs::File::open(pem).expect("a certificate").into());
+        let file = self.dir.path().join("tls.pem");
+        self.program("chmod", &["600", file.to_str().expect("a path")], Stdio::null());
+        for setting in ["ssl_cert_file", "ssl_key_file"] {
+            let sql = format!("ALTER SYSTEM SET {setting} = '{}'", file.display());
+            run(&self.url("postgres"), &sql);
+        }
+        run(&self.url("postgres"), "ALTER SYSTEM SET ssl = on");
+        self.down();
+        self.up();
+    }
+
+    /// Has it take connections by these rules alone (`pg_hba.conf`).
+    pub fn rules(&self, rules: &str) {
+        fs::write(self.data().join("pg_hba.conf"), rules).expect("rules");
+        self.down();
+        self.up();
+    }
+
+    /// The address of a new, empty database.
+    pub fn database(&self, name: &str) -> String {
+        run(&self.url("postgres"), &format!("CREATE DATABASE {name}"));
+        self.url(name)
+    }
+
+    pub fn url(&self, name: &str) -> String {
+        format!("postgres://wirephoto@127.0.0.1:{}/{name}", self.port)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        if self.data().join("postmaster.pid").exists() {
+            self.control(&["-m", "immediate", "stop"]);
+        }
+    }
+}
+
+fn is_root() -> bool {
+    let output = Command::new("id").arg("-u").output().expect("id");
+    output.stdout.starts_with(b"0")
+}

@@ -1,0 +1,350 @@
+//! An archive whose database is PostgreSQL's, through the real thing: a server of Debian's packages,
+//! two nodes over one database, a database that goes away and comes back. The rest of the suite runs
+//! on it too, by a command of its own (`docs/postgresql.md`).
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    process::Output,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+};
+
+use reqwest::{Method, blocking::Response};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::common::postgres::{self, Cluster};
+use crate::common::server::{output, wirephoto};
+use crate::common::{DEMO_KEY, Server, checkout, news, pictures::Picture, tokens};
+use crate::receivers::python;
+use crate::search::ids;
+use crate::store_s3::Bucket;
+
+const ROOT: &str = "/collection/v1/collection";
+
+/// An archive in a database of a server of its own.
+struct Archive {
+    cluster: Cluster,
+    setting: String,
+    dir: TempDir,
+}
+
+fn text(output: &Output) -> String {
+    let text = [&output.stdout[..], &output.stderr].concat();
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+impl Archive {
+    /// With items and the accounts of the demo archive.
+    fn with(items: &[(&str, Value)]) -> Self {
+        let cluster = Cluster::start();
+        let setting = format!("database.url={}", cluster.database("archive"));
+        let archive = Self { cluster, setting, dir: tempfile::tempdir().unwrap() };
+        archive.take_in(items);
+        let accounts = checkout("media-store/accounts.json");
+        archive.run(&["import", accounts.to_str().unwrap()], 0);
+        archive
+    }
+
+    fn take_in(&self, items: &[(&str, Value)]) {
+        let incoming = tempfile::tempdir().unwrap();
+        news::write(incoming.path(), items);
+        self.run(&["ingest", incoming.path().to_str().unwrap()], 0);
+    }
+
+    /// Runs a command on it: what it says.
+    #[track_caller]
+    fn run(&self, arguments: &[&str], status: i32) -> String {
+        let mut command = wirephoto(self.dir.path());
+        command.args(arguments).args(["--set", &self.setting]).arg("--data");
+        let output = output(command.arg(self.dir.path().join("data")));
+        assert_eq!(output.status.code(), Some(status), "{arguments:?}: {}", text(&output));
+        text(&output)
+    }
+
+    /// A node: a server of its own over the same database and data directory.
+    fn node(&self) -> Server {
+        let dir = tempfile::tempdir().unwrap();
+        symlink(self.dir.path().join("data"), dir.path().join("data")).unwrap();
+        Server::start(dir, &[&self.setting])
+    }
+}
+
+fn photograph(headline: &str) -> Value {
+    news::document(headline, &["FOTO"], "2026-03-05T09:15:00+01:00")
+}
+
+fn older(headline: &str) -> Value {
+    news::document(headline, &["FOTO"], "2026-03-02T09:15:00+01:00")
+}
+
+fn call(server: &Server, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
+    let request = server.client.request(method, format!("{}{path}", server.url));
+    let request = request.header("authorization", format!("ApiKey {DEMO_KEY}"));
+    let request = match body {
+        Some(body) => request.header("content-type", "application/json").body(body.to_string()),
+        None => request,
+    };
+    let response = request.send().unwrap();
+    (response.status().as_u16(), response.json().unwrap_or_default())
+}
+
+fn found(server: &Server, query: &str) -> String {
+    let (status, hits) =
+        call(server, Method::GET, &format!("/content/v1/image/search?{query}"), None);
+    assert_eq!(status, 200, "{query}: {hits}");
+    ids(&hits)
+}
+
+#[test]
+fn an_archive_in_postgresql_is_served_searched_and_kept() {
+    let archive = Archive::with(&[
+        ("image/ice", older("Isbrytare i Kvarken")),
+        ("image/sea", photograph("Segelbåt i Kvarken, utan is")),
+    ]);
+    let server = archive.node();
+    assert!(!server.data().join("wirephoto.db").exists());
+    assert!(server.bytes("/media/image/ice_NormalPreview.jpg").starts_with(&[0xff, 0xd8]));
+    for (query, expected) in [
+        ("q=isbrytare", "ice"),
+        ("q=%22i+kvarken%22&sort=default:asc", "ice sea"),
+        ("q=%22kvarken+i%22", ""),
+        ("q=seg*", "sea"),
+        ("q=segelb%C3%A5t", "sea"),
+        ("q=segelb%C3%B6t", ""),
+        ("q=headline:is", "sea"),
+        ("q=kvarken+-is", "ice"),
+        ("p=FOTO&q=utan", "sea"),
+        ("p=SPORT", ""),
+    ] {
+        assert_eq!(found(&server, query), expected, "{query}");
+    }
+    let token = tokens::password(&server, "demo-editor", "demo-editor-password", "openid roles");
+    let auth = format!("Bearer {token}");
+    let user: Value =
+        server.get_with("/user/v1/user", &[("authorization", &auth)]).json().unwrap();
+    assert_eq!(user["userName"], "demo-editor");
+    archive.run(&["reindex"], 0);
+    archive.run(&["check"], 0);
+    assert_eq!(found(&server, "q=isbrytare"), "ice");
+    let target = archive.dir.path().join("backup");
+    let said = archive.run(&["backup", target.to_str().unwrap()], 1);
+    assert!(said.contains("pg_dump"), "{said}");
+    drop(server);
+    // A later version of the product wrote it.
+    let url = archive.cluster.url("archive");
+    postgres::run(&url, "UPDATE writer SET schema = 9999");
+    let said = archive.run(&["check"], 1);
+    assert!(said.contains("schema 9999"), "{said}");
+}
+
+#[test]
+fn what_one_node_writes_the_other_one_knows() {
+    let archive = Archive::with(&[("image/ice", photograph("Isbrytare"))]);
+    let (one, other) = (archive.node(), archive.node());
+    let preview = "/media/image/ice_NormalPreview.jpg";
+    assert!([&one, &other].iter().all(|node| node.get(preview).status() == 200));
+    // A poll that waits at one node is woken by what comes in through the other one's door.
+    let poll = format!(
+        "/content/v1/image/stream?ak={DEMO_KEY}&last=https://x.example/media/image/ice&wait=300"
+    );
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| call(&other, Method::GET, &poll, None));
+        other.until("the poll to wait", || {
+            (other.metric("wirephoto_polls_waiting", "") > 0.0).then_some(())
+        });
+        archive.take_in(&[("image/new", photograph("Slussen"))]);
+        let (status, hits) = waiting.join().unwrap();
+        assert_eq!((status, ids(&hits).as_str()), (200, "new"));
+    });
+    one.until("the item to be found", || (found(&one, "q=slussen") == "new").then_some(()));
+    // A collection that is made at one is there at the other at once.
+    let (status, made) = call(&one, Method::POST, ROOT, Some(&json!({"name": "desk"})));
+    assert_eq!(status, 200, "{made}");
+    let path = format!("{ROOT}/{}", made["id"].as_str().unwrap());
+    assert_eq!(call(&other, Method::GET, &path, None).0, 200);
+    // What is withdrawn is gone at both.
+    archive.run(&["withdraw", "image/ice"], 0);
+    for node in [&one, &other] {
+        node.until("the item to be gone", || (node.get(preview).status() != 200).then_some(()));
+        node.until("search to miss it", || found(node, "q=isbrytare").is_empty().then_some(()));
+    }
+}
+
+#[test]
+fn a_database_that_restarts_under_load_loses_nothing_that_was_acknowledged() {
+    let archive = Archive::with(&[("image/ice", photograph("Isbrytare"))]);
+    let server = archive.node();
+    let (stop, made) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    let statuses = Mutex::new(Vec::new());
+    let count =
+        |status: u16| statuses.lock().unwrap().iter().filter(|one| **one == status).count();
+    let load = || {
+        while !stop.load(Ordering::Relaxed) {
+            let body = json!({"name": "desk"});
+            let (status, answer) = call(&server, Method::POST, ROOT, Some(&body));
+            if let Some(id) = answer["id"].as_str().filter(|_| status == 200) {
+                made.lock().unwrap().push(id.to_owned());
+            }
+            statuses.lock().unwrap().push(status);
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(load);
+        }
+        server.until("collections to be made", || (count(200) > 9).then_some(()));
+        archive.cluster.down();
+        server.until("a refusal", || (count(503) > 9).then_some(()));
+        archive.cluster.up();
+        let before = count(200);
+        server.until("collections to be made again", || (count(200) > before + 9).then_some(()));
+        stop.store(true, Ordering::Relaxed);
+    });
+    let odd: Vec<u16> = statuses
+        .into_inner()
+        .unwrap()
+        .into_iter()
+        .filter(|one| ![200, 503].contains(one))
+        .collect();
+    assert_eq!(odd, [0; 0], "{}", server.log());
+    for id in made.into_inner().unwrap() {
+        assert_eq!(call(&server, Method::GET, &format!("{ROOT}/{id}"), None).0, 200, "{id}");
+    }
+    // Those who follow what is written come back too.
+    archive.take_in(&[("image/new", photograph("Slussen"))]);
+    server.until("the item to be found", || (found(&server, "q=slussen") == "new").then_some(()));
+}
+
+#[test]
+fn nodes_that_start_at_once_make_the_tables_once() {
+    let cluster = Cluster::start();
+    let setting = format!("database.url={}", cluster.database("archive"));
+    let start = || {
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = wirephoto(dir.path());
+        command.args(["check", "--set", &setting, "--data"]);
+        let output = output(command.arg(dir.path().join("data")));
+        (output.status.code(), text(&output))
+    };
+    let ended: Vec<_> = thread::scope(|scope| {
+        let started: Vec<_> = (0..6).map(|_| scope.spawn(start)).collect();
+        started.into_iter().map(|node| node.join().unwrap()).collect()
+    });
+    assert!(ended.iter().all(|(status, _)| *status == Some(0)), "{ended:?}");
+    let url = cluster.url("archive");
+    assert_eq!(postgres::run(&url, "SELECT count(*) FROM versions"), "2");
+    // A database of another locale is refused with what would make the right one.
+    let other = "CREATE DATABASE other ENCODING 'UTF8' LOCALE 'C.UTF-8' TEMPLATE template0";
+    postgres::run(&cluster.url("postgres"), other);
+    let mut command = wirephoto(cluster.dir());
+    let url = cluster.url("other");
+    command.args(["check", "--set", &format!("database.url={url}"), "--data"]);
+    let refused = output(command.arg(cluster.dir().join("node")));
+    let said = text(&refused);
+    assert!(refused.status.code() == Some(1) && said.contains("LOCALE 'C'"), "{said}");
+}
+
+#[test]
+fn a_connection_with_tls_is_made_to_whoever_is_believed_and_to_nobody_else() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(python("tls_files.py").arg(folder.path()).status().unwrap().success());
+    let cluster = Cluster::start();
+    let url = cluster.database("archive");
+    cluster.encrypt(&folder.path().join("one/server.pem"));
+    let dir = tempfile::tempdir().unwrap();
+    let check = |more: &str| {
+        let mut command = wirephoto(dir.path());
+        command.args(["check", "--set", &format!("database.url={url}?{more}"), "--data"]);
+        let output = output(command.arg(dir.path().join("data")));
+        (output.status.code(), text(&output))
+    };
+    let ca = |name: &str| format!("sslrootcert={}", folder.path().join(name).display());
+    let (status, said) = check(&format!("sslmode=verify-full&{}", ca("one/ca.pem")));
+    assert_eq!(status, Some(0), "{said}");
+    let (status, said) = check(&format!("sslmode=require&{}", ca("two/ca.pem")));
+    assert!(status == Some(1) && said.contains("certificate"), "{said}");
+    let (status, said) = check("sslmode=require");
+    assert!(status == Some(1) && said.contains("certificate"), "{said}");
+    // The first one was encrypted: without TLS this one is turned away.
+    cluster.rules("hostssl all all 127.0.0.1/32 trust");
+    let (status, said) = check("sslmode=disable");
+    assert!(status == Some(1) && said.contains("no encryption"), "{said}");
+    let (status, said) = check(&format!("sslmode=verify-full&{}", ca("one/ca.pem")));
+    assert_eq!(status, Some(0), "{said}");
+}
+
+#[test]
+fn a_password_of_the_database_is_shown_nowhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut command = wirephoto(dir.path());
+        let shown = output(command.args(arguments).arg("--data").arg(dir.path().join("data")));
+        assert!(!text(&shown).contains("hunter2"), "{}", text(&shown));
+        text(&shown)
+    };
+    let nowhere = "database.url=postgres://wp:hunter2@127.0.0.1:1/archive";
+    let shown = run(&["config", "--set", nowhere, "--set", "database.password=hunter2"]);
+    assert!(shown.contains("postgres://wp:***@127.0.0.1:1/archive"), "{shown}");
+    let said = run(&["check", "--set", nowhere]);
+    assert!(said.contains("database.url"), "{said}");
+    run(&["check", "--set", "database.url=postgres://wp:hunter2@127.0.0.1:x/archive"]);
+    run(&["check", "--set", "database.url=mysql://wp:hunter2@127.0.0.1/archive"]);
+    run(&["check", "--set", "database.url=postgres://wp:hunter2@127.0.0.1/x?sslmode=prefer"]);
+}
+
+/// Cached renditions and answers to conditional requests come while the database is down, and no
+/// original is asked for.
+#[test]
+fn hits_and_304s_need_neither_the_database_nor_the_originals() {
+    let (cluster, bucket) = (Cluster::start(), Bucket::start());
+    let database = format!("database.url={}", cluster.database("archive"));
+    let settings = bucket.settings("hits", &["media.warm=false", &database]);
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("one.jpg");
+    fs::write(&file, Picture::waves(900, 600).jpeg()).unwrap();
+    let mut command = wirephoto(dir.path());
+    command.arg("ingest").arg(&file).arg("--data").arg(dir.path().join("data"));
+    for setting in &settings {
+        command.args(["--set", setting]);
+    }
+    let taken = output(&mut command);
+    assert!(taken.status.success(), "{}", text(&taken));
+    let server = Server::start(dir, &settings);
+    let paths = ["_NormalPreview.jpg", "_NormalThumbnail.jpg", "-crop_w90_h60_NormalPreview.jpg"];
+    let paths = paths.map(|rest| format!("/media/image/one{rest}"));
+    let header = |response: &Response, name: &str| {
+        response.headers().get(name).map(|value| value.to_str().unwrap().to_owned())
+    };
+    let known: Vec<(String, Vec<u8>)> = paths
+        .iter()
+        .map(|path| {
+            server.until("an answer from memory", || {
+                let response = server.get(path);
+                assert_eq!(response.status(), 200, "{path}: {}", server.log());
+                let is_hit = header(&response, "wirephoto-path").as_deref() == Some("cache");
+                let tag = header(&response, "etag").unwrap();
+                is_hit.then(|| (tag, response.bytes().unwrap().to_vec()))
+            })
+        })
+        .collect();
+    cluster.down();
+    let before = bucket.requests();
+    for _ in 0..20 {
+        for (path, (tag, bytes)) in paths.iter().zip(&known) {
+            let response = server.get(path);
+            assert_eq!(response.status(), 200, "{path}: {}", server.log());
+            assert!(response.bytes().unwrap() == bytes[..], "{path}");
+            let response = server.get_with(path, &[("if-none-match", tag)]);
+            assert_eq!(response.status(), 304, "{path}: {}", server.log());
+        }
+    }
+    assert_eq!(bucket.requests(), before, "nothing was fetched");
+    // What is not known is not made up.
+    assert_eq!(server.get("/media/image/two_NormalPreview.jpg").status(), 503);
+}
