@@ -114,6 +114,7 @@ ROWS = [
         ("Requests to the bucket", "ops", [
             (rate("wirephoto_bucket_requests_total", "method, outcome"), "{{method}} {{outcome}}"),
         ]),
+        ("Bucket left alone", "short", [(largest("wirephoto_bucket_away"), "left alone")]),
         ("To and from the bucket", "Bps", [
             (rate("wirephoto_bucket_bytes_total", "direction"), "{{direction}}"),
         ]),
@@ -122,6 +123,13 @@ ROWS = [
         ("Purges by outcome", "ops", [(rate("wirephoto_purges_total", "outcome"), "{{outcome}}")]),
         ("Keys to purge", "short", [(largest("wirephoto_purges_waiting"), "keys")]),
         ("Purging is behind", "s", [(largest("wirephoto_purge_lag_seconds"), "seconds")]),
+        ("Nodes that live", "short", [(largest("wirephoto_nodes"), "nodes")]),
+        ("Nodes that do what one does at a time", "short", [
+            (total("wirephoto_lease_held", "lease"), "{{lease}}"),
+        ]),
+        ("No node does it", "s", [
+            (f"max by (lease) (wirephoto_lease_vacant_seconds{{{S}}})", "{{lease}}"),
+        ]),
     ]),
     ("Process", [
         ("Settings read anew", "ops", [(rate("wirephoto_reloads_total", "outcome"), "{{outcome}}")]),

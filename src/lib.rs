@@ -22,6 +22,7 @@ pub mod jobs;
 pub mod letters;
 pub mod live;
 pub mod media;
+pub mod nodes;
 pub mod notifications;
 pub mod oauth;
 pub mod orders;

@@ -10,7 +10,7 @@ use crate::db::Db;
 use crate::limits::{CLOCK_BEAT, CLOCK_JUMP, CLOCK_NOTED, CLOCK_STRANGE, CLOCK_TRUST};
 use crate::telemetry;
 
-/// Where the database has the note of the last life: a [`Note`].
+/// Where the database has the note of the last life: a [`Note`], with the name of the node behind it.
 const NAME: &str = "clock";
 /// What a note begins with while the clock is not believed.
 const DOUBTED: &str = "doubted ";
@@ -19,6 +19,8 @@ const DOUBTED: &str = "doubted ";
 #[derive(Debug)]
 pub struct Steady {
     state: Mutex<State>,
+    /// What its note is called.
+    name: String,
 }
 
 #[derive(Debug)]
@@ -63,11 +65,13 @@ impl std::fmt::Display for Note {
 }
 
 impl Steady {
-    /// Believes the clock as it is now, unless the note in the database speaks against it.
-    pub fn start(db: &Db) -> Self {
+    /// Believes the clock as it is now, unless the note in the database speaks against it that the node
+    /// `node` left; for a node that left none, the last one of any: it may run over a copy of long ago.
+    pub fn start(db: &Db, node: Option<&str>) -> Self {
         let now = clock::now();
-        let since = match db.read_blocking(|tx| tx.find_state(NAME)) {
-            Ok(text) => text.and_then(|text| Note::parse(&text)?.doubt(now)).map(|why| {
+        let name = node.map_or_else(|| NAME.to_owned(), |node| format!("{NAME} {node}"));
+        let since = match db.read_blocking(|tx| tx.list_states(NAME)) {
+            Ok(notes) => last_note(&notes, &name).and_then(|note| note.doubt(now)).map(|why| {
                 metrics::counter!(telemetry::CLOCK_JUMPS).increment(1);
                 tracing::error!(
                     "the clock is not believed yet: {why}; nothing that expired is removed for a \
@@ -81,7 +85,7 @@ impl Steady {
             }
         };
         let last = (now, Stopwatch::start());
-        Self { state: Mutex::new(State { last, since }) }
+        Self { state: Mutex::new(State { last, since }), name }
     }
 
     /// Whether the time of day has gone on as time does for [`CLOCK_TRUST`]: what it says is over
@@ -124,7 +128,8 @@ impl Steady {
             if !noted.as_ref().is_none_or(is_due) {
                 continue;
             }
-            let written = db.write(move |tx| tx.write_state(NAME, &note.to_string())).await;
+            let name = self.name.clone();
+            let written = db.write(move |tx| tx.write_state(&name, &note.to_string())).await;
             match (&written, failing) {
                 (Err(cause), false) => tracing::error!("the clock cannot be noted: {cause}"),
                 (Ok(()), true) => tracing::info!("the clock is noted again"),
@@ -136,6 +141,15 @@ impl Steady {
             }
         }
     }
+}
+
+/// The note called `own`, else the latest of `notes`.
+fn last_note(notes: &[(String, String)], own: &str) -> Option<Note> {
+    let ours = notes.iter().find(|(name, _)| name == own);
+    let ours = ours.and_then(|(_, text)| Note::parse(text));
+    ours.or_else(|| {
+        notes.iter().filter_map(|(_, text)| Note::parse(text)).max_by_key(|note| note.at)
+    })
 }
 
 #[cfg(test)]

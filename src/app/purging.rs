@@ -8,6 +8,7 @@ use crate::cdn::Cdn;
 use crate::config::Config;
 use crate::db::Db;
 use crate::error::Result;
+use crate::nodes::{Lease, Node};
 use crate::steady::Steady;
 use crate::web::App;
 
@@ -35,12 +36,20 @@ impl Purging {
     pub(super) fn of(
         config: &Config,
         db: &Db,
-        steady: &Arc<Steady>,
+        (steady, node): (&Arc<Steady>, &Node),
     ) -> Result<(Self, watch::Sender<i64>)> {
         // What was written before this process began is in none of its caches; its follower says
         // with its first look how far that is.
         let (sender, followed) = watch::channel(0);
-        Ok((Self { cdn: Cdn::open(&config.cdn, db, steady)?, followed }, sender))
+        if !node.role().works() {
+            return Ok((Self { cdn: None, followed }, sender));
+        }
+        let cdn = Cdn::open(&config.cdn, db, (steady, node))?;
+        if cdn.is_none() {
+            // A node with settings that name an address tells it.
+            node.decline(Lease::Purging);
+        }
+        Ok((Self { cdn, followed }, sender))
     }
 
     /// Tells until the service stops, if there is somebody to tell.

@@ -22,12 +22,12 @@ use super::{
     },
     sweeps::{sweep_accounts, sweep_deliveries, sweep_item_log},
     systemd,
-    threads::{Beside, start_follower, start_matcher, start_watcher},
+    threads::{Beside, start_follower, start_matcher, start_waker, start_watcher},
 };
 use crate::auth::Auth;
 use crate::clock;
 use crate::compute::Compute;
-use crate::config::{BaseUrl, Config, Sources};
+use crate::config::{BaseUrl, Config, Role, Sources};
 use crate::content::Content;
 use crate::delivery::Sender;
 use crate::error::{Error, Kind, Result};
@@ -37,9 +37,11 @@ use crate::live::Live;
 use crate::media;
 use crate::media::Media;
 use crate::media::Settings;
+use crate::nodes::{Keeper, Node};
 use crate::orders::Orders;
 use crate::search::Search;
 use crate::steady::Steady;
+use crate::store::Store;
 use crate::telemetry::{self, Logs};
 use crate::traces::Export;
 use crate::web::{self, App, Shared, listener::Terms};
@@ -67,6 +69,7 @@ pub struct Server {
     signals: Signals,
     reload: Reload,
     export: Option<Export>,
+    keeper: Keeper,
 }
 
 impl Server {
@@ -74,18 +77,15 @@ impl Server {
     ///
     /// Fails when the address is taken, the data directory cannot be used or a setting makes no
     /// sense together with the machine.
-    pub fn start(given: Launch, archive: Archive) -> Result<Self> {
+    pub fn start(given: Launch, archive: Archive, (node, keeper): (Node, Keeper)) -> Result<Self> {
         let mut config = given.config.clone();
         let metrics = telemetry::start_metrics()?;
         let certificate = certificate(&config)?;
         let (traces, export) = start_traces(&config)?;
         let ingest = archive.ingest(&config)?.for_server();
-        let watcher = start_watcher(&config, &archive)?;
+        let watcher = start_watcher(&config, &archive, &node)?;
         let Archive { db, originals, memory: _ } = archive;
-        let swept = originals.store().sweep().map_err(Error::internal)?;
-        if swept > 0 {
-            tracing::info!(files = swept, "removed what interrupted writes left");
-        }
+        begin(originals.store())?;
         let listener = listen(config.server.listen)?;
         let address = listener.local_addr().map_err(Error::internal)?;
         if config.server.public_url.0.is_empty() {
@@ -100,30 +100,29 @@ impl Server {
         let settings = Settings::of(&config)?;
         let media = Media::start(settings, orders.clone(), originals, compute, &cache_dir)?;
         let (wanted, to_warm) = tokio::sync::mpsc::channel(WARM_QUEUE_MAX);
-        let wanted = config.media.warm.then_some(wanted);
+        let warms = config.media.warm && node.role() != Role::Worker;
+        let wanted = warms.then_some(wanted);
         let search = Search::start(db.clone(), config.search.memory_bytes)?;
-        let steady = Arc::new(Steady::start(&db));
-        let (purging, followed) = Purging::of(&config, &db, &steady)?;
-        let follower = start_follower(&db, (&media, &auth, &search), wanted, followed)?;
+        let steady = Arc::new(Steady::start(&db, node.name().as_deref()));
+        let (purging, followed) = Purging::of(&config, &db, (&steady, &node))?;
+        let follower = start_follower(&db, (&media, &auth, &search), wanted, (followed, &node))?;
         let sizes = media.settings().sizes;
         let content = Content::new(search, sizes, config.search.polls);
         let oauth = start_oauth(&config, &auth)?;
         let uploads = start_uploads(&config, ingest)?;
         let way_out = Sender::of(&config)?;
-        let deliveries = start_deliveries(&config, (&media, &orders, &auth), &way_out, &steady);
+        let whose = (&steady, &node);
+        let deliveries = start_deliveries(&config, (&media, &orders, &auth), &way_out, whose);
         let (notifications, asks) =
-            start_notifications(&config, (&media, &content, &auth), &way_out, &steady)?;
-        let matcher = start_matcher(&db, &notifications, &steady)?;
+            start_notifications(&config, (&media, &content, &auth), &way_out, whose)?;
+        let matcher = start_matcher(&db, &notifications, whose)?;
+        let waker = start_waker(&db, &notifications, &node)?;
         let services =
             Services { media, content, auth, oauth, orders, deliveries, notifications, uploads };
-        let app = App { shared: Arc::new(shared(&config, services, metrics, traces)?) };
+        let app = App { shared: Arc::new(shared(&config, (services, node), metrics, traces)?) };
         let terms = Terms { limits: Live::new(listener_limits(&config)), certificate };
-        let runtime = runtime()?;
         // Before anybody is told that the server listens: a signal in between would kill it.
-        let signals = {
-            let _inside = runtime.enter();
-            Signals::catch()?
-        };
+        let (runtime, signals) = runtime()?;
         let warmer = media::warm::run(app.shared.media.clone(), to_warm);
         runtime.spawn(warmer);
         runtime.spawn(app.shared.notifications.serve_streams(asks, clock::now));
@@ -133,7 +132,7 @@ impl Server {
         senders.extend(purging.start(&runtime, &app, drain));
         let shared = Arc::clone(&app.shared);
         let reload = Reload { given, running: config, shared, terms: terms.clone() };
-        let threads = [Some(follower), Some(matcher), watcher].into_iter().flatten().collect();
+        let threads = [Some(follower), matcher, waker, watcher].into_iter().flatten().collect();
         Ok(Self {
             listener,
             terms,
@@ -145,6 +144,7 @@ impl Server {
             signals,
             reload,
             export,
+            keeper,
         })
     }
 
@@ -185,21 +185,47 @@ impl Server {
         // Reads of originals that a client left behind may still block a thread for a moment.
         runtime.shutdown_timeout(Duration::from_secs(1));
         threads.into_iter().for_each(Beside::end);
+        // Nothing is under way any more: what this node did others take over at once.
+        self.keeper.end();
         Ok(())
     }
 }
 
 fn spawn_sweeps(runtime: &Runtime, shared: &Shared, steady: &Arc<Steady>) {
-    runtime.spawn(Arc::clone(steady).keep(shared.db.clone()));
-    runtime.spawn(sweep_accounts(shared.oauth.clone(), Arc::clone(steady)));
-    runtime.spawn(sweep_item_log(shared.db.clone(), Arc::clone(steady)));
-    runtime.spawn(sweep_deliveries(shared.deliveries.clone(), Arc::clone(steady)));
-    runtime.spawn(jobs::expire(shared.collections.clone(), Arc::clone(steady)));
+    let role = shared.node.role();
+    if !role.only_reads() {
+        runtime.spawn(Arc::clone(steady).keep(shared.db.clone()));
+        runtime.spawn(shared.activity.clone().keep());
+    }
+    if role.works() {
+        let whose = || (Arc::clone(steady), shared.node.clone());
+        runtime.spawn(sweep_accounts(shared.oauth.clone(), whose()));
+        runtime.spawn(sweep_item_log(shared.db.clone(), whose()));
+        runtime.spawn(sweep_deliveries(shared.deliveries.clone(), whose()));
+        runtime.spawn(jobs::expire(shared.collections.clone(), whose()));
+    }
 }
 
-fn runtime() -> Result<Runtime> {
+/// Tells the metrics how the store is, and removes what a killed process left in it.
+fn begin(store: &Store) -> Result<()> {
+    store.report();
+    let swept = store.sweep().map_err(Error::internal)?;
+    if swept > 0 {
+        tracing::info!(files = swept, "removed what interrupted writes left");
+    }
+    Ok(())
+}
+
+/// The runtime, in which signals are caught from now on.
+fn runtime() -> Result<(Runtime, Signals)> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
-    builder.enable_all().thread_name("serve").build().map_err(Error::internal)
+    let built = builder.enable_all().thread_name("serve").build();
+    let runtime = built.map_err(Error::internal)?;
+    let signals = {
+        let _inside = runtime.enter();
+        Signals::catch()?
+    };
+    Ok((runtime, signals))
 }
 
 /// Serves until a signal comes, then drains. Takes the listener for good: a copy that stayed open

@@ -20,6 +20,7 @@ use crate::ingest::{Ingest, Spool, Uploads};
 use crate::letters::Letters;
 use crate::live::Live;
 use crate::media::Media;
+use crate::nodes::Node;
 use crate::notifications::{self, Asks, Notifications};
 use crate::oauth::{Lifetimes, OAuth};
 use crate::orders::Orders;
@@ -49,7 +50,7 @@ pub(super) fn start_deliveries(
     config: &Config,
     (media, orders, auth): (&Media, &Orders, &Auth),
     sender: &Sender,
-    steady: &Arc<Steady>,
+    (steady, node): (&Arc<Steady>, &Node),
 ) -> Deliveries {
     let services = delivery::Services {
         media: media.clone(),
@@ -57,6 +58,7 @@ pub(super) fn start_deliveries(
         auth: auth.clone(),
         sender: sender.clone(),
         steady: Arc::clone(steady),
+        node: node.clone(),
     };
     Deliveries::new(services, delivery::Settings::of(config))
 }
@@ -65,7 +67,7 @@ pub(super) fn start_notifications(
     config: &Config,
     (media, content, auth): (&Media, &Content, &Auth),
     sender: &Sender,
-    steady: &Arc<Steady>,
+    (steady, node): (&Arc<Steady>, &Node),
 ) -> Result<(Notifications, Asks)> {
     let overrides = Some(config.mail.templates.as_path());
     let overrides = overrides.filter(|folder| !folder.as_os_str().is_empty());
@@ -78,6 +80,7 @@ pub(super) fn start_notifications(
         letters: Letters::compile(overrides)?,
         push: Push::of(config)?,
         steady: Arc::clone(steady),
+        node: node.clone(),
     };
     Notifications::start(services, notifications::Settings::of(config), clock::now())
 }
@@ -88,6 +91,9 @@ pub(super) fn start_senders(
     app: &App,
     drain: Duration,
 ) -> Vec<tokio::task::JoinHandle<()>> {
+    if !app.shared.node.role().works() {
+        return Vec::new();
+    }
     let stopping = || app.shared.stopping.subscribe();
     let deliveries = app.shared.deliveries.clone();
     let mut senders = vec![runtime.spawn(deliveries.run(stopping(), drain))];
@@ -121,7 +127,7 @@ pub(super) fn lifetimes(config: &Config) -> Lifetimes {
 
 pub(super) fn shared(
     config: &Config,
-    services: Services,
+    (services, node): (Services, Node),
     metrics: metrics_exporter_prometheus::PrometheusHandle,
     traces: Option<Traces>,
 ) -> Result<Shared> {
@@ -133,8 +139,9 @@ pub(super) fn shared(
         media: config.media_url(),
         auth: config.auth_url(),
     };
+    let db = orders.db().clone();
     Ok(Shared {
-        db: orders.db().clone(),
+        db: db.clone(),
         media,
         content,
         collections: Collections::new(orders.db().clone()),
@@ -155,7 +162,8 @@ pub(super) fn shared(
         traces,
         description: Description::new(bases, &pages, &config.server.site_name)?,
         pages,
-        activity: Activity::default(),
+        activity: Activity::new(db),
+        node,
         draining: AtomicBool::new(false),
         stopping: tokio::sync::watch::Sender::new(false),
     })

@@ -1,18 +1,24 @@
-//! What is removed now and then while the service runs.
+//! What is removed now and then while the service runs, by one node at a time.
 
 use std::sync::Arc;
+
+use tokio::time::MissedTickBehavior;
 
 use crate::clock;
 use crate::db::Db;
 use crate::delivery::Deliveries;
 use crate::limits::{ACCOUNTS_SWEEP, DELIVERIES_SWEEP, ITEM_LOG_KEPT, ITEM_LOG_SWEEP};
+use crate::nodes::{Lease, Node};
 use crate::oauth::OAuth;
 use crate::steady::Steady;
 
 /// Removes expired tokens, codes, sessions and old rows of the account log, now and then.
-pub(super) async fn sweep_accounts(oauth: OAuth, steady: Arc<Steady>) {
+pub(super) async fn sweep_accounts(oauth: OAuth, (steady, node): (Arc<Steady>, Node)) {
     let mut beat = tokio::time::interval(ACCOUNTS_SWEEP);
+    // A node that stood by does not catch up with what others did.
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
+        node.held(Lease::Sweeping).await;
         beat.tick().await;
         if !steady.is_trusted() {
             continue;
@@ -32,9 +38,12 @@ pub(super) async fn sweep_accounts(oauth: OAuth, steady: Arc<Steady>) {
 }
 
 /// Removes old rows of the item log, now and then: everybody who follows it has read them.
-pub(super) async fn sweep_item_log(db: Db, steady: Arc<Steady>) {
+pub(super) async fn sweep_item_log(db: Db, (steady, node): (Arc<Steady>, Node)) {
     let mut beat = tokio::time::interval(ITEM_LOG_SWEEP);
+    // A node that stood by does not catch up with what others did.
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
+        node.held(Lease::Sweeping).await;
         beat.tick().await;
         if !steady.is_trusted() {
             continue;
@@ -54,9 +63,12 @@ pub(super) async fn sweep_item_log(db: Db, steady: Arc<Steady>) {
 }
 
 /// Removes deliveries that came to an end long ago, now and then.
-pub(super) async fn sweep_deliveries(deliveries: Deliveries, steady: Arc<Steady>) {
+pub(super) async fn sweep_deliveries(deliveries: Deliveries, (steady, node): (Arc<Steady>, Node)) {
     let mut beat = tokio::time::interval(DELIVERIES_SWEEP);
+    // A node that stood by does not catch up with what others did.
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
+        node.held(Lease::Sweeping).await;
         beat.tick().await;
         if !steady.is_trusted() {
             continue;

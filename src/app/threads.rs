@@ -13,6 +13,7 @@ use crate::error::{Error, Kind, Result};
 use crate::ingest::watch::Watch;
 use crate::jobs;
 use crate::media::Media;
+use crate::nodes::{Lease, Node};
 use crate::notifications::Notifications;
 use crate::search::Search;
 use crate::steady::Steady;
@@ -36,52 +37,83 @@ pub(super) fn start_follower(
     db: &Db,
     (media, auth, search): (&Media, &Auth, &Search),
     wanted: Option<tokio::sync::mpsc::Sender<ItemKey>>,
-    followed: tokio::sync::watch::Sender<i64>,
+    (followed, node): (tokio::sync::watch::Sender<i64>, &Node),
 ) -> Result<Beside> {
     let follower = db.follower()?;
     let (stop, stopped) = mpsc::channel();
     let (media, auth, search) = (media.clone(), auth.clone(), search.clone());
+    let node = node.clone();
     let thread = std::thread::Builder::new()
         .name("follow".to_owned())
         .spawn(move || {
             let services = (&media, &auth, &search);
-            jobs::follow(follower, services, wanted.as_ref(), &followed, &stopped);
+            let told = (&followed, &node);
+            jobs::follow(follower, services, wanted.as_ref(), told, &stopped);
         })
         .map_err(Error::internal)?;
     Ok(Beside { stop, thread })
 }
 
-/// Watches the folder of the settings, if there is one.
-pub(super) fn start_watcher(config: &Config, archive: &Archive) -> Result<Option<Beside>> {
+/// Watches the folder of the settings, if there is one and this process does such work.
+pub(super) fn start_watcher(
+    config: &Config,
+    archive: &Archive,
+    node: &Node,
+) -> Result<Option<Beside>> {
     let dir = &config.ingest.watch;
-    if dir.as_os_str().is_empty() {
+    if dir.as_os_str().is_empty() || !node.role().works() {
         return Ok(None);
     }
     let ingest = archive.ingest(config)?.for_server();
-    let watch = Watch::open(dir, ingest, config.ingest_workers()).map_err(|cause| {
+    let unusable = |cause| {
         let message = format!("ingest.watch: folder {} cannot be used", dir.display());
         Error::new(Kind::Unavailable, message).because(cause)
-    })?;
+    };
+    let watch = Watch::open(dir, ingest, config.ingest_workers()).map_err(unusable)?;
+    node.want(Lease::Watching, &watch.name().map_err(unusable)?.to_string());
+    let node = node.clone();
     let interval = Duration::from_millis(u64::from(config.ingest.watch_interval_ms));
     let (stop, stopped) = mpsc::channel();
     let thread = std::thread::Builder::new()
         .name("watch".to_owned())
-        .spawn(move || jobs::watch(watch, interval, &stopped))
+        .spawn(move || jobs::watch(watch, interval, &node, &stopped))
         .map_err(Error::internal)?;
     Ok(Some(Beside { stop, thread }))
 }
 
+/// Wakes readers of streams, where this process has some.
+pub(super) fn start_waker(
+    db: &Db,
+    notifications: &Notifications,
+    node: &Node,
+) -> Result<Option<Beside>> {
+    if !node.role().answers() {
+        return Ok(None);
+    }
+    let (pulse, notifications) = (db.pulse()?, notifications.clone());
+    let (stop, stopped) = mpsc::channel();
+    let thread = std::thread::Builder::new()
+        .name("wake".to_owned())
+        .spawn(move || jobs::wake_readers(pulse, &notifications, &stopped))
+        .map_err(Error::internal)?;
+    Ok(Some(Beside { stop, thread }))
+}
+
+/// Matches items, where this process does such work.
 pub(super) fn start_matcher(
     db: &Db,
     notifications: &Notifications,
-    steady: &Arc<Steady>,
-) -> Result<Beside> {
+    (steady, node): (&Arc<Steady>, &Node),
+) -> Result<Option<Beside>> {
+    if !node.role().works() {
+        return Ok(None);
+    }
     let pulse = db.pulse()?;
-    let (notifications, steady) = (notifications.clone(), Arc::clone(steady));
+    let (notifications, steady, node) = (notifications.clone(), Arc::clone(steady), node.clone());
     let (stop, stopped) = mpsc::channel();
     let thread = std::thread::Builder::new()
         .name("match".to_owned())
-        .spawn(move || jobs::matching(pulse, &notifications, &steady, &stopped))
+        .spawn(move || jobs::matching(pulse, &notifications, (&steady, &node), &stopped))
         .map_err(Error::internal)?;
-    Ok(Beside { stop, thread })
+    Ok(Some(Beside { stop, thread }))
 }

@@ -1,7 +1,8 @@
 //! Tells CDNs of changes, by the keys that media answers carry.
 //!
-//! The item log is read as far as this process has followed it: a CDN that is told earlier would
-//! fetch the old version once more. What is to be told lies in the database until the CDN took it, so
+//! The item log is read as far as every node of the database has followed it: a CDN that is told earlier
+//! would fetch the old version once more, from whichever of them. One node tells at a time, the one that holds
+//! [`Lease::Purging`]; a transaction of one that lost it changes nothing. What is to be told lies in the database until the CDN took it, so
 //! that neither a restart nor a kill loses any of it; what was told twice does no harm. Each address
 //! is told by itself: one that is away holds no other one up. Keys that an address could not be told
 //! of for as long as the item log is kept are given up: caches have forgotten by themselves.
@@ -20,13 +21,14 @@ use tokio::sync::watch;
 use crate::clock;
 use crate::clock::Stopwatch;
 use crate::config;
-use crate::db::{Db, Purge, PurgesWaiting, ReadTx};
+use crate::db::{Db, DbError, Purge, PurgesWaiting, ReadTx, WriteTx};
 use crate::error::{Error, Kind, Result};
 use crate::limits::{
     ITEM_LOG_KEPT, PURGE_KEYS_BYTES_MAX, PURGE_LOG_ROWS, PURGE_LOOK, PURGE_REFUSED,
     PURGE_RETRY_FIRST, PURGE_RETRY_MAX, PURGES_QUEUED_MAX,
 };
 use crate::media::keys::{EVERYTHING, key_of};
+use crate::nodes::{Lease as Work, Node, limits::FOLLOWED_LOOK};
 use crate::outbound::{PurgeError, Purger, Told};
 use crate::steady::Steady;
 use crate::telemetry;
@@ -48,6 +50,7 @@ struct Lane {
     keys_max: usize,
     again: Duration,
     steady: Arc<Steady>,
+    node: Node,
 }
 
 /// What a turn came to.
@@ -94,13 +97,24 @@ impl Cdn {
     ///
     /// Where the item log was not read for an address before, that begins at its end. Fails when a
     /// setting makes no sense.
-    pub fn open(settings: &config::Cdn, db: &Db, steady: &Arc<Steady>) -> Result<Option<Self>> {
+    pub fn open(
+        settings: &config::Cdn,
+        db: &Db,
+        (steady, node): (&Arc<Steady>, &Node),
+    ) -> Result<Option<Self>> {
         let purgers = Purger::of(settings)?;
         let names: Vec<String> = purgers.iter().map(Purger::name).collect();
         // Without addresses too: the item log is not kept for a reader that does not come.
         if !names.is_empty() || !db.read_blocking(|tx| tx.purging_lanes())?.is_empty() {
-            let names = names.clone();
-            db.write_blocking(move |tx| tx.start_purging(&names, key_of))?;
+            let (names, life) = (names.clone(), node.life());
+            db.write_blocking(move |tx| {
+                let mut others = tx.as_read().list_nodes()?.into_iter();
+                // Another node may have an address to tell.
+                if names.is_empty() && others.any(|other| other.life != life) {
+                    return Ok(());
+                }
+                tx.start_purging(&names, key_of)
+            })?;
         }
         if names.is_empty() {
             return Ok(None);
@@ -113,6 +127,7 @@ impl Cdn {
             keys_max: settings.purge_keys_max,
             again: Duration::from_secs(u64::from(settings.purge_again_s)),
             steady: Arc::clone(steady),
+            node: node.clone(),
         };
         let lanes: Vec<_> = purgers.into_iter().zip(names).zip(1..).map(lane).collect();
         for lane in &lanes {
@@ -145,7 +160,17 @@ impl Lane {
     ) {
         let (mut failing, mut rest) = (false, Rest::default());
         while !*stop.borrow_and_update() {
-            let seq = *followed.borrow_and_update();
+            if !self.node.holds(Work::Purging) {
+                self.report_nothing();
+                tokio::select! {
+                    changed = stop.changed() => if changed.is_err() { return },
+                    () = self.node.held(Work::Purging) => {}
+                }
+                continue;
+            }
+            let own = *followed.borrow_and_update();
+            let others = self.node.followed_by_others();
+            let seq = others.map_or(own, |others| others.min(own));
             let mut ended = stop.clone();
             let end = async {
                 drop(ended.wait_for(|stop| *stop).await);
@@ -171,6 +196,8 @@ impl Lane {
                 }
                 Err(_) => PURGE_LOOK,
             };
+            // Nobody tells when another node has followed on.
+            let wait = if seq < own { wait.min(FOLLOWED_LOOK) } else { wait };
             tokio::select! {
                 changed = stop.changed() => if changed.is_err() { return },
                 // While the CDN is left alone what comes in is noted all the same.
@@ -228,12 +255,11 @@ impl Lane {
         let now = clock::now();
         let again = (!self.again.is_zero()).then(|| now + self.again);
         let took = !told.is_empty();
-        self.db
-            .write(move |tx| {
-                tx.end_purges(&done, again)?;
-                tx.postpone_purges(&put_off, now + PURGE_REFUSED)
-            })
-            .await?;
+        self.write(move |tx| {
+            tx.end_purges(&done, again)?;
+            tx.postpone_purges(&put_off, now + PURGE_REFUSED)
+        })
+        .await?;
         let refusal = refused.into_iter().next().filter(|_| !took).map(|(_, refusal)| refusal);
         Ok(failed.or(refusal))
     }
@@ -250,8 +276,8 @@ impl Lane {
         let before = now - ITEM_LOG_KEPT;
         if oldest.first().is_some_and(|purge| purge.since < before) && self.steady.is_trusted() {
             let name = self.name.clone();
-            let lost = self.db.write(move |tx| tx.give_up_purges(&name, before)).await?;
-            let address = self.number;
+            let lost = self.write(move |tx| tx.give_up_purges(&name, before)).await?;
+            let (address, lost) = (self.number, lost.unwrap_or_default());
             tracing::error!(address, keys = lost, "a CDN could not be told for days; given up");
             self.counted("given_up", lost);
         }
@@ -260,11 +286,30 @@ impl Lane {
             return Ok((waiting, false));
         }
         let name = self.name.clone();
-        let noted = self.db.write(move |tx| {
+        let noted = self.write(move |tx| {
             let rows = tx.note_purges(&name, (seq, PURGE_LOG_ROWS), now, key_of)?;
             Ok((tx.as_read().purges_waiting(&name, now)?, rows == PURGE_LOG_ROWS))
         });
-        Ok(noted.await?)
+        Ok(noted.await?.unwrap_or((waiting, false)))
+    }
+
+    /// Writes as long as this node is the one that tells; else nothing.
+    async fn write<T, F>(&self, write: F) -> Result<Option<T>>
+    where
+        T: Send + 'static,
+        F: FnOnce(&WriteTx<'_>) -> std::result::Result<T, DbError> + Send + 'static,
+    {
+        let life = self.node.life();
+        let written =
+            self.db.write(move |tx| match tx.holds_lease(Work::Purging.as_str(), life)? {
+                true => write(tx).map(Some),
+                false => Ok(None),
+            });
+        let written = written.await?;
+        if written.is_none() {
+            self.node.lost(Work::Purging);
+        }
+        Ok(written)
     }
 
     fn count(&self, told: &Told, keys: &[String], watch: Stopwatch) {
@@ -287,6 +332,13 @@ impl Lane {
         let address = self.number.to_string();
         metrics::counter!(telemetry::PURGES, "address" => address, "outcome" => outcome)
             .increment(u64::try_from(keys).unwrap_or(u64::MAX));
+    }
+
+    /// Another node tells of what waits.
+    fn report_nothing(&self) {
+        let address = self.number.to_string();
+        metrics::gauge!(telemetry::PURGE_LAG_SECONDS, "address" => address.clone()).set(0.0);
+        metrics::gauge!(telemetry::PURGES_WAITING, "address" => address).set(0);
     }
 
     fn report(&self, waiting: PurgesWaiting, oldest: Option<&Purge>, now: Timestamp) {

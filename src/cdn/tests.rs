@@ -57,10 +57,12 @@ fn settings(dir: &TempDir, urls: &str) -> config::Cdn {
 impl Scene {
     fn new() -> Self {
         let (dir, port) = (tempfile::tempdir().unwrap(), closed_port());
-        let db = Db::open(dir.path()).unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
         let urls = format!("http://127.0.0.1:{port}/a http://127.0.0.1:{port}/b");
-        let steady = Arc::new(Steady::start(&db));
-        let lanes = Cdn::open(&settings(&dir, &urls), &db, &steady).unwrap().unwrap().lanes;
+        let steady = Arc::new(Steady::start(&db, None));
+        let node = Node::start(&db, dir.path(), config::Role::All, now()).unwrap();
+        let cdn = Cdn::open(&settings(&dir, &urls), &db, (&steady, &node)).unwrap();
+        let lanes = cdn.unwrap().lanes;
         Self { lanes, db, dir }
     }
 
@@ -89,7 +91,7 @@ impl Scene {
         self.db.read_blocking(move |tx| tx.due_purges(&name, at, 100_000)).unwrap()
     }
 
-    fn write(&self, write: impl FnOnce(&crate::db::WriteTx<'_>) + Send + 'static) {
+    fn write(&self, write: impl FnOnce(&WriteTx<'_>) + Send + 'static) {
         self.db
             .write_blocking(move |tx| {
                 write(tx);
@@ -139,7 +141,7 @@ async fn what_is_due_later_takes_no_room_and_what_waits_is_noted_once() {
         let sql = format!(
             "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n <= {many})
              INSERT INTO purges (lane, key, due_ms, since_ms, again, refused)
-             SELECT '{lane}', 'image.' || n, {later}, {later}, 0, 0 FROM n"
+             SELECT '{lane}', 'image.' || n, {later}, {later}, FALSE, 0 FROM n"
         );
         tx.run_sql(&sql).unwrap();
     });

@@ -7,6 +7,7 @@
 mod load;
 mod place;
 mod reload;
+mod role;
 mod value;
 
 use std::{
@@ -17,8 +18,11 @@ use std::{
 pub use load::{Sources, find_program, load};
 pub use place::{AddressStyle, Place};
 pub use reload::{Changes, RELOADABLE};
-pub use value::{Addresses, BaseUrl, FieldName, Hidden, MailTls, Network, Zone};
-use value::{Any, Bounds, Value};
+pub use role::Role;
+pub use value::{
+    Addresses, BaseUrl, DatabaseUrl, FieldName, Hidden, MailTls, Network, Value, Zone,
+};
+use value::{Any, Bounds};
 
 use crate::telemetry::LogFormat;
 
@@ -108,7 +112,10 @@ macro_rules! settings {
                             let checked = parsed.and_then(|value| {
                                 Bounds::<$kind>::check(&$bounds, &value).map(|()| value)
                             });
-                            checked.map_err(|expected| load::bad_value(name, &text, &origin, &expected))?
+                            checked.map_err(|expected| {
+                                let quoted = <$kind as Value>::quote(&text);
+                                load::bad_value(name, &quoted, &origin, &expected)
+                            })?
                         },)*
                     },)*
                 })
@@ -154,6 +161,7 @@ macro_rules! settings {
 settings! {
     /// The listener, public addresses and limits of connections.
     server: Server {
+        role: Role = "all", Any, "all, web, worker, edge", "What this process does: everything, requests without the work beside them, that work alone, or media only without ever writing to the database";
         listen: SocketAddr = "127.0.0.1:8080", Any, "address", "Address and port to listen on";
         public_url: BaseUrl = "", Any, "URL", "Base of the links we write; empty: http:// (with TLS https://) and the address listened on";
         media_url: BaseUrl = "", Any, "URL", "Base of media links, a CDN's name for instance; empty: public_url";
@@ -179,6 +187,11 @@ settings! {
     data: Data {
         dir: PathBuf = "media-store", Any, "folder", "Data directory: database, originals, derived files";
     }
+    /// Where the database is, if not in the data directory.
+    database: Database {
+        url: DatabaseUrl = "", Any, "address", "PostgreSQL database, postgres://USER@HOST:PORT/DATABASE; a password in it is not shown; empty: SQLite in the data directory";
+        password: Hidden = "", Any, "text", "Password for it, if not in the address; never shown";
+    }
     /// Where originals lie, and how a bucket is reached.
     store: Store {
         originals: Place = "", Any, "folder or bucket", "Where originals lie: a folder, or s3://BUCKET/PREFIX, which then has what is derived from them too; empty: originals/ in the data directory";
@@ -186,6 +199,7 @@ settings! {
         region: String = "us-east-1", Any, "name", "Region of the bucket; services of one place take any";
         access_key_id: String = "", Any, "text", "Id of the key to the bucket";
         secret_access_key: Hidden = "", Any, "text", "The key itself; never shown";
+        session_token: Hidden = "", Any, "text", "What goes with a key that is valid for a while only; never shown; empty: the key is a lasting one";
         address_style: AddressStyle = "auto", Any, "auto, path, host", "Where addresses name the bucket; auto: in the path where an endpoint is set, else in the host's name";
         plain_http: bool = "false", Any, "", "Whether the endpoint may be http://, over which everybody on the way can read";
         ca: PathBuf = "", Any, "file", "Certificates (PEM) that the endpoint is believed by, besides the public ones; empty: these only";

@@ -43,6 +43,7 @@ use crate::live::Live;
 use crate::media::Caller;
 use crate::media::Media;
 use crate::media::path::Format;
+use crate::nodes::Node;
 use crate::orders::Orders;
 use crate::steady::Steady;
 use opening::Openings;
@@ -95,6 +96,8 @@ pub struct Services {
     pub sender: Sender,
     /// Whether the clock may say that something was tried for long enough.
     pub steady: Arc<Steady>,
+    /// Who takes deliveries up, where several processes do.
+    pub node: Node,
 }
 
 /// Deliveries; cheap to clone.
@@ -109,6 +112,7 @@ struct Inner {
     auth: Auth,
     sender: Sender,
     steady: Arc<Steady>,
+    node: Node,
     settings: Live<Settings>,
     /// Tests of channels under way.
     probes: Probes,
@@ -185,7 +189,7 @@ impl Deliveries {
     /// The queue in the database of `services`; nothing is sent before [`Deliveries::run`].
     #[must_use]
     pub fn new(services: Services, settings: Settings) -> Self {
-        let Services { media, orders, auth, sender, steady } = services;
+        let Services { media, orders, auth, sender, steady, node } = services;
         let (wake, abandon) = (Notify::new(), watch::Sender::new(false));
         let probes = Probes::new();
         let (openings, settings) = (Openings::default(), Live::new(settings));
@@ -196,6 +200,7 @@ impl Deliveries {
                 auth,
                 sender,
                 steady,
+                node,
                 settings,
                 probes,
                 openings,

@@ -51,7 +51,9 @@ impl Deliveries {
         loop {
             while running.try_join_next().is_some() {}
             let (now, claim) = (clock::now(), Uuid::now_v7());
-            let turn = Turn { now, organization_max: organization_max(settings.workers) };
+            let (organization_max, life) =
+                (organization_max(settings.workers), self.inner.node.life());
+            let turn = Turn { now, organization_max, life };
             let queue = self.db().read(move |tx: &ReadTx<'_>| tx.delivery_queue(turn)).await?;
             metrics::gauge!(telemetry::DELIVERIES_WAITING).set(queue.waiting);
             if running.len() >= settings.workers {

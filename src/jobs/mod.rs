@@ -9,6 +9,7 @@ use std::{
 };
 
 use tokio::sync::{mpsc::Sender, watch};
+use tokio::time::MissedTickBehavior;
 
 use crate::auth::Auth;
 use crate::clock;
@@ -20,6 +21,7 @@ use crate::limits::{
     COLLECTIONS_SWEEP, FOLLOW_MS, MATCHING_CLOCK_MS, MATCHING_MS, NOTIFICATIONS_SWEEP,
 };
 use crate::media::Media;
+use crate::nodes::{Lease, Node};
 use crate::notifications::Notifications;
 use crate::search::Search;
 use crate::steady::Steady;
@@ -30,12 +32,12 @@ use crate::types::ItemKey;
 /// the caches and enter search, and changed accounts leave the caches too.
 /// Items that were written are sent to `wanted`, so that their standard renditions are made before
 /// somebody asks; those that find no room there are left to the first request. Up to which row of
-/// the item log all of that is done, is told to `followed`.
+/// the item log all of that is done, is told to `followed` and to the other nodes.
 pub fn follow(
     mut follower: Follower,
     (media, auth, search): (&Media, &Auth, &Search),
     wanted: Option<&Sender<ItemKey>>,
-    followed: &watch::Sender<i64>,
+    (followed, node): (&watch::Sender<i64>, &Node),
     stop: &Receiver<()>,
 ) {
     let mut failing = false;
@@ -65,6 +67,7 @@ pub fn follow(
         failing = outcome.is_err();
         // Nobody is given the old versions from here any more.
         if !failing && *followed.borrow() < follower.seq() {
+            node.follow(follower.seq());
             followed.send_replace(follower.seq());
         }
         if failing {
@@ -83,12 +86,52 @@ pub fn follow(
     }
 }
 
+/// Wakes readers of streams for whom another process queued something, until `stop` is dropped.
+pub fn wake_readers(mut pulse: Pulse, notifications: &Notifications, stop: &Receiver<()>) {
+    let (mut failing, mut due) = (false, true);
+    while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(Duration::from_millis(FOLLOW_MS))
+    {
+        due |= pulse.beats().unwrap_or(true);
+        if !due {
+            continue;
+        }
+        let outcome = notifications.wake_readers();
+        due = outcome.is_err();
+        match (&outcome, failing) {
+            (Err(cause), false) => tracing::error!("readers of streams cannot be woken: {cause}"),
+            (Ok(()), true) => tracing::info!("readers of streams are woken again"),
+            (Err(_), true) | (Ok(()), false) => {}
+        }
+        failing = outcome.is_err();
+    }
+}
+
+/// Stands by until this node matches: keeps in memory what the matcher knows. Gives `false` when `stop`
+/// is dropped.
+fn stand_by(node: &Node, notifications: &Notifications, stop: &Receiver<()>) -> bool {
+    let mut read: Option<Stopwatch> = None;
+    while !node.holds(Lease::Matching) {
+        if read.as_ref().is_none_or(|read| read.elapsed() >= NOTIFICATIONS_SWEEP) {
+            read = Some(Stopwatch::start());
+            notifications.report_nothing();
+            if let Err(cause) = notifications.refresh() {
+                tracing::warn!("notifications cannot be read while another node matches: {cause}");
+            }
+        }
+        let wait = Duration::from_millis(FOLLOW_MS);
+        if stop.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
+            return false;
+        }
+    }
+    true
+}
+
 /// Matches what any process writes with the notifications until `stop` is dropped, and does what
-/// notifications do by the clock.
+/// notifications do by the clock; as long as this node is the one that does.
 pub fn matching(
     mut pulse: Pulse,
     notifications: &Notifications,
-    steady: &Steady,
+    (steady, node): (&Steady, &Node),
     stop: &Receiver<()>,
 ) {
     let beats = Duration::from_millis(MATCHING_CLOCK_MS);
@@ -98,6 +141,12 @@ pub fn matching(
         let wait = if more { Duration::ZERO } else { Duration::from_millis(MATCHING_MS) };
         if stop.recv_timeout(wait) != Err(RecvTimeoutError::Timeout) {
             return;
+        }
+        if !node.holds(Lease::Matching) {
+            if !stand_by(node, notifications, stop) {
+                return;
+            }
+            more = true;
         }
         let written = pulse.beats().unwrap_or(true);
         let is_over = |watch: &Option<Stopwatch>, time: Duration| {
@@ -124,10 +173,13 @@ pub fn matching(
 }
 
 /// Takes items that have expired out of collections, now and then.
-pub async fn expire(collections: Collections, steady: Arc<Steady>) {
+pub async fn expire(collections: Collections, (steady, node): (Arc<Steady>, Node)) {
     let mut beat = tokio::time::interval(COLLECTIONS_SWEEP);
+    // A node that stood by does not catch up with what others did.
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut failing = false;
     loop {
+        node.held(Lease::Sweeping).await;
         beat.tick().await;
         if !steady.is_trusted() {
             continue;
@@ -151,12 +203,16 @@ pub async fn expire(collections: Collections, steady: Arc<Steady>) {
     }
 }
 
-/// Looks at the watched folder every `interval` until `stop` is dropped.
-pub fn watch(mut watch: Watch, interval: Duration, stop: &Receiver<()>) {
+/// Looks at the watched folder every `interval` until `stop` is dropped, as long as this node is the one
+/// that does.
+pub fn watch(mut watch: Watch, interval: Duration, node: &Node, stop: &Receiver<()>) {
     let stops = || stop.try_recv() != Err(TryRecvError::Empty);
     let watcher = Watcher { now: &clock::now, stops: &stops };
     let mut failing = false;
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(interval) {
+        if !node.holds(Lease::Watching) {
+            continue;
+        }
         let outcome = watch.look(&watcher);
         match (&outcome, failing) {
             (Err(cause), false) => tracing::error!("the watched folder cannot be read: {cause}"),

@@ -17,6 +17,7 @@ use crate::limits::{
     MATCHING_ROWS, MATCHING_TIME, OUTBOX_KEPT, OUTBOX_PARKED_MAX, OUTBOX_PER_USER_MAX,
     QUEUED_ITEMS_MAX, STREAM_EXPIRY, SWEEP_ROWS,
 };
+use crate::nodes::{Lease, limits::LOG_OF_NOTIFICATIONS_KEPT};
 use crate::push::Push;
 use crate::telemetry;
 use crate::types::ItemKey;
@@ -35,6 +36,8 @@ pub(super) struct Batch {
     matches: [u64; NotificationKind::ALL.len()],
     /// Messages and items for which there was no room.
     lost: u64,
+    /// The turn in which items were queued, once there is one.
+    turn: Option<i64>,
     /// Whether there is more to do at once.
     more: bool,
 }
@@ -61,14 +64,19 @@ struct Turn<'a, 'tx> {
 impl Notifications {
     /// Does what is due by `now`: matches new rows of the item log and items whose embargo ended,
     /// and prepares scheduled mails. Gives whether there is more to do at once. Blocks.
+    ///
+    /// A transaction in which this node does not hold [`Lease::Matching`] does nothing.
     pub fn step(&self, now: Timestamp) -> Result<bool> {
         if !self.is_work(now)? {
             return Ok(false);
         }
         // What is much to read is read before others have to wait.
         self.refresh()?;
-        let inner = Arc::clone(&self.inner);
+        let (inner, life) = (Arc::clone(&self.inner), self.inner.services.node.life());
         let batch = self.db().write_blocking(move |tx| {
+            if !tx.holds_lease(Lease::Matching.as_str(), life)? {
+                return Ok(None);
+            }
             let mut watching = inner.watching.lock().unwrap_or_else(PoisonError::into_inner);
             watching.refresh(&tx.as_read())?;
             let push = &inner.services.push;
@@ -81,8 +89,12 @@ impl Notifications {
                 turn.batch.more = digest::run(tx, now, &mut turn.batch)?;
             }
             turn.trim()?;
-            Ok(turn.batch)
+            Ok(Some(turn.batch))
         })?;
+        let Some(batch) = batch else {
+            self.inner.services.node.lost(Lease::Matching);
+            return Ok(false);
+        };
         self.inner.streams.wake(&batch.streams);
         for (wake, written) in self.inner.wakes.iter().zip(batch.messages) {
             if written {
@@ -104,8 +116,9 @@ impl Notifications {
         Ok(work)
     }
 
-    /// Brings the memory of the notifications to the state of the database.
-    fn refresh(&self) -> Result<()> {
+    /// Brings the memory of the notifications to the state of the database: so who takes matching over
+    /// has little to read. Blocks.
+    pub fn refresh(&self) -> Result<()> {
         let inner = Arc::clone(&self.inner);
         Ok(self.db().read_blocking(move |tx| {
             let mut watching = inner.watching.lock().unwrap_or_else(PoisonError::into_inner);
@@ -121,16 +134,47 @@ impl Notifications {
         let watching = self.watching();
         let (log_seq, known) = (watching.log_seq(), watching.len());
         drop(watching);
-        self.db().write_blocking(move |tx| {
+        let (log_seq, life) = (self.swept_log(log_seq), self.inner.services.node.life());
+        let held = self.db().write_blocking(move |tx| {
+            if !tx.holds_lease(Lease::Matching.as_str(), life)? {
+                return Ok(false);
+            }
             // Where nothing could be written for a while, no stream could be used either.
             take_up(tx, now)?;
+            tx.free_orphans(now)?;
             if trusted {
                 tx.sweep_streams(now - STREAM_EXPIRY, SWEEP_ROWS)?;
                 tx.sweep_messages(now - OUTBOX_KEPT, SWEEP_ROWS)?;
             }
             tx.trim_messages(OUTBOX_PARKED_MAX)?;
-            tx.sweep_notification_log(log_seq)
+            tx.sweep_notification_log(log_seq)?;
+            Ok(true)
         })?;
+        if !held {
+            self.inner.services.node.lost(Lease::Matching);
+            return Ok(());
+        }
+        self.report_waiting(now, known)
+    }
+
+    /// Tells of nothing that waits: another node does.
+    pub fn report_nothing(&self) {
+        metrics::gauge!(telemetry::MATCHING_LAG_SECONDS).set(0.0);
+        metrics::gauge!(telemetry::MATCHING_BEHIND).set(0);
+    }
+
+    /// The row of the notifications' log up to which all who stand by have read it too.
+    fn swept_log(&self, read: i64) -> i64 {
+        let mut log = self.inner.log_read.lock().unwrap_or_else(PoisonError::into_inner);
+        let (later, since) = log.later;
+        if since.is_none_or(|since| since.elapsed() >= LOG_OF_NOTIFICATIONS_KEPT) {
+            log.earlier = later;
+            log.later = (read, Some(Stopwatch::start()));
+        }
+        log.earlier
+    }
+
+    fn report_waiting(&self, now: Timestamp, known: usize) -> Result<()> {
         let (behind, since, queued, counts) = self.db().read_blocking(move |tx| {
             let matched = tx.matched_seq()?;
             let (newest, since) = tx.matching_backlog(matched)?;
@@ -161,7 +205,8 @@ impl Turn<'_, '_> {
     fn read_log(&mut self) -> Result<(), DbError> {
         let watch = Stopwatch::start();
         let read = self.tx.as_read();
-        let rows = read.log_rows(read.matched_seq()?, MATCHING_ROWS)?;
+        let from = read.matched_seq()?;
+        let rows = read.log_rows(from, MATCHING_ROWS)?;
         let mut left = rows.len();
         let mut reached = None;
         for row in rows {
@@ -172,7 +217,10 @@ impl Turn<'_, '_> {
             }
         }
         if let Some(seq) = reached {
-            self.tx.set_matched_seq(seq)?;
+            if !self.tx.set_matched_seq(from, seq)? {
+                let why = format!("another node went on from row {from}");
+                return Err(DbError::Damaged { what: "the place of matching".to_owned(), why });
+            }
             self.batch.more = left > 0 || read.matching_backlog(seq)?.0 > seq;
         }
         Ok(())
@@ -283,12 +331,12 @@ impl Turn<'_, '_> {
         }
         match known.kind {
             NotificationKind::Stream => {
-                self.tx.queue_item(number, key, version)?;
+                self.queue(number, key, version)?;
                 self.batch.queues.push(number);
                 self.batch.streams.push(known.id);
             }
             NotificationKind::ScheduledEmail => {
-                self.tx.queue_item(number, key, version)?;
+                self.queue(number, key, version)?;
                 self.batch.queues.push(number);
             }
             NotificationKind::Email => {
@@ -306,6 +354,15 @@ impl Turn<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    fn queue(&mut self, number: i64, key: &ItemKey, version: i64) -> Result<(), DbError> {
+        let turn = match self.batch.turn {
+            Some(turn) => turn,
+            None => self.tx.next_turn_of_streams()?,
+        };
+        self.batch.turn = Some(turn);
+        self.tx.queue_item(number, key, version, turn)
     }
 
     fn message(

@@ -21,7 +21,7 @@ mod watching;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::{Timestamp, tz::TimeZone};
@@ -35,6 +35,7 @@ pub use unsubscribe::Subscription;
 
 use crate::account::{Lane, Notification, NotificationKind, Patience, Question, Way};
 use crate::auth::{Auth, Principal};
+use crate::clock::Stopwatch;
 use crate::config::Config;
 use crate::content::Content;
 use crate::db::{Db, NewNotification, WriteTx};
@@ -43,6 +44,7 @@ use crate::letters::Letters;
 use crate::limits::{NOTIFICATIONS_PER_USER_MAX, STREAM_ANSWERS_MAX, STREAM_EXPIRY};
 use crate::live::Live;
 use crate::media::Media;
+use crate::nodes::{Node, limits::WOKEN_MAX};
 use crate::outbound::Mailer;
 use crate::push::Push;
 use crate::schedule::Schedule;
@@ -109,6 +111,8 @@ pub struct Services {
     pub push: Push,
     /// Whether the clock may say that something was tried for long enough.
     pub steady: Arc<Steady>,
+    /// Whose work it is where several processes serve the database.
+    pub node: Node,
 }
 
 /// Notifications; cheap to clone.
@@ -129,8 +133,18 @@ struct Inner {
     wakes: [Notify; Lane::ALL.len()],
     /// Set when what is being sent is to be left alone.
     abandon: watch::Sender<bool>,
-    /// Whether what an earlier server was sending is in the queue again.
-    released: tokio::sync::Mutex<bool>,
+    /// Rows of the notifications' log that the last sweeps had read, and when.
+    log_read: Mutex<LogRead>,
+    /// The last turn of streams that readers were woken for.
+    woken: Mutex<i64>,
+}
+
+/// How far the notifications' log was read by some time, and by an earlier one: rows are kept for others
+/// for as long as lies between.
+#[derive(Default)]
+struct LogRead {
+    earlier: i64,
+    later: (i64, Option<Stopwatch>),
 }
 
 /// What a user writes about a notification.
@@ -150,23 +164,23 @@ impl Notifications {
     /// Notifications in the database of `services`, and the work of its streams, which
     /// [`Notifications::serve_streams`] does.
     ///
-    /// Takes up what a server that was killed left; where the disk is full that comes before anything
-    /// is sent. Fails when the database cannot be read.
+    /// Notes that the service lives; where the disk is full that comes before streams are read. Fails when
+    /// the database cannot be read.
     pub fn start(services: Services, settings: Settings, now: Timestamp) -> Result<(Self, Asks)> {
-        let (streams, asks) = Streams::new(settings.polls);
+        let (streams, asks) = Streams::new(settings.polls, services.node.clone());
         let db = services.db.clone();
         let signer = Signer::open(&db)?;
-        let released = db.write_blocking(move |tx| {
-            watching::take_up(tx, now)?;
-            tx.release_messages(now).map(drop)
-        });
-        let released = match released.map_err(Error::from) {
-            Err(cause) if cause.kind() == Kind::Unavailable => {
-                tracing::error!("the database cannot be written, mails and streams wait: {cause}");
-                false
+        if !services.node.role().only_reads() {
+            match db.write_blocking(move |tx| watching::take_up(tx, now)).map_err(Error::from) {
+                Err(cause) if cause.kind() == Kind::Unavailable => {
+                    tracing::error!(
+                        "the database cannot be written, mails and streams wait: {cause}"
+                    );
+                }
+                outcome => outcome?,
             }
-            outcome => outcome.map(|()| true)?,
-        };
+        }
+        let woken = Mutex::new(db.read_blocking(|tx| tx.stream_turn())?);
         let inner = Inner {
             watching: Arc::new(Mutex::new(Watching::new(settings.zone.clone()))),
             services,
@@ -176,7 +190,8 @@ impl Notifications {
             answers: Semaphore::new(STREAM_ANSWERS_MAX),
             wakes: Lane::ALL.map(|_| Notify::new()),
             abandon: watch::Sender::new(false),
-            released: tokio::sync::Mutex::new(released),
+            log_read: Mutex::default(),
+            woken,
         };
         Ok((Self { inner: Arc::new(inner) }, asks))
     }
@@ -198,6 +213,28 @@ impl Notifications {
 
     fn db(&self) -> &Db {
         &self.inner.services.db
+    }
+
+    /// Wakes readers of streams in whose queues something is that was not there at the last call,
+    /// whichever node put it there. One read, however many wait. Blocks.
+    pub fn wake_readers(&self) -> Result<()> {
+        let streams = &self.inner.streams;
+        let mut woken = self.inner.woken.lock().unwrap_or_else(PoisonError::into_inner);
+        let after = *woken;
+        // Who comes behind this look sees what it saw.
+        let turn = self.db().read_blocking(|tx| tx.stream_turn())?;
+        if turn <= after || streams.is_idle() {
+            *woken = turn.max(after);
+            return Ok(());
+        }
+        let (turn, freed) =
+            self.db().read_blocking(move |tx| tx.freed_streams(after, WOKEN_MAX))?;
+        match freed {
+            Some(ids) => streams.wake(&ids),
+            None => streams.wake_all(),
+        }
+        *woken = turn.max(after);
+        Ok(())
     }
 
     /// The caller's notifications of `media_type`; of every one where it is `None`.

@@ -1,21 +1,26 @@
 //! Sends what is due in the outbox, mails and push messages apart.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
 use super::Notifications;
 use super::mails::Addressed;
-use crate::account::{DeviceKind, Lane, Message, MessageContent, Patience, shorten_reason};
+use crate::account::{
+    DeviceKind, Lane, Message, MessageContent, Patience, UserId, shorten_reason,
+};
 use crate::clock;
 use crate::clock::Stopwatch;
-use crate::db::{ReadTx, Sent, WriteTx};
+use crate::db::{ClaimedBy, ReadTx, Sent, WriteTx};
 use crate::error::{Error, Kind, Result};
 use crate::letters::Occasion;
-use crate::limits::{MESSAGE_HELD, MESSAGE_TIME, OUTBOX_LOOK};
+use crate::limits::{MESSAGE_TIME, OUTBOX_LOOK};
+use crate::nodes::limits::END_AGAIN;
 use crate::push::PushError;
 use crate::telemetry;
 
@@ -27,6 +32,8 @@ enum Tried {
     Dropped,
     /// The device's token is dead.
     Dead(String),
+    /// Another node may have taken it up.
+    Doubted,
     /// A later try may help.
     Later(String, Option<Duration>),
     /// No try helps.
@@ -52,6 +59,16 @@ impl From<Error> for Tried {
             | Kind::Internal => Self::Later(error.message().to_owned(), None),
         }
     }
+}
+
+/// What became of a message.
+struct Ended {
+    id: Uuid,
+    user: UserId,
+    sent: Sent,
+    /// The token of a device that is no more.
+    dead: Option<String>,
+    by: ClaimedBy,
 }
 
 impl Notifications {
@@ -83,18 +100,6 @@ impl Notifications {
         }
     }
 
-    /// Puts what an earlier server was sending into the queue again, unless that was done: behind it
-    /// stands what this one sends.
-    async fn release(&self) -> Result<()> {
-        let mut released = self.inner.released.lock().await;
-        if !*released {
-            let now = clock::now();
-            self.db().write(move |tx: &WriteTx<'_>| tx.release_messages(now).map(drop)).await?;
-            *released = true;
-        }
-        Ok(())
-    }
-
     /// Starts what is due as far as there is room; the time until the next look.
     async fn fill(&self, lane: Lane, running: &mut JoinSet<()>) -> Result<Duration> {
         while running.try_join_next().is_some() {}
@@ -111,18 +116,17 @@ impl Notifications {
             let wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
             return Ok(wait.min(OUTBOX_LOOK));
         }
-        self.release().await?;
-        let times = (now, now + MESSAGE_HELD);
-        let claim = move |tx: &WriteTx<'_>| tx.claim_messages(lane, room, times);
+        let by = ClaimedBy { life: self.inner.services.node.life(), now };
+        let claim = move |tx: &WriteTx<'_>| tx.claim_messages(lane, room, by);
         for message in self.db().write(claim).await? {
-            running.spawn(self.clone().send_one(lane, message));
+            running.spawn(self.clone().send_one(lane, message, by.life));
         }
         // The next look comes with the first that ends, or when more is due.
         Ok(OUTBOX_LOOK)
     }
 
     /// Tries to send a message and writes how that ended.
-    async fn send_one(self, lane: Lane, message: Message) {
+    async fn send_one(self, lane: Lane, message: Message, life: Uuid) {
         let watch = Stopwatch::start();
         let attempt = AssertUnwindSafe(self.attempt(&message)).catch_unwind();
         let attempt = tokio::time::timeout(MESSAGE_TIME, Box::pin(attempt));
@@ -159,16 +163,42 @@ impl Notifications {
             | (_, MessageContent::Item { .. })
             | (_, MessageContent::Digest { .. }) => None,
         };
-        let user = message.user;
-        let write = move |tx: &WriteTx<'_>| {
-            if let Some(token) = dead {
-                tx.delete_device(user, &token)?;
+        let end = Ended { id, user: message.user, sent, dead, by: ClaimedBy { life, now } };
+        self.write_end(Arc::new(end)).await;
+    }
+
+    /// Writes how a message ended, as often as it takes: it is this life's until then, so that what was
+    /// sent is not sent again.
+    async fn write_end(&self, end: Arc<Ended>) {
+        let id = end.id;
+        let mut failing = false;
+        loop {
+            let end = Arc::clone(&end);
+            let written = self.db().write(move |tx: &WriteTx<'_>| {
+                let held = tx.end_message(end.id, &end.sent, end.by)?;
+                if let Some(token) = end.dead.as_ref().filter(|_| held) {
+                    tx.delete_device(end.user, token)?;
+                }
+                Ok(held)
+            });
+            match written.await {
+                Ok(true) => return,
+                Ok(false) => {
+                    tracing::warn!(message = %id, "another node took a message up meanwhile");
+                    return;
+                }
+                Err(cause) if !failing => {
+                    tracing::error!(message = %id, "how a message ended cannot be written: {cause}");
+                }
+                Err(_) => {}
             }
-            tx.end_message(id, &sent, now)
-        };
-        if let Err(cause) = self.db().write(write).await {
-            // The message is due again some time later.
-            tracing::error!(message = %id, "how a message ended cannot be written: {cause}");
+            failing = true;
+            let mut abandon = self.inner.abandon.subscribe();
+            tokio::select! {
+                () = tokio::time::sleep(END_AGAIN) => {}
+                // The next life of this node sends it again.
+                _ = abandon.wait_for(|abandon| *abandon) => return,
+            }
         }
     }
 
@@ -211,6 +241,9 @@ impl Notifications {
                 }
                 let written = self.push_message(&addressed, item, (kind, token)).await?;
                 let Some(written) = written else { return Ok(Tried::Dropped) };
+                if !self.inner.services.node.is_sure() {
+                    return Ok(Tried::Doubted);
+                }
                 Ok(match self.inner.services.push.send(&written, clock::now).await {
                     Ok(()) => Tried::Sent,
                     Err(PushError::Dead { said }) => Tried::Dead(said),
@@ -230,6 +263,10 @@ impl Notifications {
         let Some(mail) = self.mail(addressed, items, occasion).await? else {
             return Ok(Tried::Dropped);
         };
+        // A process that was held up for long must not send what others may have sent since.
+        if !self.inner.services.node.is_sure() {
+            return Ok(Tried::Doubted);
+        }
         Ok(match Box::pin(self.inner.services.mailer.send(&mail)).await {
             Ok(()) => Tried::Sent,
             Err(error) if error.temporary() => Tried::Later(error.to_string(), None),
@@ -247,7 +284,7 @@ fn judge(
     (now, is_trusted): (jiff::Timestamp, bool),
 ) -> (&'static str, Sent) {
     let (text, after) = match tried {
-        None => return ("released", Sent::Released),
+        None | Some(Tried::Doubted) => return ("released", Sent::Released),
         Some(Tried::Sent) => return ("sent", Sent::Done),
         Some(Tried::Dropped | Tried::Dead(_)) => return ("dropped", Sent::Done),
         Some(Tried::Never(text)) => {

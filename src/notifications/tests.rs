@@ -27,9 +27,9 @@ use crate::types::{Hash, ItemKey};
 const SCENE: &str = "
 INSERT INTO organizations (organization_id, address) VALUES (1, '{}');
 INSERT INTO products VALUES (10, 'A', NULL, NULL), (11, 'B', NULL, NULL);
-INSERT INTO agreements VALUES (1, 1, 'Subscription', 0, NULL, NULL, NULL, NULL, NULL),
-    (2, 1, 'Subscription', 0, NULL, NULL, NULL, NULL, NULL),
-    (3, 1, 'Subscription', 1, NULL, NULL, 4000000000000, NULL, NULL);
+INSERT INTO agreements VALUES (1, 1, 'Subscription', FALSE, NULL, NULL, NULL, NULL, NULL),
+    (2, 1, 'Subscription', FALSE, NULL, NULL, NULL, NULL, NULL),
+    (3, 1, 'Subscription', TRUE, NULL, NULL, 4000000000000, NULL, NULL);
 INSERT INTO agreement_products VALUES (1, 10), (2, 11);
 ";
 
@@ -92,7 +92,8 @@ fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (Services, Settings)
         mailer: Mailer::new(mail, Waits::default()),
         letters: Letters::compile(None).unwrap(),
         push: Push::of(&config).unwrap(),
-        steady: Arc::new(Steady::start(db)),
+        steady: Arc::new(Steady::start(db, None)),
+        node: Node::start(db, dir, config.server.role, start()).unwrap(),
     };
     (services, Settings::of(&config))
 }
@@ -100,7 +101,7 @@ fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (Services, Settings)
 impl Scene {
     pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let db = Db::open(dir.path()).unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
         db.write_blocking(|tx| {
             tx.run_sql(SCENE)?;
             for (user, roles, agreements) in [
@@ -113,7 +114,7 @@ impl Scene {
                 tx.run_sql(&format!(
                     "INSERT INTO users (user_id, organization_id, user_name, roles, admin,
                          mediebank, active, service_account, created_ms)
-                     VALUES ({user}, 1, 'user{user}', '{roles}', 0, 0, 1, 0, 0);
+                     VALUES ({user}, 1, 'user{user}', '{roles}', FALSE, FALSE, TRUE, FALSE, 0);
                      INSERT INTO api_keys (key_hash, user_id, name, created_ms)
                      VALUES ('{hash}', {user}, '', 0);"
                 ))?;
@@ -144,6 +145,8 @@ impl Scene {
 
     /// The same database as a process finds it that starts anew.
     fn again(self) -> Self {
+        let life = self.notifications.inner.services.node.life();
+        self.db.write_blocking(move |tx| tx.end_life(life, start())).unwrap();
         let Self { db, dir, .. } = self;
         Self::open(dir, db)
     }
@@ -451,19 +454,30 @@ fn fifty_readers_get_every_item_once() {
         scene.serve(start);
         let of = scene.stream(1, "hamn").await;
         let caller = scene.caller(1).await;
-        let read = |notifications: Notifications, caller: Arc<Principal>, id: Uuid| async move {
-            let mut got = Vec::new();
-            loop {
-                let end = (Duration::from_secs(2), std::future::pending());
+        let (id, left) = (of.id, Arc::new(AtomicI64::new(200)));
+        let read = |notifications: Notifications, caller: Arc<Principal>, left: Arc<AtomicI64>| async move {
+            let (mut got, mut empty) = (Vec::new(), 0);
+            // Who gets nothing for a while asks again, as long as something is missing.
+            while left.load(Ordering::SeqCst) > 0 && empty < 60 {
+                let end = (Duration::from_secs(1), std::future::pending());
                 let found = notifications.read_stream(&caller, (id, 3), &form(), end).await;
-                let Some(handed) = found.unwrap() else { return got };
+                let Some(handed) = found.unwrap() else {
+                    empty += 1;
+                    continue;
+                };
                 let (text, settle) = handed.into_parts();
                 settle.settle().await.unwrap();
-                got.extend(ids(&text));
+                let items = ids(&text);
+                left.fetch_sub(i64::try_from(items.len()).unwrap(), Ordering::SeqCst);
+                got.extend(items);
             }
+            got
         };
         let readers: Vec<_> = (0..50)
-            .map(|_| tokio::spawn(read(scene.notifications.clone(), caller.clone(), of.id)))
+            .map(|_| {
+                let notifications = scene.notifications.clone();
+                tokio::spawn(read(notifications, caller.clone(), Arc::clone(&left)))
+            })
             .collect();
         let expected: Vec<String> = (0..200).map(|number| format!("i{number:03}")).collect();
         for id in &expected {
@@ -593,7 +607,7 @@ fn the_oldest_items_fall_out_of_a_full_queue() {
         let number = of.number;
         let fill = move |tx: &WriteTx<'_>| {
             for item in 0..crate::limits::QUEUED_ITEMS_MAX {
-                tx.queue_item(number, &format!("text/q{item}").parse().unwrap(), 1)?;
+                tx.queue_item(number, &format!("text/q{item}").parse().unwrap(), 1, 1)?;
             }
             Ok(())
         };

@@ -24,17 +24,26 @@ pub(super) struct Signer(hmac::Key);
 impl Signer {
     /// The key of the database, which gets one when it has none.
     pub(super) fn open(db: &Db) -> Result<Self> {
+        let known = db.read_blocking(|tx| tx.find_state(KEY))?;
+        let text = match known {
+            Some(known) => known,
+            None => Self::draw(db)?,
+        };
+        let key = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(Error::internal)?;
+        Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &key)))
+    }
+
+    /// Draws a key, unless another process was faster.
+    fn draw(db: &Db) -> Result<String> {
         let mut fresh = [0; 32];
         SystemRandom::new()
             .fill(&mut fresh)
             .map_err(|_| Error::internal("the system gives no random numbers"))?;
         let fresh = BASE64_URL_SAFE_NO_PAD.encode(fresh);
-        let text = db.write_blocking(move |tx| match tx.as_read().find_state(KEY)? {
+        Ok(db.write_blocking(move |tx| match tx.as_read().find_state(KEY)? {
             Some(known) => Ok(known),
             None => tx.write_state(KEY, &fresh).map(|()| fresh),
-        })?;
-        let key = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(Error::internal)?;
-        Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &key)))
+        })?)
     }
 
     /// The token of a link: 43 characters of the web's base64.

@@ -244,6 +244,9 @@ fn exhausted(agreements: &[Agreement]) -> Error {
 
 /// A purchase that cannot be recorded is none: a later try may help, whatever the cause.
 fn unrecorded(cause: DbError) -> Error {
+    if matches!(cause, DbError::ReadsOnly) {
+        return cause.into();
+    }
     Error::new(Kind::Unavailable, "The purchase cannot be recorded now").because(cause)
 }
 

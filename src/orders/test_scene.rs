@@ -29,12 +29,12 @@ const SCENE: &str = r#"
 INSERT INTO organizations (organization_id, address) VALUES (1, '{}'), (2, '{}');
 INSERT INTO products VALUES (10, 'A', 'Name of A', 'About A'), (11, 'B', NULL, NULL), (12, 'C', NULL, NULL);
 INSERT INTO agreements VALUES
-    (1, 1, 'Prepaid', 0, 'one', NULL, NULL, 3, 3),
-    (2, 1, 'Prepaid', 0, NULL, NULL, NULL, 2, 2),
-    (3, 1, 'Direct', 0, NULL, NULL, NULL, NULL, NULL),
-    (4, 1, 'Normal', 1, NULL, NULL, NULL, NULL, NULL),
-    (6, 1, 'Subscription', 0, NULL, NULL, 0, NULL, NULL),
-    (7, 2, 'Prepaid', 1, NULL, NULL, NULL, 1, 1);
+    (1, 1, 'Prepaid', FALSE, 'one', NULL, NULL, 3, 3),
+    (2, 1, 'Prepaid', FALSE, NULL, NULL, NULL, 2, 2),
+    (3, 1, 'Direct', FALSE, NULL, NULL, NULL, NULL, NULL),
+    (4, 1, 'Normal', TRUE, NULL, NULL, NULL, NULL, NULL),
+    (6, 1, 'Subscription', FALSE, NULL, NULL, 0, NULL, NULL),
+    (7, 2, 'Prepaid', TRUE, NULL, NULL, NULL, 1, 1);
 INSERT INTO agreement_products VALUES (1, 10), (2, 10), (2, 11), (3, 10), (3, 11), (6, 12);
 INSERT INTO licenses VALUES
     ('00000000-0000-0000-0000-00000000000a', 10, 'Single', '1', '250.00', 'one use'),
@@ -84,7 +84,7 @@ pub(super) fn document(index: usize) -> Document {
 impl Scene {
     pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let db = Db::open(dir.path()).unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
         db.write_blocking(|tx| {
             tx.run_sql(SCENE)?;
             let end = start().as_millisecond() + SIX_ENDS_AFTER_DAYS * 86_400_000;
@@ -97,7 +97,7 @@ impl Scene {
                 tx.run_sql(&format!(
                     "INSERT INTO users (user_id, organization_id, user_name, roles, admin,
                          mediebank, active, service_account, created_ms)
-                     VALUES ({user}, {organization}, 'user{user}', '[]', {admin}, 0, 1, 0, 0);
+                     VALUES ({user}, {organization}, 'user{user}', '[]', {admin}, FALSE, TRUE, FALSE, 0);
                      INSERT INTO api_keys (key_hash, user_id, name, created_ms)
                      VALUES ('{hash}', {user}, '', 0);"
                 ))?;
@@ -128,7 +128,7 @@ impl Scene {
 
     /// Orders as another process on the same database has them.
     pub(super) fn elsewhere(&self) -> Orders {
-        Orders::new(Db::open(self.dir.path()).unwrap(), None)
+        Orders::new(Db::scratch(self.dir.path()).unwrap(), None)
     }
 
     pub(super) fn orders(&self) -> Orders {

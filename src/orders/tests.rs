@@ -415,9 +415,7 @@ fn a_purchase_that_cannot_be_recorded_delivers_nothing_now() {
     let scene = Scene::new();
     run(async {
         let (orders, user) = (scene.orders(), scene.user(2).await);
-        let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON orders
-                      BEGIN SELECT RAISE(ABORT, 'refused'); END";
-        scene.db.write(|tx| tx.run_sql(refuse)).await.unwrap();
+        scene.db.write(|tx| tx.refuse_rows("orders")).await.unwrap();
         for item in [0, 2] {
             let outcome = with_item(item, async |facts| {
                 orders.purchase(&user, facts, None, start()).await.unwrap_err().kind()
@@ -425,7 +423,7 @@ fn a_purchase_that_cannot_be_recorded_delivers_nothing_now() {
             assert_eq!(outcome.await, Kind::Unavailable);
         }
         assert_eq!(scene.remaining(1).await, 3, "the download that was taken is given back");
-        scene.db.write(|tx| tx.run_sql("DROP TRIGGER refuse")).await.unwrap();
+        scene.db.write(|tx| tx.accept_rows("orders")).await.unwrap();
         assert_eq!(purchase(&orders, &user, 0, (None, start())).await, End::Delivered);
     });
 }

@@ -53,6 +53,8 @@ pub const INDEX_REBUILDS: &str = "wirephoto_index_rebuilds_total";
 pub const BUCKET_REQUESTS: &str = "wirephoto_bucket_requests_total";
 /// Bytes of bodies to and from the bucket of originals, by direction: in, out (counter).
 pub const BUCKET_BYTES: &str = "wirephoto_bucket_bytes_total";
+/// Whether the bucket of originals is left alone because it only failed for a while: 1 or 0 (gauge).
+pub const BUCKET_AWAY: &str = "wirephoto_bucket_away";
 /// Direct ways that could not be gone to their end, by reason (counter).
 pub const WAYS_LEFT: &str = "wirephoto_render_ways_left_total";
 /// Long polls that wait for items (gauge).
@@ -111,6 +113,13 @@ pub const PURGES_WAITING: &str = "wirephoto_purges_waiting";
 /// Seconds since the oldest change that a CDN was not told of though it could be, or that was not
 /// looked at yet, by address (gauge).
 pub const PURGE_LAG_SECONDS: &str = "wirephoto_purge_lag_seconds";
+/// Nodes of the database that live (gauge).
+pub const NODES: &str = "wirephoto_nodes";
+/// Whether this node does the work that one node does at a time, by lease: matching, purging, sweeping
+/// (gauge).
+pub const LEASE_HELD: &str = "wirephoto_lease_held";
+/// Seconds for which no node has done that work, by lease: matching, sweeping (gauge).
+pub const LEASE_VACANT_SECONDS: &str = "wirephoto_lease_vacant_seconds";
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,6 +188,7 @@ fn describe() {
     counter!(INDEX_REBUILDS, "Originals whose derived files were made again");
     counter!(BUCKET_REQUESTS, "Requests to the bucket of originals, by method and outcome");
     counter!(BUCKET_BYTES, "Bytes of bodies to and from the bucket of originals, by direction");
+    gauge!(BUCKET_AWAY, "1 while the bucket of originals is left alone because it only failed");
     counter!(WAYS_LEFT, "Direct ways that could not be gone to their end");
     counter!(RENDERS, "Renders by outcome");
     counter!(RENDERS_STALLED, "Renders that waited while others kept all cores busy");
@@ -199,6 +209,9 @@ fn describe() {
     gauge!(CERTIFICATE_EXPIRES, "End of the TLS certificate in use, seconds since 1970");
     counter!(SPANS, "Spans of traces by outcome");
     counter!(HASHES, "Passwords and client secrets hashed to be compared");
+    gauge!(NODES, "Nodes of the database that live");
+    gauge!(LEASE_HELD, "Whether this node does the work that one node does at a time, by lease");
+    gauge!(LEASE_VACANT_SECONDS, "Seconds for which no node has done that work, by lease");
     describe_notifications();
 }
 

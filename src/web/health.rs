@@ -10,13 +10,15 @@ use serde_json::json;
 
 use super::{App, respond};
 use crate::account::OrganizationId;
+use crate::nodes::limits::VACANT;
 
 /// `GET /health/live`: the process answers.
 pub(super) async fn live() -> Response {
     uncached(respond::json_text(StatusCode::OK, json!({ "status": "live" }).to_string().into()))
 }
 
-/// `GET /health/ready`: the database answers and the service is not stopping; else 503.
+/// `GET /health/ready`: the database answers and the service is not stopping; else 503. Where no node has
+/// done the work beside requests for a while, what is ready says so: this node answers all the same.
 pub(super) async fn ready(State(app): State<App>) -> Response {
     let state = if app.shared.is_draining() {
         Err("draining")
@@ -29,12 +31,23 @@ pub(super) async fn ready(State(app): State<App>) -> Response {
         })
     };
     let (status, text) = match state {
-        Ok(()) => (StatusCode::OK, json!({ "status": "ready" })),
+        Ok(()) => (StatusCode::OK, ready_text(&app)),
         Err(why) => {
             (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "not ready", "reason": why }))
         }
     };
     uncached(respond::json_text(status, text.to_string().into()))
+}
+
+fn ready_text(app: &App) -> serde_json::Value {
+    let mut text = json!({ "status": "ready" });
+    if let Some(unmatched) = app.shared.node.unmatched().filter(|time| *time >= VACANT) {
+        let seconds = unmatched.as_secs();
+        let detail =
+            format!("no worker for {seconds} s: notifications, mails and deliveries wait");
+        text["detail"] = detail.into();
+    }
+    text
 }
 
 /// `GET /metrics`: counters, gauges and histograms in Prometheus' text format.

@@ -58,7 +58,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::auth::Auth;
 use crate::collections::Collections;
-use crate::config::Addresses;
+use crate::config::{Addresses, Role};
 use crate::content::Content;
 use crate::db::Db;
 use crate::delivery::Deliveries;
@@ -67,6 +67,7 @@ use crate::error::Kind;
 use crate::ingest::Uploads;
 use crate::live::Live;
 use crate::media::Media;
+use crate::nodes::Node;
 use crate::notifications::Notifications;
 use crate::oauth::OAuth;
 use crate::orders::Orders;
@@ -145,6 +146,8 @@ pub struct Shared {
     pub pages: Pages,
     /// What visitors did lately.
     pub activity: Activity,
+    /// This process among those that serve the archive.
+    pub node: Node,
     /// Set when the service stops: readiness turns false before connections close.
     pub draining: AtomicBool,
     /// Set when connections are to end: whoever waits for something answers with what there is.
@@ -170,8 +173,27 @@ pub use site::Activity;
 use site::Apis;
 pub use surrogate::Surrogate;
 
-/// The router over all addresses.
+/// The router over the addresses that a process of this role has.
 pub fn router(app: App) -> Router {
+    match app.shared.node.role() {
+        Role::All | Role::Web => whole(app),
+        Role::Worker => part(app, tools()),
+        Role::Edge => part(app, tools().merge(pictures())),
+    }
+}
+
+/// The router of a process that leaves most addresses to others.
+fn part(app: App, routes: Router<App>) -> Router {
+    routes
+        .fallback(elsewhere)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(middleware::from_fn(cors::allow))
+        .layer(middleware::from_fn_with_state(app.clone(), watch))
+        .with_state(app)
+}
+
+/// The router over all addresses.
+fn whole(app: App) -> Router {
     let apis = apis();
     // Pages call the APIs by a router of their own, without what stands around every request.
     let called = Apis(apis.clone().with_state(app.clone()));
@@ -184,11 +206,23 @@ pub fn router(app: App) -> Router {
         .with_state(app)
 }
 
+/// What operators' tools call.
+fn tools() -> Router<App> {
+    Router::new()
+        .route("/health/live", get(health::live))
+        .route("/health/ready", get(health::ready))
+        .route("/metrics", get(health::metrics))
+}
+
+/// Media.
+fn pictures() -> Router<App> {
+    Router::new().route("/media/{*path}", any(media::media)).route("/media/", any(media::media))
+}
+
 /// What programs call.
 fn apis() -> Router<App> {
-    Router::new()
-        .route("/media/{*path}", any(media::media))
-        .route("/media/", any(media::media))
+    tools()
+        .merge(pictures())
         .route("/o/oauth2/token", post(oauth::token))
         .route("/o/oauth2/revoke", post(oauth::revoke))
         .route("/o/oauth2/keys", get(oauth::keys))
@@ -196,9 +230,6 @@ fn apis() -> Router<App> {
         .route("/.well-known/openid-configuration", get(oauth::discovery))
         .route("/.well-known/oauth-authorization-server", get(oauth::discovery))
         .route("/o/.well-known/openid-configuration", get(oauth::discovery))
-        .route("/health/live", get(health::live))
-        .route("/health/ready", get(health::ready))
-        .route("/metrics", get(health::metrics))
         .merge(content::routes())
         .merge(openapi::routes())
         .merge(collections::routes())
@@ -230,6 +261,16 @@ async fn watch(State(app): State<App>, request: Request, next: Next) -> Response
 async fn not_found(request: Request) -> Response {
     let path = request.uri().path();
     let message = format!("no address {}", respond::shorten(path));
+    respond::error(&Error::new(Kind::NotFound, message))
+}
+
+async fn elsewhere(State(app): State<App>, request: Request) -> Response {
+    let path = respond::shorten(request.uri().path());
+    let what = match app.shared.node.role() {
+        Role::Edge => "only reads and serves media alone",
+        Role::All | Role::Web | Role::Worker => "does the work beside requests alone",
+    };
+    let message = format!("no address {path} at this node, which {what}; ask another one");
     respond::error(&Error::new(Kind::NotFound, message))
 }
 

@@ -16,6 +16,7 @@ use std::{
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use self::arrivals::{Arrival, Kind};
 use super::{Failure, Incoming, Ingest, IngestError, LinesEvent, take_in_all, take_in_lines};
@@ -25,6 +26,9 @@ use crate::limits::{WATCH_PROBLEMS_MAX, WATCH_SLICE};
 const DONE: &str = "done";
 /// Where what was not taken in goes.
 const FAILED: &str = "failed";
+/// The file with the folder's name, which nodes on several machines know it by; hidden, so that it is not
+/// taken in.
+const NAME: &str = ".wirephoto-watch";
 
 /// A folder that is looked at now and then.
 pub struct Watch {
@@ -65,6 +69,33 @@ impl Watch {
         }
         let (seen, stuck, late) = (HashMap::new(), HashMap::new(), HashMap::new());
         Ok(Self { dir: dir.to_owned(), ingest, workers, seen, stuck, late })
+    }
+
+    /// What the folder is called: a name that was drawn when it was watched first and lies in it, so that
+    /// nodes on several machines know whether they watch the same folder, wherever each has it mounted.
+    pub fn name(&self) -> io::Result<Uuid> {
+        let path = self.dir.join(NAME);
+        let read = || {
+            let text = fs::read_to_string(&path)?;
+            text.trim().parse::<Uuid>().map_err(|_| {
+                let message = format!("{} holds no name; remove it", path.display());
+                io::Error::new(io::ErrorKind::InvalidData, message)
+            })
+        };
+        match read() {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+            found => return found,
+        }
+        let fresh = Uuid::new_v4();
+        let draft = self.dir.join(format!("{NAME}-{fresh}"));
+        fs::write(&draft, fresh.to_string())?;
+        // Whole or not at all, and the first one stays.
+        let linked = fs::hard_link(&draft, &path);
+        fs::remove_file(&draft)?;
+        match linked {
+            Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => Err(cause),
+            _ => read(),
+        }
     }
 
     /// Takes in what is finished.

@@ -2,22 +2,23 @@
 //!
 //! A file is a short record with a checksum; a torn or damaged one is a miss and is removed. The
 //! index is in memory and is read from the folder at the start. When moka evicts an entry its
-//! file goes with it.
+//! file goes with it. Processes over one data directory share the files and not the index: a file that
+//! another one evicted is a miss, and one that another one wrote is known after the next start.
 
 use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
-    process,
-    sync::atomic::{AtomicU64, Ordering},
 };
 
 use moka::{notification::RemovalCause, sync::Cache};
+use uuid::Uuid;
 
 use super::{
     Body,
     record::{decode, encode},
 };
+use crate::limits::UPLOAD_ABANDONED;
 use crate::media::plan::Class;
 use crate::types::Hash;
 
@@ -70,11 +71,9 @@ impl DiskTier {
     }
 
     pub(super) fn write(&self, class: Class, key: Hash, body: &Body) -> io::Result<()> {
-        static COUNTER: AtomicU64 = AtomicU64::new(0);
         let part = self.part(class);
         let path = part.path(key);
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let tmp = part.dir.join(format!("tmp-{}-{number}", process::id()));
+        let tmp = part.dir.join(format!("tmp-{}", Uuid::now_v7()));
         let bytes = encode(body);
         // No flush to disk: a cache may forget, and the checksum finds what a crash tore.
         let written = File::create(&tmp).and_then(|mut file| {
@@ -153,15 +152,24 @@ impl Part {
         for entry in fs::read_dir(&self.dir)? {
             let entry = entry?;
             if entry.file_type()?.is_file() {
-                // What an interrupted write left.
-                drop(fs::remove_file(entry.path()));
+                // What an interrupted write left; what another process is writing is younger.
+                let age =
+                    entry.metadata().and_then(|found| found.modified()).map(|at| at.elapsed());
+                if !matches!(age, Ok(Ok(age)) if age < UPLOAD_ABANDONED) {
+                    drop(fs::remove_file(entry.path()));
+                }
                 continue;
             }
             for file in fs::read_dir(entry.path())? {
                 let file = file?;
                 let name = file.file_name();
                 match name.to_str().and_then(|name| name.parse().ok()) {
-                    Some(key) => self.index.insert(key, weight(file.metadata()?.len())),
+                    // Another process may have evicted it meanwhile.
+                    Some(key) => match file.metadata() {
+                        Ok(found) => self.index.insert(key, weight(found.len())),
+                        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+                        Err(cause) => return Err(cause),
+                    },
                     None => drop(fs::remove_file(file.path())),
                 }
             }

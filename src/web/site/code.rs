@@ -10,6 +10,7 @@ use super::{
     docs,
     snippets::{Sketch, Snippets},
 };
+use crate::clock;
 use crate::limits::{ACTIVITY_CALLS_MAX, ACTIVITY_KEPT_S};
 use crate::web::openapi::Description;
 
@@ -32,7 +33,7 @@ struct Shown {
 /// `GET /code`.
 async fn show(member: Member) -> Page {
     let shared = &member.app.shared;
-    let calls = shared.activity.list(&member.visitor);
+    let calls = shared.activity.list(&member.visitor, clock::now()).await?;
     let shown: Vec<Shown> =
         calls.iter().map(|done| shown(&shared.description, &shared.site_url, done)).collect();
     member.page(

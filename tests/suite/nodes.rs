@@ -1,0 +1,326 @@
+//! Several nodes: processes that serve one database and one store. What one of them does the others show
+//! at once, what happens once happens once, and what a dead one had others take over.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use reqwest::Method;
+use reqwest::blocking::Response;
+use serde_json::{Value, json};
+
+use crate::common::pictures::Picture;
+use crate::common::{DEMO_KEY, Server, news};
+use crate::items::{form, provider, put};
+use crate::notifications::{make, read, server, take_in, waiting};
+use crate::oauth::{Editor, code_form, query_of, request, token, user_status};
+use crate::search::ids;
+
+/// Nodes write the same links, whichever of them is asked.
+const QUICK: [&str; 3] = [
+    "server.unready_s=0",
+    "server.public_url=http://nodes.example",
+    "notifications.retry_first_ms=50",
+];
+
+/// One more node over the data directory of `server`.
+fn beside(server: &Server, settings: &[&str]) -> Server {
+    Server::start(over(server), &[&QUICK, settings].concat())
+}
+
+fn over(server: &Server) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    symlink(server.data(), dir.path().join("data")).unwrap();
+    dir
+}
+
+/// Repeats `look` until it is true: a node is dead for the others after some seconds.
+fn patiently(what: &str, mut look: impl FnMut() -> bool) {
+    for _ in 0..600 {
+        if look() {
+            return;
+        }
+        thread::park_timeout(Duration::from_millis(100));
+    }
+    panic!("{what} did not happen");
+}
+
+fn matches(server: &Server) -> bool {
+    server.metric("wirephoto_lease_held", "matching") > 0.0
+}
+
+/// Two nodes, the first of which matches.
+fn two() -> (Server, Server) {
+    let first = server(&QUICK);
+    first.until("it to match", || matches(&first).then_some(()));
+    let second = beside(&first, &[]);
+    assert!(!matches(&second));
+    (first, second)
+}
+
+fn call(server: &Server, method: Method, path: &str) -> Response {
+    let request = server.client.request(method, format!("{}{path}", server.url));
+    request.header("authorization", format!("ApiKey {DEMO_KEY}")).send().expect("answer")
+}
+
+/// The items of the mails that were written.
+fn mails(data: &Path) -> Vec<String> {
+    let entries = fs::read_dir(data.join("outbox")).into_iter().flatten().flatten();
+    let mails = entries.map(|entry| entry.path());
+    let mails = mails.filter(|path| path.extension().is_some_and(|end| end == "eml"));
+    let item = |path: std::path::PathBuf| {
+        let text = fs::read_to_string(path).unwrap();
+        let (_, rest) = text.split_once("/item/image/").expect("a link to the item");
+        rest.split(|c: char| !c.is_alphanumeric()).next().unwrap().to_owned()
+    };
+    let mut items: Vec<String> = mails.map(item).collect();
+    items.sort();
+    items
+}
+
+#[test]
+fn what_comes_in_and_goes_through_one_node_comes_and_goes_at_the_other() {
+    let first = server(&QUICK);
+    let second = beside(&first, &[]);
+    let auth = provider(&first);
+    let jpeg = Picture::corners(320, 240).jpeg();
+    let item = json!({ "headline": "Hamn" }).to_string().into_bytes();
+    let parts = form(&[("NormalHires.jpg", &jpeg), ("item", &item)]);
+    assert_eq!(put(&first, "image/h", &auth, parts).status(), 201);
+    let preview = "/media/image/h_NormalPreview.jpg";
+    let crop = "/media/image/h-crop_w100_h80_x10_y10_NormalPreview.jpg";
+    second.until("the photograph to come", || (second.get(preview).status() == 200).then_some(()));
+    assert_eq!(second.bytes(preview), first.bytes(preview));
+    for _ in 0..3 {
+        // From memory from the second time on.
+        assert!(!second.bytes(crop).is_empty());
+    }
+    second.until("the search to know it", || {
+        let found: Value = second.get("/content/v1/image/search?q=hamn").json().unwrap();
+        (ids(&found) == "h").then_some(())
+    });
+    let gone = first.client.delete(format!("{}/ingest/v1/image/h", first.url));
+    assert!(gone.header("authorization", &auth).send().unwrap().status().is_success());
+    for path in [preview, crop, "/media/image/h.json"] {
+        second.until("it to be gone", || (second.get(path).status() != 200).then_some(()));
+    }
+}
+
+#[test]
+fn a_poll_at_one_node_is_woken_by_what_comes_in_at_the_other() {
+    let first = server(&QUICK);
+    let second = beside(&first, &["server.role=web"]);
+    let id = make(&first, "/image/notification/stream?q=isbrytare");
+    let poll = waiting(&second, &id);
+    take_in(&first, "oden", "Isbrytare");
+    let (status, body) = poll.join().unwrap();
+    assert_eq!((status, ids(&body).as_str()), (200, "oden"));
+    assert_eq!(read(&first, &id), "", "it was given");
+}
+
+#[test]
+fn a_stream_that_is_read_at_two_nodes_gives_each_item_once() {
+    const ITEMS: usize = 40;
+    let first = server(&QUICK);
+    let second = beside(&first, &[]);
+    let id = make(&first, "/text/notification/stream");
+    let lines: Vec<String> = (0..ITEMS)
+        .map(|number| {
+            let mut document = news::document("Is", &["FOTO"], "2026-03-05T09:15:00+01:00");
+            document["uri"] = format!("http://h/media/text/t{number:02}").into();
+            document.to_string()
+        })
+        .collect();
+    let file = first.dir.path().join("lines.jsonl");
+    fs::write(&file, lines.join("\n")).unwrap();
+    assert!(first.command(&["ingest", &file.to_string_lossy()]).status.success());
+    let path = format!("/content/v1/_all/notification/{id}/stream?s=3&wait=1");
+    let drain = |server: &Server| {
+        let mut read: Vec<String> = Vec::new();
+        let mut empty = 0;
+        // Once may be while the other one has the last of them, or before the first is matched.
+        while empty < 3 {
+            let answer = call(server, Method::GET, &path);
+            assert_eq!(answer.status(), 200);
+            let found = ids(&answer.json().unwrap());
+            empty = if found.is_empty() { empty + 1 } else { 0 };
+            read.extend(found.split_whitespace().map(str::to_owned));
+        }
+        read
+    };
+    let mut all: Vec<String> = thread::scope(|scope| {
+        let readers =
+            [&first, &second, &first, &second].map(|server| scope.spawn(|| drain(server)));
+        readers.into_iter().flat_map(|reader| reader.join().unwrap()).collect()
+    });
+    all.sort();
+    let expected: Vec<String> = (0..ITEMS).map(|number| format!("t{number:02}")).collect();
+    assert_eq!(all, expected);
+}
+
+#[test]
+fn a_login_a_code_and_a_token_of_one_node_count_at_the_other() {
+    let first = server(&QUICK);
+    let second = beside(&first, &["server.role=web"]);
+    let editor = Editor::log_in(&first);
+    let cookie = [("cookie", editor.cookie.as_str())];
+    assert_eq!(second.get_with("/account", &cookie).status(), 200);
+    // What pages did at one node, the other one shows as code.
+    assert_eq!(first.get_with("/?q=gammal", &cookie).status(), 200);
+    second.until("the call to be shown", || {
+        second.get_with("/code", &cookie).text().unwrap().contains("gammal").then_some(())
+    });
+    let code = query_of(&editor.authorize(&request(&[])), "code").expect("a code");
+    let tokens: Value = token(&second, &code_form(&code)).json().unwrap();
+    let bearer = tokens["access_token"].as_str().expect("a token");
+    assert_eq!(user_status(&first, bearer), 200);
+    assert_eq!(token(&first, &code_form(&code)).status(), 400, "a code counts once");
+    first.until("the replay to end the token", || {
+        (user_status(&first, bearer) == 401).then_some(())
+    });
+    second.until("there too", || (user_status(&second, bearer) == 401).then_some(()));
+}
+
+#[test]
+fn mails_arrive_once_also_when_the_node_that_matches_is_killed() {
+    let (mut first, second) = two();
+    make(&first, "/image/notification/email?title=Is&email=desk%40example.com&q=isbrytare");
+    let data = first.data();
+    for id in ["a1", "a2", "a3"] {
+        take_in(&second, id, "Isbrytare");
+    }
+    second.until("three mails", || (mails(&data).len() >= 3).then_some(()));
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    for id in ["b1", "b2", "b3"] {
+        take_in(&second, id, "Isbrytare");
+    }
+    patiently("the other node to match", || matches(&second));
+    second.until("six mails", || (mails(&data).len() >= 6).then_some(()));
+    assert!(second.log().contains("a node is dead"));
+    // What had to go out went out before what came in last.
+    take_in(&second, "c1", "Isbrytare");
+    second.until("the last mail", || mails(&data).contains(&"c1".to_owned()).then_some(()));
+    assert_eq!(mails(&data), ["a1", "a2", "a3", "b1", "b2", "b3", "c1"]);
+}
+
+#[test]
+fn a_node_that_stops_hands_over_at_once_and_a_killed_one_has_its_own_again() {
+    let (first, mut second) = two();
+    first.signal("TERM");
+    second.until("the other node to match", || matches(&second).then_some(()));
+    let id = make(&second, "/image/notification/stream");
+    take_in(&second, "oden", "Isbrytare");
+    second.until("the item to be matched", || {
+        (second.metric("wirephoto_matched_items_total", "") > 0.0).then_some(())
+    });
+    second.child.kill().unwrap();
+    second.child.wait().unwrap();
+    let second = beside(&first, &[]);
+    second.until("it to match again", || matches(&second).then_some(()));
+    second.until("the item", || (read(&second, &id) == "oden").then_some(()));
+    assert!(!second.log().contains("a node is dead"), "it has its own without waiting for that");
+}
+
+#[test]
+fn a_worker_does_what_waits_and_a_web_node_answers_without_one() {
+    let web = server(&[&QUICK[..], &["server.role=web"]].concat());
+    make(&web, "/image/notification/email?title=Is&email=desk%40example.com&q=isbrytare");
+    let stream = make(&web, "/image/notification/stream?q=isbrytare");
+    take_in(&web, "oden", "Isbrytare");
+    web.until("the missing worker to show", || {
+        (web.metric("wirephoto_lease_vacant_seconds", "matching") > 0.0).then_some(())
+    });
+    assert_eq!(read(&web, &stream), "", "nobody matched it");
+    let worker = beside(&web, &["server.role=worker"]);
+    web.until("the mail", || (mails(&web.data()) == ["oden"]).then_some(()));
+    web.until("the stream", || (read(&web, &stream) == "oden").then_some(()));
+    web.until("the worker to show", || {
+        (web.metric("wirephoto_lease_vacant_seconds", "matching") == 0.0).then_some(())
+    });
+    assert_eq!(worker.get("/health/ready").status(), 200);
+    worker.until("it to see the other one", || {
+        (worker.metric("wirephoto_nodes", "") == 2.0).then_some(())
+    });
+    for path in ["/media/image/old.json", "/content/v1/image/search", "/", "/o/login"] {
+        let answer = worker.get(path);
+        assert_eq!(answer.status(), 404, "{path}");
+        let said: Value = answer.json().unwrap();
+        assert!(said["message"].as_str().unwrap().contains("ask another one"), "{said}");
+    }
+}
+
+#[test]
+fn an_edge_serves_media_and_what_was_bought_and_writes_nothing() {
+    let main = server(&QUICK);
+    let edge = beside(&main, &["server.role=edge"]);
+    let preview = "/media/image/old_NormalPreview.jpg";
+    assert_eq!(edge.bytes(preview), main.bytes(preview));
+    let hires = format!("/media/image/old.jpg?ak={DEMO_KEY}");
+    let orders = || {
+        let orders: Value = call(&main, Method::GET, "/user/v1/order").json().unwrap();
+        orders["orders"].as_array().unwrap().len()
+    };
+    let refused = edge.get(&hires);
+    assert_eq!(refused.status(), 403);
+    let said = refused.text().unwrap();
+    assert!(said.contains("read_only_node") && said.contains("only reads"), "{said}");
+    assert_eq!(orders(), 0);
+    let bought = main.bytes(&hires);
+    assert_eq!(edge.bytes(&hires), bought);
+    assert_eq!(orders(), 1);
+    let channel = format!("/media/image/old?channel=user:demo-editor:demo-folder&ak={DEMO_KEY}");
+    assert_eq!(edge.get(&channel).status(), 403);
+    for path in ["/content/v1/image/search", "/user/v1/user", "/o/login", "/"] {
+        let answer = edge.get(path);
+        assert_eq!(answer.status(), 404, "{path}");
+        assert!(answer.text().unwrap().contains("only reads"), "{path}");
+    }
+    assert_eq!(edge.post_form("/o/oauth2/token", &[]).status(), 404);
+    assert_eq!(edge.get("/health/ready").status(), 200);
+    assert!(main.command(&["withdraw", "image/old"]).status.success());
+    for path in [preview, &hires] {
+        edge.until("it to be gone", || (edge.get(path).status() == 404).then_some(()));
+    }
+    assert_eq!(main.metric("wirephoto_nodes", ""), 1.0, "who only reads has no life to write");
+}
+
+#[test]
+fn an_edge_does_not_start_where_nobody_wrote() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = crate::common::server::wirephoto(dir.path());
+    command.args(["serve", "--listen", "127.0.0.1:0", "--role", "edge", "--data"]);
+    let ended = crate::common::server::output(command.arg(dir.path().join("data")));
+    assert_eq!(ended.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(said.contains("there is no database"), "{said}");
+    assert!(!dir.path().join("data/wirephoto.db").exists());
+}
+
+#[test]
+fn two_nodes_that_start_at_once_over_nothing_both_serve() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    fs::create_dir(&data).unwrap();
+    let start = || {
+        let dir = tempfile::tempdir().unwrap();
+        symlink(&data, dir.path().join("data")).unwrap();
+        Server::start(dir, &QUICK)
+    };
+    let servers = thread::scope(|scope| {
+        [scope.spawn(start), scope.spawn(start), scope.spawn(start)].map(|one| one.join().unwrap())
+    });
+    let names: BTreeSet<String> = fs::read_dir(data.join("nodes"))
+        .unwrap()
+        .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
+        .collect();
+    assert_eq!(names.len(), 3);
+    servers[0].until("them to see each other", || {
+        (servers[0].metric("wirephoto_nodes", "") == 3.0).then_some(())
+    });
+    let held = || servers.iter().filter(|server| matches(server)).count();
+    servers[0].until("one of them to match", || (held() == 1).then_some(()));
+}
