@@ -27,7 +27,7 @@ use crate::config::Config;
 use crate::db::{DATABASE, Db, Flaw, Lock, Named, Snapshot};
 use crate::error::{Error, Kind, Result};
 use crate::limits::MANIFEST_BYTES_MAX;
-use crate::store::{COPY_BYTES, Store, StoreError, Taken};
+use crate::store::{COPY_BYTES, Patience, Store, StoreError, Taken};
 use crate::types::Hash;
 
 /// The name of the note that makes a folder a whole backup.
@@ -110,8 +110,20 @@ fn failed(path: &Path, cause: &dyn std::fmt::Display) -> Error {
     Error::new(Kind::Unavailable, format!("{}: {cause}", path.display()))
 }
 
-fn store_failed(cause: StoreError) -> Error {
+pub(super) fn store_failed(cause: StoreError) -> Error {
     Error::new(Kind::Unavailable, "a store of originals cannot be used").because(cause)
+}
+
+/// Fails where the database is not a file: its server has tools of its own, and a copy made without
+/// them would be none.
+fn is_a_file(config: &Config) -> Result<()> {
+    if config.database.url.0.is_empty() {
+        return Ok(());
+    }
+    let message = "the database is PostgreSQL's (database.url): back it up and restore it with \
+         pg_dump and pg_restore, and the originals by copying their folder or bucket after that; \
+         docs/postgresql.md says how";
+    Err(Error::new(Kind::Unsupported, message))
 }
 
 /// Makes a backup of the data directory; others go on reading and writing it.
@@ -126,6 +138,7 @@ pub fn backup(
     now: Timestamp,
     hear: Hear<'_>,
 ) -> Result<(Manifest, Tally)> {
+    is_a_file(config)?;
     let (dir, target) = (config.data.dir.as_path(), wanted.target);
     if !dir.join(DATABASE).is_file() {
         let message = format!("{} holds no archive: there is no {DATABASE}", dir.display());
@@ -164,7 +177,7 @@ fn fill(
     let items = snapshot.read(|tx| tx.count_items())?;
     drop(snapshot);
     rows.iter().for_each(|row| hear(Heard::Failed(&row.to_string())));
-    let from = open_store(config).map_err(store_failed)?;
+    let from = open_store(config, Patience::None).map_err(store_failed)?;
     let to = Store::open(&target.join("originals")).map_err(store_failed)?;
     let how = (config.ingest_workers(), wanted.verify);
     let (mut tally, lost) = carry((&from, &to), &named, how, hear)?;
@@ -249,7 +262,7 @@ fn whole(snapshot: &Snapshot, of: &Path) -> Result<()> {
 
 /// Takes the originals `named` over from one store to the other: what became of them, and how many
 /// the first one has lost. All that were taken over are on disk when this returns.
-fn carry(
+pub(super) fn carry(
     (from, to): (&Store, &Store),
     named: &[Named],
     (workers, verify): (usize, bool),
@@ -403,6 +416,7 @@ pub struct Restored {
 /// Everything is checked against its sum on the way. Fails when the directory holds an archive,
 /// somebody works on it, or the backup is not whole or of a later version.
 pub fn restore(config: &Config, source: &Path, hear: Hear<'_>) -> Result<Restored> {
+    is_a_file(config)?;
     let manifest = read_manifest(source)?;
     let _reading = match File::open(source.join(LOCK)) {
         Ok(lock) => {
@@ -428,7 +442,8 @@ pub fn restore(config: &Config, source: &Path, hear: Hear<'_>) -> Result<Restore
     drop(snapshot);
     rows.iter().for_each(|row| hear(Heard::Failed(&row.to_string())));
     let from = open_source(&source.join("originals"))?;
-    let to = open_store(config).map_err(store_failed)?;
+    let to = open_store(config, Patience::None).map_err(store_failed)?;
+    to.prove().map_err(store_failed)?;
     let (tally, lost) = carry((&from, &to), &named, (config.ingest_workers(), true), hear)?;
     fs::rename(&part, dir.join(DATABASE)).map_err(fail)?;
     flush(dir)?;

@@ -3,6 +3,7 @@
 pub mod backup;
 pub mod check;
 mod crowd;
+pub mod migrate;
 mod purging;
 mod reload;
 mod server;
@@ -32,8 +33,9 @@ use crate::limits::{ACCOUNTS_BYTES_MAX, PAGE_PX_MAX};
 use crate::media::DecodeLimits;
 use crate::media::Settings;
 use crate::media::original::Originals;
+use crate::nodes::{Keeper, Lease, Node};
 use crate::programs::{ProgramLimits, Programs};
-use crate::store::{BucketSettings, Store, StoreError};
+use crate::store::{BucketSettings, Patience, Store, StoreError};
 
 /// Bytes that tell whether a folder has room; a database takes as much to be opened.
 const PROBE_BYTES: usize = 64 * 1024;
@@ -51,23 +53,63 @@ pub struct Archive {
 impl Archive {
     /// Opens the data directory, which is made when it is missing.
     pub fn open(config: &Config) -> Result<Self> {
+        Self::open_by(config, Patience::None, false)
+    }
+
+    /// The same for a command that writes originals: a bucket proves that it can be written.
+    pub fn open_to_write(config: &Config) -> Result<Self> {
+        let archive = Self::open(config)?;
+        archive.originals.store().prove().map_err(unusable_originals)?;
+        Ok(archive)
+    }
+
+    /// The same for the server that the settings describe, which may be one that only reads. It starts
+    /// also over a bucket that does not answer in time, and serves what needs none; one that refuses
+    /// is an error.
+    pub fn open_to_serve(config: &Config) -> Result<Self> {
+        let only_reads = config.server.role.only_reads();
+        let archive = Self::open_by(config, Patience::Serve, only_reads)?;
+        if let Some(home) = archive.db.moved_to()? {
+            let message = format!(
+                "this archive has moved to {home}; `wirephoto migrate --undo` takes that back"
+            );
+            return Err(Error::new(Kind::Conflict, message));
+        }
+        if only_reads {
+            return Ok(archive);
+        }
+        match archive.originals.store().prove() {
+            Ok(()) => Ok(archive),
+            Err(away @ StoreError::Away { .. }) => {
+                tracing::warn!("it is not known whether originals can be written: {away}");
+                Ok(archive)
+            }
+            Err(refused) => Err(unusable_originals(refused)),
+        }
+    }
+
+    fn open_by(config: &Config, patience: Patience, only_reads: bool) -> Result<Self> {
         let dir = &config.data.dir;
         let unusable = |cause: String| {
             let message = format!("data directory {} cannot be used", dir.display());
             Error::new(Kind::Unavailable, message).because(cause)
         };
         fs::create_dir_all(dir).map_err(|cause| unusable(cause.to_string()))?;
-        let db = Db::open(dir).map_err(|cause| match probe(dir) {
-            // The database says little of what the system said.
-            Err(system) => unusable(format!("{cause}: {system}")),
-            Ok(()) => unusable(cause.to_string()),
-        })?;
-        let store = open_store(config).map_err(|cause| match &config.store.originals {
-            Place::Data | Place::Folder(_) => unusable(cause.to_string()),
-            Place::Bucket { .. } => {
-                Error::new(Kind::Unavailable, "the originals cannot be used").because(cause)
-            }
-        })?;
+        let db = if config.database.url.0.is_empty() {
+            let opened = if only_reads { Db::open_to_read(dir) } else { Db::open(dir) };
+            opened.map_err(|cause| match probe(dir) {
+                // The database says little of what the system said.
+                Err(system) => unusable(format!("{cause}: {system}")),
+                Ok(()) => unusable(cause.to_string()),
+            })?
+        } else {
+            connect(config, only_reads)?
+        };
+        let store =
+            open_store(config, patience).map_err(|cause| match &config.store.originals {
+                Place::Data | Place::Folder(_) => unusable(cause.to_string()),
+                Place::Bucket { .. } => unusable_originals(cause),
+            })?;
         let derived = store
             .derived(&dir.join("derived"), config.store.side_files_bytes)
             .map_err(|cause| unusable(cause.to_string()))?;
@@ -77,15 +119,28 @@ impl Archive {
         Ok(Self { db, originals, memory })
     }
 
-    /// Makes the search index anew if it is of another version or was not made to its end.
-    pub fn bring_index_up_to_date(&self, config: &Config) -> Result<()> {
-        if self.db.index_is_current()? {
+    /// Begins a life of this process among the nodes of the database, as long as what is given lasts.
+    pub fn live(&self, config: &Config) -> Result<(Node, Keeper)> {
+        let node = Node::start(&self.db, &config.data.dir, config.server.role, clock::now())?;
+        let keeper = node.keep()?;
+        Ok((node, keeper))
+    }
+
+    /// Makes the search index anew if it is of another version or was not made to its end. Of several nodes
+    /// that start one does it and the others wait. A node that only reads does not search.
+    pub fn bring_index_up_to_date(&self, config: &Config, node: &Node) -> Result<()> {
+        if node.role().only_reads() || self.db.index_is_current()? {
             return Ok(());
         }
-        tracing::info!("the search index is of another version and is made anew");
-        let mut start = systemd::Start::new();
-        self.reindex(config, &mut |done, count| {
-            start.goes_on(&format!("making the search index anew: {done} of {count} items"));
+        node.alone(Lease::Starting, || {
+            if self.db.index_is_current()? {
+                return Ok(());
+            }
+            tracing::info!("the search index is of another version and is made anew");
+            let mut start = systemd::Start::new();
+            self.reindex(config, &mut |done, count| {
+                start.goes_on(&format!("making the search index anew: {done} of {count} items"));
+            })
         })
     }
 
@@ -136,8 +191,29 @@ impl Archive {
     }
 }
 
+fn unusable_originals(cause: StoreError) -> Error {
+    Error::new(Kind::Unavailable, "the originals cannot be used").because(cause)
+}
+
+/// The PostgreSQL database of the settings.
+fn connect(config: &Config, only_reads: bool) -> Result<Db> {
+    let given = &config.database;
+    let connect = if only_reads { Db::connect_to_read } else { Db::connect };
+    let unusable = |cause| {
+        let message = "the database of the setting database.url cannot be used";
+        Error::new(Kind::Unavailable, message).because(cause)
+    };
+    let db = connect(&given.url.0, &given.password.0).map_err(unusable)?;
+    if db.is_being_filled().map_err(unusable)? {
+        let message = "database.url: an archive is on its way into this database and not all of it \
+                       is there; `wirephoto migrate` with --switch brings the rest";
+        return Err(Error::new(Kind::Conflict, message));
+    }
+    Ok(db)
+}
+
 /// The store of the originals, where the settings say.
-fn open_store(config: &Config) -> std::result::Result<Store, StoreError> {
+fn open_store(config: &Config, patience: Patience) -> std::result::Result<Store, StoreError> {
     let given = &config.store;
     let Place::Bucket { bucket, prefix } = &given.originals else {
         return Store::open(&config.originals_dir());
@@ -150,6 +226,7 @@ fn open_store(config: &Config) -> std::result::Result<Store, StoreError> {
         region: given.region.clone(),
         access_key_id: given.access_key_id.clone(),
         secret_access_key: given.secret_access_key.0.clone(),
+        session_token: given.session_token.0.clone(),
         path_style: match given.address_style {
             AddressStyle::Auto => !given.endpoint.0.is_empty(),
             AddressStyle::Path => true,
@@ -161,7 +238,7 @@ fn open_store(config: &Config) -> std::result::Result<Store, StoreError> {
         give_up: seconds(given.give_up_s),
         requests: given.requests,
     };
-    Store::in_bucket(&settings, &config.data.dir.join("scratch"))
+    Store::in_bucket(&settings, &config.data.dir.join("scratch"), patience)
 }
 
 /// Writes a file into `dir` as a database needs one, and removes it.

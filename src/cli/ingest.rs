@@ -20,7 +20,7 @@ use crate::ingest::{self, Failure, Found, Incoming, Ingest, LinesEvent, LinesTal
 use crate::types::ItemKey;
 
 pub(super) fn take_in(config: &Config, paths: &[PathBuf], json: bool) -> Result<(), Trouble> {
-    let archive = Archive::open(config)?;
+    let archive = Archive::open_to_write(config)?;
     let Found { incoming, lines, passed_over, failures } = ingest::find(paths);
     let bar = progress_bar(incoming.len(), json);
     let tally = Mutex::new(Tally::default());

@@ -32,7 +32,7 @@ fn print(problem: &Problem, json: bool) {
 }
 
 pub(super) fn check(config: &Config, repair: bool, json: bool) -> Result<(), Trouble> {
-    let archive = Archive::open(config)?;
+    let archive = if repair { Archive::open_to_write(config)? } else { Archive::open(config)? };
     let report = check::check(&archive, config, repair, &|problem| print(problem, json))?;
     let Report { originals, remaining, removed, whole } = report;
     if json {

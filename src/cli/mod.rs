@@ -6,6 +6,7 @@ mod health;
 mod ingest;
 mod keep;
 mod manual;
+mod migrate;
 mod outbox;
 mod programs;
 mod purge;
@@ -27,6 +28,7 @@ use crate::bench::{self, BenchError, Effort, Setup};
 use crate::config::{self, Config, Sources};
 use crate::error::{Error, Kind};
 use crate::limits::{BENCH_SECONDS, BENCH_SECONDS_MAX};
+use crate::nodes::Lease;
 use crate::telemetry::{LogSetup, Logs};
 
 /// Rendition server and content API for news agencies and picture desks.
@@ -49,6 +51,9 @@ enum Command {
         /// Base of the links that are written.
         #[arg(long, value_name = "URL")]
         public_url: Option<String>,
+        /// What this process does, of several over one archive: all, web, worker or edge.
+        #[arg(long, value_name = "ROLE")]
+        role: Option<String>,
         /// Takes the demo archive in first.
         #[arg(long)]
         demo: bool,
@@ -177,6 +182,34 @@ enum Command {
         /// The folder of the backup.
         #[arg(value_name = "SOURCE")]
         source: PathBuf,
+    },
+    /// Moves the archive into PostgreSQL and S3 while the service runs; writes wait for a moment at
+    /// the end.
+    ///
+    /// What is over there already is not copied again. Without --switch the archive goes on living
+    /// here, and the command can be repeated until the day of the move.
+    Migrate {
+        #[command(flatten)]
+        common: Common,
+        /// The new database, an empty one: postgres://USER:PASSWORD@HOST/NAME.
+        #[arg(long, value_name = "URL")]
+        to: Option<String>,
+        /// The new place of the originals: s3://BUCKET/PREFIX, reached with the settings store.*, or
+        /// a folder.
+        #[arg(long, value_name = "PLACE")]
+        store: Option<String>,
+        /// The archive lives there from the end on, and takes no writes here any more.
+        #[arg(long)]
+        switch: bool,
+        /// Reads the originals that are over there already, and copies damaged ones anew.
+        #[arg(long)]
+        verify: bool,
+        /// Takes a switch back: the archive lives here after all. What was written there stays there.
+        #[arg(long, conflicts_with_all = ["to", "store", "switch", "verify"])]
+        undo: bool,
+        /// Prints a JSON object.
+        #[arg(long)]
+        json: bool,
     },
     /// Makes the search index anew from the stored documents, beside a running server if there is
     /// one.
@@ -336,8 +369,12 @@ fn say(text: &str) {
 
 fn run(command: Command) -> Result<(), Trouble> {
     match command {
-        Command::Serve { common, listen, public_url, demo } => {
-            let flags = [("server.listen", &listen), ("server.public_url", &public_url)];
+        Command::Serve { common, listen, public_url, role, demo } => {
+            let flags = [
+                ("server.listen", &listen),
+                ("server.public_url", &public_url),
+                ("server.role", &role),
+            ];
             serve(common.sources(&flags), demo)
         }
         Command::Ingest { common, json, paths } => {
@@ -353,8 +390,7 @@ fn run(command: Command) -> Result<(), Trouble> {
             purge::purge(&config, &uris, all, json)
         }
         Command::Import { common, json, file } => {
-            let (config, _) = config::load(&common.sources(&[]))?;
-            accounts::import(&config, &file, json)
+            accounts::import(&config::load(&common.sources(&[]))?.0, &file, json)
         }
         Command::User { command } => accounts::user(command),
         Command::Client { command } => accounts::client(command),
@@ -374,10 +410,11 @@ fn run(command: Command) -> Result<(), Trouble> {
             let (config, _) = config::load(&common.sources(&[]))?;
             keep::restore(&config, &source, (rebuild, json))
         }
-        Command::Reindex { common, json } => {
-            let (config, _) = config::load(&common.sources(&[]))?;
-            reindex(&config, json)
+        Command::Migrate { common, to, store, switch, verify, undo, json } => {
+            let given = migrate::Given { to, store, switch, verify, undo };
+            migrate::migrate(&config::load(&common.sources(&[]))?.0, &given, json)
         }
+        Command::Reindex { common, json } => reindex(&config::load(&common.sources(&[]))?.0, json),
         Command::Bench { given, data, seconds, json, files } => {
             let sources = Sources { file: given.config, flags: given.settings };
             let (config, _) = config::load(&sources)?;
@@ -430,16 +467,19 @@ fn serve(sources: Sources, demo: bool) -> Result<(), Trouble> {
     let logs = Logs::start(LogSetup { format, level, file: &telemetry.log_file })
         .map_err(|error| Trouble::Usage(error.to_string()))?;
     allow_connections(config.server.connections_max);
-    let archive = Archive::open(&config)?;
+    let archive = Archive::open_to_serve(&config)?;
     let place = if demo { Some(app::find_demo(&config)?) } else { None };
+    let (node, keeper) = archive.live(&config)?;
     if let Some(place) = &place {
-        let count = app::take_in_demo(&archive, &config, place)?;
+        // Of several that start, the others find all of it there.
+        let take_in = || app::take_in_demo(&archive, &config, place);
+        let count = node.alone(Lease::Starting, take_in)?;
         if count > 0 {
             say(&format!("took in {count} items of the demo archive"));
         }
     }
-    archive.bring_index_up_to_date(&config)?;
-    let server = Server::start(Launch { config, sources, logs }, archive)?;
+    archive.bring_index_up_to_date(&config, &node)?;
+    let server = Server::start(Launch { config, sources, logs }, archive, (node, keeper))?;
     say(&format!("listening on {}", server.url()));
     if demo {
         say(&demo_text(server.public_url()));

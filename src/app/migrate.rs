@@ -1,0 +1,220 @@
+//! The archive's way to other engines, while it is served: its database into PostgreSQL, its originals
+//! into a bucket or another folder.
+
+use std::sync::{
+    Arc, Mutex, PoisonError,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use super::backup::{Heard, Tally, carry, store_failed};
+use super::crowd::each;
+use super::{Archive, open_store};
+use crate::config::{Config, DatabaseUrl, Place, Value};
+use crate::db::{Carry, Db, DbError, HearRows, MovedRows, Moving, Named};
+use crate::error::{Error, Kind, Result};
+use crate::store::{Derived, Kind as DerivedKind, Patience, Store};
+
+/// Where the archive goes.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// The new database; without one only originals are copied.
+    pub to: Option<&'a DatabaseUrl>,
+    /// The new place of the originals; without one they stay where they are.
+    pub store: Option<&'a Place>,
+    /// The archive lives there from the end on, and takes no writes here any more.
+    pub switch: bool,
+    /// Reads the originals that are over there already, and copies those anew that are damaged.
+    pub verify: bool,
+}
+
+/// What came over.
+#[derive(Clone, Debug, Default)]
+pub struct Moved {
+    /// Rows of the database, if it went.
+    pub rows: Option<MovedRows>,
+    /// Originals, if they went.
+    pub originals: Option<Tally>,
+    /// Derived files that were copied.
+    pub derived: usize,
+    /// Originals that could not be copied because the archive had lost them, and rows of items
+    /// that could not be read.
+    pub lost: usize,
+}
+
+/// What hears of the work; several threads call it.
+pub type HearMove<'a> = &'a (dyn Fn(Heard<'_>) + Sync);
+
+/// The two stores of originals on the way.
+#[derive(Clone)]
+struct Stores {
+    from: Store,
+    to: Store,
+    workers: usize,
+    verify: bool,
+}
+
+/// Moves the archive of these settings; others go on reading and writing it, but for a moment at
+/// the end in which writes wait.
+///
+/// What is over there already is not copied again, so a move that was cut short, or a rehearsal
+/// without `switch`, is gone on with. Fails with [`Kind::Conflict`] when the new database holds
+/// another archive or what came over is not what was sent, with [`Kind::Unavailable`] when either
+/// side cannot be used.
+pub fn migrate(
+    config: &Config,
+    wanted: Wanted<'_>,
+    (hear, rows): (HearMove<'_>, HearRows),
+) -> Result<Moved> {
+    if !config.database.url.0.is_empty() {
+        let message = "database.url is set: only an archive in SQLite moves to PostgreSQL";
+        return Err(Error::new(Kind::InvalidArgument, message));
+    }
+    let archive = Archive::open(config)?;
+    let there = target(config, wanted)?;
+    let moving = wanted
+        .to
+        .map(|url| {
+            let to = Db::connect(&url.0, &config.database.password.0)?;
+            Moving::begin((&archive.db, &to), &config.ingest.timezone.0, rows)
+        })
+        .transpose()
+        .map_err(refused)?;
+    if let Some(moving) = &moving {
+        moving.catch_up().map_err(refused)?;
+    }
+    let mut moved = Moved::default();
+    let carried = match &there {
+        Some((stores, derived)) => {
+            let named = archive.db.read_blocking(|tx| {
+                let (named, flaws) = tx.named_originals()?;
+                Ok((named, flaws, tx.last_version()?))
+            });
+            let (named, flaws, last) = named?;
+            flaws.iter().for_each(|flaw| hear(Heard::Failed(&flaw.to_string())));
+            let how = (stores.workers, stores.verify);
+            let (tally, lost) = carry((&stores.from, &stores.to), &named, how, hear)?;
+            moved.lost = lost + flaws.len();
+            moved.originals = Some(tally);
+            moved.derived = carry_derived((&archive, derived), stores.workers, &named)?;
+            last
+        }
+        None => i64::MAX,
+    };
+    let Some(moving) = moving else { return Ok(moved) };
+    moving.catch_up().map_err(refused)?;
+    let late = Arc::new(Mutex::new(Tally::default()));
+    let carry = late_originals(there.map(|(stores, _)| stores), &late);
+    let switch = wanted.switch.then(|| home(wanted));
+    moved.rows = Some(moving.finish((carried, carry), switch.as_deref()).map_err(refused)?);
+    if let Some(tally) = &mut moved.originals {
+        let late = late.lock().unwrap_or_else(PoisonError::into_inner);
+        tally.copied += late.copied;
+        tally.copied_bytes += late.copied_bytes;
+    }
+    Ok(moved)
+}
+
+/// What the old database says of where the archive lives; no passwords.
+fn home(wanted: Wanted<'_>) -> String {
+    let to = wanted.to.map(DatabaseUrl::print).unwrap_or_default();
+    match wanted.store {
+        Some(place) => format!("{to}, with its originals in {}", place.print()),
+        None => to,
+    }
+}
+
+fn refused(cause: DbError) -> Error {
+    match cause {
+        DbError::Address(words) => Error::new(Kind::InvalidArgument, format!("--to: {words}")),
+        DbError::InUse(_) | DbError::Damaged { .. } => {
+            Error::new(Kind::Conflict, cause.to_string())
+        }
+        DbError::Engine(_)
+        | DbError::Overloaded
+        | DbError::Closed
+        | DbError::Schema(_)
+        | DbError::Moved(_)
+        | DbError::ReadsOnly
+        | DbError::File(_) => Error::new(Kind::Unavailable, cause.to_string()),
+    }
+}
+
+/// The new place of the originals and of what is derived from them, opened.
+fn target(config: &Config, wanted: Wanted<'_>) -> Result<Option<(Stores, Derived)>> {
+    let Some(place) = wanted.store else { return Ok(None) };
+    if *place == config.store.originals {
+        let message = "the originals lie there already: --store names another place";
+        return Err(Error::new(Kind::InvalidArgument, message));
+    }
+    let mut there = config.clone();
+    there.store.originals = place.clone();
+    let from = open_store(config, Patience::None).map_err(store_failed)?;
+    let to = open_store(&there, Patience::None).map_err(|cause| {
+        Error::new(Kind::Unavailable, "the new place of the originals cannot be used")
+            .because(cause)
+    })?;
+    // No copies of side files: a service that runs here has its own in that folder.
+    let derived = to.derived(&config.data.dir.join("derived"), 0).map_err(store_failed)?;
+    let workers = config.ingest_workers();
+    Ok(Some((Stores { from, to, workers, verify: wanted.verify }, derived)))
+}
+
+/// Copies what is derived from these originals where it will be looked for: it could be made again,
+/// but for a price. Nothing is to be done where both places are folders: they share it.
+fn carry_derived(
+    (archive, to): (&Archive, &Derived),
+    workers: usize,
+    named: &[Named],
+) -> Result<usize> {
+    if !to.is_far() {
+        return Ok(0);
+    }
+    let from = archive.originals.derived();
+    let copied = AtomicUsize::new(0);
+    for kind in DerivedKind::ALL {
+        let there = from.list(kind).map_err(store_failed)?;
+        let is_named = |hash: &_| named.binary_search_by_key(hash, |one: &Named| one.hash).is_ok();
+        each(workers, there.into_iter().filter(is_named), &|hash| {
+            if to.length(kind, hash).map_err(store_failed)?.is_some() {
+                return Ok(());
+            }
+            // One that cannot be read is made again over there.
+            if let Ok(Some(bytes)) = from.read(kind, hash, u64::MAX) {
+                to.write(kind, hash, &bytes).map_err(store_failed)?;
+                copied.fetch_add(1, Ordering::Relaxed);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(copied.into_inner())
+}
+
+/// Takes over originals that came in since the others were copied.
+fn late_originals(stores: Option<Stores>, late: &Arc<Mutex<Tally>>) -> Carry {
+    let Some(Stores { from, to, workers, verify: _ }) = stores else {
+        return Box::new(|_| Ok(()));
+    };
+    let late = Arc::clone(late);
+    Box::new(move |named| {
+        let taken = carry((&from, &to), named, (workers, false), &|_| {});
+        let (tally, lost) = taken.map_err(|cause| DbError::File(cause.to_string()))?;
+        if lost > 0 {
+            let why = format!("{lost} originals that just came in are not there");
+            return Err(DbError::File(why));
+        }
+        *late.lock().unwrap_or_else(PoisonError::into_inner) = tally;
+        Ok(())
+    })
+}
+
+/// Says that the archive of these settings lives here after all: it takes writes again.
+///
+/// Fails with [`Kind::Conflict`] when it has not moved.
+pub fn stay(config: &Config) -> Result<String> {
+    let archive = Archive::open(config)?;
+    let Some(home) = archive.db.moved_to()? else {
+        return Err(Error::new(Kind::Conflict, "this archive has not moved"));
+    };
+    archive.db.stay()?;
+    Ok(home)
+}

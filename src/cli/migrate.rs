@@ -1,0 +1,148 @@
+//! `wirephoto migrate`: the archive's way to other engines.
+
+use std::{
+    io::{self, IsTerminal},
+    sync::Arc,
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+
+use super::{Trouble, complain, say};
+use crate::app::backup::{Heard, Tally};
+use crate::app::migrate::{self, Moved, Wanted};
+use crate::config::{Config, DatabaseUrl, Place, Value};
+use crate::db::MovedRows;
+
+/// Where the archive is to go, as the command line says it.
+pub(super) struct Given {
+    pub to: Option<String>,
+    pub store: Option<String>,
+    pub switch: bool,
+    pub verify: bool,
+    /// The archive lives here after all, and nothing goes.
+    pub undo: bool,
+}
+
+pub(super) fn migrate(config: &Config, given: &Given, json: bool) -> Result<(), Trouble> {
+    if given.undo {
+        return stay(config, json);
+    }
+    let usage = |words: String| Err(Trouble::Usage(words));
+    if given.to.is_none() && given.store.is_none() {
+        return usage("nothing is to be moved: give --to, --store or both".to_owned());
+    }
+    if given.switch && given.to.is_none() {
+        return usage("--switch needs --to: a database says where an archive lives".to_owned());
+    }
+    let store = match given.store.as_deref().map(Place::parse).transpose() {
+        Ok(Some(Place::Data)) => return usage("--store names no place".to_owned()),
+        Ok(store) => store,
+        Err(why) => return usage(format!("--store: {why}")),
+    };
+    let to = match given.to.as_deref().map(DatabaseUrl::parse).transpose() {
+        Ok(to) => to,
+        Err(why) => return usage(format!("--to: {why}")),
+    };
+    let wanted = Wanted {
+        to: to.as_ref(),
+        store: store.as_ref(),
+        switch: given.switch,
+        verify: given.verify,
+    };
+    let bar = bar(json);
+    let (rows, originals) = (bar.clone(), bar.clone());
+    let hear_rows = Arc::new(move |table: &'static str, count: usize| {
+        rows.set_message(table);
+        rows.inc(u64::try_from(count).unwrap_or_default());
+    });
+    let hear = |heard: Heard<'_>| match heard {
+        Heard::Pages(..) => {}
+        Heard::Originals(_) => originals.set_message("originals"),
+        Heard::Original => originals.inc(1),
+        Heard::Failed(why) => originals.suspend(|| complain(why)),
+    };
+    let moved = migrate::migrate(config, wanted, (&hear, hear_rows));
+    bar.finish_and_clear();
+    let moved = moved?;
+    say(&told(&moved, wanted, json));
+    if moved.lost > 0 { Err(Trouble::Reported) } else { Ok(()) }
+}
+
+fn bar(json: bool) -> ProgressBar {
+    if json || !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    let style = ProgressStyle::with_template("{spinner} {msg:18} {human_pos}, {elapsed}");
+    style.map_or_else(|_| bar.clone(), |style| bar.clone().with_style(style))
+}
+
+fn told(moved: &Moved, wanted: Wanted<'_>, json: bool) -> String {
+    let Moved { rows, originals, derived, lost } = moved;
+    if json {
+        let tables = |rows: &MovedRows| {
+            let table = |(name, count): &(&str, usize)| ((*name).to_owned(), json!(count));
+            rows.tables.iter().map(table).collect::<serde_json::Map<_, _>>()
+        };
+        let copied = |tally: &Tally| {
+            json!({ "copied": tally.copied, "copiedBytes": tally.copied_bytes,
+                "there": tally.there })
+        };
+        let line = json!({
+            "rows": rows.as_ref().map(tables),
+            "heldMs": rows.as_ref().map(|rows| rows.held_ms),
+            "originals": originals.as_ref().map(copied),
+            "derived": derived,
+            "lost": lost,
+            "switched": wanted.switch,
+        });
+        return line.to_string();
+    }
+    let mut text = Vec::new();
+    if let Some(Tally { copied, there, .. }) = originals {
+        text.push(format!(
+            "{copied} originals and {derived} derived files copied, {there} originals were there"
+        ));
+    }
+    if let Some(rows) = rows {
+        let all: usize = rows.tables.iter().map(|(_, rows)| rows).sum();
+        text.push(format!(
+            "{} items and {} other rows are there, compared table by table; writes waited {} ms",
+            rows.of("items"),
+            all - rows.of("items"),
+            rows.held_ms
+        ));
+    }
+    if *lost > 0 {
+        text.push(format!("{lost} originals are lost here too, see `wirephoto check`"));
+    }
+    text.push(
+        match (wanted.switch, rows) {
+            (true, _) => {
+                "the archive lives there now: start the service with its new settings; this data \
+                 directory takes no writes any more"
+            }
+            (false, Some(_)) => {
+                "the archive still lives here: what is written from now on is not there; the same \
+                 command with --switch moves it"
+            }
+            (false, None) => {
+                "originals that come in from now on are not there: repeat the command when the \
+                 service is stopped, then start it with its new settings"
+            }
+        }
+        .to_owned(),
+    );
+    text.join("\n")
+}
+
+/// Says that the archive lives here after all.
+fn stay(config: &Config, json: bool) -> Result<(), Trouble> {
+    let home = migrate::stay(config)?;
+    say(&match json {
+        true => json!({ "movedTo": home, "switched": false }).to_string(),
+        false => format!("the archive lives here again, and not in {home}"),
+    });
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! `wirephoto migrate`: an archive moves into PostgreSQL and a bucket while it is used.
+
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
+
+use reqwest::{StatusCode, blocking::Client};
+use serde_json::{Value, json};
+
+use crate::backup::{Done, load};
+use crate::common::postgres::Cluster;
+use crate::common::server::{output, wirephoto};
+use crate::common::{DEMO_KEY, Server, news, pause, pictures::Picture};
+use crate::search::ids;
+use crate::store_s3::Bucket;
+
+/// The same addresses from every server, so that the same bytes come.
+const SETTINGS: [&str; 3] =
+    ["server.public_url=http://photos.example", "media.warm=false", "auth.hash_memory_kib=64"];
+
+/// A password of the new database, which nobody may read.
+const PASSWORD: &str = "hemligt-nog";
+
+/// The address of a new database, with a password in it.
+fn database(cluster: &Cluster) -> String {
+    cluster.database("moved").replace("wirephoto@", &format!("wirephoto:{PASSWORD}@"))
+}
+
+/// Runs a command on the data directory in `dir`: its standard output, standard error and status.
+fn run(dir: &Path, settings: &[String], arguments: &[&str]) -> (String, String, i32) {
+    let mut command = wirephoto(dir);
+    command.args(arguments).arg("--data").arg(dir.join("data"));
+    for setting in settings {
+        command.args(["--set", setting]);
+    }
+    let said = output(&mut command);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&said.stdout), text(&said.stderr), said.status.code().unwrap_or(-1))
+}
+
+/// Runs a command that must succeed with `--json`: what it printed.
+#[track_caller]
+fn json(dir: &Path, settings: &[String], arguments: &[&str]) -> Value {
+    let (stdout, stderr, status) = run(dir, settings, &[arguments, &["--json"]].concat());
+    assert_eq!(status, 0, "{arguments:?}: {stdout}{stderr}");
+    serde_json::from_str(stdout.lines().last().unwrap()).unwrap()
+}
+
+/// Runs a command that must fail, and say why in these words.
+#[track_caller]
+fn fails(dir: &Path, settings: &[String], arguments: &[&str], words: &[&str]) {
+    let (stdout, stderr, status) = run(dir, settings, arguments);
+    assert_ne!(status, 0, "{arguments:?}: {stdout}{stderr}");
+    for word in words {
+        assert!(stderr.contains(word), "{word}: {stderr}");
+    }
+}
+
+fn start(settings: &[String]) -> Server {
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    Server::start(tempfile::tempdir().unwrap(), &settings)
+}
+
+fn ask(server: &Server, path: &str) -> Value {
+    let response = server.get_with(path, &[("authorization", &format!("ApiKey {DEMO_KEY}"))]);
+    assert_eq!(response.status(), 200, "{path}: {}", server.log());
+    response.json().unwrap()
+}
+
+/// A collection is made: its id, or what the service says instead.
+fn collect(client: &Client, url: &str) -> Result<String, (StatusCode, String)> {
+    let request = client
+        .post(format!("{url}/collection/v1/collection"))
+        .header("content-type", "application/json")
+        .header("authorization", format!("ApiKey {DEMO_KEY}"))
+        .body(json!({"name": "Moved", "content": []}).to_string());
+    let response = request.send().unwrap();
+    let status = response.status();
+    let text = response.text().unwrap();
+    if !status.is_success() {
+        return Err((status, text));
+    }
+    let made: Value = serde_json::from_str(&text).unwrap();
+    Ok(made["id"].as_str().unwrap().to_owned())
+}
+
+/// Runs clients until each kind of work was done `times` times.
+fn used(server: &Server, times: usize, work: impl FnOnce()) -> Done {
+    let (stop, done) = (AtomicBool::new(false), Mutex::new(Done::default()));
+    std::thread::scope(|scope| {
+        scope.spawn(|| load(server, &stop, &done));
+        let start = Instant::now();
+        let least = || {
+            let done = done.lock().unwrap();
+            [done.items.len(), done.bought.len(), done.tokens.len()].into_iter().min()
+        };
+        while least() < Some(times) {
+            assert!(start.elapsed().as_secs() < 300, "the clients get nowhere");
+            pause();
+        }
+        work();
+        stop.store(true, Ordering::SeqCst);
+    });
+    done.into_inner().unwrap()
+}
+
+/// The move, beside a client that writes until it is told that the archive went: the collections that
+/// were acknowledged until then.
+fn moves(server: &Server, settings: &[String], way: &[&str]) -> Vec<String> {
+    let client = Client::builder().no_proxy().build().unwrap();
+    let mut collections = Vec::new();
+    let refusal = std::thread::scope(|scope| {
+        let moved =
+            scope.spawn(|| json(server.dir.path(), settings, &[way, &["--switch"]].concat()));
+        let refusal = loop {
+            match collect(&client, &server.url) {
+                Ok(id) => collections.push(id),
+                Err((StatusCode::SERVICE_UNAVAILABLE, text)) if text.contains("moved") => {
+                    break text;
+                }
+                // A user has no more than 200 of them; and the moment may last.
+                Err((StatusCode::SERVICE_UNAVAILABLE, _)) => {}
+                Err((status, _)) if status.is_client_error() => pause(),
+                Err(other) => panic!("{other:?}"),
+            }
+        };
+        let moved = moved.join().unwrap();
+        assert_eq!(moved["switched"], true, "{moved}");
+        refusal
+    });
+    assert!(!refusal.contains(PASSWORD), "{refusal}");
+    collections
+}
+
+/// What was acknowledged is there.
+fn holds(server: &Server, done: &Done, collections: &[String], stream: &str) {
+    let orders = ask(server, "/user/v1/order?size=500").to_string();
+    for item in &done.bought {
+        assert!(orders.contains(&format!("/media/{item}\"")), "{item} was bought: {orders}");
+        assert!(!server.bytes(&format!("/media/{item}.jpg?ak={DEMO_KEY}")).is_empty());
+    }
+    let listed = ask(server, "/collection/v1/collection?layout=bare").to_string();
+    for id in done.collections.iter().chain(collections) {
+        assert!(listed.contains(id.as_str()), "{id}");
+    }
+    for token in &done.tokens {
+        let bearer = format!("Bearer {token}");
+        let response = server.get_with("/user/v1/user", &[("authorization", &bearer)]);
+        assert_eq!(response.status(), 200, "a token that was given out");
+    }
+    let queued =
+        ids(&ask(server, &format!("/content/v1/_all/notification/{stream}/stream?wait=1")));
+    assert!(queued.contains("first"), "what waited before the move: {queued}");
+    let found = ids(&ask(server, "/content/v1/image/search?q=gammal"));
+    assert_eq!(found, "earlier");
+}
+
+#[test]
+fn an_archive_moves_while_it_is_used_and_nothing_acknowledged_is_left_behind() {
+    let (cluster, bucket) = (Cluster::start(), Bucket::start());
+    let url = database(&cluster);
+    let there = bucket.settings("moved", &SETTINGS);
+    let reach: Vec<String> =
+        there.iter().filter(|one| !one.starts_with("store.originals")).cloned().collect();
+    let earlier = news::document("Gammal", &["FOTO"], "2026-03-02T09:15:00+01:00");
+    let server = news::server(&SETTINGS, &[("image/earlier", earlier)]);
+    let stream = {
+        let request = server
+            .client
+            .post(format!("{}/content/v1/_all/notification/stream?q=isbrytare", server.url))
+            .header("authorization", format!("ApiKey {DEMO_KEY}"))
+            .header("content-type", "application/json");
+        let made: Value = request.send().unwrap().json().unwrap();
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let first = news::document("Isbrytare", &["FOTO"], "2026-03-05T09:15:00+01:00");
+    news::take_in(&server, "image/first", &first);
+    let dir = server.dir.path();
+    let place = "s3://bilder/moved";
+    let way = ["migrate", "--to", url.as_str(), "--store", place];
+    // A rehearsal beside writers, and once more.
+    let mut said = Vec::new();
+    let done = used(&server, 2, || {
+        said.push(json(dir, &reach, &way));
+        said.push(json(dir, &reach, &way));
+    });
+    assert_eq!(said[1]["switched"], false);
+    assert!(said[0]["rows"]["items"].as_u64() >= Some(3), "{said:?}");
+    assert!(said[1]["originals"]["there"].as_u64() >= said[0]["originals"]["copied"].as_u64());
+    // Nobody can take the rehearsal for the move.
+    let new: Vec<String> = there.iter().cloned().chain([format!("database.url={url}")]).collect();
+    let elsewhere = tempfile::tempdir().unwrap();
+    fails(elsewhere.path(), &new, &["serve", "--listen", "127.0.0.1:0"], &["migrate", "--switch"]);
+    let collections = moves(&server, &reach, &way);
+    // The old one still serves what it has.
+    let moved = start(&new);
+    let preview =
+        |server: &Server, item: &str| server.bytes(&format!("/media/{item}_NormalPreview.jpg"));
+    for item in &done.items {
+        assert!(preview(&server, item) == preview(&moved, item), "{item}");
+    }
+    holds(&moved, &done, &collections, &stream);
+    let (stdout, stderr, status) = run(moved.dir.path(), &new, &["check"]);
+    assert_eq!(status, 0, "{stdout}{stderr}");
+    // The new one is lived in.
+    let later = news::document("Isbrytare igen", &["FOTO"], "2026-03-06T09:15:00+01:00");
+    let folder = tempfile::tempdir().unwrap();
+    news::write(folder.path(), &[("image/later", later)]);
+    let picture = Picture::waves(90, 60).jpeg();
+    fs::write(folder.path().join("image/later/NormalHires.jpg"), picture).unwrap();
+    let path = folder.path().to_string_lossy().into_owned();
+    json(moved.dir.path(), &new, &["ingest", &path]);
+    moved.until("the new item", || {
+        (moved.get("/media/image/later.json").status() == 200).then_some(())
+    });
+    // Not from another house, and not into one that is lived in.
+    let other = Server::with_pictures(&[], &[("one", Picture::waves(64, 48).jpeg())]);
+    fails(other.dir.path(), &[], &["migrate", "--to", &url], &["holds an archive already"]);
+}
+
+#[test]
+fn a_switch_is_taken_back() {
+    let cluster = Cluster::start();
+    let url = database(&cluster);
+    let server = Server::with_pictures(&[], &[("one", Picture::waves(64, 48).jpeg())]);
+    let dir = server.dir.path();
+    fails(dir, &[], &["migrate", "--undo"], &["has not moved"]);
+    fails(dir, &[], &["migrate"], &["--to"]);
+    fails(dir, &[], &["migrate", "--store", "s3://bilder", "--switch"], &["--to"]);
+    json(dir, &[], &["migrate", "--to", &url, "--switch"]);
+    let client = Client::builder().no_proxy().build().unwrap();
+    let (status, text) = collect(&client, &server.url).unwrap_err();
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert!(text.contains("moved"), "{text}");
+    // Commands that write are refused for the same reason.
+    fails(dir, &[], &["user", "disable", "demo-editor"], &["moved"]);
+    let back = json(dir, &[], &["migrate", "--undo"]);
+    let home = back["movedTo"].as_str().unwrap();
+    assert!(home.starts_with("postgres://") && !home.contains(PASSWORD), "{home}");
+    collect(&client, &server.url).unwrap();
+}
