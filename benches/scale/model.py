@@ -1,0 +1,534 @@
+"""The model behind docs/scale.md: each table of it is a function here.
+
+    python3 benches/scale/model.py            # prints the tables
+    python3 benches/scale/model.py --write    # puts them into docs/scale.md
+    python3 benches/scale/model.py --check    # fails where the page, the figures and their sources differ
+
+A figure is measured (then a piece of the file that has it is named, and must stand there), assumed, or
+computed below from others. To see what other assumptions come to, change them here and print.
+"""
+import math
+import os
+import re
+import sys
+
+import popularity
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PAGE = 'docs/scale.md'
+
+# Name: value, unit, file, words that stand there.
+MEASURED = {
+    'CPU of a cached hit of 98 kB': (15.9, 'µs', 'benches/RESULTS.md', '| 63368 | 0.57 | 4.58 | 0 | 5.4 + 10.5 |'),
+    'a Preview': (98_235, 'bytes', 'benches/RESULTS.md', 'the same 98,235-byte Preview from both'),
+    'CPU of a crop 800x600 of 24 MP': (7.6, 'ms', 'benches/RESULTS.md', '**16.3** | 7.6 / 126'),
+    'CPU of a Preview': (20.1, 'ms', 'benches/RESULTS.md', '**10.3** | 20.1 / 208'),
+    'CPU of a Thumbnail': (10.3, 'ms', 'benches/RESULTS.md', '**15.9** | 10.3 / 162'),
+    'CPU of a Hires of 12.4 MB with a mark': (19.0, 'ms', 'benches/RESULTS.md', '**31.8** | 19 / 702'),
+    'documents a second of one core': (25_359, '/s', 'benches/RESULTS.md', '36,602 | 25,359 | 5,000'),
+    'searches a second of 2 cores, 1 M items': (576, '/s', 'benches/RESULTS.md', '538, 576, 607 searches/s'),
+    'search for the first time, p50, 1 M items': (8.1, 'ms', 'benches/RESULTS.md', 'p50 8.1 ms, p95 66 ms, p99 204 ms'),
+    'search for the first time, p95, 1 M items': (66, 'ms', 'benches/RESULTS.md', 'p50 8.1 ms, p95 66 ms, p99 204 ms'),
+    'start, 1 M items': (1.28, 's', 'benches/RESULTS.md', '| start with that archive | 1.28 s |'),
+    'resident after the start, 1 M items': (258, 'MB', 'benches/RESULTS.md', '| resident | 258 MB after the start'),
+    'resident without items': (64, 'MB', 'benches/RESULTS.md', '(64 MB without)'),
+    'taking in a photograph of 24 MP': (205, 'ms', 'benches/RESULTS.md', '24 MP 4:2:0, 12.5 MB: taken in in 205 ms.'),
+    'items without files taken in': (2_820, '/s', 'benches/RESULTS.md', '2,820 a second, 399 MB at most'),
+    'matching with 100,000 queries, p95': (0.53, 'ms', 'benches/RESULTS.md', '| 100,000 | 0.14 ms | 0.53 ms | 5.7 ms | 1,347 | 362 |'),
+    'met by an item, news': (362, 'queries', 'benches/RESULTS.md', '| 100,000 | 0.14 ms | 0.53 ms | 5.7 ms | 1,347 | 362 |'),
+    'the same with common words, p95': (1.0, 'ms', 'benches/RESULTS.md', '| 100,000 | 0.88 ms | 1.0 ms | 7.1 ms | 18,305 | 3,808 |'),
+    'met by an item, common words': (3_808, 'queries', 'benches/RESULTS.md', '| 100,000 | 0.88 ms | 1.0 ms | 7.1 ms | 18,305 | 3,808 |'),
+    'memory of a saved query of 100,000': (420, 'bytes', 'benches/RESULTS.md', '420 of a hundred thousand'),
+    'memory of a waiting poll': (25_000, 'bytes', 'benches/RESULTS.md', 'What is left of a poll, 25 kB'),
+    'a row of items with its indexes': (1_798, 'bytes', 'benches/RESULTS.md', '| `items` | 1,739 | 59 |'),
+    'a row of facts': (177, 'bytes', 'benches/RESULTS.md', '| `facts` | 155 | 22 |'),
+    'words of an item': (1_813, 'bytes', 'benches/RESULTS.md', '| `words` | 1,455 | 358 |'),
+    'a row of item_log': (100, 'bytes', 'benches/RESULTS.md', '| `item_log` | 78 | 22 |'),
+    'a row of orders': (281, 'bytes', 'benches/RESULTS.md', '| `orders` | 158 | 123 |'),
+    'a row of queued_items': (182, 'bytes', 'benches/RESULTS.md', '| `queued_items` | 68 | 114 |'),
+    'purchases a second under the lock': (312, '/s', 'benches/RESULTS.md', '| one purchase | 312 | 338 |'),
+    'the same without it, 8 clients': (4_630, '/s', 'benches/RESULTS.md', '| one purchase, no lock | 377 | 4,630 |'),
+    'batches of 362 queue rows': (96, '/s', 'benches/RESULTS.md', '| 362 queue rows | 96 | 109 |'),
+    'fastest purchase, flush and all': (0.32, 'ms', 'benches/RESULTS.md', 'a purchase takes 0.32 ms then'),
+    'requests to the bucket for a crop': (38.5, 'requests', 'docs/s3.md', '| 483,247 to 508,251 | 1.6 to 1.7 % | 38 or 39 |'),
+    'bytes of them': (495_749, 'bytes', 'docs/s3.md', '| 483,247 to 508,251 | 1.6 to 1.7 % | 38 or 39 |'),
+    'requests for a Preview': (2, 'requests', 'docs/s3.md', '| A Preview, from the level | 339,691 | 1.1 % | 2 |'),
+    'bytes of them, Preview': (339_691, 'bytes', 'docs/s3.md', '| A Preview, from the level | 339,691 | 1.1 % | 2 |'),
+    'side file, part of the original': (0.002, '', 'benches/RESULTS.md', '0.17 % to 0.2 %, 1 % to 4 %'),
+    'level, part of the original, at most': (0.04, '', 'benches/RESULTS.md', '0.17 % to 0.2 %, 1 % to 4 %'),
+    'requests to the bucket at a time, by default': (64, '', 'README.md', '| `store.requests` | `64` | requests |'),
+    'polls of a process, by default': (20_000, '', 'README.md', '| `notifications.polls` | `20000` | polls |'),
+    'days that item_log is kept': (7, 'days', 'src/limits/mod.rs', 'ITEM_LOG_KEPT: std::time::Duration = std::time::Duration::from_secs(7 * 86_400)'),
+}
+
+# Name: value, unit, why.
+ASSUMED = {
+    'items': (1e9, '', 'the goal'),
+    'notifications': (1e5, '', 'the goal'),
+    'requests at the origin': (50_000, '/s', 'the goal'),
+    'hits of the CDN': (0.95, '', 'the goal'),
+    'part of the items with a picture': (0.57, '', 'the mix of benches/compare/archive.py'),
+    'standard renditions of a picture': (3, '', 'Preview, Thumbnail, CroppedThumbnail; asked for equally often'),
+    'a Thumbnail': (15_000, 'bytes', '256 px'),
+    'exponent of popularity': (1.1, '', "Zipf; what a CDN's 95 % need: see Caches"),
+    'an original': (5e6, 'bytes', '24 megapixels as cameras write them; photographs of benches/RESULTS.md have 2.1 to 12.5 MB'),
+    'originals that need a working copy': (0.05, '', 'progressive and others'),
+    'years of the archive': (20, 'years', ''),
+    'items a day now, to the mean of those years': (3, '', 'archives grow'),
+    'busiest second to the mean': (10, '', 'elections, finals'),
+    'versions of an item': (3, '', 'corrections'),
+    'cores of a node': (32, '', 'each as one of those measured, 2 GHz'),
+    'memory of a node': (128e9, 'bytes', ''),
+    'disk for renditions of a node': (4e12, 'bytes', 'NVMe; cache.disk_bytes without what cache.crops_share takes'),
+    'listing a file of that cache at the start': (7.5, 'µs', 'directories in memory; tried once with 200,000 empty files'),
+    'memory of such a file in the index': (250, 'bytes', 'key, weight, counters'),
+    'load to aim at': (0.6, '', 'see Waiting'),
+    'media nodes': (12, '', 'chosen; two of them may be away'),
+    'time to the first byte of the bucket': (0.02, 's', ''),
+    'round trip to the database': (0.25, 'ms', 'one data centre'),
+    'statements of a purchase, with begin, lock and commit': (6, '', ''),
+    'flush of a good disk': (0.1, 'ms', 'NVMe that keeps its cache without power'),
+    'a replica that must have it': (0.5, 'ms', 'another data centre near by'),
+    'CPU of a call of other APIs': (1, 'ms', ''),
+    'newest items in a shard': (16e6, 'items', 'see Search'),
+    'price of a core': (0.04, '€ an hour', 'example, not an offer'),
+    'price of requests to the bucket': (0.40, '€ a million', 'example, not an offer'),
+    'price of keeping': (0.02, '€ a GB and month', 'example, not an offer'),
+}
+
+# What the requests at the origin are, in parts of a hundred. Assumed.
+MIX = {
+    'Previews and Thumbnails': 78, 'crops and marks of open renditions': 8, 'documents (.json, .xml)': 10,
+    'unchanged (304)': 3, 'searches': 0.6, 'Hires': 0.2, 'purchases, streams, other APIs': 0.2,
+}
+
+# Writes a second in a busy minute. Assumed, but for those that follow from the items.
+WRITES = {
+    'first downloads and their orders': 60, 'logins, tokens, sessions': 30, 'deliveries (claim, renew, end)': 60,
+    'collections, profiles, devices, channels': 20, 'streams: reads, gathered at each node': 100,
+}
+
+
+def m(name):
+    return MEASURED[name][0]
+
+
+def a(name):
+    return ASSUMED[name][0]
+
+
+def nice(value, digits=2):
+    """A number as people write it: `digits` that count, thousands apart."""
+    if value == 0:
+        return '0'
+    places = digits - 1 - math.floor(math.log10(abs(value)))
+    value = round(value, places)
+    return f'{value:,.{max(places, 0)}f}'
+
+
+def size(count):
+    for unit, factor in (('PB', 1e15), ('TB', 1e12), ('GB', 1e9), ('MB', 1e6), ('kB', 1e3)):
+        if count >= factor:
+            return f'{nice(count / factor)} {unit}'
+    return f'{nice(count, 3)} bytes'
+
+
+def table(head, rows):
+    lines = ['| ' + ' | '.join(head) + ' |', '| ' + ' | '.join('---' for _ in head) + ' |']
+    return '\n'.join(lines + ['| ' + ' | '.join(row) + ' |' for row in rows])
+
+
+def plain(value):
+    return f'{value:,.0f}' if value >= 1000 else f'{value:g}'
+
+
+def figures_measured():
+    rows = []
+    for name, (value, unit, file, _) in MEASURED.items():
+        number = f'{value * 100:g} %' if 'part of' in name else f'{plain(value)} {unit}'.strip()
+        rows.append([name, number, f'`{file}`'])
+    return table(['Measured', 'Figure', 'Where'], rows)
+
+
+def figures_assumed():
+    rows = [[name, f'{plain(value)} {unit}'.strip(), why] for name, (value, unit, why) in ASSUMED.items()]
+    rows += [[f'of 100 requests at the origin: {name}', f'{part:g}', ''] for name, part in MIX.items()]
+    rows += [[f'writes a second in a busy minute: {name}', f'{count}', ''] for name, count in WRITES.items()]
+    return table(['Assumed', 'Figure', 'Why'], rows)
+
+
+def rate(name):
+    return a('requests at the origin') * MIX[name] / 100
+
+
+def readings():
+    origin, miss = a('requests at the origin'), 1 - a('hits of the CDN')
+    row = lambda name, at_origin: [name, nice(at_origin / miss, 3), nice(at_origin, 3), nice(at_origin * 86_400 * 30 / 1e9, 3)]
+    return table(['Reading', 'at the CDN, /s', 'at the origin, /s', 'thousand million a month at the origin'],
+                 [row('**50,000 reach the origin** (this page)', origin),
+                  row('50,000 reach the CDN', origin * miss)])
+
+
+def pictures():
+    return a('items') * a('part of the items with a picture')
+
+
+def objects():
+    return pictures() * a('standard renditions of a picture')
+
+
+def object_bytes():
+    return (m('a Preview') + 2 * a('a Thumbnail')) / 3
+
+
+def render_ms():
+    return (m('CPU of a Preview') + 2 * m('CPU of a Thumbnail')) / 3
+
+
+def caching(exponent, nodes=None):
+    """Objects of the CDN, and the nodes' hits with items at their place and in turn."""
+    found = popularity.bins(objects(), exponent)
+    held, kept = popularity.first(found, a('hits of the CDN'))
+    room, nodes = a('disk for renditions of a node') / object_bytes(), nodes or round(a('media nodes'))
+    return held, [popularity.behind(found, kept, room, nodes, shared) for shared in (True, False)]
+
+
+def caches():
+    rows = []
+    for exponent in (1.0, 1.1, 1.2):
+        held, hits = caching(exponent)
+        need = [rate('Previews and Thumbnails') * (1 - hit) for hit in hits]
+        cores = [count * render_ms() / 1000 for count in need]
+        rows.append([f'{exponent:g}', size(held * object_bytes()), *(f'{100 * hit:.0f} %' for hit in hits),
+                     *(f'{nice(count)}; {nice(core)}' for count, core in zip(need, cores))])
+    return table(['Exponent', 'the CDN must keep', "hits of the nodes, items at their place", 'in turn',
+                  'renders/s; cores, items at their place', 'in turn'], rows)
+
+
+def disks():
+    """Hits by how many nodes there are, of items at their place."""
+    found = popularity.bins(objects(), a('exponent of popularity'))
+    held = popularity.first(found, a('hits of the CDN'))[0]
+    rows = []
+    for nodes in (2, 4, 6, 8, 10, 12, 16):
+        room = nodes * a('disk for renditions of a node') / object_bytes()
+        hit = caching(a('exponent of popularity'), nodes)[1][0]
+        rows.append([str(nodes), size(nodes * a('disk for renditions of a node')), nice(room / held), f'{100 * hit:.0f} %',
+                     nice(rate('Previews and Thumbnails') * (1 - hit) * render_ms() / 1000)])
+    return table(['Nodes', 'disk for renditions', 'times what the CDN keeps', 'hits', 'cores for renders'], rows)
+
+
+def media_cores(exponent=None, nodes=None):
+    """Cores by kind of request."""
+    hit = caching(exponent or a('exponent of popularity'), nodes)[1][0]
+    pictures_asked = rate('Previews and Thumbnails')
+    return {
+        f'Previews and Thumbnails from a cache ({100 * hit:.0f} %)': (
+            pictures_asked * hit, m('CPU of a cached hit of 98 kB') / 1000),
+        'Previews and Thumbnails rendered': (pictures_asked * (1 - hit), render_ms()),
+        'crops and marks, all rendered': (rate('crops and marks of open renditions'), m('CPU of a crop 800x600 of 24 MP')),
+        'documents': (rate('documents (.json, .xml)'), 1000 / m('documents a second of one core')),
+        'unchanged (304), as a hit': (rate('unchanged (304)'), m('CPU of a cached hit of 98 kB') / 1000),
+        'Hires, as if all had a mark': (rate('Hires'), m('CPU of a Hires of 12.4 MB with a mark')),
+    }
+
+
+def media_needed(exponent=None, nodes=None):
+    return sum(count * ms / 1000 for count, ms in media_cores(exponent, nodes).values())
+
+
+def loads(exponent, counts, part=1.0):
+    """Parts of a hundred that so many nodes are busy."""
+    return ', '.join(f'{100 * part * media_needed(exponent, count) / (count * a("cores of a node")):.0f} %' for count in counts)
+
+
+def media_nodes():
+    rows = [[name, nice(count), nice(ms), nice(count * ms / 1000)] for name, (count, ms) in media_cores().items()]
+    cores, nodes = media_needed(), round(a('media nodes'))
+    rows.append(['**sum**', '', '', f'**{nice(cores)}**'])
+    rows.append([f'load of {nodes} nodes, of {nodes - 2}', '', '', loads(None, (nodes, nodes - 2))])
+    rows.append(['the same at the exponent 1', '', '', loads(1.0, (nodes, nodes - 2))])
+    rows.append(['the other reading (a twentieth), load of 3 nodes, of 2', '', '', loads(None, (3, 2), 1 - a('hits of the CDN'))])
+    return table(['Media', '/s', 'ms of a core each', 'cores'], rows)
+
+
+def item_bytes():
+    """Memory of an item in the index of search."""
+    return m('resident after the start, 1 M items') - m('resident without items')
+
+
+def search():
+    rows = []
+    cpu = 2 / m('searches a second of 2 cores, 1 M items')
+    for name, count in (('1 million (measured)', 1e6), ('16 million', 16e6), ('100 million', 1e8), ('1,000 million', 1e9)):
+        times = count / 1e6
+        millis = [m(f'search for the first time, {part}, 1 M items') * times for part in ('p50', 'p95')]
+        span = lambda ms: f'{nice(ms)} ms' if ms < 1000 else f'{nice(ms / 1000)} s'
+        rows.append([name, size(item_bytes() * count), span(1000 * m('start, 1 M items') * times), span(millis[0]), span(millis[1]),
+                     nice(rate('searches') * cpu * times)])
+    return table(['Items', 'memory of the index', 'start', 'search p50', 'p95', f'cores for {nice(rate("searches"))} searches/s'], rows)
+
+
+def shards():
+    per = a('newest items in a shard')
+    count = math.ceil(a('items') / per)
+    cpu = 2 / m('searches a second of 2 cores, 1 M items') * per / 1e6
+    rows = []
+    for part in (1.0, 0.3, 0.1, 0.03):
+        cores = rate('searches') * cpu * (1 + part * (count - 1))
+        rows.append([f'{100 * part:g} %', nice(cores), nice(math.ceil(cores / a('load to aim at') / a('cores of a node')))])
+    return table([f'Searches that must look beyond the newest of {count} shards', 'cores', 'nodes'], rows)
+
+
+def arrivals():
+    mean = a('items') / (a('years of the archive') * 365.25 * 86_400)
+    now = mean * a('items a day now, to the mean of those years')
+    return mean, now, now * a('busiest second to the mean')
+
+
+def queue_rows():
+    return m('batches of 362 queue rows') * m('met by an item, news')
+
+
+def matcher():
+    rows = []
+    for name, items in zip(('mean of 20 years', 'now', 'busiest seconds'), arrivals()):
+        news, common = (items * m(f'met by an item, {kind}') for kind in ('news', 'common words'))
+        rows.append([name, nice(items), f'{nice(items * m("matching with 100,000 queries, p95") / 10)} %',
+                     f'{nice(items * m("the same with common words, p95") / 10)} %', nice(news), nice(common)])
+    most = queue_rows() / 2
+    rows.append(['most that the database takes', f'{nice(most / m("met by an item, news"))} (news), '
+                 f'{nice(most / m("met by an item, common words"))} (common words)', '', '', nice(most), nice(most)])
+    rows.append(['most that one matcher takes', f'{nice(1000 / m("matching with 100,000 queries, p95"))} (news), '
+                 f'{nice(1000 / m("the same with common words, p95"))} (common words)', '100 %', '100 %', '–', '–'])
+    return table(['Items coming in', '/s', 'of a core, news', 'of a core, common words', 'queue rows/s, news', 'queue rows/s, common words'], rows)
+
+
+def database():
+    items, kept = a('items'), arrivals()[1] * 86_400 * m('days that item_log is kept') * a('versions of an item')
+    row = lambda name, count, each: (name, count, each, count * each)
+    orders = WRITES['first downloads and their orders'] / 4 * 86_400 * 365.25 * 10
+    found = [
+        row('`items` (documents)', items, m('a row of items with its indexes')),
+        row('`words` as a tsvector with GIN', items, m('words of an item')),
+        row('`facts`', items, m('a row of facts')),
+        row('`item_log`, 7 days', kept, m('a row of item_log')),
+        row('`orders`, 10 years at a quarter of the busy rate', orders, m('a row of orders')),
+        row('`queued_items`, 10,000 for each notification at most', 1e4 * a('notifications'), m('a row of queued_items')),
+    ]
+    rows = [[name, nice(count), nice(each, 4), size(total)] for name, count, each, total in found]
+    rows.append(['**sum**', '', '', f'**{size(sum(one[3] for one in found))}**'])
+    return table(['Table', 'rows', 'bytes a row', 'size'], rows)
+
+
+def hold(statements, trip, flush, replica):
+    """Milliseconds that a purchase holds the lock."""
+    return m('fastest purchase, flush and all') + statements * trip + flush + replica
+
+
+def writer():
+    """How many writers of one transaction each get through one lock in a second."""
+    trips, trip = a('statements of a purchase, with begin, lock and commit'), a('round trip to the database')
+    flush, replica = a('flush of a good disk'), a('a replica that must have it')
+    cases = [
+        ('measured: same machine, shared virtual disk', None),
+        ('database on the same machine, good disk', hold(0, 0, flush, 0)),
+        ('over the network', hold(trips - 1, trip, flush, 0)),
+        ('over the network, a replica must have it', hold(trips - 1, trip, flush, replica)),
+    ]
+    rows = []
+    for name, millis in cases:
+        most = m('purchases a second under the lock') if millis is None else 1000 / millis
+        rows.append([name, '–' if millis is None else nice(millis), nice(most), f'{nice(100 * writes() / most)} %',
+                     f'{nice(100 * (writes() / most + queueing()))} %'])
+    return table(['One purchase a transaction, one lock', 'ms under the lock', 'most, /s', 'of that a busy minute needs',
+                  'with the queue rows of the busiest seconds, news'], rows)
+
+
+def queueing():
+    """Part of the time that queue rows of the busiest seconds hold the lock."""
+    return arrivals()[2] / m('batches of 362 queue rows')
+
+
+def writes():
+    return sum(WRITES.values()) + arrivals()[2]
+
+
+def writes_table():
+    rows = [[name, nice(count)] for name, count in WRITES.items()]
+    rows.append(['items in the busiest seconds, one by one', nice(arrivals()[2])])
+    rows.append(['**sum**', f'**{nice(writes())}**'])
+    return table(['Transactions', '/s'], rows)
+
+
+def numbers():
+    """Years until the numbers of 32 bits are used up, with the archive taken in at once."""
+    used = a('items') * a('versions of an item')
+    a_year = arrivals()[1] * a('versions of an item') * 86_400 * 365.25
+    return (2**32 - used) / a_year
+
+
+def store():
+    count, original = pictures(), a('an original')
+    parts = [
+        ('originals', original), ('side files', original * m('side file, part of the original')),
+        ('levels, at most', original * m('level, part of the original, at most')),
+        ('working copies', original * a('originals that need a working copy')),
+    ]
+    rows = [[name, nice(each, 3), size(each * count), nice(each * count / 1e9 * a('price of keeping'))] for name, each in parts]
+    total = sum(each for _, each in parts)
+    rows.append(['**sum**', nice(total, 3), f'**{size(total * count)}**', f'**{nice(total * count / 1e9 * a("price of keeping"))}**'])
+    return table(['In the bucket', 'bytes a picture', f'of {nice(count)} pictures', '€ a month at the example price'], rows)
+
+
+def bucket():
+    missed = media_cores()['Previews and Thumbnails rendered'][0]
+    cases = [('Previews and Thumbnails rendered, from the level', missed, m('requests for a Preview'), m('bytes of them, Preview')),
+             ('crops', rate('crops and marks of open renditions'), m('requests to the bucket for a crop'), m('bytes of them')),
+             ('Hires, in pieces of 512 KiB', rate('Hires'), a('an original') / 524_288, a('an original'))]
+    rows = [[name, nice(count), nice(each), nice(count * each), f'{nice(count * of * 8 / 1e9)} Gbit/s'] for name, count, each, of in cases]
+    asked, carried = sum(c * e for _, c, e, _ in cases), sum(c * b for _, c, _, b in cases)
+    rows.append(['**sum**', '', '', f'**{nice(asked)}**', f'**{nice(carried * 8 / 1e9)} Gbit/s**'])
+    nodes = round(a('media nodes'))
+    rows.append([f'a node of {nodes}', '', '', nice(asked / nodes), f'{nice(carried * 8 / 1e9 / nodes)} Gbit/s'])
+    rows.append([f'under way at a node of {nodes}', '', '', f'{nice(asked / nodes * a("time to the first byte of the bucket"))} at a time; '
+                 f'`store.requests` is {m("requests to the bucket at a time, by default")}', ''])
+    return table(['Read from the bucket', 'renditions/s', 'requests each', 'requests/s', 'bytes'], rows)
+
+
+def network():
+    out = [('Previews and Thumbnails', rate('Previews and Thumbnails') * object_bytes()),
+           ('crops (as large as a Preview)', rate('crops and marks of open renditions') * m('a Preview')),
+           ('documents (5 kB), searches (59 kB)', rate('documents (.json, .xml)') * 5e3 + rate('searches') * 59e3),
+           ('Hires', rate('Hires') * a('an original'))]
+    rows = [[name, f'{nice(count * 8 / 1e9)} Gbit/s'] for name, count in out]
+    rows.append(['**sum**', f'**{nice(sum(count for _, count in out) * 8 / 1e9)} Gbit/s**'])
+    return table(['From the origin to the CDN', ''], rows)
+
+
+def cost():
+    core = a('price of a core') / 3600
+    cases = [('Preview, from the level', m('CPU of a Preview'), m('requests for a Preview')),
+             ('Thumbnail, from the level', m('CPU of a Thumbnail'), m('requests for a Preview')),
+             ('crop 800x600', m('CPU of a crop 800x600 of 24 MP'), m('requests to the bucket for a crop')),
+             ('Hires with a mark', m('CPU of a Hires of 12.4 MB with a mark'), a('an original') / 524_288),
+             ('any of them from a cache', m('CPU of a cached hit of 98 kB') / 1000, 0)]
+    rows = []
+    for name, ms, requests in cases:
+        seconds = ms * 1000
+        compute, asked = seconds / a('load to aim at') * core, requests * a('price of requests to the bucket')
+        rows.append([name, nice(seconds), nice(requests) if requests else '0', nice(compute), nice(asked) if asked else '0', nice(compute + asked)])
+    return table(['A million of', 'core-seconds', 'million requests to the bucket', '€ for cores', '€ for requests', '€ together'], rows)
+
+
+def kinds():
+    nodes = round(a('media nodes'))
+    polls = a('notifications') / m('polls of a process, by default')
+    per = a('newest items in a shard')
+    photographs = arrivals()[2] * a('part of the items with a picture')
+    rows = [
+        ['edge: balancers', '2 and 1 to spare', 'HAProxy or nginx; by the key of docs/balancer.md', 'assumed: 25,000/s each'],
+        ['media: renditions, documents, Hires', f'{nodes}', f'{a("cores of a node"):.0f} cores, {size(a("disk for renditions of a node"))} of cache', 'table Media'],
+        ['web: APIs, pages, streams', f'{math.ceil(polls) + 1}', f'{nice(polls)} processes of {m("polls of a process, by default"):,} polls; '
+         f'{size(m("memory of a waiting poll") * a("notifications"))} for all of them', 'computed'],
+        ['search', 'table Shards', f'{size(item_bytes() * per)} a shard of {nice(per / 1e6)} million', 'needs what is not built'],
+        ['worker: ingest, matching, deliveries, mails', '2', f'one at work, one to take over; {size(m("memory of a saved query of 100,000") * a("notifications"))} for the notifications; '
+         f'{nice(photographs * m("taking in a photograph of 24 MP") / 1000)} cores for {nice(photographs)} photographs/s in the busiest seconds', 'table Matching'],
+        ['database', '1 and 2 replicas', 'table Database', 'tables Database, Writer'],
+    ]
+    return table(['Kind', 'nodes', 'what each has', 'from'], rows)
+
+
+def files():
+    """Files of the cache at a node, the minutes that a start lists them, the memory of their index."""
+    count = a('disk for renditions of a node') / object_bytes()
+    return count, count * a('listing a file of that cache at the start') / 60e6, count * a('memory of such a file in the index')
+
+
+def limits():
+    """What is reached first, as a part of the goal."""
+    per_node = m('requests to the bucket at a time, by default') / a('time to the first byte of the bucket') / m('requests to the bucket for a crop')
+    crops = per_node * a('media nodes')
+    millis = hold(a('statements of a purchase, with begin, lock and commit') - 1, a('round trip to the database'),
+                  a('flush of a good disk'), a('a replica that must have it'))
+    locked = writes() * millis / 1000 + queueing()
+    ram = a('memory of a node') * 0.8 / item_bytes()
+    span = 1000 / m('search for the first time, p95, 1 M items') * 1e6
+    startup = 60 / m('start, 1 M items') * 1e6
+    common = queue_rows() / 2 / m('met by an item, common words')
+    found = [
+        ('a search takes more than a second (p95)', f'{nice(span / 1e6)} million items', span / a('items')),
+        ('reading the index at a start takes more than a minute', f'{nice(startup / 1e6)} million items', startup / a('items')),
+        ('listing the cache at a start takes more than a minute', f'{size(a("disk for renditions of a node") / files()[1])} of renditions', 1 / files()[1]),
+        ('crops wait for `store.requests`, as by default', f'{nice(crops)} crops/s of {round(a("media nodes"))} nodes', crops / rate('crops and marks of open renditions')),
+        ('queue rows, where notifications ask for common words', f'{nice(common)} items/s', common / arrivals()[2]),
+        ('the index does not fit into four fifths of a node', f'{nice(ram / 1e6)} million items', ram / a('items')),
+        ('the one writer: network, replica, queue rows', f'{nice(writes() / locked)} transactions/s and their queue rows', 1 / locked),
+        ('numbers of 32 bits are used up', f'{nice(2**32 / 1e9)} thousand million versions', 2**32 / (a('items') * a('versions of an item'))),
+        ('the cores of the media nodes', f'{nice(a("media nodes") * a("cores of a node"))} cores', a('media nodes') * a('cores of a node') / media_needed()),
+        ('one matcher, common words', f'{nice(1000 / m("the same with common words, p95"))} items/s', 1000 / m('the same with common words, p95') / arrivals()[2]),
+    ]
+    found.sort(key=lambda one: one[2])
+    return table(['', 'What gives way', 'at', 'of the goal'], [
+        [str(at), name, where, f'{nice(100 * part)} %' if part < 1 else f'{nice(part)} times'] for at, (name, where, part) in enumerate(found, 1)])
+
+
+TABLES = {
+    'readings': readings, 'kinds': kinds, 'caches': caches, 'disks': disks, 'media': media_nodes, 'search': search, 'shards': shards,
+    'matcher': matcher, 'database': database, 'writes': writes_table, 'writer': writer, 'store': store, 'bucket': bucket,
+    'network': network, 'cost': cost, 'limits': limits, 'measured': figures_measured, 'assumed': figures_assumed,
+}
+
+
+def said():
+    """What the page says between its tables."""
+    mean, now, busy = arrivals()
+    return [
+        f'{a("media nodes")} nodes, {loads(None, (a("media nodes"),))} busy', f'{nice(1e3 / m("search for the first time, p95, 1 M items"))} million items',
+        f'{nice(files()[0] / 1e6)} million files', f'{nice(files()[1])} minutes', f'{size(files()[2])} of memory',
+        f'{nice(item_bytes(), 3)} bytes an item', f'{nice(mean)} items a second', f'{nice(now)} now and {nice(busy)} in the busiest seconds',
+        f'{nice(pictures())} pictures', f'{nice(objects())} standard renditions', f'{nice(numbers())} years',
+        f'{size(a("items") * 4)} of item numbers', f'{nice(queue_rows())} rows a second',
+    ]
+
+
+def flaws(page):
+    found = []
+    for name, (_, _, file, words) in MEASURED.items():
+        with open(os.path.join(ROOT, file), encoding='utf-8') as text:
+            if words not in text.read():
+                found.append(f'{name}: {file} does not say {words!r}')
+    if written(page) != page:
+        found.append(f'{PAGE}: a table is not what model.py makes; python3 benches/scale/model.py --write')
+    flat = ' '.join(page.split())
+    found += [f'{PAGE} does not say {words!r}' for words in said() if words not in flat]
+    found += [f'{PAGE} lacks the table {name}' for name in TABLES if f'<!-- {name} -->' not in page]
+    return found
+
+
+def written(page):
+    for name, make in TABLES.items():
+        page = re.sub(f'(<!-- {name} -->\n).*?(<!-- end -->)', lambda place: place[1] + make() + '\n' + place[2], page, flags=re.S)
+    return page
+
+
+def main():
+    path = os.path.join(ROOT, PAGE)
+    if len(sys.argv) == 1:
+        for name, make in TABLES.items():
+            print(f'## {name}\n\n{make()}\n')
+        print('\n'.join(said()))
+        return
+    with open(path, encoding='utf-8') as text:
+        page = text.read()
+    if sys.argv[1] == '--write':
+        page = written(page)
+        with open(path, 'w', encoding='utf-8') as text:
+            text.write(page)
+    found = flaws(page)
+    print('\n'.join(found) or 'the page says what the model says')
+    sys.exit(bool(found))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,66 @@
+//! docs/scale.md says what its model says, and the model what was measured.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use crate::common::checkout;
+
+/// What the model makes of the page below `root`.
+fn check(root: &Path) -> Output {
+    let model = root.join("benches/scale/model.py");
+    Command::new("python3").arg("-B").arg(model).arg("--check").output().expect("python3")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
+}
+
+#[test]
+fn the_page_on_scale_says_what_its_model_computes_from_what_was_measured() {
+    let output = check(&checkout("."));
+    assert!(output.status.success(), "{}", said(&output));
+}
+
+#[test]
+fn a_figure_that_differs_from_its_source_is_found() {
+    let files = [
+        "benches/scale/model.py",
+        "benches/scale/popularity.py",
+        "benches/RESULTS.md",
+        "docs/scale.md",
+        "docs/s3.md",
+        "README.md",
+        "src/limits/mod.rs",
+    ];
+    let differences = [
+        (
+            "benches/RESULTS.md",
+            "538, 576, 607 searches/s",
+            "1,152 searches/s",
+            "does not say '538",
+        ),
+        (
+            "docs/scale.md",
+            "| 1 million (measured) | 190 MB |",
+            "| 1 million (measured) | 90 MB |",
+            "--write",
+        ),
+        ("docs/scale.md", "194 bytes an item", "94 bytes an item", "does not say '194"),
+    ];
+    for (file, from, to, message) in differences {
+        let root = tempfile::tempdir().unwrap();
+        for file in files {
+            let copy = root.path().join(file);
+            fs::create_dir_all(copy.parent().unwrap()).unwrap();
+            fs::copy(checkout(file), copy).unwrap();
+        }
+        let text = fs::read_to_string(root.path().join(file)).unwrap();
+        assert!(text.contains(from), "{file}");
+        fs::write(root.path().join(file), text.replace(from, to)).unwrap();
+        let output = check(root.path());
+        assert!(!output.status.success() && said(&output).contains(message), "{}", said(&output));
+    }
+}
