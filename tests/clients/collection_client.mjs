@@ -11,7 +11,7 @@ import { given, report, user } from './common.mjs';
 import { conform, methodsOf } from './types.mjs';
 import { invalid, tokenOf } from './user_client.mjs';
 
-const TIMEOUT_MS = 10_000;
+const TIMEOUT_MS = 60_000;
 const declared = methodsOf('CollectionV1');
 const called = new Set();
 const apiOf = async (name) => {

@@ -14,7 +14,7 @@ import { conform, methodsOf } from './types.mjs';
 import { invalid, refused, tokenOf } from './user_client.mjs';
 
 // The library's default of 2 s would count a busy machine as a fault of the server.
-const TIMEOUT_MS = 10_000;
+const TIMEOUT_MS = 60_000;
 const declared = methodsOf('ContentV1');
 
 /** The library's content API with `token`; what it answers is checked by the declared type. */

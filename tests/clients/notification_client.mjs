@@ -12,7 +12,7 @@ import { given, report, user } from './common.mjs';
 import { conform, methodsOf } from './types.mjs';
 import { invalid, refused, tokenOf } from './user_client.mjs';
 
-const TIMEOUT_MS = 10_000;
+const TIMEOUT_MS = 60_000;
 const declared = methodsOf('ContentV1');
 const token = await tokenOf(user('suite-editor'), 'roles');
 const library = new Api({ host: given.base, token, timeout: TIMEOUT_MS });

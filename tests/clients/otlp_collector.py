@@ -2,6 +2,7 @@
 
 Arguments: a folder and a mode. `plain` takes spans; `hang` reads requests and never answers."""
 
+import itertools
 import json
 import sys
 import threading
@@ -16,7 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 
 folder, mode = Path(sys.argv[1]) / "files", sys.argv[2]
 folder.mkdir()
-lock = threading.Lock()
+lock, numbers = threading.Lock(), itertools.count()
 
 
 def value(any_value):
@@ -57,8 +58,11 @@ class Handler(BaseHTTPRequestHandler):
                             "attributes": attributes(span),
                         }
                     )
-        with lock, (folder / "spans").open("a") as file:
-            file.write("".join(json.dumps(line) + "\n" for line in lines))
+        # Whoever reads a batch gets all of it.
+        with lock:
+            part = folder / "part"
+            part.write_text("".join(json.dumps(line) + "\n" for line in lines))
+            part.rename(folder / f"batch-{next(numbers)}")
         answer = ExportTraceServiceResponse().SerializeToString()
         self.send_response(200)
         self.send_header("content-type", "application/x-protobuf")

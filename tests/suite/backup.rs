@@ -105,15 +105,15 @@ fn originals(dir: &Path) -> Vec<PathBuf> {
 
 /// What clients were told is done.
 #[derive(Clone, Default)]
-struct Done {
-    items: Vec<String>,
-    bought: Vec<String>,
-    collections: Vec<String>,
-    tokens: Vec<String>,
+pub struct Done {
+    pub items: Vec<String>,
+    pub bought: Vec<String>,
+    pub collections: Vec<String>,
+    pub tokens: Vec<String>,
 }
 
 /// Clients that write for as long as `stop` is not set, and remember what was acknowledged.
-fn load(server: &Server, stop: &AtomicBool, done: &Mutex<Done>) {
+pub fn load(server: &Server, stop: &AtomicBool, done: &Mutex<Done>) {
     let client = Client::builder().no_proxy().build().unwrap();
     let url = &server.url;
     let key = format!("ApiKey {DEMO_KEY}");
@@ -202,7 +202,7 @@ fn holds(server: &Server, done: &Done, stream: &str, source: &Server) {
         let response = server.get_with("/user/v1/user", &[("authorization", &bearer)]);
         assert_eq!(response.status(), 200, "a token that was given out");
     }
-    let path = format!("/content/v1/_all/notification/{stream}/stream?wait=1");
+    let path = format!("/content/v1/_all/notification/{stream}/stream?wait=60");
     let queued = ids(&ask(&path));
     assert!(queued.contains("first"), "what waited before the backup: {queued}");
 }

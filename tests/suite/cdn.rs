@@ -3,7 +3,6 @@
 
 use std::{
     fs,
-    net::TcpListener,
     process::{Child, Command, Stdio},
     sync::Barrier,
     thread,
@@ -17,16 +16,19 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::{
-    common::{DEMO_KEY, Server, checkout, news, pictures::Picture, tokens},
+    common::{
+        DEMO_KEY, PATIENCE, Server, checkout, news, pause, pictures::Picture, ports::free_port,
+        tokens,
+    },
     deliveries::{ask, run},
 };
 
 const PREVIEW: &str = "/media/image/a_NormalPreview.jpg";
 
-/// A cache of somebody else's in front of the service.
-struct Front {
-    url: String,
-    client: Client,
+/// A cache or balancer of somebody else's in front of the service.
+pub struct Front {
+    pub url: String,
+    pub client: Client,
     process: Child,
     folder: TempDir,
 }
@@ -40,17 +42,12 @@ impl Drop for Front {
     }
 }
 
-/// A port that nobody listens on.
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
-fn port_of(server: &Server) -> &str {
+pub fn port_of(server: &Server) -> &str {
     server.url.rsplit_once(':').unwrap().1
 }
 
 /// An example with other words for some of its own, each of which must be there.
-fn example(name: &str, changes: &[(&str, &str)]) -> String {
+pub fn example(name: &str, changes: &[(&str, &str)]) -> String {
     let text = fs::read_to_string(checkout("examples").join(name)).unwrap();
     changes.iter().fold(text, |text, (from, to)| {
         assert!(text.contains(from), "{name} has no {from:?}");
@@ -59,12 +56,12 @@ fn example(name: &str, changes: &[(&str, &str)]) -> String {
 }
 
 impl Front {
-    fn start(mut command: Command, folder: TempDir, port: u16) -> Self {
+    pub fn start(mut command: Command, folder: TempDir, port: u16) -> Self {
         let log = fs::File::create(folder.path().join("log")).unwrap();
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         let process = command.spawn().unwrap_or_else(|why| panic!("{command:?}: {why}"));
         let client = Client::builder().redirect(reqwest::redirect::Policy::none());
-        let client = client.no_proxy().build().unwrap();
+        let client = client.no_proxy().timeout(5 * PATIENCE).build().unwrap();
         let url = format!("http://127.0.0.1:{port}");
         let front = Self { url, client, process, folder };
         front.until("its start", || {
@@ -82,7 +79,9 @@ impl Front {
         let folder = tempfile::tempdir().unwrap();
         let vcl = folder.path().join("varnish.vcl");
         let port_here = format!("\"{}\"", port_of(server));
-        let changes = [&[("\"8080\"", port_here.as_str())], more].concat();
+        // A service that is slow to answer on a busy machine is not ill.
+        let changes = [("\"8080\"", port_here.as_str()), (".timeout = 1s;", ".timeout = 30s;")];
+        let changes = [&changes[..], more].concat();
         fs::write(&vcl, example("varnish.vcl", &changes)).unwrap();
         let mut command = Command::new("/usr/sbin/varnishd");
         command.args(["-F", "-j", "none", "-s", "malloc,64m", "-a", &format!("127.0.0.1:{port}")]);
@@ -107,7 +106,14 @@ impl Front {
             ("/var/cache/nginx/wirephoto", &place("cache")),
         ];
         let changes = [&changes[..], more].concat();
-        fs::write(folder.path().join("site.conf"), example("nginx.conf", &changes)).unwrap();
+        let site = example("nginx.conf", &changes);
+        Self::nginx_site(folder, port, &site)
+    }
+
+    /// nginx with `site` in a main file that needs no rights.
+    pub fn nginx_site(folder: TempDir, port: u16, site: &str) -> Self {
+        let place = |name: &str| folder.path().join(name).display().to_string();
+        fs::write(folder.path().join("site.conf"), site).unwrap();
         let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
             .map(|name| format!("    {name}_temp_path {};\n", place(name)))
             .concat();
@@ -125,7 +131,7 @@ impl Front {
         Self::start(command, folder, port)
     }
 
-    fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Response {
+    pub fn ask(&self, method: Method, path: &str, headers: &[(&str, &str)]) -> Response {
         let mut request = self.client.request(method, format!("{}{path}", self.url));
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -133,20 +139,20 @@ impl Front {
         request.send().unwrap()
     }
 
-    fn get(&self, path: &str) -> Response {
+    pub fn get(&self, path: &str) -> Response {
         self.ask(Method::GET, path, &[])
     }
 
-    /// Repeats `look` until it gives something, for 10 s.
-    fn until<T>(&self, what: &str, look: impl Fn() -> Option<T>) -> T {
+    /// Repeats `look` until it gives something, for [`PATIENCE`].
+    pub fn until<T>(&self, what: &str, look: impl Fn() -> Option<T>) -> T {
         let start = std::time::Instant::now();
         loop {
             if let Some(found) = look() {
                 return found;
             }
             let log = || fs::read_to_string(self.folder.path().join("log")).unwrap();
-            assert!(start.elapsed().as_secs() < 10, "{what} did not happen: {}", log());
-            thread::yield_now();
+            assert!(start.elapsed() < PATIENCE, "{what} did not happen: {}", log());
+            pause();
         }
     }
 }

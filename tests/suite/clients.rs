@@ -24,6 +24,17 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
+/// Makes `to` a copy of the file `from`. Another test may be running it: it changes only if it has to,
+/// and then at once.
+fn renew(from: &Path, to: &Path) {
+    let text = fs::read(from).expect("a script");
+    if fs::read(to).ok().as_ref() != Some(&text) {
+        let part = to.with_extension("part");
+        fs::write(&part, text).expect("written");
+        fs::rename(part, to).expect("renamed");
+    }
+}
+
 /// The scripts with what they need, in a folder that outlives the run.
 fn installed(stamp: &str, install: impl Fn(&Path)) -> PathBuf {
     let _one = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -31,7 +42,7 @@ fn installed(stamp: &str, install: impl Fn(&Path)) -> PathBuf {
     fs::create_dir_all(&folder).expect("folder");
     for entry in fs::read_dir(checkout("tests/clients")).expect("scripts").flatten() {
         if entry.path().is_file() {
-            fs::copy(entry.path(), folder.join(entry.file_name())).expect("copied");
+            renew(&entry.path(), &folder.join(entry.file_name()));
         }
     }
     let (wanted, done) = (folder.join(stamp), folder.join(format!("{stamp}.installed")));

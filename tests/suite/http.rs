@@ -14,7 +14,7 @@ use reqwest::{
     blocking::{Client, Response},
 };
 
-use crate::common::{DEMO_KEY, LARGE, Server, pictures::Picture};
+use crate::common::{DEMO_KEY, LARGE, PATIENCE, Server, pictures::Picture};
 
 const PREVIEW: &str = "/media/image/demo-urtavla_NormalPreview.jpg";
 const THUMBNAIL: &str = "/media/image/demo-urtavla_NormalThumbnail.jpg";
@@ -462,8 +462,7 @@ fn if_range_gives_a_part_only_of_the_same_state() {
 
 fn connect(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(server.url.trim_start_matches("http://")).expect("connected");
-    let patience = Some(std::time::Duration::from_secs(20));
-    stream.set_read_timeout(patience).expect("set");
+    stream.set_read_timeout(Some(PATIENCE)).expect("set");
     stream
 }
 

@@ -10,7 +10,7 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::common::pictures::{Picture, with_segment};
-use crate::common::server::{output, wirephoto};
+use crate::common::server::{alone, output, wirephoto};
 use crate::common::{DEMO_KEY, Server, checkout, oracle};
 use crate::site_account::Person;
 
@@ -424,6 +424,7 @@ fn a_folder_that_cannot_be_read_is_named_and_the_others_come_in() {
         use std::os::unix::fs::MetadataExt;
         facts.uid() == 0
     });
+    alone(&mut command, server.dir.path());
     let output = if is_root.unwrap() {
         output(command.arg("--data").arg(server.data()).current_dir(&dir))
     } else {
@@ -560,7 +561,9 @@ fn a_progress_bar_is_shown_on_a_terminal_only() {
         server.data().display(),
         dir.display()
     );
-    let terminal = output(Command::new("script").args(["-qec", &command, "/dev/null"]));
+    let mut script = Command::new("script");
+    alone(&mut script, server.dir.path());
+    let terminal = output(script.args(["-qec", &command, "/dev/null"]));
     let shown = String::from_utf8_lossy(&terminal.stdout).into_owned();
     assert!(shown.contains("/20 items"), "{shown}");
     let (said, errors, _) = ingest(&server, &dir);

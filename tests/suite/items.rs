@@ -34,7 +34,7 @@ fn desk() -> Server {
 }
 
 /// What a provider's program puts into `Authorization`: a key that counts already.
-fn provider(server: &Server) -> String {
+pub fn provider(server: &Server) -> String {
     let output = server.command(&["key", "add", "demo-admin", "--name", "ingest"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let auth = format!("ApiKey {}", String::from_utf8_lossy(&output.stdout).trim());
@@ -79,7 +79,7 @@ fn take_in(server: &Server, path: &Path) {
 }
 
 /// Sends an item over HTTP.
-fn put(server: &Server, key: &str, auth: &str, (kind, body): (&str, Vec<u8>)) -> Response {
+pub fn put(server: &Server, key: &str, auth: &str, (kind, body): (&str, Vec<u8>)) -> Response {
     let request = server.client.put(format!("{}/ingest/v1/{key}", server.url));
     let request = request.header(CONTENT_TYPE, kind).header(AUTHORIZATION, auth);
     request.body(body).send().expect("answer")
@@ -90,7 +90,7 @@ fn put_document(server: &Server, key: &str, auth: &str, item: &Value) -> Respons
 }
 
 /// A form of parts, each a name and its bytes.
-fn form(parts: &[(&str, &[u8])]) -> (&'static str, Vec<u8>) {
+pub fn form(parts: &[(&str, &[u8])]) -> (&'static str, Vec<u8>) {
     let mut body = Vec::new();
     for (name, bytes) in parts {
         let head = format!("--xyzzy\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n");

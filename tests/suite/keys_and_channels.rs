@@ -4,7 +4,7 @@ use reqwest::{Method, StatusCode, header::AUTHORIZATION};
 use serde_json::{Value, json};
 
 use crate::{
-    common::{DEMO_KEY, Server, tokens},
+    common::{DEMO_KEY, Server, postgres, tokens},
     deliveries::{ITEM, id, run, until},
     receivers::Receiver,
 };
@@ -145,7 +145,7 @@ fn a_key_works_from_the_moment_it_is_made_until_it_is_revoked() {
         said.contains("Bildbord") && said.contains("revoked") && !said.contains(&key),
         "{said}"
     );
-    let stored = std::fs::read(server.data().join("wirephoto.db")).unwrap();
+    let stored = postgres::stored(&server.data());
     assert!(!stored.windows(key.len()).any(|part| part == key.as_bytes()));
 }
 

@@ -2,7 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     sync::mpsc,
 };
 
@@ -10,7 +10,7 @@ use reqwest::header::{COOKIE, LOCATION, SET_COOKIE};
 use serde_json::{Value, json};
 
 use crate::common::{
-    Server,
+    PATIENCE, Server,
     browser::{Browser, DESKTOP, PHONE},
     pictures::Picture,
 };
@@ -31,25 +31,31 @@ impl Callback {
         let url = format!("http://{}/cb", listener.local_addr().expect("an address"));
         let (sender, queries) = mpsc::channel();
         std::thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                let mut line = String::new();
-                drop(BufReader::new(&stream).read_line(&mut line));
-                let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close";
-                let answer = format!("{head}\r\nContent-Length: 9\r\n\r\n<p>ok</p>");
-                drop(stream.write_all(answer.as_bytes()));
-                let path = line.split(' ').nth(1).unwrap_or_default();
-                let query = path.strip_prefix("/cb?").map(str::to_owned);
-                if query.is_some_and(|query| sender.send(query).is_err()) {
-                    return;
-                }
+            for stream in listener.incoming().flatten() {
+                // Browsers open connections ahead, on which nothing comes for a while.
+                let sender = sender.clone();
+                std::thread::spawn(move || Self::answer(stream, &sender));
             }
         });
         Self { queries, url }
     }
 
+    fn answer(mut stream: TcpStream, sender: &mpsc::Sender<String>) {
+        let mut line = String::new();
+        drop(BufReader::new(&stream).read_line(&mut line));
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close";
+        let answer = format!("{head}\r\nContent-Length: 9\r\n\r\n<p>ok</p>");
+        drop(stream.write_all(answer.as_bytes()));
+        let path = line.split(' ').nth(1).unwrap_or_default();
+        if let Some(query) = path.strip_prefix("/cb?") {
+            // The test may be over.
+            drop(sender.send(query.to_owned()));
+        }
+    }
+
     /// The query that the browser brought next.
     fn query(&self) -> String {
-        self.queries.recv().expect("the browser comes")
+        self.queries.recv_timeout(PATIENCE).expect("the browser comes")
     }
 
     /// Makes the server know a client of that name with this redirect address.

@@ -11,10 +11,12 @@ use reqwest::Method;
 use reqwest::blocking::{Client, Response};
 use serde_json::{Value, json};
 
-use crate::common::{DEMO_KEY, Server, news};
+use crate::common::server::alone;
+use crate::common::{DEMO_KEY, PATIENCE, Server, news};
+use crate::faults::kit;
 use crate::search::{BUYER_KEY, ids};
 
-fn server(settings: &[&str]) -> Server {
+pub fn server(settings: &[&str]) -> Server {
     let old = news::document("Gammal", &["FOTO"], "2026-03-02T09:15:00+01:00");
     news::server(settings, &[("image/old", old)])
 }
@@ -25,28 +27,32 @@ fn call(server: &Server, method: Method, path: &str, key: &str) -> Response {
 }
 
 /// Makes a notification; its id.
-fn make(server: &Server, path: &str) -> String {
+pub fn make(server: &Server, path: &str) -> String {
     let response = call(server, Method::POST, path, DEMO_KEY);
     assert_eq!(response.status(), 200, "{path}");
     let body: Value = response.json().unwrap();
     body["id"].as_str().unwrap().to_owned()
 }
 
-fn take_in(server: &Server, id: &str, headline: &str) {
+pub fn take_in(server: &Server, id: &str, headline: &str) {
     let document = news::document(headline, &["FOTO"], "2026-03-05T09:15:00+01:00");
     news::take_in(server, &format!("image/{id}"), &document);
 }
 
-/// What a stream gives at once or within a second.
-fn read(server: &Server, id: &str) -> String {
-    let path = format!("/image/notification/{id}/stream?wait=1");
+/// What a stream gives as soon as it has something.
+pub fn read(server: &Server, id: &str) -> String {
+    read_within(server, id, 60)
+}
+
+fn read_within(server: &Server, id: &str, seconds: u32) -> String {
+    let path = format!("/image/notification/{id}/stream?wait={seconds}");
     let response = call(server, Method::GET, &path, DEMO_KEY);
     assert_eq!(response.status(), 200);
     ids(&response.json().unwrap())
 }
 
 /// A poll that waits, in a thread of its own.
-fn waiting(server: &Server, id: &str) -> JoinHandle<(u16, Value)> {
+pub fn waiting(server: &Server, id: &str) -> JoinHandle<(u16, Value)> {
     let before = server.metric("wirephoto_stream_polls_waiting", "");
     let url = format!("{}/content/v1/_all/notification/{id}/stream", server.url);
     let client = Client::builder().no_proxy().timeout(None).build().unwrap();
@@ -70,7 +76,7 @@ fn a_waiting_poll_is_woken_by_what_another_process_takes_in() {
     take_in(&server, "oden", "Isbrytare");
     let (status, body) = poll.join().unwrap();
     assert_eq!((status, ids(&body).as_str()), (200, "oden"));
-    assert_eq!(read(&server, &id), "");
+    assert_eq!(read_within(&server, &id, 1), "");
     // The one that waits for texts ends, empty, when the service does.
     server.signal("TERM");
     assert_eq!(idle.join().unwrap(), (200, json!({ "hits": [] })));
@@ -83,8 +89,9 @@ fn a_queue_outlives_a_restart_and_gives_so_many_items_in_that_layout() {
     for number in ["a", "b", "c"] {
         take_in(&server, number, "Isbrytare");
     }
+    kit::matched(&server, 3);
     let mut server = server.restart(&[]);
-    let path = format!("/image/notification/{id}/stream?s=2&layout=bare&wait=1");
+    let path = format!("/image/notification/{id}/stream?s=2&layout=bare&wait=60");
     let body: Value = call(&server, Method::GET, &path, DEMO_KEY).json().unwrap();
     assert_eq!(ids(&body), "a b");
     assert_eq!(body["hits"][0].get("type"), None);
@@ -126,7 +133,7 @@ struct Poll(TcpStream);
 impl Poll {
     fn send(server: &Server, id: &str) -> Option<Self> {
         let mut stream = TcpStream::connect(server.url.strip_prefix("http://")?).ok()?;
-        stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).ok()?;
         let request = format!(
             "GET /content/v1/_all/notification/{id}/stream?wait=5&s=3&layout=bare HTTP/1.1\r\n\
              host: h\r\nauthorization: ApiKey {DEMO_KEY}\r\nconnection: close\r\n\r\n"
@@ -200,6 +207,13 @@ impl Seen {
         items
     }
 
+    /// Polls until it gives the item `last`, which comes behind all others.
+    pub fn poll_until(&mut self, server: &Server, id: &str, last: &str) {
+        server.until("the last item to come", || {
+            self.poll(server, id).iter().any(|item| item == last).then_some(())
+        });
+    }
+
     /// Each item came once, but for those in doubt, which may never have come.
     fn check(&self, count: usize) {
         for number in 0..count {
@@ -221,6 +235,7 @@ fn feed(data: std::path::PathBuf, stopped: std::sync::mpsc::Receiver<()>) -> Joi
             let lines: Vec<String> = (count..count + 3).map(line).collect();
             std::fs::write(&file, lines.join("\n")).unwrap();
             let mut ingest = std::process::Command::new(env!("CARGO_BIN_EXE_wirephoto"));
+            alone(&mut ingest, data.parent().unwrap());
             let ingest = ingest.arg("ingest").arg(&file).arg("--data").arg(&data);
             let output = ingest.output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -292,13 +307,7 @@ fn a_server_killed_two_hundred_times_loses_and_doubles_nothing() {
     let file = folder.path().join("last.jsonl");
     std::fs::write(&file, line(count)).unwrap();
     assert!(server.command(&["ingest", &file.to_string_lossy()]).status.success());
-    loop {
-        let items = seen.poll(&server, &id);
-        assert!(!items.is_empty(), "the last item never came");
-        if items.contains(&format!("i{count}")) {
-            break;
-        }
-    }
+    seen.poll_until(&server, &id, &format!("i{count}"));
     seen.check(count + 1);
     check_mails(&server, count + 1);
 }

@@ -6,7 +6,7 @@ use reqwest::{
 };
 use serde_json::{Value, json};
 
-use crate::common::{DEMO_KEY, LARGE, Server};
+use crate::common::{DEMO_KEY, LARGE, Server, postgres};
 
 const CLIENT: (&str, &str) = ("demo-client", "demo-client-secret");
 const NAME: &str = "demo-editor";
@@ -16,7 +16,7 @@ const REDIRECT: &str = "http://127.0.0.1:9000/cb";
 const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
 
-type Fields<'a> = Vec<(&'a str, &'a str)>;
+pub type Fields<'a> = Vec<(&'a str, &'a str)>;
 
 fn password_form<'a>(scope: &'a str) -> Fields<'a> {
     vec![
@@ -40,7 +40,7 @@ fn with<'a>(mut form: Fields<'a>, changes: &[(&'a str, &'a str)]) -> Fields<'a> 
     form
 }
 
-fn token(server: &Server, form: &[(&str, &str)]) -> Response {
+pub fn token(server: &Server, form: &[(&str, &str)]) -> Response {
     server.post_form("/o/oauth2/token", form)
 }
 
@@ -63,7 +63,7 @@ fn refresh_form(token: &str) -> Fields<'_> {
     ]
 }
 
-fn user_status(server: &Server, token: &str) -> u16 {
+pub fn user_status(server: &Server, token: &str) -> u16 {
     let bearer = format!("Bearer {token}");
     server.get_with("/o/v2/user", &[("authorization", &bearer)]).status().as_u16()
 }
@@ -264,23 +264,20 @@ fn truncated_foreign_and_revoked_tokens_are_refused_everywhere_at_once() {
     assert_eq!(user_status(&server, text(&next, "access_token")), 401);
     let log = server.log();
     assert!(!log.contains(access) && !log.contains(text(&next, "access_token")), "{log}");
-    for name in ["wirephoto.db", "wirephoto.db-wal"] {
-        let bytes = std::fs::read(server.data().join(name)).unwrap_or_default();
-        for secret in [access, text(&set, "refresh_token"), PASSWORD, CLIENT.1] {
-            let found = bytes.windows(secret.len()).any(|part| part == secret.as_bytes());
-            assert!(!found, "{name}");
-        }
+    let bytes = postgres::stored(&server.data());
+    for secret in [access, text(&set, "refresh_token"), PASSWORD, CLIENT.1] {
+        assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()));
     }
 }
 
 /// A browser's session of the demo editor, who has allowed the client everything.
-struct Editor<'a> {
+pub struct Editor<'a> {
     server: &'a Server,
-    cookie: String,
+    pub cookie: String,
 }
 
 impl<'a> Editor<'a> {
-    fn log_in(server: &'a Server) -> Self {
+    pub fn log_in(server: &'a Server) -> Self {
         let page = server.get("/o/login");
         let cookie = cookie(&page, "wirephoto_form");
         let csrf = hidden(&page.text().unwrap(), "csrf");
@@ -297,7 +294,7 @@ impl<'a> Editor<'a> {
 
     /// Sends the browser to the authorization endpoint, allows what is asked, and gives where it
     /// is sent then.
-    fn authorize(&self, query: &str) -> String {
+    pub fn authorize(&self, query: &str) -> String {
         let response = self.open(query);
         if response.status() == 303 {
             return response.headers()[LOCATION].to_str().unwrap().to_owned();
@@ -335,7 +332,7 @@ fn hidden(page: &str, name: &str) -> String {
     value.replace("&amp;", "&").replace("&#x2f;", "/").replace("&#x3d;", "=")
 }
 
-fn query_of(location: &str, name: &str) -> Option<String> {
+pub fn query_of(location: &str, name: &str) -> Option<String> {
     let url = reqwest::Url::parse(location).unwrap();
     url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
@@ -345,7 +342,7 @@ fn fragment_of(location: &str, name: &str) -> Option<String> {
     query_of(&format!("http://x/?{fragment}"), name)
 }
 
-fn request(changes: &[(&str, &str)]) -> String {
+pub fn request(changes: &[(&str, &str)]) -> String {
     let standard = vec![
         ("response_type", "code"),
         ("client_id", CLIENT.0),
@@ -359,7 +356,7 @@ fn request(changes: &[(&str, &str)]) -> String {
     url.query().unwrap().to_owned()
 }
 
-fn code_form(code: &str) -> Fields<'_> {
+pub fn code_form(code: &str) -> Fields<'_> {
     vec![
         ("grant_type", "authorization_code"),
         ("code", code),

@@ -9,7 +9,7 @@ use std::{
 use serde_json::Value;
 
 use crate::common::server::{output, wirephoto};
-use crate::common::{LARGE, Server, checkout};
+use crate::common::{LARGE, Server, checkout, pause};
 
 fn run(arguments: &[&str], variables: &[(&str, &str)]) -> (String, String, Option<i32>) {
     let dir = tempfile::tempdir().unwrap();
@@ -201,7 +201,7 @@ fn an_interrupted_bench_leaves_nothing_behind() {
     // The signals are caught before the folder is made.
     while is_empty(&within) {
         assert!(child.try_wait().unwrap().is_none(), "it ended by itself");
-        std::thread::yield_now();
+        pause();
     }
     let id = child.id().to_string();
     assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
@@ -370,7 +370,7 @@ fn the_login_in_the_readme_gives_a_token() {
 
 #[test]
 fn readiness_turns_false_before_connections_end() {
-    let server = Server::demo_with(&["server.unready_s=3"]);
+    let server = Server::demo_with(&["server.unready_s=10"]);
     assert_eq!(server.get("/health/ready").status(), 200);
     server.signal("TERM");
     server.until("readiness to turn false", || {

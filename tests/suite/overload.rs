@@ -101,28 +101,29 @@ fn small(n: u32) -> String {
 fn a_client_that_has_too_much_rendered_comes_back_later_and_others_do_not_notice() {
     let settings = ["media.client_megapixels_s=1", "media.client_megapixels_burst=100", PROXY];
     let server = Server::demo_with(&settings);
-    // A user is one client, wherever he is.
-    for n in 0..10 {
-        assert_eq!(ask(&server, &format!("192.0.2.{n}"), &large(n)).status(), 200);
-    }
-    let refused = ask(&server, "192.0.2.99", &large(10));
+    // A user is one client, wherever he is. A slow machine takes so long for the first ten that there
+    // is something in the reserve again.
+    let mut asked = (0..100).map(|n| (n, ask(&server, &format!("192.0.2.{n}"), &large(n))));
+    let (last, refused) = asked.find(|(_, response)| response.status() != 200).expect("a limit");
+    assert!(last >= 10, "a hundred megapixels at once are allowed, and {last} crops were made");
     let wait_s = assert_shed(refused, "client_megapixels");
     assert!(wait_s <= 10, "{wait_s} s for ten megapixels");
     assert!(shed(&server, "client_megapixels") >= 1.0);
     // What is made already is free, and so is the untouched original.
-    for path in [large(0), large(9), format!("/media/{LARGE}.jpg?ak={DEMO_KEY}")] {
+    let original = format!("/media/{LARGE}.jpg?ak={DEMO_KEY}");
+    for path in [large(last - 1), large(last - 2), original] {
         assert_eq!(ask(&server, "192.0.2.1", &path).status(), 200, "{path}");
     }
     // Others have budgets of their own, the same addresses without the key among them.
     assert_eq!(ask(&server, "192.0.2.1", &small(1)).status(), 200);
     let token = tokens::admin(&server);
     let bearer = format!("Bearer {token}");
-    let other = format!("/media/{LARGE}-crop_w4000_h2500_x11_y11.jpg");
+    let other = format!("/media/{LARGE}-crop_w4000_h2500_x111_y111.jpg");
     let response = server.get_with(&other, &[("Authorization", &bearer)]);
     assert_eq!(response.status(), 200);
     // Nothing of a refusal stays: the client's own address works for somebody else.
     let response =
-        server.get_with(large(10).split('?').next().unwrap(), &[("Authorization", &bearer)]);
+        server.get_with(large(last).split('?').next().unwrap(), &[("Authorization", &bearer)]);
     assert_eq!(response.status(), 200);
 }
 
@@ -508,10 +509,15 @@ fn more_streams_than_allowed_are_refused_one_by_one() {
 // ---- Idle connections --------------------------------------------------------------------------
 
 /// How many idle connections the test holds. `WIREPHOTO_IDLE_CONNECTIONS=20000 cargo test --test
-/// suite -- idle_connections` takes `ulimit -n` of 21000 here and as many for the server.
+/// suite -- idle_connections` takes `ulimit -Hn` of 51000, which the server needs for them. Where the
+/// system allows fewer open files, fewer connections are held.
 fn idle_connections() -> usize {
-    std::env::var("WIREPHOTO_IDLE_CONNECTIONS")
-        .map_or(2000, |count| count.parse().expect("number"))
+    let wanted = std::env::var("WIREPHOTO_IDLE_CONNECTIONS")
+        .map_or(2000, |count| count.parse().expect("number"));
+    // The server wants two and a half for each, and a thousand besides.
+    let files = u64::try_from(wanted * 5 / 2 + 1000).unwrap();
+    let allowed = rlimit::increase_nofile_limit(files).expect("a limit");
+    wanted.min(usize::try_from(allowed.saturating_sub(1000)).unwrap() * 2 / 5)
 }
 
 #[test]

@@ -77,6 +77,11 @@ fn every_device_of_a_user_gets_one_message_about_an_item_that_matches() {
     register(&server, &other, "ios", BUYER_KEY);
     let id = notify(&server, "isbrytare", DEMO_KEY);
     take_in(&server, "oden", "Isbrytare lämnar Luleå");
+    // Messages that wait together are sent side by side: the second item comes when the first is told.
+    for phone in [&phone, &sandbox] {
+        until(&server, &|| requests_to(&services.apple, phone), 1);
+    }
+    until(&server, &|| requests_to(&services.google, "cK:APA91b_-1"), 1);
     take_in(&server, "match", "Match i snö");
     take_in(&server, "ymer", "Isbrytare i Kalix");
     for phone in [&phone, &sandbox] {

@@ -172,7 +172,7 @@ fn an_android_device_gets_a_message_that_google_takes() {
 fn long_texts_are_shortened_to_what_both_services_take() {
     let services = Services::start();
     let push = services.push();
-    for (device, token) in [(DeviceKind::Ios, token("1")), (DeviceKind::Android, "a".repeat(4096))]
+    for (device, token) in [(DeviceKind::Ios, token("1")), (DeviceKind::Android, "a".repeat(2048))]
     {
         let mut long = message(device, &token);
         long.title = "\"å\u{1}".repeat(500);

@@ -305,6 +305,23 @@ fn a_frame_is_nudged_by_keyboard_and_by_fields() {
     browser.check_sound("after keys");
 }
 
+/// Drags the frame to and fro so often; when each picture of the result was asked for since the page
+/// was opened, milliseconds.
+fn follow_a_drag(browser: &Browser, server: &Server, key: &str, times: i64) -> Vec<f64> {
+    let inside = middle(browser, "#mover");
+    let points: Vec<_> = (0..30 * times)
+        .map(|step| (inside.0 + 3 * (step % 30), inside.1 + step % 30 + step / 30))
+        .collect();
+    browser.drag(&points);
+    agrees(browser, server, key, fields(browser));
+    let begun = browser.eval(
+        "Object.values(Object.fromEntries(performance.getEntriesByType('resource') \
+         .filter(one => one.name.includes('-crop_') && one.name.includes('Preview')).reverse() \
+         .map(one => [one.name, one.startTime]))).sort((a, b) => a - b).slice(1)",
+    );
+    begun.as_array().unwrap().iter().filter_map(Value::as_f64).collect()
+}
+
 #[test]
 fn the_picture_of_the_result_is_asked_for_seldom_and_never_goes_back() {
     let server = Server::with_pictures(&[], &[("map", map(2601, 1735).jpeg())]);
@@ -312,17 +329,15 @@ fn the_picture_of_the_result_is_asked_for_seldom_and_never_goes_back() {
     let key = "image/map";
     let query = "x=500&y=400&width=800&height=600";
     browser.visit(&format!("{}/item/{key}/crop?{query}", server.url));
-    let inside = middle(&browser, "#mover");
-    let points: Vec<_> = (0..30).map(|step| (inside.0 + 3 * step, inside.1 + step)).collect();
-    browser.drag(&points);
+    let mut begun = follow_a_drag(&browser, &server, key, 1);
+    // A busy machine may be done with all of it before the third picture was due.
+    for more in 2..6 {
+        if begun.len() > 2 {
+            break;
+        }
+        begun = follow_a_drag(&browser, &server, key, more);
+    }
     let rect = fields(&browser);
-    agrees(&browser, &server, key, rect);
-    let begun = browser.eval(
-        "Object.values(Object.fromEntries(performance.getEntriesByType('resource') \
-         .filter(one => one.name.includes('-crop_') && one.name.includes('Preview')).reverse() \
-         .map(one => [one.name, one.startTime]))).sort((a, b) => a - b).slice(1)",
-    );
-    let begun: Vec<f64> = begun.as_array().unwrap().iter().filter_map(Value::as_f64).collect();
     assert!(begun.len() > 2, "the picture follows the pointer: {begun:?}");
     let is_seldom = begun.windows(2).all(|pair| pair[1] - pair[0] > 130.0);
     assert!(is_seldom, "{begun:?}");

@@ -4,7 +4,7 @@ use std::{os::unix::net::UnixDatagram, time::Duration};
 
 use rusqlite::Connection;
 
-use crate::common::Server;
+use crate::common::{PATIENCE, Server};
 use crate::faults::kit::Faults;
 
 /// A socket that gets what a service says.
@@ -17,7 +17,7 @@ impl Systemd {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let socket = UnixDatagram::bind(dir.path().join("notify")).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         Self { socket, dir }
     }
 
@@ -91,7 +91,7 @@ fn signs_of_life_are_given_while_systemd_wants_them() {
     let silent = last.is_err() || systemd.socket.recv(&mut message).is_err();
     server.signal("CONT");
     assert!(silent);
-    systemd.socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    systemd.socket.set_read_timeout(Some(PATIENCE)).unwrap();
     systemd.until("WATCHDOG=1");
 }
 

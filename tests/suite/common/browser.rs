@@ -11,7 +11,7 @@ use reqwest::blocking::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::oracle;
+use super::{PATIENCE, oracle, pause};
 
 /// A desktop's and a phone's window, pixels.
 pub const DESKTOP: (u32, u32) = (1280, 900);
@@ -59,6 +59,8 @@ impl Browser {
         let wanted = json!({ "capabilities": { "alwaysMatch": {
             "goog:chromeOptions": options,
             "goog:loggingPrefs": { "browser": "ALL" },
+            // The look at a page for everybody's sake takes a while on a busy machine.
+            "timeouts": { "script": 300_000, "pageLoad": 300_000 },
         } } });
         let client = Client::builder().no_proxy().timeout(None).build().expect("client");
         let base = format!("http://127.0.0.1:{port}/session");
@@ -128,8 +130,8 @@ impl Browser {
             if answer["value"] == true {
                 return self.settle();
             }
-            assert!(start.elapsed().as_secs() < 30, "{selector} leads to no page: {answer}");
-            std::thread::yield_now();
+            assert!(start.elapsed() < PATIENCE, "{selector} leads to no page: {answer}");
+            pause();
         }
     }
 
@@ -254,8 +256,8 @@ impl Browser {
     pub fn wait(&self, what: &str, expression: &str) {
         let start = std::time::Instant::now();
         while self.eval(expression) != true {
-            assert!(start.elapsed().as_secs() < 30, "{what} did not happen");
-            std::thread::yield_now();
+            assert!(start.elapsed() < PATIENCE, "{what} did not happen");
+            pause();
         }
     }
 

@@ -6,6 +6,8 @@ pub mod h2;
 pub mod news;
 pub mod oracle;
 pub mod pictures;
+pub mod ports;
+pub mod postgres;
 pub mod server;
 pub mod tokens;
 
@@ -20,4 +22,13 @@ pub const LARGE: &str = "image/demo-solnedgang-over-bergen";
 /// A path in the checkout.
 pub fn checkout(path: &str) -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
+}
+
+/// How long a test waits for what must happen before it fails: a machine that is slow, and busy with
+/// other things, must not look like a fault.
+pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// Rests between two looks. Who looks without a rest takes the time from what is looked at.
+pub fn pause() {
+    std::thread::sleep(std::time::Duration::from_millis(5));
 }

@@ -11,19 +11,28 @@ use std::{
 use reqwest::blocking::{Client, Response};
 use tempfile::TempDir;
 
-use super::checkout;
+use super::{PATIENCE, checkout, pause, postgres};
 
 /// The command `wirephoto` with nothing of the caller's environment that could change it, in the
-/// folder `dir`.
+/// folder `dir`; where tests run on PostgreSQL, with the database of that folder.
 pub fn wirephoto(dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wirephoto"));
     command.current_dir(dir).stdin(Stdio::null());
+    alone(&mut command, dir);
+    command
+}
+
+/// Takes what could change the command `wirephoto` out of what `command` inherits, and names the
+/// database of the folder `dir` where tests run on PostgreSQL.
+pub fn alone(command: &mut Command, dir: &Path) {
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("WIREPHOTO_") {
             command.env_remove(name);
         }
     }
-    command
+    if let Some(url) = postgres::of(dir) {
+        command.env("WIREPHOTO_DATABASE__URL", url);
+    }
 }
 
 /// Runs `command` to its end.
@@ -89,6 +98,7 @@ impl Server {
             let from = archive.join(name);
             assert!(!from.exists() || fs::copy(&from, data.join(name)).is_ok(), "{name}");
         }
+        postgres::copy(demo_archive(), dir.path());
         let originals = demo_originals();
         let settings: Vec<&str> = settings.iter().copied().chain([originals.as_str()]).collect();
         Self::start(dir, &settings)
@@ -166,7 +176,7 @@ impl Server {
         let url = url.unwrap_or_else(|| panic!("the server did not start: {}", log()));
         // Redirects are answers that tests look at.
         let client = Client::builder().redirect(reqwest::redirect::Policy::none());
-        let client = client.no_proxy().build().expect("client");
+        let client = client.no_proxy().timeout(5 * PATIENCE).build().expect("client");
         Self { url, dir, child, client, output }
     }
 
@@ -175,9 +185,11 @@ impl Server {
         self.dir.path().join("data")
     }
 
-    /// What the server logged so far.
+    /// What the server logged so far, in whole lines: a long one may be seen while it is written.
     pub fn log(&self) -> String {
-        fs::read_to_string(self.dir.path().join("log")).expect("log")
+        let mut log = fs::read_to_string(self.dir.path().join("log")).expect("log");
+        log.truncate(log.rfind('\n').map_or(0, |end| end + 1));
+        log
     }
 
     pub fn get(&self, path: &str) -> Response {
@@ -223,15 +235,15 @@ impl Server {
         output(command.args(arguments).arg("--data").arg(self.data()))
     }
 
-    /// Repeats `look` until it gives something; the server has 10 s to make it true.
+    /// Repeats `look` until it gives something; the server has [`PATIENCE`] to make it true.
     pub fn until<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         let start = std::time::Instant::now();
         loop {
             if let Some(found) = look() {
                 return found;
             }
-            assert!(start.elapsed().as_secs() < 10, "{what} did not happen");
-            std::thread::yield_now();
+            assert!(start.elapsed() < PATIENCE, "{what} did not happen");
+            pause();
         }
     }
 
@@ -256,5 +268,6 @@ impl Drop for Server {
         // It may have ended already; either way it is gone afterwards.
         drop(self.child.kill());
         drop(self.child.wait());
+        postgres::remove(self.dir.path());
     }
 }

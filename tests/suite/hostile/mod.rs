@@ -30,9 +30,9 @@ const MEMORY_BYTES: u64 = 256 << 20;
 /// What a process takes besides its budgets: itself, the database, buffers, what an allocator keeps.
 const BESIDE_BYTES: u64 = 160 << 20;
 /// Time without a word after which a process hangs. A PDF is read three times, each in 20 s.
-const SILENCE: Duration = Duration::from_secs(120);
+const SILENCE: Duration = Duration::from_secs(300);
 
-const SETTINGS: [&str; 10] = [
+const SETTINGS: [&str; 13] = [
     "media.memory_bytes=268435456",
     "ingest.memory_bytes=268435456",
     "media.program_memory_bytes=536870912",
@@ -41,6 +41,10 @@ const SETTINGS: [&str; 10] = [
     "ingest.workers=2",
     "media.warm=false",
     "media.ffmpeg=",
+    // What is refused must be refused for what it is, not because the machine has other things to do.
+    "media.render_time_s=300",
+    "server.request_timeout_s=600",
+    "ingest.file_time_s=600",
     // Whatever is asked for twice is made twice.
     "cache.memory_bytes=0",
     "cache.disk_bytes=0",
