@@ -17,7 +17,7 @@ fn now() -> jiff::Timestamp {
 
 fn open() -> (Accounts, TempDir) {
     let dir = tempfile::tempdir().unwrap();
-    let db = Db::open(dir.path()).unwrap();
+    let db = Db::scratch(dir.path()).unwrap();
     (Accounts::new(db, Hasher::new(8, 1).unwrap(), 2), dir)
 }
 

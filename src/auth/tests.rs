@@ -44,7 +44,7 @@ fn started() -> (Auth, tempfile::TempDir) {
         failures_per_address: 100,
         window: Duration::from_secs(60),
     };
-    let auth = Auth::start(Db::open(dir.path()).unwrap(), limits).unwrap();
+    let auth = Auth::start(Db::scratch(dir.path()).unwrap(), limits).unwrap();
     let hash = auth.hasher().hash("secret").unwrap();
     auth.db().write_blocking(move |tx| tx.put_user(&editor(Some(hash), true), at(0))).unwrap();
     (auth, dir)

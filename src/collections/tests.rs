@@ -15,7 +15,7 @@ use crate::types::Hash;
 
 const SEED: &str = "
 INSERT INTO users (user_id, user_name, roles, admin, mediebank, active, service_account,
-    created_ms) VALUES (1, 'owner', '[]', 0, 0, 1, 0, 0), (2, 'other', '[]', 0, 0, 1, 0, 0);
+    created_ms) VALUES (1, 'owner', '[]', FALSE, FALSE, TRUE, FALSE, 0), (2, 'other', '[]', FALSE, FALSE, TRUE, FALSE, 0);
 ";
 
 struct Scene {
@@ -31,7 +31,7 @@ fn at(second: i64) -> Timestamp {
 
 fn scene() -> Scene {
     let dir = tempfile::tempdir().unwrap();
-    let db = Db::open(dir.path()).unwrap();
+    let db = Db::scratch(dir.path()).unwrap();
     db.write_blocking(|tx| {
         tx.run_sql(SEED)?;
         for user in [1, 2] {

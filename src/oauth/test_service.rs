@@ -199,7 +199,7 @@ fn open(dir: &std::path::Path) -> (Auth, OAuth) {
         failures_per_address: 100,
         window: Duration::from_secs(60),
     };
-    let auth = Auth::start(Db::open(dir).unwrap(), limits).unwrap();
+    let auth = Auth::start(Db::scratch(dir).unwrap(), limits).unwrap();
     let oauth = OAuth::start(auth.clone(), format!("{ISSUER}/"), LIFETIMES, at(0)).unwrap();
     (auth, oauth)
 }

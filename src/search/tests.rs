@@ -229,7 +229,7 @@ pub(super) struct Scene {
 impl Scene {
     pub(super) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let db = Db::open(dir.path()).unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
         let search = Search::start(db.clone(), 1_000_000).unwrap();
         Self { db, search, now: start(), _dir: dir }
     }

@@ -18,22 +18,22 @@ INSERT INTO organizations VALUES
     (2, NULL, NULL, NULL, '{}', NULL);
 INSERT INTO products VALUES (10, 'FOTO', 'Photo', NULL), (11, 'TEXT', NULL, 'Words');
 INSERT INTO agreements VALUES
-    (100, 1, 'Subscription', 1, 'All', 'Every item', 4102444800000, NULL, NULL),
-    (101, 1, 'Prepaid', 0, NULL, NULL, NULL, 10, 3),
-    (102, 1, 'Direct', 0, NULL, NULL, 1000, NULL, NULL),
-    (200, 2, 'Normal', 0, NULL, NULL, NULL, NULL, NULL);
+    (100, 1, 'Subscription', TRUE, 'All', 'Every item', 4102444800000, NULL, NULL),
+    (101, 1, 'Prepaid', FALSE, NULL, NULL, NULL, 10, 3),
+    (102, 1, 'Direct', FALSE, NULL, NULL, 1000, NULL, NULL),
+    (200, 2, 'Normal', FALSE, NULL, NULL, NULL, NULL, NULL);
 INSERT INTO agreement_products VALUES (100, 10), (101, 10), (101, 11);
 INSERT INTO users VALUES
     (1, 1, 'admin', NULL, 'Ad', 'Min', 'admin@desk.example', NULL, NULL, NULL,
-     '["ROLE_OFP"]', 1, 0, 1, 0, 0),
+     '["ROLE_OFP"]', TRUE, FALSE, TRUE, FALSE, 0),
     (2, 1, 'Editor@Desk.example', NULL, 'Ed', NULL, NULL, 'Pictures', '+46 8 2', NULL,
-     '["ROLE_OFP","ROLE_MEDIEBANK"]', 0, 1, 1, 0, 0),
-    (3, 1, 'gone', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[]', 0, 0, 0, 0, 0),
-    (4, 1, 'robot', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[]', 0, 0, 1, 1, 0),
-    (20, 2, 'stranger', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[]', 1, 0, 1, 0, 0),
-    (30, NULL, 'alone', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[]', 1, 0, 1, 0, 0);
+     '["ROLE_OFP","ROLE_MEDIEBANK"]', FALSE, TRUE, TRUE, FALSE, 0),
+    (3, 1, 'gone', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[]', FALSE, FALSE, FALSE, FALSE, 0),
+    (4, 1, 'robot', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[]', FALSE, FALSE, TRUE, TRUE, 0),
+    (20, 2, 'stranger', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[]', TRUE, FALSE, TRUE, FALSE, 0),
+    (30, NULL, 'alone', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[]', TRUE, FALSE, TRUE, FALSE, 0);
 INSERT INTO user_agreements VALUES (1, 100), (1, 101), (1, 102), (2, 101), (20, 200);
-INSERT INTO clients VALUES ('c', 'c', NULL, '[]', '[]', 1, 0);
+INSERT INTO clients VALUES ('c', 'c', NULL, '[]', '[]', TRUE, 0);
 INSERT INTO families SELECT user_id, user_id, 'c', 'roles admin', 0, 0, 4102444800000 FROM users;
 "#;
 
@@ -49,14 +49,17 @@ fn now() -> Timestamp {
 
 fn fixture() -> Fixture {
     let dir = tempfile::tempdir().expect("folder");
-    let db = Db::open(dir.path()).unwrap();
-    let connection = rusqlite::Connection::open(dir.path().join("wirephoto.db")).unwrap();
-    connection.execute_batch(SEED).unwrap();
-    for id in [1, 2, 3, 4, 20, 30] {
-        let hash = Hash::of(id.to_string().as_bytes()).to_string();
-        let token = "INSERT INTO access_tokens VALUES (?1, ?2, 'roles admin', 4102444800000)";
-        connection.execute(token, rusqlite::params![hash, id]).unwrap();
-    }
+    let db = Db::scratch(dir.path()).unwrap();
+    db.write_blocking(|tx| {
+        tx.run_sql(SEED)?;
+        [1, 2, 3, 4, 20, 30].into_iter().try_for_each(|id| {
+            let hash = Hash::of(id.to_string().as_bytes());
+            tx.run_sql(&format!(
+                "INSERT INTO access_tokens VALUES ('{hash}', {id}, 'roles admin', 4102444800000)"
+            ))
+        })
+    })
+    .unwrap();
     let limits = HashLimits {
         memory_kib: 8,
         iterations: 1,
