@@ -2,9 +2,10 @@
 //!
 //! The item log is read as far as every node of the database has followed it: a CDN that is told earlier
 //! would fetch the old version once more, from whichever of them. One node tells at a time, the one that holds
-//! [`Lease::Purging`]; a transaction of one that lost it changes nothing. What is to be told lies in the database until the CDN took it, so
-//! that neither a restart nor a kill loses any of it; what was told twice does no harm. Each address
-//! is told by itself: one that is away holds no other one up. Keys that an address could not be told
+//! [`crate::nodes::Lease::Purging`]; a transaction of one that lost it changes nothing. What is to be
+//! told lies in the database until the CDN took it, so that neither a restart nor a kill
+//! loses any of it; what was told twice does no harm. Each address is told by itself: one that is away
+//! holds no other one up. Keys that an address could not be told
 //! of for as long as the item log is kept are given up: caches have forgotten by themselves.
 
 #[cfg(test)]
