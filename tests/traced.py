@@ -94,7 +94,8 @@ def use(base, watched):
         sys.exit(f"login: {status} {body}")
     delivered = f"{base}/user/v1/delivery?state=delivered&{key}"
     until("the delivery", lambda: b"demo-folder" in get(delivered)[1])
-    until("the watched folder", lambda: not [f for f in watched.iterdir() if f.is_file()])
+    files = lambda: [f for f in watched.iterdir() if f.is_file() and not f.name.startswith(".")]
+    until("the watched folder", lambda: not files())
 
 
 def fill(watched):
