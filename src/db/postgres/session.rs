@@ -155,7 +155,7 @@ impl Desk {
         })
     }
 
-    /// Lets statements of this session take longer than others.
+    /// Lets statements of this connection take longer than others.
     pub(super) fn has_time(&self, time: Duration) {
         self.patience.set(time);
     }
