@@ -3,15 +3,17 @@
 use std::{path::PathBuf, sync::Arc};
 
 use super::engine::Engine;
-use super::statements::WriteTx;
+use super::statements::{ClaimTx, WriteTx};
 use super::threads::Read;
-use super::{DbError, postgres, sqlite};
+use super::{DbError, FoldSizes, postgres, sqlite};
 
 /// Where the database is.
 #[derive(Clone)]
 pub(super) enum Place {
     /// SQLite's file.
     File(PathBuf),
+    /// The same, of which nothing is written.
+    FileToRead(PathBuf),
     /// A database of a PostgreSQL server.
     Server(Arc<postgres::Server>),
 }
@@ -23,6 +25,8 @@ pub(super) enum Purpose {
     Read,
     /// It writes.
     Write,
+    /// It takes up what waits, beside one that writes.
+    Claim,
     /// It notices what others write.
     Follow,
 }
@@ -44,6 +48,7 @@ impl Connection {
                 }
                 Ok(Self::Sqlite(connection))
             }
+            Place::FileToRead(path) => Ok(Self::Sqlite(sqlite::Connection::open_to_read(path)?)),
             Place::Server(server) => {
                 Ok(Self::Postgres(postgres::Connection::new(Arc::clone(server), purpose)))
             }
@@ -69,6 +74,17 @@ impl Connection {
         }
     }
 
+    /// Runs `claim` as one transaction: as a write, or beside one where the engine can do that.
+    pub(super) fn claim<T>(
+        &mut self,
+        claim: impl FnOnce(&ClaimTx<'_>) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        match self {
+            Self::Sqlite(connection) => connection.write(|tx| claim(&tx.as_claim())),
+            Self::Postgres(connection) => connection.claim(claim),
+        }
+    }
+
     /// Runs `write` in a database whose archive may live elsewhere.
     pub(super) fn write_anyway<T>(
         &mut self,
@@ -87,6 +103,16 @@ impl Connection {
         match self {
             Self::Sqlite(connection) => connection.data_version(),
             Self::Postgres(connection) => connection.data_version(),
+        }
+    }
+
+    /// One step of making lists of frequent words, where the engine has such; `false` when there is
+    /// nothing to do.
+    pub(super) fn fold_words(&mut self, sizes: FoldSizes) -> Result<bool, DbError> {
+        match self {
+            // FTS5 keeps such lists of all words.
+            Self::Sqlite(_) => Ok(false),
+            Self::Postgres(connection) => connection.beside(|client| client.fold_words(sizes)),
         }
     }
 

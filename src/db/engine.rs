@@ -29,6 +29,14 @@ impl EngineError {
             Self::Postgres(cause) => cause.is_resource(),
         }
     }
+
+    /// Whether the turn to write did not come in time, and nothing was done.
+    pub(super) fn is_busy(&self) -> bool {
+        match self {
+            Self::Sqlite(cause) => cause.is_busy(),
+            Self::Postgres(cause) => cause.is_one_of(&["55P03"]),
+        }
+    }
 }
 
 /// The value of a parameter.
@@ -154,6 +162,18 @@ impl Row<'_> {
     }
 }
 
+/// How rows that a query finds are held until its transaction ends, where others work beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    /// Nobody else changes or holds them. Those that somebody holds are not found: nobody waits.
+    Free,
+    /// Nobody removes them; others may change them and hold them so too. Those that are being removed are
+    /// not found: nobody waits.
+    Kept,
+    /// Nobody else changes, removes or holds them. Waits for those who do.
+    Alone,
+}
+
 /// A transaction on a connection.
 ///
 /// Statements are prepared once a connection and found again by their text.
@@ -275,6 +295,19 @@ impl Engine<'_> {
 
 /// What each engine does its own way.
 impl Engine<'_> {
+    /// What stands at the end of a query whose rows are held so. Nothing where a transaction that writes is
+    /// alone anyway.
+    pub(super) fn holding(&self, hold: Hold) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "",
+            Self::Postgres(_) => match hold {
+                Hold::Free => "FOR UPDATE SKIP LOCKED",
+                Hold::Kept => "FOR KEY SHARE SKIP LOCKED",
+                Hold::Alone => "FOR UPDATE",
+            },
+        }
+    }
+
     /// Leaves rows that refer to what is not there alone until the transaction ends.
     pub(super) fn defer_references(&self) -> Result<(), DbError> {
         match self {

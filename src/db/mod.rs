@@ -4,12 +4,16 @@
 //! one; `sqlite` and `postgres` are the engines, `connection` hides which one there is.
 //!
 //! One thread owns the write connection and runs one closure as one transaction: it commits on
-//! `Ok` and rolls back on `Err`. A few threads own a read connection each. Callers wait on
+//! `Ok` and rolls back on `Err`. Where the engine lets others work beside one that writes, another thread
+//! takes up what waits in queues ([`Db::claim`]). A few threads own a read connection each. Callers wait on
 //! channels, so no async thread ever blocks. Other processes may write the same database; the
 //! [`Follower`] notices.
 
+#[cfg(test)]
+mod claim_tests;
 mod connection;
 mod engine;
+mod fold;
 mod follow;
 mod lock;
 mod moving;
@@ -26,6 +30,7 @@ use jiff::{Timestamp, tz::TimeZone};
 use tokio::sync::oneshot;
 
 pub use engine::EngineError;
+pub use fold::{FoldSizes, Folder};
 pub use follow::{Change, Follower, Pulse};
 pub use lock::Lock;
 pub use moving::{Carry, HearRows, MovedRows, Moving};
@@ -53,11 +58,11 @@ pub use statements::search::{IndexChange, Lookup};
 pub use statements::sessions::{Session, SigningKey};
 pub use statements::tokens::Token;
 pub use statements::users::NewMember;
-pub use statements::{ReadTx, WriteTx};
+pub use statements::{ClaimTx, ReadTx, WriteTx};
 
 use crate::error::{Error, Kind, Result};
 use connection::Place;
-use sqlite::copy::{Standing, copy, latest, look};
+use sqlite::copy::{Standing, copy, latest, look, look_to_read};
 use threads::Threads;
 
 /// Tries to make a database that others may be making, and the time between two.
@@ -200,7 +205,7 @@ impl Db {
     pub fn open_to_read(dir: &Path) -> Result<Self, DbError> {
         let path = dir.join(DATABASE);
         let lock = Lock::share(dir)?;
-        let (standing, looked) = look(&path)?;
+        let (standing, looked) = look_to_read(&path)?;
         let words = match standing {
             Standing::Current => None,
             Standing::New => Some("there is no database".to_owned()),
@@ -214,7 +219,7 @@ impl Db {
                 path.display()
             )));
         }
-        let threads = Threads::start(&Place::File(path), Some(lock))?;
+        let threads = Threads::start(&Place::FileToRead(path), Some(lock))?;
         drop(looked);
         Ok(Self { threads, only_reads: true })
     }
@@ -233,12 +238,13 @@ impl Db {
         Ok(Self { threads, only_reads: false })
     }
 
-    /// The same for a process that only reads, with rights to no more than that: every write through
-    /// this handle fails with [`DbError::ReadsOnly`] before it reaches the engine.
+    /// The same for a process that only reads, with rights to no more than that, at a server that may take
+    /// no writes: every write through this handle fails with [`DbError::ReadsOnly`] before it reaches the
+    /// engine.
     ///
     /// Fails with [`DbError::Schema`] when the schema is not of this version of the product.
     pub fn connect_to_read(url: &str, password: &str) -> Result<Self, DbError> {
-        let server = Arc::new(postgres::Server::parse(url, password)?);
+        let server = Arc::new(postgres::Server::parse(url, password)?.for_reading());
         postgres::look(&server)?;
         let threads = Threads::start(&Place::Server(server), None)?;
         Ok(Self { threads, only_reads: true })
@@ -354,6 +360,59 @@ impl Db {
             return Err(DbError::ReadsOnly);
         }
         self.threads.write(write)
+    }
+
+    /// The same before all other writes of this process that wait: for the few that others wait for.
+    pub fn write_first<T, F>(&self, write: F) -> Result<T, DbError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
+    {
+        if self.only_reads {
+            return Err(DbError::ReadsOnly);
+        }
+        self.threads.write_first(write)
+    }
+
+    /// Runs `claim`, which takes up what waits in a queue, as one transaction. In SQLite it is a write like
+    /// another one; in PostgreSQL it waits neither for one that writes nor for claims of others, and who
+    /// follows what is written does not hear of it.
+    ///
+    /// After an error it is open whether it was done, as with a write.
+    pub async fn claim<T, F>(&self, claim: F) -> Result<T, DbError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&ClaimTx<'_>) -> Result<T, DbError> + Send + 'static,
+    {
+        if self.only_reads {
+            return Err(DbError::ReadsOnly);
+        }
+        let (sender, receiver) = oneshot::channel();
+        self.threads.submit_claim(Box::new(move |connection| {
+            drop(sender.send(connection.claim(claim)));
+        }))?;
+        receiver.await.map_err(|_| DbError::Closed)?
+    }
+
+    /// The same for a test that blocks.
+    #[cfg(test)]
+    pub(crate) fn claim_blocking<T, F>(&self, claim: F) -> Result<T, DbError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&ClaimTx<'_>) -> Result<T, DbError> + Send + 'static,
+    {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        self.threads.submit_claim(Box::new(move |connection| {
+            drop(sender.send(connection.claim(claim)));
+        }))?;
+        receiver.recv().map_err(|_| DbError::Closed)?
+    }
+
+    /// A connection of its own that makes the index of words quicker; nothing where the engine keeps
+    /// it quick.
+    #[must_use]
+    pub fn folder(&self, sizes: FoldSizes) -> Option<Folder> {
+        Folder::open(self.threads.place(), sizes)
     }
 
     /// A connection of its own that tells whether something was written.

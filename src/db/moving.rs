@@ -1,9 +1,10 @@
 //! A database's way into another one, of whichever engine, while it is in use.
 //!
-//! What can be large goes over in portions, as often as something is new, until little is. Then comes
-//! a moment in which nobody may write here: the rest goes over, all tables are compared by the number
-//! of their rows, and the archive lives there if that was wanted. What was cut short is begun again:
-//! portions go on where they stood, and the other database says until its end that it is not whole.
+//! What can be large goes over in portions, as often as something is new, until little is. Then the rest
+//! goes over from one state of this database, and all tables are compared by the number of their rows. If the
+//! archive is to live there, nobody may write here in that moment; a rehearsal keeps nobody. What was cut
+//! short is begun again: portions go on where they stood, and the other database says until its end that
+//! it is not whole.
 
 use std::sync::Arc;
 
@@ -12,21 +13,22 @@ use jiff::tz::TimeZone;
 use super::statements::moving::{ITEM_LOG, ITEMS, Portion, TABLES, Table};
 use super::{Db, DbError, Named, ReadTx};
 use crate::clock::Stopwatch;
-use crate::limits::{MOVED_ROUNDS_MAX, MOVED_ROWS};
+use crate::limits::{MOVED_ROUNDS_MAX, MOVED_ROWS, MOVED_TRIES_MAX};
 use crate::types::Hash;
 
 /// What is heard of rows that go over: the table, and how many rows of it went now.
 pub type HearRows = Arc<dyn Fn(&'static str, usize) + Send + Sync>;
 
-/// Takes originals over that became known in the moment in which nobody writes.
-pub type Carry = Box<dyn FnOnce(&[Named]) -> Result<(), DbError> + Send>;
+/// Takes originals over that became known in the moment in which nobody writes; again where that moment
+/// has to be repeated.
+pub type Carry = Arc<dyn Fn(&[Named]) -> Result<(), DbError> + Send + Sync>;
 
 /// What came over.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MovedRows {
     /// Rows by table, which both databases have.
     pub tables: Vec<(&'static str, usize)>,
-    /// Milliseconds for which nobody could write.
+    /// Milliseconds for which nobody could write, or could not have, had the archive moved.
     pub held_ms: u64,
 }
 
@@ -54,6 +56,12 @@ fn differs(table: &str, (here, there): (usize, usize)) -> DbError {
     }
 }
 
+fn foreign() -> DbError {
+    let why = "the new database was filled from another archive, or from this one before it was \
+               restored: make it anew";
+    DbError::InUse(why.to_owned())
+}
+
 impl Moving {
     /// Begins the way: `to` must be empty, or what an earlier way of this kind left. Days of dates in
     /// documents begin in `zone`.
@@ -74,7 +82,10 @@ impl Moving {
         })?;
         let moving = Self { from: from.clone(), to: to.clone(), zone: zone.clone(), hear };
         let way = moving.clone();
-        from.read_blocking(move |tx| way.compare_marks(tx).map(drop))?;
+        from.read_blocking(move |tx| {
+            way.compare_marks(tx)?;
+            way.compare_log(tx)
+        })?;
         Ok(moving)
     }
 
@@ -132,25 +143,22 @@ impl Moving {
         (carried, carry): (i64, Carry),
         switch: Option<&str>,
     ) -> Result<MovedRows, DbError> {
-        let held = Stopwatch::start();
         let home = self.from.read_blocking(|tx| tx.moved_to())?;
         let has_moved = home.is_some();
         if let Some(home) = home.filter(|home| switch.is_none_or(|to| home != to)) {
             return Err(DbError::Moved(home));
         }
-        let (way, wanted) = (self.clone(), switch.map(str::to_owned));
-        let mut moved = if has_moved {
-            self.from.read_blocking(move |tx| way.rest(tx, carried, carry))?
-        } else {
-            self.from.write_blocking(move |tx| {
-                let moved = way.rest(&tx.as_read(), carried, carry)?;
-                if let Some(to) = &wanted {
-                    tx.note_moved(Some(to))?;
+        let mut tries = 1;
+        let moved = loop {
+            let late = (carried, Arc::clone(&carry));
+            match self.bring_rest(late, switch.filter(|_| !has_moved)) {
+                Err(DbError::Engine(cause)) if cause.is_busy() && tries < MOVED_TRIES_MAX => {
+                    tries += 1;
+                    tracing::warn!("the old database was busy for long, once more: {cause}");
                 }
-                Ok(moved)
-            })?
+                outcome => break outcome?,
+            }
         };
-        moved.held_ms = u64::try_from(held.elapsed().as_millis()).unwrap_or(u64::MAX);
         // After the other one, so that never both take writes.
         if switch.is_some() {
             self.to.write_blocking(|tx| tx.note_filling(false))?;
@@ -158,17 +166,42 @@ impl Moving {
         Ok(moved)
     }
 
-    fn rest(&self, here: &ReadTx<'_>, carried: i64, carry: Carry) -> Result<MovedRows, DbError> {
+    /// Takes over all that is left; while nobody writes, if the archive is to live elsewhere.
+    fn bring_rest(
+        &self,
+        (carried, carry): (i64, Carry),
+        switch: Option<&str>,
+    ) -> Result<MovedRows, DbError> {
+        // What takes long and may be done before anybody waits. A transaction each, so that no reference is
+        // looked for among rows that just went.
+        for table in TABLES.iter().rev() {
+            self.to.write_blocking(move |tx| tx.clear_table(table))?;
+        }
+        self.catch_up()?;
+        let (way, wanted) = (self.clone(), switch.map(str::to_owned));
+        let rest = move |here: &ReadTx<'_>| -> Result<(MovedRows, Stopwatch), DbError> {
+            let held = Stopwatch::start();
+            Ok((way.rest(here, carried, &carry)?, held))
+        };
+        let (mut moved, held) = match wanted {
+            None => self.from.read_blocking(rest)?,
+            Some(to) => self.from.write_blocking(move |tx| {
+                let moved = rest(&tx.as_read())?;
+                tx.note_moved(Some(&to))?;
+                Ok(moved)
+            })?,
+        };
+        moved.held_ms = u64::try_from(held.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(moved)
+    }
+
+    fn rest(&self, here: &ReadTx<'_>, carried: i64, carry: &Carry) -> Result<MovedRows, DbError> {
         self.follow(&ITEM_LOG, &|table, after| here.portion_behind(table, after))?;
         self.follow(&ITEMS, &|table, after| here.portion_behind(table, after))?;
         self.remove_replaced(here)?;
         let floor = i64::from(here.log_floor()?);
         self.to.write_blocking(move |tx| tx.trim_item_log(floor))?;
         carry(&here.named_behind(carried)?)?;
-        // A transaction each, so that no reference is looked for among rows that just went.
-        for table in TABLES.iter().rev() {
-            self.to.write_blocking(move |tx| tx.clear_table(table))?;
-        }
         for table in TABLES {
             // Triggers may have written to it meanwhile.
             self.to.write_blocking(move |tx| tx.clear_table(table))?;
@@ -182,16 +215,25 @@ impl Moving {
         self.compare(here)
     }
 
+    /// Fails when the item log over there is not this one, as far as it came.
+    fn compare_log(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
+        let (floor, reached) =
+            (i64::from(here.log_floor()?), self.to.read_blocking(|tx| tx.reached(&ITEM_LOG))?);
+        // What went here since goes there too.
+        let rows = floor..=reached;
+        if floor == 0 || rows.is_empty() {
+            return Ok(());
+        }
+        let same = rows.clone();
+        let there = self.to.read_blocking(move |tx| tx.mark_of_rows(&ITEM_LOG, &same))?;
+        if there == here.mark_of_rows(&ITEM_LOG, &rows)? { Ok(()) } else { Err(foreign()) }
+    }
+
     /// Fails when what is over there is not of this archive.
     fn compare_marks(&self, here: &ReadTx<'_>) -> Result<Vec<i64>, DbError> {
         let there = self.to.read_blocking(|tx| tx.marks_of_items())?;
         let reached = there.last().map_or(0, |(doc, _)| *doc);
         let known = here.marks_of_items()?;
-        let foreign = || {
-            let why = "the new database was filled from another archive, or from this one before it \
-                       was restored: make it anew";
-            DbError::InUse(why.to_owned())
-        };
         let find = |marks: &[(i64, Hash)], doc: i64| {
             marks.binary_search_by_key(&doc, |(doc, _)| *doc).ok().map(|at| marks[at].1)
         };
@@ -293,7 +335,7 @@ mod tests {
     }
 
     fn finish(moving: &Moving, switch: Option<&str>) -> Result<MovedRows, DbError> {
-        moving.finish((i64::MAX, Box::new(|_| Ok(()))), switch)
+        moving.finish((i64::MAX, Arc::new(|_| Ok(()))), switch)
     }
 
     fn headlines(db: &Db) -> Vec<String> {
@@ -338,6 +380,60 @@ mod tests {
         assert!(matches!(refused, Err(DbError::InUse(_))), "{refused:?}");
         from.stay().unwrap();
         write(&from, "five", "fifth");
+    }
+
+    #[test]
+    fn a_rehearsal_keeps_nobody_from_writing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (open(&dir.path().join("from")), open(&dir.path().join("to")));
+        write(&from, "one", "words");
+        let moving = begin(&from, &to).unwrap();
+        // Another process, in the middle of the move.
+        let beside = open(&dir.path().join("from"));
+        let carry: Carry = Arc::new(move |_| {
+            write(&beside, "two", "words");
+            Ok(())
+        });
+        let moved = moving.finish((i64::MAX, carry), None).unwrap();
+        assert_eq!(moved.of("items"), 1, "one state went over");
+        assert_eq!(finish(&moving, Some("elsewhere")).unwrap().of("items"), 2);
+    }
+
+    #[test]
+    fn a_log_that_is_not_the_one_that_came_over_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (open(&dir.path().join("from")), open(&dir.path().join("to")));
+        for id in ["one", "two", "three"] {
+            write(&from, id, "words");
+        }
+        finish(&begin(&from, &to).unwrap(), None).unwrap();
+        // Rows that went here are no difference.
+        from.write_blocking(|tx| tx.run_sql("DELETE FROM item_log WHERE seq = 1")).unwrap();
+        finish(&begin(&from, &to).unwrap(), None).unwrap();
+        from.write_blocking(|tx| tx.run_sql("UPDATE item_log SET at_ms = 1 WHERE seq = 3"))
+            .unwrap();
+        let refused = begin(&from, &to).map(drop);
+        assert!(matches!(refused, Err(DbError::InUse(_))), "{refused:?}");
+    }
+
+    #[test]
+    fn rows_of_any_number_go_over_as_they_are() {
+        for rows in [1, 2, 7, 256, 500, 1011] {
+            let dir = tempfile::tempdir().unwrap();
+            let (from, to) = (open(&dir.path().join("from")), open(&dir.path().join("to")));
+            from.write_blocking(move |tx| {
+                tx.run_sql(&format!(
+                    "INSERT INTO state (name, value) WITH RECURSIVE n (n) AS
+                         (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {rows})
+                     SELECT 'name ' || (n * 7919 % 2003), 'value ' || n FROM n"
+                ))
+            })
+            .unwrap();
+            finish(&begin(&from, &to).unwrap(), Some("elsewhere")).unwrap();
+            let states = |db: &Db| db.read_blocking(|tx| tx.list_states("name ")).unwrap();
+            assert_eq!(states(&from).len(), rows);
+            assert_eq!(states(&from), states(&to));
+        }
     }
 
     #[test]

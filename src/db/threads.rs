@@ -11,7 +11,7 @@ use std::{
 
 use super::connection::{Connection, Place, Purpose};
 use super::{DbError, ReadTx, WriteTx, lock::Lock};
-use crate::limits::{DB_QUEUE_MAX, DB_READERS, DB_SEARCHERS, SEARCH_QUEUE_MAX};
+use crate::limits::{DB_FIRST_MAX, DB_QUEUE_MAX, DB_READERS, DB_SEARCHERS, SEARCH_QUEUE_MAX};
 
 /// A read, given its transaction or the reason why there is none.
 pub(super) type Read = Box<dyn FnOnce(Result<ReadTx<'_>, DbError>) + Send>;
@@ -36,6 +36,10 @@ struct Queues {
     reads: SyncSender<Read>,
     searches: SyncSender<Read>,
     writes: SyncSender<Write>,
+    /// Writes that go before the others.
+    first: SyncSender<Write>,
+    /// None where claims are writes.
+    claims: Option<SyncSender<Write>>,
 }
 
 impl Drop for Shared {
@@ -54,23 +58,23 @@ impl Threads {
     /// Opens the connections; the threads end with the last handle, and so does the hold on the
     /// data directory.
     pub(super) fn start(place: &Place, lock: Option<Lock>) -> Result<Self, DbError> {
-        let mut threads = Vec::with_capacity(DB_READERS + DB_SEARCHERS + 1);
+        let mut threads = Vec::with_capacity(DB_READERS + DB_SEARCHERS + 2);
         let (reads, waiting) = mpsc::sync_channel::<Read>(DB_QUEUE_MAX);
         threads.extend(readers(place, ("db-read", DB_READERS), waiting)?);
         let (searches, waiting) = mpsc::sync_channel::<Read>(SEARCH_QUEUE_MAX);
         threads.extend(readers(place, ("db-search", DB_SEARCHERS), waiting)?);
         let (writes, waiting) = mpsc::sync_channel::<Write>(DB_QUEUE_MAX);
-        let mut connection = Connection::open(place, Purpose::Write)?;
-        threads.push(spawn("db-write", move || {
-            for write in waiting {
-                // A transaction that panics rolls back; the thread goes on for the others.
-                let outcome = catch_unwind(AssertUnwindSafe(|| write(&mut connection)));
-                if outcome.is_err() {
-                    tracing::error!("a database transaction panicked");
-                }
+        let (first, pressing) = mpsc::sync_channel::<Write>(DB_FIRST_MAX);
+        threads.push(writer(place, ("db-write", Purpose::Write), (waiting, Some(pressing)))?);
+        let claims = match place {
+            Place::File(_) | Place::FileToRead(_) => None,
+            Place::Server(_) => {
+                let (claims, waiting) = mpsc::sync_channel::<Write>(DB_QUEUE_MAX);
+                threads.push(writer(place, ("db-claim", Purpose::Claim), (waiting, None))?);
+                Some(claims)
             }
-        })?);
-        let queues = Some(Queues { reads, searches, writes });
+        };
+        let queues = Some(Queues { reads, searches, writes, first, claims });
         Ok(Self {
             shared: Arc::new(Shared { place: place.clone(), queues, threads, _lock: lock }),
         })
@@ -97,6 +101,12 @@ impl Threads {
         submit(&queues.writes, write)
     }
 
+    /// Queues a claim without waiting for its turn.
+    pub(super) fn submit_claim(&self, claim: Write) -> Result<(), DbError> {
+        let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
+        submit(queues.claims.as_ref().unwrap_or(&queues.writes), claim)
+    }
+
     pub(super) fn write<T, F>(&self, write: F) -> Result<T, DbError>
     where
         T: Send + 'static,
@@ -109,6 +119,27 @@ impl Threads {
                 drop(sender.send(connection.write(write)));
             }),
         )
+    }
+
+    /// The same before all that waits.
+    pub(super) fn write_first<T, F>(&self, write: F) -> Result<T, DbError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
+    {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.submit_first(Box::new(move |connection| {
+            drop(sender.send(connection.write(write)));
+        }))?;
+        receiver.recv().map_err(|_| DbError::Closed)?
+    }
+
+    fn submit_first(&self, write: Write) -> Result<(), DbError> {
+        let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
+        queues.first.send(write).map_err(|_| DbError::Closed)?;
+        // Wakes a thread that has nothing to do; where this finds no room it has, and looks by itself.
+        drop(queues.writes.try_send(Box::new(|_| {})));
+        Ok(())
     }
 
     /// The same in a database whose archive may live elsewhere.
@@ -136,6 +167,28 @@ fn submit<T>(queue: &SyncSender<T>, job: T) -> Result<(), DbError> {
     queue.try_send(job).map_err(|refused| match refused {
         TrySendError::Full(_) => DbError::Overloaded,
         TrySendError::Disconnected(_) => DbError::Closed,
+    })
+}
+
+/// Starts a thread that does one transaction after the other, on a connection of its own; those that
+/// press go first.
+fn writer(
+    place: &Place,
+    (name, purpose): (&str, Purpose),
+    (waiting, pressing): (Receiver<Write>, Option<Receiver<Write>>),
+) -> Result<JoinHandle<()>, DbError> {
+    let mut connection = Connection::open(place, purpose)?;
+    spawn(name, move || {
+        for write in waiting {
+            let first = pressing.iter().flat_map(Receiver::try_iter).take(DB_FIRST_MAX);
+            for write in first.chain([write]) {
+                // A transaction that panics rolls back; the thread goes on for the others.
+                let outcome = catch_unwind(AssertUnwindSafe(|| write(&mut connection)));
+                if outcome.is_err() {
+                    tracing::error!("a database transaction panicked");
+                }
+            }
+        }
     })
 }
 
@@ -167,5 +220,34 @@ fn read_loop(mut connection: Connection, waiting: &Mutex<Receiver<Read>>) {
         if catch_unwind(AssertUnwindSafe(|| connection.read(read))).is_err() {
             tracing::error!("reading the database panicked");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_wait_for_is_written_before_what_waits() {
+        let dir = tempfile::tempdir().expect("folder");
+        let place = Place::File(dir.path().join("some.db"));
+        let threads = Threads::start(&place, None).expect("started");
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let note = |what: &'static str| -> Write {
+            let order = Arc::clone(&order);
+            Box::new(move |_| order.lock().expect("whole").push(what))
+        };
+        let (jobs, again) = ((note("one"), note("two"), note("beat")), threads.clone());
+        let busy: Write = Box::new(move |_| {
+            let (one, two, beat) = jobs;
+            again.submit_write(one).expect("room");
+            again.submit_write(two).expect("room");
+            again.submit_first(beat).expect("room");
+        });
+        threads.submit_write(busy).expect("room");
+        while order.lock().expect("whole").len() < 3 {
+            thread::yield_now();
+        }
+        assert_eq!(*order.lock().expect("whole"), ["beat", "one", "two"]);
     }
 }

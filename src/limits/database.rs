@@ -4,6 +4,9 @@ use std::time::Duration;
 
 /// Database calls that may wait for a reader thread.
 pub const DB_QUEUE_MAX: usize = 1024;
+/// Writes that go before all others that wait, and as many of which are done before one of those: signs of
+/// life, of which a process has one at a time.
+pub const DB_FIRST_MAX: usize = 8;
 /// Threads that own a read connection each.
 pub const DB_READERS: usize = 2;
 /// Threads that search, each on a connection of its own. Searches compute more than they wait.
@@ -23,6 +26,8 @@ pub const REINDEX_ROWS: usize = 1000;
 pub const DB_BUSY_MS: u64 = 10_000;
 /// Time that a server of a database has to take a connection; a new one is tried after a rest.
 pub const DB_CONNECT_TIME: Duration = Duration::from_secs(5);
+/// Hosts that the address of a database may name: each has that time before the next one is asked.
+pub const DB_HOSTS_MAX: usize = 16;
 /// The first rest after a connection that failed; each further one is twice as long.
 pub const DB_RETRY_FIRST: Duration = Duration::from_millis(100);
 /// The longest rest: a server that is back is used again within it.
@@ -34,6 +39,9 @@ pub const DB_ANSWER_TIME: Duration = Duration::from_secs(75);
 /// Milliseconds after which a server of a database ends a transaction whose owner says nothing: a
 /// process that hangs must not keep the others from writing.
 pub const DB_IDLE_MS: u64 = 60_000;
+/// The same for one who has the turn to write, for which all nodes wait: less than they wait for it
+/// ([`DB_BUSY_MS`]), so that a node that is cut off or stopped meanwhile costs them a wait and no failure.
+pub const DB_TURN_IDLE_MS: u64 = 5_000;
 /// Seconds after which each side of a silent connection asks whether the other is there.
 pub const DB_KEEPALIVE_S: u64 = 10;
 /// Questions without an answer, [`DB_KEEPALIVE_S`] apart, after which a connection is given up.
@@ -59,3 +67,27 @@ pub const DB_WORDS_BYTES_MAX: usize = 1_000_000;
 pub const DB_WORD_PLACES_MAX: usize = 255;
 /// The last place of a word that it tells from others.
 pub const DB_WORD_PLACE_MAX: usize = 16_383;
+/// Numbers of items in a block of PostgreSQL's lists of frequent words. What is behind the last block is
+/// looked through row by row.
+pub const DB_FOLD_BLOCK: i64 = 4096;
+/// Numbers of items before there are such lists; a smaller archive's rows are quickly read.
+pub const DB_FOLD_LEAST: i64 = 32_768;
+/// A word is frequent that more than one of so many items has. Of a rarer one a million items have 5,000
+/// rows to read, which takes 50 to 100 ms.
+pub const DB_FOLD_SHARE: i64 = 200;
+/// The same for words of which there are lists of two side by side: those make up most of the lists.
+pub const DB_FOLD_PAIR_SHARE: i64 = 50;
+/// Frequent words of one text.
+pub const DB_FOLD_WORDS_MAX: i64 = 4000;
+/// Parts of the archive that are looked through for frequent words.
+pub const DB_FOLD_PARTS: i64 = 16;
+/// Numbers of items in each of them.
+pub const DB_FOLD_PART: i64 = 2048;
+/// Rows of lists that are used no more that one step removes.
+pub const DB_FOLD_REMOVED: i64 = 10_000;
+/// Items whose rows are asked for a phrase at a time.
+pub const DB_FOLD_ASKED: usize = 1000;
+/// Time between two looks whether a block is full.
+pub const DB_FOLD_LOOK: Duration = Duration::from_secs(5);
+/// The shortest rest between two steps; it lasts as long as the step did.
+pub const DB_FOLD_REST: Duration = Duration::from_millis(50);

@@ -613,6 +613,9 @@ pub const OUTBOX_LISTED_MAX: usize = 10_000;
 pub const OUTBOX_KEPT: std::time::Duration = std::time::Duration::from_secs(30 * 86_400);
 /// Time between two looks at the outbox when nothing is due: the operator may have queued something.
 pub const OUTBOX_LOOK: std::time::Duration = std::time::Duration::from_secs(1);
+/// Messages that a look for lost ones frees at a time, of a lane. One claim takes no more than are sent at a
+/// time.
+pub const MESSAGES_FREED_MAX: usize = 1000;
 /// Time that sending one message may take.
 pub const MESSAGE_TIME: std::time::Duration = std::time::Duration::from_secs(180);
 /// Time between two signs of life, removals of expired streams and counts of what waits.
@@ -683,5 +686,9 @@ pub const STOP_GRANTED: std::time::Duration = std::time::Duration::from_secs(15)
 pub const MOVED_ROWS: usize = 500;
 /// Bytes of such rows, after which the transaction ends.
 pub const MOVED_BYTES: usize = 4 * 1024 * 1024;
+/// Values that one statement writes of them at most; SQLite takes 32,766, PostgreSQL 65,535.
+pub const MOVED_VALUES_MAX: usize = 8192;
+/// Tries to be the one who writes the old database, each of which waits for [`DB_BUSY_MS`].
+pub const MOVED_TRIES_MAX: u32 = 6;
 /// Rounds in which a database that others write is caught up with before they have to wait.
 pub const MOVED_ROUNDS_MAX: usize = 100;

@@ -123,7 +123,7 @@ fn word(text: &str) -> Word {
 
 fn leaf() -> impl Strategy<Value = Query> {
     let place = prop_oneof![Just(Place::Anywhere), Just(Place::Headline), Just(Place::Body)];
-    let texts = proptest::collection::vec(0..WORDS.len(), 1..3);
+    let texts = proptest::collection::vec(0..WORDS.len(), 1..4);
     let words = (place, texts).prop_map(|(place, texts)| {
         let words = texts.into_iter().map(|at| word(WORDS[at])).collect();
         Query::Words(Words { place, words, prefix: false })
@@ -242,6 +242,14 @@ impl Scene {
         self.db.write_blocking(write).unwrap();
     }
 
+    /// Makes lists of frequent words, where the database has such.
+    fn fold(&self) {
+        let sizes = crate::db::FoldSizes { block: 4, least: 4, share: 8, pair_share: 3 };
+        if let Some(mut folder) = self.db.folder(sizes) {
+            while folder.step().unwrap() {}
+        }
+    }
+
     pub(super) fn find(&self, search: &Search, request: &Request) -> Found {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let found = search.search(request.clone(), self.now, |found, _| Ok(found));
@@ -307,19 +315,28 @@ proptest! {
             check(&scene.find(&scene.search, request), &first, request, scene.now);
         }
         // What is remembered of words is carried on, and items are replaced.
+        scene.fold();
         scene.write(&second);
         let all = [first, second].concat();
         for request in &requests {
             check(&scene.find(&scene.search, request), &all, request, scene.now);
         }
-        // The same from the database alone, and from an index that was made anew.
+        // The same from the database alone, with and without lists, and from an index that was made
+        // anew.
         let again = Search::start(scene.db.clone(), 0).unwrap();
-        for request in &requests {
-            check(&scene.find(&again, request), &all, request, scene.now);
+        for _ in 0..2 {
+            for request in &requests {
+                check(&scene.find(&again, request), &all, request, scene.now);
+            }
+            scene.fold();
         }
         scene.db.reindex(&TimeZone::UTC, scene.now, &mut |_, _| ()).unwrap();
         for request in &requests {
             check(&scene.find(&scene.search, request), &all, request, scene.now);
+        }
+        scene.fold();
+        for request in &requests {
+            check(&scene.find(&again, request), &all, request, scene.now);
         }
     }
 }

@@ -4,8 +4,10 @@
 
 use std::{
     fs,
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
     os::unix::fs::symlink,
-    process::Output,
+    process::{Child, Output, Stdio},
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering},
@@ -175,6 +177,63 @@ fn what_one_node_writes_the_other_one_knows() {
     }
 }
 
+/// A session that holds the turn to write, as an archive that comes in does.
+struct Writing(Child);
+
+impl Writing {
+    fn begin(url: &str) -> Self {
+        let mut psql = postgres::session(url);
+        let mut child = psql.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let take = b"BEGIN;\nSELECT 'taken' FROM writer FOR UPDATE;\n";
+        child.stdin.as_mut().unwrap().write_all(take).unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line.trim(), "taken");
+        Self(child)
+    }
+
+    fn end(mut self) {
+        drop(self.0.stdin.take());
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn nodes_take_up_mails_side_by_side_while_somebody_writes() {
+    const MAILS: usize = 12;
+    let archive = Archive::with(&[("image/ice", photograph("Isbrytare"))]);
+    let (one, other) = (archive.node(), archive.node());
+    let path = "/content/v1/image/notification/email?title=Is&email=desk%40example.com";
+    assert_eq!(call(&one, Method::POST, path, None).0, 200);
+    let url = archive.cluster.url("archive");
+    let writing = Writing::begin(&url);
+    postgres::run(
+        &url,
+        &format!(
+            "INSERT INTO outbox (message_id, lane, number, user_id, content, state, attempts,
+                 next_ms, created_ms, queued_ms, updated_ms)
+             SELECT gen_random_uuid()::text, 'mail', number, user_id,
+                 '{{\"kind\":\"item\",\"item\":\"image/ice\"}}', 'waiting', 0, 0, created_ms,
+                 created_ms, created_ms
+             FROM notifications, generate_series(1, {MAILS})"
+        ),
+    );
+    let mails = || fs::read_dir(one.data().join("outbox")).into_iter().flatten().count();
+    let count = |what: &str| {
+        let sql = format!("SELECT count({what}) FROM outbox");
+        postgres::run(&url, &sql).parse::<usize>().unwrap()
+    };
+    // Each node has four workers. What became of their mails is written when nobody else writes.
+    one.until("both nodes to take up", || (count("life") == 8).then_some(()));
+    assert_eq!((count("DISTINCT life"), count("*")), (2, MAILS));
+    writing.end();
+    one.until("all mails", || (count("*") == 0).then_some(()));
+    assert_eq!(mails(), MAILS);
+    let sent =
+        [&one, &other].map(|node| node.metric("wirephoto_messages_total", "outcome=\"sent\""));
+    assert_eq!(sent.iter().sum::<f64>(), 12.0, "none twice");
+}
+
 #[test]
 fn a_database_that_restarts_under_load_loses_nothing_that_was_acknowledged() {
     let archive = Archive::with(&[("image/ice", photograph("Isbrytare"))]);
@@ -276,6 +335,57 @@ fn a_connection_with_tls_is_made_to_whoever_is_believed_and_to_nobody_else() {
     assert!(status == Some(1) && said.contains("no encryption"), "{said}");
     let (status, said) = check(&format!("sslmode=verify-full&{}", ca("one/ca.pem")));
     assert_eq!(status, Some(0), "{said}");
+}
+
+#[test]
+fn an_edge_serves_over_a_role_that_may_only_read_and_over_a_copy_of_the_database() {
+    let archive = Archive::with(&[("image/ice", photograph("Isbrytare"))]);
+    let server = archive.node();
+    let url = archive.cluster.url("archive");
+    postgres::run(
+        &url,
+        "CREATE ROLE edge LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO edge;
+         ALTER ROLE edge SET default_transaction_read_only = on",
+    );
+    let copy = archive.cluster.copy();
+    let edge = |url: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        symlink(archive.dir.path().join("data"), dir.path().join("data")).unwrap();
+        let url = format!("database.url={}", url.replace("wirephoto@", "edge@"));
+        // It stands in what a picture says of itself.
+        let public_url = format!("server.public_url={}", server.url);
+        Server::start(dir, &[&url, &public_url, "server.role=edge"])
+    };
+    let edges = [edge(&url), edge(&copy.url("archive"))];
+    let preview = "/media/image/ice_NormalPreview.jpg";
+    let shown = server.bytes(preview);
+    for edge in &edges {
+        assert_eq!(edge.bytes(preview), shown);
+    }
+    archive.run(&["withdraw", "image/ice"], 0);
+    for edge in &edges {
+        edge.until("it to be gone", || (edge.get(preview).status() == 404).then_some(()));
+    }
+    // Who writes does not begin where that is refused.
+    let mut command = wirephoto(archive.dir.path());
+    let setting = format!("database.url={}", copy.url("archive"));
+    command.args(["check", "--set", &setting, "--data"]);
+    let refused = output(command.arg(archive.dir.path().join("data")));
+    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
+}
+
+/// A host that takes connections and says nothing takes its own time and not that of the next one.
+#[test]
+fn a_host_that_says_nothing_is_passed_over() {
+    let cluster = Cluster::start();
+    let silent = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let [one, two] = silent.each_ref().map(|host| host.local_addr().unwrap().to_string());
+    let url = cluster.database("archive").replace('@', &format!("@{one},{two},"));
+    let dir = tempfile::tempdir().unwrap();
+    let mut command = wirephoto(dir.path());
+    command.args(["check", "--set", &format!("database.url={url}"), "--data"]);
+    let checked = output(command.arg(dir.path().join("data")));
+    assert_eq!(checked.status.code(), Some(0), "{}", text(&checked));
 }
 
 #[test]

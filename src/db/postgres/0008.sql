@@ -416,6 +416,28 @@ CREATE TABLE words (
 );
 CREATE INDEX words_by_word ON words USING gin (headline, description, body, rest, tags);
 
+-- Items of frequent words, in blocks of their numbers: see frequent.rs.
+CREATE TABLE word_folds (
+    generation BIGINT PRIMARY KEY,
+    chosen BIGINT NOT NULL,
+    block BIGINT NOT NULL,
+    folded BIGINT NOT NULL
+);
+CREATE TABLE frequent_words (
+    generation BIGINT NOT NULL,
+    token TEXT NOT NULL,
+    pairs BOOLEAN NOT NULL,
+    PRIMARY KEY (generation, token)
+);
+CREATE TABLE word_blocks (
+    generation BIGINT NOT NULL,
+    token TEXT NOT NULL,
+    block BIGINT NOT NULL,
+    docs BYTEA NOT NULL,
+    PRIMARY KEY (generation, token, block)
+);
+ALTER TABLE word_blocks ALTER COLUMN docs SET STORAGE EXTERNAL;
+
 -- Every change of what a notification asks for is noted.
 CREATE FUNCTION note_notification() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

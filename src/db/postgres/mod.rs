@@ -6,6 +6,25 @@
 //! become visible in their order. Its statements then see what the last holder committed (`READ
 //! COMMITTED`). Reading waits for nobody: it sees one state (`REPEATABLE READ`).
 //!
+//! **Taking up what waits.** A claim ([`Connection::claim`]) has a connection of its own and does not take the
+//! writer's turn: it raises no version, gives out no number of a log, and tells nobody. It takes rows of a queue
+//! by `FOR UPDATE SKIP LOCKED`, so claims of all nodes go on beside each other and beside one that
+//! writes, and no two get the same row.
+//!
+//! - *The life lasts.* Before it takes anything it locks the row of its own life (`FOR KEY SHARE`), which a beat
+//!   may change and nobody may remove. Whoever ends that life waits, and frees then what the claim took; who
+//!   came first leaves the claim no row to lock, and it takes nothing. So nothing is `sending` in the
+//!   name of a life that is over.
+//! - *No deadlock.* A claim waits for nobody: rows that somebody holds are passed over, those of queues and that
+//!   of its life. The one who looks for what a lost answer left behind (`free_lost_messages`) does wait, for the
+//!   row of its own life and then for messages; the writer takes them in the same order, first removing lives and
+//!   then freeing what they had, and nothing that changes messages before locks a life that others see.
+//! - *A node that hangs* in the middle of a claim is cut off long before it is taken for dead
+//!   (`DB_TURN_IDLE_MS`), and so is one whose machine is gone.
+//!
+//! Deliveries are claimed by whoever has the turn: how many of a channel and of an organization are under way
+//! is counted over all rows, and must not change meanwhile.
+//!
 //! **Noticing.** A transaction that wrote something raises `writer.version` and notifies. Who follows
 //! listens, and asks for the version when it heard something and now and then without that, so
 //! that a notification that was lost costs a moment and no more.
@@ -16,6 +35,7 @@
 //! lost, nobody knows: it is told as a failure.
 
 mod client;
+mod frequent;
 mod migrations;
 mod server;
 mod session;
@@ -41,7 +61,7 @@ pub(super) use server::Server;
 
 use super::connection::Purpose;
 use super::engine::Engine;
-use super::statements::{FacetValues, ReadTx, WriteTx};
+use super::statements::{ClaimTx, FacetValues, ReadTx, WriteTx};
 use super::{DbError, threads::Read};
 use crate::clock::Stopwatch;
 use crate::limits::{DB_RETRY_FIRST, DB_RETRY_MAX};
@@ -169,6 +189,29 @@ impl Connection {
         })
     }
 
+    /// Runs statements as one transaction that sees one state and does not wait for its turn to write:
+    /// for tables that nobody else writes at the same time.
+    ///
+    /// Fails when another transaction changed a row that it changes.
+    pub(super) fn beside<T: Send>(
+        &mut self,
+        work: impl FnOnce(Client<'_>) -> Result<T, DbError> + Send,
+    ) -> Result<T, DbError> {
+        aside(|| {
+            let Session { desk, client } = self.session()?;
+            let begin = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
+            let transaction = desk.wait(begin.start())?;
+            let wrote = Cell::new(false);
+            let outcome = work(Client::new(desk, &transaction, &wrote)).and_then(|outcome| {
+                desk.wait(transaction.commit())?;
+                Ok(outcome)
+            });
+            desk.settle();
+            self.check(&outcome);
+            outcome
+        })
+    }
+
     /// Runs `write` as one transaction, when those of other nodes and threads have ended.
     ///
     /// An error of the commit itself leaves open whether it was done.
@@ -192,7 +235,7 @@ impl Connection {
         let Session { desk, client } = session.as_mut();
         // Until the end: numbers that are given out within are gone with a transaction that fails.
         let known_at = std::mem::replace(facets_at, -1);
-        let transaction = desk.wait(client.transaction())?;
+        let transaction = desk.wait(latest(client))?;
         let wrote = Cell::new(false);
         let run = || -> Result<(T, i64), DbError> {
             let at = turn(desk, &transaction)?;
@@ -225,6 +268,40 @@ impl Connection {
         }
     }
 
+    /// Runs `claim` as one transaction, whoever writes or claims meanwhile.
+    ///
+    /// An error of the commit itself leaves open whether it was done.
+    pub(super) fn claim<T>(
+        &mut self,
+        claim: impl FnOnce(&ClaimTx<'_>) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        let outcome = self.claim_once(claim);
+        self.check(&outcome);
+        outcome
+    }
+
+    fn claim_once<T>(
+        &mut self,
+        claim: impl FnOnce(&ClaimTx<'_>) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        let Session { desk, client } = self.session()?;
+        let transaction = desk.wait(latest(client))?;
+        let wrote = Cell::new(false);
+        let run = || claim(&ClaimTx::new(Client::new(desk, &transaction, &wrote).engine()));
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(Ok(outcome)) if wrote.get() => {
+                desk.wait(transaction.commit())?;
+                Ok(outcome)
+            }
+            ended => {
+                // What it holds is given back at once.
+                drop(transaction);
+                desk.settle();
+                ended.unwrap_or_else(|panic| resume_unwind(panic))
+            }
+        }
+    }
+
     /// The number of what was written so far, as far as it is known here.
     pub(super) fn data_version(&mut self) -> Result<i64, DbError> {
         aside(|| {
@@ -251,6 +328,13 @@ fn snapshot(
 ) -> impl Future<Output = Result<Transaction<'_>, tokio_postgres::Error>> {
     let begin = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
     begin.read_only(true).start()
+}
+
+/// Begins to write: each statement sees what was committed before it, whatever the server is set to.
+fn latest(
+    client: &mut tokio_postgres::Client,
+) -> impl Future<Output = Result<Transaction<'_>, tokio_postgres::Error>> {
+    client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start()
 }
 
 /// Waits for the turn to write; the version that the last one left.

@@ -1,13 +1,21 @@
 //! Where the server is and how it is reached; what it may answer in place of rows.
 
-use std::{error::Error as _, path::Path, str::FromStr, time::Duration};
+use std::{
+    error::Error as _,
+    path::Path,
+    str::FromStr,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
 
-use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
+use uuid::Uuid;
 
 use super::client::Mismatch;
 use super::tls::Tls;
 use crate::db::{DbError, EngineError};
-use crate::limits::{DB_CONNECT_TIME, DB_KEEPALIVE_S, DB_KEEPALIVES, DB_LOOK};
+use crate::limits::{DB_CONNECT_TIME, DB_HOSTS_MAX, DB_KEEPALIVE_S, DB_KEEPALIVES, DB_LOOK};
 
 /// An error of the server, or of the way to it.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +66,7 @@ impl Postgres {
     }
 
     /// Whether the server reports one of these codes.
-    pub(super) fn is_one_of(&self, codes: &[&str]) -> bool {
+    pub(in crate::db) fn is_one_of(&self, codes: &[&str]) -> bool {
         matches!(self, Self::Reported { code, .. } if codes.contains(&code.as_str()))
     }
 }
@@ -96,7 +104,14 @@ impl From<tokio_postgres::Error> for DbError {
 
 /// A database of a server, with what it takes to be let in.
 pub(in crate::db) struct Server {
-    config: tokio_postgres::Config,
+    /// The settings of each host by itself: one that takes a connection and then says nothing must not
+    /// keep the next one from being asked.
+    hosts: Vec<Config>,
+    /// The host that is asked first: the one that answered last.
+    first: AtomicUsize,
+    /// Whether any host is asked first.
+    any_first: bool,
+    only_reads: bool,
     tls: Tls,
     /// Hosts and database, for messages.
     name: String,
@@ -119,12 +134,20 @@ impl Server {
             return Err(wrong("an @ or ? in a password is written %40 or %3F"));
         }
         let (address, tls) = take_tls(url).map_err(|why| wrong(&why))?;
-        let mut config = tokio_postgres::Config::from_str(&address).map_err(|why| {
+        let mut config = Config::from_str(&address).map_err(|why| {
             let cause = why.source().map(ToString::to_string).unwrap_or_default();
             wrong(&format!("no address such as postgres://user@host:5432/database: {cause}"))
         })?;
         if config.get_hosts().is_empty() {
             return Err(wrong("it names no host"));
+        }
+        let count = config.get_hosts().len();
+        if count > DB_HOSTS_MAX {
+            return Err(wrong(&format!("it names {count} hosts, {DB_HOSTS_MAX} are the most")));
+        }
+        let differs = |of: usize| of != count && of > 1;
+        if differs(config.get_ports().len()) || differs(config.get_hostaddrs().len()) {
+            return Err(wrong("it names as many ports as hosts, or one"));
         }
         if !password.is_empty() {
             config.password(password);
@@ -134,19 +157,26 @@ impl Server {
             None => Tls::none(),
             Some(ca) => Tls::believing(ca.as_deref().map(Path::new)).map_err(|why| wrong(&why))?,
         };
-        let keepalive = Duration::from_secs(DB_KEEPALIVE_S);
-        config
-            .ssl_mode(if encrypted { SslMode::Require } else { SslMode::Disable })
-            .application_name("wirephoto")
-            .connect_timeout(DB_CONNECT_TIME)
-            .keepalives(true)
-            .keepalives_idle(keepalive)
-            .keepalives_interval(keepalive)
-            .keepalives_retries(DB_KEEPALIVES)
-            .tcp_user_timeout(keepalive * (DB_KEEPALIVES + 1))
-            .target_session_attrs(TargetSessionAttrs::ReadWrite);
+        config.ssl_mode(if encrypted { SslMode::Require } else { SslMode::Disable });
+        let hosts = (0..count).map(|at| alone(&config, at)).collect();
+        let any_first = config.get_load_balance_hosts() == LoadBalanceHosts::Random;
         let name = name(&config);
-        Ok(Self { config, tls, name, look: DB_LOOK })
+        let first = AtomicUsize::new(0);
+        Ok(Self { hosts, first, any_first, only_reads: false, tls, name, look: DB_LOOK })
+    }
+
+    /// The same for a process that only reads: one that takes no writes will do, for instance a copy that
+    /// follows another server.
+    pub(in crate::db) fn for_reading(mut self) -> Self {
+        for config in &mut self.hosts {
+            config.target_session_attrs(TargetSessionAttrs::Any);
+        }
+        self.only_reads = true;
+        self
+    }
+
+    pub(super) fn only_reads(&self) -> bool {
+        self.only_reads
     }
 
     /// For tests, which look once and do not wait.
@@ -159,8 +189,19 @@ impl Server {
         self.look
     }
 
-    pub(super) fn config(&self) -> &tokio_postgres::Config {
-        &self.config
+    /// The settings of each host, with its number, in the order in which they are asked.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = (usize, &Config)> {
+        let first = match self.any_first {
+            true => usize::from(Uuid::new_v4().as_bytes()[0]),
+            false => self.first.load(Ordering::Relaxed),
+        };
+        let at = move |at| (first + at) % self.hosts.len();
+        (0..self.hosts.len()).map(move |number| (at(number), &self.hosts[at(number)]))
+    }
+
+    /// Says that the host of that number answered.
+    pub(super) fn answered(&self, at: usize) {
+        self.first.store(at, Ordering::Relaxed);
     }
 
     pub(super) fn tls(&self) -> Tls {
@@ -173,7 +214,48 @@ impl Server {
     }
 }
 
-fn name(config: &tokio_postgres::Config) -> String {
+/// The settings with no host but the one of that number.
+fn alone(all: &Config, at: usize) -> Config {
+    let mut one = Config::new();
+    match &all.get_hosts()[at] {
+        Host::Tcp(name) => one.host(name),
+        Host::Unix(path) => one.host_path(path),
+    };
+    if let Some(address) = all.get_hostaddrs().get(at) {
+        one.hostaddr(*address);
+    }
+    if let Some(port) = all.get_ports().get(at).or(all.get_ports().first()) {
+        one.port(*port);
+    }
+    if let Some(user) = all.get_user() {
+        one.user(user);
+    }
+    if let Some(password) = all.get_password() {
+        one.password(password);
+    }
+    if let Some(database) = all.get_dbname() {
+        one.dbname(database);
+    }
+    if let Some(options) = all.get_options() {
+        one.options(options);
+    }
+    let keepalive = Duration::from_secs(DB_KEEPALIVE_S);
+    one.ssl_mode(all.get_ssl_mode())
+        .ssl_negotiation(all.get_ssl_negotiation())
+        .channel_binding(all.get_channel_binding())
+        .load_balance_hosts(all.get_load_balance_hosts())
+        .application_name("wirephoto")
+        .connect_timeout(DB_CONNECT_TIME)
+        .keepalives(true)
+        .keepalives_idle(keepalive)
+        .keepalives_interval(keepalive)
+        .keepalives_retries(DB_KEEPALIVES)
+        .tcp_user_timeout(keepalive * (DB_KEEPALIVES + 1))
+        .target_session_attrs(TargetSessionAttrs::ReadWrite);
+    one
+}
+
+fn name(config: &Config) -> String {
     let hosts: Vec<String> = config
         .get_hosts()
         .iter()
@@ -219,11 +301,25 @@ mod tests {
         let url = "postgres://wp:hunter2@db1:5433,db2/archive?sslmode=require&connect_timeout=3";
         let server = Server::parse(url, "").unwrap();
         assert_eq!(server.name(), "PostgreSQL database archive at db1,db2");
-        assert_eq!(server.config().get_password(), Some(&b"hunter2"[..]));
-        assert_eq!(server.config().get_ssl_mode(), SslMode::Require);
+        let hosts: Vec<&Config> = server.hosts().map(|(_, config)| config).collect();
+        let names: Vec<&[Host]> = hosts.iter().map(|config| config.get_hosts()).collect();
+        assert_eq!(names, [[Host::Tcp("db1".to_owned())], [Host::Tcp("db2".to_owned())]]);
+        assert_eq!(
+            hosts.iter().map(|config| config.get_ports()).collect::<Vec<_>>(),
+            [[5433], [5432]]
+        );
+        for config in hosts {
+            assert_eq!(config.get_password(), Some(&b"hunter2"[..]));
+            assert_eq!(config.get_ssl_mode(), SslMode::Require);
+            assert_eq!((config.get_user(), config.get_dbname()), (Some("wp"), Some("archive")));
+        }
+        // Who answered is asked first.
+        server.answered(1);
+        assert_eq!(server.hosts().map(|(at, _)| at).collect::<Vec<_>>(), [1, 0]);
         let server = Server::parse("postgres://wp:old@db1/archive", "new").unwrap();
-        assert_eq!(server.config().get_password(), Some(&b"new"[..]));
-        assert_eq!(server.config().get_ssl_mode(), SslMode::Disable);
+        let (_, config) = server.hosts().next().unwrap();
+        assert_eq!(config.get_password(), Some(&b"new"[..]));
+        assert_eq!(config.get_ssl_mode(), SslMode::Disable);
     }
 
     #[test]

@@ -16,14 +16,14 @@ use tokio::{
     runtime::{Builder, Handle, Runtime},
     time::timeout,
 };
-use tokio_postgres::{AsyncMessage, Statement, Transaction};
+use tokio_postgres::{AsyncMessage, SimpleQueryMessage, Statement, Transaction};
 
 use super::server::{Postgres, Server};
 use crate::db::DbError;
 use crate::db::connection::Purpose;
 use crate::limits::{
     DB_ANSWER_TIME, DB_BUSY_MS, DB_CONNECT_TIME, DB_IDLE_MS, DB_KEEPALIVE_S, DB_KEEPALIVES,
-    DB_STATEMENT_MS, DB_STATEMENTS_MAX,
+    DB_STATEMENT_MS, DB_STATEMENTS_MAX, DB_TURN_IDLE_MS,
 };
 
 /// A session.
@@ -66,30 +66,30 @@ impl Drop for Desk {
 }
 
 impl Session {
-    /// Connects to a server that writes.
+    /// Connects to the first host that takes it: one that writes, unless this process only reads.
     pub(super) fn open(server: &Server, purpose: Purpose) -> Result<Self, DbError> {
         let unusable = |why: &dyn std::fmt::Display| {
             DbError::from(Postgres::Unreachable(format!("{}: {why}", server.name())))
         };
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|cause| unusable(&cause))?;
-        let heard = Arc::new(Heard::default());
-        let connecting = async {
-            let (client, connection) = server.config().connect(server.tls()).await?;
-            tokio::spawn(drive(connection, Arc::clone(&heard)));
-            client.batch_execute(&settings(purpose)).await?;
-            Ok::<_, tokio_postgres::Error>(client)
-        };
-        // The time of the driver is that of a socket; a server may take it and then say nothing.
-        let connected = runtime.block_on(async { timeout(DB_CONNECT_TIME * 2, connecting).await });
-        let client = match connected {
-            Ok(Ok(client)) => client,
-            Ok(Err(cause)) => return Err(unusable(&Postgres::from(cause))),
-            Err(_) => return Err(unusable(&"it does not answer")),
-        };
-        let patience = Cell::new(DB_ANSWER_TIME);
-        let desk = Desk { runtime: Some(runtime), prepared: RefCell::default(), heard, patience };
-        Ok(Self { desk, client })
+        let mut refused = Vec::new();
+        for (at, config) in server.hosts() {
+            let heard = Arc::new(Heard::default());
+            let greeting = greet((server, config), purpose, Arc::clone(&heard));
+            // The time of the driver is that of a socket; a server may take it and then say nothing.
+            match runtime.block_on(async { timeout(DB_CONNECT_TIME * 2, greeting).await }) {
+                Ok(Ok(client)) => {
+                    server.answered(at);
+                    let patience = Cell::new(DB_ANSWER_TIME);
+                    let (runtime, prepared) = (Some(runtime), RefCell::default());
+                    return Ok(Self { desk: Desk { runtime, prepared, heard, patience }, client });
+                }
+                Ok(Err(cause)) => refused.push(Postgres::from(cause).to_string()),
+                Err(_) => refused.push("it does not answer".to_owned()),
+            }
+        }
+        Err(unusable(&refused.join("; ")))
     }
 
     /// Whether the server has not ended it, as far as that was noticed.
@@ -99,21 +99,45 @@ impl Session {
     }
 }
 
+/// Connects to a host and says what holds for the session.
+async fn greet(
+    (server, config): (&Server, &tokio_postgres::Config),
+    purpose: Purpose,
+    heard: Arc<Heard>,
+) -> Result<tokio_postgres::Client, tokio_postgres::Error> {
+    let (client, connection) = config.connect(server.tls()).await?;
+    tokio::spawn(drive(connection, heard));
+    client.batch_execute(&settings(purpose)).await?;
+    let follows = purpose == Purpose::Follow;
+    // A server that follows another one has nobody who notifies: it is looked at now and then.
+    if follows && !(server.only_reads() && is_copy(&client).await?) {
+        client.batch_execute("LISTEN wirephoto").await?;
+    }
+    Ok(client)
+}
+
+/// Whether the server follows another one.
+async fn is_copy(client: &tokio_postgres::Client) -> Result<bool, tokio_postgres::Error> {
+    let found = client.simple_query("SELECT pg_is_in_recovery()").await?;
+    let is = |message: &SimpleQueryMessage| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("t"));
+    Ok(found.iter().any(is))
+}
+
 /// What holds for a session, as statements. Every statement has its index; a plan that reads a whole
 /// table is one that was made from numbers that are old.
 fn settings(purpose: Purpose) -> String {
-    let mut sql = format!(
+    let idle = match purpose {
+        Purpose::Write | Purpose::Claim => DB_TURN_IDLE_MS,
+        Purpose::Read | Purpose::Follow => DB_IDLE_MS,
+    };
+    format!(
         "SET statement_timeout = {DB_STATEMENT_MS}; SET lock_timeout = {DB_BUSY_MS};
-         SET idle_in_transaction_session_timeout = {DB_IDLE_MS};
+         SET idle_in_transaction_session_timeout = {idle};
          SET tcp_keepalives_idle = {DB_KEEPALIVE_S}; SET tcp_keepalives_interval = {DB_KEEPALIVE_S};
          SET tcp_keepalives_count = {DB_KEEPALIVES}; SET jit = off;
          SET work_mem = '16MB'; SET max_parallel_workers_per_gather = 0; SET enable_seqscan = off;
          SET client_min_messages = error"
-    );
-    if purpose == Purpose::Follow {
-        sql.push_str("; LISTEN wirephoto");
-    }
-    sql
+    )
 }
 
 /// Moves bytes between the socket and those who wait, and notes what comes unasked.

@@ -1,5 +1,5 @@
 //! The index of words: the table `words`, a row for each version that search may find, with a
-//! `tsvector` for each text. No text search configuration of the server has a part in it: tokens are
+//! `tsvector` for each text, and lists of frequent words (`super::frequent`). No text search configuration of the server has a part in it: tokens are
 //! ours, with their places.
 //!
 //! A `tsvector` counts places up to 16,383, keeps 256 of a word and has room for 1 MiB. A phrase is
@@ -9,7 +9,10 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
+use roaring::RoaringBitmap;
+
 use super::client::Client;
+use super::frequent::Folds;
 use crate::db::engine::params;
 use crate::db::statements::check::list_flaws;
 use crate::db::statements::search::WordColumn;
@@ -39,6 +42,7 @@ impl Client<'_> {
     }
 
     pub(in crate::db) fn clear_words(self) -> Result<(), DbError> {
+        self.clear_folds()?;
         self.execute("DELETE FROM words", params![]).map(drop)
     }
 
@@ -48,23 +52,75 @@ impl Client<'_> {
         after: u32,
         mut each: impl FnMut(i64) -> Result<(), DbError>,
     ) -> Result<(), DbError> {
-        let columns: &[&str] = match lookup.column {
-            WordColumn::All => &["headline", "description", "body", "rest", "tags"],
-            WordColumn::Words => &["headline", "description", "body", "rest"],
-            WordColumn::Headline => &["headline"],
-            WordColumn::Description => &["description"],
-            WordColumn::Body => &["body"],
-            WordColumn::Tags => &["tags"],
+        let texts = texts(lookup.column);
+        let Some(folds) = self.current_folds()?.filter(|folds| folds.reach(after)) else {
+            return self.each_in_rows(lookup, &texts, after, each);
         };
+        // Frequent words are in lists, the other ones in few rows. Which way to those is short, the server
+        // finds out each time: it depends on the word.
+        self.execute("SET LOCAL plan_cache_mode = force_custom_plan", params![])?;
+        let (in_lists, mut found) = self.look_in_lists(&folds, lookup, (&texts, after))?;
+        let is_listed = |text: &Text| in_lists.iter().any(|listed| listed.letter == text.letter);
+        let (listed, rest): (Vec<&Text>, Vec<&Text>) =
+            texts.into_iter().partition(|text| is_listed(text));
+        let mut take = |doc: i64| {
+            found.insert(u32::try_from(doc).map_err(|why| damaged(&why))?);
+            Ok(())
+        };
+        if !listed.is_empty() {
+            self.each_in_rows(lookup, &listed, folds.last(), &mut take)?;
+        }
+        if !rest.is_empty() {
+            self.each_in_rows(lookup, &rest, after, &mut take)?;
+        }
+        found.remove_range(..=after);
+        found.iter().try_for_each(|doc| each(i64::from(doc)))
+    }
+
+    /// Of the texts those of which lists tell everything, as far as they reach; and the items that have
+    /// the words there.
+    fn look_in_lists(
+        self,
+        folds: &Folds,
+        lookup: &Lookup,
+        (texts, after): (&[&'static Text], u32),
+    ) -> Result<(Vec<&'static Text>, RoaringBitmap), DbError> {
+        let phrase = tokens(&lookup.phrase);
+        let tags: Vec<&str> = lookup.tags.iter().map(String::as_str).collect();
+        let with_tags = match tags.is_empty() {
+            true => None,
+            false => match self.find_tags_in_lists(folds, after, &tags)? {
+                Some(found) => Some(found),
+                None => return Ok(Default::default()),
+            },
+        };
+        match (phrase.is_empty(), with_tags) {
+            (true, Some(found)) => Ok((texts.to_vec(), found)),
+            (false, with_tags) if !lookup.prefix => {
+                let asked = (phrase.as_slice(), true);
+                self.find_in_lists(folds, (texts, after), asked, with_tags.as_ref())
+            }
+            (true, None) | (false, _) => Ok(Default::default()),
+        }
+    }
+
+    /// Looks the words up in the rows of items behind `after`.
+    fn each_in_rows(
+        self,
+        lookup: &Lookup,
+        texts: &[&Text],
+        after: u32,
+        mut each: impl FnMut(i64) -> Result<(), DbError>,
+    ) -> Result<(), DbError> {
         let phrase = phrase(lookup);
         let tags: Vec<String> = lookup.tags.iter().map(|tag| quoted(tag)).collect();
         let tags = tags.join(" & ");
         // An empty question matches nothing; one that asks for less than the other is left out.
         let mut conditions = Vec::new();
         if !phrase.is_empty() || tags.is_empty() {
-            let any = columns
+            let any = texts
                 .iter()
-                .map(|column| format!("{column} @@ CAST(CAST(?1 AS TEXT) AS tsquery)"));
+                .map(|text| format!("{} @@ CAST(CAST(?1 AS TEXT) AS tsquery)", text.column));
             conditions.push(format!("({})", any.collect::<Vec<_>>().join(" OR ")));
         } else {
             conditions.push("CAST(?1 AS TEXT) = ''".to_owned());
@@ -77,16 +133,19 @@ impl Client<'_> {
         // What is new is found by its number. All is not: the sum keeps the server from that.
         let doc = if after == 0 { "doc + 0" } else { "doc" };
         let sql = format!(
-            "SELECT string_agg(int8send(doc), CAST('' AS bytea) ORDER BY doc) FROM words
+            "SELECT string_agg(int8send(doc), CAST('' AS bytea)) FROM words
              WHERE {} AND {doc} > ?3 GROUP BY doc / {DB_GROUP_NUMBERS} ORDER BY doc / {DB_GROUP_NUMBERS}",
             conditions.join(" AND ")
         );
         let asked = params![phrase, tags, after];
+        let mut group = Vec::new();
         self.portions(&sql, asked, DB_PORTION_GROUPS, |row| {
             let (numbers, _) = row.blob(0)?.unwrap_or_default().as_chunks::<8>();
-            for number in numbers {
-                each(i64::from_be_bytes(*number))?;
-            }
+            group.clear();
+            group.extend(numbers.iter().map(|number| i64::from_be_bytes(*number)));
+            // Sorted here: it costs the server more.
+            group.sort_unstable();
+            group.iter().try_for_each(|number| each(*number))?;
             Ok(ControlFlow::Continue(()))
         })
     }
@@ -107,10 +166,61 @@ impl Client<'_> {
     }
 }
 
+/// A text of an item in the index.
+#[derive(Debug)]
+pub(super) struct Text {
+    /// Its column in `words`.
+    pub(super) column: &'static str,
+    /// What it is called in lists.
+    pub(super) letter: char,
+}
+
+impl Text {
+    pub(super) const TAGS: Self = Self { column: "tags", letter: 't' };
+    pub(super) const ALL: [Self; 5] = [
+        Self { column: "headline", letter: 'h' },
+        Self { column: "description", letter: 'd' },
+        Self { column: "body", letter: 'b' },
+        Self { column: "rest", letter: 'r' },
+        Self::TAGS,
+    ];
+
+    /// A token in this text, as lists call it.
+    pub(super) fn token(&self, token: &str) -> String {
+        format!("{}{token}", self.letter)
+    }
+}
+
+/// The texts that a look-up is about.
+fn texts(column: WordColumn) -> Vec<&'static Text> {
+    static TEXTS: [Text; 5] = Text::ALL;
+    let letters = match column {
+        WordColumn::All => "hdbrt",
+        WordColumn::Words => "hdbr",
+        WordColumn::Headline => "h",
+        WordColumn::Description => "d",
+        WordColumn::Body => "b",
+        WordColumn::Tags => "t",
+    };
+    TEXTS.iter().filter(|text| letters.contains(text.letter)).collect()
+}
+
+fn tokens(phrase: &str) -> Vec<&str> {
+    phrase.split(' ').filter(|token| !token.is_empty()).collect()
+}
+
+fn damaged(why: &dyn std::fmt::Display) -> DbError {
+    DbError::Damaged { what: "table words".to_owned(), why: why.to_string() }
+}
+
+/// Tokens side by side as a `tsquery`.
+pub(super) fn side_by_side(tokens: &[&str]) -> String {
+    tokens.iter().map(|token| quoted(token)).collect::<Vec<_>>().join(" <-> ")
+}
+
 /// The phrase of a look-up as a `tsquery`.
 fn phrase(lookup: &Lookup) -> String {
-    let tokens = lookup.phrase.split(' ').filter(|token| !token.is_empty());
-    let mut text = tokens.map(quoted).collect::<Vec<_>>().join(" <-> ");
+    let mut text = side_by_side(&tokens(&lookup.phrase));
     if lookup.prefix && !text.is_empty() {
         text.push_str(":*");
     }

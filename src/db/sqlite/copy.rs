@@ -38,7 +38,11 @@ pub(in crate::db) fn latest() -> Result<u32, DbError> {
 
 /// Opens the database at `path` without making or changing it.
 fn open(path: &Path) -> Result<rusqlite::Connection, DbError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+}
+
+fn with(path: &Path, flags: OpenFlags) -> Result<rusqlite::Connection, DbError> {
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = rusqlite::Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(Duration::from_millis(DB_BUSY_MS))?;
     Ok(connection)
@@ -52,10 +56,19 @@ fn schema(connection: &rusqlite::Connection) -> Result<u32, DbError> {
 ///
 /// Fails with [`DbError::Schema`] when a later version of the product made it.
 pub(in crate::db) fn look(path: &Path) -> Result<(Standing, Looked), DbError> {
+    look_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+}
+
+/// The same for a process that only reads.
+pub(in crate::db) fn look_to_read(path: &Path) -> Result<(Standing, Looked), DbError> {
+    look_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+}
+
+fn look_with(path: &Path, flags: OpenFlags) -> Result<(Standing, Looked), DbError> {
     if !path.exists() {
         return Ok((Standing::New, Looked(None)));
     }
-    let connection = open(path)?;
+    let connection = with(path, flags)?;
     let standing = standing(schema(&connection)?, path)?;
     Ok((standing, Looked(Some(connection))))
 }

@@ -31,6 +31,12 @@ use crate::limits::{DB_BUSY_MS, DB_CACHE_KIB, DB_WRITE_CACHE_KIB};
 pub struct Sqlite(#[from] rusqlite::Error);
 
 impl Sqlite {
+    /// Whether others had the database for longer than is waited for.
+    pub(super) fn is_busy(&self) -> bool {
+        let code = self.0.sqlite_error_code();
+        matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    }
+
     /// Whether the disk is full, the database busy or the file unreadable: a state that passes,
     /// not a mistake.
     ///
@@ -74,14 +80,24 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn open(path: &Path) -> Result<Self, DbError> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_CREATE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+        let opened = Self::with(path, flags)?;
+        opened.raw.pragma_update(None, "journal_mode", "WAL")?;
+        opened.raw.pragma_update(None, "synchronous", "FULL")?;
+        opened.raw.pragma_update(None, "foreign_keys", "ON")?;
+        Ok(opened)
+    }
+
+    /// Opens the database so that nothing of its file is written, whatever is asked. Who reads notes up to
+    /// where in the file beside it, `-shm`, so that one is written.
+    pub(super) fn open_to_read(path: &Path) -> Result<Self, DbError> {
+        Self::with(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+    }
+
+    fn with(path: &Path, flags: OpenFlags) -> Result<Self, DbError> {
+        let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = rusqlite::Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(Duration::from_millis(DB_BUSY_MS))?;
-        connection.pragma_update(None, "journal_mode", "WAL")?;
-        connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.pragma_update(None, "foreign_keys", "ON")?;
         connection.pragma_update(None, "cache_size", -DB_CACHE_KIB)?;
         connection.set_prepared_statement_cache_capacity(64);
         Ok(Self { raw: connection, facet_values: RefCell::default(), facets_at: 0 })
@@ -171,4 +187,31 @@ pub(super) fn migrate(path: &Path) -> Result<Connection, DbError> {
         .map_err(|cause| DbError::Schema(format!("{}: {cause}", path.display())))?;
     start_index(connection.engine())?;
     Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_only_reads_cannot_write_and_sees_what_others_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("some.db");
+        let write = |connection: &Connection, sql: &str| connection.raw.execute_batch(sql);
+        let writer = migrate(&path).unwrap();
+        let reader = Connection::open_to_read(&path).unwrap();
+        let before = reader.data_version().unwrap();
+        write(&writer, "INSERT INTO state (name, value) VALUES ('a', 'b')").unwrap();
+        assert_ne!(reader.data_version().unwrap(), before);
+        let found = reader
+            .engine()
+            .find_value::<String>("SELECT value FROM state WHERE name = ?1", params!["a"]);
+        assert_eq!(found.unwrap().as_deref(), Some("b"));
+        let refused = write(&reader, "DELETE FROM state").map_err(Sqlite);
+        assert!(refused.is_err_and(|cause| cause.is_resource()));
+        // Also where nobody else has it open.
+        drop((writer, reader));
+        let alone = Connection::open_to_read(&path).unwrap();
+        assert!(alone.engine().exists("SELECT 1 FROM state", params![]).unwrap());
+    }
 }

@@ -176,15 +176,24 @@ impl ReadTx<'_> {
     }
 
     /// What changed in accounts behind the row `after` of their log, and the number of the last
-    /// row. Where rows are gone that were not read, everything changed.
+    /// row. Where rows may be gone that were not read, everything changed.
+    ///
+    /// Rows go from the front of the log, so behind one that is there none is gone. A number that is
+    /// missing there was that of a transaction that failed: not every engine gives it again.
     pub fn account_changes(&self, after: i64) -> Result<(i64, Vec<AccountChange>), DbError> {
         let (mut last, mut changes) = (after, Vec::new());
-        let sql = "SELECT seq, what, id FROM account_log WHERE seq > ?1 ORDER BY seq";
+        let mut is_whole = false;
+        let sql = "SELECT seq, what, id FROM account_log WHERE seq >= ?1 ORDER BY seq";
         self.engine.each(sql, params![after], |row| {
             let seq: i64 = row.get(0)?;
-            if seq != last + 1 {
+            if seq == after {
+                is_whole = true;
+                return Ok(ControlFlow::Continue(()));
+            }
+            if !is_whole && seq != last + 1 {
                 changes.push(AccountChange::Everything);
             }
+            is_whole = true;
             changes.push(AccountChange::parse(row.text(1)?, row.text(2)?));
             last = seq;
             Ok(ControlFlow::Continue(()))
@@ -253,12 +262,51 @@ impl WriteTx<'_> {
         self.changes.borrow().clone()
     }
 
-    /// Removes rows of the account log that every process has read long ago, `limit` at most.
+    /// Removes rows of the account log that every process has read long ago, `limit` at most: the first
+    /// ones, and never the last one, by which readers see that they missed nothing.
     pub fn sweep_account_log(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
         self.engine.execute(
-            "DELETE FROM account_log WHERE seq IN
-                 (SELECT seq FROM account_log WHERE at_ms < ?1 ORDER BY seq LIMIT ?2)",
+            "DELETE FROM account_log WHERE seq IN (SELECT seq FROM account_log
+                 WHERE seq < coalesce((SELECT min(seq) FROM account_log WHERE at_ms >= ?1),
+                     (SELECT max(seq) FROM account_log))
+                 ORDER BY seq LIMIT ?2)",
             params![before.as_millisecond(), int(limit)],
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+
+    #[test]
+    fn a_number_that_was_not_used_is_no_row_that_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        let log = |rows: &[i64]| {
+            let row = |seq: &i64| format!("({seq}, 'user', '{seq}', {seq})");
+            let rows = rows.iter().map(row).collect::<Vec<_>>().join(", ");
+            let sql = format!("INSERT INTO account_log (seq, what, id, at_ms) VALUES {rows}");
+            db.write_blocking(move |tx| tx.run_sql(&sql)).unwrap();
+        };
+        let behind = |after: i64| db.read_blocking(move |tx| tx.account_changes(after)).unwrap();
+        let sweep = |before: i64| {
+            let before = Timestamp::from_millisecond(before).unwrap();
+            db.write_blocking(move |tx| tx.sweep_account_log(before, 100)).unwrap()
+        };
+        let user = |id| AccountChange::User(UserId(id));
+        log(&[1, 3, 7]);
+        assert_eq!(behind(0), (7, vec![user(1), user(3), user(7)]));
+        assert_eq!(behind(1), (7, vec![user(3), user(7)]));
+        assert_eq!(behind(7), (7, vec![]));
+        // The last one stays, for those who read it last.
+        assert_eq!(sweep(100), 2);
+        log(&[9, 12]);
+        assert_eq!(behind(7), (12, vec![user(9), user(12)]));
+        let (last, changes) = behind(1);
+        assert_eq!((last, changes.first()), (12, Some(&AccountChange::Everything)));
+        assert_eq!(sweep(10), 2, "7 and 9");
+        assert_eq!(behind(9), (12, vec![AccountChange::Everything, user(12)]));
     }
 }

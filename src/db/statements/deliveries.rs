@@ -3,7 +3,12 @@
 //! Whoever sends a delivery holds a claim on it that ends at `next_ms` unless it is renewed, so
 //! that what a killed process was sending is taken up again. A claim has a name of its own: who
 //! lost it can no longer say how the delivery ended. Clocks of several machines may differ: what a
-//! node sends that lives is left to it, also when its claim seems to have ended.
+//! node sends that lives is left to it, also when its claim seems to have ended, and counts as being
+//! sent. The clock counts where the life is over, and for the life that asks itself: its claim may have been
+//! made without its knowing, where an answer of the database was lost.
+//!
+//! A claim is a write like another one, also where messages are taken up beside those: how many of a channel
+//! and of an organization are being sent is counted over all rows, and nobody else may claim meanwhile.
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -96,16 +101,22 @@ pub struct Turn {
     pub life: Uuid,
 }
 
-/// What holds of a delivery whose turn may come: `?1` is the time, `?2` how many deliveries of
-/// an organization may be under way, `?3` the life that asks. A channel has one at a time, so that a receiver that hangs
-/// holds nobody else up. What is under way is found once, and it is little.
-const FREE: &str = "(user_id, channel) NOT IN (SELECT user_id, channel FROM deliveries
-         WHERE next_ms > ?1 AND state = 'sending')
-     AND organization_id NOT IN (SELECT organization_id FROM deliveries
+/// What is under way when `?1` is the time and `?3` the life that asks: claims that did not end, and those
+/// that only seem so of other lives that last. It is found once, and it is little; the second part is
+/// looked for where there is such a life.
+const UNDER_WAY: &str = "under_way AS (
+     SELECT user_id, channel, organization_id FROM deliveries
          WHERE next_ms > ?1 AND state = 'sending'
-         GROUP BY organization_id HAVING count(*) >= ?2)
-     AND (state <> 'sending' OR life IS NULL OR life = ?3
-         OR life NOT IN (SELECT life FROM nodes))";
+     UNION ALL SELECT user_id, channel, organization_id FROM deliveries
+         WHERE EXISTS (SELECT 1 FROM nodes WHERE life <> ?3)
+             AND next_ms <= ?1 AND state = 'sending'
+             AND life IN (SELECT life FROM nodes WHERE life <> ?3))";
+/// What holds of a delivery whose turn may come, besides that it is due: `?2` is how many deliveries of
+/// an organization may be under way. A channel has one at a time, so that a receiver that hangs
+/// holds nobody else up.
+const FREE: &str = "(user_id, channel) NOT IN (SELECT user_id, channel FROM under_way)
+     AND organization_id NOT IN (SELECT organization_id FROM under_way
+         GROUP BY organization_id HAVING count(*) >= ?2)";
 
 /// The columns that [`read_delivery`] reads.
 const COLUMNS: &str = "delivery_id, deliveries.user_id, deliveries.organization_id, user_name, \
@@ -213,7 +224,7 @@ impl ReadTx<'_> {
         let waiting = "SELECT count(*) FROM deliveries WHERE next_ms IS NOT NULL";
         let waiting = self.engine.load_value(waiting, params![])?;
         let sql = format!(
-            "SELECT next_ms FROM deliveries WHERE next_ms IS NOT NULL AND {FREE}
+            "WITH {UNDER_WAY} SELECT next_ms FROM deliveries WHERE next_ms IS NOT NULL AND {FREE}
              ORDER BY next_ms LIMIT 1"
         );
         let life = turn.life.to_string();
@@ -297,7 +308,8 @@ impl WriteTx<'_> {
         until: Timestamp,
     ) -> Result<Option<Delivery>, DbError> {
         let sql = format!(
-            "UPDATE deliveries SET state = 'sending', attempts = attempts + 1, life = ?3,
+            "WITH {UNDER_WAY}
+             UPDATE deliveries SET state = 'sending', attempts = attempts + 1, life = ?3,
                  claim = ?4, next_ms = ?5, updated_ms = ?1
              WHERE next_ms <= ?1 AND delivery_id = (SELECT delivery_id FROM deliveries
                  WHERE next_ms <= ?1 AND {FREE} ORDER BY next_ms, delivery_id LIMIT 1)
@@ -330,13 +342,17 @@ impl WriteTx<'_> {
         found.ok_or_else(|| damaged(what(), &"its user is gone, or its id is spelt otherwise"))
     }
 
-    /// Renews a claim until `until`; `false` when it was lost.
-    pub fn renew_claim(&self, claim: Uuid, id: Uuid, until: Timestamp) -> Result<bool, DbError> {
-        let sql = "UPDATE deliveries SET next_ms = ?3 WHERE delivery_id = ?1 AND claim = ?2";
-        let renewed = self
-            .engine
-            .execute(sql, params![id.to_string(), claim.to_string(), until.as_millisecond()])?;
-        Ok(renewed > 0)
+    /// Renews a claim until `until` for the life that its sender has now; `false` when it was lost.
+    pub fn renew_claim(
+        &self,
+        (claim, id): (Uuid, Uuid),
+        life: Uuid,
+        until: Timestamp,
+    ) -> Result<bool, DbError> {
+        let sql = "UPDATE deliveries SET next_ms = ?3, life = ?4
+             WHERE delivery_id = ?1 AND claim = ?2";
+        let (claim, id, life) = (claim.to_string(), id.to_string(), life.to_string());
+        Ok(self.engine.execute(sql, params![id, claim, until.as_millisecond(), life])? > 0)
     }
 
     /// Writes how a claimed delivery ended and gives the claim back; `false` when it was lost.

@@ -153,11 +153,15 @@ fn a_claim_is_one_senders_until_it_ends_and_who_lost_it_says_nothing_any_more() 
     let claimed = claim(&db, 100, (10, 40)).unwrap();
     assert_eq!((claimed.state, claimed.attempts), (DeliveryState::Sending, 1));
     assert_eq!(claim(&db, 101, (39, 70)), None, "somebody sends it");
-    assert!(write(&db, move |tx| tx.renew_claim(Uuid::from_u128(100), id, at(50))));
+    assert!(write(&db, move |tx| tx.renew_claim((Uuid::from_u128(100), id), Uuid::nil(), at(50))));
     assert_eq!(claim(&db, 101, (49, 70)), None, "and renewed the claim");
     let taken = claim(&db, 101, (50, 80)).unwrap();
     assert_eq!((taken.id, taken.attempts), (id, 2));
-    assert!(!write(&db, move |tx| tx.renew_claim(Uuid::from_u128(100), id, at(99))));
+    assert!(!write(&db, move |tx| tx.renew_claim(
+        (Uuid::from_u128(100), id),
+        Uuid::nil(),
+        at(99)
+    )));
     assert!(!end(&db, (100, id), Outcome::Delivered, 60));
     assert!(end(&db, (101, id), Outcome::Delivered, 61));
     let found = find(&db, id);
@@ -251,6 +255,44 @@ fn an_organization_sends_so_many_at_a_time_and_another_one_has_its_turn() {
     assert_eq!((claimed(102, (9, 40)), claimed(103, (9, 40))), (Some(4), None));
     assert!(end(&db, (101, Uuid::from_u128(2)), Outcome::Delivered, 10));
     assert_eq!((waiting(&db, 10).next, claimed(104, (10, 40))), (Some(at(1)), Some(3)));
+}
+
+#[test]
+fn what_a_node_sends_that_lives_is_left_to_it_and_counts_however_far_clocks_are_apart() {
+    let (db, _dir) = prepared();
+    for (number, channel) in [(1, "a"), (2, "b"), (3, "c")] {
+        queue(&db, &through(number, channel), 1);
+    }
+    queue(&db, &NewDelivery { item: "image/d".parse().unwrap(), ..through(4, "a") }, 2);
+    let begin = |life: u128| {
+        let life = (Uuid::from_u128(life), format!("node-{life}"));
+        write(&db, move |tx| tx.begin_life((life.0, &life.1), ("all", 0), &[], at(1)));
+    };
+    let end_life = |life| write(&db, move |tx| tx.end_life(Uuid::from_u128(life), at(1)));
+    begin(1);
+    begin(2);
+    let turn = |life: u128, now| Turn { life: Uuid::from_u128(life), ..turn(now) };
+    let claimed = |life, name: u128, now: i64| {
+        let claim = Uuid::from_u128(name);
+        let found = write(&db, move |tx| tx.claim_delivery(claim, turn(life, now), at(now + 30)));
+        found.map(|one| one.id.as_u128())
+    };
+    let next = |life, now| db.read_blocking(move |tx| tx.delivery_queue(turn(life, now)));
+    assert_eq!(claimed(1, 100, 10), Some(1));
+    // The clock of the other node is an hour ahead. The channel of the first one sends, and the
+    // organization has its two.
+    assert_eq!((next(2, 3610).unwrap().next, claimed(2, 101, 3610)), (Some(at(1)), Some(2)));
+    assert_eq!((next(2, 3610).unwrap().next, claimed(2, 102, 3610)), (None, None));
+    // A node that was held up begins another life and goes on sending.
+    end_life(1);
+    begin(3);
+    let (claim, id) = (Uuid::from_u128(100), Uuid::from_u128(1));
+    assert!(write(&db, move |tx| tx.renew_claim((claim, id), Uuid::from_u128(3), at(50))));
+    assert_eq!(claimed(2, 103, 3610), None);
+    // To itself, a claim that was not renewed has ended: nobody may know of it.
+    assert_eq!(claimed(2, 104, 3640), Some(3));
+    end_life(3);
+    assert_eq!(claimed(2, 105, 3640), Some(4), "a channel of a life that is over is free");
 }
 
 #[test]

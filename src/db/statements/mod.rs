@@ -112,8 +112,29 @@ impl<'a> WriteTx<'a> {
         ReadTx { engine: self.engine }
     }
 
+    /// The same transaction for taking up what waits, where nobody else does meanwhile.
+    pub(super) fn as_claim(&self) -> ClaimTx<'_> {
+        ClaimTx { engine: self.engine }
+    }
+
     pub(super) fn forget_facet_values(&self) {
         *self.facet_values.borrow_mut() = FacetValues::default();
+    }
+}
+
+/// Takes up what waits in a queue, beside one that writes and others that do the same.
+///
+/// It writes nothing that has an order or that somebody follows, so it needs no turn; what it must not share
+/// it holds. First it holds the row of the life that takes, then rows of
+/// queues, of which it passes over those that somebody holds. So it waits for nobody and can have no part in
+/// a deadlock, and a life that is ended meanwhile waits for it.
+pub struct ClaimTx<'a> {
+    engine: Engine<'a>,
+}
+
+impl<'a> ClaimTx<'a> {
+    pub(super) fn new(engine: Engine<'a>) -> Self {
+        Self { engine }
     }
 }
 
@@ -126,15 +147,24 @@ impl WriteTx<'_> {
 
     /// Has the engine refuse each new row of a table.
     pub fn refuse_rows(&self, table: &str) -> Result<(), DbError> {
+        self.refuse("INSERT", table)
+    }
+
+    /// Has it refuse each change of one.
+    pub fn refuse_changes(&self, table: &str) -> Result<(), DbError> {
+        self.refuse("UPDATE", table)
+    }
+
+    fn refuse(&self, what: &str, table: &str) -> Result<(), DbError> {
         let sql = match self.engine {
             Engine::Sqlite(_) => format!(
-                "CREATE TRIGGER refuse BEFORE INSERT ON {table}
+                "CREATE TRIGGER refuse BEFORE {what} ON {table}
                  BEGIN SELECT RAISE(ABORT, 'refused'); END"
             ),
             Engine::Postgres(_) => format!(
-                "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
+                "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
                  AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
-                 CREATE TRIGGER refuse BEFORE INSERT ON {table}
+                 CREATE TRIGGER refuse BEFORE {what} ON {table}
                  FOR EACH ROW EXECUTE FUNCTION refuse()"
             ),
         };

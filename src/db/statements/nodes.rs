@@ -85,22 +85,24 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Begins a life of the node `node`. The lives of the nodes `over` are over, and what they held is
-    /// free: the caller knows that no process goes by those names.
+    /// Begins a life of the node `node`, or the same one again: an earlier try may have been committed and
+    /// not answered. The lives of the nodes `over` are over, and what they held is free: the caller knows that
+    /// no process goes by those names.
     pub fn begin_life(
         &self,
         (life, node): (Uuid, &str),
-        role: &str,
+        (role, followed): (&str, i64),
         over: &[String],
         now: Timestamp,
     ) -> Result<Begun, DbError> {
+        self.engine.execute("DELETE FROM nodes WHERE life = ?1", params![life.to_string()])?;
         for name in over {
             self.engine.execute("DELETE FROM nodes WHERE node = ?1", params![name])?;
         }
         let written = self.engine.execute(
             "INSERT INTO nodes (life, node, role, beat, followed, seen_ms)
-             VALUES (?1, ?2, ?3, 0, 0, ?4) ON CONFLICT (node) DO NOTHING",
-            params![life.to_string(), node, role, now.as_millisecond()],
+             VALUES (?1, ?2, ?3, 0, ?4, ?5) ON CONFLICT (node) DO NOTHING",
+            params![life.to_string(), node, role, followed, now.as_millisecond()],
         )?;
         if written == 0 {
             return Ok(Begun::Taken);

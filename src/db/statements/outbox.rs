@@ -2,16 +2,22 @@
 //!
 //! A message that was sent is gone. Whoever sends one holds it for as long as its life lasts, whatever
 //! the clock says; what a life held that is over waits again (`super::nodes`).
+//!
+//! Messages are taken up beside one that writes ([`ClaimTx`]), all else is done by whoever writes. A
+//! statement of theirs that meets a message just being taken up waits for that, and goes by what the message is
+//! then: one that is dropped goes in any state, one that was given up is never taken up, and what a life
+//! holds is freed after its row is gone, which no claim of it outlives.
 
 use std::ops::ControlFlow;
 
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ReadTx, WriteTx, damaged, int, time};
+use super::{ClaimTx, ReadTx, WriteTx, damaged, int, time};
 use crate::account::{Lane, Message, MessageContent, MessageState, UserId};
 use crate::db::DbError;
-use crate::db::engine::{Row, params};
+use crate::db::engine::{Engine, Hold, Row, params};
+use crate::limits::MESSAGES_FREED_MAX;
 
 /// The columns that [`read_message`] reads.
 const COLUMNS: &str = "message_id, number, user_id, content, state, attempts, next_ms, error, \
@@ -134,7 +140,8 @@ impl ReadTx<'_> {
 
 impl WriteTx<'_> {
     /// Puts a message into the outbox, unless `max` of its user wait in its lane already; gives
-    /// whether there was room. One that waits there already and says the same stands for it.
+    /// whether there was room. One that waits there already and says the same stands for it, unless it is
+    /// just being taken up: what it says may be read already.
     pub fn insert_message(
         &self,
         new: &NewMessage,
@@ -144,9 +151,12 @@ impl WriteTx<'_> {
         let NewMessage { id, lane, number, user, content } = new;
         let content = serde_json::to_string(content)
             .map_err(|why| damaged(format!("message {id}"), &why))?;
-        let same = "SELECT 1 FROM outbox WHERE user_id = ?1 AND lane = ?2 AND number = ?3
-             AND next_ms IS NOT NULL AND state = 'waiting' AND content = ?4";
-        if self.engine.exists(same, params![user.0, lane.as_str(), number, content])? {
+        let same = format!(
+            "SELECT 1 FROM outbox WHERE user_id = ?1 AND lane = ?2 AND number = ?3
+             AND next_ms IS NOT NULL AND state = 'waiting' AND content = ?4 LIMIT 1 {}",
+            self.engine.holding(Hold::Free)
+        );
+        if self.engine.exists(&same, params![user.0, lane.as_str(), number, content])? {
             return Ok(true);
         }
         let written = self.engine.execute(
@@ -168,72 +178,9 @@ impl WriteTx<'_> {
         Ok(written > 0)
     }
 
-    /// Takes up to `limit` messages of a lane that are due; a life that lasts holds them until it says
-    /// what became of them.
-    pub fn claim_messages(
-        &self,
-        lane: Lane,
-        limit: usize,
-        by: ClaimedBy,
-    ) -> Result<Vec<Message>, DbError> {
-        let ClaimedBy { life, now } = by;
-        let sql = format!(
-            "UPDATE outbox SET state = 'sending', attempts = attempts + 1, life = ?1,
-                 updated_ms = ?2
-             WHERE state = 'waiting' AND EXISTS (SELECT 1 FROM nodes WHERE nodes.life = ?1)
-                 AND message_id IN (SELECT message_id FROM outbox
-                     WHERE lane = ?3 AND next_ms <= ?2 AND state = 'waiting'
-                     ORDER BY next_ms, message_id LIMIT ?4)
-             RETURNING {COLUMNS}"
-        );
-        let wanted = params![life.to_string(), now.as_millisecond(), lane.as_str(), int(limit)];
-        let mut claimed = Vec::new();
-        let mut broken = Vec::new();
-        self.engine.each(&sql, wanted, |row| {
-            match read_message(row) {
-                Ok(message) => claimed.push(message),
-                Err(cause) => broken.push((row.get::<String>(0)?, cause.to_string())),
-            }
-            Ok(ControlFlow::Continue(()))
-        })?;
-        for (id, error) in broken {
-            self.end(&id, &Sent::Parked { error }, by)?;
-        }
-        claimed.sort_by_key(|message| message.id);
-        Ok(claimed)
-    }
-
     /// Writes what became of a message; `false` when its life holds it no more.
     pub fn end_message(&self, id: Uuid, sent: &Sent, by: ClaimedBy) -> Result<bool, DbError> {
-        self.end(&id.to_string(), sent, by)
-    }
-
-    fn end(&self, id: &str, sent: &Sent, by: ClaimedBy) -> Result<bool, DbError> {
-        let life = by.life.to_string();
-        let set = |assignments: &str, next: Option<i64>, error: Option<&str>| {
-            let sql = format!(
-                "UPDATE outbox SET {assignments}, next_ms = ?1, error = coalesce(?2, error),
-                     updated_ms = ?3, life = NULL WHERE message_id = ?4 AND life = ?5"
-            );
-            let values = params![next, error, by.now.as_millisecond(), id, life];
-            Ok(self.engine.execute(&sql, values)? > 0)
-        };
-        match sent {
-            Sent::Done => {
-                let sql = "DELETE FROM outbox WHERE message_id = ?1 AND life = ?2";
-                Ok(self.engine.execute(sql, params![id, life])? > 0)
-            }
-            Sent::Again { at, error } => {
-                set("state = 'waiting'", Some(at.as_millisecond()), Some(error))
-            }
-            Sent::Parked { error } => set("state = 'parked'", None, Some(error)),
-            Sent::Released => set(
-                "state = 'waiting',
-                     attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END",
-                Some(by.now.as_millisecond()),
-                None,
-            ),
-        }
+        end(self.engine, &id.to_string(), sent, by)
     }
 
     /// Queues messages that were given up, one or all of them; gives how many.
@@ -272,5 +219,109 @@ impl WriteTx<'_> {
              WHERE next_ms IS NULL AND updated_ms < ?1 LIMIT ?2)",
             params![before.as_millisecond(), int(limit)],
         )
+    }
+}
+
+impl ClaimTx<'_> {
+    /// Takes up to `limit` messages of a lane that are due and that nobody else is taking up; a life that lasts
+    /// holds them until it says what became of them.
+    pub fn claim_messages(
+        &self,
+        lane: Lane,
+        limit: usize,
+        by: ClaimedBy,
+    ) -> Result<Vec<Message>, DbError> {
+        let ClaimedBy { life, now } = by;
+        if !self.holds_life(life, Hold::Kept)? {
+            return Ok(Vec::new());
+        }
+        let sql = format!(
+            "WITH due AS (SELECT message_id FROM outbox
+                 WHERE lane = ?3 AND next_ms <= ?2 AND state = 'waiting'
+                 ORDER BY next_ms, message_id LIMIT ?4 {})
+             UPDATE outbox SET state = 'sending', attempts = attempts + 1, life = ?1,
+                 updated_ms = ?2
+             WHERE state = 'waiting' AND message_id IN (SELECT message_id FROM due)
+             RETURNING {COLUMNS}",
+            self.engine.holding(Hold::Free)
+        );
+        let wanted = params![life.to_string(), now.as_millisecond(), lane.as_str(), int(limit)];
+        let mut claimed = Vec::new();
+        let mut broken = Vec::new();
+        self.engine.each(&sql, wanted, |row| {
+            match read_message(row) {
+                Ok(message) => claimed.push(message),
+                Err(cause) => broken.push((row.get::<String>(0)?, cause.to_string())),
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        for (id, error) in broken {
+            end(self.engine, &id, &Sent::Parked { error }, by)?;
+        }
+        claimed.sort_by_key(|message| message.id);
+        Ok(claimed)
+    }
+
+    /// Frees messages of a lane that a life holds and is not `sending`; gives how many. The answer to a claim of
+    /// theirs was lost, and nobody would send them as long as the life lasts.
+    ///
+    /// Waits until such a claim has come to its end: it may still be on its way to the database.
+    pub fn free_lost_messages(
+        &self,
+        lane: Lane,
+        sending: &[Uuid],
+        by: ClaimedBy,
+    ) -> Result<usize, DbError> {
+        if !self.holds_life(by.life, Hold::Alone)? {
+            // What it had is free.
+            return Ok(0);
+        }
+        let sql =
+            "SELECT message_id FROM outbox WHERE life = ?1 AND state = 'sending' AND lane = ?2
+             ORDER BY message_id LIMIT ?3";
+        let limit = sending.len().saturating_add(MESSAGES_FREED_MAX);
+        let wanted = params![by.life.to_string(), lane.as_str(), int(limit)];
+        let held: Vec<String> = self.engine.list_values(sql, wanted)?;
+        let known: Vec<String> = sending.iter().map(Uuid::to_string).collect();
+        let lost = held.into_iter().filter(|id| !known.contains(id));
+        let mut freed = 0;
+        for id in lost {
+            freed += usize::from(end(self.engine, &id, &Sent::Released, by)?);
+        }
+        Ok(freed)
+    }
+
+    /// Whether the life lasts, which it then does until the transaction ends.
+    fn holds_life(&self, life: Uuid, hold: Hold) -> Result<bool, DbError> {
+        let sql = format!("SELECT 1 FROM nodes WHERE life = ?1 {}", self.engine.holding(hold));
+        self.engine.exists(&sql, params![life.to_string()])
+    }
+}
+
+fn end(engine: Engine<'_>, id: &str, sent: &Sent, by: ClaimedBy) -> Result<bool, DbError> {
+    let life = by.life.to_string();
+    let set = |assignments: &str, next: Option<i64>, error: Option<&str>| {
+        let sql = format!(
+            "UPDATE outbox SET {assignments}, next_ms = ?1, error = coalesce(?2, error),
+                 updated_ms = ?3, life = NULL WHERE message_id = ?4 AND life = ?5"
+        );
+        let values = params![next, error, by.now.as_millisecond(), id, life];
+        Ok(engine.execute(&sql, values)? > 0)
+    };
+    match sent {
+        Sent::Done => {
+            let sql = "DELETE FROM outbox WHERE message_id = ?1 AND life = ?2";
+            Ok(engine.execute(sql, params![id, life])? > 0)
+        }
+        Sent::Again { at, error } => {
+            set("state = 'waiting'", Some(at.as_millisecond()), Some(error))
+        }
+        Sent::Parked { error } => set("state = 'parked'", None, Some(error)),
+        Sent::Released => set(
+            "state = 'waiting',
+                 attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END",
+            Some(by.now.as_millisecond()),
+            None,
+        ),
     }
 }

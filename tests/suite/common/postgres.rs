@@ -6,7 +6,7 @@
 use std::{
     collections::HashSet,
     env, fs,
-    net::TcpListener,
+    io::Write,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
@@ -14,6 +14,8 @@ use std::{
 };
 
 use tempfile::TempDir;
+
+use super::ports::free_port;
 
 /// The variable that names the server of all tests.
 const SERVER: &str = "WIREPHOTO_TEST_POSTGRES";
@@ -25,7 +27,9 @@ static MADE: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 /// on SQLite.
 pub fn of(dir: &Path) -> Option<String> {
     let server = env::var(SERVER).ok()?;
-    let name = name(dir);
+    // A node over the data directory of another one has that one's database.
+    let home = fs::read_link(dir.join("data")).ok();
+    let name = name(home.as_deref().and_then(Path::parent).unwrap_or(dir));
     if MADE.lock().expect("names").insert(name.clone()) {
         run(&server, &format!("CREATE DATABASE {name}"));
     }
@@ -79,10 +83,17 @@ fn beside(url: &str, name: &str) -> String {
     format!("{}/{name}{query}", &address[..at])
 }
 
+/// A session that runs what it reads and prints what that gives.
+pub fn session(url: &str) -> Command {
+    let mut psql = Command::new(programs().join("psql"));
+    psql.args([url, "-qAtX", "-v", "ON_ERROR_STOP=1"]);
+    psql
+}
+
 /// Runs statements; what they print.
 pub fn run(url: &str, sql: &str) -> String {
-    let mut psql = Command::new(programs().join("psql"));
-    let psql = psql.args([url, "-qAtX", "-v", "ON_ERROR_STOP=1", "-c", sql]).stdin(Stdio::null());
+    let mut psql = session(url);
+    let psql = psql.args(["-c", sql]).stdin(Stdio::null());
     checked(&psql.output().expect("psql starts"), sql)
 }
 
@@ -103,27 +114,51 @@ fn programs() -> PathBuf {
 /// A server in a folder of its own, on a port of loopback.
 pub struct Cluster {
     dir: TempDir,
+    host: String,
     port: u16,
 }
 
 impl Cluster {
     pub fn start() -> Self {
+        Self::start_at("127.0.0.1")
+    }
+
+    /// The same on another address of this machine.
+    pub fn start_at(host: &str) -> Self {
+        let cluster = Self::place(host);
+        let data = cluster.data();
+        let data = data.to_str().expect("a path");
+        let made = ["-D", data, "-U", "wirephoto", "-A", "trust", "-E", "UTF8", "--locale=C"];
+        cluster.program("initdb", &[&made[..], &["--no-sync"]].concat(), Stdio::null());
+        // Whoever reaches its address is believed, from wherever.
+        let rules = fs::File::options().append(true).open(cluster.data().join("pg_hba.conf"));
+        rules.expect("rules").write_all(b"host all all 0.0.0.0/0 trust\n").expect("written");
+        cluster.up();
+        cluster
+    }
+
+    /// Another server, which follows this one and takes no writes.
+    pub fn copy(&self) -> Self {
+        let copy = Self::place(&self.host);
+        let data = copy.data();
+        let (data, from) = (data.to_str().expect("a path"), self.url("postgres"));
+        let made = ["-D", data, "-d", &from, "-R", "-c", "fast", "--no-sync"];
+        copy.program("pg_basebackup", &made, Stdio::null());
+        copy.up();
+        copy
+    }
+
+    /// A folder and a port for one.
+    fn place(host: &str) -> Self {
         let dir = tempfile::tempdir().expect("folder");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        drop(listener);
+        // It is let go and taken again while others connect to everywhere.
+        let port = free_port();
         if is_root() {
             fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("mode");
             let owned = Command::new("chown").arg("postgres").arg(dir.path()).status();
             assert!(owned.expect("chown").success());
         }
-        let cluster = Self { dir, port };
-        let data = cluster.data();
-        let data = data.to_str().expect("a path");
-        let made = ["-D", data, "-U", "wirephoto", "-A", "trust", "-E", "UTF8", "--locale=C"];
-        cluster.program("initdb", &[&made[..], &["--no-sync"]].concat(), Stdio::null());
-        cluster.up();
-        cluster
+        Self { dir, host: host.to_owned(), port }
     }
 
     pub fn dir(&self) -> &Path {
@@ -163,8 +198,8 @@ impl Cluster {
     /// Starts it, again after [`Cluster::down`].
     pub fn up(&self) {
         let options = format!(
-            "-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off",
-            self.port
+            "-p {} -c listen_addresses={} -c unix_socket_directories= -c fsync=off",
+            self.port, self.host
         );
         let log = self.dir.path().join("server.log");
         let log = log.to_str().expect("a path").to_owned();
@@ -174,6 +209,11 @@ impl Cluster {
     /// Stops it without waiting for anybody, as an operator who is in a hurry.
     pub fn down(&self) {
         self.control(&["-m", "fast", "stop"]);
+    }
+
+    /// Ends it as a crash does.
+    pub fn crash(&self) {
+        self.control(&["-m", "immediate", "stop"]);
     }
 
     /// Has it take connections with TLS too, with the certificate and key of that file.
@@ -205,14 +245,14 @@ impl Cluster {
     }
 
     pub fn url(&self, name: &str) -> String {
-        format!("postgres://wirephoto@127.0.0.1:{}/{name}", self.port)
+        format!("postgres://wirephoto@{}:{}/{name}", self.host, self.port)
     }
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
         if self.data().join("postmaster.pid").exists() {
-            self.control(&["-m", "immediate", "stop"]);
+            self.crash();
         }
     }
 }

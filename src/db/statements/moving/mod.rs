@@ -6,7 +6,7 @@
 
 mod tables;
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use jiff::tz::TimeZone;
 
@@ -15,7 +15,7 @@ use super::{ReadTx, WriteTx, damaged, int};
 use crate::db::engine::{Engine, Param, Row, ToParam, params};
 use crate::db::{DbError, Named};
 use crate::item::Asset;
-use crate::limits::{MOVED_BYTES, MOVED_ROWS};
+use crate::limits::{MOVED_BYTES, MOVED_ROWS, MOVED_VALUES_MAX};
 use crate::types::Hash;
 
 use tables::Type::{self, Blob, Bool, Int, Text};
@@ -27,7 +27,7 @@ const FILLING: &str = "moving in";
 const MOVED: &str = "moved to";
 
 /// A value of a column.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
     Null,
     Int(i64),
@@ -195,6 +195,26 @@ impl ReadTx<'_> {
         Ok(found)
     }
 
+    /// What tells the rows with these numbers of a table from any others.
+    pub(in crate::db) fn mark_of_rows(
+        &self,
+        table: &'static Table,
+        numbers: &RangeInclusive<i64>,
+    ) -> Result<Hash, DbError> {
+        let sql = format!(
+            "SELECT {} FROM {} WHERE {number} >= ?1 AND {number} <= ?2 ORDER BY {number}",
+            table.list(),
+            table.name,
+            number = table.order
+        );
+        let mut mark = Hash::begin();
+        self.engine.each(&sql, params![*numbers.start(), *numbers.end()], |row| {
+            mark.update(format!("{:?}\n", table.read(row)?).as_bytes());
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(mark.finish())
+    }
+
     /// How many rows of a table are moved.
     pub(in crate::db) fn rows_of(&self, table: &Table) -> Result<usize, DbError> {
         let sql = format!("SELECT count(*) FROM {} WHERE {}", table.name, table.rest());
@@ -285,23 +305,46 @@ impl WriteTx<'_> {
     /// Writes rows, and compares what the engine took with what it was given.
     pub(in crate::db) fn insert_portion(&self, portion: &Portion) -> Result<(), DbError> {
         let Portion { table, rows } = portion;
-        let places = (1..=table.columns.len()).map(|at| format!("?{at}")).collect::<Vec<_>>();
-        let list = table.list();
-        let sql = format!(
-            "INSERT INTO {} ({list}) VALUES ({}) RETURNING {list}",
-            table.name,
-            places.join(", ")
-        );
-        for row in rows {
-            let values: Vec<&dyn ToParam> =
-                row.iter().map(|value| -> &dyn ToParam { value }).collect();
-            let taken = self.engine.load(&sql, &values, |row| table.read(row))?;
-            if &taken != row {
-                let what = format!("{} {:?}", table.name, row.first());
-                return Err(damaged(what, &"it came over with other values"));
-            }
+        let most = (MOVED_VALUES_MAX / table.columns.len()).max(1);
+        let mut rest = rows.as_slice();
+        while !rest.is_empty() {
+            // Powers of two: portions of any length take few statements, which stay prepared.
+            let (some, more) = rest.split_at(1 << rest.len().min(most).ilog2());
+            self.insert_rows(table, some)?;
+            rest = more;
         }
         Ok(())
+    }
+
+    /// Writes rows with one statement.
+    fn insert_rows(&self, table: &Table, rows: &[Vec<Value>]) -> Result<(), DbError> {
+        let list = table.list();
+        let width = table.columns.len();
+        let row = |at: usize| {
+            let places = (1..=width).map(|place| format!("?{}", at * width + place));
+            format!("({})", places.collect::<Vec<_>>().join(", "))
+        };
+        let sql = format!(
+            "INSERT INTO {} ({list}) VALUES {} RETURNING {list}",
+            table.name,
+            (0..rows.len()).map(row).collect::<Vec<_>>().join(", ")
+        );
+        let values: Vec<&dyn ToParam> =
+            rows.iter().flatten().map(|value| -> &dyn ToParam { value }).collect();
+        let mut taken = self.engine.list(&sql, &values, |row| table.read(row))?;
+        let mut given: Vec<&Vec<Value>> = rows.iter().collect();
+        // They come back in an order that no engine promises.
+        taken.sort_unstable();
+        given.sort_unstable();
+        let differs = |(at, row): &(usize, &&Vec<Value>)| taken.get(*at) != Some(**row);
+        match given.iter().enumerate().find(differs) {
+            None if taken.len() == given.len() => Ok(()),
+            other => {
+                let first = other.and_then(|(_, row)| row.first());
+                let what = format!("{} {first:?}", table.name);
+                Err(damaged(what, &"it came over with other values"))
+            }
+        }
     }
 
     /// Writes items with what search knows of them, in the place of earlier versions.
