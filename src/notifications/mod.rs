@@ -14,6 +14,8 @@ mod matching;
 mod outbox;
 mod read;
 mod send;
+#[cfg(test)]
+mod send_tests;
 mod streams;
 mod unsubscribe;
 mod watching;

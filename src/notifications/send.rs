@@ -1,12 +1,17 @@
 //! Sends what is due in the outbox, mails and push messages apart.
+//!
+//! What a node takes up is its own as long as its life lasts. Where a claim fails it may have been done all
+//! the same, as when the connection to the database breaks under the answer: before the next one, messages that this
+//! life holds and this process does not send wait again.
 
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{Id, JoinError, JoinSet};
 use uuid::Uuid;
 
 use super::Notifications;
@@ -16,7 +21,7 @@ use crate::account::{
 };
 use crate::clock;
 use crate::clock::Stopwatch;
-use crate::db::{ClaimedBy, ReadTx, Sent, WriteTx};
+use crate::db::{ClaimTx, ClaimedBy, ReadTx, Sent, WriteTx};
 use crate::error::{Error, Kind, Result};
 use crate::letters::Occasion;
 use crate::limits::{MESSAGE_TIME, OUTBOX_LOOK};
@@ -71,14 +76,54 @@ struct Ended {
     by: ClaimedBy,
 }
 
+/// What is being sent of a lane.
+#[derive(Default)]
+pub(super) struct Sending {
+    tasks: JoinSet<()>,
+    /// The messages, by the tasks that send them.
+    messages: HashMap<Id, Uuid>,
+    /// Whether a claim failed that may have been done.
+    is_doubtful: bool,
+}
+
+impl Sending {
+    /// Ends when a message is done; nothing when none is being sent.
+    pub(super) async fn ended(&mut self) -> Option<()> {
+        let ended = self.tasks.join_next_with_id().await?;
+        self.forget(&ended);
+        Some(())
+    }
+
+    /// Messages that are still being sent.
+    fn count(&mut self) -> usize {
+        while let Some(ended) = self.tasks.try_join_next_with_id() {
+            self.forget(&ended);
+        }
+        self.tasks.len()
+    }
+
+    fn forget(&mut self, ended: &Result<(Id, ()), JoinError>) {
+        let id = match ended {
+            Ok((id, ())) => *id,
+            Err(failed) => failed.id(),
+        };
+        self.messages.remove(&id);
+    }
+
+    fn start(&mut self, message: Uuid, work: impl Future<Output = ()> + Send + 'static) {
+        let task = self.tasks.spawn(work);
+        self.messages.insert(task.id(), message);
+    }
+}
+
 impl Notifications {
     /// Sends what is due in a lane, some at a time, until `stop` turns true. What is being sent then
     /// has `drain` to finish; what does not is queued again.
     pub async fn send(self, lane: Lane, mut stop: watch::Receiver<bool>, drain: Duration) {
-        let mut running = JoinSet::new();
+        let mut sending = Sending::default();
         let mut failing = false;
         while !*stop.borrow_and_update() {
-            let filled = self.fill(lane, &mut running).await;
+            let filled = self.fill(lane, &mut sending).await;
             // One line when it starts to fail and one when it works again.
             match (&filled, failing) {
                 (Err(cause), false) => tracing::error!("the outbox cannot be read: {cause}"),
@@ -89,26 +134,28 @@ impl Notifications {
             tokio::select! {
                 changed = stop.changed() => if changed.is_err() { break },
                 () = self.inner.wakes[lane.index()].notified() => {}
-                Some(_) = running.join_next() => {}
+                Some(()) = sending.ended() => {}
                 () = tokio::time::sleep(filled.unwrap_or(OUTBOX_LOOK)) => {}
             }
         }
-        let ended = async { while running.join_next().await.is_some() {} };
+        let ended = async { while sending.ended().await.is_some() {} };
         if tokio::time::timeout(drain, ended).await.is_err() {
             self.inner.abandon.send_replace(true);
-            while running.join_next().await.is_some() {}
+            while sending.ended().await.is_some() {}
         }
     }
 
     /// Starts what is due as far as there is room; the time until the next look.
-    async fn fill(&self, lane: Lane, running: &mut JoinSet<()>) -> Result<Duration> {
-        while running.try_join_next().is_some() {}
+    pub(super) async fn fill(&self, lane: Lane, sending: &mut Sending) -> Result<Duration> {
         let settings = self.inner.settings.get();
         let workers = match lane {
             Lane::Mail => settings.mail_workers,
             Lane::Apple | Lane::Google => settings.push_workers,
         };
-        let room = workers.saturating_sub(running.len());
+        let room = workers.saturating_sub(sending.count());
+        if sending.is_doubtful {
+            self.free_lost(lane, sending).await?;
+        }
         let next = self.db().read(move |tx: &ReadTx<'_>| tx.next_message(lane)).await?;
         let now = clock::now();
         let Some(next) = next.filter(|_| room > 0) else { return Ok(OUTBOX_LOOK) };
@@ -117,12 +164,35 @@ impl Notifications {
             return Ok(wait.min(OUTBOX_LOOK));
         }
         let by = ClaimedBy { life: self.inner.services.node.life(), now };
-        let claim = move |tx: &WriteTx<'_>| tx.claim_messages(lane, room, by);
-        for message in self.db().write(claim).await? {
-            running.spawn(self.clone().send_one(lane, message, by.life));
+        let claim = move |tx: &ClaimTx<'_>| tx.claim_messages(lane, room, by);
+        let claimed = self.db().claim(claim).await;
+        sending.is_doubtful = claimed.is_err();
+        for message in claimed? {
+            // One whose end was written without an answer that came is still being ended here: that end
+            // is written again, and says what becomes of it. Two tries at once would be two messages.
+            if !sending.messages.values().any(|one| *one == message.id) {
+                sending.start(message.id, self.clone().send_one(lane, message, by.life));
+            }
         }
         // The next look comes with the first that ends, or when more is due.
         Ok(OUTBOX_LOOK)
+    }
+
+    /// Frees what this life holds in a lane and nobody sends.
+    async fn free_lost(&self, lane: Lane, sending: &mut Sending) -> Result<()> {
+        let by = ClaimedBy { life: self.inner.services.node.life(), now: clock::now() };
+        let messages: Vec<Uuid> = sending.messages.values().copied().collect();
+        let free = move |tx: &ClaimTx<'_>| tx.free_lost_messages(lane, &messages, by);
+        let freed = self.db().claim(free).await?;
+        sending.is_doubtful = false;
+        if freed > 0 {
+            tracing::warn!(
+                messages = freed,
+                lane = lane.as_str(),
+                "messages were taken up without an answer, they wait again"
+            );
+        }
+        Ok(())
     }
 
     /// Tries to send a message and writes how that ended.
@@ -163,6 +233,9 @@ impl Notifications {
             | (_, MessageContent::Item { .. })
             | (_, MessageContent::Digest { .. }) => None,
         };
+        // What another node may have is due a little later: who looks at once doubts again.
+        let rest = if matches!(tried, Some(Tried::Doubted)) { END_AGAIN } else { Duration::ZERO };
+        let now = now.saturating_add(rest).unwrap_or(now);
         let end = Ended { id, user: message.user, sent, dead, by: ClaimedBy { life, now } };
         self.write_end(Arc::new(end)).await;
     }

@@ -84,6 +84,8 @@ fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (Services, Settings)
         domain: "b.example".to_owned(),
         attachments_bytes_max: 1 << 20,
     };
+    let node = Node::start(db, dir, config.server.role, start()).unwrap();
+    node.work(start());
     let services = Services {
         db: db.clone(),
         content,
@@ -93,7 +95,7 @@ fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (Services, Settings)
         letters: Letters::compile(None).unwrap(),
         push: Push::of(&config).unwrap(),
         steady: Arc::new(Steady::start(db, None)),
-        node: Node::start(db, dir, config.server.role, start()).unwrap(),
+        node,
     };
     (services, Settings::of(&config))
 }

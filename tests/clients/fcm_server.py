@@ -10,6 +10,7 @@ without details and its line says how in `refused`. The end of a device's token 
     0429   429 QUOTA_EXCEEDED with Retry-After: 1, once
     0503   503 UNAVAILABLE with Retry-After: 1, once
     0401   401 and the access token is worth nothing any more, once
+    hang   no answer, once
 """
 
 import json
@@ -49,6 +50,7 @@ tells = Tells(
     },
 )
 issued, lock = {}, threading.Lock()
+hung = set()
 
 
 def check_assertion(headers, body, audience):
@@ -117,6 +119,9 @@ class Handler(BaseHTTPRequestHandler):
             more["retry-after"] = "1"
         facts["status"] = status
         log.add(facts)
+        if facts.get("token", "").endswith("hang") and facts["token"] not in hung:
+            hung.add(facts["token"])
+            threading.Event().wait()
         said = json.dumps(said).encode()
         self.send_response(status)
         for name, value in more.items():

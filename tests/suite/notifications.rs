@@ -12,7 +12,7 @@ use reqwest::blocking::{Client, Response};
 use serde_json::{Value, json};
 
 use crate::common::server::alone;
-use crate::common::{DEMO_KEY, PATIENCE, Server, news};
+use crate::common::{DEMO_KEY, Server, news};
 use crate::faults::kit;
 use crate::search::{BUYER_KEY, ids};
 
@@ -131,9 +131,9 @@ fn one_poll_too_many_is_told_to_come_back_and_what_is_bad_is_named() {
 struct Poll(TcpStream);
 
 impl Poll {
-    fn send(server: &Server, id: &str) -> Option<Self> {
-        let mut stream = TcpStream::connect(server.url.strip_prefix("http://")?).ok()?;
-        stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    fn send(site: &impl kit::Site, id: &str) -> Option<Self> {
+        let mut stream = TcpStream::connect(site.url().strip_prefix("http://")?).ok()?;
+        stream.set_read_timeout(Some(site.poll_time())).ok()?;
         let request = format!(
             "GET /content/v1/_all/notification/{id}/stream?wait=5&s=3&layout=bare HTTP/1.1\r\n\
              host: h\r\nauthorization: ApiKey {DEMO_KEY}\r\nconnection: close\r\n\r\n"
@@ -194,8 +194,8 @@ pub struct Seen {
 
 impl Seen {
     /// Reads what one poll gave; the items in it.
-    pub fn poll(&mut self, server: &Server, id: &str) -> Vec<String> {
-        let Some(poll) = Poll::send(server, id) else { return Vec::new() };
+    pub fn poll(&mut self, site: &impl kit::Site, id: &str) -> Vec<String> {
+        let Some(poll) = Poll::send(site, id) else { return Vec::new() };
         let (body, complete) = poll.receive();
         let items = named(&body);
         for id in items.iter().cloned() {
@@ -208,9 +208,9 @@ impl Seen {
     }
 
     /// Polls until it gives the item `last`, which comes behind all others.
-    pub fn poll_until(&mut self, server: &Server, id: &str, last: &str) {
-        server.until("the last item to come", || {
-            self.poll(server, id).iter().any(|item| item == last).then_some(())
+    pub fn poll_until(&mut self, site: &impl kit::Site, id: &str, last: &str) {
+        kit::until("the last item to come", || {
+            self.poll(site, id).iter().any(|item| item == last).then_some(())
         });
     }
 

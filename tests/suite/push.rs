@@ -18,13 +18,13 @@ fn call(server: &Server, method: Method, path: &str, key: &str) -> Response {
     response
 }
 
-fn register(server: &Server, token: &str, kind: &str, key: &str) {
+pub fn register(server: &Server, token: &str, kind: &str, key: &str) {
     let path = format!("/user/v1/device/{token}?type={kind}&model=x");
     call(server, Method::PUT, &path, key);
 }
 
 /// Adds a notification of photographs with a word; its id.
-fn notify(server: &Server, word: &str, key: &str) -> String {
+pub fn notify(server: &Server, word: &str, key: &str) -> String {
     let path = format!("/content/v1/image/notification/mobile?title=Vakt&q={word}");
     let body: Value = call(server, Method::POST, &path, key).json().unwrap();
     body["id"].as_str().unwrap().to_owned()
@@ -57,7 +57,7 @@ fn until(server: &Server, seen: &dyn Fn() -> Vec<Value>, count: usize) -> Vec<Va
 }
 
 /// Ids of the items that were sent to a device, in order.
-fn items(messages: &[Value]) -> Vec<&str> {
+pub fn items(messages: &[Value]) -> Vec<&str> {
     let uri = |one: &Value| one.pointer("/payload/uri").is_some();
     let uris = messages.iter().map(|one| match uri(one) {
         true => one["payload"]["uri"].as_str().unwrap(),

@@ -64,6 +64,12 @@ impl Receiver {
         receiver
     }
 
+    /// Sends it a signal.
+    pub fn signal(&self, name: &str) {
+        let id = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
     /// The next line that it prints.
     pub fn next(&mut self) -> Value {
         let mut line = String::new();
