@@ -2,11 +2,12 @@
 //!
 //! A request to a bucket that hangs waits for its time-out on a thread of its own, and renders wait
 //! behind it that could be answered. So a bucket from which nothing but failures came for a while is
-//! left alone: what needs it fails at once, and one request a second finds out when it answers again.
+//! left alone: what needs it fails at once, and one request a second finds out when it answers again: a list of
+//! nothing, and where that is refused as everything else was, the next request that somebody has.
 //! Whatever is in a cache goes on being served.
 
 use std::{
-    io,
+    io, mem,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -32,6 +33,8 @@ pub(super) struct Breaker {
     watch: Stopwatch,
     state: Mutex<State>,
     opened: Notify,
+    /// Ends what is under way when that begins.
+    leaving: Notify,
 }
 
 /// Times are since the start.
@@ -53,17 +56,30 @@ struct Failing {
     count: u32,
 }
 
+/// How a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// There was no answer, or one that says to come again.
+    Silent,
+    /// Who asks may not.
+    Refused,
+}
+
 /// A bucket that is not asked.
 #[derive(Debug)]
 struct LeftAlone {
     since: Duration,
+    /// What it was that went wrong when that began.
+    fault: Fault,
     /// What went wrong last.
     why: String,
+    /// Whether the next request is let through, to find out by it whether the bucket is back.
+    is_trial_due: bool,
 }
 
 impl State {
     /// A request that began then has failed now: `true` when the bucket is left alone from now on.
-    fn failed(&mut self, (began, now): (Duration, Duration), why: &str) -> bool {
+    fn failed(&mut self, (began, now): (Duration, Duration), (fault, why): (Fault, &str)) -> bool {
         if let Some(left_alone) = &mut self.left_alone {
             why.clone_into(&mut left_alone.why);
             return false;
@@ -79,13 +95,27 @@ impl State {
         let open =
             failing.count >= FAILURES_MIN && now.saturating_sub(failing.since) >= FAILING_MAX;
         if open {
-            self.leave_alone(failing.since, why);
+            self.leave_alone(failing.since, (fault, why));
         }
         open
     }
 
-    fn leave_alone(&mut self, since: Duration, why: &str) {
-        self.left_alone = Some(LeftAlone { since, why: why.to_owned() });
+    fn leave_alone(&mut self, since: Duration, (fault, why): (Fault, &str)) {
+        self.left_alone =
+            Some(LeftAlone { since, fault, why: why.to_owned(), is_trial_due: false });
+    }
+
+    /// It refuses to say whether it is back: `true` when that shows that it is. Where refusals are why it is
+    /// left alone, the next request shows it.
+    fn is_back_by_refusing(&mut self) -> bool {
+        let Some(left_alone) = &mut self.left_alone else { return false };
+        left_alone.is_trial_due = left_alone.fault == Fault::Refused;
+        !left_alone.is_trial_due
+    }
+
+    /// Whether a request that is to be made now is the one that finds out.
+    fn takes_trial(&mut self) -> bool {
+        self.left_alone.as_mut().is_some_and(|left_alone| mem::take(&mut left_alone.is_trial_due))
     }
 
     /// A good answer came: since when the bucket was left alone, if it was.
@@ -99,7 +129,8 @@ impl State {
 impl Breaker {
     /// For the bucket that messages call `place`, of which nothing is known.
     pub(super) fn new(place: String) -> Self {
-        Self { place, watch: Stopwatch::start(), state: Mutex::default(), opened: Notify::new() }
+        let (opened, leaving) = (Notify::new(), Notify::new());
+        Self { place, watch: Stopwatch::start(), state: Mutex::default(), opened, leaving }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -113,8 +144,8 @@ impl Breaker {
     }
 
     /// A request that began then was not answered, or not as a bucket answers that is well.
-    pub(super) fn failed(&self, began: Duration, why: &str) {
-        let opened = self.lock().failed((began, self.now()), why);
+    pub(super) fn failed(&self, began: Duration, (fault, why): (Fault, &str)) {
+        let opened = self.lock().failed((began, self.now()), (fault, why));
         if opened {
             self.tell(why);
         }
@@ -123,7 +154,7 @@ impl Breaker {
     /// Leaves the bucket alone from now on, whatever was known of it.
     pub(super) fn leave_alone(&self, why: &str) {
         let now = self.now();
-        self.lock().leave_alone(now, why);
+        self.lock().leave_alone(now, (Fault::Silent, why));
         self.tell(why);
     }
 
@@ -132,6 +163,7 @@ impl Breaker {
         let place = &self.place;
         tracing::error!("{place} only fails: it is left alone until it answers again: {why}");
         self.opened.notify_one();
+        self.leaving.notify_waiters();
     }
 
     /// Writes to the metrics whether the bucket is left alone.
@@ -149,12 +181,39 @@ impl Breaker {
         tracing::info!(seconds, "{} answers again", self.place);
     }
 
+    /// The bucket refused to say whether it is back. It answers, and whoever may not list may read, unless
+    /// refusals were why it is left alone: then the next request is let through ([`Breaker::takes_trial`]).
+    pub(super) fn refused_to_say(&self) {
+        if self.lock().is_back_by_refusing() {
+            self.answered();
+        }
+    }
+
+    /// Whether a request is let through although the bucket is left alone: what came of it says more than
+    /// a list that is refused anyway. One for each time that this was refused.
+    pub(super) fn takes_trial(&self) -> bool {
+        self.lock().takes_trial()
+    }
+
     /// Why the bucket is not to be asked now.
     pub(super) fn refusal(&self) -> Option<io::Error> {
         let state = self.lock();
         let why = &state.left_alone.as_ref()?.why;
         let said = format!("it is not asked, because it only failed: {why}");
         Some(io::Error::other(said))
+    }
+
+    /// Ends when the bucket is left alone, with what is to be said of it: a request that is under way
+    /// has nothing to wait for.
+    pub(super) async fn leaving(&self) -> io::Error {
+        let mut told = std::pin::pin!(self.leaving.notified());
+        // Whoever tells between the look and the wait is heard.
+        told.as_mut().enable();
+        if let Some(said) = self.refusal() {
+            return said;
+        }
+        told.await;
+        self.refusal().unwrap_or_else(|| io::Error::other("it only failed"))
     }
 
     /// Waits until the bucket is left alone.
@@ -180,10 +239,26 @@ mod tests {
     /// The times of failures, each with its beginning, and at which of them the bucket is left alone.
     fn check(failures: &[(u64, u64)], expected: Option<usize>) {
         let mut state = State::default();
-        let opened = failures
-            .iter()
-            .position(|(began, now)| state.failed((at(*began), at(*now)), "it hangs"));
+        let opened = failures.iter().position(|(began, now)| {
+            state.failed((at(*began), at(*now)), (Fault::Silent, "it hangs"))
+        });
         assert_eq!(opened, expected, "{failures:?}");
+    }
+
+    #[tokio::test]
+    async fn what_is_under_way_ends_when_a_bucket_is_left_alone() {
+        let breaker = Breaker::new("bucket x".to_owned());
+        let mut waits = std::pin::pin!(breaker.leaving());
+        let now = std::future::poll_fn(|context| {
+            std::task::Poll::Ready(waits.as_mut().poll(context).is_pending())
+        });
+        assert!(now.await);
+        breaker.leave_alone("it hangs");
+        assert!(waits.await.to_string().contains("it hangs"));
+        assert!(
+            breaker.leaving().await.to_string().contains("it hangs"),
+            "it is left alone already"
+        );
     }
 
     #[test]
@@ -203,14 +278,39 @@ mod tests {
     #[test]
     fn an_answer_to_another_request_shows_that_it_is_well() {
         let mut state = State::default();
-        assert!(!state.failed((at(0), at(10_000)), "it hangs"));
+        assert!(!state.failed((at(0), at(10_000)), (Fault::Silent, "it hangs")));
         assert_eq!(state.answered(at(10_500)), None);
-        assert!(!state.failed((at(200), at(10_600)), "it hangs"), "it began before the answer");
-        assert!(!state.failed((at(10_700), at(20_700)), "it hangs"));
-        assert!(state.failed((at(20_800), at(30_800)), "it hangs"));
-        assert!(!state.failed((at(31_000), at(32_000)), "it refuses"), "only once");
+        assert!(
+            !state.failed((at(200), at(10_600)), (Fault::Silent, "it hangs")),
+            "it began before the answer"
+        );
+        assert!(!state.failed((at(10_700), at(20_700)), (Fault::Silent, "it hangs")));
+        assert!(state.failed((at(20_800), at(30_800)), (Fault::Silent, "it hangs")));
+        assert!(
+            !state.failed((at(31_000), at(32_000)), (Fault::Refused, "it refuses")),
+            "only once"
+        );
         assert_eq!(state.left_alone.as_ref().map(|open| open.why.as_str()), Some("it refuses"));
         assert_eq!(state.answered(at(40_000)), Some(at(10_700)));
         assert_eq!(state.answered(at(41_000)), None);
+    }
+
+    #[test]
+    fn a_refusal_to_say_whether_it_is_back_shows_that_it_answers() {
+        let mut state = State::default();
+        for fault in [Fault::Silent, Fault::Refused] {
+            for began in [0, 1000, 6000] {
+                state.failed((at(began), at(began + 1)), (fault, "it fails"));
+            }
+            // The question itself fails too.
+            state.failed((at(7000), at(7001)), (Fault::Refused, "it answers 403"));
+            assert!(!state.takes_trial(), "nobody asked yet: {fault:?}");
+            assert_eq!(state.is_back_by_refusing(), fault == Fault::Silent, "{fault:?}");
+            let trials = [state.takes_trial(), state.takes_trial()];
+            assert_eq!(trials, [fault == Fault::Refused, false], "one: {fault:?}");
+            assert_eq!(state.answered(at(8000)), Some(at(0)));
+            assert!(!state.is_back_by_refusing() && !state.takes_trial());
+            state = State::default();
+        }
     }
 }

@@ -30,7 +30,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use super::breaker::{self, Breaker};
+use super::breaker::{self, Breaker, Fault};
 use super::s3::{self, BucketSettings};
 use super::{StoreError, upload::Upload};
 use crate::clock;
@@ -229,7 +229,7 @@ impl Bucket {
         &self,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> Pending<T> {
-        self.spawn(self.time_for(0), self.in_turn(work))
+        self.spawn((self.time_for(0), false), self.in_turn(work))
     }
 
     fn in_turn<T: Send + 'static>(
@@ -254,16 +254,22 @@ impl Bucket {
         limit: Duration,
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> Pending<T> {
-        let Some(refusal) = self.inner.breaker.refusal() else { return self.spawn(limit, work) };
+        let Some(refusal) = self.inner.breaker.refusal() else {
+            return self.spawn((limit, true), work);
+        };
+        if self.inner.breaker.takes_trial() {
+            return self.spawn((limit, false), work);
+        }
         let (sender, receiver) = mpsc::sync_channel(1);
         // There is room for it.
         drop(sender.send(Err(Failure::Time(refusal))));
         Pending { receiver }
     }
 
+    /// The same whatever is known of the bucket. It ends when the bucket is left alone, or does not.
     fn spawn<T: Send + 'static>(
         &self,
-        limit: Duration,
+        (limit, ends): (Duration, bool),
         work: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> Pending<T> {
         let (sender, receiver) = mpsc::sync_channel(1);
@@ -271,12 +277,20 @@ impl Bucket {
         let breaker = Arc::clone(&self.inner.breaker);
         let began = breaker.now();
         runtime.spawn(async move {
-            let done = match tokio::time::timeout(limit, work).await {
+            let done = tokio::select! {
+                done = tokio::time::timeout(limit, work) => done,
+                // Others found out that it only fails.
+                said = breaker.leaving(), if ends => {
+                    drop(sender.send(Err(Failure::Time(said))));
+                    return;
+                }
+            };
+            let done = match done {
                 Ok(done) => done.map_err(Failure::Bucket),
                 Err(_) => {
                     let said = format!("the bucket did not answer within {limit:?}");
                     // The try that was under way comes to no end of its own.
-                    breaker.failed(began, &said);
+                    breaker.failed(began, (Fault::Silent, &said));
                     Err(Failure::Time(io::Error::new(io::ErrorKind::TimedOut, said)))
                 }
             };
@@ -549,7 +563,7 @@ async fn look_at(objects: Arc<dyn ObjectStore>, nowhere: Path) -> object_store::
 }
 
 /// Finds out when a bucket that is left alone answers again: with one request at a time, one a second
-/// at most.
+/// at most; one that somebody has for each of ours that is refused ([`Breaker::refused_to_say`]).
 async fn find_out(
     objects: Arc<dyn ObjectStore>,
     breaker: Arc<Breaker>,
@@ -559,8 +573,10 @@ async fn find_out(
         breaker.left_alone().await;
         tokio::time::sleep(breaker::ASK_AGAIN).await;
         let look = look_at(Arc::clone(&objects), nowhere.clone());
-        if let Ok(Ok(())) = tokio::time::timeout(limit, look).await {
-            breaker.answered();
+        match tokio::time::timeout(limit, look).await {
+            Ok(Ok(())) => breaker.answered(),
+            Ok(Err(error)) if s3::is_refusal(&error) => breaker.refused_to_say(),
+            Ok(Err(_)) | Err(_) => {}
         }
     }
 }

@@ -59,8 +59,7 @@ pub enum StoreError {
     Io {
         /// Folder or file.
         path: String,
-        /// What the system says.
-        #[source]
+        /// What the system says; no source, which would be told twice.
         cause: io::Error,
     },
     /// The bucket failed, refused or did not answer.
@@ -68,8 +67,7 @@ pub enum StoreError {
     Away {
         /// Bucket and key.
         place: String,
-        /// What it says, or why it said nothing.
-        #[source]
+        /// What it says, or why it said nothing; no source, which would be told twice.
         cause: io::Error,
     },
     /// The bucket cannot be used as the settings say.

@@ -21,7 +21,10 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 
-use super::{StoreError, breaker::Breaker};
+use super::{
+    StoreError,
+    breaker::{Breaker, Fault},
+};
 use crate::limits;
 use crate::telemetry;
 
@@ -224,6 +227,12 @@ pub(super) fn is_slow(error: &object_store::Error) -> bool {
     text.contains(NO_ANSWER) || again.iter().any(|status| text.contains(status))
 }
 
+/// Whether the bucket does not let us.
+pub(super) fn is_refusal(error: &object_store::Error) -> bool {
+    let text = chain(error);
+    [" 401 ", " 403 "].iter().any(|status| text.contains(status))
+}
+
 /// How the message of a request begins that was not answered in time.
 const NO_ANSWER: &str = "no answer within";
 
@@ -381,10 +390,13 @@ impl Connector {
         let answer = self.ask(request).await;
         match &answer {
             Ok(answer) if is_ill(method, answer.status().as_u16()) => {
-                self.breaker.failed(began, &format!("it answers {}", answer.status().as_u16()));
+                let status = answer.status().as_u16();
+                let refused = matches!(status, 401 | 403);
+                let fault = if refused { Fault::Refused } else { Fault::Silent };
+                self.breaker.failed(began, (fault, &format!("it answers {status}")));
             }
             Ok(_) => self.breaker.answered(),
-            Err(error) => self.breaker.failed(began, &words(error)),
+            Err(error) => self.breaker.failed(began, (Fault::Silent, &words(error))),
         }
         let outcome = match &answer {
             Ok(answer) if answer.status().is_success() => "done",

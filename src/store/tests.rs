@@ -299,3 +299,17 @@ fn a_call_from_a_thread_of_an_async_runtime_ends() {
         drop(scene);
     });
 }
+
+#[test]
+fn what_a_store_says_is_told_once() {
+    let cause = || std::io::Error::other("the disk is on fire");
+    let path = || "originals/ab".to_owned();
+    for error in [
+        StoreError::Io { path: path(), cause: cause() },
+        StoreError::Away { place: path(), cause: cause() },
+    ] {
+        let error = crate::error::Error::internal(error);
+        let told = error.cause().unwrap();
+        assert_eq!(told.matches("on fire").count(), 1, "{told}");
+    }
+}

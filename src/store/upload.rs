@@ -46,7 +46,8 @@ impl<'a> Upload<'a> {
             let done = parts.complete().await;
             Ok((done, parts))
         };
-        let (done, parts) = self.bucket.ask(0, finish).wait()?;
+        // Whatever becomes of the bucket: the parts come back with the answer, to be taken back.
+        let (done, parts) = self.bucket.ask_anyway(finish).wait()?;
         // What could not be finished is taken back with the rest.
         done.map(drop).map_err(|error| {
             self.parts = Some(parts);

@@ -1,6 +1,6 @@
 """An S3 server that checks signatures, with the bucket `bilder`. Prints one line of JSON when it is
 ready; each line of its input is a key, answered with one line about the object, or an order as JSON:
-list, damage, delete."""
+list, damage, delete. Its second argument is the address to listen at, if not loopback."""
 
 import hashlib
 import json
@@ -17,10 +17,11 @@ logging.getLogger("werkzeug").setLevel(logging.ERROR)
 import boto3
 from moto.server import ThreadedMotoServer
 
-server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+address = sys.argv[2] or "127.0.0.1"
+server = ThreadedMotoServer(ip_address=address, port=0, verbose=False)
 server.start()
 _, port = server.get_host_and_port()
-endpoint = f"http://127.0.0.1:{port}"
+endpoint = f"http://{address}:{port}"
 first = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "endpoint_url": endpoint}
 boto3.client("s3", **first).create_bucket(
     Bucket="bilder", CreateBucketConfiguration={"LocationConstraint": "eu-north-1"}

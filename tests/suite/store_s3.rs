@@ -195,15 +195,7 @@ impl Bucket {
 
     /// The settings of an archive whose originals lie below `prefix`, and `more`.
     pub fn settings(&self, prefix: &str, more: &[&str]) -> Vec<String> {
-        let text = |name: &str| self.s3.ready[name].as_str().unwrap().to_owned();
-        let own = [
-            format!("store.originals=s3://bilder/{prefix}"),
-            format!("store.endpoint=http://127.0.0.1:{}", self.gate.port),
-            "store.plain_http=true".to_owned(),
-            "store.region=eu-north-1".to_owned(),
-            format!("store.access_key_id={}", text("id")),
-            format!("store.secret_access_key={}", text("key")),
-        ];
+        let own = of_bucket(&self.s3, &format!("127.0.0.1:{}", self.gate.port), prefix);
         let more = BASE.iter().chain(more).map(|setting| (*setting).to_owned());
         own.into_iter().chain(more).collect()
     }
@@ -215,6 +207,19 @@ impl Bucket {
     fn keys(&mut self, prefix: &str) -> Vec<String> {
         serde_json::from_value(self.obey(&json!({ "do": "list", "prefix": prefix }))).unwrap()
     }
+}
+
+/// The settings of a store below `prefix` in the bucket of an S3 server, which is asked at `endpoint`.
+pub fn of_bucket(s3: &Receiver, endpoint: &str, prefix: &str) -> [String; 6] {
+    let text = |name: &str| s3.ready[name].as_str().unwrap().to_owned();
+    [
+        format!("store.originals=s3://bilder/{prefix}"),
+        format!("store.endpoint=http://{endpoint}"),
+        "store.plain_http=true".to_owned(),
+        "store.region=eu-north-1".to_owned(),
+        format!("store.access_key_id={}", text("id")),
+        format!("store.secret_access_key={}", text("key")),
+    ]
 }
 
 /// Runs a command on the data directory in `dir`: what it printed and its status.
@@ -530,8 +535,9 @@ fn a_bucket_that_only_fails_is_left_alone_until_it_answers_again() {
             assert_eq!(crop().status(), 503, "{way:?}");
             (away() == 1.0).then_some(())
         });
-        // Nobody asks it for originals any more; what finds out whether it is back asks for a list.
-        let asked = bucket.gate.asked("/originals/");
+        // Nobody asks it for originals any more; what finds out whether it is back asks for a list. Where
+        // that is refused as all else was, one request for each of these.
+        let (asked, looked) = (bucket.gate.asked("/originals/"), bucket.gate.asked("list-type"));
         for _ in 0..20 {
             let response = crop();
             assert_eq!(response.status(), 503, "{way:?}");
@@ -540,7 +546,13 @@ fn a_bucket_that_only_fails_is_left_alone_until_it_answers_again() {
         }
         let upload = kit::upload(&server, &format!("image/new{n}"), "Ny", &kit::photograph(n));
         assert_eq!(upload.send().unwrap().status(), 503, "{way:?}");
-        assert_eq!(bucket.gate.asked("/originals/"), asked, "{way:?}");
+        let more = bucket.gate.asked("/originals/") - asked;
+        let trials = match way {
+            // That of a look before is not taken yet.
+            Way::Refuse => bucket.gate.asked("list-type") - looked + 1,
+            Way::Hang | Way::Close => 0,
+        };
+        assert!(more <= trials, "{way:?}: {more} of {trials}");
         assert_eq!(body(&server, known), before, "what is in a cache is served");
         let unchanged = server.get_with(known, &[("if-none-match", &etag)]);
         assert_eq!(unchanged.status(), 304);
@@ -556,6 +568,39 @@ fn a_bucket_that_only_fails_is_left_alone_until_it_answers_again() {
     let (_, log) = server.stop();
     assert_eq!(log.matches("it is left alone until it answers again: ").count(), 2, "{log}");
     assert_eq!(log.matches("answers again\"").count(), 2, "{log}");
+}
+
+#[test]
+fn a_bucket_that_does_not_let_itself_be_listed_is_back_when_it_answers() {
+    let bucket = Bucket::start();
+    let dir = tempfile::tempdir().unwrap();
+    take_in(dir.path(), &bucket.settings("wire", &[]));
+    bucket.gate.breaks("", Way::Hang);
+    let server = serve(dir, &bucket.settings("wire", &HASTY));
+    assert_eq!(server.metric("wirephoto_bucket_away", ""), 1.0);
+    // What finds out whether it is back is refused, and everything else is not.
+    bucket.gate.breaks("list-type", Way::Refuse);
+    server
+        .until("its return", || (server.metric("wirephoto_bucket_away", "") == 0.0).then_some(()));
+    let hires = "/media/image/demo-trumma-och-vin.jpg";
+    server.until("the original", || (get(&server, hires).status() == 200).then_some(()));
+    // The same when all of it was refused for a while: what is asked for next shows that it is back.
+    bucket.gate.breaks("", Way::Refuse);
+    let crop = |width: usize| {
+        get(&server, &format!("/media/image/demo-trumma-och-vin-crop_w{width}_h90_x400_y600.jpg"))
+    };
+    let widths = std::cell::Cell::new(100);
+    let next = || {
+        widths.set(widths.get() + 1);
+        crop(widths.get()).status()
+    };
+    server.until("it to be left alone", || {
+        assert_eq!(next(), 503);
+        (server.metric("wirephoto_bucket_away", "") == 1.0).then_some(())
+    });
+    bucket.gate.breaks("list-type", Way::Refuse);
+    server.until("a crop", || (next() == 200).then_some(()));
+    assert_eq!(server.metric("wirephoto_bucket_away", ""), 0.0);
 }
 
 #[test]
