@@ -20,7 +20,7 @@ use super::{
         Services, hash_limits, listener_limits, shared, start_deliveries, start_notifications,
         start_oauth, start_senders, start_traces, start_uploads,
     },
-    sweeps::{sweep_accounts, sweep_deliveries, sweep_item_log},
+    sweeps::{fold_words, sweep_accounts, sweep_deliveries, sweep_item_log},
     systemd,
     threads::{Beside, start_follower, start_matcher, start_waker, start_watcher},
 };
@@ -133,6 +133,7 @@ impl Server {
         let shared = Arc::clone(&app.shared);
         let reload = Reload { given, running: config, shared, terms: terms.clone() };
         let threads = [Some(follower), matcher, waker, watcher].into_iter().flatten().collect();
+        keeper.node().work(clock::now());
         Ok(Self {
             listener,
             terms,
@@ -186,7 +187,7 @@ impl Server {
         runtime.shutdown_timeout(Duration::from_secs(1));
         threads.into_iter().for_each(Beside::end);
         // Nothing is under way any more: what this node did others take over at once.
-        self.keeper.end();
+        drop(self.keeper);
         Ok(())
     }
 }
@@ -202,6 +203,7 @@ fn spawn_sweeps(runtime: &Runtime, shared: &Shared, steady: &Arc<Steady>) {
         runtime.spawn(sweep_accounts(shared.oauth.clone(), whose()));
         runtime.spawn(sweep_item_log(shared.db.clone(), whose()));
         runtime.spawn(sweep_deliveries(shared.deliveries.clone(), whose()));
+        runtime.spawn(fold_words(shared.db.clone(), shared.node.clone()));
         runtime.spawn(jobs::expire(shared.collections.clone(), whose()));
     }
 }

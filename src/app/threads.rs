@@ -40,6 +40,8 @@ pub(super) fn start_follower(
     (followed, node): (tokio::sync::watch::Sender<i64>, &Node),
 ) -> Result<Beside> {
     let follower = db.follower()?;
+    // What is read from now on is no older.
+    node.follow(follower.seq());
     let (stop, stopped) = mpsc::channel();
     let (media, auth, search) = (media.clone(), auth.clone(), search.clone());
     let node = node.clone();

@@ -118,8 +118,8 @@ impl Deliveries {
         let lease = self.settings().lease;
         loop {
             tokio::time::sleep(lease / 3).await;
-            let until = clock::now() + lease;
-            match self.db().write(move |tx| tx.renew_claim(claim, id, until)).await {
+            let (until, life) = (clock::now() + lease, self.inner.node.life());
+            match self.db().write(move |tx| tx.renew_claim((claim, id), life, until)).await {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(cause) => {

@@ -73,6 +73,21 @@ impl Lease {
     }
 }
 
+/// The leases that a node takes. Whoever takes some looks here in its transaction, so that none comes back
+/// that was declined.
+struct Wanted {
+    /// Whether the node works; until then it takes none.
+    works: bool,
+    /// The leases, by their names.
+    leases: Vec<(Lease, String)>,
+}
+
+impl Wanted {
+    fn list(&self) -> Vec<(Lease, String)> {
+        if self.works { self.leases.clone() } else { Vec::new() }
+    }
+}
+
 /// This process among those that serve the database; cheap to clone.
 #[derive(Clone)]
 pub struct Node {
@@ -83,21 +98,25 @@ struct Inner {
     db: Db,
     role: Role,
     state: Mutex<State>,
+    wanted: Arc<Mutex<Wanted>>,
     /// The leases that it holds as far as it knows.
     held: channel::Sender<Vec<Lease>>,
+    /// Up to which row of the item log it gives nobody old versions: any, as long as it gives nothing.
     followed: AtomicI64,
 }
 
 struct State {
     /// None where the process only reads.
     slot: Option<Slot>,
+    /// The places without a process that were found, until a first life has begun: the lives of those nodes
+    /// and earlier ones of this one are over.
+    idle: Option<Vec<Slot>>,
+    /// The life that lasts, or the one that is to begin.
     life: Uuid,
     /// Whether the life was begun and is not known to be over.
     lives: bool,
     /// Since the last sign of life that was written was begun.
     confirmed: Option<Stopwatch>,
-    /// The leases that it wants, by their names.
-    wanted: Vec<(Lease, String)>,
     /// The least row of the item log up to which each of the other nodes followed it.
     followed_by_others: Option<i64>,
     /// Since when no node matches.
@@ -105,9 +124,9 @@ struct State {
 }
 
 impl Node {
-    /// Begins a life of this process's node over the data directory `dir`, and takes the leases that its
-    /// role wants and nobody holds. An earlier life of the same node is over, and so are those of other nodes
-    /// over that directory that have no process. Blocks.
+    /// Begins a life of this process's node over the data directory `dir`. An earlier life of the same node is
+    /// over, and so are those of other nodes over that directory that have no process. It takes no leases and
+    /// nobody waits for it before it works ([`Node::work`]). Blocks.
     ///
     /// Where the database cannot be written that is done later. A node that only reads has no life.
     pub fn start(db: &Db, dir: &Path, role: Role, now: Timestamp) -> Result<Self> {
@@ -116,22 +135,21 @@ impl Node {
             Error::new(Kind::Unavailable, message).because(cause)
         };
         let (slot, idle) = match role.only_reads() {
-            true => (None, Vec::new()),
+            true => (None, None),
             false => {
                 let (slot, idle) = Slot::take(&dir.join("nodes")).map_err(unusable)?;
-                (Some(slot), idle)
+                (Some(slot), Some(idle))
             }
         };
-        // Nobody else has these places, as long as they are held here.
-        let over: Vec<String> = slot.iter().chain(&idle).map(|slot| slot.name.clone()).collect();
-        let wanted = [Lease::Matching, Lease::Purging, Lease::Sweeping];
-        let wanted = wanted.into_iter().filter(|_| role.works());
+        let leases = [Lease::Matching, Lease::Purging, Lease::Sweeping];
+        let leases = leases.into_iter().filter(|_| role.works());
+        let leases = leases.map(|lease| (lease, lease.as_str().to_owned())).collect();
         let state = State {
             slot,
+            idle,
             life: Uuid::new_v4(),
             lives: false,
             confirmed: None,
-            wanted: wanted.map(|lease| (lease, lease.as_str().to_owned())).collect(),
             followed_by_others: None,
             unmatched: None,
         };
@@ -140,24 +158,81 @@ impl Node {
                 db: db.clone(),
                 role,
                 state: Mutex::new(state),
+                wanted: Arc::new(Mutex::new(Wanted { works: false, leases })),
                 held: channel::Sender::new(Vec::new()),
-                followed: AtomicI64::new(0),
+                followed: AtomicI64::new(i64::MAX),
             }),
         };
         if !role.only_reads() {
-            match node.begin(over, now).map_err(Error::from) {
+            match node.begin(now).map_err(Error::from) {
                 Err(cause) if cause.kind() == Kind::Unavailable => {
                     tracing::error!("the database cannot be written, this node waits: {cause}");
                 }
                 begun => begun?,
             }
         }
-        drop(idle);
         Ok(node)
     }
 
+    /// Says that the node works from now on: it takes the leases that its role wants and nobody holds, and
+    /// others wait until it has followed the item log ([`Node::follow`]). Blocks.
+    ///
+    /// Where the database cannot be written that is done later.
+    pub fn work(&self, now: Timestamp) {
+        self.wanted().works = true;
+        let state = self.state();
+        let (life, lives) = (state.life, state.lives);
+        drop(state);
+        if !lives {
+            return;
+        }
+        let (followed, wanted) = (self.followed(), Arc::clone(&self.inner.wanted));
+        let taken = self.inner.db.write_first(move |tx| {
+            // Before anybody is given anything: who joins must find it.
+            tx.beat(life, followed, now)?;
+            Ok((take_free(tx, &wanted, life)?, tx.as_read().list_nodes()?.len() > 1))
+        });
+        let is_one_of_many = match taken {
+            Ok((held, others)) => {
+                self.hold(held);
+                others
+            }
+            Err(cause) => {
+                tracing::error!("leases cannot be taken yet: {cause}");
+                true
+            }
+        };
+        if is_one_of_many {
+            // Others that looked just before tell a CDN of changes without waiting for this one.
+            let (_open, never) = mpsc::channel::<()>();
+            match never.recv_timeout(2 * limits::LOOK) {
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
-        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.inner.state)
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+        lock(&self.inner.wanted)
+    }
+
+    fn followed(&self) -> i64 {
+        self.inner.followed.load(Ordering::SeqCst)
+    }
+
+    /// Takes note of the leases that it was found to hold, but for those that it does not want any more.
+    fn hold(&self, found: Vec<Lease>) {
+        let wanted = self.wanted();
+        let is_wanted = |lease: &Lease| wanted.leases.iter().any(|(one, _)| one == lease);
+        let found: Vec<Lease> = found.into_iter().filter(is_wanted).collect();
+        self.inner.held.send_if_modified(|held| {
+            let changed = *held != found;
+            *held = found;
+            changed
+        });
     }
 
     /// What the process does.
@@ -208,21 +283,25 @@ impl Node {
 
     /// Wants the lease of work of which there is more than one kind; `which` tells them apart.
     pub fn want(&self, lease: Lease, which: &str) {
-        self.state().wanted.push((lease, format!("{} {which}", lease.as_str())));
+        self.wanted().leases.push((lease, format!("{} {which}", lease.as_str())));
     }
 
     /// Wants no lease of that kind any more, and gives one back that it holds. Blocks.
     pub fn decline(&self, lease: Lease) {
-        let mut state = self.state();
-        state.wanted.retain(|(one, _)| *one != lease);
-        let life = state.life;
-        drop(state);
-        if !self.holds(lease) {
+        let mut wanted = self.wanted();
+        let given = wanted.leases.extract_if(.., |(one, _)| *one == lease).collect::<Vec<_>>();
+        let works = wanted.works;
+        self.lost(lease);
+        drop(wanted);
+        if !works || given.is_empty() {
             return;
         }
-        self.lost(lease);
-        let given = self.inner.db.write_blocking(move |tx| tx.drop_lease(lease.as_str(), life));
-        if let Err(cause) = given {
+        // Whether it holds one or not: it may be taken just now, and not from here on.
+        let life = self.life();
+        let dropped = self.inner.db.write_blocking(move |tx| {
+            given.iter().try_for_each(|(_, name)| tx.drop_lease(name, life))
+        });
+        if let Err(cause) = dropped {
             tracing::error!(
                 "other nodes wait for {} until this one ends: {cause}",
                 lease.as_str()
@@ -268,23 +347,28 @@ impl Node {
     }
 
     /// Begins a life and takes what is free.
-    fn begin(&self, over: Vec<String>, now: Timestamp) -> Result<(), DbError> {
-        let mut state = self.state();
+    ///
+    /// It is the same life until one has begun: where an answer was lost it may have begun already.
+    fn begin(&self, now: Timestamp) -> Result<(), DbError> {
+        let state = self.state();
         let Some(slot) = &state.slot else { return Ok(()) };
-        let (life, name, role) = (Uuid::new_v4(), slot.name.clone(), self.inner.role.as_str());
-        let wanted = state.wanted.clone();
+        let (life, name, role) = (state.life, slot.name.clone(), self.inner.role.as_str());
+        // Nobody else has these places, as long as they are held here.
+        let places = state.idle.iter().flat_map(|idle| idle.iter().chain([slot]));
+        let over: Vec<String> = places.map(|place| place.name.clone()).collect();
         let watch = Stopwatch::start();
         drop(state);
-        let begun = self.inner.db.write_blocking(move |tx| {
-            let begun = tx.begin_life((life, &name), role, &over, now)?;
+        let (followed, wanted) = (self.followed(), Arc::clone(&self.inner.wanted));
+        let begun = self.inner.db.write_first(move |tx| {
+            let begun = tx.begin_life((life, &name), (role, followed), &over, now)?;
             Ok((begun, take_free(tx, &wanted, life)?))
         })?;
-        state = self.state();
+        let mut state = self.state();
         match begun {
             (Begun::Lives, held) => {
-                (state.life, state.lives, state.confirmed) = (life, true, Some(watch));
+                (state.lives, state.confirmed, state.idle) = (true, Some(watch), None);
                 drop(state);
-                self.inner.held.send_replace(held);
+                self.hold(held);
             }
             (Begun::Taken, _) => {
                 tracing::error!(
@@ -299,16 +383,26 @@ impl Node {
         Ok(())
     }
 
-    /// Shows from now on that the life lasts, and looks at the others.
+    /// Takes note that its life is over, and begins another one.
+    fn begin_anew(&self, now: Timestamp) -> Result<(), DbError> {
+        let mut state = self.state();
+        (state.life, state.lives) = (Uuid::new_v4(), false);
+        drop(state);
+        self.inner.held.send_replace(Vec::new());
+        self.begin(now)
+    }
+
+    /// Shows from now on that the life lasts, and looks at the others. The life ends with what is given.
     ///
     /// Fails when no thread can be started.
     pub fn keep(&self) -> Result<Keeper> {
+        let mut keeper = Keeper { node: self.clone(), stop: None };
         let (stop, stopped) = mpsc::channel();
         let node = self.clone();
         let thread = std::thread::Builder::new()
             .name("node".to_owned())
             .spawn(move || {
-                let mut others = Others::new();
+                let mut others = Others::new(node.state().lives);
                 loop {
                     if !node.inner.role.only_reads() {
                         others.look(&node);
@@ -319,58 +413,60 @@ impl Node {
                 }
             })
             .map_err(Error::internal)?;
-        Ok(Keeper { node: self.clone(), stop: Some((stop, thread)) })
+        keeper.stop = Some((stop, thread));
+        Ok(keeper)
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Takes those of the leases that nobody holds; the ones that it holds then.
-fn take_free(
-    tx: &WriteTx<'_>,
-    wanted: &[(Lease, String)],
-    life: Uuid,
-) -> Result<Vec<Lease>, DbError> {
+fn take_free(tx: &WriteTx<'_>, wanted: &Mutex<Wanted>, life: Uuid) -> Result<Vec<Lease>, DbError> {
+    let leases = lock(wanted).list();
     let mut held = Vec::new();
-    for (lease, name) in wanted {
-        if tx.take_lease(name, life)? {
-            held.push(*lease);
+    for (lease, name) in leases {
+        if tx.take_lease(&name, life)? {
+            held.push(lease);
         }
     }
     Ok(held)
 }
 
-/// Keeps a node alive until this is dropped.
+/// Keeps a node alive. Its life ends with this: what it held is free at once. Dropping it blocks.
 pub struct Keeper {
     node: Node,
     stop: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
 
 impl Keeper {
-    /// Ends the life: what it held is free at once. Blocks.
-    pub fn end(mut self) {
-        self.stop();
-        let node = &self.node;
-        let mut state = node.state();
-        let life = state.lives.then_some(state.life);
-        state.lives = false;
-        drop(state);
-        node.inner.held.send_replace(Vec::new());
-        let Some(life) = life else { return };
-        let ended = node.inner.db.write_blocking(move |tx| tx.end_life(life, clock::now()));
-        if let Err(cause) = ended {
-            tracing::error!("other nodes have to wait for what this one held: {cause}");
-        }
-    }
-
-    fn stop(&mut self) {
-        if let Some((stop, thread)) = self.stop.take() {
-            drop(stop);
-            drop(thread.join());
-        }
+    /// The node.
+    #[must_use]
+    pub fn node(&self) -> &Node {
+        &self.node
     }
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        self.stop();
+        if let Some((stop, thread)) = self.stop.take() {
+            drop(stop);
+            drop(thread.join());
+        }
+        let node = &self.node;
+        let mut state = node.state();
+        // One whose beginning was not answered may have begun.
+        let life = state.slot.is_some().then_some(state.life);
+        let lives = std::mem::replace(&mut state.lives, false);
+        drop(state);
+        node.inner.held.send_replace(Vec::new());
+        let Some(life) = life else { return };
+        let ended = node.inner.db.write_blocking(move |tx| tx.end_life(life, clock::now()));
+        if let Err(cause) = ended
+            && lives
+        {
+            tracing::error!("other nodes have to wait for what this one held: {cause}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Shows that a node lives, sees which others do, and takes leases that are free.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use uuid::Uuid;
 
@@ -33,13 +33,14 @@ struct Seen {
 }
 
 impl Others {
-    pub(super) fn new() -> Self {
+    /// Nothing yet. Where the node does not live it was told of that the database cannot be written.
+    pub(super) fn new(lives: bool) -> Self {
         Self {
             seen: HashMap::new(),
             beaten: None,
             beats: 0,
             vacant: HashMap::new(),
-            failing: false,
+            failing: !lives,
         }
     }
 
@@ -47,8 +48,12 @@ impl Others {
     pub(super) fn look(&mut self, node: &Node) {
         let outcome = self.live(node).and_then(|()| self.judge(node));
         match (&outcome, self.failing) {
-            (Err(cause), false) => tracing::error!("other nodes do not see this one: {cause}"),
-            (Ok(()), true) => tracing::info!("other nodes see this one again"),
+            (Err(cause), false) => {
+                tracing::error!("signs of life and leases cannot be read or written: {cause}");
+            }
+            (Ok(()), true) => {
+                tracing::info!("signs of life and leases are read and written again");
+            }
             (Err(_), true) | (Ok(()), false) => {}
         }
         self.failing = outcome.is_err();
@@ -61,13 +66,14 @@ impl Others {
     /// Shows that the node lives when it is time, or when it followed the item log on.
     fn live(&mut self, node: &Node) -> Result<(), DbError> {
         if !node.state().lives {
-            return node.begin(Vec::new(), clock::now());
+            return node.begin(clock::now());
         }
-        let followed = node.inner.followed.load(std::sync::atomic::Ordering::SeqCst);
+        let followed = node.followed();
         let is_shown = |(since, told): &(Stopwatch, i64)| {
-            // Who comes is seen with the next look, long before it may judge.
+            // Who comes is seen with the next look, long before it may judge. That this node follows at all
+            // who comes must find.
             match node.followed_by_others() {
-                None => since.elapsed() < BEAT_ALONE,
+                None => since.elapsed() < BEAT_ALONE && (*told == followed || *told != i64::MAX),
                 Some(_) => since.elapsed() < BEAT && *told == followed,
             }
         };
@@ -75,7 +81,7 @@ impl Others {
             return Ok(());
         }
         let (life, now, watch) = (node.life(), clock::now(), Stopwatch::start());
-        let lives = node.inner.db.write_blocking(move |tx| tx.beat(life, followed, now))?;
+        let lives = node.inner.db.write_first(move |tx| tx.beat(life, followed, now))?;
         let mut state = node.state();
         if lives {
             state.confirmed = Some(watch);
@@ -83,13 +89,11 @@ impl Others {
             self.beats = self.beats.saturating_add(1);
             return Ok(());
         }
-        state.lives = false;
         drop(state);
-        node.inner.held.send_replace(Vec::new());
         tracing::error!(
             "this node was held up for so long that another one took it for dead; it begins anew"
         );
-        node.begin(Vec::new(), clock::now())
+        node.begin_anew(clock::now())
     }
 
     /// Ends lives that stand still, and takes leases that are free.
@@ -98,7 +102,7 @@ impl Others {
         let watch = Stopwatch::start();
         let (nodes, leases) = node.inner.db.read_blocking(read)?;
         let mut state = node.state();
-        let (life, lives, wanted) = (state.life, state.lives, state.wanted.clone());
+        let (life, lives) = (state.life, state.lives);
         if lives && !nodes.iter().any(|row| row.life == life) {
             // Somebody ended it: the next beat finds that out.
             self.beaten = None;
@@ -116,7 +120,7 @@ impl Others {
         }
         for (dead, beat) in still {
             let now = clock::now();
-            let ended = node.inner.db.write_blocking(move |tx| tx.end_still_life(dead, beat, now));
+            let ended = node.inner.db.write_first(move |tx| tx.end_still_life(dead, beat, now));
             if ended? {
                 tracing::warn!(life = %dead, "a node is dead, others take over what it had");
             }
@@ -127,19 +131,16 @@ impl Others {
             let holder = leases.iter().find(|(held, _)| held == name).map(|(_, life)| *life);
             holder.filter(|holder| nodes.iter().any(|row| row.life == *holder))
         };
+        let wanted = node.wanted().list();
         let ours =
             |(lease, name): &(Lease, String)| (holder(name) == Some(life)).then_some(*lease);
         let mut held: Vec<Lease> = wanted.iter().filter_map(ours).collect();
         if lives && wanted.iter().any(|(_, name)| holder(name).is_none()) {
-            let wanted = wanted.clone();
-            held = node.inner.db.write_blocking(move |tx| take_free(tx, &wanted, life))?;
+            let wanted = Arc::clone(&node.inner.wanted);
+            held = node.inner.db.write_first(move |tx| take_free(tx, &wanted, life))?;
         }
-        node.inner.held.send_if_modified(|known| {
-            let changed = *known != held;
-            known.clone_from(&held);
-            changed
-        });
         self.report(node, &held, &|lease| holder(lease.as_str()).is_some());
+        node.hold(held);
         node.state().followed_by_others = followed;
         metrics::gauge!(telemetry::NODES).set(u32::try_from(nodes.len()).unwrap_or(u32::MAX));
         Ok(())

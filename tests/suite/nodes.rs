@@ -20,14 +20,14 @@ use crate::oauth::{Editor, code_form, query_of, request, token, user_status};
 use crate::search::ids;
 
 /// Nodes write the same links, whichever of them is asked.
-const QUICK: [&str; 3] = [
+pub const QUICK: [&str; 3] = [
     "server.unready_s=0",
     "server.public_url=http://nodes.example",
     "notifications.retry_first_ms=50",
 ];
 
 /// One more node over the data directory of `server`.
-fn beside(server: &Server, settings: &[&str]) -> Server {
+pub fn beside(server: &Server, settings: &[&str]) -> Server {
     Server::start(over(server), &[&QUICK, settings].concat())
 }
 
@@ -38,7 +38,7 @@ fn over(server: &Server) -> tempfile::TempDir {
 }
 
 /// Repeats `look` until it is true: a node is dead for the others after some seconds.
-fn patiently(what: &str, mut look: impl FnMut() -> bool) {
+pub fn patiently(what: &str, mut look: impl FnMut() -> bool) {
     for _ in 0..600 {
         if look() {
             return;
@@ -48,12 +48,12 @@ fn patiently(what: &str, mut look: impl FnMut() -> bool) {
     panic!("{what} did not happen");
 }
 
-fn matches(server: &Server) -> bool {
+pub fn matches(server: &Server) -> bool {
     server.metric("wirephoto_lease_held", "matching") > 0.0
 }
 
 /// Two nodes, the first of which matches.
-fn two() -> (Server, Server) {
+pub fn two() -> (Server, Server) {
     let first = server(&QUICK);
     first.until("it to match", || matches(&first).then_some(()));
     let second = beside(&first, &[]);
@@ -67,7 +67,7 @@ fn call(server: &Server, method: Method, path: &str) -> Response {
 }
 
 /// The items of the mails that were written.
-fn mails(data: &Path) -> Vec<String> {
+pub fn mails(data: &Path) -> Vec<String> {
     let entries = fs::read_dir(data.join("outbox")).into_iter().flatten().flatten();
     let mails = entries.map(|entry| entry.path());
     let mails = mails.filter(|path| path.extension().is_some_and(|end| end == "eml"));
