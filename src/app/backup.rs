@@ -179,7 +179,7 @@ fn fill(
     rows.iter().for_each(|row| hear(Heard::Failed(&row.to_string())));
     let from = open_store(config, Patience::None).map_err(store_failed)?;
     let to = Store::open(&target.join("originals")).map_err(store_failed)?;
-    let how = (config.ingest_workers(), wanted.verify);
+    let how = How { workers: config.ingest_workers(), verify: wanted.verify, strict: false };
     let (mut tally, lost) = carry((&from, &to), &named, how, hear)?;
     let manifest = Manifest {
         form: FORM,
@@ -260,12 +260,23 @@ fn whole(snapshot: &Snapshot, of: &Path) -> Result<()> {
     Err(Error::new(Kind::Conflict, message))
 }
 
+/// How originals are taken over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct How {
+    /// Threads.
+    pub(super) workers: usize,
+    /// Reads those that are there already, and takes the ones that are damaged over anew.
+    pub(super) verify: bool,
+    /// Ends with one that cannot be read, which a later try may bring; else it counts as lost.
+    pub(super) strict: bool,
+}
+
 /// Takes the originals `named` over from one store to the other: what became of them, and how many
 /// the first one has lost. All that were taken over are on disk when this returns.
 pub(super) fn carry(
     (from, to): (&Store, &Store),
     named: &[Named],
-    (workers, verify): (usize, bool),
+    How { workers, verify, strict }: How,
     hear: Hear<'_>,
 ) -> Result<(Tally, usize)> {
     hear(Heard::Originals(u64::try_from(named.len()).unwrap_or(u64::MAX)));
@@ -284,6 +295,9 @@ pub(super) fn carry(
                 tally.copied_bytes += length;
             }
             Taken::There => tally.there += 1,
+            Taken::Refused(why @ StoreError::Io { .. }) if strict => {
+                return Err(store_failed(why));
+            }
             Taken::Refused(why) => {
                 lost.fetch_add(1, Ordering::Relaxed);
                 hear(Heard::Failed(&format!("original {hash} is not copied: {why}")));
@@ -444,7 +458,8 @@ pub fn restore(config: &Config, source: &Path, hear: Hear<'_>) -> Result<Restore
     let from = open_source(&source.join("originals"))?;
     let to = open_store(config, Patience::None).map_err(store_failed)?;
     to.prove().map_err(store_failed)?;
-    let (tally, lost) = carry((&from, &to), &named, (config.ingest_workers(), true), hear)?;
+    let how = How { workers: config.ingest_workers(), verify: true, strict: false };
+    let (tally, lost) = carry((&from, &to), &named, how, hear)?;
     fs::rename(&part, dir.join(DATABASE)).map_err(fail)?;
     flush(dir)?;
     drop(alone);

@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use super::backup::{Heard, Tally, carry, store_failed};
+use super::backup::{Heard, How, Tally, carry, store_failed};
 use super::crowd::each;
 use super::{Archive, open_store};
 use crate::config::{Config, DatabaseUrl, Place, Value};
@@ -54,12 +54,12 @@ struct Stores {
 }
 
 /// Moves the archive of these settings; others go on reading and writing it, but for a moment at
-/// the end in which writes wait.
+/// the end of a `switch` in which writes wait.
 ///
 /// What is over there already is not copied again, so a move that was cut short, or a rehearsal
 /// without `switch`, is gone on with. Fails with [`Kind::Conflict`] when the new database holds
 /// another archive or what came over is not what was sent, with [`Kind::Unavailable`] when either
-/// side cannot be used.
+/// side cannot be used; a `switch` also where an original cannot be read.
 pub fn migrate(
     config: &Config,
     wanted: Wanted<'_>,
@@ -91,7 +91,9 @@ pub fn migrate(
             });
             let (named, flaws, last) = named?;
             flaws.iter().for_each(|flaw| hear(Heard::Failed(&flaw.to_string())));
-            let how = (stores.workers, stores.verify);
+            let Stores { workers, verify, .. } = *stores;
+            // An original is not left behind because the disk failed for a moment.
+            let how = How { workers, verify, strict: wanted.switch };
             let (tally, lost) = carry((&stores.from, &stores.to), &named, how, hear)?;
             moved.lost = lost + flaws.len();
             moved.originals = Some(tally);
@@ -192,11 +194,12 @@ fn carry_derived(
 /// Takes over originals that came in since the others were copied.
 fn late_originals(stores: Option<Stores>, late: &Arc<Mutex<Tally>>) -> Carry {
     let Some(Stores { from, to, workers, verify: _ }) = stores else {
-        return Box::new(|_| Ok(()));
+        return Arc::new(|_| Ok(()));
     };
     let late = Arc::clone(late);
-    Box::new(move |named| {
-        let taken = carry((&from, &to), named, (workers, false), &|_| {});
+    Arc::new(move |named| {
+        let how = How { workers, verify: false, strict: true };
+        let taken = carry((&from, &to), named, how, &|_| {});
         let (tally, lost) = taken.map_err(|cause| DbError::File(cause.to_string()))?;
         if lost > 0 {
             let why = format!("{lost} originals that just came in are not there");

@@ -108,9 +108,10 @@ fn told(moved: &Moved, wanted: Wanted<'_>, json: bool) -> String {
     if let Some(rows) = rows {
         let all: usize = rows.tables.iter().map(|(_, rows)| rows).sum();
         text.push(format!(
-            "{} items and {} other rows are there, compared table by table; writes waited {} ms",
+            "{} items and {} other rows are there, compared table by table; writes {} {} ms",
             rows.of("items"),
             all - rows.of("items"),
+            if wanted.switch { "waited" } else { "would have waited" },
             rows.held_ms
         ));
     }
