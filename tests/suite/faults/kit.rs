@@ -6,15 +6,18 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use reqwest::Method;
-use reqwest::blocking::{RequestBuilder, Response};
+use reqwest::StatusCode;
+use reqwest::blocking::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::cdn::Front;
 use crate::common::pictures::Picture;
 use crate::common::server::{output, wirephoto};
-use crate::common::{Server, checkout, news};
+use crate::common::{DEMO_KEY, PATIENCE, Server, checkout, news, pause};
 
 /// Bytes of the control file, as `shim.c` has it.
 const CONTROL_BYTES: usize = 4096;
@@ -24,6 +27,62 @@ pub const PROVIDER: &str = "faults-key-0000-0000-000000000001";
 pub const BUYER: &str = "demo-key-0000-0000-000000000003";
 /// Prepaid downloads of the buyer.
 pub const DOWNLOADS: u64 = 1_000_000;
+
+/// What clients talk to: a server, or what stands before several of them.
+pub trait Site: Sync {
+    fn url(&self) -> &str;
+    fn client(&self) -> &Client;
+
+    /// Whether an answer says nothing of what it was asked for: it may be done or not.
+    fn is_in_doubt(&self, _: StatusCode) -> bool {
+        false
+    }
+
+    /// How long the answer to a poll is waited for.
+    fn poll_time(&self) -> Duration {
+        PATIENCE
+    }
+
+    fn status(&self, path: &str, headers: &[(&str, &str)]) -> u16 {
+        let request = self.client().get(format!("{}{path}", self.url()));
+        let add =
+            |request: RequestBuilder, (name, value): &(&str, &str)| request.header(*name, *value);
+        let request = headers.iter().fold(request, add);
+        request.send().expect("answer").status().as_u16()
+    }
+}
+
+impl Site for Server {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+impl Site for Front {
+    fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+/// Repeats `look` until it gives something, for [`PATIENCE`].
+pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < PATIENCE, "{what} did not happen");
+        pause();
+    }
+}
 
 /// The library that stands between a process and the system, compiled once.
 fn shim() -> &'static Path {
@@ -94,6 +153,11 @@ impl Faults {
 /// A data directory with `items` and accounts: those of the demo, the provider's key and a buyer
 /// with [`DOWNLOADS`].
 pub fn scene(items: &[(&str, Value)]) -> TempDir {
+    scene_with(items, &[])
+}
+
+/// The same in the database and store that the settings name.
+pub fn scene_with(items: &[(&str, Value)], settings: &[&str]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let incoming = dir.path().join("incoming");
     std::fs::create_dir_all(&incoming).unwrap();
@@ -113,6 +177,7 @@ pub fn scene(items: &[(&str, Value)]) -> TempDir {
         command.arg(word).arg(file).arg("--data").arg(dir.path().join("data"));
         // How long passwords take is no fault.
         command.args(["--set", "auth.hash_memory_kib=64", "--set", "auth.hash_iterations=1"]);
+        command.args(settings.iter().flat_map(|setting| ["--set", *setting]));
         let said = output(&mut command);
         assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     }
@@ -136,24 +201,24 @@ pub fn colour(number: usize) -> [u8; 3] {
 }
 
 /// A call with somebody's key.
-pub fn call(server: &Server, method: Method, path: &str, key: &str) -> RequestBuilder {
-    let request = server.client.request(method, format!("{}{path}", server.url));
+pub fn call(site: &impl Site, method: Method, path: &str, key: &str) -> RequestBuilder {
+    let request = site.client().request(method, format!("{}{path}", site.url()));
     request.header("authorization", format!("ApiKey {key}"))
 }
 
 /// A call with a JSON body.
 pub fn call_with(
-    server: &Server,
+    site: &impl Site,
     (method, path): (Method, &str),
     key: &str,
     body: &Value,
 ) -> RequestBuilder {
-    let request = call(server, method, path, key).header("content-type", "application/json");
+    let request = call(site, method, path, key).header("content-type", "application/json");
     request.body(body.to_string())
 }
 
 /// The upload of a photograph with its document.
-pub fn upload(server: &Server, key: &str, headline: &str, jpeg: &[u8]) -> RequestBuilder {
+pub fn upload(site: &impl Site, key: &str, headline: &str, jpeg: &[u8]) -> RequestBuilder {
     let mut body = Vec::new();
     let document = document(headline).to_string().into_bytes();
     for (name, bytes) in [("item", document.as_slice()), ("NormalHires.jpg", jpeg)] {
@@ -161,7 +226,7 @@ pub fn upload(server: &Server, key: &str, headline: &str, jpeg: &[u8]) -> Reques
         body.extend([head.as_bytes(), bytes, b"\r\n"].concat());
     }
     body.extend(b"--xyzzy--\r\n");
-    call(server, Method::PUT, &format!("/ingest/v1/{key}"), PROVIDER)
+    call(site, Method::PUT, &format!("/ingest/v1/{key}"), PROVIDER)
         .header("content-type", "multipart/form-data; boundary=xyzzy")
         .body(body)
 }
@@ -183,8 +248,8 @@ pub fn login() -> Vec<(&'static str, &'static str)> {
 }
 
 /// A POST of a form to the OAuth2 service.
-pub fn post(server: &Server, path: &str, fields: &[(&str, &str)]) -> RequestBuilder {
-    server.client.post(format!("{}/o/oauth2/{path}", server.url)).form(fields)
+pub fn post(site: &impl Site, path: &str, fields: &[(&str, &str)]) -> RequestBuilder {
+    site.client().post(format!("{}/o/oauth2/{path}", site.url())).form(fields)
 }
 
 /// The answer as JSON, which must be a success.
@@ -203,15 +268,15 @@ pub fn text(value: &Value, name: &str) -> String {
 }
 
 /// Makes a notification; its id.
-pub fn notify(server: &Server, path: &str) -> String {
+pub fn notify(site: &impl Site, path: &str) -> String {
     let path = format!("/content/v1{path}");
-    text(&good(call(server, Method::POST, &path, crate::common::DEMO_KEY).send().unwrap()), "id")
+    text(&good(call(site, Method::POST, &path, DEMO_KEY).send().unwrap()), "id")
 }
 
 /// What a stream gives within a second: the ids of items.
-pub fn read_stream(server: &Server, id: &str) -> Response {
+pub fn read_stream(site: &impl Site, id: &str) -> Response {
     let path = format!("/content/v1/_all/notification/{id}/stream?wait=1&layout=bare");
-    call(server, Method::GET, &path, crate::common::DEMO_KEY).send().unwrap()
+    call(site, Method::GET, &path, DEMO_KEY).send().unwrap()
 }
 
 /// Waits until so many items were put into queues.
@@ -223,15 +288,15 @@ pub fn matched(server: &Server, count: u32) {
 }
 
 /// Downloads that the buyer paid for.
-pub fn paid(server: &Server) -> u64 {
-    let user = good(call(server, Method::GET, "/user/v1/user", BUYER).send().unwrap());
+pub fn paid(site: &impl Site) -> u64 {
+    let user = good(call(site, Method::GET, "/user/v1/user", BUYER).send().unwrap());
     let agreements = user["agreements"].as_array().unwrap();
     let prepaid = agreements.iter().find(|one| one["id"] == 1002).unwrap();
     DOWNLOADS - prepaid["prepaids"]["remaining"].as_u64().unwrap()
 }
 
 /// The orders of the buyer's organization.
-pub fn orders(server: &Server) -> Vec<Value> {
-    let all = good(call(server, Method::GET, "/user/v1/order?size=10000", BUYER).send().unwrap());
+pub fn orders(site: &impl Site) -> Vec<Value> {
+    let all = good(call(site, Method::GET, "/user/v1/order?size=10000", BUYER).send().unwrap());
     all["orders"].as_array().unwrap().clone()
 }

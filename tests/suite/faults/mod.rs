@@ -7,3 +7,7 @@ mod damage;
 mod disk;
 mod kills;
 pub mod kit;
+mod ledger;
+mod net;
+mod nodes;
+mod turn;

@@ -1,0 +1,488 @@
+//! What clients know of what they did, under mixed load and faults: what was acknowledged is there, once.
+//! What a client was not told of may be there or not, and never twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use reqwest::Method;
+use reqwest::blocking::{RequestBuilder, Response};
+use serde_json::{Value, json};
+
+use super::kit::{
+    BUYER, Site, call, call_with, colour, form, good, login, notify, orders, paid, photograph,
+    post, text, until, upload,
+};
+use crate::common::DEMO_KEY;
+use crate::common::pictures::Picture;
+use crate::notifications::Seen;
+
+/// Sets of tokens that a client has at a time.
+const SETS: usize = 3;
+
+/// A client's call did not come to its end: what it asked for may be done or not.
+pub struct Doubt;
+
+/// The whole answer, if there is one that says something.
+#[track_caller]
+fn answer(site: &impl Site, request: RequestBuilder) -> Result<(Response, Vec<u8>), Doubt> {
+    let mut response = request.send().map_err(|_| Doubt)?;
+    let mut body = Vec::new();
+    std::io::Read::read_to_end(&mut response, &mut body).map_err(|_| Doubt)?;
+    if site.is_in_doubt(response.status()) {
+        return Err(Doubt);
+    }
+    Ok((response, body))
+}
+
+/// The body of an answer that must be a success, if there is one that says something.
+#[track_caller]
+pub fn done(site: &impl Site, request: RequestBuilder) -> Result<Vec<u8>, Doubt> {
+    let (response, body) = answer(site, request)?;
+    let (status, url) = (response.status(), response.url());
+    assert!(status.is_success(), "{url}: {status}: {}", String::from_utf8_lossy(&body));
+    Ok(body)
+}
+
+fn parsed(body: &[u8]) -> Value {
+    serde_json::from_slice(body).unwrap()
+}
+
+/// Numbers that look random and are the same in every run with this seed.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % below
+    }
+}
+
+/// Photographs that were sent: those that were acknowledged, and those in doubt.
+#[derive(Default)]
+pub struct Items {
+    next: AtomicUsize,
+    pub there: Mutex<BTreeSet<usize>>,
+    doubtful: Mutex<BTreeSet<usize>>,
+}
+
+pub fn item(number: usize) -> String {
+    format!("image/i{number}")
+}
+
+impl Items {
+    pub fn send(&self, site: &impl Site) -> Result<(), Doubt> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let sent = upload(site, &item(number), "Isbrytare", &photograph(number));
+        match done(site, sent) {
+            Ok(_) => self.there.lock().unwrap().insert(number),
+            Err(Doubt) => {
+                self.doubtful.lock().unwrap().insert(number);
+                return Err(Doubt);
+            }
+        };
+        Ok(())
+    }
+
+    /// Sends those in doubt again, as their clients would.
+    pub fn send_again(&self, site: &impl Site) {
+        for number in self.doubtful.lock().unwrap().iter() {
+            let sent = upload(site, &item(*number), "Isbrytare", &photograph(*number));
+            assert!(done(site, sent).is_ok());
+            self.check_picture(site, *number);
+        }
+    }
+
+    /// Those that are there, the newest first.
+    pub fn newest(&self) -> Vec<usize> {
+        self.there.lock().unwrap().iter().rev().copied().collect()
+    }
+
+    /// Those in doubt that are there.
+    fn doubtful_there(&self, site: &impl Site) -> BTreeSet<usize> {
+        let doubtful = self.doubtful.lock().unwrap();
+        let is_there = |number: &usize| {
+            let status = site.status(&format!("/media/{}.json", item(*number)), &[]);
+            assert!(status == 200 || status == 404, "i{number}: {status}");
+            status == 200
+        };
+        doubtful.iter().copied().filter(is_there).collect()
+    }
+
+    /// Looks at those that were acknowledged and gives those that are there.
+    pub fn check(&self, site: &impl Site) -> BTreeSet<usize> {
+        let mut found = self.there.lock().unwrap().clone();
+        for number in &found {
+            self.check_picture(site, *number);
+        }
+        for number in self.doubtful_there(site) {
+            // An item is there with its bytes or not at all.
+            self.check_picture(site, number);
+            found.insert(number);
+        }
+        found
+    }
+
+    pub fn check_picture(&self, site: &impl Site, number: usize) {
+        let path = format!("/media/{}.jpg", item(number));
+        let body = done(site, call(site, Method::GET, &path, DEMO_KEY));
+        let picture = Picture::decode(&body.unwrap_or_else(|Doubt| panic!("i{number}")));
+        assert_eq!(picture.size(), (32, 32), "i{number}");
+        Self::check_colour(&picture, number);
+    }
+
+    /// Whether it is made of that photograph.
+    pub fn check_colour(picture: &Picture, number: usize) {
+        let (width, height) = picture.size();
+        let seen = picture.at(width / 2, height / 2);
+        let is_same = seen.iter().zip(colour(number)).all(|(a, b)| a.abs_diff(b) < 8);
+        assert!(is_same, "i{number} is {seen:?}");
+    }
+}
+
+/// Purchases, each of another photograph.
+#[derive(Default)]
+pub struct Purchases {
+    pub paid: BTreeSet<usize>,
+    doubtful: BTreeSet<usize>,
+}
+
+impl Purchases {
+    pub fn step(&mut self, site: &impl Site, items: &Items) -> Result<(), Doubt> {
+        let new = items.newest().into_iter().find(|number| !self.paid.contains(number));
+        let Some(number) = new else {
+            thread::yield_now();
+            return Ok(());
+        };
+        self.doubtful.insert(number);
+        let path = format!("/media/{}.jpg?ak={BUYER}", item(number));
+        done(site, site.client().get(format!("{}{path}", site.url())))?;
+        self.doubtful.remove(&number);
+        self.paid.insert(number);
+        Ok(())
+    }
+
+    /// One row for each, one download for each row.
+    pub fn check(&self, site: &impl Site) {
+        // A purchase in doubt may be done between the two looks.
+        let rows = until("the downloads to be counted", || {
+            let mut rows = BTreeMap::<usize, u32>::new();
+            for order in orders(site) {
+                let uri = text(&order["item"], "uri");
+                let number = uri.rsplit("/i").next().unwrap().parse().unwrap();
+                *rows.entry(number).or_default() += 1;
+            }
+            (paid(site) == u64::try_from(rows.len()).unwrap()).then_some(rows)
+        });
+        assert!(rows.values().all(|count| *count == 1), "{rows:?}");
+        for number in &self.paid {
+            assert!(rows.contains_key(number), "the purchase of i{number} is lost");
+        }
+        for number in rows.keys() {
+            let known = self.paid.contains(number) || self.doubtful.contains(number);
+            assert!(known, "nobody bought i{number}");
+        }
+    }
+}
+
+/// Sets of tokens; each is refreshed, used or revoked.
+#[derive(Default)]
+pub struct Tokens {
+    /// The newest access and refresh token of each login.
+    live: Vec<(String, String)>,
+    /// Access tokens that were rotated away or revoked.
+    pub ended: Vec<String>,
+    steps: usize,
+}
+
+impl Tokens {
+    pub fn step(&mut self, site: &impl Site) -> Result<(), Doubt> {
+        if self.live.is_empty() {
+            thread::yield_now();
+            return Ok(());
+        }
+        self.steps += 1;
+        // In doubt until the answer is there; a set in doubt is given up.
+        let (access, refresh) = self.live.remove(0);
+        if self.steps.is_multiple_of(5) {
+            done(site, post(site, "revoke", &form(&[("token", &refresh)])))?;
+        } else {
+            let fields = form(&[("grant_type", "refresh_token"), ("refresh_token", &refresh)]);
+            let set = parsed(&done(site, post(site, "token", &fields))?);
+            self.live.push((text(&set, "access_token"), text(&set, "refresh_token")));
+        }
+        self.ended.push(access);
+        Ok(())
+    }
+
+    /// Logs in where sets were given up.
+    pub fn log_in(&mut self, site: &impl Site) -> Result<(), Doubt> {
+        while self.live.len() < SETS {
+            let set = parsed(&done(site, post(site, "token", &login()))?);
+            self.live.push((text(&set, "access_token"), text(&set, "refresh_token")));
+        }
+        Ok(())
+    }
+
+    pub fn status(site: &impl Site, access: &str) -> u16 {
+        let bearer = format!("Bearer {access}");
+        site.status("/o/v2/user", &[("authorization", &bearer)])
+    }
+
+    pub fn check(&self, site: &impl Site) {
+        for (access, _) in &self.live {
+            assert_eq!(Self::status(site, access), 200, "a token that was given is lost");
+        }
+        for access in self.ended.iter().rev().take(50) {
+            assert_eq!(Self::status(site, access), 401, "a token that ended works");
+        }
+    }
+
+    /// Each refresh token works, once.
+    pub fn check_refreshes(&self, site: &impl Site) {
+        for (access, refresh) in &self.live {
+            let fields = form(&[("grant_type", "refresh_token"), ("refresh_token", refresh)]);
+            let set = good(post(site, "token", &fields).send().unwrap());
+            assert_eq!(Self::status(site, access), 401);
+            assert_eq!(Self::status(site, &text(&set, "access_token")), 200);
+            assert_eq!(post(site, "token", &fields).send().unwrap().status(), 400);
+        }
+    }
+}
+
+/// A collection that one client changes: what it must hold, or may hold since the last answer is
+/// missing. A client that goes on makes that call again until it is acknowledged, and takes another
+/// collection then: a call that was held up on its way must not change what it finds.
+#[derive(Default)]
+pub struct Collected {
+    id: Option<String>,
+    content: Vec<usize>,
+    doubtful: Option<Change>,
+    /// Those that were left, with what they hold.
+    left: Vec<(String, Vec<usize>)>,
+}
+
+/// A call that changes a collection, and what it makes of it.
+#[derive(Clone, Debug)]
+struct Change {
+    call: (Method, String),
+    body: Value,
+    next: Vec<usize>,
+}
+
+impl Change {
+    fn make(&self, site: &impl Site) -> Result<(), Doubt> {
+        let (method, path) = &self.call;
+        done(site, call_with(site, (method.clone(), path), DEMO_KEY, &self.body)).map(drop)
+    }
+}
+
+impl Collected {
+    pub fn step(
+        &mut self,
+        site: &impl Site,
+        items: &Items,
+        random: &mut Random,
+    ) -> Result<(), Doubt> {
+        let Some(id) = self.id.clone() else { return self.begin(site) };
+        if self.doubtful.is_some() {
+            return self.end_doubt(site);
+        }
+        let path = format!("/collection/v1/collection/{id}");
+        let uri = |number: &usize| format!("{}/media/{}", site.url(), item(*number));
+        let mut next = self.content.clone();
+        let (call, body) = match random.next(3) {
+            0 if !next.is_empty() => {
+                let place = usize::try_from(random.next(next.len() as u64)).unwrap();
+                let gone = next.remove(place);
+                ((Method::DELETE, format!("{path}/items")), json!([{ "uri": uri(&gone) }]))
+            }
+            1 if next.len() > 1 => {
+                next.rotate_left(1);
+                let content: Vec<String> = next.iter().map(uri).collect();
+                ((Method::PUT, path), json!({ "content": content }))
+            }
+            _ => {
+                let new = items.newest().into_iter().find(|number| !next.contains(number));
+                let Some(new) = new.filter(|_| next.len() < 100) else { return Ok(()) };
+                next.push(new);
+                ((Method::POST, format!("{path}/items")), json!([{ "uri": uri(&new) }]))
+            }
+        };
+        let change = self.doubtful.insert(Change { call, body, next });
+        change.make(site)?;
+        self.content = self.doubtful.take().unwrap().next;
+        Ok(())
+    }
+
+    pub fn begin(&mut self, site: &impl Site) -> Result<(), Doubt> {
+        let at = (Method::POST, "/collection/v1/collection");
+        let made = done(site, call_with(site, at, DEMO_KEY, &json!({ "name": "faults" })))?;
+        self.id = Some(text(&parsed(&made), "id"));
+        Ok(())
+    }
+
+    /// What is in doubt is said once more, and then the collection is left.
+    pub fn end_doubt(&mut self, site: &impl Site) -> Result<(), Doubt> {
+        let (Some(change), Some(id)) = (&self.doubtful, &self.id) else { return Ok(()) };
+        change.make(site)?;
+        self.left.push((id.clone(), change.next.clone()));
+        (self.id, self.content, self.doubtful) = (None, Vec::new(), None);
+        Ok(())
+    }
+
+    pub fn check(&mut self, site: &impl Site) {
+        for (id, content) in &self.left {
+            assert_eq!(&collected(site, id), content, "{id}");
+        }
+        let Some(id) = &self.id else { return };
+        let found = collected(site, id);
+        let doubtful = self.doubtful.take().map(|change| change.next);
+        let known = found == self.content || Some(&found) == doubtful.as_ref();
+        assert!(known, "{found:?}, expected {:?} or {doubtful:?}", self.content);
+        self.content = found;
+    }
+}
+
+/// What a collection holds.
+fn collected(site: &impl Site, id: &str) -> Vec<usize> {
+    let path = format!("/collection/v1/collection/{id}");
+    let found = good(call(site, Method::GET, &path, DEMO_KEY).send().unwrap());
+    let number = |uri: &Value| uri.as_str()?.rsplit("/i").next()?.parse().ok();
+    let found: Option<Vec<usize>> =
+        found["content"].as_array().unwrap().iter().map(number).collect();
+    found.expect("numbers")
+}
+
+/// Numbers in a profile, each of which one client counts up until an answer is missing. A client that
+/// goes on writes that number again until it is acknowledged, and counts another one then.
+#[derive(Default)]
+pub struct Profile {
+    pub written: u64,
+    doubtful: Option<u64>,
+    /// Those that were left.
+    left: Vec<u64>,
+}
+
+impl Profile {
+    pub fn step(&mut self, site: &impl Site) -> Result<(), Doubt> {
+        let again = self.doubtful;
+        let next = again.unwrap_or(self.written + 1);
+        self.doubtful = Some(next);
+        let name = format!("count{}", self.left.len());
+        let (path, body) = (format!("/user/v1/profile/{name}"), json!({ name: next }));
+        done(site, call_with(site, (Method::PUT, &path), DEMO_KEY, &body))?;
+        (self.written, self.doubtful) = (next, None);
+        if again.is_some() {
+            self.left.push(next);
+            self.written = 0;
+        }
+        Ok(())
+    }
+
+    pub fn end_doubt(&mut self, site: &impl Site) -> Result<(), Doubt> {
+        if self.doubtful.is_some() { self.step(site) } else { Ok(()) }
+    }
+
+    pub fn check(&mut self, site: &impl Site) {
+        let path = "/user/v1/profile";
+        let found = good(call(site, Method::GET, path, DEMO_KEY).send().unwrap());
+        let count = |at: usize| found[format!("count{at}")].as_u64().unwrap_or_default();
+        for (at, left) in self.left.iter().enumerate() {
+            assert_eq!(count(at), *left, "count{at}");
+        }
+        let now = count(self.left.len());
+        let known = now == self.written || Some(now) == self.doubtful.take();
+        assert!(known, "{now}, expected {}", self.written);
+        self.written = now;
+    }
+
+    fn count(&self) -> u64 {
+        self.written + self.left.iter().sum::<u64>()
+    }
+}
+
+/// Everything that clients know.
+pub struct Ledger {
+    pub items: Items,
+    pub purchases: Purchases,
+    pub tokens: Tokens,
+    pub collected: Collected,
+    pub profile: Profile,
+    pub seen: Seen,
+    pub stream: String,
+    pub random: Random,
+}
+
+impl Ledger {
+    pub fn begin(site: &impl Site, seed: u64) -> Self {
+        let mut collected = Collected::default();
+        assert!(collected.begin(site).is_ok());
+        Self {
+            items: Items::default(),
+            purchases: Purchases::default(),
+            tokens: Tokens::default(),
+            collected,
+            profile: Profile::default(),
+            seen: Seen::default(),
+            stream: notify(site, "/_all/notification/stream?q=isbrytare"),
+            random: Random(seed),
+        }
+    }
+
+    /// What can be looked at in no time.
+    pub fn check(&mut self, site: &impl Site) {
+        self.collected.check(site);
+        self.profile.check(site);
+        self.tokens.check(site);
+        let newest = self.items.newest();
+        for number in newest.iter().take(3) {
+            self.items.check_picture(site, *number);
+        }
+        self.purchases.check(site);
+    }
+
+    /// Everything, at the end. `changes` says of items that came in more than once how often.
+    pub fn audit(&mut self, site: &impl Site, changes: impl Fn() -> BTreeMap<String, u32>) {
+        self.check(site);
+        self.tokens.check_refreshes(site);
+        let doubtful = self.items.doubtful_there(site);
+        // One more, which comes behind all the others.
+        let last = self.items.next.load(Ordering::Relaxed);
+        assert!(self.items.send(site).is_ok());
+        self.seen.poll_until(site, &self.stream, &format!("i{last}"));
+        let there = self.items.check(site);
+        let changes = changes();
+        for number in 0..=last {
+            let id = format!("i{number}");
+            let times = self.seen.whole.get(&id).copied().unwrap_or_default();
+            let acknowledged = self.items.there.lock().unwrap().contains(&number);
+            let is_doubted = self.seen.doubtful.contains(&id);
+            let must = acknowledged || doubtful.contains(&number);
+            let least = u32::from(must && !is_doubted);
+            let most = if there.contains(&number) { *changes.get(&id).unwrap_or(&1) } else { 0 };
+            assert!(
+                least <= times && times <= most,
+                "{id} came {times} times, not {least} to {most}"
+            );
+        }
+        assert!(self.is_load(), "{:?} are no load", self.kinds());
+    }
+
+    /// How much of each was done.
+    pub fn kinds(&self) -> BTreeMap<&'static str, usize> {
+        BTreeMap::from([
+            ("photographs", self.items.there.lock().unwrap().len()),
+            ("purchases", self.purchases.paid.len()),
+            ("tokens", self.tokens.ended.len()),
+            ("profiles", usize::try_from(self.profile.count()).unwrap()),
+        ])
+    }
+
+    pub fn is_load(&self) -> bool {
+        self.kinds().values().all(|count| *count > 5)
+    }
+}
