@@ -282,7 +282,7 @@ fn unread(port: &str) -> usize {
 }
 
 /// Whether every thread of a process is stopped; until then one may still answer.
-fn is_stopped(process: u32) -> bool {
+pub fn is_stopped(process: u32) -> bool {
     let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     threads.flatten().all(|thread| {
         let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();

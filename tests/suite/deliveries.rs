@@ -25,7 +25,7 @@ use crate::common::{
 
 /// What most of these tests send.
 pub const ITEM: &str = "/media/image/demo-urtavla";
-const OTHER: &str = "/media/image/demo-trollslanda";
+pub const OTHER: &str = "/media/image/demo-trollslanda";
 const SECRET: &str = "a-secret-of-at-least-24-bytes";
 
 /// A server that tries again after a moment.
@@ -74,7 +74,7 @@ pub fn run(server: &Server, arguments: &[&str], status: i32) -> (String, String)
 }
 
 /// Adds a channel to the demo editor.
-fn add(server: &Server, name: &str, method: &str, settings: &[String]) {
+pub fn add(server: &Server, name: &str, method: &str, settings: &[String]) {
     let mut arguments = vec!["channel", "add", "demo-editor", name, "--method", method];
     arguments.extend(["--format", ".json", "--format", "_NormalThumbnail.jpg"]);
     for setting in settings {
@@ -84,7 +84,7 @@ fn add(server: &Server, name: &str, method: &str, settings: &[String]) {
 }
 
 /// Settings of a webhook that listens on this machine.
-fn hook(port: u16) -> Vec<String> {
+pub fn hook(port: u16) -> Vec<String> {
     let url = format!("url=http://127.0.0.1:{port}/in/secret-path");
     vec![url, format!("secret={SECRET}"), "allowHttp:=true".to_owned()]
 }
@@ -108,14 +108,14 @@ fn accept(listener: &TcpListener) -> TcpStream {
 }
 
 /// A request that came to a webhook.
-struct Posted {
-    headers: HashMap<String, String>,
+pub struct Posted {
+    pub headers: HashMap<String, String>,
     body: Vec<u8>,
     stream: TcpStream,
 }
 
 impl Posted {
-    fn accept(listener: &TcpListener) -> Self {
+    pub fn accept(listener: &TcpListener) -> Self {
         let stream = accept(listener);
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         let mut headers = HashMap::new();
@@ -132,7 +132,7 @@ impl Posted {
         Self { headers, body, stream }
     }
 
-    fn answer(mut self, status: &str) -> (HashMap<String, String>, Vec<u8>) {
+    pub fn answer(mut self, status: &str) -> (HashMap<String, String>, Vec<u8>) {
         let head = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
         self.stream.write_all(head.as_bytes()).unwrap();
         (self.headers, self.body)

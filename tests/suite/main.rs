@@ -32,6 +32,7 @@ mod mails;
 mod media;
 mod migrate;
 mod nodes;
+mod nodes_work;
 mod notifications;
 mod oauth;
 mod openapi;

@@ -37,11 +37,11 @@ struct Call {
 }
 
 /// A CDN that remembers what it was told, on a port of its own.
-struct Cdn {
+pub struct Cdn {
     port: u16,
     calls: Arc<Mutex<Vec<Call>>>,
     /// What it answers.
-    status: Arc<AtomicU16>,
+    pub status: Arc<AtomicU16>,
     /// What it refuses calls with; empty: nothing.
     refuses: Arc<Mutex<String>>,
     /// Where it looks for the preview before it answers; empty: it does not.
@@ -50,7 +50,7 @@ struct Cdn {
 }
 
 impl Cdn {
-    fn start() -> Self {
+    pub fn start() -> Self {
         Self::over(TcpListener::bind("127.0.0.1:0").unwrap())
     }
 
@@ -97,14 +97,14 @@ impl Cdn {
     }
 
     /// The keys of all calls that were answered with a success, in order.
-    fn keys(&self) -> Vec<String> {
+    pub fn keys(&self) -> Vec<String> {
         let calls = self.calls();
         let keys = calls.iter().flat_map(|call| call.headers["surrogate-key"].split(' '));
         keys.map(str::to_owned).collect()
     }
 
     /// Waits until what was sent to it before is answered: it hears one call after the other.
-    fn settle(&self) {
+    pub fn settle(&self) {
         let client = Client::builder().no_proxy().build().unwrap();
         client.get(format!("http://127.0.0.1:{}/settle", self.port)).send().unwrap();
     }
@@ -115,7 +115,7 @@ impl Cdn {
     }
 
     /// Waits until these keys were told last.
-    fn until(&self, server: &Server, expected: &[&str]) {
+    pub fn until(&self, server: &Server, expected: &[&str]) {
         server.until(&format!("{expected:?} to be told"), || {
             self.keys()
                 .ends_with(&expected.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>())
@@ -164,7 +164,7 @@ fn document(headline: &str) -> Value {
     news::document(headline, &["FOTO"], "2026-03-05T09:15:00+01:00")
 }
 
-fn items() -> Vec<(&'static str, Value)> {
+pub fn items() -> Vec<(&'static str, Value)> {
     let mut story = document("Reportage");
     story["associations"] = json!({"a000": {
         "uri": "http://elsewhere.example/media/image/a", "type": "picture",
@@ -178,7 +178,7 @@ fn items() -> Vec<(&'static str, Value)> {
 }
 
 /// A CDN that takes keys in a header, and the settings for it.
-fn settings(cdn: &Cdn) -> Vec<String> {
+pub fn settings(cdn: &Cdn) -> Vec<String> {
     settings_with(cdn, "cdn.purge_again_s=0")
 }
 

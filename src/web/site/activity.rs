@@ -46,8 +46,16 @@ struct Stored {
 #[derive(Clone)]
 pub struct Activity {
     db: Db,
-    /// What was not written yet.
-    fresh: Arc<Mutex<HashMap<Hash, Calls>>>,
+    noted: Arc<Mutex<Noted>>,
+}
+
+/// What is not in the database yet.
+#[derive(Default)]
+struct Noted {
+    /// What came in since it was written last.
+    fresh: HashMap<Hash, Calls>,
+    /// What is being written.
+    writing: Arc<HashMap<Hash, Calls>>,
 }
 
 /// Calls of a session, the latest last.
@@ -57,11 +65,11 @@ impl Activity {
     /// What is noted in `db`.
     #[must_use]
     pub fn new(db: Db) -> Self {
-        Self { db, fresh: Arc::default() }
+        Self { db, noted: Arc::default() }
     }
 
-    fn fresh(&self) -> MutexGuard<'_, HashMap<Hash, Calls>> {
-        self.fresh.lock().unwrap_or_else(PoisonError::into_inner)
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes a call. One that came just before is not noted again, nor one that is very long.
@@ -69,7 +77,8 @@ impl Activity {
         if call.bytes() > ACTIVITY_CALL_BYTES_MAX {
             return;
         }
-        let mut fresh = self.fresh();
+        let mut noted = self.noted();
+        let fresh = &mut noted.fresh;
         let sessions_max = usize::try_from(ACTIVITY_SESSIONS_MAX).unwrap_or(usize::MAX);
         let key = key(visitor);
         if fresh.len() >= sessions_max && !fresh.contains_key(&key) {
@@ -81,12 +90,16 @@ impl Activity {
 
     /// The calls of a visitor, the latest first.
     pub(super) async fn list(&self, visitor: &Visitor, now: Timestamp) -> Result<Vec<Done>> {
-        let key = key(visitor);
+        self.list_of(key(visitor), now).await
+    }
+
+    async fn list_of(&self, key: Hash, now: Timestamp) -> Result<Vec<Done>> {
+        // Before the read: what is written meanwhile is seen twice at most, which adds nothing.
+        let not_read = self.not_read(&key);
         let stored = self.db.read(move |tx| tx.find_calls(&key)).await?;
         let mut calls = parse(stored.as_deref());
-        // Behind the read: what was written since is seen twice at most, which adds nothing.
-        for done in self.fresh().get(&key).into_iter().flatten() {
-            add(&mut calls, done.clone());
+        for done in not_read {
+            add(&mut calls, done);
         }
         let is_kept =
             |done: &Done| now.duration_since(done.at).as_secs() < i64::from(ACTIVITY_KEPT_S);
@@ -98,22 +111,45 @@ impl Activity {
         let mut beat = tokio::time::interval(CALLS_NOTED);
         loop {
             beat.tick().await;
-            let fresh = std::mem::take(&mut *self.fresh());
-            if fresh.is_empty() {
-                continue;
-            }
-            let fresh = Arc::new(fresh);
-            let ours = Arc::clone(&fresh);
-            if let Err(cause) = self.db.write(move |tx| write(tx, &ours)).await {
+            let Some(writing) = self.begin_writing() else { continue };
+            let written = self.db.write(move |tx| write(tx, &writing)).await;
+            if let Err(cause) = &written {
                 tracing::warn!("what visitors did is not noted yet: {cause}");
-                let mut since = self.fresh();
-                for (key, mut calls) in Arc::into_inner(fresh).unwrap_or_default() {
-                    for done in since.remove(&key).unwrap_or_default() {
-                        add(&mut calls, done);
-                    }
-                    since.insert(key, calls);
-                }
             }
+            self.end_writing(written.is_ok());
+        }
+    }
+
+    /// What may not be in the database, in its order.
+    fn not_read(&self, key: &Hash) -> Vec<Done> {
+        let noted = self.noted();
+        let both = [noted.writing.get(key), noted.fresh.get(key)];
+        both.into_iter().flatten().flatten().cloned().collect()
+    }
+
+    /// What there is to write; nobody else writes until that ends.
+    fn begin_writing(&self) -> Option<Arc<HashMap<Hash, Calls>>> {
+        let mut noted = self.noted();
+        if noted.fresh.is_empty() {
+            return None;
+        }
+        noted.writing = Arc::new(std::mem::take(&mut noted.fresh));
+        Some(Arc::clone(&noted.writing))
+    }
+
+    /// What was being written is in the database, or will be written later.
+    fn end_writing(&self, is_written: bool) {
+        let mut noted = self.noted();
+        let writing = std::mem::take(&mut noted.writing);
+        if is_written {
+            return;
+        }
+        for (key, calls) in writing.iter() {
+            let mut calls = calls.clone();
+            for done in noted.fresh.remove(key).unwrap_or_default() {
+                add(&mut calls, done);
+            }
+            noted.fresh.insert(*key, calls);
         }
     }
 }
@@ -169,5 +205,37 @@ impl Call {
     fn bytes(&self) -> usize {
         let body = self.body.as_ref().map_or(0, |body| body.to_string().len());
         self.target.len() + body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    #[tokio::test]
+    async fn a_call_is_listed_while_it_is_being_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let activity = Activity::new(Db::scratch(dir.path()).unwrap());
+        let (key, now) = (Hash::of(b"a session"), clock::now());
+        let note = |target: &str| {
+            let call = Call { method: Method::GET, target: target.to_owned(), body: None };
+            add(activity.noted().fresh.entry(key).or_default(), Done { call, at: now });
+        };
+        let listed = || async {
+            let listed = activity.list_of(key, now).await.unwrap();
+            listed.into_iter().map(|done| done.call.target).collect::<Vec<_>>()
+        };
+        note("/one");
+        assert!(activity.begin_writing().is_some());
+        assert_eq!(listed().await, ["/one"]);
+        note("/two");
+        assert_eq!(listed().await, ["/two", "/one"]);
+        // What could not be written goes before what came since.
+        activity.end_writing(false);
+        assert_eq!(listed().await, ["/two", "/one"]);
+        assert_eq!(activity.begin_writing().map(|all| all[&key].len()), Some(2));
+        activity.end_writing(true);
+        assert!(listed().await.is_empty(), "it is in the database, whose session this is not");
     }
 }

@@ -128,6 +128,13 @@ impl Server {
         Self::start(dir, settings)
     }
 
+    /// Kills the server; the folder of its data directory.
+    pub fn kill(mut self) -> TempDir {
+        self.signal("KILL");
+        assert!(!self.child.wait().expect("ended").success());
+        std::mem::replace(&mut self.dir, tempfile::tempdir().expect("folder"))
+    }
+
     /// Stops the server and starts another one over the same data directory.
     pub fn restart(mut self, settings: &[&str]) -> Self {
         self.signal("TERM");
@@ -162,6 +169,11 @@ impl Server {
         for setting in settings {
             command.args(["--set", setting]);
         }
+        Self::run(dir, command)
+    }
+
+    /// A server that `command` starts over the data directory in `dir`.
+    pub fn run(dir: TempDir, mut command: Command) -> Self {
         let log = fs::File::create(dir.path().join("log")).expect("log");
         let mut child =
             command.stdout(Stdio::piped()).stderr(log).spawn().expect("the binary starts");
