@@ -14,7 +14,6 @@ use super::statements::moving::{ITEM_LOG, ITEMS, Portion, TABLES, Table};
 use super::{Db, DbError, Named, ReadTx};
 use crate::clock::Stopwatch;
 use crate::limits::{MOVED_ROUNDS_MAX, MOVED_ROWS, MOVED_TRIES_MAX};
-use crate::types::Hash;
 
 /// What is heard of rows that go over: the table, and how many rows of it went now.
 pub type HearRows = Arc<dyn Fn(&'static str, usize) + Send + Sync>;
@@ -230,25 +229,25 @@ impl Moving {
     }
 
     /// Fails when what is over there is not of this archive.
-    fn compare_marks(&self, here: &ReadTx<'_>) -> Result<Vec<i64>, DbError> {
+    fn compare_marks(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
         let there = self.to.read_blocking(|tx| tx.marks_of_items())?;
         let reached = there.last().map_or(0, |(doc, _)| *doc);
-        let known = here.marks_of_items()?;
-        let find = |marks: &[(i64, Hash)], doc: i64| {
-            marks.binary_search_by_key(&doc, |(doc, _)| *doc).ok().map(|at| marks[at].1)
-        };
-        for (doc, mark) in known.iter().take_while(|(doc, _)| *doc <= reached) {
-            if find(&there, *doc) != Some(*mark) {
+        for (doc, mark) in here.marks_of_items()?.iter().take_while(|(doc, _)| *doc <= reached) {
+            let found = there.binary_search_by_key(doc, |(doc, _)| *doc).ok();
+            if found.map(|at| there[at].1) != Some(*mark) {
                 return Err(foreign());
             }
         }
-        let gone = |doc: &i64| find(&known, *doc).is_none();
-        Ok(there.iter().map(|(doc, _)| *doc).filter(gone).collect())
+        Ok(())
     }
 
-    /// Removes versions of items over there that were replaced here since they came over.
+    /// Removes versions of items over there that were replaced here since they came over. A version
+    /// never changes: their numbers say which they are.
     fn remove_replaced(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
-        for some in self.compare_marks(here)?.chunks(MOVED_ROWS) {
+        let known = here.numbers_of_items()?;
+        let mut gone = self.to.read_blocking(|tx| tx.numbers_of_items())?;
+        gone.retain(|doc| known.binary_search(doc).is_err());
+        for some in gone.chunks(MOVED_ROWS) {
             let some = some.to_vec();
             self.to.write_blocking(move |tx| {
                 some.iter().try_for_each(|doc| tx.delete_version(*doc))

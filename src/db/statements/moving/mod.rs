@@ -181,6 +181,15 @@ impl ReadTx<'_> {
         self.engine.load_value(&sql, params![])
     }
 
+    /// The numbers of all items, rising.
+    pub(in crate::db) fn numbers_of_items(&self) -> Result<Vec<i64>, DbError> {
+        // In no order: an index of the numbers is read then, which is a small part of the items.
+        let mut found: Vec<i64> =
+            self.engine.list_values("SELECT item_id FROM items", params![])?;
+        found.sort_unstable();
+        Ok(found)
+    }
+
     /// The numbers of all items, rising, each with what tells its version from any other one: two
     /// archives may have given the same numbers.
     pub(in crate::db) fn marks_of_items(&self) -> Result<Vec<(i64, Hash)>, DbError> {
