@@ -1,9 +1,13 @@
 //! Sends what is due.
 
-use std::{panic::AssertUnwindSafe, time::Duration};
+use std::{collections::HashMap, panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::FutureExt;
-use tokio::{sync::watch, task::JoinSet, time::Instant};
+use tokio::{
+    sync::watch,
+    task::{Id, JoinError, JoinSet},
+    time::Instant,
+};
 use uuid::Uuid;
 
 use super::{Deliveries, Settings, Trouble, backoff::judge, collect, collect::Collected, formats};
@@ -14,16 +18,60 @@ use crate::db::{Outcome, ReadTx, Turn};
 use crate::error::Result;
 use crate::limits::{DELIVERY_LOOK, OUTBOUND_BYTES_S_MIN};
 use crate::media::Caller;
+use crate::nodes::limits::END_AGAIN;
 use crate::telemetry;
+
+/// What this process sends.
+#[derive(Default)]
+struct Sending {
+    tasks: JoinSet<()>,
+    /// Claims with their deliveries, by the tasks that hold them.
+    claims: HashMap<Id, (Uuid, Uuid)>,
+}
+
+impl Sending {
+    /// Ends when a delivery is done; nothing when none is being sent.
+    async fn ended(&mut self) -> Option<()> {
+        let ended = self.tasks.join_next_with_id().await?;
+        self.forget(&ended);
+        Some(())
+    }
+
+    /// Deliveries that are still being sent, or whose end is still to be written.
+    fn count(&mut self) -> usize {
+        while let Some(ended) = self.tasks.try_join_next_with_id() {
+            self.forget(&ended);
+        }
+        self.tasks.len()
+    }
+
+    fn forget(&mut self, ended: &Result<(Id, ()), JoinError>) {
+        let id = match ended {
+            Ok((id, ())) => *id,
+            Err(failed) => failed.id(),
+        };
+        self.claims.remove(&id);
+    }
+
+    fn start(&mut self, claim: (Uuid, Uuid), work: impl Future<Output = ()> + Send + 'static) {
+        let task = self.tasks.spawn(work);
+        self.claims.insert(task.id(), claim);
+    }
+
+    /// The claims that are held, with their deliveries.
+    fn held(&self) -> Vec<(Uuid, Uuid)> {
+        self.claims.values().copied().collect()
+    }
+}
 
 impl Deliveries {
     /// Sends what is due, some at a time, until `stop` turns true. What is being sent then has
     /// `drain` to finish; what does not is queued again.
     pub async fn run(self, mut stop: watch::Receiver<bool>, drain: Duration) {
-        let mut running = JoinSet::new();
+        let mut sending = Sending::default();
         let mut failing = false;
         while !*stop.borrow_and_update() {
-            let filled = self.fill(&mut running).await;
+            let filled = self.fill(&mut sending).await;
             // One line when it starts to fail and one when it works again.
             match (&filled, failing) {
                 (Err(cause), false) => tracing::error!("deliveries cannot be taken up: {cause}"),
@@ -34,29 +82,29 @@ impl Deliveries {
             tokio::select! {
                 changed = stop.changed() => if changed.is_err() { break },
                 () = self.inner.wake.notified() => {}
-                Some(_) = running.join_next() => {}
+                Some(()) = sending.ended() => {}
                 () = tokio::time::sleep(filled.unwrap_or(DELIVERY_LOOK)) => {}
             }
         }
-        let ended = async { while running.join_next().await.is_some() {} };
+        let ended = async { while sending.ended().await.is_some() {} };
         if tokio::time::timeout(drain, ended).await.is_err() {
             self.inner.abandon.send_replace(true);
-            while running.join_next().await.is_some() {}
+            while sending.ended().await.is_some() {}
         }
     }
 
     /// Starts what is due as long as there is room; the time until the next look.
-    async fn fill(&self, running: &mut JoinSet<()>) -> Result<Duration> {
+    async fn fill(&self, sending: &mut Sending) -> Result<Duration> {
         let settings = self.settings();
         loop {
-            while running.try_join_next().is_some() {}
+            let under_way = sending.count();
             let (now, claim) = (clock::now(), Uuid::now_v7());
             let (organization_max, life) =
                 (organization_max(settings.workers), self.inner.node.life());
             let turn = Turn { now, organization_max, life };
             let queue = self.db().read(move |tx: &ReadTx<'_>| tx.delivery_queue(turn)).await?;
             metrics::gauge!(telemetry::DELIVERIES_WAITING).set(queue.waiting);
-            if running.len() >= settings.workers {
+            if under_way >= settings.workers {
                 return Ok(DELIVERY_LOOK);
             }
             let Some(next) = queue.next else { return Ok(DELIVERY_LOOK) };
@@ -64,11 +112,15 @@ impl Deliveries {
                 let wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
                 return Ok(wait.min(DELIVERY_LOOK));
             }
-            let until = now + settings.lease;
-            let claimed = self.db().write(move |tx| tx.claim_delivery(claim, turn, until)).await?;
+            let (until, held) = (now + settings.lease, sending.held());
+            let claimed = self.db().write(move |tx| {
+                // What is sent here stays its sender's, however long it could not be renewed.
+                tx.renew_ended_claims(&held, turn, until)?;
+                tx.claim_delivery(claim, turn, until)
+            });
             // Another process may have been faster.
-            if let Some(delivery) = claimed {
-                running.spawn(self.clone().send(claim, delivery));
+            if let Some(delivery) = claimed.await? {
+                sending.start((claim, delivery.id), self.clone().send(claim, delivery));
             }
         }
     }
@@ -92,16 +144,49 @@ impl Deliveries {
         };
         let method = method.map_or("unknown", ChannelMethod::as_str);
         report(&delivery, method, &outcome, watch);
-        let (id, now) = (delivery.id, clock::now());
-        let end = self.db().write(move |tx| tx.end_claim((claim, id), &outcome, now)).await;
-        match end {
-            Ok(true) => {}
-            Ok(false) => {
-                tracing::warn!(delivery = %id, "somebody else took a delivery up meanwhile");
+        self.write_end((claim, delivery.id), outcome).await;
+    }
+
+    /// Writes how a claimed delivery ended, as often as it takes: until then this process does not take it up
+    /// again, nor does another one as long as this node's life lasts, so that what was sent is not sent again.
+    async fn write_end(&self, (claim, id): (Uuid, Uuid), outcome: Outcome) {
+        let now = clock::now();
+        let mut failing = false;
+        loop {
+            let outcome = outcome.clone();
+            match self.db().write(move |tx| tx.end_claim((claim, id), &outcome, now)).await {
+                Ok(true) => return,
+                Ok(false) if failing => {
+                    tracing::warn!(
+                        delivery = %id,
+                        "how a delivery ended was written without an answer, or somebody else took it up \
+                         meanwhile"
+                    );
+                    return;
+                }
+                Ok(false) => {
+                    tracing::warn!(delivery = %id, "somebody else took a delivery up meanwhile");
+                    return;
+                }
+                Err(cause) if !failing => {
+                    tracing::error!(
+                        delivery = %id,
+                        "how a delivery ended cannot be written, it is tried until it is: {cause}"
+                    );
+                }
+                Err(_) => {}
             }
-            // The claim ends by itself, and the delivery is sent again.
-            Err(cause) => {
-                tracing::error!(delivery = %id, "how a delivery ended cannot be written: {cause}");
+            failing = true;
+            tokio::select! {
+                () = tokio::time::sleep(END_AGAIN) => {}
+                () = self.abandoned() => {
+                    // Its claim ends by itself.
+                    tracing::error!(
+                        delivery = %id,
+                        "the service stops before it is written how a delivery ended: it is sent again"
+                    );
+                    return;
+                }
             }
         }
     }
@@ -116,16 +201,20 @@ impl Deliveries {
     /// Renews the claim until it is lost.
     async fn keep(&self, claim: Uuid, id: Uuid) {
         let lease = self.settings().lease;
+        let mut failing = false;
         loop {
             tokio::time::sleep(lease / 3).await;
             let (until, life) = (clock::now() + lease, self.inner.node.life());
-            match self.db().write(move |tx| tx.renew_claim((claim, id), life, until)).await {
-                Ok(true) => {}
+            let renewed =
+                self.db().write(move |tx| tx.renew_claim((claim, id), life, until)).await;
+            match &renewed {
                 Ok(false) => return,
-                Err(cause) => {
+                Err(cause) if !failing => {
                     tracing::error!(delivery = %id, "a claim cannot be renewed: {cause}");
                 }
+                Ok(true) | Err(_) => {}
             }
+            failing = renewed.is_err();
         }
     }
 

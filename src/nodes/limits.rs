@@ -25,7 +25,7 @@ pub const ALONE_AGAIN: Duration = Duration::from_millis(100);
 /// Streams that are woken one by one after a look; beyond that all are, which costs one transaction for
 /// a thousand of them.
 pub const WOKEN_MAX: usize = 10_000;
-/// Time between two tries to write how sending a message ended.
+/// Time between two tries to write how sending a message or a delivery ended.
 pub const END_AGAIN: Duration = Duration::from_secs(1);
 /// Time between two tries to put items back that were under way.
 pub const RETURN_AGAIN: Duration = Duration::from_millis(100);

@@ -13,6 +13,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
+    time::{Duration, Instant},
 };
 
 use reqwest::{Method, blocking::Response};
@@ -22,6 +23,7 @@ use tempfile::TempDir;
 use crate::common::postgres::{self, Cluster};
 use crate::common::server::{output, wirephoto};
 use crate::common::{DEMO_KEY, Server, checkout, news, pictures::Picture, tokens};
+use crate::deliveries::{Posted, hook, id, trigger};
 use crate::receivers::python;
 use crate::search::ids;
 use crate::store_s3::Bucket;
@@ -70,9 +72,14 @@ impl Archive {
 
     /// A node: a server of its own over the same database and data directory.
     fn node(&self) -> Server {
+        self.node_with(&[])
+    }
+
+    /// The same with settings, each `name=value`.
+    fn node_with(&self, settings: &[&str]) -> Server {
         let dir = tempfile::tempdir().unwrap();
         symlink(self.dir.path().join("data"), dir.path().join("data")).unwrap();
-        Server::start(dir, &[&self.setting])
+        Server::start(dir, &[&[self.setting.as_str()][..], settings].concat())
     }
 }
 
@@ -277,6 +284,51 @@ fn a_database_that_restarts_under_load_loses_nothing_that_was_acknowledged() {
     // Those who follow what is written come back too.
     archive.take_in(&[("image/new", photograph("Slussen"))]);
     server.until("the item to be found", || (found(&server, "q=slussen") == "new").then_some(()));
+}
+
+#[test]
+fn a_delivery_that_is_taken_while_the_database_is_away_is_sent_once() {
+    const LEASE: Duration = Duration::from_secs(1);
+    let archive = Archive::with(&[
+        ("image/ice", photograph("Isbrytare")),
+        ("image/sea", photograph("Segelbåt")),
+    ]);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let settings = hook(listener.local_addr().unwrap().port());
+    let mut channel = vec!["channel", "add", "demo-editor", "hook", "--method", "webhook"];
+    channel.extend(["--format", ".json"]);
+    channel.extend(settings.iter().flat_map(|setting| ["--setting", setting.as_str()]));
+    archive.run(&channel, 0);
+    let server = archive.node_with(&[&format!("delivery.lease_s={}", LEASE.as_secs())]);
+    let first = id(trigger(&server, "/media/image/ice", "hook"));
+    let posted = Posted::accept(&listener);
+    archive.cluster.down();
+    posted.answer("200 OK");
+    server.until("the end to find no database", || {
+        server.log().contains("how a delivery ended cannot be written").then_some(())
+    });
+    // The claim was renewed before that for the last time.
+    let away = Instant::now();
+    server.until("the claim to end", || (away.elapsed() > 2 * LEASE).then_some(()));
+    archive.cluster.up();
+    let delivered = |id: &str| {
+        let path = format!("/user/v1/delivery/{id}");
+        server.until("it to be told as delivered", || {
+            let found = call(&server, Method::GET, &path, None).1;
+            (found["state"] == "delivered").then_some(found)
+        })
+    };
+    assert_eq!(delivered(&first)["attempts"], 1, "{}", server.log());
+    // What comes next is the next one, through the same channel.
+    let second = server.until("the next one to be asked for", || {
+        let response = trigger(&server, "/media/image/sea", "hook");
+        (response.status() == 202).then(|| id(response))
+    });
+    let (headers, _) = Posted::accept(&listener).answer("200 OK");
+    assert_eq!(headers["webhook-id"], second);
+    assert_eq!(delivered(&second)["attempts"], 1);
+    let log = server.log();
+    assert_eq!(log.matches("how a delivery ended cannot be written").count(), 1, "{log}");
 }
 
 #[test]

@@ -5,7 +5,8 @@
 //! lost it can no longer say how the delivery ended. Clocks of several machines may differ: what a
 //! node sends that lives is left to it, also when its claim seems to have ended, and counts as being
 //! sent. The clock counts where the life is over, and for the life that asks itself: its claim may have been
-//! made without its knowing, where an answer of the database was lost.
+//! made without its knowing, where an answer of the database was lost. What it does know that it sends, or whose
+//! end it has still to write, it renews before it takes anything up.
 //!
 //! A claim is a write like another one, also where messages are taken up beside those: how many of a channel
 //! and of an organization are being sent is counted over all rows, and nobody else may claim meanwhile.
@@ -353,6 +354,24 @@ impl WriteTx<'_> {
              WHERE delivery_id = ?1 AND claim = ?2";
         let (claim, id, life) = (claim.to_string(), id.to_string(), life.to_string());
         Ok(self.engine.execute(sql, params![id, claim, until.as_millisecond(), life])? > 0)
+    }
+
+    /// Renews those of the claims `held`, each with its delivery, that seem to have ended, until `until` for the
+    /// life that asks: whoever sends them still does, however long it could not be written that they are renewed.
+    pub fn renew_ended_claims(
+        &self,
+        held: &[(Uuid, Uuid)],
+        turn: Turn,
+        until: Timestamp,
+    ) -> Result<(), DbError> {
+        let sql = "UPDATE deliveries SET next_ms = ?3, life = ?4
+             WHERE delivery_id = ?1 AND claim = ?2 AND next_ms <= ?5";
+        let (until_ms, now_ms) = (until.as_millisecond(), turn.now.as_millisecond());
+        for (claim, id) in held {
+            let (claim, id, life) = (claim.to_string(), id.to_string(), turn.life.to_string());
+            self.engine.execute(sql, params![id, claim, until_ms, life, now_ms])?;
+        }
+        Ok(())
     }
 
     /// Writes how a claimed delivery ended and gives the claim back; `false` when it was lost.

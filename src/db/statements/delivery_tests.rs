@@ -172,6 +172,39 @@ fn a_claim_is_one_senders_until_it_ends_and_who_lost_it_says_nothing_any_more() 
 }
 
 #[test]
+fn what_a_process_knows_that_it_sends_it_does_not_take_up_again_however_long_ago_the_claim_ended()
+{
+    let (db, _dir) = prepared();
+    let id = queue(&db, &new(1, "image/a"), 10).id;
+    queue(&db, &new(2, "image/b"), 11);
+    claim(&db, 100, (11, 40)).unwrap();
+    let held = [(Uuid::from_u128(100), id)];
+    let claim_beside = |name: u128, now: i64| {
+        write(&db, move |tx| {
+            tx.renew_ended_claims(&held, turn(now), at(now + 30))?;
+            tx.claim_delivery(Uuid::from_u128(name), turn(now), at(now + 30))
+        })
+    };
+    assert_eq!(claim_beside(101, 500), None, "nor does its channel send another one");
+    assert_eq!(find(&db, id).next, Some(at(530)));
+    assert_eq!((claim_beside(102, 501), find(&db, id).next), (None, Some(at(530))));
+    assert!(end(&db, (100, id), Outcome::Delivered, 502));
+    assert_eq!((find(&db, id).state, find(&db, id).attempts), (DeliveryState::Delivered, 1));
+    let second = claim_beside(103, 503).unwrap();
+    assert_eq!(
+        (second.id, find(&db, id).next),
+        (Uuid::from_u128(2), None),
+        "it has come to an end"
+    );
+    // What somebody else has since is not its own any more.
+    assert_eq!(claim(&db, 104, (600, 630)).unwrap().id, second.id);
+    write(&db, move |tx| {
+        tx.renew_ended_claims(&[(Uuid::from_u128(103), second.id)], turn(700), at(730))
+    });
+    assert_eq!(find(&db, second.id).next, Some(at(630)));
+}
+
+#[test]
 fn what_failed_for_now_comes_back_and_what_failed_for_good_only_when_it_is_asked_for() {
     let (db, _dir) = prepared();
     let id = queue(&db, &new(1, "image/a"), 10).id;
