@@ -13,6 +13,9 @@ pub struct Change {
     pub items: Vec<ItemKey>,
     /// What changed in accounts.
     pub accounts: Vec<AccountChange>,
+    /// Whether rows are gone that were read, as with a server that took over without them: what is known of any
+    /// item may be of those, and the numbers behind are given again.
+    pub lost: bool,
 }
 
 /// Notices that something was written, by whichever process, on a connection of its own.
@@ -33,6 +36,10 @@ impl Pulse {
     }
 }
 
+/// Where the logs end. Their newest rows are never swept.
+const ENDS: &str = "SELECT (SELECT coalesce(max(seq), 0) FROM item_log),
+     (SELECT coalesce(max(seq), 0) FROM account_log)";
+
 /// Follows the item log and the account log on a connection of its own.
 pub struct Follower {
     connection: Connection,
@@ -44,11 +51,7 @@ pub struct Follower {
 impl Follower {
     pub(super) fn open(place: &Place) -> Result<Self, DbError> {
         let mut connection = Connection::open(place, Purpose::Follow)?;
-        let (seq, account_seq) = connection.look(|engine| {
-            let last = |sql| engine.load_value(sql, params![]);
-            let seq = last("SELECT coalesce(max(seq), 0) FROM item_log")?;
-            Ok((seq, last("SELECT coalesce(max(seq), 0) FROM account_log")?))
-        })?;
+        let (seq, account_seq) = connection.look(ends)?;
         Ok(Self { connection, data_version: -1, seq, account_seq })
     }
 
@@ -59,7 +62,8 @@ impl Follower {
     }
 
     /// What was written since the last call; at most [`LOG_ROWS_MAX`] of a kind, the
-    /// rest with the next call.
+    /// rest with the next call. Where the logs end before what was read, everything changed: it goes on from
+    /// their ends.
     pub fn changes(&mut self) -> Result<Change, DbError> {
         let data_version = self.connection.data_version()?;
         if data_version == self.data_version {
@@ -68,6 +72,12 @@ impl Follower {
         let (after, accounts_after) = (self.seq, self.account_seq);
         let (change, items, accounts) = self.connection.look(|engine| {
             let mut change = Change::default();
+            let ends = ends(engine)?;
+            if ends.0 < after || ends.1 < accounts_after {
+                change.lost = true;
+                change.accounts.push(AccountChange::Everything);
+                return Ok((change, (ends.0, 0), (ends.1, 0)));
+            }
             let sql =
                 "SELECT seq, media_type, id FROM item_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
             let items = log_behind(engine, sql, after, |row| {
@@ -93,6 +103,11 @@ impl Follower {
     }
 }
 
+/// The newest rows of the item log and of the account log.
+fn ends(engine: Engine<'_>) -> Result<(i64, i64), DbError> {
+    engine.load(ENDS, params![], |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
 /// Reads a log on behind the row `after`: where it stands then, and how many rows were read.
 fn log_behind(
     engine: Engine<'_>,
@@ -106,4 +121,55 @@ fn log_behind(
         row.get(0)
     })?;
     Ok((read.last().copied().unwrap_or(after), read.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+
+    #[test]
+    fn rows_that_were_read_and_are_gone_are_told_of_and_what_comes_behind_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        let run = |sql: String| db.write_blocking(move |tx| tx.run_sql(&sql)).unwrap();
+        let item = |seq: i64, id: &str| {
+            run(format!(
+                "INSERT INTO item_log (seq, media_type, id, change, at_ms)
+                 VALUES ({seq}, 'text', '{id}', 'written', 0)"
+            ));
+        };
+        let account = |seq: i64, what: &str| {
+            run(format!(
+                "INSERT INTO account_log (seq, what, id, at_ms) VALUES ({seq}, '{what}', '7', 0)"
+            ));
+        };
+        let mut follower = db.follower().unwrap();
+        item(1, "a");
+        item(2, "b");
+        item(3, "c");
+        account(1, "user");
+        let change = follower.changes().unwrap();
+        assert_eq!((change.items.len(), change.accounts.len(), change.lost), (3, 1, false));
+        assert_eq!(follower.seq(), 3);
+        let everything =
+            Change { items: Vec::new(), accounts: vec![AccountChange::Everything], lost: true };
+        // The newest items.
+        run("DELETE FROM item_log WHERE seq > 1".to_owned());
+        assert_eq!(follower.changes().unwrap(), everything);
+        assert_eq!((follower.seq(), follower.changes().unwrap()), (1, Change::default()));
+        // Their numbers are given again.
+        item(2, "d");
+        let items = vec!["text/d".parse().unwrap()];
+        assert_eq!(follower.changes().unwrap(), Change { items, ..Change::default() });
+        assert_eq!(follower.seq(), 2);
+        // What changed in accounts.
+        account(2, "user");
+        assert_eq!(follower.changes().unwrap().accounts.len(), 1);
+        run("DELETE FROM account_log WHERE seq > 1".to_owned());
+        assert_eq!(follower.changes().unwrap(), everything);
+        account(2, "user");
+        let change = follower.changes().unwrap();
+        assert_eq!((change.accounts.len(), change.lost, follower.seq()), (1, false, 2));
+    }
 }

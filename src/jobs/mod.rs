@@ -41,7 +41,7 @@ pub fn follow(
     stop: &Receiver<()>,
 ) {
     let mut failing = false;
-    let mut behind = false;
+    let (mut behind, mut lost) = (false, false);
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(Duration::from_millis(FOLLOW_MS))
     {
         let outcome = follower.changes().map(|change| {
@@ -56,6 +56,14 @@ pub fn follow(
                     while keys.next().is_some_and(|key| wanted.try_send(key.clone()).is_ok()) {}
                 }
             }
+            if change.lost {
+                tracing::error!(
+                    "the database lost rows that were read: did another server take over without them? \
+                     What is known of items is read anew"
+                );
+                media.forget_everything();
+                (behind, lost) = (true, true);
+            }
             auth.forget(&change.accounts);
         });
         // One line when it starts to fail and one when it works again, not ten a second.
@@ -66,7 +74,7 @@ pub fn follow(
         }
         failing = outcome.is_err();
         // Nobody is given the old versions from here any more.
-        if !failing && *followed.borrow() < follower.seq() {
+        if !failing && *followed.borrow() != follower.seq() {
             node.follow(follower.seq());
             followed.send_replace(follower.seq());
         }
@@ -76,8 +84,9 @@ pub fn follow(
         }
         // Whoever waits for items is woken; what fails is tried again with the next beat.
         if behind {
-            match search.catch_up() {
-                Ok(()) => behind = false,
+            let caught = if lost { search.read_anew() } else { search.catch_up() };
+            match caught {
+                Ok(()) => (behind, lost) = (false, false),
                 Err(cause) => tracing::error!("search cannot take in what changed: {cause}"),
             }
         }

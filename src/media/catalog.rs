@@ -171,6 +171,12 @@ impl Catalog {
         }
     }
 
+    /// Forgets all items.
+    pub(super) fn forget_everything(&self) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+        self.entries.invalidate_all();
+    }
+
     pub(super) async fn find(&self, key: &ItemKey) -> Result<Option<Arc<Entry>>> {
         if let Some(entry) = self.entries.get(key) {
             return Ok(Some(entry));

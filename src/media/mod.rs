@@ -107,6 +107,12 @@ impl Media {
         self.inner.catalog.changed(keys);
     }
 
+    /// Forgets what is known of all items and of what was bought.
+    pub fn forget_everything(&self) {
+        self.inner.catalog.forget_everything();
+        self.inner.orders.forget_everything();
+    }
+
     /// Writes the sizes of the cache tiers to the metrics.
     pub fn report(&self) {
         self.inner.cache.report();

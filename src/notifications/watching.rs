@@ -85,8 +85,9 @@ impl Watching {
     /// Takes in what changed up to the state of `tx`.
     pub(super) fn refresh(&mut self, tx: &ReadTx<'_>) -> Result<(), DbError> {
         let Some((log_seq, account_seq)) = self.state else { return self.read_all(tx) };
-        let (first, _) = tx.notification_log_ends()?;
-        if first > log_seq + 1 {
+        let (first, last) = tx.notification_log_ends()?;
+        // Neither log loses its newest row but with a database that lost what was read.
+        if first > log_seq + 1 || last < log_seq || tx.account_seq()? < account_seq {
             return self.read_all(tx);
         }
         let (account_seq, changes) = tx.account_changes(account_seq)?;

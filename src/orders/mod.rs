@@ -81,7 +81,7 @@ struct Inner {
     db: Db,
     auth: Option<Auth>,
     /// Until when what was bought may be downloaded again. Rows never go and approved ones stay
-    /// approved, so nothing of it ever needs to be forgotten.
+    /// approved, so nothing of it needs to be forgotten unless the database loses rows.
     bought: Cache<Bought, Timestamp>,
 }
 
@@ -92,6 +92,11 @@ impl Orders {
     pub fn new(db: Db, auth: Option<Auth>) -> Self {
         let bought = Cache::new(PURCHASES_CACHED_MAX);
         Self { inner: Arc::new(Inner { db, auth, bought }) }
+    }
+
+    /// Forgets what was bought: the database lost rows that were read.
+    pub fn forget_everything(&self) {
+        self.inner.bought.invalidate_all();
     }
 
     /// The database that orders lie in.

@@ -220,6 +220,12 @@ impl Search {
         self.inner.db.read_blocking(move |tx| inner.catch_up(tx).map(|_| ()))?;
         Ok(())
     }
+
+    /// Reads the index anew, whatever it stands at: the database lost rows that it holds.
+    pub fn read_anew(&self) -> Result<()> {
+        let inner = Arc::clone(&self.inner);
+        Ok(self.inner.db.read_blocking(move |tx| inner.read_anew(tx))?)
+    }
 }
 
 impl Inner {
@@ -234,15 +240,27 @@ impl Inner {
         while self.index().seq < seq {
             let news = self.index().news(tx)?;
             if news.needs_all() {
-                let whole = Index::read(tx)?;
-                self.leaves.clear();
-                *self.index.write().unwrap_or_else(PoisonError::into_inner) = whole;
+                self.exchange(Index::read(tx)?);
             } else {
                 self.index.write().unwrap_or_else(PoisonError::into_inner).take_in(news);
             }
             self.changes.send_modify(|count| *count += 1);
         }
         Ok(self.state(seq))
+    }
+
+    fn read_anew(&self, tx: &ReadTx<'_>) -> Result<(), DbError> {
+        let _one = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        self.exchange(Index::read(tx)?);
+        // Numbers may have fallen: what was found until now in the index before is not told from later finds.
+        self.leaves.clear();
+        self.changes.send_modify(|count| *count += 1);
+        Ok(())
+    }
+
+    fn exchange(&self, whole: Index) {
+        self.leaves.clear();
+        *self.index.write().unwrap_or_else(PoisonError::into_inner) = whole;
     }
 
     /// The rows of the log that the index stands at and was made at, if it stands at `seq`.

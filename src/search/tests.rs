@@ -415,6 +415,22 @@ fn a_rare_word_weighs_more_than_a_common_one() {
 }
 
 #[test]
+fn an_index_that_is_ahead_of_a_log_that_lost_rows_is_read_anew_and_goes_on() {
+    let scene = Scene::new();
+    scene.write(&[text(1, "storm", "val"), text(2, "storm", "vinter"), text(3, "val", "storm")]);
+    let words = vec![word("storm")];
+    let query = plain(Query::Words(Words { place: Place::Anywhere, words, prefix: false }));
+    assert_eq!(ids(&scene.find(&scene.search, &query)).len(), 3);
+    let lost = "DELETE FROM facts WHERE doc > 1; DELETE FROM items WHERE item_id > 1;
+         DELETE FROM item_log WHERE seq > 1";
+    scene.db.write_blocking(move |tx| tx.run_sql(lost)).unwrap();
+    scene.search.read_anew().unwrap();
+    assert_eq!(ids(&scene.find(&scene.search, &query)), ["d1"]);
+    scene.write(&[text(4, "val", "storm")]);
+    assert_eq!(ids(&scene.find(&scene.search, &query)), ["d1", "d4"]);
+}
+
+#[test]
 fn what_comes_after_an_item_is_later_or_as_late_and_stored_later() {
     let scene = Scene::new();
     scene.write(&[text(1, "val", ""), text(2, "val", ""), text(3, "storm", "")]);

@@ -426,6 +426,42 @@ fn an_edge_serves_over_a_role_that_may_only_read_and_over_a_copy_of_the_database
     assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
 }
 
+/// The server that takes over had not got the newest rows yet.
+#[test]
+fn nodes_forget_what_a_fail_over_lost_and_follow_what_comes_then() {
+    let mut archive = Archive::with(&[("image/ice", photograph("Isbrytare"))]);
+    let copy = archive.cluster.copy();
+    copy.down();
+    let other = copy.url("archive");
+    let (_, other) = other.split_once('@').unwrap();
+    let url = archive.cluster.url("archive").replace("/archive", &format!(",{other}"));
+    archive.setting = format!("database.url={url}");
+    let node = archive.node();
+    let finds = |query: &str, expected: &str| {
+        node.until(&format!("{query} to find {expected:?}"), || {
+            let path = format!("/content/v1/image/search?q={query}");
+            let (status, hits) = call(&node, Method::GET, &path, None);
+            (status == 200 && ids(&hits) == expected).then_some(())
+        });
+    };
+    let preview = "/media/image/lost_NormalPreview.jpg";
+    archive.take_in(&[("image/lost", photograph("Vinter"))]);
+    finds("vinter", "lost");
+    assert_eq!(node.get(preview).status(), 200);
+    archive.cluster.down();
+    copy.up();
+    copy.promote();
+    node.until("it to be gone", || (node.get(preview).status() == 404).then_some(()));
+    finds("vinter", "");
+    finds("isbrytare", "ice");
+    archive.take_in(&[("image/new", photograph("Slussen"))]);
+    finds("slussen", "new");
+    archive.run(&["withdraw", "image/ice"], 0);
+    finds("isbrytare", "");
+    let log = node.log();
+    assert!(log.contains("the database lost rows that were read"), "{log}");
+}
+
 /// A host that takes connections and says nothing takes its own time and not that of the next one.
 #[test]
 fn a_host_that_says_nothing_is_passed_over() {

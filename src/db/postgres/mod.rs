@@ -86,6 +86,8 @@ pub(super) struct Connection {
     facets_at: i64,
     /// `writer.version` as it was last seen, and when.
     seen: Option<(Stopwatch, i64)>,
+    /// Sessions that were made.
+    sessions: i64,
 }
 
 /// A connection that could not be made.
@@ -105,6 +107,7 @@ impl Connection {
             facet_values: RefCell::default(),
             facets_at: -1,
             seen: None,
+            sessions: 0,
         }
     }
 
@@ -127,6 +130,7 @@ impl Connection {
                 Ok(opened) => {
                     (*session, *lost, *seen) = (Some(Box::new(opened)), None, None);
                     self.facets_at = -1;
+                    self.sessions = self.sessions.wrapping_add(1);
                 }
                 Err(cause) => {
                     let rest = lost.as_ref().map_or(DB_RETRY_FIRST, |lost| lost.rest * 2);
@@ -302,7 +306,8 @@ impl Connection {
         }
     }
 
-    /// The number of what was written so far, as far as it is known here.
+    /// The number of what was written so far, as far as it is known here, with that of the session: another
+    /// server that took over may have come to the same number by other writes.
     pub(super) fn data_version(&mut self) -> Result<i64, DbError> {
         aside(|| {
             let heard = self.session()?.desk.hears();
@@ -315,7 +320,7 @@ impl Connection {
             let Session { desk, client } = self.session()?;
             let found = desk.wait(client.simple_query(VERSION)).and_then(|found| number(&found));
             self.check(&found);
-            let version = found?;
+            let version = found?.wrapping_add(self.sessions << 40);
             self.seen = Some((Stopwatch::start(), version));
             Ok(version)
         })

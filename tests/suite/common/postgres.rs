@@ -211,6 +211,11 @@ impl Cluster {
         self.control(&["-m", "fast", "stop"]);
     }
 
+    /// Has a copy take over: it takes writes from now on.
+    pub fn promote(&self) {
+        self.control(&["promote"]);
+    }
+
     /// Ends it as a crash does.
     pub fn crash(&self) {
         self.control(&["-m", "immediate", "stop"]);
