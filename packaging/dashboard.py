@@ -130,6 +130,9 @@ ROWS = [
         ("No node does it", "s", [
             (f"max by (lease) (wirephoto_lease_vacant_seconds{{{S}}})", "{{lease}}"),
         ]),
+        ("Since a node saw all changes", "s", [
+            (f"max by (instance) (wirephoto_follow_behind_seconds{{{S}}})", "{{instance}}"),
+        ]),
     ]),
     ("Process", [
         ("Settings read anew", "ops", [(rate("wirephoto_reloads_total", "outcome"), "{{outcome}}")]),

@@ -7,6 +7,7 @@ use std::{
 
 use super::Archive;
 use crate::auth::Auth;
+use crate::clock::Stopwatch;
 use crate::config::Config;
 use crate::db::Db;
 use crate::error::{Error, Kind, Result};
@@ -39,9 +40,11 @@ pub(super) fn start_follower(
     wanted: Option<tokio::sync::mpsc::Sender<ItemKey>>,
     (followed, node): (tokio::sync::watch::Sender<i64>, &Node),
 ) -> Result<Beside> {
+    let watch = Stopwatch::start();
     let follower = db.follower()?;
     // What is read from now on is no older.
     node.follow(follower.seq());
+    node.saw_end_of_log(watch);
     let (stop, stopped) = mpsc::channel();
     let (media, auth, search) = (media.clone(), auth.clone(), search.clone());
     let node = node.clone();

@@ -16,6 +16,8 @@ pub struct Change {
     /// Whether rows are gone that were read, as with a server that took over without them: what is known of any
     /// item may be of those, and the numbers behind are given again.
     pub lost: bool,
+    /// Whether there may be more, which the next call gives.
+    pub more: bool,
 }
 
 /// Notices that something was written, by whichever process, on a connection of its own.
@@ -70,7 +72,7 @@ impl Follower {
             return Ok(Change::default());
         }
         let (after, accounts_after) = (self.seq, self.account_seq);
-        let (change, items, accounts) = self.connection.look(|engine| {
+        let (mut change, items, accounts) = self.connection.look(|engine| {
             let mut change = Change::default();
             let ends = ends(engine)?;
             if ends.0 < after || ends.1 < accounts_after {
@@ -96,7 +98,8 @@ impl Follower {
         let ((seq, read), (account_seq, accounts_read)) = (items, accounts);
         self.seq = seq;
         self.account_seq = account_seq;
-        if read < LOG_ROWS_MAX && accounts_read < LOG_ROWS_MAX {
+        change.more = read >= LOG_ROWS_MAX || accounts_read >= LOG_ROWS_MAX;
+        if !change.more {
             self.data_version = data_version;
         }
         Ok(change)
@@ -152,8 +155,8 @@ mod tests {
         let change = follower.changes().unwrap();
         assert_eq!((change.items.len(), change.accounts.len(), change.lost), (3, 1, false));
         assert_eq!(follower.seq(), 3);
-        let everything =
-            Change { items: Vec::new(), accounts: vec![AccountChange::Everything], lost: true };
+        let accounts = vec![AccountChange::Everything];
+        let everything = Change { accounts, lost: true, ..Change::default() };
         // The newest items.
         run("DELETE FROM item_log WHERE seq > 1".to_owned());
         assert_eq!(follower.changes().unwrap(), everything);

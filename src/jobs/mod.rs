@@ -44,6 +44,7 @@ pub fn follow(
     let (mut behind, mut lost) = (false, false);
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(Duration::from_millis(FOLLOW_MS))
     {
+        let watch = Stopwatch::start();
         let outcome = follower.changes().map(|change| {
             if !change.items.is_empty() {
                 let count = u64::try_from(change.items.len()).unwrap_or(u64::MAX);
@@ -65,18 +66,22 @@ pub fn follow(
                 (behind, lost) = (true, true);
             }
             auth.forget(&change.accounts);
+            change.more
         });
         // One line when it starts to fail and one when it works again, not ten a second.
         match (&outcome, failing) {
             (Err(cause), false) => tracing::error!("changes cannot be followed: {cause}"),
-            (Ok(()), true) => tracing::info!("changes are followed again"),
-            (Err(_), true) | (Ok(()), false) => {}
+            (Ok(_), true) => tracing::info!("changes are followed again"),
+            (Err(_), true) | (Ok(_), false) => {}
         }
         failing = outcome.is_err();
         // Nobody is given the old versions from here any more.
         if !failing && *followed.borrow() != follower.seq() {
             node.follow(follower.seq());
             followed.send_replace(follower.seq());
+        }
+        if matches!(outcome, Ok(false)) {
+            node.saw_end_of_log(watch);
         }
         if failing {
             // What cannot be followed may have ended: look everything up until it can.

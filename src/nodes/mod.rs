@@ -103,6 +103,8 @@ struct Inner {
     held: channel::Sender<Vec<Lease>>,
     /// Up to which row of the item log it gives nobody old versions: any, as long as it gives nothing.
     followed: AtomicI64,
+    /// Since it last began to look whether it has followed the item log to its end, and had.
+    seen_end: Mutex<Stopwatch>,
 }
 
 struct State {
@@ -161,6 +163,7 @@ impl Node {
                 wanted: Arc::new(Mutex::new(Wanted { works: false, leases })),
                 held: channel::Sender::new(Vec::new()),
                 followed: AtomicI64::new(i64::MAX),
+                seen_end: Mutex::new(Stopwatch::start()),
             }),
         };
         if !role.only_reads() {
@@ -312,6 +315,17 @@ impl Node {
     /// Says up to which row of the item log this node gives nobody old versions any more.
     pub fn follow(&self, seq: i64) {
         self.inner.followed.store(seq, Ordering::SeqCst);
+    }
+
+    /// Says that it has followed the item log to what was its end when `since` began.
+    pub fn saw_end_of_log(&self, since: Stopwatch) {
+        *lock(&self.inner.seen_end) = since;
+    }
+
+    /// How long it has not known of all that was written: what it has in memory may be as old as that.
+    #[must_use]
+    pub fn behind(&self) -> Duration {
+        lock(&self.inner.seen_end).elapsed()
     }
 
     /// The least row of the item log up to which all other nodes give nobody old versions any more;

@@ -113,6 +113,8 @@ pub const PURGES_WAITING: &str = "wirephoto_purges_waiting";
 /// Seconds since the oldest change that a CDN was not told of though it could be, or that was not
 /// looked at yet, by address (gauge).
 pub const PURGE_LAG_SECONDS: &str = "wirephoto_purge_lag_seconds";
+/// Seconds since this node last knew that it had followed the item log to its end (gauge).
+pub const FOLLOW_BEHIND_SECONDS: &str = "wirephoto_follow_behind_seconds";
 /// Nodes of the database that live (gauge).
 pub const NODES: &str = "wirephoto_nodes";
 /// Whether this node does the work that one node does at a time, by lease: matching, purging, sweeping
@@ -209,6 +211,7 @@ fn describe() {
     gauge!(CERTIFICATE_EXPIRES, "End of the TLS certificate in use, seconds since 1970");
     counter!(SPANS, "Spans of traces by outcome");
     counter!(HASHES, "Passwords and client secrets hashed to be compared");
+    gauge!(FOLLOW_BEHIND_SECONDS, "Seconds since this node last saw the end of the item log");
     gauge!(NODES, "Nodes of the database that live");
     gauge!(LEASE_HELD, "Whether this node does the work that one node does at a time, by lease");
     gauge!(LEASE_VACANT_SECONDS, "Seconds for which no node has done that work, by lease");

@@ -11,6 +11,7 @@ use serde_json::json;
 use super::{App, respond};
 use crate::account::OrganizationId;
 use crate::nodes::limits::VACANT;
+use crate::telemetry;
 
 /// `GET /health/live`: the process answers.
 pub(super) async fn live() -> Response {
@@ -52,6 +53,9 @@ fn ready_text(app: &App) -> serde_json::Value {
 
 /// `GET /metrics`: counters, gauges and histograms in Prometheus' text format.
 pub(super) async fn metrics(State(app): State<App>) -> Response {
+    // Here, since whoever follows may hang in a question to the database.
+    let behind = app.shared.node.behind().as_secs_f64();
+    metrics::gauge!(telemetry::FOLLOW_BEHIND_SECONDS).set(behind);
     let text = app.shared.metrics.render();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     uncached(respond::typed(StatusCode::OK, kind, Body::from(text)))

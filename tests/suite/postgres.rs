@@ -189,10 +189,15 @@ struct Writing(Child);
 
 impl Writing {
     fn begin(url: &str) -> Self {
+        Self::take(url, "SELECT 'taken' FROM writer FOR UPDATE;")
+    }
+
+    /// The same with other statements, which say `taken`.
+    fn take(url: &str, sql: &str) -> Self {
         let mut psql = postgres::session(url);
         let mut child = psql.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let take = b"BEGIN;\nSELECT 'taken' FROM writer FOR UPDATE;\n";
-        child.stdin.as_mut().unwrap().write_all(take).unwrap();
+        let take = format!("BEGIN;\n{sql}\n");
+        child.stdin.as_mut().unwrap().write_all(take.as_bytes()).unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line.trim(), "taken");
@@ -329,6 +334,20 @@ fn a_delivery_that_is_taken_while_the_database_is_away_is_sent_once() {
     assert_eq!(delivered(&second)["attempts"], 1);
     let log = server.log();
     assert_eq!(log.matches("how a delivery ended cannot be written").count(), 1, "{log}");
+}
+
+#[test]
+fn a_node_says_for_how_long_it_has_not_seen_what_others_change() {
+    let archive = Archive::with(&[("image/ice", photograph("Isbrytare"))]);
+    let node = archive.node();
+    let behind = || node.metric("wirephoto_follow_behind_seconds", "");
+    node.until("it to follow", || (behind() < 1.0).then_some(()));
+    // Its question whether others wrote waits, without an end and without a failure yet.
+    let url = archive.cluster.url("archive");
+    let held = Writing::take(&url, "LOCK TABLE writer;\nSELECT 'taken';");
+    node.until("it to say so", || (behind() > 2.0).then_some(()));
+    held.end();
+    node.until("it to follow again", || (behind() < 1.0).then_some(()));
 }
 
 #[test]
@@ -543,6 +562,9 @@ fn hits_and_304s_need_neither_the_database_nor_the_originals() {
         }
     }
     assert_eq!(bucket.requests(), before, "nothing was fetched");
+    server.until("it to say for how long it has not seen changes", || {
+        (server.metric("wirephoto_follow_behind_seconds", "") > 1.0).then_some(())
+    });
     // What is not known is not made up.
     assert_eq!(server.get("/media/image/two_NormalPreview.jpg").status(), 503);
 }
