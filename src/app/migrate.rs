@@ -210,14 +210,70 @@ fn late_originals(stores: Option<Stores>, late: &Arc<Mutex<Tally>>) -> Carry {
     })
 }
 
-/// Says that the archive of these settings lives here after all: it takes writes again.
+/// Takes back that the archive of these settings moved to the database `to`: it lives here again and takes
+/// writes. Nobody can live over there then: that database says of itself that it is not whole, as it did
+/// before the move, and [`migrate`] goes on with it. Without `to` that database is not asked: it is gone.
 ///
-/// Fails with [`Kind::Conflict`] when it has not moved.
-pub fn stay(config: &Config) -> Result<String> {
+/// Fails with [`Kind::Conflict`] when the archive has not moved, or not to `to`, or when somebody may live
+/// there: a node is there, or something was written since; with [`Kind::Unavailable`] when it cannot be reached.
+pub fn take_back(config: &Config, to: Option<&DatabaseUrl>) -> Result<String> {
     let archive = Archive::open(config)?;
     let Some(home) = archive.db.moved_to()? else {
         return Err(Error::new(Kind::Conflict, "this archive has not moved"));
     };
+    if let Some(url) = to {
+        if !is_home(&home, url) {
+            let message = format!("this archive has moved to {home}; --to names another database");
+            return Err(Error::new(Kind::Conflict, message));
+        }
+        let there = Db::connect(&url.0, &config.database.password.0).map_err(unanswered)?;
+        archive.db.leave(&there).map_err(unanswered)?;
+    }
     archive.db.stay()?;
     Ok(home)
+}
+
+fn unanswered(cause: DbError) -> Error {
+    if matches!(cause, DbError::Engine(_)) {
+        let message =
+            format!("{cause}; a database that is gone for good is not asked with --force");
+        return Error::new(Kind::Unavailable, message);
+    }
+    refused(cause)
+}
+
+/// Whether the archive that lives at `home` lives in the database at `url`.
+fn is_home(home: &str, url: &DatabaseUrl) -> bool {
+    let database =
+        home.split_once(", with its originals in ").map_or(home, |(database, _)| database);
+    without_password(database) == without_password(&url.print())
+}
+
+/// An address as it is shown without what tells that it has a password: that may be given elsewhere.
+fn without_password(shown: &str) -> String {
+    let mut text = shown.replacen("postgresql://", "postgres://", 1).replacen(":***@", "@", 1);
+    for (hidden, rest) in [("&password=***", ""), ("?password=***&", "?"), ("?password=***", "")] {
+        text = text.replacen(hidden, rest, 1);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_database_is_known_by_its_address_with_and_without_its_password() {
+        let check = |home: &str, to: &str, is: bool| {
+            assert_eq!(is_home(home, &DatabaseUrl::parse(to).unwrap()), is, "{home}, {to}");
+        };
+        check("postgres://wp:***@db/wp", "postgres://wp:other@db/wp", true);
+        check("postgres://wp:***@db/wp", "postgres://wp@db/wp", true);
+        check("postgres://wp@db/wp", "postgresql://wp:x@db/wp", true);
+        check("postgres://wp@db/wp, with its originals in s3://b/p", "postgres://wp@db/wp", true);
+        check("postgres:///wp?host=/run&password=***", "postgres:///wp?host=/run", true);
+        check("postgres:///wp?password=***&host=/run", "postgres:///wp?host=/run", true);
+        check("postgres://wp@db/wp", "postgres://wp@db/other", false);
+        check("postgres://wp@db/wp", "postgres://wp@elsewhere/wp", false);
+    }
 }

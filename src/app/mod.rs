@@ -26,7 +26,7 @@ use crate::auth::Hasher;
 use crate::clock;
 use crate::compute::Memory;
 use crate::config::{AddressStyle, Config, Place, find_program};
-use crate::db::Db;
+use crate::db::{Db, DbError};
 use crate::error::{Error, Kind, Result};
 use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Taken};
 use crate::limits::{ACCOUNTS_BYTES_MAX, PAGE_PX_MAX};
@@ -123,6 +123,11 @@ impl Archive {
     pub fn live(&self, config: &Config) -> Result<(Node, Keeper)> {
         let node = Node::start(&self.db, &config.data.dir, config.server.role, clock::now())?;
         let keeper = node.keep()?;
+        if !config.database.url.0.is_empty() {
+            // Whoever takes a move back looks for nodes and says in the same transaction that the database is
+            // not whole: one of the two finds the other.
+            self.db.is_being_filled().map_err(unusable_database).and_then(refuse_part)?;
+        }
         Ok((node, keeper))
     }
 
@@ -199,17 +204,24 @@ fn unusable_originals(cause: StoreError) -> Error {
 fn connect(config: &Config, only_reads: bool) -> Result<Db> {
     let given = &config.database;
     let connect = if only_reads { Db::connect_to_read } else { Db::connect };
-    let unusable = |cause| {
-        let message = "the database of the setting database.url cannot be used";
-        Error::new(Kind::Unavailable, message).because(cause)
-    };
-    let db = connect(&given.url.0, &given.password.0).map_err(unusable)?;
-    if db.is_being_filled().map_err(unusable)? {
-        let message = "database.url: an archive is on its way into this database and not all of it \
-                       is there; `wirephoto migrate` with --switch brings the rest";
-        return Err(Error::new(Kind::Conflict, message));
-    }
+    let db = connect(&given.url.0, &given.password.0).map_err(unusable_database)?;
+    db.is_being_filled().map_err(unusable_database).and_then(refuse_part)?;
     Ok(db)
+}
+
+fn unusable_database(cause: DbError) -> Error {
+    let message = "the database of the setting database.url cannot be used";
+    Error::new(Kind::Unavailable, message).because(cause)
+}
+
+/// Fails where a database is being filled from another one.
+fn refuse_part(is_being_filled: bool) -> Result<()> {
+    if !is_being_filled {
+        return Ok(());
+    }
+    let message = "database.url: an archive is on its way into this database and not all of it is \
+                   there; `wirephoto migrate` with --switch brings the rest";
+    Err(Error::new(Kind::Conflict, message))
 }
 
 /// The store of the originals, where the settings say.

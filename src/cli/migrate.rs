@@ -22,11 +22,13 @@ pub(super) struct Given {
     pub verify: bool,
     /// The archive lives here after all, and nothing goes.
     pub undo: bool,
+    /// The new database is not asked whether somebody lives there.
+    pub force: bool,
 }
 
 pub(super) fn migrate(config: &Config, given: &Given, json: bool) -> Result<(), Trouble> {
     if given.undo {
-        return stay(config, json);
+        return take_back(config, given, json);
     }
     let usage = |words: String| Err(Trouble::Usage(words));
     if given.to.is_none() && given.store.is_none() {
@@ -138,9 +140,16 @@ fn told(moved: &Moved, wanted: Wanted<'_>, json: bool) -> String {
     text.join("\n")
 }
 
-/// Says that the archive lives here after all.
-fn stay(config: &Config, json: bool) -> Result<(), Trouble> {
-    let home = migrate::stay(config)?;
+/// Has the archive live here after all.
+fn take_back(config: &Config, given: &Given, json: bool) -> Result<(), Trouble> {
+    if given.to.is_none() && !given.force {
+        let words = "--undo needs --to: nobody may live in the new database; --force does not ask it, \
+                     for one that is gone for good";
+        return Err(Trouble::Usage(words.to_owned()));
+    }
+    let to = given.to.as_deref().map(DatabaseUrl::parse).transpose();
+    let to = to.map_err(|why| Trouble::Usage(format!("--to: {why}")))?;
+    let home = migrate::take_back(config, to.as_ref())?;
     say(&match json {
         true => json!({ "movedTo": home, "switched": false }).to_string(),
         false => format!("the archive lives here again, and not in {home}"),

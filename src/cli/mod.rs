@@ -204,9 +204,12 @@ enum Command {
         /// Reads the originals that are over there already, and copies damaged ones anew.
         #[arg(long)]
         verify: bool,
-        /// Takes a switch back: the archive lives here after all. What was written there stays there.
-        #[arg(long, conflicts_with_all = ["to", "store", "switch", "verify"])]
+        /// Takes a switch back, unless somebody may live in the database --to: the archive lives here after all.
+        #[arg(long, conflicts_with_all = ["store", "switch", "verify"])]
         undo: bool,
+        /// With --undo, does not ask the new database, which is gone for good.
+        #[arg(long, requires = "undo", conflicts_with = "to")]
+        force: bool,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
@@ -410,8 +413,8 @@ fn run(command: Command) -> Result<(), Trouble> {
             let (config, _) = config::load(&common.sources(&[]))?;
             keep::restore(&config, &source, (rebuild, json))
         }
-        Command::Migrate { common, to, store, switch, verify, undo, json } => {
-            let given = migrate::Given { to, store, switch, verify, undo };
+        Command::Migrate { common, to, store, switch, verify, undo, force, json } => {
+            let given = migrate::Given { to, store, switch, verify, undo, force };
             migrate::migrate(&config::load(&common.sources(&[]))?.0, &given, json)
         }
         Command::Reindex { common, json } => reindex(&config::load(&common.sources(&[]))?.0, json),

@@ -61,6 +61,10 @@ fn foreign() -> DbError {
     DbError::InUse(why.to_owned())
 }
 
+fn lived_in(why: &str) -> DbError {
+    DbError::InUse(format!("the archive may be lived in where it moved: {why}"))
+}
+
 impl Moving {
     /// Begins the way: `to` must be empty, or what an earlier way of this kind left. Days of dates in
     /// documents begin in `zone`.
@@ -286,6 +290,30 @@ impl Db {
         self.read_blocking(|tx| tx.is_being_filled())
     }
 
+    /// Sees to it that nobody lives in `to`, where the archive of this database moved: from then on it says of
+    /// itself that it is not whole, as before the move.
+    ///
+    /// Fails with [`DbError::InUse`] when somebody may live there: it has nodes, or rows that are not as
+    /// they came over.
+    pub fn leave(&self, to: &Self) -> Result<(), DbError> {
+        // Nobody writes here: the archive has moved.
+        let here = self.read_blocking(|tx| tx.marks_of_tables())?;
+        to.write_blocking(move |tx| {
+            let there = tx.as_read();
+            if let Some(node) = there.list_nodes()?.first() {
+                return Err(lived_in(&format!("the node {} lives there", node.node)));
+            }
+            if there.is_being_filled()? {
+                return Ok(());
+            }
+            let marks = there.marks_of_tables()?;
+            if let Some((table, _)) = here.iter().find(|mark| !marks.contains(mark)) {
+                return Err(lived_in(&format!("its table {table} is not as it came over")));
+            }
+            tx.note_filling(true)
+        })
+    }
+
     /// Says that the archive of this database lives here after all.
     pub fn stay(&self) -> Result<(), DbError> {
         self.threads.write_anyway(|tx| tx.note_moved(None))
@@ -301,6 +329,7 @@ mod tests {
     use crate::item::{Document, PubStatus};
     use crate::query::Indexed;
     use crate::types::ItemKey;
+    use uuid::Uuid;
 
     fn open(dir: &Path) -> Db {
         std::fs::create_dir_all(dir).unwrap();
@@ -379,6 +408,44 @@ mod tests {
         assert!(matches!(refused, Err(DbError::InUse(_))), "{refused:?}");
         from.stay().unwrap();
         write(&from, "five", "fifth");
+    }
+
+    #[test]
+    fn an_archive_comes_back_only_from_where_nobody_lived() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (open(&dir.path().join("from")), open(&dir.path().join("to")));
+        write(&from, "one", "first");
+        write(&from, "two", "second");
+        finish(&begin(&from, &to).unwrap(), Some("elsewhere")).unwrap();
+        let refuses = |words: &str| {
+            let refused = from.leave(&to);
+            assert!(
+                matches!(&refused, Err(DbError::InUse(why)) if why.contains(words)),
+                "{words}: {refused:?}"
+            );
+            assert!(!to.is_being_filled().unwrap(), "{words}");
+        };
+        let (life, now) = (Uuid::new_v4(), clock::now());
+        to.write_blocking(move |tx| tx.begin_life((life, "node-1"), ("all", 0), &[], now))
+            .unwrap();
+        refuses("node-1");
+        to.write_blocking(move |tx| tx.end_life(life, now)).unwrap();
+        to.write_blocking(|tx| tx.run_sql("INSERT INTO state (name, value) VALUES ('a', 'b')"))
+            .unwrap();
+        refuses("state");
+        to.write_blocking(|tx| tx.run_sql("DELETE FROM state WHERE name = 'a'")).unwrap();
+        // Nothing is left of the life: whoever was there wrote nothing.
+        from.leave(&to).unwrap();
+        assert!(to.is_being_filled().unwrap());
+        // Cut short before its end, and once more.
+        from.leave(&to).unwrap();
+        from.stay().unwrap();
+        write(&from, "two", "second again");
+        // Another day.
+        finish(&begin(&from, &to).unwrap(), Some("elsewhere")).unwrap();
+        assert_eq!(headlines(&from), headlines(&to));
+        write(&to, "three", "third");
+        refuses("items");
     }
 
     #[test]

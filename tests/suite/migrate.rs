@@ -230,7 +230,9 @@ fn a_switch_is_taken_back() {
     let url = database(&cluster);
     let server = Server::with_pictures(&[], &[("one", Picture::waves(64, 48).jpeg())]);
     let dir = server.dir.path();
-    fails(dir, &[], &["migrate", "--undo"], &["has not moved"]);
+    let undo = ["migrate", "--undo", "--to", url.as_str()];
+    fails(dir, &[], &undo, &["has not moved"]);
+    fails(dir, &[], &["migrate", "--undo"], &["--to", "--force"]);
     fails(dir, &[], &["migrate"], &["--to"]);
     fails(dir, &[], &["migrate", "--store", "s3://bilder", "--switch"], &["--to"]);
     json(dir, &[], &["migrate", "--to", &url, "--switch"]);
@@ -240,8 +242,43 @@ fn a_switch_is_taken_back() {
     assert!(text.contains("moved"), "{text}");
     // Commands that write are refused for the same reason.
     fails(dir, &[], &["user", "disable", "demo-editor"], &["moved"]);
-    let back = json(dir, &[], &["migrate", "--undo"]);
+    let other = cluster.database("other");
+    fails(dir, &[], &["migrate", "--undo", "--to", &other], &["another database"]);
+    let back = json(dir, &[], &undo);
     let home = back["movedTo"].as_str().unwrap();
     assert!(home.starts_with("postgres://") && !home.contains(PASSWORD), "{home}");
+    collect(&client, &server.url).unwrap();
+    // Over there nobody can begin to live, and a later move goes on with what it left.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let new = [format!("database.url={url}")];
+    fails(elsewhere.path(), &new, &["serve", "--listen", "127.0.0.1:0"], &["migrate", "--switch"]);
+    json(dir, &[], &["migrate", "--to", &url, "--switch"]);
+    collect(&client, &server.url).unwrap_err();
+}
+
+/// Two services over one archive would both take orders, and send the same messages.
+#[test]
+fn a_switch_is_not_taken_back_from_where_somebody_lives() {
+    let cluster = Cluster::start();
+    let url = database(&cluster);
+    let server = Server::with_pictures(&[], &[("one", Picture::waves(64, 48).jpeg())]);
+    let dir = server.dir.path();
+    let undo = ["migrate", "--undo", "--to", url.as_str()];
+    json(dir, &[], &["migrate", "--to", &url, "--switch"]);
+    let moved = start(&[format!("database.url={url}")]);
+    fails(dir, &[], &undo, &["the node", "lives there"]);
+    let client = Client::builder().no_proxy().build().unwrap();
+    collect(&client, &moved.url).unwrap();
+    // It ended its life itself, and left what it wrote.
+    let (status, log) = moved.stop();
+    assert!(status.success(), "{log}");
+    fails(dir, &[], &undo, &["is not as it came over"]);
+    collect(&client, &server.url).unwrap_err();
+    // The server of that database is gone.
+    cluster.down();
+    fails(dir, &[], &undo, &["--force"]);
+    collect(&client, &server.url).unwrap_err();
+    let back = json(dir, &[], &["migrate", "--undo", "--force"]);
+    assert_eq!(back["switched"], false);
     collect(&client, &server.url).unwrap();
 }

@@ -224,6 +224,26 @@ impl ReadTx<'_> {
         Ok(mark.finish())
     }
 
+    /// What tells the rows of each table that is moved from any others. Of the items it is their versions,
+    /// which never change.
+    pub(in crate::db) fn marks_of_tables(&self) -> Result<Vec<(&'static str, Hash)>, DbError> {
+        let mut marks = Vec::with_capacity(TABLES.len() + 2);
+        let mut mark = Hash::begin();
+        for (doc, version) in self.marks_of_items()? {
+            mark.update(format!("{doc} {version}\n").as_bytes());
+        }
+        marks.push((ITEMS.name, mark.finish()));
+        for table in TABLES.iter().chain([&ITEM_LOG]) {
+            let mut mark = Hash::begin();
+            self.each_portion(table, |portion| {
+                portion.rows.iter().for_each(|row| mark.update(format!("{row:?}\n").as_bytes()));
+                Ok(())
+            })?;
+            marks.push((table.name, mark.finish()));
+        }
+        Ok(marks)
+    }
+
     /// How many rows of a table are moved.
     pub(in crate::db) fn rows_of(&self, table: &Table) -> Result<usize, DbError> {
         let sql = format!("SELECT count(*) FROM {} WHERE {}", table.name, table.rest());
