@@ -7,7 +7,8 @@ use std::{
     io::{BufRead, BufReader, Write},
     net::TcpListener,
     os::unix::fs::symlink,
-    process::{Child, Output, Stdio},
+    path::Path,
+    process::{Child, Command, Output, Stdio},
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering},
@@ -149,6 +150,79 @@ fn an_archive_in_postgresql_is_served_searched_and_kept() {
     postgres::run(&url, "UPDATE writer SET schema = 9999");
     let said = archive.run(&["check"], 1);
     assert!(said.contains("schema 9999"), "{said}");
+}
+
+/// Runs the line of `docs/postgresql.md` that begins so, in the folder `dir`.
+fn as_documented(beginning: &str, dir: &Path, url: &str) -> Output {
+    let docs = fs::read_to_string(checkout("docs/postgresql.md")).unwrap();
+    let line = docs.lines().find(|line| line.starts_with(beginning)).expect("a command");
+    output(postgres::shell(line, url).current_dir(dir))
+}
+
+#[test]
+fn a_dump_that_is_taken_beside_the_service_is_the_archive_of_that_moment_again() {
+    let archive = Archive::with(&[
+        ("image/ice", older("Isbrytare i Kvarken")),
+        ("image/sea", photograph("Segelbåt i Kvarken, utan is")),
+    ]);
+    let (dir, server) = (archive.dir.path(), archive.node());
+    let body = json!({"name": "desk"});
+    let (status, made) = call(&server, Method::POST, ROOT, Some(&body));
+    assert_eq!(status, 200, "{made}");
+    let token = tokens::password(&server, "demo-editor", "demo-editor-password", "openid roles");
+    let token = format!("Bearer {token}");
+    let stop = AtomicBool::new(false);
+    let dumped = thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                call(&server, Method::POST, ROOT, Some(&body));
+            }
+        });
+        let dumped = as_documented("pg_dump ", dir, &archive.cluster.url("archive"));
+        stop.store(true, Ordering::Relaxed);
+        dumped
+    });
+    assert!(dumped.status.success(), "{}", text(&dumped));
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    fs::create_dir(&data).unwrap();
+    let copied = Command::new("cp").arg("-a").arg(dir.join("data/originals")).arg(&data).status();
+    assert!(copied.unwrap().success());
+    // What comes in later is not of that moment.
+    archive.take_in(&[("image/new", photograph("Slussen"))]);
+    archive.run(&["withdraw", "image/ice"], 0);
+    let url = archive.cluster.database("restored");
+    let restored = as_documented("pg_restore ", dir, &url);
+    assert!(restored.status.success(), "{}", text(&restored));
+    drop(server);
+    let Archive { cluster, .. } = archive;
+    let again = Archive { cluster, setting: format!("database.url={url}"), dir: home };
+    again.run(&["check", "--repair"], 0);
+    again.run(&["check"], 0);
+    let server = again.node();
+    for (query, expected) in [
+        ("q=isbrytare", "ice"),
+        ("q=%22i+kvarken%22&sort=default:asc", "ice sea"),
+        ("q=seg*", "sea"),
+        ("q=kvarken+-is", "ice"),
+        ("p=FOTO", "sea ice"),
+        ("q=slussen", ""),
+    ] {
+        assert_eq!(found(&server, query), expected, "{query}");
+    }
+    for item in ["ice", "sea"] {
+        let preview = server.bytes(&format!("/media/image/{item}_NormalPreview.jpg"));
+        assert!(preview.starts_with(&[0xff, 0xd8]), "{item}");
+    }
+    // Keys, tokens and logins count, and what was made is there.
+    let path = format!("{ROOT}/{}", made["id"].as_str().unwrap());
+    assert_eq!(call(&server, Method::GET, &path, None).0, 200);
+    assert_eq!(server.get_with("/user/v1/user", &[("authorization", &token)]).status(), 200);
+    tokens::password(&server, "demo-editor", "demo-editor-password", "openid roles");
+    // It goes on: no number is given twice.
+    again.take_in(&[("image/later", photograph("Slussen"))]);
+    server
+        .until("the item to be found", || (found(&server, "q=slussen") == "later").then_some(()));
 }
 
 #[test]

@@ -90,6 +90,16 @@ pub fn session(url: &str) -> Command {
     psql
 }
 
+/// A shell that runs a line as an operator does, with PostgreSQL's programs at hand and the address of a
+/// database in `$URL`.
+pub fn shell(line: &str, url: &str) -> Command {
+    let others = env::var("PATH").unwrap_or_default();
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]).env("URL", url).stdin(Stdio::null());
+    shell.env("PATH", format!("{}:{others}", programs().display()));
+    shell
+}
+
 /// Runs statements; what they print.
 pub fn run(url: &str, sql: &str) -> String {
     let mut psql = session(url);
