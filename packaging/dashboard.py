@@ -119,6 +119,15 @@ ROWS = [
             (rate("wirephoto_bucket_bytes_total", "direction"), "{{direction}}"),
         ]),
     ]),
+    ("Database", [
+        ("Calls that the engine could not do", "ops", [
+            (rate("wirephoto_database_errors_total", "kind"), "{{kind}}"),
+        ]),
+        ("Calls", "ops", [(rate("wirephoto_database_wait_seconds_count", "kind"), "{{kind}}")]),
+        ("Wait for a thread, 95 %", "s", [
+            (quantile(0.95, "wirephoto_database_wait_seconds", "kind"), "{{kind}}"),
+        ]),
+    ]),
     ("CDN", [
         ("Purges by outcome", "ops", [(rate("wirephoto_purges_total", "outcome"), "{{outcome}}")]),
         ("Keys to purge", "short", [(largest("wirephoto_purges_waiting"), "keys")]),

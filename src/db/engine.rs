@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 
 use super::{DbError, Flaw, Lookup, postgres, sqlite};
 use crate::query::Indexed;
+use crate::telemetry;
 
 /// An error of an engine's driver.
 #[derive(Debug, thiserror::Error)]
@@ -30,12 +31,30 @@ impl EngineError {
         }
     }
 
+    /// What those who watch are told of one that passes: `away`, `timeout`, `busy` or `other`.
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Sqlite(cause) => cause.kind(),
+            Self::Postgres(cause) => cause.kind(),
+        }
+    }
+
     /// Whether the turn to write did not come in time, and nothing was done.
     pub(super) fn is_busy(&self) -> bool {
         match self {
             Self::Sqlite(cause) => cause.is_busy(),
             Self::Postgres(cause) => cause.is_one_of(&["55P03"]),
         }
+    }
+}
+
+impl From<EngineError> for DbError {
+    /// Counts it where the engine cannot work now.
+    fn from(error: EngineError) -> Self {
+        if error.is_resource() {
+            metrics::counter!(telemetry::DATABASE_ERRORS, "kind" => error.kind()).increment(1);
+        }
+        Self::Engine(error)
     }
 }
 

@@ -11,12 +11,36 @@ use std::{
 
 use super::connection::{Connection, Place, Purpose};
 use super::{DbError, ReadTx, WriteTx, lock::Lock};
+use crate::clock::Stopwatch;
 use crate::limits::{DB_FIRST_MAX, DB_QUEUE_MAX, DB_READERS, DB_SEARCHERS, SEARCH_QUEUE_MAX};
+use crate::telemetry;
 
 /// A read, given its transaction or the reason why there is none.
 pub(super) type Read = Box<dyn FnOnce(Result<ReadTx<'_>, DbError>) + Send>;
 /// A write, given the connection that it opens its transaction on.
 pub(super) type Write = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// A unit of work in the queue of its threads.
+struct Queued<T> {
+    work: T,
+    /// What it is, and since when it waits; nothing of what only wakes a thread.
+    waits: Option<(&'static str, Stopwatch)>,
+}
+
+impl<T> Queued<T> {
+    fn new(kind: &'static str, work: T) -> Self {
+        Self { work, waits: Some((kind, Stopwatch::start())) }
+    }
+
+    /// What a thread does that took it, which ends its wait.
+    fn taken(self) -> T {
+        if let Some((kind, since)) = self.waits {
+            let seconds = since.elapsed().as_secs_f64();
+            metrics::histogram!(telemetry::DATABASE_WAIT_SECONDS, "kind" => kind).record(seconds);
+        }
+        self.work
+    }
+}
 
 #[derive(Clone)]
 pub(super) struct Threads {
@@ -33,13 +57,13 @@ struct Shared {
 }
 
 struct Queues {
-    reads: SyncSender<Read>,
-    searches: SyncSender<Read>,
-    writes: SyncSender<Write>,
+    reads: SyncSender<Queued<Read>>,
+    searches: SyncSender<Queued<Read>>,
+    writes: SyncSender<Queued<Write>>,
     /// Writes that go before the others.
-    first: SyncSender<Write>,
+    first: SyncSender<Queued<Write>>,
     /// None where claims are writes.
-    claims: Option<SyncSender<Write>>,
+    claims: Option<SyncSender<Queued<Write>>>,
 }
 
 impl Drop for Shared {
@@ -59,17 +83,17 @@ impl Threads {
     /// data directory.
     pub(super) fn start(place: &Place, lock: Option<Lock>) -> Result<Self, DbError> {
         let mut threads = Vec::with_capacity(DB_READERS + DB_SEARCHERS + 2);
-        let (reads, waiting) = mpsc::sync_channel::<Read>(DB_QUEUE_MAX);
+        let (reads, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
         threads.extend(readers(place, ("db-read", DB_READERS), waiting)?);
-        let (searches, waiting) = mpsc::sync_channel::<Read>(SEARCH_QUEUE_MAX);
+        let (searches, waiting) = mpsc::sync_channel(SEARCH_QUEUE_MAX);
         threads.extend(readers(place, ("db-search", DB_SEARCHERS), waiting)?);
-        let (writes, waiting) = mpsc::sync_channel::<Write>(DB_QUEUE_MAX);
-        let (first, pressing) = mpsc::sync_channel::<Write>(DB_FIRST_MAX);
+        let (writes, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
+        let (first, pressing) = mpsc::sync_channel(DB_FIRST_MAX);
         threads.push(writer(place, ("db-write", Purpose::Write), (waiting, Some(pressing)))?);
         let claims = match place {
             Place::File(_) | Place::FileToRead(_) => None,
             Place::Server(_) => {
-                let (claims, waiting) = mpsc::sync_channel::<Write>(DB_QUEUE_MAX);
+                let (claims, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
                 threads.push(writer(place, ("db-claim", Purpose::Claim), (waiting, None))?);
                 Some(claims)
             }
@@ -86,25 +110,26 @@ impl Threads {
 
     pub(super) fn submit_read(&self, read: Read) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
-        submit(&queues.reads, read)
+        submit(&queues.reads, Queued::new("read", read))
     }
 
     /// Queues a search without waiting for its turn.
     pub(super) fn submit_search(&self, search: Read) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
-        submit(&queues.searches, search)
+        submit(&queues.searches, Queued::new("search", search))
     }
 
     /// Queues a write without waiting for its turn.
     pub(super) fn submit_write(&self, write: Write) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
-        submit(&queues.writes, write)
+        submit(&queues.writes, Queued::new("write", write))
     }
 
     /// Queues a claim without waiting for its turn.
     pub(super) fn submit_claim(&self, claim: Write) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
-        submit(queues.claims.as_ref().unwrap_or(&queues.writes), claim)
+        let claims = queues.claims.as_ref().unwrap_or(&queues.writes);
+        submit(claims, Queued::new("claim", claim))
     }
 
     pub(super) fn write<T, F>(&self, write: F) -> Result<T, DbError>
@@ -136,9 +161,10 @@ impl Threads {
 
     fn submit_first(&self, write: Write) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
-        queues.first.send(write).map_err(|_| DbError::Closed)?;
+        queues.first.send(Queued::new("write", write)).map_err(|_| DbError::Closed)?;
         // Wakes a thread that has nothing to do; where this finds no room it has, and looks by itself.
-        drop(queues.writes.try_send(Box::new(|_| {})));
+        let wake: Write = Box::new(|_| {});
+        drop(queues.writes.try_send(Queued { work: wake, waits: None }));
         Ok(())
     }
 
@@ -158,7 +184,7 @@ impl Threads {
 
     fn run<T>(&self, receiver: &Receiver<Result<T, DbError>>, job: Write) -> Result<T, DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
-        queues.writes.send(job).map_err(|_| DbError::Closed)?;
+        queues.writes.send(Queued::new("write", job)).map_err(|_| DbError::Closed)?;
         receiver.recv().map_err(|_| DbError::Closed)?
     }
 }
@@ -175,13 +201,14 @@ fn submit<T>(queue: &SyncSender<T>, job: T) -> Result<(), DbError> {
 fn writer(
     place: &Place,
     (name, purpose): (&str, Purpose),
-    (waiting, pressing): (Receiver<Write>, Option<Receiver<Write>>),
+    (waiting, pressing): (Receiver<Queued<Write>>, Option<Receiver<Queued<Write>>>),
 ) -> Result<JoinHandle<()>, DbError> {
     let mut connection = Connection::open(place, purpose)?;
     spawn(name, move || {
         for write in waiting {
             let first = pressing.iter().flat_map(Receiver::try_iter).take(DB_FIRST_MAX);
             for write in first.chain([write]) {
+                let write = write.taken();
                 // A transaction that panics rolls back; the thread goes on for the others.
                 let outcome = catch_unwind(AssertUnwindSafe(|| write(&mut connection)));
                 if outcome.is_err() {
@@ -196,7 +223,7 @@ fn writer(
 fn readers(
     place: &Place,
     (name, count): (&str, usize),
-    waiting: Receiver<Read>,
+    waiting: Receiver<Queued<Read>>,
 ) -> Result<Vec<JoinHandle<()>>, DbError> {
     let waiting = Arc::new(Mutex::new(waiting));
     let start = |index| {
@@ -212,11 +239,11 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
     started.map_err(|cause| DbError::Schema(format!("thread {name}: {cause}")))
 }
 
-fn read_loop(mut connection: Connection, waiting: &Mutex<Receiver<Read>>) {
+fn read_loop(mut connection: Connection, waiting: &Mutex<Receiver<Queued<Read>>>) {
     loop {
         // A thread that panicked while it waited leaves a receiver that is whole.
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(read) = next else { return };
+        let Ok(read) = next.map(Queued::taken) else { return };
         if catch_unwind(AssertUnwindSafe(|| connection.read(read))).is_err() {
             tracing::error!("reading the database panicked");
         }

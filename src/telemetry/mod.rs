@@ -122,6 +122,11 @@ pub const NODES: &str = "wirephoto_nodes";
 pub const LEASE_HELD: &str = "wirephoto_lease_held";
 /// Seconds for which no node has done that work, by lease: matching, sweeping (gauge).
 pub const LEASE_VACANT_SECONDS: &str = "wirephoto_lease_vacant_seconds";
+/// Calls of the database that the engine could not do, by kind: away (it cannot be reached, or is not the one
+/// that writes), timeout (it took too long), busy (others held what was needed), other (counter).
+pub const DATABASE_ERRORS: &str = "wirephoto_database_errors_total";
+/// Seconds that a call of the database waited for a thread, by kind: read, search, write, claim (histogram).
+pub const DATABASE_WAIT_SECONDS: &str = "wirephoto_database_wait_seconds";
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,6 +167,9 @@ fn begin() {
         metrics::counter!(RENDERS, "outcome" => "failed"),
     ] {
         counter.increment(0);
+    }
+    for kind in ["away", "timeout", "busy", "other"] {
+        metrics::counter!(DATABASE_ERRORS, "kind" => kind).increment(0);
     }
 }
 
@@ -215,6 +223,8 @@ fn describe() {
     gauge!(NODES, "Nodes of the database that live");
     gauge!(LEASE_HELD, "Whether this node does the work that one node does at a time, by lease");
     gauge!(LEASE_VACANT_SECONDS, "Seconds for which no node has done that work, by lease");
+    counter!(DATABASE_ERRORS, "Calls of the database that the engine could not do, by kind");
+    histogram!(DATABASE_WAIT_SECONDS, "Seconds that a call of the database waited for a thread");
     describe_notifications();
 }
 

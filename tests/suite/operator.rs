@@ -235,6 +235,8 @@ fn health_and_metrics_are_there() {
         "wirephoto_decoded_megapixels_total",
         "wirephoto_cache_lookups_total{tier=\"memory\",outcome=\"hit\"} 1",
         "wirephoto_connections",
+        "wirephoto_database_errors_total{kind=\"away\"} 0",
+        "wirephoto_database_wait_seconds_bucket{kind=\"read\"",
     ] {
         assert!(metrics.contains(name), "{name} is missing in:\n{metrics}");
     }

@@ -141,6 +141,12 @@ fn an_archive_in_postgresql_is_served_searched_and_kept() {
     archive.run(&["reindex"], 0);
     archive.run(&["check"], 0);
     assert_eq!(found(&server, "q=isbrytare"), "ice");
+    for kind in ["read", "search", "write", "claim"] {
+        let label = format!("kind=\"{kind}\"");
+        server.until("a call that waited", || {
+            (server.metric("wirephoto_database_wait_seconds_count", &label) > 0.0).then_some(())
+        });
+    }
     let target = archive.dir.path().join("backup");
     let said = archive.run(&["backup", target.to_str().unwrap()], 1);
     assert!(said.contains("pg_dump"), "{said}");
@@ -360,6 +366,7 @@ fn a_database_that_restarts_under_load_loses_nothing_that_was_acknowledged() {
     for id in made.into_inner().unwrap() {
         assert_eq!(call(&server, Method::GET, &format!("{ROOT}/{id}"), None).0, 200, "{id}");
     }
+    assert!(server.metric("wirephoto_database_errors_total", "kind=\"away\"") > 0.0);
     // Those who follow what is written come back too.
     archive.take_in(&[("image/new", photograph("Slussen"))]);
     server.until("the item to be found", || (found(&server, "q=slussen") == "new").then_some(()));

@@ -46,6 +46,15 @@ const PASSING: [&str; 10] =
 /// that writes.
 const ENDING: [&str; 5] = ["08", "57P0", "25P03", "25006", "0A000"];
 
+/// Those of a server that ends connections or takes none, or is not the one that writes.
+const AWAY: [&str; 3] = ["08", "57P0", "25006"];
+
+/// Those of a statement, and of a transaction that said nothing, that the server ended after its time.
+const LATE: [&str; 2] = ["57014", "25P03"];
+
+/// Those of a row that others held for too long, or changed.
+const HELD: [&str; 2] = ["55P03", "40"];
+
 impl Postgres {
     /// Whether the database cannot be used now: a state that passes, not a mistake.
     #[must_use]
@@ -54,6 +63,19 @@ impl Postgres {
             Self::Reported { code, .. } => PASSING.iter().any(|known| code.starts_with(known)),
             Self::Unreachable(_) => true,
             Self::Value(_) => false,
+        }
+    }
+
+    /// What those who watch are told of one that passes.
+    pub(in crate::db) fn kind(&self) -> &'static str {
+        let is_one_of =
+            |codes: &[&str], found: &str| codes.iter().any(|one| found.starts_with(one));
+        match self {
+            Self::Unreachable(_) => "away",
+            Self::Reported { code, .. } if is_one_of(&AWAY, code) => "away",
+            Self::Reported { code, .. } if is_one_of(&LATE, code) => "timeout",
+            Self::Reported { code, .. } if is_one_of(&HELD, code) => "busy",
+            Self::Reported { .. } | Self::Value(_) => "other",
         }
     }
 
@@ -92,7 +114,7 @@ impl From<tokio_postgres::Error> for Postgres {
 
 impl From<Postgres> for DbError {
     fn from(error: Postgres) -> Self {
-        Self::Engine(EngineError::Postgres(error))
+        EngineError::Postgres(error).into()
     }
 }
 
@@ -320,6 +342,26 @@ mod tests {
         let (_, config) = server.hosts().next().unwrap();
         assert_eq!(config.get_password(), Some(&b"new"[..]));
         assert_eq!(config.get_ssl_mode(), SslMode::Disable);
+    }
+
+    #[test]
+    fn ok_what_passes_is_of_a_kind() {
+        for (code, kind) in [
+            ("08006", "away"),
+            ("57P01", "away"),
+            ("25006", "away"),
+            ("57014", "timeout"),
+            ("25P03", "timeout"),
+            ("55P03", "busy"),
+            ("40P01", "busy"),
+            ("53100", "other"),
+            ("XX001", "other"),
+        ] {
+            let error = Postgres::Reported { code: code.to_owned(), message: String::new() };
+            assert!(error.is_resource(), "{code}");
+            assert_eq!(error.kind(), kind, "{code}");
+        }
+        assert_eq!(Postgres::Unreachable(String::new()).kind(), "away");
     }
 
     #[test]

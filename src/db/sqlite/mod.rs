@@ -37,6 +37,11 @@ impl Sqlite {
         matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }
 
+    /// What those who watch are told of one that passes.
+    pub(super) fn kind(&self) -> &'static str {
+        if self.is_busy() { "busy" } else { "other" }
+    }
+
     /// Whether the disk is full, the database busy or the file unreadable: a state that passes,
     /// not a mistake.
     ///
@@ -64,7 +69,7 @@ impl Sqlite {
 
 impl From<rusqlite::Error> for DbError {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Engine(EngineError::Sqlite(Sqlite(error)))
+        EngineError::Sqlite(Sqlite(error)).into()
     }
 }
 

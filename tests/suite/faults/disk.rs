@@ -148,6 +148,7 @@ fn check(fault: &str) {
         assert_eq!(post(&server, "revoke", &revoked).send().unwrap().status(), 503, "{fault}");
         reads(&server, &before, round);
     }
+    assert!(server.metric("wirephoto_database_errors_total", "kind=\"other\"") > 0.0, "{fault}");
     faults.clear();
     for (name, change) in changes(&server, &before) {
         let response = change.send().unwrap();
