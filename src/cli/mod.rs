@@ -7,6 +7,7 @@ mod ingest;
 mod keep;
 mod manual;
 mod migrate;
+mod nodes;
 mod outbox;
 mod programs;
 mod purge;
@@ -135,6 +136,17 @@ enum Command {
     Outbox {
         #[command(subcommand)]
         command: outbox::OutboxCommand,
+    },
+    /// Lists the nodes that serve the archive: which of them live, and what each does alone.
+    ///
+    /// It looks until the beat of each has risen, for 12 seconds at most. One that is alone shows seldom
+    /// that it lives: it is listed with its last sign. An edge has no life and is not listed.
+    Nodes {
+        #[command(flatten)]
+        common: Common,
+        /// Prints a JSON array.
+        #[arg(long)]
+        json: bool,
     },
     /// Checks the database, database against store, and what is derived against the originals; exit
     /// status 1 if anything is missing, damaged or orphaned.
@@ -401,6 +413,9 @@ fn run(command: Command) -> Result<(), Trouble> {
         Command::Channel { command } => channels::channel(command),
         Command::Delivery { command } => channels::delivery(command),
         Command::Outbox { command } => outbox::run(command),
+        Command::Nodes { common, json } => {
+            nodes::list(&config::load(&common.sources(&[]))?.0, json)
+        }
         Command::Check { common, repair, json } => {
             let (config, _) = config::load(&common.sources(&[]))?;
             keep::check(&config, repair, json)

@@ -12,6 +12,7 @@
 //! hint for whether to begin.
 
 pub mod limits;
+mod observe;
 mod slot;
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,7 @@ use crate::config::Role;
 use crate::db::{Begun, Db, DbError, WriteTx};
 use crate::error::{Error, Kind, Result};
 use limits::{ALONE_AGAIN, STILL};
+pub use observe::{Observed, observe};
 use slot::Slot;
 use watch::Others;
 

@@ -225,6 +225,51 @@ fn a_node_that_stops_hands_over_at_once_and_a_killed_one_has_its_own_again() {
     assert!(!second.log().contains("a node is dead"), "it has its own without waiting for that");
 }
 
+/// What the command says of the nodes.
+fn listed(server: &Server) -> Vec<Value> {
+    let said = server.command(&["nodes", "--json"]);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    serde_json::from_slice(&said.stdout).unwrap()
+}
+
+#[test]
+fn a_command_lists_the_nodes_that_live_with_their_leases() {
+    let (mut first, mut second) = two();
+    let beat = |nodes: &[Value], is: bool| nodes.iter().all(|node| node["beats"] == is);
+    let nodes = first.until("both to show that they live", || {
+        let nodes = listed(&first);
+        (nodes.len() == 2 && beat(&nodes, true)).then_some(nodes)
+    });
+    // The name of a node is in the file that it holds.
+    let file = |number: u32| first.data().join(format!("nodes/node-{number}"));
+    for (number, leases) in [(1, json!(["matching", "sweeping"])), (2, json!([]))] {
+        let name = fs::read_to_string(file(number)).unwrap();
+        let node = nodes.iter().find(|node| node["node"] == *name).expect("it is listed");
+        assert_eq!((&node["role"], &node["leases"]), (&json!("all"), &leases), "{node}");
+    }
+    let table = String::from_utf8(first.command(&["nodes"]).stdout).unwrap();
+    assert!(table.starts_with("NODE"), "{table}");
+    assert!(table.contains("matching, sweeping") && table.lines().count() == 3, "{table}");
+    // Nobody is left who could end their lives.
+    for node in [&mut first, &mut second] {
+        node.child.kill().unwrap();
+        node.child.wait().unwrap();
+    }
+    let nodes = listed(&first);
+    assert!(nodes.len() == 2 && beat(&nodes, false), "{nodes:?}");
+}
+
+#[test]
+fn a_node_that_is_alone_is_listed_alone() {
+    let server = server(&QUICK);
+    server.until("it to match", || matches(&server).then_some(()));
+    let nodes = listed(&server);
+    assert_eq!(nodes.len(), 1);
+    assert!(nodes[0]["beats"].is_null() && nodes[0]["lastSign"].is_string(), "{nodes:?}");
+    assert_eq!(nodes[0]["leases"], json!(["matching", "sweeping"]));
+    assert!(server.stop().0.success());
+}
+
 #[test]
 fn a_worker_does_what_waits_and_a_web_node_answers_without_one() {
     let web = server(&[&QUICK[..], &["server.role=web"]].concat());

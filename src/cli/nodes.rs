@@ -1,0 +1,47 @@
+//! `wirephoto nodes`: the processes that serve one database.
+
+use serde_json::{Value, json};
+
+use super::table::table;
+use super::{Trouble, say};
+use crate::app::Archive;
+use crate::config::Config;
+use crate::nodes::{self, Observed, limits::STILL};
+
+/// Lists them, once it was seen which of them live.
+pub(super) fn list(config: &Config, json: bool) -> Result<(), Trouble> {
+    let nodes = nodes::observe(&Archive::open(config)?.db, STILL)?;
+    if json {
+        let facts = |one: &Observed| {
+            json!({
+                "node": one.row.node,
+                "role": one.row.role,
+                "beats": one.beats,
+                "beat": one.row.beat,
+                "lastSign": one.row.seen.to_string(),
+                "leases": one.leases,
+                "life": one.row.life.to_string(),
+            })
+        };
+        say(&nodes.iter().map(facts).collect::<Value>().to_string());
+        return Ok(());
+    }
+    let row = |one: &Observed| {
+        let beats = match one.beats {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "alone",
+        };
+        [
+            one.row.node.clone(),
+            one.row.role.clone(),
+            beats.to_owned(),
+            one.row.seen.to_string(),
+            one.leases.join(", "),
+            one.row.life.to_string(),
+        ]
+    };
+    let rows: Vec<_> = nodes.iter().map(row).collect();
+    say(&table(["NODE", "ROLE", "BEATS", "LAST SIGN", "LEASES", "LIFE"], &rows));
+    Ok(())
+}
