@@ -71,7 +71,7 @@ impl Archive {
         let archive = Self::open_by(config, Patience::Serve, only_reads)?;
         if let Some(home) = archive.db.moved_to()? {
             let message = format!(
-                "this archive has moved to {home}; `wirephoto migrate --undo` takes that back"
+                "this archive has moved to {home}; `wirephoto migrate --undo --to URL` takes that back"
             );
             return Err(Error::new(Kind::Conflict, message));
         }
