@@ -39,6 +39,9 @@ pub struct Moved {
     /// Originals that could not be copied because the archive had lost them, and rows of items
     /// that could not be read.
     pub lost: usize,
+    /// The schema that the database of this archive had and the one that it has since, where it was brought
+    /// up to date.
+    pub upgraded: Option<(i64, i64)>,
 }
 
 /// What hears of the work; several threads call it.
@@ -82,7 +85,7 @@ pub fn migrate(
     if let Some(moving) = &moving {
         moving.catch_up().map_err(refused)?;
     }
-    let mut moved = Moved::default();
+    let mut moved = Moved { upgraded: archive.db.upgraded(), ..Moved::default() };
     let carried = match &there {
         Some((stores, derived)) => {
             let named = archive.db.read_blocking(|tx| {
@@ -210,14 +213,10 @@ fn late_originals(stores: Option<Stores>, late: &Arc<Mutex<Tally>>) -> Carry {
     })
 }
 
-/// Takes back that the archive of these settings moved to the database `to`: it lives here again and takes
-/// writes. Nobody can live over there then: that database says of itself that it is not whole, as it did
-/// before the move, and [`migrate`] goes on with it. Without `to` that database is not asked: it is gone.
+/// Says that the archive lives here after all: it takes writes again.
 ///
-/// Fails with [`Kind::Conflict`] when the archive has not moved, or not to `to`, or when somebody may live
-/// there: a node is there, or something was written since; with [`Kind::Unavailable`] when it cannot be reached.
-pub fn take_back(config: &Config, to: Option<&DatabaseUrl>) -> Result<String> {
-    let archive = Archive::open(config)?;
+/// Fails with [`Kind::Conflict`] when it has not moved.
+pub fn stay(archive: &Archive) -> Result<String> {
     let Some(home) = archive.db.moved_to()? else {
         return Err(Error::new(Kind::Conflict, "this archive has not moved"));
     };

@@ -11,10 +11,9 @@ use std::{
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use super::{Common, Trouble, complain, say, table::table};
+use super::{Common, Trouble, complain, open_archive, say, table::table};
 use crate::account::{AgreementId, Client, Grant, OrganizationId};
 use crate::accounts::{Accounts, AccountsError, ClientRequest, Counts, UserRequest};
-use crate::app::Archive;
 use crate::clock;
 use crate::config::{self, Config};
 use crate::db::{ListedKey, ListedUser};
@@ -23,7 +22,7 @@ use crate::notifications::Outbox;
 
 /// Takes an accounts file in and says what became of it, list by list.
 pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), Trouble> {
-    let imported = Archive::open(config)?.import(config, file)?;
+    let imported = open_archive(config)?.import(config, file)?;
     if json {
         let lists = imported.lists().into_iter().map(|(list, counts)| {
             let Counts { created, updated, unchanged } = counts;
@@ -56,13 +55,13 @@ pub(super) struct On {
 impl On {
     pub(super) fn open(&self) -> Result<Accounts, Trouble> {
         let (config, _) = config::load(&self.common.sources(&[]))?;
-        Ok(Archive::open(&config)?.accounts(&config)?)
+        Ok(open_archive(&config)?.accounts(&config)?)
     }
 
     /// The messages of notifications.
     pub(super) fn outbox(&self) -> Result<Outbox, Trouble> {
         let (config, _) = config::load(&self.common.sources(&[]))?;
-        Ok(Outbox::new(Archive::open(&config)?.db))
+        Ok(Outbox::new(open_archive(&config)?.db))
     }
 
     /// Whether JSON is asked for.

@@ -11,7 +11,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::{Trouble, complain, say};
+use super::{Trouble, complain, open_archive, opened, say};
 use crate::app::Archive;
 use crate::clock;
 use crate::config::Config;
@@ -20,7 +20,7 @@ use crate::ingest::{self, Failure, Found, Incoming, Ingest, LinesEvent, LinesTal
 use crate::types::ItemKey;
 
 pub(super) fn take_in(config: &Config, paths: &[PathBuf], json: bool) -> Result<(), Trouble> {
-    let archive = Archive::open_to_write(config)?;
+    let archive = opened(Archive::open_to_write(config)?);
     let Found { incoming, lines, passed_over, failures } = ingest::find(paths);
     let bar = progress_bar(incoming.len(), json);
     let tally = Mutex::new(Tally::default());
@@ -46,7 +46,7 @@ pub(super) fn take_in(config: &Config, paths: &[PathBuf], json: bool) -> Result<
 
 /// `wirephoto withdraw`: takes out what `names` name, URIs of any host or `<mediaType>/<id>`.
 pub(super) fn withdraw(config: &Config, names: &[String], json: bool) -> Result<(), Trouble> {
-    let ingest = Archive::open(config)?.ingest(config)?;
+    let ingest = open_archive(config)?.ingest(config)?;
     let (mut withdrawn, mut failed) = (0_u64, 0_u64);
     for name in names {
         let outcome = match item_of(name) {

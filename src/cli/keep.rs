@@ -9,7 +9,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::{Trouble, complain, say};
+use super::{Trouble, complain, open_archive, opened, say};
 use crate::app::Archive;
 use crate::app::backup::{self, Heard, Restored, Tally, Wanted};
 use crate::app::check::{self, Problem, Report};
@@ -32,7 +32,10 @@ fn print(problem: &Problem, json: bool) {
 }
 
 pub(super) fn check(config: &Config, repair: bool, json: bool) -> Result<(), Trouble> {
-    let archive = if repair { Archive::open_to_write(config)? } else { Archive::open(config)? };
+    let archive = match repair {
+        true => opened(Archive::open_to_write(config)?),
+        false => open_archive(config)?,
+    };
     let report = check::check(&archive, config, repair, &|problem| print(problem, json))?;
     let Report { originals, remaining, removed, whole } = report;
     if json {
@@ -105,7 +108,7 @@ pub(super) fn restore(
     bar.shown.finish_and_clear();
     let Restored { tally, lost } = restored?;
     // What a check says of it; that nothing is derived yet is no fault then.
-    let archive = Archive::open(config)?;
+    let archive = open_archive(config)?;
     let waiting = AtomicUsize::new(0);
     let report = check::check(&archive, config, rebuild, &|problem| match problem {
         Problem::Derived { repaired: None, .. } => {

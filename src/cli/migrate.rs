@@ -8,7 +8,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::{Trouble, complain, say};
+use super::{Trouble, complain, open_archive, say, tell_upgrade};
 use crate::app::backup::{Heard, Tally};
 use crate::app::migrate::{self, Moved, Wanted};
 use crate::config::{Config, DatabaseUrl, Place, Value};
@@ -67,6 +67,7 @@ pub(super) fn migrate(config: &Config, given: &Given, json: bool) -> Result<(), 
     let moved = migrate::migrate(config, wanted, (&hear, hear_rows));
     bar.finish_and_clear();
     let moved = moved?;
+    tell_upgrade(moved.upgraded);
     say(&told(&moved, wanted, json));
     if moved.lost > 0 { Err(Trouble::Reported) } else { Ok(()) }
 }
@@ -81,7 +82,7 @@ fn bar(json: bool) -> ProgressBar {
 }
 
 fn told(moved: &Moved, wanted: Wanted<'_>, json: bool) -> String {
-    let Moved { rows, originals, derived, lost } = moved;
+    let Moved { rows, originals, derived, lost, upgraded: _ } = moved;
     if json {
         let tables = |rows: &MovedRows| {
             let table = |(name, count): &(&str, usize)| ((*name).to_owned(), json!(count));
@@ -140,16 +141,9 @@ fn told(moved: &Moved, wanted: Wanted<'_>, json: bool) -> String {
     text.join("\n")
 }
 
-/// Has the archive live here after all.
-fn take_back(config: &Config, given: &Given, json: bool) -> Result<(), Trouble> {
-    if given.to.is_none() && !given.force {
-        let words = "--undo needs --to: nobody may live in the new database; --force does not ask it, \
-                     for one that is gone for good";
-        return Err(Trouble::Usage(words.to_owned()));
-    }
-    let to = given.to.as_deref().map(DatabaseUrl::parse).transpose();
-    let to = to.map_err(|why| Trouble::Usage(format!("--to: {why}")))?;
-    let home = migrate::take_back(config, to.as_ref())?;
+/// Says that the archive lives here after all.
+fn stay(config: &Config, json: bool) -> Result<(), Trouble> {
+    let home = migrate::stay(&open_archive(config)?)?;
     say(&match json {
         true => json!({ "movedTo": home, "switched": false }).to_string(),
         false => format!("the archive lives here again, and not in {home}"),

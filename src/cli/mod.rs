@@ -382,6 +382,26 @@ fn say(text: &str) {
     drop(writeln!(io::stdout(), "{text}"));
 }
 
+/// Opens the archive for a command.
+fn open_archive(config: &Config) -> Result<Archive, Trouble> {
+    Ok(opened(Archive::open(config)?))
+}
+
+/// Says of an archive that was opened that its database was brought up to date. What serves has a log for that.
+fn opened(archive: Archive) -> Archive {
+    tell_upgrade(archive.db.upgraded());
+    archive
+}
+
+fn tell_upgrade(upgraded: Option<(i64, i64)>) {
+    if let Some((from, to)) = upgraded {
+        complain(&format!(
+            "the database was brought from schema {from} to {to}; earlier versions of wirephoto cannot \
+             use it now"
+        ));
+    }
+}
+
 fn run(command: Command) -> Result<(), Trouble> {
     match command {
         Command::Serve { common, listen, public_url, role, demo } => {
@@ -460,7 +480,7 @@ fn said(words: String) -> Trouble {
 }
 
 fn reindex(config: &Config, json: bool) -> Result<(), Trouble> {
-    let archive = Archive::open(config)?;
+    let archive = open_archive(config)?;
     let hidden = json || !io::stderr().is_terminal();
     let bar = if hidden { ProgressBar::hidden() } else { ProgressBar::new(0) };
     let mut items = 0;

@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use super::{Trouble, ingest::item_of, say};
-use crate::app::Archive;
+use super::{Trouble, ingest::item_of, open_archive, say};
 use crate::cdn::{self, Wanted};
 use crate::clock;
 use crate::config::Config;
@@ -22,7 +21,7 @@ pub(super) fn purge(
         true => Wanted::Everything,
         false => Wanted::Items(names.iter().map(item).collect::<Result<_, _>>()?),
     };
-    let archive = Archive::open(config)?;
+    let archive = open_archive(config)?;
     let noted = cdn::purge(&config.cdn, &archive.db, &wanted, clock::now());
     let count = noted.map_err(|error| match error.kind() == Kind::InvalidArgument {
         true => Trouble::Usage(error.to_string()),

@@ -91,7 +91,8 @@ pub enum DbError {
     /// The database was closed.
     #[error("the database is closed")]
     Closed,
-    /// The schema is of a later version of the product, or could not be brought up to date.
+    /// The schema is of another version of the product, or became one while this process ran, or could
+    /// not be brought up to date.
     #[error("database schema: {0}")]
     Schema(String),
     /// Others work on the data directory in a way that does not allow this.
@@ -133,9 +134,11 @@ impl From<DbError> for Error {
                 "read_only_node",
                 "This node only reads: purchases, deliveries and changes are made at another one",
             ),
-            DbError::Engine(_) | DbError::Damaged { .. } | DbError::Schema(_) => {
-                Self::internal(cause)
+            // Another version works on it, or is about to.
+            DbError::Schema(_) => {
+                Self::new(Kind::Unavailable, "The database cannot be used now").because(cause)
             }
+            DbError::Engine(_) | DbError::Damaged { .. } => Self::internal(cause),
         }
     }
 }
@@ -159,6 +162,8 @@ pub struct Db {
     threads: Threads,
     /// Whether every write is refused.
     only_reads: bool,
+    /// The schema that the database had and the one that it has since, where this handle brought it up to date.
+    upgraded: Option<(i64, i64)>,
 }
 
 impl Db {
@@ -174,15 +179,18 @@ impl Db {
         // What is open stays open until the threads' connections are: whoever closes the last one removes
         // the log, and a full disk has no room for a new one.
         let (standing, looked) = look(&path)?;
+        let mut upgraded = None;
         let first = match standing {
             Standing::New => make(&path)?,
             Standing::Current => sqlite::migrate(&path)?,
             Standing::Older(found) => {
                 drop(lock);
                 let alone = Lock::alone(dir)?;
+                let latest = latest()?;
+                upgraded = Some((i64::from(found), i64::from(latest)));
                 tracing::warn!(
                     from = found,
-                    to = latest()?,
+                    to = latest,
                     "the schema of the database is brought up to date; earlier versions of \
                      wirephoto cannot use it then, and a backup from before is the way back"
                 );
@@ -194,7 +202,7 @@ impl Db {
         };
         let threads = Threads::start(&Place::File(path), Some(lock))?;
         drop((looked, first));
-        Ok(Self { threads, only_reads: false })
+        Ok(Self { threads, only_reads: false, upgraded })
     }
 
     /// Opens the database in `dir` for a process that only reads: every write through this handle fails
@@ -221,7 +229,7 @@ impl Db {
         }
         let threads = Threads::start(&Place::FileToRead(path), Some(lock))?;
         drop(looked);
-        Ok(Self { threads, only_reads: true })
+        Ok(Self { threads, only_reads: true, upgraded: None })
     }
 
     /// Opens the PostgreSQL database at `url`, `postgres://USER@HOST:PORT/DATABASE`, makes its tables
@@ -229,13 +237,21 @@ impl Db {
     /// empty.
     ///
     /// Fails with [`DbError::Address`] when `url` is none; with [`DbError::Schema`] when a later
-    /// version of the product made the schema, or when it is no database for this. An older schema is
-    /// brought up to date whoever else works with it: that must be of the same version.
+    /// version of the product made the schema, or when it is no database for this; with
+    /// [`DbError::InUse`] when the schema is an older one and nodes live on it. To see that takes seconds
+    /// where nodes were killed.
     pub fn connect(url: &str, password: &str) -> Result<Self, DbError> {
         let server = Arc::new(postgres::Server::parse(url, password)?);
-        postgres::migrate(&server)?;
+        let upgraded = postgres::migrate(&server)?;
         let threads = Threads::start(&Place::Server(server), None)?;
-        Ok(Self { threads, only_reads: false })
+        Ok(Self { threads, only_reads: false, upgraded })
+    }
+
+    /// The schema that the database had and the one that it has since, where this handle brought it up to
+    /// date.
+    #[must_use]
+    pub fn upgraded(&self) -> Option<(i64, i64)> {
+        self.upgraded
     }
 
     /// The same for a process that only reads, with rights to no more than that, at a server that may take
@@ -247,7 +263,7 @@ impl Db {
         let server = Arc::new(postgres::Server::parse(url, password)?.for_reading());
         postgres::look(&server)?;
         let threads = Threads::start(&Place::Server(server), None)?;
-        Ok(Self { threads, only_reads: true })
+        Ok(Self { threads, only_reads: true, upgraded: None })
     }
 
     /// Copies the database in `dir`, of this schema or an earlier one, into a new file `to`, while

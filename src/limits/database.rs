@@ -60,6 +60,13 @@ pub const DB_LOOK: Duration = Duration::from_millis(250);
 pub const DB_MIGRATE_TRIES: u32 = 10;
 /// Milliseconds that one step of making it may take.
 pub const DB_MIGRATE_MS: u64 = 3_600_000;
+/// Time between two signs of life of a node. Each is a small transaction.
+pub const NODE_BEAT: Duration = Duration::from_secs(2);
+/// Time for which a node's beat stands still until it is taken for dead, by the clock of whoever looks. It is longer
+/// than a write may wait for its turn ([`DB_BUSY_MS`]) with the time between two.
+pub const NODE_STILL: Duration = Duration::from_secs(12);
+/// Signs of life that whoever looks wrote within that time: where nobody can write nobody is dead.
+pub const NODE_BEATS_MIN: u32 = 3;
 /// Bytes that one text of an item may take in PostgreSQL's index of words, which holds less than
 /// 1 MiB; a novel takes half of it.
 pub const DB_WORDS_BYTES_MAX: usize = 1_000_000;

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use crate::limits::{NODE_BEAT, NODE_BEATS_MIN, NODE_STILL};
+
 /// Time between two signs of life. Each is a small transaction.
-pub const BEAT: Duration = Duration::from_secs(2);
+pub const BEAT: Duration = NODE_BEAT;
 /// The same where no other node lives: nobody waits for one, and an idle machine sleeps.
 pub const BEAT_ALONE: Duration = Duration::from_secs(600);
 /// Time between two looks at the other nodes and at the leases: a read of a few rows. What a node gave
@@ -11,9 +13,9 @@ pub const BEAT_ALONE: Duration = Duration::from_secs(600);
 pub const LOOK: Duration = Duration::from_millis(250);
 /// Time for which another node's beat stands still until it is taken for dead, by the clock of the node
 /// that looks. It is longer than a write may wait for its turn (`DB_BUSY_MS`) with the time between two.
-pub const STILL: Duration = Duration::from_secs(12);
+pub const STILL: Duration = NODE_STILL;
 /// Own signs of life within that time: where nobody can write nobody is dead.
-pub const BEATS_MIN: u32 = 3;
+pub const BEATS_MIN: u32 = NODE_BEATS_MIN;
 /// Time without a node that does some work after which that is told of.
 pub const VACANT: Duration = Duration::from_secs(60);
 /// Difference between the clocks of two nodes that is told of: mails and codes have times of minutes.

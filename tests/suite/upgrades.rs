@@ -200,5 +200,8 @@ fn nobody_upgrades_a_database_that_others_work_on() {
     assert!(status == 1 && said.contains("stop the service"), "{said}");
     assert_eq!(number(&data, "PRAGMA user_version"), 4);
     lock.unlock().unwrap();
-    assert_eq!(run(&data, &["user", "list"]).1, 0);
+    let (said, status) = run(&data, &["user", "list"]);
+    assert_eq!(status, 0, "{said}");
+    assert!(said.contains(&format!("from schema 4 to {}", latest())), "{said}");
+    assert_eq!(run(&data, &["user", "list"]).0, "", "once");
 }

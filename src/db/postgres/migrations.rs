@@ -1,20 +1,24 @@
 //! The schema, one step a release that changed it, with the number that SQLite's schema has then. A
 //! step that was released never changes.
 
-use std::{sync::Arc, time::Duration};
+use std::{cell::Cell, sync::Arc, time::Duration};
 
 use tokio_postgres::Transaction;
 
+use super::lives::{Lives, Span};
 use super::server::Server;
 use super::session::{Desk, Session};
-use super::{Client, aside, number};
+use super::{Client, SCHEMA, aside, number};
 use crate::db::connection::Purpose;
 use crate::db::statements::index::start_index;
 use crate::db::{DbError, EngineError};
 use crate::limits::{DB_ANSWER_TIME, DB_MIGRATE_MS, DB_MIGRATE_TRIES};
 
 /// The number of the schema that a step leads to, and the step.
-const STEPS: [(i64, &str); 2] = [(8, include_str!("0008.sql")), (9, include_str!("0009.sql"))];
+pub(super) type Step = (i64, &'static str);
+
+/// All steps.
+pub(super) const STEPS: [Step; 2] = [(8, include_str!("0008.sql")), (9, include_str!("0009.sql"))];
 
 /// The table that is there first: whose turn it is to write, how much was written, and the number of
 /// the schema.
@@ -30,26 +34,59 @@ const BESIDE: [&str; 6] = ["42P07", "42710", "23505", "40001", "40P01", "55P03"]
 
 /// The number of the schema that this version works with.
 pub(in crate::db) fn latest() -> i64 {
-    STEPS.iter().map(|(number, _)| *number).max().unwrap_or_default()
+    last(&STEPS)
+}
+
+/// The number of the schema that steps lead to.
+fn last(steps: &[Step]) -> i64 {
+    steps.iter().map(|(number, _)| *number).max().unwrap_or_default()
 }
 
 /// Makes the tables in an empty database, brings an older schema up to date, and refuses one that a
-/// later version of the product made. Of several nodes that start together one does it.
+/// later version of the product made. Of several nodes that start together one does it. Gives the number of
+/// the older schema and that of this one.
 ///
-/// Fails with [`DbError::Schema`] also where the server or the database is none that can be used.
-pub(in crate::db) fn migrate(server: &Arc<Server>) -> Result<(), DbError> {
+/// Fails with [`DbError::Schema`] also where the server or the database is none that can be used, and
+/// with [`DbError::InUse`] where nodes live on an older schema, which is looked at for seconds.
+pub(in crate::db) fn migrate(server: &Arc<Server>) -> Result<Option<(i64, i64)>, DbError> {
+    migrate_by(server, (&STEPS, Span::default()))
+}
+
+/// The same by these steps.
+pub(super) fn migrate_by(
+    server: &Arc<Server>,
+    (steps, span): (&[Step], Span),
+) -> Result<Option<(i64, i64)>, DbError> {
     aside(|| {
         let mut session = Session::open(server, Purpose::Write)?;
         check(&mut session, server)?;
         for _ in 1..DB_MIGRATE_TRIES {
-            match step(&mut session, server) {
+            match attempt(&mut session, server, (steps, span)) {
                 Err(DbError::Engine(EngineError::Postgres(cause))) if cause.is_one_of(&BESIDE) => {
                 }
                 outcome => return outcome,
             }
         }
-        step(&mut session, server)
+        attempt(&mut session, server, (steps, span))
     })
+}
+
+/// Looks whether nodes live where there is something to do to tables that there are, and does it.
+fn attempt(
+    session: &mut Session,
+    server: &Server,
+    (steps, span): (&[Step], Span),
+) -> Result<Option<(i64, i64)>, DbError> {
+    let found = schema(session)?;
+    let lives = match (1..last(steps)).contains(&found) {
+        true => Some(Lives::watch(session, server, (found, span))?),
+        false => None,
+    };
+    let outcome = step(session, server, (steps, lives.as_ref()));
+    if let (Err(_), Some(lives)) = (&outcome, &lives) {
+        lives.leave(session);
+    }
+    outcome
 }
 
 /// Looks whether the database has the schema of this version, for a process that only reads.
@@ -59,14 +96,7 @@ pub(in crate::db) fn look(server: &Arc<Server>) -> Result<(), DbError> {
     aside(|| {
         let mut session = Session::open(server, Purpose::Read)?;
         check(&mut session, server)?;
-        let Session { desk, client } = session;
-        let sql = "SELECT CASE WHEN to_regclass('writer') IS NULL THEN 0 ELSE 1 END";
-        let is_made = number(&desk.wait(client.simple_query(sql))?)? == 1;
-        let found = match is_made {
-            true => number(&desk.wait(client.simple_query("SELECT schema FROM writer"))?)?,
-            false => 0,
-        };
-        let latest = latest();
+        let (found, latest) = (schema(&mut session)?, latest());
         if found == latest {
             return Ok(());
         }
@@ -75,6 +105,42 @@ pub(in crate::db) fn look(server: &Arc<Server>) -> Result<(), DbError> {
             server.name()
         )))
     })
+}
+
+/// The number of the schema; 0 where there is none.
+fn schema(session: &mut Session) -> Result<i64, DbError> {
+    let Session { desk, client } = session;
+    let sql = "SELECT CASE WHEN to_regclass('writer') IS NULL THEN 0 ELSE 1 END";
+    match number(&desk.wait(client.simple_query(sql))?)? {
+        0 => Ok(0),
+        _ => number(&desk.wait(client.simple_query(SCHEMA))?),
+    }
+}
+
+/// Fails where the schema is another one than that of this version: it was changed while this process ran.
+pub(super) fn expect(server: &Server, found: i64) -> Result<(), DbError> {
+    let latest = latest();
+    if found == latest {
+        return Ok(());
+    }
+    let cause = match found > latest {
+        true => later(server, (found, latest)),
+        false => DbError::Schema(format!(
+            "{} has schema {found}, this is {latest}: an earlier state of it was put back; start this \
+             process again",
+            server.name()
+        )),
+    };
+    server.tell_schema(&cause);
+    Err(cause)
+}
+
+fn later(server: &Server, (found, latest): (i64, i64)) -> DbError {
+    DbError::Schema(format!(
+        "{} has schema {found} and this version of wirephoto knows schemas up to {latest}: a \
+         later version wrote it, and only that one or a later one can use it",
+        server.name()
+    ))
 }
 
 /// Runs statements that set a test's scene, each by itself.
@@ -115,12 +181,18 @@ fn check(session: &mut Session, server: &Server) -> Result<(), DbError> {
 }
 
 /// Looks at the schema and does what is to be done, in one transaction.
-fn step(session: &mut Session, server: &Server) -> Result<(), DbError> {
+fn step(
+    session: &mut Session,
+    server: &Server,
+    (steps, lives): (&[Step], Option<&Lives>),
+) -> Result<Option<(i64, i64)>, DbError> {
     let Session { desk, client } = session;
     let transaction = desk.wait(client.transaction())?;
-    let outcome = bring_up_to_date(desk, &transaction, server);
-    match outcome {
-        Ok(()) => desk.wait(transaction.commit()),
+    match bring_up_to_date((desk, &transaction), server, (steps, lives)) {
+        Ok(done) => {
+            desk.wait(transaction.commit())?;
+            Ok(done)
+        }
         Err(cause) => {
             drop(transaction);
             desk.settle();
@@ -130,26 +202,29 @@ fn step(session: &mut Session, server: &Server) -> Result<(), DbError> {
 }
 
 fn bring_up_to_date(
-    desk: &Desk,
-    transaction: &Transaction<'_>,
+    (desk, transaction): (&Desk, &Transaction<'_>),
     server: &Server,
-) -> Result<(), DbError> {
+    (steps, lives): (&[Step], Option<&Lives>),
+) -> Result<Option<(i64, i64)>, DbError> {
     let sql = "SELECT count(*) FROM pg_class WHERE oid = to_regclass('writer')";
     if number(&desk.wait(transaction.simple_query(sql))?)? == 0 {
         desk.wait(transaction.batch_execute(WRITER))?;
     }
     let sql = "SELECT schema FROM writer FOR UPDATE";
     let found = number(&desk.wait(transaction.simple_query(sql))?)?;
-    let latest = latest();
+    let latest = last(steps);
     if found > latest {
-        return Err(DbError::Schema(format!(
-            "{} has schema {found} and this version of wirephoto knows schemas up to {latest}: a \
-             later version wrote it, and only that one or a later one can use it",
-            server.name()
-        )));
+        return Err(later(server, (found, latest)));
     }
+    let wrote = Cell::new(false);
+    let engine = Client::new(desk, transaction, &wrote).engine();
     if found < latest {
         if found > 0 {
+            let Some(lives) = lives else {
+                let words = format!("another process makes the tables of {}", server.name());
+                return Err(DbError::InUse(format!("{words}; try again when it has ended")));
+            };
+            lives.end(engine, server)?;
             tracing::warn!(
                 from = found,
                 to = latest,
@@ -157,22 +232,31 @@ fn bring_up_to_date(
                  cannot use it then, and a dump from before is the way back"
             );
         }
-        desk.has_time(Duration::from_millis(DB_MIGRATE_MS) + DB_ANSWER_TIME);
-        let limit = format!("SET LOCAL statement_timeout = {DB_MIGRATE_MS}");
-        desk.wait(transaction.batch_execute(&limit))?;
-        for (to, sql) in STEPS.iter().filter(|(to, _)| *to > found) {
-            desk.wait(transaction.batch_execute(sql)).map_err(|cause| {
-                let beside = matches!(&cause, DbError::Engine(EngineError::Postgres(cause))
-                    if cause.is_one_of(&BESIDE) || cause.is_resource());
-                let text = format!("{}: step {to}: {cause}", server.name());
-                if beside { cause } else { DbError::Schema(text) }
-            })?;
-        }
-        let sql = format!("UPDATE writer SET schema = {latest}, version = version + 1");
-        desk.wait(transaction.batch_execute(&sql))?;
+        run_steps((desk, transaction), server, (steps, found))?;
     }
-    let wrote = std::cell::Cell::new(false);
-    start_index(Client::new(desk, transaction, &wrote).engine())
+    start_index(engine)?;
+    Ok((found > 0 && found < latest).then_some((found, latest)))
+}
+
+/// Runs the steps behind the schema of that number.
+fn run_steps(
+    (desk, transaction): (&Desk, &Transaction<'_>),
+    server: &Server,
+    (steps, found): (&[Step], i64),
+) -> Result<(), DbError> {
+    desk.has_time(Duration::from_millis(DB_MIGRATE_MS) + DB_ANSWER_TIME);
+    let limit = format!("SET LOCAL statement_timeout = {DB_MIGRATE_MS}");
+    desk.wait(transaction.batch_execute(&limit))?;
+    for (to, sql) in steps.iter().filter(|(to, _)| *to > found) {
+        desk.wait(transaction.batch_execute(sql)).map_err(|cause| {
+            let beside = matches!(&cause, DbError::Engine(EngineError::Postgres(cause))
+                if cause.is_one_of(&BESIDE) || cause.is_resource());
+            let text = format!("{}: step {to}: {cause}", server.name());
+            if beside { cause } else { DbError::Schema(text) }
+        })?;
+    }
+    let sql = format!("UPDATE writer SET schema = {}, version = version + 1", last(steps));
+    desk.wait(transaction.batch_execute(&sql))
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! **Writing.** Whoever writes holds the one row of the table `writer` until its transaction ends, so
 //! that transactions of all nodes come one after the other, as in SQLite, and numbers of the logs
 //! become visible in their order. Its statements then see what the last holder committed (`READ
-//! COMMITTED`). Reading waits for nobody: it sees one state (`REPEATABLE READ`).
+//! COMMITTED`). Reading waits for nobody: it sees one state (`REPEATABLE READ`). With the turn comes the number
+//! of the schema: who was made for another one writes nothing.
 //!
 //! **Taking up what waits.** A claim ([`Connection::claim`]) has a connection of its own and does not take the
 //! writer's turn: it raises no version, gives out no number of a log, and tells nobody. It takes rows of a queue
@@ -19,6 +20,8 @@
 //!   of its life. The one who looks for what a lost answer left behind (`free_lost_messages`) does wait, for the
 //!   row of its own life and then for messages; the writer takes them in the same order, first removing lives and
 //!   then freeing what they had, and nothing that changes messages before locks a life that others see.
+//! - *Another schema.* A claim does not look at its number: whoever changes it ends all lives ([`lives`]), and so
+//!   there is none that a claim could hold.
 //! - *A node that hangs* in the middle of a claim is cut off long before it is taken for dead
 //!   (`DB_TURN_IDLE_MS`), and so is one whose machine is gone.
 //!
@@ -36,10 +39,13 @@
 
 mod client;
 mod frequent;
+mod lives;
 mod migrations;
 mod server;
 mod session;
 mod tls;
+#[cfg(test)]
+mod upgrade_tests;
 mod words;
 
 use std::{
@@ -67,8 +73,10 @@ use crate::clock::Stopwatch;
 use crate::limits::{DB_RETRY_FIRST, DB_RETRY_MAX};
 use session::{Desk, Session};
 
-/// Takes the turn of the one who writes; the number tells who wrote since.
-const TAKE_TURN: &str = "SELECT version FROM writer FOR UPDATE";
+/// Takes the turn of the one who writes; the numbers tell who wrote since, and what the schema is by now.
+const TAKE_TURN: &str = "SELECT version, schema FROM writer FOR UPDATE";
+/// What the schema is, for one who takes no turn.
+const SCHEMA: &str = "SELECT schema FROM writer";
 /// Says that something was written, with the end of the transaction.
 const TELL: &str = "UPDATE writer SET version = version + 1; SELECT pg_notify('wirephoto', '')";
 /// What was written so far.
@@ -196,17 +204,24 @@ impl Connection {
     /// Runs statements as one transaction that sees one state and does not wait for its turn to write:
     /// for tables that nobody else writes at the same time.
     ///
-    /// Fails when another transaction changed a row that it changes.
+    /// Fails when another transaction changed a row that it changes, and with [`DbError::Schema`] when the
+    /// schema is none of this version.
     pub(super) fn beside<T: Send>(
         &mut self,
         work: impl FnOnce(Client<'_>) -> Result<T, DbError> + Send,
     ) -> Result<T, DbError> {
         aside(|| {
+            let server = Arc::clone(&self.server);
             let Session { desk, client } = self.session()?;
             let begin = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
             let transaction = desk.wait(begin.start())?;
             let wrote = Cell::new(false);
-            let outcome = work(Client::new(desk, &transaction, &wrote)).and_then(|outcome| {
+            let run = || -> Result<T, DbError> {
+                let schema = number(&desk.wait(transaction.simple_query(SCHEMA))?)?;
+                migrations::expect(&server, schema)?;
+                work(Client::new(desk, &transaction, &wrote))
+            };
+            let outcome = run().and_then(|outcome| {
                 desk.wait(transaction.commit())?;
                 Ok(outcome)
             });
@@ -218,7 +233,8 @@ impl Connection {
 
     /// Runs `write` as one transaction, when those of other nodes and threads have ended.
     ///
-    /// An error of the commit itself leaves open whether it was done.
+    /// An error of the commit itself leaves open whether it was done. Fails with [`DbError::Schema`] when the
+    /// schema is none of this version, since another one brought it up to date.
     pub(super) fn write<T>(
         &mut self,
         write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
@@ -233,7 +249,7 @@ impl Connection {
         write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
     ) -> Result<T, DbError> {
         self.session()?;
-        let Self { session: Some(session), facet_values, facets_at, .. } = self else {
+        let Self { session: Some(session), server, facet_values, facets_at, .. } = self else {
             return Err(DbError::Closed);
         };
         let Session { desk, client } = session.as_mut();
@@ -242,7 +258,7 @@ impl Connection {
         let transaction = desk.wait(latest(client))?;
         let wrote = Cell::new(false);
         let run = || -> Result<(T, i64), DbError> {
-            let at = turn(desk, &transaction)?;
+            let at = turn(desk, &transaction, server)?;
             let engine = Client::new(desk, &transaction, &wrote).engine();
             let tx = WriteTx::new(engine, facet_values);
             if at != known_at {
@@ -343,15 +359,24 @@ fn latest(
 }
 
 /// Waits for the turn to write; the version that the last one left.
-fn turn(desk: &Desk, transaction: &Transaction<'_>) -> Result<i64, DbError> {
-    number(&desk.wait(transaction.simple_query(TAKE_TURN))?)
+///
+/// Fails with [`DbError::Schema`] when the schema is none of this version.
+fn turn(desk: &Desk, transaction: &Transaction<'_>, server: &Server) -> Result<i64, DbError> {
+    let found = desk.wait(transaction.simple_query(TAKE_TURN))?;
+    migrations::expect(server, number_at(&found, 1)?)?;
+    number(&found)
 }
 
 /// The one number that a query gives.
 fn number(found: &[SimpleQueryMessage]) -> Result<i64, DbError> {
+    number_at(found, 0)
+}
+
+/// The number in the column at `at` of the one row that a query gives.
+fn number_at(found: &[SimpleQueryMessage], at: usize) -> Result<i64, DbError> {
     let number = found.iter().find_map(|message| {
         let SimpleQueryMessage::Row(row) = message else { return None };
-        row.get(0)?.parse().ok()
+        row.get(at)?.parse().ok()
     });
     number.ok_or_else(|| DbError::Damaged {
         what: "table writer".to_owned(),

@@ -4,7 +4,7 @@ use std::{
     error::Error as _,
     path::Path,
     str::FromStr,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -139,6 +139,8 @@ pub(in crate::db) struct Server {
     name: String,
     /// Time between two looks at whether others wrote, where nothing was heard of it.
     look: Duration,
+    /// Whether it was told that the schema is none of this version.
+    told_schema: AtomicBool,
 }
 
 /// What an address may say of TLS.
@@ -183,8 +185,16 @@ impl Server {
         let hosts = (0..count).map(|at| alone(&config, at)).collect();
         let any_first = config.get_load_balance_hosts() == LoadBalanceHosts::Random;
         let name = name(&config);
-        let first = AtomicUsize::new(0);
-        Ok(Self { hosts, first, any_first, only_reads: false, tls, name, look: DB_LOOK })
+        Ok(Self {
+            hosts,
+            first: AtomicUsize::new(0),
+            any_first,
+            only_reads: false,
+            tls,
+            name,
+            look: DB_LOOK,
+            told_schema: AtomicBool::new(false),
+        })
     }
 
     /// The same for a process that only reads: one that takes no writes will do, for instance a copy that
@@ -228,6 +238,13 @@ impl Server {
 
     pub(super) fn tls(&self) -> Tls {
         self.tls.clone()
+    }
+
+    /// Says once that the schema is none of this version.
+    pub(super) fn tell_schema(&self, cause: &DbError) {
+        if !self.told_schema.swap(true, Ordering::Relaxed) {
+            tracing::error!("this process writes nothing any more: {cause}");
+        }
     }
 
     /// Hosts and database, for messages.
