@@ -351,11 +351,26 @@ impl Engine<'_> {
         }
     }
 
-    /// Empties the index of words.
-    pub(super) fn clear_words(&self) -> Result<(), DbError> {
+    /// Empties the index of words and facts where that is quick whatever it holds. Gives up to which version
+    /// rows are left for [`Engine::clear_portion`]; 0 where none are.
+    pub(super) fn begin_clearing(&self) -> Result<i64, DbError> {
         match self {
-            Self::Sqlite(client) => client.clear_words(),
-            Self::Postgres(client) => client.clear_words(),
+            Self::Sqlite(client) => client.clear_index(),
+            Self::Postgres(client) => client.begin_clearing(),
+        }
+    }
+
+    /// Removes rows of the index of versions behind `after` up to `last`, at most `rows` of each table; gives
+    /// up to which version, which is `last` when none are left.
+    pub(super) fn clear_portion(
+        &self,
+        (after, last): (i64, i64),
+        rows: i64,
+    ) -> Result<i64, DbError> {
+        match self {
+            // It leaves none.
+            Self::Sqlite(_) => Ok(last),
+            Self::Postgres(client) => client.clear_portion((after, last), rows),
         }
     }
 

@@ -19,6 +19,8 @@ mod lock;
 mod moving;
 mod postgres;
 #[cfg(test)]
+mod reindex_tests;
+#[cfg(test)]
 mod scratch;
 mod sqlite;
 mod statements;
@@ -61,6 +63,7 @@ pub use statements::users::NewMember;
 pub use statements::{ClaimTx, ReadTx, WriteTx};
 
 use crate::error::{Error, Kind, Result};
+use crate::limits::REINDEX_CLEARED;
 use connection::Place;
 use sqlite::copy::{Standing, copy, latest, look, look_to_read};
 use threads::Threads;
@@ -333,9 +336,10 @@ impl Db {
         now: Timestamp,
         report: &mut dyn FnMut(u64, u64),
     ) -> Result<(), DbError> {
-        let (run, last, count) = self.write_blocking(|tx| {
-            Ok((tx.clear_index()?, tx.last_doc()?, tx.as_read().count_items()?))
-        })?;
+        let count = self.read_blocking(|tx| tx.count_items())?;
+        let run = self.clear_index(REINDEX_CLEARED, &mut || report(0, count))?;
+        // What came in meanwhile is done once more: its rows may have been among those that were removed.
+        let last = self.write_blocking(|tx| tx.last_doc())?;
         let (mut after, mut done) = (0, 0);
         loop {
             let zone = zone.clone();
@@ -347,6 +351,18 @@ impl Db {
             report(done, count);
         }
         self.write_blocking(move |tx| tx.end_reindex(run, now))
+    }
+
+    /// Empties the index, at most `rows` of it in a transaction, so that others write in between, and `hear`s of
+    /// each. Gives the number of the run that makes it anew; from the first transaction on it is old.
+    fn clear_index(&self, rows: i64, hear: &mut dyn FnMut()) -> Result<i64, DbError> {
+        let (run, last) = self.write_blocking(|tx| tx.begin_reindex())?;
+        let mut after = 0;
+        while after < last {
+            after = self.write_blocking(move |tx| tx.clear_portion(run, (after, last), rows))?;
+            hear();
+        }
+        Ok(run)
     }
 
     /// Runs `write` as one transaction; its outcome comes when it is on disk.

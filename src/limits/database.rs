@@ -22,6 +22,8 @@ pub const DB_WRITE_CACHE_KIB: i64 = 96 * 1024;
 pub const FACET_VALUES_REMEMBERED_MAX: usize = 50_000;
 /// Items that one transaction takes into an index that is made anew.
 pub const REINDEX_ROWS: usize = 1000;
+/// Items that one transaction takes out of it before: some tenths of a second, in which others wait to write.
+pub const REINDEX_CLEARED: i64 = 5000;
 /// Milliseconds a write waits for another process's transaction.
 pub const DB_BUSY_MS: u64 = 10_000;
 /// Time that a server of a database has to take a connection; a new one is tried after a rest.

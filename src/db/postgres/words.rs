@@ -41,9 +41,36 @@ impl Client<'_> {
         self.execute("DELETE FROM words WHERE doc = ?1", params![doc]).map(drop)
     }
 
-    pub(in crate::db) fn clear_words(self) -> Result<(), DbError> {
+    /// Forgets the lists, and gives the last version in the index: rows are removed one by one here, which takes
+    /// longer than others wait to write.
+    pub(in crate::db) fn begin_clearing(self) -> Result<i64, DbError> {
         self.clear_folds()?;
-        self.execute("DELETE FROM words", params![]).map(drop)
+        let sql = "SELECT greatest((SELECT coalesce(max(doc), 0) FROM words),
+                 (SELECT coalesce(max(doc), 0) FROM facts))";
+        self.engine().load_value(sql, params![])
+    }
+
+    /// Removes rows of versions behind `after` up to `last`, at most `rows` of each table; gives up to which
+    /// version. What one table has and the other has not goes too.
+    pub(in crate::db) fn clear_portion(
+        self,
+        (after, last): (i64, i64),
+        rows: i64,
+    ) -> Result<i64, DbError> {
+        let mut end = last;
+        for table in ["words", "facts"] {
+            let sql = format!(
+                "SELECT doc FROM {table} WHERE doc > ?1 AND doc <= ?2 ORDER BY doc LIMIT 1 OFFSET ?3"
+            );
+            let full: Option<i64> =
+                self.engine().find_value(&sql, params![after, end, rows.max(1) - 1])?;
+            end = full.unwrap_or(end);
+        }
+        for table in ["words", "facts"] {
+            let sql = format!("DELETE FROM {table} WHERE doc > ?1 AND doc <= ?2");
+            self.execute(&sql, params![after, end])?;
+        }
+        Ok(end)
     }
 
     pub(in crate::db) fn each_with_words(

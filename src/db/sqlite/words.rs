@@ -24,8 +24,11 @@ impl Client<'_> {
         self.execute("DELETE FROM words WHERE rowid = ?1", params![doc]).map(drop)
     }
 
-    pub(in crate::db) fn clear_words(self) -> Result<(), DbError> {
-        self.execute("INSERT INTO words (words) VALUES ('delete-all')", params![]).map(drop)
+    /// Empties the index. Both tables let go of their pages, not of one row after the other: no version is left.
+    pub(in crate::db) fn clear_index(self) -> Result<i64, DbError> {
+        self.execute("INSERT INTO words (words) VALUES ('delete-all')", params![])?;
+        self.execute("DELETE FROM facts", params![])?;
+        Ok(0)
     }
 
     pub(in crate::db) fn each_with_words(

@@ -108,16 +108,28 @@ impl WriteTx<'_> {
         Ok(number)
     }
 
-    /// Empties the index, to be made again with [`WriteTx::reindex_items`]; gives the number of this
-    /// run, which is below zero and another one each time.
+    /// Begins to make the index anew: from now on it is whole for nobody, until [`WriteTx::end_reindex`]. Gives
+    /// the number of this run, which is below zero and another one each time, and up to which version there are
+    /// rows that [`WriteTx::clear_portion`] has to remove before [`WriteTx::reindex_items`] makes them again.
     ///
     /// The values of facets keep their numbers: a server that runs knows them.
-    pub(in crate::db) fn clear_index(&self) -> Result<i64, DbError> {
-        self.engine.clear_words()?;
-        self.engine.execute("DELETE FROM facts", params![])?;
+    pub(in crate::db) fn begin_reindex(&self) -> Result<(i64, i64), DbError> {
+        let last = self.engine.begin_clearing()?;
         let sql = "UPDATE versions SET version = CASE WHEN version < 0 THEN version ELSE 0 END - 1
              WHERE what = 'index' RETURNING version";
-        self.engine.load_value(sql, params![])
+        Ok((self.engine.load_value(sql, params![])?, last))
+    }
+
+    /// Removes the next `rows` or fewer of the index behind the version `after` up to `last`; gives up to which
+    /// version.
+    pub(in crate::db) fn clear_portion(
+        &self,
+        run: i64,
+        (after, last): (i64, i64),
+        rows: i64,
+    ) -> Result<i64, DbError> {
+        self.check_run(run)?;
+        self.engine.clear_portion((after, last), rows)
     }
 
     /// Fails when another run has begun, which makes the whole index.

@@ -325,6 +325,18 @@ impl WriteTx<'_> {
         self.note(MOVED, to)
     }
 
+    /// Removes some rows of a table that is moved as a whole; gives how many, 0 where no more are found so.
+    pub(in crate::db) fn clear_some(&self, table: &Table) -> Result<usize, DbError> {
+        let sql = format!(
+            "DELETE FROM {name} WHERE ({order}) IN
+             (SELECT {order} FROM {name} WHERE {} ORDER BY {order} LIMIT {MOVED_ROWS})",
+            table.rest(),
+            name = table.name,
+            order = table.order
+        );
+        self.engine.execute(&sql, params![])
+    }
+
     /// Empties a table that is moved as a whole.
     pub(in crate::db) fn clear_table(&self, table: &Table) -> Result<(), DbError> {
         let sql = format!("DELETE FROM {} WHERE {}", table.name, table.rest());
