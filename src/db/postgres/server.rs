@@ -141,6 +141,8 @@ pub(in crate::db) struct Server {
     look: Duration,
     /// Whether it was told that the schema is none of this version.
     told_schema: AtomicBool,
+    /// Whether it was told that the server notifies nobody.
+    told_deaf: AtomicBool,
 }
 
 /// What an address may say of TLS.
@@ -194,6 +196,7 @@ impl Server {
             name,
             look: DB_LOOK,
             told_schema: AtomicBool::new(false),
+            told_deaf: AtomicBool::new(false),
         })
     }
 
@@ -244,6 +247,17 @@ impl Server {
     pub(super) fn tell_schema(&self, cause: &DbError) {
         if !self.told_schema.swap(true, Ordering::Relaxed) {
             tracing::error!("this process writes nothing any more: {cause}");
+        }
+    }
+
+    /// Says once that the server notifies nobody.
+    pub(super) fn tell_deaf(&self, cause: &Postgres) {
+        if !self.told_deaf.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                "{}: no notifications, what other nodes write is looked for four times a second: \
+                 {cause}",
+                self.name
+            );
         }
     }
 

@@ -111,9 +111,26 @@ async fn greet(
     let follows = purpose == Purpose::Follow;
     // A server that follows another one has nobody who notifies: it is looked at now and then.
     if follows && !(server.only_reads() && is_copy(&client).await?) {
-        client.batch_execute("LISTEN wirephoto").await?;
+        listen(server, &client).await?;
     }
     Ok(client)
+}
+
+/// What a server says that does not know notifications, or does not let this role have them.
+const DEAF: [&str; 3] = ["0A000", "42601", "42501"];
+
+/// Asks for notifications. One that cannot give them is looked at now and then, as where one was lost.
+async fn listen(
+    server: &Server,
+    client: &tokio_postgres::Client,
+) -> Result<(), tokio_postgres::Error> {
+    let Err(cause) = client.batch_execute("LISTEN wirephoto").await else { return Ok(()) };
+    let code = cause.as_db_error().map(|reported| reported.code().code());
+    if !code.is_some_and(|code| DEAF.contains(&code)) {
+        return Err(cause);
+    }
+    server.tell_deaf(&Postgres::from(cause));
+    Ok(())
 }
 
 /// Whether the server follows another one.
