@@ -250,13 +250,6 @@ impl Db {
         Ok(Self { threads, only_reads: false, upgraded })
     }
 
-    /// The schema that the database had and the one that it has since, where this handle brought it up to
-    /// date.
-    #[must_use]
-    pub fn upgraded(&self) -> Option<(i64, i64)> {
-        self.upgraded
-    }
-
     /// The same for a process that only reads, with rights to no more than that, at a server that may take
     /// no writes: every write through this handle fails with [`DbError::ReadsOnly`] before it reaches the
     /// engine.
@@ -267,6 +260,13 @@ impl Db {
         postgres::look(&server)?;
         let threads = Threads::start(&Place::Server(server), None)?;
         Ok(Self { threads, only_reads: true, upgraded: None })
+    }
+
+    /// The schema that the database had and the one that it has since, where this handle brought it up to
+    /// date.
+    #[must_use]
+    pub fn upgraded(&self) -> Option<(i64, i64)> {
+        self.upgraded
     }
 
     /// Copies the database in `dir`, of this schema or an earlier one, into a new file `to`, while
