@@ -4,7 +4,7 @@
 //! a method of [`Engine`] and nothing else. An engine is an arm of [`Engine`] and of [`Row`] and a
 //! supertrait of [`Column`].
 
-use std::ops::ControlFlow;
+use std::{fmt, ops::ControlFlow};
 
 use super::{DbError, Flaw, Lookup, postgres, sqlite};
 use crate::query::Indexed;
@@ -59,13 +59,27 @@ impl From<EngineError> for DbError {
 }
 
 /// The value of a parameter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Param<'p> {
     Null,
     Int(i64),
     Bool(bool),
     Text(&'p str),
     Blob(&'p [u8]),
+}
+
+impl fmt::Debug for Param<'_> {
+    /// A driver writes parameters into the log when all lines of its own are wanted: texts are passwords of
+    /// channels, keys and profiles too, so only their lengths are told.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Int(number) => write!(f, "{number}"),
+            Self::Bool(is) => write!(f, "{is}"),
+            Self::Text(text) => write!(f, "text of {} bytes", text.len()),
+            Self::Blob(bytes) => write!(f, "{} bytes", bytes.len()),
+        }
+    }
 }
 
 /// What a parameter is made of.
