@@ -1,13 +1,9 @@
 //! Sends what is due.
 
-use std::{collections::HashMap, panic::AssertUnwindSafe, time::Duration};
+use std::{panic::AssertUnwindSafe, time::Duration};
 
 use futures_util::FutureExt;
-use tokio::{
-    sync::watch,
-    task::{Id, JoinError, JoinSet},
-    time::Instant,
-};
+use tokio::{sync::watch, time::Instant};
 use uuid::Uuid;
 
 use super::{Deliveries, Settings, Trouble, backoff::judge, collect, collect::Collected, formats};
@@ -18,50 +14,13 @@ use crate::db::{Outcome, ReadTx, Turn};
 use crate::error::Result;
 use crate::limits::{DELIVERY_LOOK, OUTBOUND_BYTES_S_MIN};
 use crate::media::Caller;
-use crate::nodes::limits::END_AGAIN;
+use crate::nodes::{Sending, limits::END_AGAIN};
 use crate::telemetry;
 
-/// What this process sends.
-#[derive(Default)]
-struct Sending {
-    tasks: JoinSet<()>,
-    /// Claims with their deliveries, by the tasks that hold them.
-    claims: HashMap<Id, (Uuid, Uuid)>,
-}
-
-impl Sending {
-    /// Ends when a delivery is done; nothing when none is being sent.
-    async fn ended(&mut self) -> Option<()> {
-        let ended = self.tasks.join_next_with_id().await?;
-        self.forget(&ended);
-        Some(())
-    }
-
-    /// Deliveries that are still being sent, or whose end is still to be written.
-    fn count(&mut self) -> usize {
-        while let Some(ended) = self.tasks.try_join_next_with_id() {
-            self.forget(&ended);
-        }
-        self.tasks.len()
-    }
-
-    fn forget(&mut self, ended: &Result<(Id, ()), JoinError>) {
-        let id = match ended {
-            Ok((id, ())) => *id,
-            Err(failed) => failed.id(),
-        };
-        self.claims.remove(&id);
-    }
-
-    fn start(&mut self, claim: (Uuid, Uuid), work: impl Future<Output = ()> + Send + 'static) {
-        let task = self.tasks.spawn(work);
-        self.claims.insert(task.id(), claim);
-    }
-
-    /// The claims that are held, with their deliveries.
-    fn held(&self) -> Vec<(Uuid, Uuid)> {
-        self.claims.values().copied().collect()
-    }
+/// A claim with its delivery, and since when it is held.
+struct Held {
+    claim: (Uuid, Uuid),
+    since: Stopwatch,
 }
 
 impl Deliveries {
@@ -94,7 +53,7 @@ impl Deliveries {
     }
 
     /// Starts what is due as long as there is room; the time until the next look.
-    async fn fill(&self, sending: &mut Sending) -> Result<Duration> {
+    async fn fill(&self, sending: &mut Sending<Held>) -> Result<Duration> {
         let settings = self.settings();
         loop {
             let under_way = sending.count();
@@ -112,7 +71,10 @@ impl Deliveries {
                 let wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
                 return Ok(wait.min(DELIVERY_LOOK));
             }
-            let (until, held) = (now + settings.lease, sending.held());
+            let until = now + settings.lease;
+            // Others have not lasted long enough to have ended.
+            let held = sending.held().filter(|held| held.since.elapsed() >= settings.lease);
+            let held: Vec<(Uuid, Uuid)> = held.map(|held| held.claim).collect();
             let claimed = self.db().write(move |tx| {
                 // What is sent here stays its sender's, however long it could not be renewed.
                 tx.renew_ended_claims(&held, turn, until)?;
@@ -120,7 +82,8 @@ impl Deliveries {
             });
             // Another process may have been faster.
             if let Some(delivery) = claimed.await? {
-                sending.start((claim, delivery.id), self.clone().send(claim, delivery));
+                let held = Held { claim: (claim, delivery.id), since: Stopwatch::start() };
+                sending.start(held, self.clone().send(claim, delivery));
             }
         }
     }
@@ -166,6 +129,13 @@ impl Deliveries {
                 }
                 Ok(false) => {
                     tracing::warn!(delivery = %id, "somebody else took a delivery up meanwhile");
+                    return;
+                }
+                Err(cause) if cause.is_final() => {
+                    tracing::error!(
+                        delivery = %id,
+                        "how a delivery ended cannot be written from here any more: {cause}"
+                    );
                     return;
                 }
                 Err(cause) if !failing => {

@@ -13,6 +13,7 @@
 
 pub mod limits;
 mod observe;
+mod sending;
 mod slot;
 #[cfg(test)]
 mod tests;
@@ -39,6 +40,7 @@ use crate::db::{Begun, Db, DbError, WriteTx};
 use crate::error::{Error, Kind, Result};
 use limits::{ALONE_AGAIN, STILL};
 pub use observe::{Observed, observe};
+pub use sending::Sending;
 use slot::Slot;
 use watch::Others;
 

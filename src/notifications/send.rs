@@ -4,14 +4,12 @@
 //! the same, as when the connection to the database breaks under the answer: before the next one, messages that this
 //! life holds and this process does not send wait again.
 
-use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
 use tokio::sync::watch;
-use tokio::task::{Id, JoinError, JoinSet};
 use uuid::Uuid;
 
 use super::Notifications;
@@ -25,7 +23,7 @@ use crate::db::{ClaimTx, ClaimedBy, ReadTx, Sent, WriteTx};
 use crate::error::{Error, Kind, Result};
 use crate::letters::Occasion;
 use crate::limits::{MESSAGE_TIME, OUTBOX_LOOK};
-use crate::nodes::limits::END_AGAIN;
+use crate::nodes::{Sending, limits::END_AGAIN};
 use crate::push::PushError;
 use crate::telemetry;
 
@@ -78,49 +76,17 @@ struct Ended {
 
 /// What is being sent of a lane.
 #[derive(Default)]
-pub(super) struct Sending {
-    tasks: JoinSet<()>,
-    /// The messages, by the tasks that send them.
-    messages: HashMap<Id, Uuid>,
+pub(super) struct LaneSending {
+    pub(super) messages: Sending<Uuid>,
     /// Whether a claim failed that may have been done.
     is_doubtful: bool,
-}
-
-impl Sending {
-    /// Ends when a message is done; nothing when none is being sent.
-    pub(super) async fn ended(&mut self) -> Option<()> {
-        let ended = self.tasks.join_next_with_id().await?;
-        self.forget(&ended);
-        Some(())
-    }
-
-    /// Messages that are still being sent.
-    fn count(&mut self) -> usize {
-        while let Some(ended) = self.tasks.try_join_next_with_id() {
-            self.forget(&ended);
-        }
-        self.tasks.len()
-    }
-
-    fn forget(&mut self, ended: &Result<(Id, ()), JoinError>) {
-        let id = match ended {
-            Ok((id, ())) => *id,
-            Err(failed) => failed.id(),
-        };
-        self.messages.remove(&id);
-    }
-
-    fn start(&mut self, message: Uuid, work: impl Future<Output = ()> + Send + 'static) {
-        let task = self.tasks.spawn(work);
-        self.messages.insert(task.id(), message);
-    }
 }
 
 impl Notifications {
     /// Sends what is due in a lane, some at a time, until `stop` turns true. What is being sent then
     /// has `drain` to finish; what does not is queued again.
     pub async fn send(self, lane: Lane, mut stop: watch::Receiver<bool>, drain: Duration) {
-        let mut sending = Sending::default();
+        let mut sending = LaneSending::default();
         let mut failing = false;
         while !*stop.borrow_and_update() {
             let filled = self.fill(lane, &mut sending).await;
@@ -134,25 +100,25 @@ impl Notifications {
             tokio::select! {
                 changed = stop.changed() => if changed.is_err() { break },
                 () = self.inner.wakes[lane.index()].notified() => {}
-                Some(()) = sending.ended() => {}
+                Some(()) = sending.messages.ended() => {}
                 () = tokio::time::sleep(filled.unwrap_or(OUTBOX_LOOK)) => {}
             }
         }
-        let ended = async { while sending.ended().await.is_some() {} };
+        let ended = async { while sending.messages.ended().await.is_some() {} };
         if tokio::time::timeout(drain, ended).await.is_err() {
             self.inner.abandon.send_replace(true);
-            while sending.ended().await.is_some() {}
+            while sending.messages.ended().await.is_some() {}
         }
     }
 
     /// Starts what is due as far as there is room; the time until the next look.
-    pub(super) async fn fill(&self, lane: Lane, sending: &mut Sending) -> Result<Duration> {
+    pub(super) async fn fill(&self, lane: Lane, sending: &mut LaneSending) -> Result<Duration> {
         let settings = self.inner.settings.get();
         let workers = match lane {
             Lane::Mail => settings.mail_workers,
             Lane::Apple | Lane::Google => settings.push_workers,
         };
-        let room = workers.saturating_sub(sending.count());
+        let room = workers.saturating_sub(sending.messages.count());
         if sending.is_doubtful {
             self.free_lost(lane, sending).await?;
         }
@@ -170,8 +136,8 @@ impl Notifications {
         for message in claimed? {
             // One whose end was written without an answer that came is still being ended here: that end
             // is written again, and says what becomes of it. Two tries at once would be two messages.
-            if !sending.messages.values().any(|one| *one == message.id) {
-                sending.start(message.id, self.clone().send_one(lane, message, by.life));
+            if !sending.messages.held().any(|one| *one == message.id) {
+                sending.messages.start(message.id, self.clone().send_one(lane, message, by.life));
             }
         }
         // The next look comes with the first that ends, or when more is due.
@@ -179,9 +145,9 @@ impl Notifications {
     }
 
     /// Frees what this life holds in a lane and nobody sends.
-    async fn free_lost(&self, lane: Lane, sending: &mut Sending) -> Result<()> {
+    async fn free_lost(&self, lane: Lane, sending: &mut LaneSending) -> Result<()> {
         let by = ClaimedBy { life: self.inner.services.node.life(), now: clock::now() };
-        let messages: Vec<Uuid> = sending.messages.values().copied().collect();
+        let messages: Vec<Uuid> = sending.messages.held().copied().collect();
         let free = move |tx: &ClaimTx<'_>| tx.free_lost_messages(lane, &messages, by);
         let freed = self.db().claim(free).await?;
         sending.is_doubtful = false;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::send::Sending;
+use super::send::LaneSending;
 use super::tests::{Scene, question, run};
 use super::*;
 use crate::clock;
@@ -33,7 +33,7 @@ fn messages_that_were_taken_up_without_an_answer_are_sent() {
         assert_eq!(db.claim(lost).await.unwrap().len(), 1);
         tell(&scene, "b");
         db.write(|tx| tx.refuse_changes("outbox")).await.unwrap();
-        let mut sending = Sending::default();
+        let mut sending = LaneSending::default();
         let failed = scene.notifications.fill(Lane::Mail, &mut sending).await;
         assert!(failed.is_err(), "the claim failed");
         db.write(|tx| tx.accept_rows("outbox")).await.unwrap();
@@ -41,7 +41,7 @@ fn messages_that_were_taken_up_without_an_answer_are_sent() {
         let caller = scene.caller(1).await;
         scene.notifications.delete(&caller, made.id).await.unwrap();
         scene.notifications.fill(Lane::Mail, &mut sending).await.unwrap();
-        while sending.ended().await.is_some() {}
+        while sending.messages.ended().await.is_some() {}
         let left = db.read(|tx| tx.list_messages(None, 9)).await.unwrap();
         assert_eq!(left, []);
     });

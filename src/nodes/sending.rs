@@ -1,0 +1,54 @@
+//! What this process sends in the name of its life: tasks, and what each of them has taken up.
+
+use std::collections::HashMap;
+
+use tokio::task::{Id, JoinError, JoinSet};
+
+/// What is being sent.
+#[derive(Debug)]
+pub struct Sending<T> {
+    tasks: JoinSet<()>,
+    held: HashMap<Id, T>,
+}
+
+impl<T> Default for Sending<T> {
+    fn default() -> Self {
+        Self { tasks: JoinSet::new(), held: HashMap::new() }
+    }
+}
+
+impl<T> Sending<T> {
+    /// Begins to send what was taken up.
+    pub fn start(&mut self, what: T, work: impl Future<Output = ()> + Send + 'static) {
+        let task = self.tasks.spawn(work);
+        self.held.insert(task.id(), what);
+    }
+
+    /// What is still being sent, or whose end is still to be written.
+    pub fn held(&self) -> impl Iterator<Item = &T> {
+        self.held.values()
+    }
+
+    /// How much that is.
+    pub fn count(&mut self) -> usize {
+        while let Some(ended) = self.tasks.try_join_next_with_id() {
+            self.forget(&ended);
+        }
+        self.tasks.len()
+    }
+
+    /// Ends when something is done; nothing when nothing is being sent.
+    pub async fn ended(&mut self) -> Option<()> {
+        let ended = self.tasks.join_next_with_id().await?;
+        self.forget(&ended);
+        Some(())
+    }
+
+    fn forget(&mut self, ended: &Result<(Id, ()), JoinError>) {
+        let id = match ended {
+            Ok((id, ())) => *id,
+            Err(failed) => failed.id(),
+        };
+        self.held.remove(&id);
+    }
+}
