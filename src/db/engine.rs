@@ -39,6 +39,21 @@ impl EngineError {
         }
     }
 
+    /// Whether the database cannot be reached.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        self.kind() == "away"
+    }
+
+    /// Whether what is stored cannot be read as it was written.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Sqlite(cause) => cause.is_damage(),
+            Self::Postgres(cause) => cause.is_one_of(&["XX001", "XX002"]),
+        }
+    }
+
     /// Whether the turn to write did not come in time, and nothing was done.
     pub(super) fn is_busy(&self) -> bool {
         match self {

@@ -115,6 +115,22 @@ pub enum DbError {
     ReadsOnly,
 }
 
+impl DbError {
+    /// Whether this process will not write again.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Moved(_) | Self::Schema(_) | Self::ReadsOnly | Self::Closed => true,
+            Self::Engine(_)
+            | Self::Damaged { .. }
+            | Self::Overloaded
+            | Self::InUse(_)
+            | Self::File(_)
+            | Self::Address(_) => false,
+        }
+    }
+}
+
 impl From<DbError> for Error {
     fn from(cause: DbError) -> Self {
         match &cause {
@@ -438,6 +454,15 @@ impl Db {
             drop(sender.send(connection.claim(claim)));
         }))?;
         receiver.recv().map_err(|_| DbError::Closed)?
+    }
+
+    /// Whether the database is another program's, perhaps on another machine.
+    #[must_use]
+    pub fn is_far(&self) -> bool {
+        match self.threads.place() {
+            Place::File(_) | Place::FileToRead(_) => false,
+            Place::Server(_) => true,
+        }
     }
 
     /// A connection of its own that makes the index of words quicker; nothing where the engine keeps

@@ -599,6 +599,9 @@ pub const MATCHING_CLOCK_MS: u64 = 250;
 pub const MATCHING_ROWS: usize = 500;
 /// Time after which such a transaction takes no further row, so that others get to write.
 pub const MATCHING_TIME: std::time::Duration = std::time::Duration::from_millis(40);
+/// Time for which items that cannot be read hold matching up: a disk that fails passes, what is damaged
+/// does not.
+pub const MATCHING_STUCK: std::time::Duration = std::time::Duration::from_secs(20);
 /// Items of the archive from which the matcher learns which words are rare.
 pub const MATCHING_LEARNED: usize = 1000;
 /// Scheduled mails that one transaction prepares.

@@ -1,6 +1,7 @@
 //! The item log read in order: each item that is new goes to whom it concerns.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use uuid::Uuid;
@@ -10,12 +11,12 @@ use super::{Notifications, digest};
 use crate::account::{Lane, MessageContent, NotificationKind};
 use crate::clock::Stopwatch;
 use crate::content::Period;
-use crate::db::{DbError, LogRow, NewMessage, StoredItem, WriteTx};
+use crate::db::{DbError, EngineError, LogRow, NewMessage, StoredItem, WriteTx};
 use crate::error::Result;
 use crate::item::{Document, PubStatus};
 use crate::limits::{
-    MATCHING_ROWS, MATCHING_TIME, OUTBOX_KEPT, OUTBOX_PARKED_MAX, OUTBOX_PER_USER_MAX,
-    QUEUED_ITEMS_MAX, STREAM_EXPIRY, SWEEP_ROWS,
+    MATCHING_ROWS, MATCHING_STUCK, MATCHING_TIME, OUTBOX_KEPT, OUTBOX_PARKED_MAX,
+    OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX, STREAM_EXPIRY, SWEEP_ROWS,
 };
 use crate::nodes::{Lease, limits::LOG_OF_NOTIFICATIONS_KEPT};
 use crate::push::Push;
@@ -52,11 +53,39 @@ impl Batch {
     }
 }
 
+/// Items that cannot be read, at which matching stands.
+#[derive(Default)]
+pub(super) struct Unreadable {
+    /// Since when no transaction came to its end for them.
+    since: Option<Stopwatch>,
+    /// Those that are passed over from now on. A transaction that met one is of no use any more.
+    items: HashSet<ItemKey>,
+}
+
+impl Unreadable {
+    /// An item could not be read: a disk that failed may give it the next time, what is damaged is passed
+    /// over after a while.
+    fn failed(&mut self, key: &ItemKey, cause: &EngineError) {
+        let since = self.since.get_or_insert_with(Stopwatch::start);
+        if since.elapsed() >= MATCHING_STUCK && self.items.insert(key.clone()) {
+            tracing::error!(item = %key, "an item is not matched, it cannot be read: {cause}");
+        }
+    }
+}
+
+fn lock(unreadable: &Mutex<Unreadable>) -> MutexGuard<'_, Unreadable> {
+    unreadable.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// One transaction of the matcher.
 struct Turn<'a, 'tx> {
     tx: &'a WriteTx<'tx>,
     watching: &'a mut Watching,
     push: &'a Push,
+    /// Where items are noted that cannot be read.
+    unreadable: &'a Mutex<Unreadable>,
+    /// Items that are passed over.
+    passed: HashSet<ItemKey>,
     now: Timestamp,
     batch: Batch,
 }
@@ -72,6 +101,7 @@ impl Notifications {
         }
         // What is much to read is read before others have to wait.
         self.refresh()?;
+        self.reread()?;
         let (inner, life) = (Arc::clone(&self.inner), self.inner.services.node.life());
         let batch = self.db().write_blocking(move |tx| {
             if !tx.holds_lease(Lease::Matching.as_str(), life)? {
@@ -81,7 +111,10 @@ impl Notifications {
             watching.refresh(&tx.as_read())?;
             let push = &inner.services.push;
             let batch = Batch::default();
-            let mut turn = Turn { tx, watching: &mut watching, push, now, batch };
+            let unreadable = &inner.unreadable;
+            let passed = lock(unreadable).items.clone();
+            let mut turn =
+                Turn { tx, watching: &mut watching, push, unreadable, passed, now, batch };
             turn.read_log()?;
             turn.release()?;
             // What came in before a run belongs to it.
@@ -93,8 +126,11 @@ impl Notifications {
         })?;
         let Some(batch) = batch else {
             self.inner.services.node.lost(Lease::Matching);
+            *lock(&self.inner.unreadable) = Unreadable::default();
             return Ok(false);
         };
+        // It is behind them.
+        *lock(&self.inner.unreadable) = Unreadable::default();
         self.inner.streams.wake(&batch.streams);
         for (wake, written) in self.inner.wakes.iter().zip(batch.messages) {
             if written {
@@ -103,6 +139,19 @@ impl Notifications {
         }
         report(&batch);
         Ok(batch.more)
+    }
+
+    /// Looks whether items can be read by now that could not: what was passed over would be told to nobody.
+    fn reread(&self) -> Result<()> {
+        let items: Vec<ItemKey> = lock(&self.inner.unreadable).items.iter().cloned().collect();
+        for key in items {
+            let again = key.clone();
+            let read = self.db().read_blocking(move |tx| tx.find_version(&again).map(drop));
+            if read.is_ok() {
+                lock(&self.inner.unreadable).items.remove(&key);
+            }
+        }
+        Ok(())
     }
 
     /// Whether anything is due, without a look at what it is.
@@ -210,7 +259,7 @@ impl Turn<'_, '_> {
         let mut left = rows.len();
         let mut reached = None;
         for row in rows {
-            passed_over(&row.key, self.row(&row))?;
+            passed_over(row.key.as_ref(), self.row(&row))?;
             (reached, left) = (Some(row.seq), left - 1);
             if watch.elapsed() > MATCHING_TIME {
                 break;
@@ -231,13 +280,15 @@ impl Turn<'_, '_> {
     /// What is matched is the item as it is now. Where a later row made it new again, that row
     /// stands for it: nobody gets one version twice.
     fn row(&mut self, row: &LogRow) -> Result<(), DbError> {
-        let Some(key) = &row.key else { return Ok(()) };
+        let Some(key) = row.key.as_ref().filter(|key| !self.passed.contains(key)) else {
+            return Ok(());
+        };
         let read = self.tx.as_read();
         let held = read.is_held(key)?;
         if !row.fresh && !held {
             return Ok(());
         }
-        let Some((version, item)) = read.find_version(key)? else { return Ok(()) };
+        let Some((version, item)) = self.find(key)? else { return Ok(()) };
         if version > row.seq && (!row.fresh || read.is_fresh_behind(version, row.seq)?) {
             return Ok(());
         }
@@ -263,13 +314,27 @@ impl Turn<'_, '_> {
             }
             self.tx.release_item(&key)?;
             let released = self.released(&key);
-            passed_over(&Some(key), released)?;
+            passed_over(Some(&key), released)?;
         }
         Ok(())
     }
 
+    /// The item as it is now.
+    fn find(&self, key: &ItemKey) -> Result<Option<(i64, StoredItem)>, DbError> {
+        let found = self.tx.as_read().find_version(key);
+        if let Err(DbError::Engine(cause)) = &found
+            && cause.is_damage()
+        {
+            lock(self.unreadable).failed(key, cause);
+        }
+        found
+    }
+
     fn released(&mut self, key: &ItemKey) -> Result<(), DbError> {
-        let Some((version, item)) = self.tx.as_read().find_version(key)? else { return Ok(()) };
+        if self.passed.contains(key) {
+            return Ok(());
+        }
+        let Some((version, item)) = self.find(key)? else { return Ok(()) };
         match item.embargoed.filter(|until| *until > self.now) {
             Some(until) => self.tx.hold_item(key, until),
             None => self.offer((key, version), &item, i64::MAX),
@@ -393,10 +458,10 @@ impl Turn<'_, '_> {
 }
 
 /// One damaged row must not keep the others from their readers.
-fn passed_over(key: &Option<ItemKey>, outcome: Result<(), DbError>) -> Result<(), DbError> {
+fn passed_over(key: Option<&ItemKey>, outcome: Result<(), DbError>) -> Result<(), DbError> {
     match outcome {
         Err(DbError::Damaged { what, why }) => {
-            let item = key.as_ref().map(ToString::to_string).unwrap_or_default();
+            let item = key.map(ToString::to_string).unwrap_or_default();
             tracing::error!(item, "an item is not matched: {what} is damaged: {why}");
             Ok(())
         }

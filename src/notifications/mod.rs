@@ -137,6 +137,8 @@ struct Inner {
     abandon: watch::Sender<bool>,
     /// Rows of the notifications' log that the last sweeps had read, and when.
     log_read: Mutex<LogRead>,
+    /// Items at which matching stands.
+    unreadable: Mutex<matching::Unreadable>,
     /// The last turn of streams that readers were woken for.
     woken: Mutex<i64>,
 }
@@ -193,6 +195,7 @@ impl Notifications {
             wakes: Lane::ALL.map(|_| Notify::new()),
             abandon: watch::Sender::new(false),
             log_read: Mutex::default(),
+            unreadable: Mutex::default(),
             woken,
         };
         Ok((Self { inner: Arc::new(inner) }, asks))
@@ -225,8 +228,12 @@ impl Notifications {
         let after = *woken;
         // Who comes behind this look sees what it saw.
         let turn = self.db().read_blocking(|tx| tx.stream_turn())?;
+        if turn < after {
+            // The database lost what was read.
+            streams.wake_all();
+        }
         if turn <= after || streams.is_idle() {
-            *woken = turn.max(after);
+            *woken = turn;
             return Ok(());
         }
         let (turn, freed) =

@@ -37,6 +37,11 @@ impl Sqlite {
         matches!(code, Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
     }
 
+    /// Whether what lies in the file is not what was written, or the disk did not give it whole.
+    pub(super) fn is_damage(&self) -> bool {
+        self.0.sqlite_error_code() == Some(ErrorCode::DatabaseCorrupt)
+    }
+
     /// What those who watch are told of one that passes.
     pub(super) fn kind(&self) -> &'static str {
         if self.is_busy() { "busy" } else { "other" }

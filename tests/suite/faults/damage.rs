@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::kit::{call, call_with, document, good, scene, upload};
 use crate::common::pictures::Picture;
+use crate::common::server::{output, wirephoto};
 use crate::common::{DEMO_KEY, Server};
 
 const SETTINGS: [&str; 2] = ["media.warm=false", "server.unready_s=0"];
@@ -197,18 +198,15 @@ fn a_damaged_page_of_the_database_fails_what_it_holds_and_nothing_else() {
     };
     let rows = dir.path().join("rows.jsonl");
     fs::write(&rows, (0..200).map(line).collect::<Vec<_>>().join("\n")).unwrap();
-    let server = Server::start(dir, &SETTINGS);
-    assert!(server.command(&["ingest", &rows.to_string_lossy()]).status.success());
-    let mut server = server.restart(&SETTINGS);
-    server.signal("TERM");
-    assert!(server.child.wait().unwrap().success());
-    let database = server.data().join("wirephoto.db");
+    // Nobody matched them yet.
+    let mut command = wirephoto(dir.path());
+    command.arg("ingest").arg(&rows).arg("--data").arg(dir.path().join("data"));
+    assert!(output(&mut command).status.success());
+    let database = dir.path().join("data/wirephoto.db");
     let mut bytes = fs::read(&database).unwrap();
     let page = page_of(&bytes, "bodyofrow77 bodyofrow77 bodyofrow77 ");
     bytes[page * 4096..page * 4096 + 600].fill(0xA5);
     fs::write(&database, bytes).unwrap();
-    let dir = std::mem::replace(&mut server.dir, tempfile::tempdir().unwrap());
-    drop(server);
     let server = Server::start(dir, &SETTINGS);
     let mut failed = 0;
     for number in 0..200 {
