@@ -65,8 +65,8 @@ impl Follower {
 
     /// What was written since the last call; at most [`LOG_ROWS_MAX`] of a kind, the
     /// rest with the next call. Where the logs end before what was read, everything changed: it goes on from
-    /// their ends.
-    pub fn changes(&mut self) -> Result<Change, DbError> {
+    /// their ends. Others may have read the item log up to the row `seen` before this call.
+    pub fn changes(&mut self, seen: i64) -> Result<Change, DbError> {
         let data_version = self.connection.data_version()?;
         if data_version == self.data_version {
             return Ok(Change::default());
@@ -75,7 +75,7 @@ impl Follower {
         let (mut change, items, accounts) = self.connection.look(|engine| {
             let mut change = Change::default();
             let ends = ends(engine)?;
-            if ends.0 < after || ends.1 < accounts_after {
+            if ends.0 < after.max(seen) || ends.1 < accounts_after {
                 change.lost = true;
                 change.accounts.push(AccountChange::Everything);
                 return Ok((change, (ends.0, 0), (ends.1, 0)));
@@ -152,27 +152,31 @@ mod tests {
         item(2, "b");
         item(3, "c");
         account(1, "user");
-        let change = follower.changes().unwrap();
+        let change = follower.changes(0).unwrap();
         assert_eq!((change.items.len(), change.accounts.len(), change.lost), (3, 1, false));
         assert_eq!(follower.seq(), 3);
         let accounts = vec![AccountChange::Everything];
         let everything = Change { accounts, lost: true, ..Change::default() };
         // The newest items.
         run("DELETE FROM item_log WHERE seq > 1".to_owned());
-        assert_eq!(follower.changes().unwrap(), everything);
-        assert_eq!((follower.seq(), follower.changes().unwrap()), (1, Change::default()));
+        assert_eq!(follower.changes(0).unwrap(), everything);
+        assert_eq!((follower.seq(), follower.changes(0).unwrap()), (1, Change::default()));
         // Their numbers are given again.
         item(2, "d");
         let items = vec!["text/d".parse().unwrap()];
-        assert_eq!(follower.changes().unwrap(), Change { items, ..Change::default() });
+        assert_eq!(follower.changes(0).unwrap(), Change { items, ..Change::default() });
         assert_eq!(follower.seq(), 2);
         // What changed in accounts.
         account(2, "user");
-        assert_eq!(follower.changes().unwrap().accounts.len(), 1);
+        assert_eq!(follower.changes(0).unwrap().accounts.len(), 1);
         run("DELETE FROM account_log WHERE seq > 1".to_owned());
-        assert_eq!(follower.changes().unwrap(), everything);
+        assert_eq!(follower.changes(0).unwrap(), everything);
         account(2, "user");
-        let change = follower.changes().unwrap();
+        let change = follower.changes(0).unwrap();
         assert_eq!((change.accounts.len(), change.lost, follower.seq()), (1, false, 2));
+        // What somebody read who was faster.
+        item(3, "e");
+        run("DELETE FROM item_log WHERE seq > 2".to_owned());
+        assert_eq!(follower.changes(3).unwrap(), everything);
     }
 }

@@ -45,7 +45,7 @@ pub fn follow(
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(Duration::from_millis(FOLLOW_MS))
     {
         let watch = Stopwatch::start();
-        let outcome = follower.changes().map(|change| {
+        let outcome = follower.changes(search.seq()).map(|change| {
             if !change.items.is_empty() {
                 let count = u64::try_from(change.items.len()).unwrap_or(u64::MAX);
                 metrics::counter!(telemetry::ITEMS_CHANGED).increment(count);

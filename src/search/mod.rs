@@ -221,6 +221,12 @@ impl Search {
         Ok(())
     }
 
+    /// The row of the item log that the index stands at.
+    #[must_use]
+    pub fn seq(&self) -> i64 {
+        i64::from(self.inner.index().seq)
+    }
+
     /// Reads the index anew, whatever it stands at: the database lost rows that it holds.
     pub fn read_anew(&self) -> Result<()> {
         let inner = Arc::clone(&self.inner);
