@@ -69,20 +69,27 @@ fn say(states: &[NotifyState<'_>]) {
 /// long as the async threads run and the database answers. Ends at once where none are wanted.
 ///
 /// An error is an answer: a disk that fails or a queue that is full passes, and a restart would not
-/// help. What does not answer in time hangs, and then one does.
+/// help. What does not answer in time hangs, and then one does; but for a database on another machine, which a
+/// restart of this service does not mend: it would only lose what is in the caches.
 pub(super) async fn watchdog(db: Db) {
     let Some(limit) = sd_notify::watchdog_enabled().filter(|limit| !limit.is_zero()) else {
         return;
     };
     let mut beat = interval((limit / 3).max(BEAT_MIN));
     beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    // A look that waits for another machine ends in time for the sign.
+    let patience = if db.is_far() { beat.period() } else { limit };
     let mut failing = false;
     loop {
         beat.tick().await;
         let read = db.read(|tx| tx.find_organization(OrganizationId(0)).map(drop));
-        let Ok(answer) = timeout(limit, read).await else {
-            tracing::error!("no sign of life for systemd: the database does not answer");
-            continue;
+        let answer = match timeout(patience, read).await {
+            Ok(answer) => answer.map_err(|cause| cause.to_string()),
+            Err(_) if db.is_far() => Err("the database does not answer".to_owned()),
+            Err(_) => {
+                tracing::error!("no sign of life for systemd: the database does not answer");
+                continue;
+            }
         };
         match (&answer, failing) {
             (Err(cause), false) => tracing::error!("the service lives and cannot read: {cause}"),

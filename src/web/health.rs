@@ -18,6 +18,19 @@ pub(super) async fn live() -> Response {
     uncached(respond::json_text(StatusCode::OK, json!({ "status": "live" }).to_string().into()))
 }
 
+/// `GET /health/serving`: the service is not stopping, whatever its database does; else 503. For a balancer
+/// that has nobody left who is ready: what is in a cache is served without a database.
+pub(super) async fn serving(State(app): State<App>) -> Response {
+    let (status, text) = match app.shared.is_draining() {
+        false => (StatusCode::OK, json!({ "status": "serving" })),
+        true => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            json!({ "status": "not serving", "reason": "draining" }),
+        ),
+    };
+    uncached(respond::json_text(status, text.to_string().into()))
+}
+
 /// `GET /health/ready`: the database answers and the service is not stopping; else 503. Where no node has
 /// done the work beside requests for a while, what is ready says so: this node answers all the same.
 pub(super) async fn ready(State(app): State<App>) -> Response {

@@ -211,6 +211,7 @@ fn tools() -> Router<App> {
     Router::new()
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
+        .route("/health/serving", get(health::serving))
         .route("/metrics", get(health::metrics))
 }
 

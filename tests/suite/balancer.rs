@@ -85,10 +85,12 @@ fn nginx(nodes: &[Server]) -> Front {
     Front::nginx_site(folder, port, &text("nodes-nginx.conf", nodes, &[("listen 8000;", &listen)]))
 }
 
-fn haproxy(nodes: &[Server], more: &[(&str, &str)]) -> Front {
+pub fn haproxy(nodes: &[Server], more: &[(&str, &str)]) -> Front {
     let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
     let bind = format!("bind 127.0.0.1:{port}");
-    let changes = [&[("bind :8000", bind.as_str())], more].concat();
+    // A node that is slow for a moment on a busy machine is not one that is away.
+    let patient = ("timeout connect 2s", "timeout connect 2s\n    timeout check 30s");
+    let changes = [&[("bind :8000", bind.as_str()), patient], more].concat();
     let file = folder.path().join("haproxy.cfg");
     fs::write(&file, text("nodes-haproxy.cfg", nodes, &changes)).unwrap();
     let mut command = Command::new("/usr/sbin/haproxy");

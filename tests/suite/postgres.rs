@@ -21,6 +21,7 @@ use reqwest::{Method, blocking::Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::balancer::haproxy;
 use crate::common::postgres::{self, Cluster};
 use crate::common::server::{output, wirephoto};
 use crate::common::{DEMO_KEY, Server, checkout, news, pictures::Picture, tokens};
@@ -141,7 +142,7 @@ fn an_archive_in_postgresql_is_served_searched_and_kept() {
     archive.run(&["reindex"], 0);
     archive.run(&["check"], 0);
     assert_eq!(found(&server, "q=isbrytare"), "ice");
-    for kind in ["read", "search", "write", "claim"] {
+    for kind in ["read", "search", "write"] {
         let label = format!("kind=\"{kind}\"");
         server.until("a call that waited", || {
             (server.metric("wirephoto_database_wait_seconds_count", &label) > 0.0).then_some(())
@@ -595,6 +596,24 @@ fn a_password_of_the_database_is_shown_nowhere() {
     run(&["check", "--set", "database.url=postgres://wp:hunter2@127.0.0.1/x?sslmode=prefer"]);
 }
 
+/// All lines that there are, those of the driver among them, tell statements without their values.
+#[test]
+fn a_password_that_is_stored_is_in_no_line_of_the_log() {
+    let archive = Archive::with(&[]);
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir, &[&archive.setting, "telemetry.log_level=trace"]);
+    let settings = json!({
+        "host": "files.example", "port": 22, "username": "u", "password": "hunter2hunter2",
+        "hostKey": format!("SHA256:{}", "A".repeat(43)),
+    });
+    let channel = json!({ "method": "sftp", "formats": [".json"], "settings": settings });
+    let (status, told) = call(&server, Method::PUT, "/user/v1/channel/archive", Some(&channel));
+    assert_eq!(status, 200, "{told}");
+    let (_, log) = server.stop();
+    assert!(log.contains("executing statement"), "the driver's lines are there");
+    assert!(!log.contains("hunter2hunter2"), "{log}");
+}
+
 /// Cached renditions and answers to conditional requests come while the database is down, and no
 /// original is asked for.
 #[test]
@@ -632,6 +651,8 @@ fn hits_and_304s_need_neither_the_database_nor_the_originals() {
         })
         .collect();
     cluster.down();
+    assert_eq!(server.get("/health/ready").status(), 503);
+    assert_eq!(server.get("/health/serving").status(), 200, "what is known needs no database");
     let before = bucket.requests();
     for _ in 0..20 {
         for (path, (tag, bytes)) in paths.iter().zip(&known) {
@@ -648,4 +669,49 @@ fn hits_and_304s_need_neither_the_database_nor_the_originals() {
     });
     // What is not known is not made up.
     assert_eq!(server.get("/media/image/two_NormalPreview.jpg").status(), 503);
+}
+
+/// The same behind the balancer that asks its nodes whether they are ready: none is.
+#[test]
+fn hits_go_on_behind_haproxy_while_no_node_reaches_the_database() {
+    let archive = Archive::with(&[("image/ice", older("Isbrytare")), ("image/sea", older("Hav"))]);
+    let nodes = [archive.node(), archive.node()];
+    let front = haproxy(&nodes, &[]);
+    let paths = ["ice", "sea"].map(|id| format!("/media/image/{id}_NormalPreview.jpg"));
+    let tags = paths.each_ref().map(|path| {
+        front.until("an answer from memory", || {
+            let response = front.get(path);
+            let header = |name: &str| response.headers().get(name)?.to_str().ok();
+            let tag = (header("wirephoto-path") == Some("cache")).then(|| header("etag"));
+            Some(tag??.to_owned())
+        })
+    });
+    // Each node has both, for whichever of them is found to be away first.
+    for (node, path) in nodes.iter().flat_map(|node| paths.iter().map(move |path| (node, path))) {
+        node.until("an answer from memory", || {
+            let path = node.get(path).headers()["wirephoto-path"].to_str().unwrap().to_owned();
+            (path == "cache").then_some(())
+        });
+    }
+    archive.cluster.down();
+    let check = || {
+        for (path, tag) in paths.iter().zip(&tags) {
+            assert_eq!(front.get(path).status(), 200, "{path}");
+            let response = front.ask(Method::GET, path, &[("if-none-match", tag)]);
+            assert_eq!(response.status(), 304, "{path}");
+        }
+    };
+    front.until("no node to be ready", || {
+        check();
+        (front.get("/health/ready").status() == 503).then_some(())
+    });
+    for _ in 0..20 {
+        check();
+    }
+    archive.cluster.up();
+    front.until("a node to be ready", || {
+        check();
+        (front.get("/health/ready").status() == 200).then_some(())
+    });
+    check();
 }

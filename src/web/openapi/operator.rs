@@ -21,6 +21,17 @@ pub(super) fn operations() -> Vec<Operation> {
         )
         .gives("They should.", state("ready"))
         .answers(503, Answer::json("They should not.", not_ready));
+    let not_serving = object(
+        &["status", "reason"],
+        &[("status", one_of(&["not serving"])), ("reason", one_of(&["draining"]))],
+    );
+    let serving = get("/health/serving", "getServing")
+        .says(
+            "Whether requests for media may be sent here",
+            "Not while the service stops. What is in a cache is served without a database.",
+        )
+        .gives("They may.", state("serving"))
+        .answers(503, Answer::json("They may not.", not_serving));
     let metrics = get("/metrics", "getMetrics")
         .says("Counters, gauges and histograms", "In the text format of Prometheus.")
         .answers(200, Answer::of("The metrics.", "text/plain", string()));
@@ -35,7 +46,7 @@ pub(super) fn operations() -> Vec<Operation> {
         .answers(200, description)
         .answers(304, Answer::empty("The client has it.").with("ETag", "Its entity tag."))
         .answers(412, Answer::empty("It is not the one that the client insists on."));
-    [live, ready, metrics, document]
+    [live, ready, serving, metrics, document]
         .map(|operation| operation.belongs(Tag::Operator, Access::Everybody))
         .into()
 }
