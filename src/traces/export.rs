@@ -63,16 +63,20 @@ impl Export {
     pub async fn run(mut self, mut end: watch::Receiver<bool>) {
         let mut beat = interval(TRACES_BEAT);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut ended = std::pin::pin!(end.wait_for(|end| *end));
+        let mut ended = std::pin::pin!(async move { drop(end.wait_for(|end| *end).await) });
         loop {
-            // What is being sent when the end comes is given up: the last batches need the time.
-            let turn = async {
-                beat.tick().await;
-                self.send_all().await;
-            };
             tokio::select! {
-                _ = &mut ended => break,
-                () = turn => {}
+                () = &mut ended => break,
+                _ = beat.tick() => {}
+            }
+            let mut sending = std::pin::pin!(self.send_all());
+            tokio::select! {
+                () = &mut sending => {}
+                () = &mut ended => {
+                    // What is being sent when the end comes has half the time that the rest has.
+                    drop(timeout(TRACES_LAST_TIME / 2, sending).await);
+                    break;
+                }
             }
         }
         let last = timeout(TRACES_LAST_TIME, self.send_all()).await;

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::{
     clients,
     common::{LARGE, Server, checkout, ports::Refusing},
+    faults::kit,
     receivers::Receiver,
 };
 
@@ -97,7 +98,7 @@ fn a_traced_request_comes_with_the_stages_of_its_render() {
     let (status, log) = server.stop();
     assert!(status.success() && !log.contains("s3cret"), "{log}");
     let is_last = |span: &Value| span["attributes"]["wirephoto.request_id"] == "last";
-    assert!(spans(&collector).iter().any(is_last));
+    kit::until("the last span", || spans(&collector).iter().any(is_last).then_some(()));
 }
 
 #[test]
