@@ -213,10 +213,16 @@ fn late_originals(stores: Option<Stores>, late: &Arc<Mutex<Tally>>) -> Carry {
     })
 }
 
-/// Says that the archive lives here after all: it takes writes again.
+/// Takes back that the archive of these settings moved to the database `to`: it lives here again and takes
+/// writes. Nobody can live over there then: that database says of itself that it is not whole, as it did
+/// before the move, and [`migrate`] goes on with it. Without `to` that database is not asked: it is gone.
 ///
-/// Fails with [`Kind::Conflict`] when it has not moved.
-pub fn stay(archive: &Archive) -> Result<String> {
+/// Fails with [`Kind::Conflict`] when the archive has not moved, or not to `to`, or when somebody may live
+/// there: a node is there, or something was written since; with [`Kind::Unavailable`] when it cannot be reached.
+pub fn take_back(
+    (archive, config): (&Archive, &Config),
+    to: Option<&DatabaseUrl>,
+) -> Result<String> {
     let Some(home) = archive.db.moved_to()? else {
         return Err(Error::new(Kind::Conflict, "this archive has not moved"));
     };
@@ -233,7 +239,7 @@ pub fn stay(archive: &Archive) -> Result<String> {
 }
 
 fn unanswered(cause: DbError) -> Error {
-    if matches!(cause, DbError::Engine(_)) {
+    if matches!(&cause, DbError::Engine(cause) if cause.is_away()) {
         let message =
             format!("{cause}; a database that is gone for good is not asked with --force");
         return Error::new(Kind::Unavailable, message);

@@ -87,7 +87,7 @@ pub(super) async fn fold_words(db: Db, node: Node) {
         // One line when it starts to fail and one when it works again.
         match (&done, failing) {
             (Err(cause), false) => {
-                tracing::warn!("lists of frequent words are made later: {cause}")
+                tracing::warn!("lists of frequent words are made later: {cause}");
             }
             (Ok(_), true) => tracing::info!("lists of frequent words are made again"),
             (Ok(_), false) | (Err(_), true) => {}

@@ -141,9 +141,16 @@ fn told(moved: &Moved, wanted: Wanted<'_>, json: bool) -> String {
     text.join("\n")
 }
 
-/// Says that the archive lives here after all.
-fn stay(config: &Config, json: bool) -> Result<(), Trouble> {
-    let home = migrate::stay(&open_archive(config)?)?;
+/// Has the archive live here after all.
+fn take_back(config: &Config, given: &Given, json: bool) -> Result<(), Trouble> {
+    if given.to.is_none() && !given.force {
+        let words = "--undo needs --to: nobody may live in the new database; --force does not ask it, \
+                     for one that is gone for good";
+        return Err(Trouble::Usage(words.to_owned()));
+    }
+    let to = given.to.as_deref().map(DatabaseUrl::parse).transpose();
+    let to = to.map_err(|why| Trouble::Usage(format!("--to: {why}")))?;
+    let home = migrate::take_back((&open_archive(config)?, config), to.as_ref())?;
     say(&match json {
         true => json!({ "movedTo": home, "switched": false }).to_string(),
         false => format!("the archive lives here again, and not in {home}"),

@@ -3,14 +3,13 @@
 use serde_json::{Value, json};
 
 use super::table::table;
-use super::{Trouble, say};
-use crate::app::Archive;
+use super::{Trouble, open_archive, say};
 use crate::config::Config;
 use crate::nodes::{self, Observed, limits::STILL};
 
 /// Lists them, once it was seen which of them live.
 pub(super) fn list(config: &Config, json: bool) -> Result<(), Trouble> {
-    let nodes = nodes::observe(&Archive::open(config)?.db, STILL)?;
+    let nodes = nodes::observe(&open_archive(config)?.db, STILL)?;
     if json {
         let facts = |one: &Observed| {
             json!({

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use crate::backup::{Done, load};
 use crate::common::postgres::Cluster;
 use crate::common::server::{output, wirephoto};
-use crate::common::{DEMO_KEY, Server, news, pause, pictures::Picture};
+use crate::common::{DEMO_KEY, PATIENCE, Server, news, pause, pictures::Picture};
 use crate::search::ids;
 use crate::store_s3::Bucket;
 
@@ -113,7 +113,7 @@ fn used(server: &Server, times: usize, work: impl FnOnce()) -> Done {
 /// The move, beside a client that writes until it is told that the archive went: the collections that
 /// were acknowledged until then.
 fn moves(server: &Server, settings: &[String], way: &[&str]) -> Vec<String> {
-    let client = Client::builder().no_proxy().build().unwrap();
+    let client = Client::builder().no_proxy().timeout(5 * PATIENCE).build().unwrap();
     let mut collections = Vec::new();
     let refusal = std::thread::scope(|scope| {
         let moved =
@@ -140,6 +140,10 @@ fn moves(server: &Server, settings: &[String], way: &[&str]) -> Vec<String> {
 
 /// What was acknowledged is there.
 fn holds(server: &Server, done: &Done, collections: &[String], stream: &str) {
+    // First: a stream that nobody reads goes.
+    let path = format!("/content/v1/_all/notification/{stream}/stream?wait=60");
+    let queued = ids(&ask(server, &path));
+    assert!(queued.contains("first"), "what waited before the move: {queued}");
     let orders = ask(server, "/user/v1/order?size=500").to_string();
     for item in &done.bought {
         assert!(orders.contains(&format!("/media/{item}\"")), "{item} was bought: {orders}");
@@ -154,9 +158,6 @@ fn holds(server: &Server, done: &Done, collections: &[String], stream: &str) {
         let response = server.get_with("/user/v1/user", &[("authorization", &bearer)]);
         assert_eq!(response.status(), 200, "a token that was given out");
     }
-    let queued =
-        ids(&ask(server, &format!("/content/v1/_all/notification/{stream}/stream?wait=1")));
-    assert!(queued.contains("first"), "what waited before the move: {queued}");
     let found = ids(&ask(server, "/content/v1/image/search?q=gammal"));
     assert_eq!(found, "earlier");
 }
@@ -236,7 +237,7 @@ fn a_switch_is_taken_back() {
     fails(dir, &[], &["migrate"], &["--to"]);
     fails(dir, &[], &["migrate", "--store", "s3://bilder", "--switch"], &["--to"]);
     json(dir, &[], &["migrate", "--to", &url, "--switch"]);
-    let client = Client::builder().no_proxy().build().unwrap();
+    let client = Client::builder().no_proxy().timeout(5 * PATIENCE).build().unwrap();
     let (status, text) = collect(&client, &server.url).unwrap_err();
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(text.contains("moved"), "{text}");

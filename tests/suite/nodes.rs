@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 
@@ -57,8 +58,12 @@ pub fn two() -> (Server, Server) {
     let first = server(&QUICK);
     first.until("it to match", || matches(&first).then_some(()));
     let second = beside(&first, &[]);
-    assert!(!matches(&second));
-    (first, second)
+    // One that was slow for long is taken for dead: then it is the other one.
+    let is_first = first.until("one of them to match", || {
+        let (one, other) = (matches(&first), matches(&second));
+        (one != other).then_some(one)
+    });
+    if is_first { (first, second) } else { (second, first) }
 }
 
 fn call(server: &Server, method: Method, path: &str) -> Response {
@@ -138,15 +143,19 @@ fn a_stream_that_is_read_at_two_nodes_gives_each_item_once() {
     fs::write(&file, lines.join("\n")).unwrap();
     assert!(first.command(&["ingest", &file.to_string_lossy()]).status.success());
     let path = format!("/content/v1/_all/notification/{id}/stream?s=3&wait=1");
+    let (so_far, tries) = (AtomicUsize::new(0), AtomicI64::new(400));
     let drain = |server: &Server| {
         let mut read: Vec<String> = Vec::new();
         let mut empty = 0;
-        // Once may be while the other one has the last of them, or before the first is matched.
-        while empty < 3 {
+        // Once may be while another one has the last of them, or before the first is matched.
+        while empty < 3 && tries.fetch_sub(1, SeqCst) > 0 {
             let answer = call(server, Method::GET, &path);
             assert_eq!(answer.status(), 200);
             let found = ids(&answer.json().unwrap());
-            empty = if found.is_empty() { empty + 1 } else { 0 };
+            let count = found.split_whitespace().count();
+            let all = count + so_far.fetch_add(count, SeqCst);
+            // Who waits for the matcher is not at the end.
+            empty = if count == 0 && all >= ITEMS { empty + 1 } else { 0 };
             read.extend(found.split_whitespace().map(str::to_owned));
         }
         read
@@ -242,14 +251,18 @@ fn a_command_lists_the_nodes_that_live_with_their_leases() {
     });
     // The name of a node is in the file that it holds.
     let file = |number: u32| first.data().join(format!("nodes/node-{number}"));
-    for (number, leases) in [(1, json!(["matching", "sweeping"])), (2, json!([]))] {
+    let mut leases = Vec::new();
+    for number in [1, 2] {
         let name = fs::read_to_string(file(number)).unwrap();
         let node = nodes.iter().find(|node| node["node"] == *name).expect("it is listed");
-        assert_eq!((&node["role"], &node["leases"]), (&json!("all"), &leases), "{node}");
+        assert_eq!(node["role"], "all", "{node}");
+        leases.extend(node["leases"].as_array().unwrap().clone());
     }
+    leases.sort_by_key(Value::to_string);
+    assert_eq!(leases, ["matching", "sweeping"], "each is one node's");
     let table = String::from_utf8(first.command(&["nodes"]).stdout).unwrap();
     assert!(table.starts_with("NODE"), "{table}");
-    assert!(table.contains("matching, sweeping") && table.lines().count() == 3, "{table}");
+    assert!(table.contains("matching") && table.lines().count() == 3, "{table}");
     // Nobody is left who could end their lives.
     for node in [&mut first, &mut second] {
         node.child.kill().unwrap();

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::server::Server;
 use super::session::{Desk, Session};
 use super::{Client, latest, number};
-use crate::clock::{self, Stopwatch};
+use crate::clock::Stopwatch;
 use crate::db::DbError;
 use crate::db::engine::{Engine, params};
 use crate::limits::{NODE_BEAT, NODE_BEATS_MIN, NODE_STILL};
@@ -140,10 +140,9 @@ impl Lives {
         let engine = Client::new(desk, transaction, &wrote).engine();
         // Nobody waits for it to follow the item log.
         let sql = "INSERT INTO nodes (life, node, role, beat, followed, seen_ms)
-             VALUES (?1, ?1, ?2, 0, ?3, ?4)
-             ON CONFLICT (life) DO UPDATE SET beat = nodes.beat + 1, seen_ms = ?4";
-        let now_ms = clock::now().as_millisecond();
-        engine.execute(sql, params![self.ours.to_string(), ROLE, i64::MAX, now_ms])?;
+             VALUES (?1, ?1, ?2, 0, ?3, CAST(extract(epoch FROM now()) * 1000 AS BIGINT))
+             ON CONFLICT (life) DO UPDATE SET beat = nodes.beat + 1, seen_ms = excluded.seen_ms";
+        engine.execute(sql, params![self.ours.to_string(), ROLE, i64::MAX])?;
         list(engine).map(Some)
     }
 
