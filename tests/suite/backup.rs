@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::common::server::{output, wirephoto};
-use crate::common::{DEMO_KEY, Server, news, pictures::Picture, tokens};
+use crate::common::{DEMO_KEY, PATIENCE, Server, news, pause, pictures::Picture, tokens};
 use crate::faults::kit::Faults;
 use crate::search::ids;
 
@@ -114,7 +114,7 @@ pub struct Done {
 
 /// Clients that write for as long as `stop` is not set, and remember what was acknowledged.
 pub fn load(server: &Server, stop: &AtomicBool, done: &Mutex<Done>) {
-    let client = Client::builder().no_proxy().build().unwrap();
+    let client = Client::builder().no_proxy().timeout(5 * PATIENCE).build().unwrap();
     let url = &server.url;
     let key = format!("ApiKey {DEMO_KEY}");
     let going = || !stop.load(Ordering::SeqCst);
@@ -139,7 +139,7 @@ pub fn load(server: &Server, stop: &AtomicBool, done: &Mutex<Done>) {
             while going() {
                 let bought = done.lock().unwrap().bought.len();
                 let Some(item) = done.lock().unwrap().items.get(bought).cloned() else {
-                    std::thread::yield_now();
+                    pause();
                     continue;
                 };
                 let request = client.get(format!("{url}/media/{item}.jpg"));
@@ -184,6 +184,10 @@ fn holds(server: &Server, done: &Done, stream: &str, source: &Server) {
         assert_eq!(response.status(), 200, "{path}: {}", server.log());
         response.json().unwrap()
     };
+    // First: a stream that nobody reads goes.
+    let path = format!("/content/v1/_all/notification/{stream}/stream?wait=60");
+    let queued = ids(&ask(&path));
+    assert!(queued.contains("first"), "what waited before the backup: {queued}");
     for item in &done.items {
         let hires = format!("/media/{item}.jpg?ak={DEMO_KEY}");
         assert!(server.bytes(&hires) == source.bytes(&hires), "{item}");
@@ -202,9 +206,6 @@ fn holds(server: &Server, done: &Done, stream: &str, source: &Server) {
         let response = server.get_with("/user/v1/user", &[("authorization", &bearer)]);
         assert_eq!(response.status(), 200, "a token that was given out");
     }
-    let path = format!("/content/v1/_all/notification/{stream}/stream?wait=60");
-    let queued = ids(&ask(&path));
-    assert!(queued.contains("first"), "what waited before the backup: {queued}");
 }
 
 #[test]
@@ -243,8 +244,8 @@ fn what_was_acknowledged_before_a_backup_is_served_after_its_restore() {
                 if least.into_iter().min() >= Some(2 * round) {
                     break;
                 }
-                assert!(start.elapsed().as_secs() < 120, "the clients get nowhere: {least:?}");
-                std::thread::yield_now();
+                assert!(start.elapsed().as_secs() < 300, "the clients get nowhere: {least:?}");
+                pause();
             }
             acknowledged.push(done.lock().unwrap().clone());
             said.push(json(&server.data(), &["backup", &text(&target)]));

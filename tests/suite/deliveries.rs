@@ -36,7 +36,7 @@ fn server() -> Server {
 const SETTINGS: [&str; 2] = ["delivery.retry_first_ms=50", "server.unready_s=0"];
 /// It takes up soon what a killed one was sending. Who is late to renew so short a claim loses it: this
 /// is for the test of that alone.
-const LEASE: [&str; 1] = ["delivery.lease_s=5"];
+const LEASE: [&str; 1] = ["delivery.lease_s=15"];
 
 /// GET with a key.
 pub fn ask(server: &Server, path: &str, key: &str) -> Response {

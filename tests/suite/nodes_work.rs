@@ -79,7 +79,7 @@ fn push_messages_arrive_once_and_those_of_a_killed_node_once_more() {
 
 #[test]
 fn deliveries_go_out_once_and_that_of_a_killed_node_by_another_one() {
-    let settings = ["delivery.retry_first_ms=50", "delivery.lease_s=5"];
+    let settings = ["delivery.retry_first_ms=50", "delivery.lease_s=15"];
     let mut first = Server::demo_with(&[&QUICK[..], &settings].concat());
     let originals = demo_originals();
     let settings = [&settings[..], &[originals.as_str()]].concat();
@@ -163,7 +163,10 @@ fn a_folder_that_two_nodes_watch_is_taken_in_once_also_when_one_is_killed() {
     let mut put = |numbers: std::ops::Range<usize>| {
         for number in numbers {
             let name = format!("w{number}.jpg");
-            fs::write(watched.join(&name), &jpeg).unwrap();
+            // There as a whole: two looks at a file that is being written may come between.
+            let beside = dir.path().join(&name);
+            fs::write(&beside, &jpeg).unwrap();
+            fs::rename(beside, watched.join(&name)).unwrap();
             expected.insert(name);
         }
         expected.clone()

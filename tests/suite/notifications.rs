@@ -263,7 +263,14 @@ fn check_mails(server: &Server, count: usize) {
         let is_mail = |path: &std::path::PathBuf| path.extension().is_some_and(|end| end == "eml");
         entries.map(|entry| entry.path()).filter(is_mail).collect::<Vec<_>>()
     };
-    server.until("every mail to be written", || (mails().len() >= count).then_some(()));
+    // As long as it goes on it has time.
+    let mut written = 0;
+    while written < count {
+        written = server.until("a further mail to be written", || {
+            let now = mails().len();
+            (now > written).then_some(now)
+        });
+    }
     let mut told = BTreeMap::<String, u32>::new();
     for path in mails() {
         let mail = std::fs::read_to_string(path).unwrap();

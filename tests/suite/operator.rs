@@ -372,7 +372,7 @@ fn the_login_in_the_readme_gives_a_token() {
 
 #[test]
 fn readiness_turns_false_before_connections_end() {
-    let server = Server::demo_with(&["server.unready_s=10"]);
+    let server = Server::demo_with(&["server.unready_s=20"]);
     assert_eq!(server.get("/health/ready").status(), 200);
     server.signal("TERM");
     server.until("readiness to turn false", || {

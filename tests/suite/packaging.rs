@@ -161,7 +161,7 @@ fn bash_completes_commands_options_and_choices() {
 
 #[test]
 fn health_tells_by_its_exit_status_whether_the_service_is_ready() {
-    let server = Server::demo_with(&["server.unready_s=10"]);
+    let server = Server::demo_with(&["server.unready_s=20"]);
     let address = server.url.strip_prefix("http://").unwrap().to_owned();
     let listen = format!("server.listen={address}");
     let (stdout, stderr, status) = run(&["health", "--url", &server.url]);

@@ -384,7 +384,10 @@ fn while_it_is_made(
 fn what_was_being_made_when_its_item_went_or_changed_is_neither_given_out_nor_sold() {
     let faults = Faults::new();
     let items = [(ITEM, photograph()), ("text/story", story())];
+    // What waits for the disk waits for as long as the test needs.
+    let patient = ["media.render_time_s=300", "server.request_timeout_s=600"];
     let settings = ["cdn.max_age_s=86400", "media.warm=false", "server.unready_s=0"];
+    let settings = [&settings[..], &patient].concat();
     let server = faults.start(kit::scene(&items), &settings);
     let crop = |n: u32| format!("/media/{ITEM}-crop_w20_h20_x{n}_y{n}_NormalPreview.jpg");
     let (first, second) = (crop(1), crop(2));

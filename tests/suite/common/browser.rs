@@ -65,15 +65,26 @@ impl Browser {
         let client = Client::builder().no_proxy().timeout(None).build().expect("client");
         let base = format!("http://127.0.0.1:{port}/session");
         let mut browser = Self { driver, client, session: base, profile };
-        let id = browser.post("", &wanted)["sessionId"].as_str().expect("a session").to_owned();
+        // A browser that does not come up within a minute on a busy machine may the next time.
+        let started = (0..2).find_map(|_| {
+            let answer = browser.try_post("", &wanted);
+            answer["value"]["sessionId"].as_str().map(str::to_owned)
+        });
+        let id = started.unwrap_or_else(|| {
+            browser.post("", &wanted)["sessionId"].as_str().expect("a session").to_owned()
+        });
         browser.session = format!("{}/{id}", browser.session);
         browser
     }
 
-    pub fn post(&self, command: &str, body: &Value) -> Value {
+    fn try_post(&self, command: &str, body: &Value) -> Value {
         let request = self.client.post(format!("{}{command}", self.session));
         let response = request.body(body.to_string()).send().expect("chromedriver answers");
-        let answer: Value = response.json().expect("JSON");
+        response.json().expect("JSON")
+    }
+
+    pub fn post(&self, command: &str, body: &Value) -> Value {
+        let answer = self.try_post(command, body);
         assert!(answer["value"].get("error").is_none(), "{command}: {answer:#}");
         answer["value"].clone()
     }

@@ -32,8 +32,8 @@ const SETTINGS: [&str; 9] = [
     "auth.hash_iterations=1",
     "auth.failures_per_address=100000",
     // A bucket that hangs is found out sooner than by the defaults, which would only take longer.
-    "store.answer_s=2",
-    "store.give_up_s=4",
+    "store.answer_s=4",
+    "store.give_up_s=8",
 ];
 const COUNT: usize = 3;
 /// How long a client waits for an answer.
@@ -113,6 +113,15 @@ impl Nodes {
         let client = Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
         let client = client.timeout(CLIENT_TIME).build().unwrap();
         Door { url: self.front.url.clone(), client }
+    }
+
+    /// Whether one of them leaves the bucket alone.
+    fn leave_store_alone(&self) -> bool {
+        self.each().any(|node| node.metric("wirephoto_bucket_away", "") > 0.0)
+    }
+
+    fn until_asked(&self) {
+        until("the bucket to be asked again", || (!self.leave_store_alone()).then_some(()));
     }
 
     /// Lines of the nodes' logs that hold a text.
@@ -296,12 +305,11 @@ fn restart_database(is_crash: bool, nodes: &Nodes, progress: &Progress) {
 
 /// The bucket hangs until it is left alone, and goes on.
 fn hang_store(nodes: &Nodes, progress: &Progress) {
-    let is_away = |node: &Server| node.metric("wirephoto_bucket_away", "") > 0.0;
     nodes.s3.signal("STOP");
-    until("the bucket to be left alone", || nodes.each().any(is_away).then_some(()));
+    until("the bucket to be left alone", || nodes.leave_store_alone().then_some(()));
     progress.until_refused(5);
     nodes.s3.signal("CONT");
-    until("the bucket to be asked again", || (!nodes.each().any(is_away)).then_some(()));
+    nodes.until_asked();
 }
 
 /// Cuts a node off until the others take it for dead.
@@ -314,6 +322,7 @@ fn cut(at: usize, nodes: &Nodes) {
     nodes.net.join(at);
     let node = nodes.node(at);
     node.until("it to begin anew", || (node.log().matches(ANEW).count() > anew).then_some(()));
+    nodes.until_asked();
 }
 
 /// Tells somebody who waits for a long run how it goes.
