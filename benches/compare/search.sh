@@ -5,6 +5,8 @@
 #   benches/compare/search.sh CORPUS [COUNT] [SECONDS]
 #
 # CORPUS is a folder of news texts (see archive.py). KEEP=DIR keeps the archive there and uses it again.
+# With DATABASE=postgres://… , a database that is empty, the archive moves there first (`wirephoto migrate`) and its
+# lists of frequent words are waited for; that needs psql.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 corpus="$1" count="${2:-1000000}" seconds="${3:-30}"
@@ -49,10 +51,30 @@ with open(f'{work}/requests.tsv', 'w') as out:
 PYTHON
 "$binary" import --data "$work/data" "$work/accounts.json" >/dev/null
 
+data="$work/data" settings=(--set telemetry.log_level=warn)
+serve() {
+    "$binary" serve --listen 127.0.0.1:0 --data "$data" "${settings[@]}" >"$work/out" 2>"$work/log" &
+    server=$!
+    until grep -q '^listening on' "$work/out"; do kill -0 "$server"; sleep 0.02; done
+}
+if [ -n "${DATABASE:-}" ]; then
+    if [ ! -f "$work/moved" ]; then
+        echo "moving to PostgreSQL"
+        /usr/bin/env time -f '%e s' "$binary" migrate --data "$data" --to "$DATABASE" --switch | tail -3
+        touch "$work/moved"
+    fi
+    data="$work/there"
+    settings+=(--set "database.url=$DATABASE" --set "store.originals=$work/data/originals")
+    serve
+    lists() { psql "$DATABASE" -AtXc 'SELECT count(*) FROM word_blocks'; }
+    before=-1
+    until [ "$(lists)" = "$before" ]; do before="$(lists)"; sleep 30; done
+    psql "$DATABASE" -AtXc VACUUM -c ANALYZE
+    kill "$server"; wait "$server" || true
+    echo "lists of frequent words: $before rows"
+fi
 began="$(date +%s.%N)"
-"$binary" serve --listen 127.0.0.1:0 --data "$work/data" --set telemetry.log_level=warn >"$work/out" 2>"$work/log" &
-server=$!
-until grep -q '^listening on' "$work/out"; do kill -0 "$server"; sleep 0.02; done
+serve
 echo "start: $(awk -v a="$began" -v b="$(date +%s.%N)" 'BEGIN { printf "%.2f", b - a }') s"
 base="$(sed -n 's/^listening on //p' "$work/out")"
 resident() { awk '/^VmRSS/ { printf "%d MB resident", $2 / 1000 } /^VmHWM/ { printf " (%d MB at most) ", $2 / 1000 }' "/proc/$server/status"; echo; }
