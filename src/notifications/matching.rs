@@ -146,9 +146,13 @@ impl Notifications {
         let items: Vec<ItemKey> = lock(&self.inner.unreadable).items.iter().cloned().collect();
         for key in items {
             let again = key.clone();
-            let read = self.db().read_blocking(move |tx| tx.find_version(&again).map(drop));
-            if read.is_ok() {
-                lock(&self.inner.unreadable).items.remove(&key);
+            match self.db().read_blocking(move |tx| tx.find_version(&again).map(drop)) {
+                Ok(()) => {
+                    lock(&self.inner.unreadable).items.remove(&key);
+                }
+                Err(DbError::Engine(cause)) if cause.is_damage() => {}
+                // That says nothing of the item.
+                Err(cause) => return Err(cause.into()),
             }
         }
         Ok(())

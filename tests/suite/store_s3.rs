@@ -566,8 +566,10 @@ fn a_bucket_that_only_fails_is_left_alone_until_it_answers_again() {
         assert!(!back.bytes().unwrap().is_empty());
     }
     let (_, log) = server.stop();
-    assert!(log.matches("it is left alone until it answers again: ").count() >= 2, "{log}");
-    assert!(log.matches("answers again\"").count() >= 2, "{log}");
+    // A machine that stood still may have made it a third time; each time it came back.
+    let left_alone = log.matches("it is left alone until it answers again: ").count();
+    assert!(left_alone >= 2, "{log}");
+    assert_eq!(log.matches("answers again\"").count(), left_alone, "{log}");
 }
 
 #[test]
