@@ -22,7 +22,7 @@ RUN if [ -n "$PACKAGES" ]; then \
         && rm -rf /var/lib/apt/lists/*; \
     fi \
     && useradd --system --uid 10001 --user-group --no-create-home wirephoto \
-    && install -d -o wirephoto -g wirephoto -m 0750 /var/lib/wirephoto
+    && install -d -o wirephoto -g wirephoto -m 0700 /var/lib/wirephoto
 COPY --from=build /src/target/release/wirephoto /usr/bin/wirephoto
 # For `serve --demo`, which looks below the working directory.
 COPY media-store/demo /usr/share/wirephoto/media-store/demo

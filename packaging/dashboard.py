@@ -64,6 +64,7 @@ ROWS = [
         ("Connections ended or refused", "ops", [
             (rate("wirephoto_connections_ended_total", "reason"), "{{reason}}"),
             (rate("wirephoto_connections_refused_total"), "refused: too many"),
+            (rate("wirephoto_connections_refused_per_address_total"), "refused: too many of one address"),
             (rate("wirephoto_accept_errors_total"), "not accepted"),
         ]),
         ("TLS handshakes", "short", [
@@ -148,6 +149,7 @@ ROWS = [
         ("Spans of traces", "ops", [(rate("wirephoto_trace_spans_total", "outcome"), "{{outcome}}")]),
         ("Surprises", "ops", [
             (rate("wirephoto_log_lines_lost_total"), "log lines lost"),
+            (rate("wirephoto_audit_events_lost_total"), "audit events not stored"),
             (rate("wirephoto_clock_jumps_total"), "jumps of the clock"),
         ]),
     ]),

@@ -59,7 +59,11 @@ def day(entry):
 
 
 def direct(data):
-    """Name -> (package, whether the program has it), of both packages of the workspace."""
+    """Name -> (package, whether the program has it), of all packages of the workspace."""
+    command = ["cargo", "tree", "--locked", "--package=wirephoto", "--target", TARGET,
+               "--edges=normal", "--prefix=none", "--format={p}"]
+    output = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    within = {line.split()[0] for line in output.splitlines() if line}
     packages = {package["id"]: package for package in data["packages"]}
     found = {}
     for node in data["resolve"]["nodes"]:
@@ -67,10 +71,8 @@ def direct(data):
             continue
         for dependency in node["deps"]:
             package = packages[dependency["pkg"]]
-            if package["id"] in data["workspace_members"]:
-                continue
-            within = any(kind["kind"] is None for kind in dependency["dep_kinds"])
-            found[package["name"]] = (package, within or found.get(package["name"], (0, False))[1])
+            if package["id"] not in data["workspace_members"]:
+                found[package["name"]] = (package, package["name"] in within)
     return found
 
 

@@ -6,6 +6,7 @@
 
 pub mod accounts;
 pub mod app;
+pub mod audit;
 pub mod auth;
 pub mod bench;
 pub mod cdn;
@@ -22,6 +23,7 @@ pub mod jobs;
 pub mod letters;
 pub mod live;
 pub mod media;
+pub mod modes;
 pub mod nodes;
 pub mod notifications;
 pub mod oauth;
@@ -29,7 +31,10 @@ pub mod orders;
 pub mod outbound;
 pub mod programs;
 pub mod push;
+pub mod recipients;
 pub mod search;
+pub mod secrets;
+pub mod slots;
 pub mod steady;
 pub mod store;
 pub mod telemetry;

@@ -72,6 +72,7 @@ def call(method, path, user, body=None, kind="application/json"):
 
 def start(polls):
     settings = [f"server.connections_max={polls + 1000}", f"notifications.polls={polls + 100}",
+                f"notifications.client_polls={polls + 100}", "server.connections_per_address=0",
                 "telemetry.log_level=warn"]
     arguments = [BINARY, "serve", "--listen", f"127.0.0.1:{PORT}", "--data", str(DATA)]
     for setting in settings:

@@ -10,9 +10,9 @@ use super::{AgreementId, OrganizationId, ProductId};
 pub enum AgreementType {
     /// Delivers at once, without limit.
     Subscription,
-    /// Every download is an order that somebody approves.
+    /// Every download is an order, delivered once it is reported as approved under a licence.
     Direct,
-    /// Every download is an order that somebody approves.
+    /// Every download is an order, delivered once it is reported as approved under a licence.
     Normal,
     /// Delivers at once, a number of downloads.
     Prepaid,
@@ -37,6 +37,40 @@ impl AgreementType {
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+/// Who may approve the orders under an agreement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Approver {
+    /// The user who ordered, and administrators of the organization (Spec §4 `PUT /user/v1/order/{id}`).
+    #[default]
+    Owner,
+    /// Administrators of the organization alone.
+    Admin,
+}
+
+impl Approver {
+    /// The word in the accounts file and in the database.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::Admin => "admin",
+        }
+    }
+
+    /// The approver of that word.
+    #[must_use]
+    pub fn find(word: &str) -> Option<Self> {
+        [Self::Owner, Self::Admin].into_iter().find(|approver| approver.as_str() == word)
+    }
+
+    /// The word as it is stored, where it is not the default.
+    #[must_use]
+    pub fn stored(self) -> Option<&'static str> {
+        (self != Self::default()).then(|| self.as_str())
     }
 }
 

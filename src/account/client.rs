@@ -44,6 +44,11 @@ pub struct Client {
     pub grants: Vec<Grant>,
     /// Whether it may be used.
     pub active: bool,
+    /// Whether its tokens need the scopes of each [`Permission`](super::Permission); `false` is what
+    /// the contract describes.
+    pub scopes_enforced: bool,
+    /// Seconds of its access tokens where they end earlier than those of other clients.
+    pub access_token_s: Option<u32>,
 }
 
 impl Client {
@@ -57,5 +62,11 @@ impl Client {
     #[must_use]
     pub fn is_public(&self) -> bool {
         self.secret.is_none()
+    }
+
+    /// Seconds that an access token of the client is valid where others are for `seconds`.
+    #[must_use]
+    pub fn access_token_s(&self, seconds: u32) -> u32 {
+        self.access_token_s.map_or(seconds, |own| own.min(seconds))
     }
 }

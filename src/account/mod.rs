@@ -12,10 +12,11 @@ mod notification;
 mod order;
 mod organization;
 mod patience;
+mod permission;
 mod scope;
 mod user;
 
-pub use agreement::{Agreement, AgreementType, Prepaids, Product};
+pub use agreement::{Agreement, AgreementType, Approver, Prepaids, Product};
 pub use channel::{Channel, ChannelId, ChannelIdError, ChannelMethod, ChannelSettings};
 pub use client::{Client, Grant};
 pub use delivery::{Delivery, DeliveryState};
@@ -28,5 +29,6 @@ pub use notification::{
 pub use order::{License, Order, OrderAgreement, OrderStatus, Period};
 pub use organization::{Address, Addresses, Organization};
 pub use patience::{Patience, shorten_reason};
+pub use permission::Permission;
 pub use scope::{Scope, ScopeError, Scopes};
 pub use user::{Access, Account, Phone, ROLE_MEDIEBANK, ROLE_OFP, ROLE_PROVIDER, User};

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::{AgreementId, DeviceKind, UserId};
+use crate::limits::DIGEST_ITEMS_MAX;
 use crate::types::{ItemKey, MediaType};
 
 /// How a user learns of items.
@@ -147,6 +148,13 @@ pub enum MessageContent {
         /// Further items that the mail counts only.
         more: usize,
     },
+    /// A mail that a device of the receiver was registered by another user.
+    DeviceMoved {
+        /// What the device is, as the other user says.
+        model: String,
+        /// What the other user calls it.
+        name: Option<String>,
+    },
 }
 
 impl MessageContent {
@@ -157,6 +165,31 @@ impl MessageContent {
         Self::Push { item: item.to_string(), token: token.to_owned(), device }
     }
 
+    /// One mail about the items of this one and of `newer`; `None` for push messages.
+    ///
+    /// Items stand once, the newest first; behind [`DIGEST_ITEMS_MAX`] they are counted only.
+    #[must_use]
+    pub fn joined(&self, newer: &Self) -> Option<Self> {
+        let counted = |content: &Self| match content {
+            Self::Push { .. } | Self::DeviceMoved { .. } => None,
+            Self::Item { .. } => Some(0),
+            Self::Digest { more, .. } => Some(*more),
+        };
+        let mut more = counted(self)?.saturating_add(counted(newer)?);
+        let mut items: Vec<String> = Vec::new();
+        for item in newer.items().iter().chain(self.items()) {
+            if items.contains(item) {
+                continue;
+            }
+            if items.len() < DIGEST_ITEMS_MAX {
+                items.push(item.clone());
+            } else {
+                more = more.saturating_add(1);
+            }
+        }
+        Some(Self::Digest { items, more })
+    }
+
     /// The word for operators.
     #[must_use]
     pub fn kind(&self) -> &'static str {
@@ -164,6 +197,7 @@ impl MessageContent {
             Self::Push { .. } => "mobile",
             Self::Item { .. } => "email",
             Self::Digest { .. } => "scheduled-email",
+            Self::DeviceMoved { .. } => "device-moved",
         }
     }
 
@@ -173,6 +207,7 @@ impl MessageContent {
         match self {
             Self::Push { item, .. } | Self::Item { item } => std::slice::from_ref(item),
             Self::Digest { items, .. } => items,
+            Self::DeviceMoved { .. } => &[],
         }
     }
 }

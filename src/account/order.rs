@@ -4,7 +4,9 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{AgreementId, AgreementType, Money, OrderId, OrganizationId, Product, UserId};
+use super::{
+    AgreementId, AgreementType, Approver, Money, OrderId, OrganizationId, Product, UserId,
+};
 use crate::types::ItemKey;
 
 /// The time that a licence covers.
@@ -91,6 +93,8 @@ pub struct OrderAgreement {
     pub name: Option<String>,
     /// How its downloads are paid.
     pub kind: AgreementType,
+    /// Who approves its orders now.
+    pub approver: Approver,
 }
 
 /// A purchase of an item under an agreement.

@@ -55,4 +55,43 @@ pub struct Organization {
     pub address: Addresses,
     /// Its telephone number.
     pub phone_direct: Option<String>,
+    /// Domains, in lower case, of the e-mail addresses that its administrators may give to users;
+    /// none allows every domain.
+    pub mail_domains: Vec<String>,
+}
+
+impl Organization {
+    /// Whether administrators may give a user the e-mail address `address`.
+    #[must_use]
+    pub fn allows_address(&self, address: &str) -> bool {
+        let domain = address.rsplit_once('@').map_or("", |(_, domain)| domain);
+        self.mail_domains.is_empty()
+            || self.mail_domains.iter().any(|own| own.eq_ignore_ascii_case(domain))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_allowed_by_its_whole_domain() {
+        let mut organization = Organization {
+            id: OrganizationId(1),
+            name: None,
+            currency: None,
+            country: None,
+            address: Addresses::default(),
+            phone_direct: None,
+            mail_domains: Vec::new(),
+        };
+        assert!(organization.allows_address("a@any.example"));
+        organization.mail_domains = vec!["desk.example".to_owned()];
+        assert!(organization.allows_address("a@desk.example"));
+        assert!(organization.allows_address("A@DESK.Example"));
+        for other in ["a@x.desk.example", "a@xdesk.example", "a@desk.example.net", "desk.example"]
+        {
+            assert!(!organization.allows_address(other), "{other}");
+        }
+    }
 }

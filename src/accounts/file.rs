@@ -12,12 +12,13 @@ use super::{
     redirect,
 };
 use crate::account::{
-    Access, Address, Addresses, AgreementId, AgreementType, Grant, Organization, OrganizationId,
-    Period, Phone, Prepaids, ProductId, UserId,
+    Access, Address, Addresses, AgreementId, AgreementType, Approver, Grant, Organization,
+    OrganizationId, Period, Phone, Prepaids, ProductId, UserId,
 };
 use crate::db::{NewAgreement, NewApiKey, NewChannel, NewClient, NewLicense, NewProduct, NewUser};
 use crate::limits::{
-    API_KEY_BYTES_MAX, PASSWORD_BYTES_MAX, REDIRECT_URIS_MAX, ROLES_MAX, USER_NAME_BYTES_MAX,
+    API_KEY_BYTES_MAX, CLIENT_ACCESS_TOKEN_S_MIN, MAIL_DOMAINS_MAX, PASSWORD_BYTES_MAX,
+    REDIRECT_URIS_MAX, ROLES_MAX, USER_NAME_BYTES_MAX,
 };
 use crate::types::Hash;
 
@@ -120,7 +121,30 @@ fn organization(fields: &mut Fields) -> Result<Organization, AccountsError> {
         country: fields.line("country")?,
         address,
         phone_direct,
+        mail_domains: mail_domains(fields)?,
     })
+}
+
+/// The domains of the addresses that administrators may give to users, in lower case.
+fn mail_domains(fields: &mut Fields) -> Result<Vec<String>, AccountsError> {
+    let listed = fields.list("mailDomains", "a domain such as desk.example", mail_domain)?;
+    let listed = listed.unwrap_or_default();
+    if listed.len() > MAIL_DOMAINS_MAX {
+        let why = format!("an organization has at most {MAIL_DOMAINS_MAX} mail domains");
+        return Err(fields.refuse("mailDomains", &why));
+    }
+    Ok(listed.into_iter().collect::<BTreeSet<_>>().into_iter().collect())
+}
+
+fn mail_domain(value: Value) -> Option<String> {
+    let domain = fields::into_string(value)?.to_lowercase();
+    let fits = |c: char| c.is_alphanumeric() || c == '-' || c == '.';
+    let good = !domain.is_empty()
+        && domain.len() <= USER_NAME_BYTES_MAX
+        && domain.chars().all(fits)
+        && !domain.starts_with('.')
+        && !domain.ends_with('.');
+    good.then_some(domain)
 }
 
 /// An `id` that must be there; it names the entry.
@@ -194,7 +218,14 @@ fn agreement(fields: &mut Fields) -> Result<NewAgreement, AccountsError> {
         description: fields.text("description")?,
         expires: fields.read("expires", "a time such as 2030-01-01T00:00:00Z", time)?,
         prepaids,
+        approver: approver(fields)?.unwrap_or_default(),
     })
+}
+
+/// Who approves the orders of an agreement.
+fn approver(fields: &mut Fields) -> Result<Option<Approver>, AccountsError> {
+    let read = |value| Approver::find(&fields::into_string(value)?);
+    fields.read("approver", "owner or admin", read)
 }
 
 /// A time as in RFC 3339; jiff would take a time without seconds too, or a zone's name.
@@ -343,8 +374,38 @@ fn client(fields: &mut Fields) -> Result<WithSecret<NewClient>, AccountsError> {
         return Err(fields.refuse("client_secret", "a public client has none"));
     }
     let name = fields.line("name")?.unwrap_or_else(|| client_id.clone());
-    let new = NewClient { client_id, name, public, secret: None, redirect_uris, grants };
+    let (scopes_enforced, access_token_s) = enforcement(fields)?;
+    let new = NewClient {
+        client_id,
+        name,
+        public,
+        secret: None,
+        redirect_uris,
+        grants,
+        scopes_enforced,
+        access_token_s,
+    };
     Ok(WithSecret { new, secret })
+}
+
+/// Whether the scopes of a client are enforced, and how many seconds its access tokens last.
+fn enforcement(fields: &mut Fields) -> Result<(bool, Option<u32>), AccountsError> {
+    let word = |value| match fields::into_string(value)?.as_str() {
+        "contract" => Some(false),
+        "enforced" => Some(true),
+        _ => None,
+    };
+    let enforced = fields.read("scopes", "contract or enforced", word)?.unwrap_or_default();
+    let seconds = fields.count("accessTokenSeconds")?;
+    if seconds.is_some() && !enforced {
+        let why = "is only for clients with \"scopes\": \"enforced\"";
+        return Err(fields.refuse("accessTokenSeconds", why));
+    }
+    if seconds.is_some_and(|seconds| seconds < CLIENT_ACCESS_TOKEN_S_MIN) {
+        let why = format!("is at least {CLIENT_ACCESS_TOKEN_S_MIN}");
+        return Err(fields.refuse("accessTokenSeconds", &why));
+    }
+    Ok((enforced, seconds))
 }
 
 fn grant(value: Value) -> Option<Grant> {

@@ -15,6 +15,7 @@ mod check;
 mod fields;
 mod file;
 mod import;
+mod published;
 mod redirect;
 mod single;
 #[cfg(test)]
@@ -24,6 +25,7 @@ pub use channels::{
     ChannelProblem, ChannelRequest, channel_formats, channel_settings, shown_settings,
 };
 pub use import::{Counts, Imported};
+pub use published::{RemovedAccounts, has_published_key};
 pub use single::{Added, ClientRequest, UserRequest};
 
 use crate::auth::Hasher;

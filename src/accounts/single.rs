@@ -46,6 +46,10 @@ pub struct ClientRequest {
     pub redirect_uris: Vec<String>,
     /// What it may do.
     pub grants: Vec<Grant>,
+    /// Whether its scopes are enforced.
+    pub scopes_enforced: bool,
+    /// Seconds of its access tokens where they end earlier than those of other clients.
+    pub access_token_s: Option<u32>,
 }
 
 /// What was added. It has no `Debug`, so that a secret enters no log.
@@ -104,6 +108,8 @@ impl Accounts {
             "public": request.public,
             "redirect_uris": request.redirect_uris,
             "grants": grants,
+            "scopes": if request.scopes_enforced { "enforced" } else { "contract" },
+            "accessTokenSeconds": request.access_token_s,
         });
         let what = format!("client {:?}", request.client_id);
         self.add(&what, json!({ "clients": [entry] }), now)?;

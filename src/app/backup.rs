@@ -23,6 +23,8 @@ use serde::{Deserialize, Serialize};
 
 use super::crowd::each;
 use super::open_store;
+use super::secrets::{BackupKey, copy_key, is_older_key, key_to_restore, lacking, restore_key};
+use crate::audit;
 use crate::config::Config;
 use crate::db::{DATABASE, Db, Flaw, Lock, Named, Snapshot};
 use crate::error::{Error, Kind, Result};
@@ -64,6 +66,18 @@ pub struct Manifest {
     /// Originals that could not be copied because the archive had lost them, and rows of items
     /// that could not be read.
     pub lost: usize,
+    /// The id of the key that secrets in the database are encrypted with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secrets_key: Option<String>,
+    /// The name of the copy of that key; nothing where it is kept apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub secrets_key_file: Option<String>,
+}
+
+impl Manifest {
+    fn key(&self) -> BackupKey {
+        BackupKey { id: self.secrets_key.clone(), file: self.secrets_key_file.clone() }
+    }
 }
 
 /// What is heard of work under way, from several threads.
@@ -91,6 +105,8 @@ pub struct Wanted<'a> {
     pub prune: bool,
     /// Reads the originals that the folder has already, and copies those anew that are damaged.
     pub verify: bool,
+    /// Leaves the key of the database's secrets out of the folder.
+    pub without_key: bool,
 }
 
 /// What became of the originals.
@@ -162,6 +178,18 @@ pub fn backup(
     made
 }
 
+/// Opens the database for the event of a backup in its audit log; `None` where that would change its
+/// schema, since upgrades begin with a backup, or where it takes no writes any more.
+#[must_use]
+pub fn open_to_record(config: &Config) -> Option<Db> {
+    audit::store_rows(config.audit.retention_days > 0);
+    let dir = config.data.dir.as_path();
+    // Fails where the schema is another one.
+    drop(Db::open_to_read(dir).ok()?);
+    let db = Db::open(dir).ok()?;
+    db.moved_to().is_ok_and(|home| home.is_none()).then_some(db)
+}
+
 /// Makes the backup of the name, moment and schema in the folder, around the copy of the database
 /// that lies in `part` until the backup is whole.
 fn fill(
@@ -175,6 +203,7 @@ fn fill(
     whole(&snapshot, dir)?;
     let (named, rows) = snapshot.read(|tx| tx.named_originals())?;
     let items = snapshot.read(|tx| tx.count_items())?;
+    let key = copy_key(config, &snapshot, target, wanted.without_key)?;
     drop(snapshot);
     rows.iter().for_each(|row| hear(Heard::Failed(&row.to_string())));
     let from = open_store(config, Patience::None).map_err(store_failed)?;
@@ -193,6 +222,8 @@ fn fill(
         originals: named.len(),
         originals_bytes: named.iter().map(|one| one.length).sum(),
         lost: lost + rows.len(),
+        secrets_key: key.id,
+        secrets_key_file: key.file,
     };
     finish(target, part, &manifest)?;
     // What a damaged row names cannot be told, and a copy in the backup may be the last one.
@@ -333,7 +364,8 @@ fn finish(target: &Path, part: &Path, manifest: &Manifest) -> Result<()> {
     flush(target)?;
     for name in names(target)? {
         let older = name.starts_with("wirephoto-") && name.ends_with(".db");
-        if older && name != manifest.database {
+        let older_key = is_older_key(&name, &manifest.key());
+        if older_key || older && name != manifest.database {
             fs::remove_file(target.join(name)).map_err(fail)?;
         }
     }
@@ -416,12 +448,14 @@ pub fn read_manifest(source: &Path) -> Result<Manifest> {
 }
 
 /// What was restored.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Restored {
     /// What became of the originals.
     pub tally: Tally,
     /// Originals that the backup has lost.
     pub lost: usize,
+    /// What the restored archive lacks: the key of its secrets.
+    pub lacks: Option<String>,
 }
 
 /// Restores the backup in `source` into the data directory, which must hold no archive.
@@ -443,6 +477,7 @@ pub fn restore(config: &Config, source: &Path, hear: Hear<'_>) -> Result<Restore
     let dir = config.data.dir.as_path();
     let fail = |cause: io::Error| failed(dir, &cause);
     holds_none(dir)?;
+    let key = key_to_restore(config, (source, &manifest.key()))?;
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(fail)?;
     let alone = Lock::alone(dir)?;
     // Somebody may have restored or begun one there before the lock was ours.
@@ -460,10 +495,12 @@ pub fn restore(config: &Config, source: &Path, hear: Hear<'_>) -> Result<Restore
     to.prove().map_err(store_failed)?;
     let how = How { workers: config.ingest_workers(), verify: true, strict: false };
     let (tally, lost) = carry((&from, &to), &named, how, hear)?;
+    // Before the database: an archive without its key could not be served.
+    restore_key(key)?;
     fs::rename(&part, dir.join(DATABASE)).map_err(fail)?;
     flush(dir)?;
     drop(alone);
-    Ok(Restored { tally, lost })
+    Ok(Restored { tally, lost, lacks: lacking(config, &manifest.key()) })
 }
 
 /// Fails when there is an archive in `dir`.

@@ -20,6 +20,8 @@ use std::{
 
 use super::Archive;
 use super::crowd::each;
+use super::demo::demo_warning;
+use super::warnings;
 use crate::clock::Stopwatch;
 use crate::config::Config;
 use crate::db::{Flaw, Inspection, Named};
@@ -87,6 +89,8 @@ pub enum Problem {
         /// Whether it was removed.
         repaired: Repair,
     },
+    /// Something that an operator should know, and that is no damage.
+    Warning(String),
     /// The database is not what it should be.
     Database {
         /// What is wrong.
@@ -112,8 +116,15 @@ impl Problem {
             Self::Missing { .. }
             | Self::Damaged { .. }
             | Self::Unreadable { .. }
-            | Self::Orphaned { .. } => None,
+            | Self::Orphaned { .. }
+            | Self::Warning(_) => None,
         }
+    }
+
+    /// Whether it is about the way in which the archive is kept, and nothing of it is wrong.
+    #[must_use]
+    pub fn is_warning(&self) -> bool {
+        matches!(self, Self::Warning(_))
     }
 
     /// Whether it is still there.
@@ -135,11 +146,13 @@ impl Problem {
             Self::Orphaned { .. } => "orphaned",
             Self::Cached { .. } => "cache",
             Self::Leftover { .. } => "leftover",
+            Self::Warning(_) => "warning",
             Self::Database { flaw, .. } => match flaw {
                 Flaw::Page(_) => "database",
                 Flaw::Reference(_) => "reference",
                 Flaw::Row(_) => "row",
                 Flaw::Index(_) => "index",
+                Flaw::Secret(_) => "secret",
                 Flaw::More(_) => "more",
             },
         }
@@ -168,6 +181,7 @@ impl std::fmt::Display for Problem {
                 ends(f, [later, "made again", "it cannot be made again"], repaired)
             }
             Self::Orphaned { hash } => write!(f, "original {hash} is named by no item"),
+            Self::Warning(text) => f.write_str(text),
             Self::Cached { file, repaired } => {
                 write!(f, "{}: this file of the rendition cache is damaged", file.display())?;
                 let later = "it will be passed over, or removed by --repair";
@@ -225,6 +239,9 @@ pub fn check(
     tell: &(dyn Fn(&Problem) + Sync),
 ) -> Result<Report> {
     let check = Check { archive, repair, tell, remaining: AtomicUsize::new(0) };
+    let mut notes = warnings(config, &archive.db);
+    notes.extend(demo_warning(&archive.db)?);
+    notes.into_iter().for_each(|note| check.tell(&Problem::Warning(note)));
     // The store first: what comes in meanwhile is then in the database too, or in neither list.
     let stored = archive.originals.store().list().map_err(Error::internal)?;
     let derived = archive.originals.list_derived().map_err(Error::internal)?;
@@ -255,7 +272,7 @@ pub fn check(
 
 impl Check<'_> {
     fn tell(&self, problem: &Problem) {
-        if problem.remains() {
+        if problem.remains() && !problem.is_warning() {
             self.remaining.fetch_add(1, Ordering::Relaxed);
         }
         (self.tell)(problem);
@@ -415,6 +432,9 @@ mod tests {
         File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
         let began = AtomicBool::new(false);
         let report = check(&archive, &config, true, &|problem| {
+            if problem.is_warning() {
+                return;
+            }
             assert!(matches!(problem, Problem::Orphaned { hash } if *hash == gone), "{problem}");
             began.store(true, Ordering::Relaxed);
             archive.originals.store_bytes(b"comes in while the check runs").unwrap();

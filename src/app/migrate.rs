@@ -8,10 +8,13 @@ use std::sync::{
 
 use super::backup::{Heard, How, Tally, carry, store_failed};
 use super::crowd::each;
+use super::secrets::key_source;
 use super::{Archive, open_store};
+use crate::audit::{self, Action};
 use crate::config::{Config, DatabaseUrl, Place, Value};
 use crate::db::{Carry, Db, DbError, HearRows, MovedRows, Moving, Named};
 use crate::error::{Error, Kind, Result};
+use crate::secrets::{KeyId, KeySource};
 use crate::store::{Derived, Kind as DerivedKind, Patience, Store};
 
 /// Where the archive goes.
@@ -42,6 +45,8 @@ pub struct Moved {
     /// The schema that the database of this archive had and the one that it has since, where it was brought
     /// up to date.
     pub upgraded: Option<(i64, i64)>,
+    /// The key that secrets stay encrypted with over there, and where it comes from here.
+    pub key: Option<(KeyId, KeySource)>,
 }
 
 /// What hears of the work; several threads call it.
@@ -54,6 +59,17 @@ struct Stores {
     to: Store,
     workers: usize,
     verify: bool,
+}
+
+/// Records in the audit log that a migration begins. It takes the event along: a database that an
+/// archive has moved from takes no writes, and the new one must be the same for the way back.
+fn record(db: &Db, wanted: Wanted<'_>) {
+    let words = if wanted.switch { "migrate --switch begins" } else { "migrate begins" };
+    let event = audit::event(Action::Command).with(words);
+    if let Err(cause) = db.write_blocking(move |tx| tx.write_audit(&event)) {
+        // The migration itself says why.
+        tracing::debug!("the audit log does not name this migration: {cause}");
+    }
 }
 
 /// Moves the archive of these settings; others go on reading and writing it, but for a moment at
@@ -74,6 +90,7 @@ pub fn migrate(
     }
     let archive = Archive::open(config)?;
     let there = target(config, wanted)?;
+    record(&archive.db, wanted);
     let moving = wanted
         .to
         .map(|url| {
@@ -85,7 +102,8 @@ pub fn migrate(
     if let Some(moving) = &moving {
         moving.catch_up().map_err(refused)?;
     }
-    let mut moved = Moved { upgraded: archive.db.upgraded(), ..Moved::default() };
+    let key = archive.db.secrets_key()?.map(|id| (id, key_source(config)));
+    let mut moved = Moved { upgraded: archive.db.upgraded(), key, ..Moved::default() };
     let carried = match &there {
         Some((stores, derived)) => {
             let named = archive.db.read_blocking(|tx| {
@@ -140,6 +158,7 @@ fn refused(cause: DbError) -> Error {
         | DbError::Schema(_)
         | DbError::Moved(_)
         | DbError::ReadsOnly
+        | DbError::Secret(_)
         | DbError::File(_) => Error::new(Kind::Unavailable, cause.to_string()),
     }
 }

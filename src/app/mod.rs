@@ -1,38 +1,41 @@
 //! Assembly: opens what the commands share, and runs the server.
 
+mod audit_log;
 pub mod backup;
 pub mod check;
 mod crowd;
+mod demo;
 pub mod migrate;
 mod purging;
 mod reload;
+pub mod secrets;
 mod server;
 mod services;
 mod sweeps;
 mod systemd;
 mod threads;
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
+pub use demo::{demo_warning, find_demo, refuse_public_demo, remove_demo_accounts, take_in_demo};
 pub use server::{Launch, Server, allow_connections};
 
+use secrets::{MissingKey, unlock};
+
 use crate::accounts::{Accounts, Imported};
+use crate::audit;
 use crate::auth::Hasher;
 use crate::clock;
 use crate::compute::Memory;
-use crate::config::{AddressStyle, Config, Place, find_program};
+use crate::config::{AddressStyle, Config, PdfActiveContent, Place, find_program};
 use crate::db::{Db, DbError};
 use crate::error::{Error, Kind, Result};
-use crate::ingest::{self, Failure, Found, Ingest, IngestLimits, Taken};
+use crate::ingest::{Ingest, IngestLimits};
 use crate::limits::{ACCOUNTS_BYTES_MAX, PAGE_PX_MAX};
 use crate::media::DecodeLimits;
 use crate::media::Settings;
 use crate::media::original::Originals;
+use crate::modes;
 use crate::nodes::{Keeper, Lease, Node};
 use crate::programs::{ProgramLimits, Programs};
 use crate::store::{BucketSettings, Patience, Store, StoreError};
@@ -53,7 +56,7 @@ pub struct Archive {
 impl Archive {
     /// Opens the data directory, which is made when it is missing.
     pub fn open(config: &Config) -> Result<Self> {
-        Self::open_by(config, Patience::None, false)
+        Self::open_by(config, (Patience::None, MissingKey::Waits), false)
     }
 
     /// The same for a command that writes originals: a bucket proves that it can be written.
@@ -68,7 +71,16 @@ impl Archive {
     /// is an error.
     pub fn open_to_serve(config: &Config) -> Result<Self> {
         let only_reads = config.server.role.only_reads();
-        let archive = Self::open_by(config, Patience::Serve, only_reads)?;
+        // A node that only reads serves media, which needs no secrets.
+        let missing = if only_reads { MissingKey::Waits } else { MissingKey::Fails };
+        let archive = Self::open_by(config, (Patience::Serve, missing), only_reads)?;
+        warnings(config, &archive.db).iter().for_each(|warning| tracing::warn!("{warning}"));
+        if archive.db.secrets_key()?.is_none() {
+            tracing::warn!(
+                "passwords of channels and the signing key are stored in the database as they are; \
+                 secrets.key_file encrypts them"
+            );
+        }
         if let Some(home) = archive.db.moved_to()? {
             let message = format!(
                 "this archive has moved to {home}; `wirephoto migrate --undo --to URL` takes that back"
@@ -88,13 +100,18 @@ impl Archive {
         }
     }
 
-    fn open_by(config: &Config, patience: Patience, only_reads: bool) -> Result<Self> {
+    fn open_by(
+        config: &Config,
+        (patience, missing): (Patience, MissingKey),
+        only_reads: bool,
+    ) -> Result<Self> {
+        audit::store_rows(config.audit.retention_days > 0);
         let dir = &config.data.dir;
         let unusable = |cause: String| {
             let message = format!("data directory {} cannot be used", dir.display());
             Error::new(Kind::Unavailable, message).because(cause)
         };
-        fs::create_dir_all(dir).map_err(|cause| unusable(cause.to_string()))?;
+        modes::create_private_folder(dir).map_err(|cause| unusable(cause.to_string()))?;
         let db = if config.database.url.0.is_empty() {
             let opened = if only_reads { Db::open_to_read(dir) } else { Db::open(dir) };
             opened.map_err(|cause| match probe(dir) {
@@ -105,6 +122,7 @@ impl Archive {
         } else {
             connect(config, only_reads)?
         };
+        unlock(config, &db, missing)?;
         let store =
             open_store(config, patience).map_err(|cause| match &config.store.originals {
                 Place::Data | Place::Folder(_) => unusable(cause.to_string()),
@@ -172,6 +190,7 @@ impl Archive {
             memory_bytes: config.ingest.memory_bytes,
             page_px,
             video_px,
+            refuses_active_pdf: config.media.pdf_active_content == PdfActiveContent::Refuse,
         };
         let zone = config.ingest.timezone.0.clone();
         let marker = Settings::of(config)?.marker;
@@ -194,6 +213,30 @@ impl Archive {
             .import(&text, clock::now())
             .map_err(|cause| file_error(path, &cause))
     }
+}
+
+/// What an operator should know of the way in which this archive is kept: who may read its files, what
+/// is sent in the clear.
+#[must_use]
+pub fn warnings(config: &Config, db: &Db) -> Vec<String> {
+    let mut found = Vec::new();
+    let dir = &config.data.dir;
+    if let Some(mode) = modes::open_to_others(dir) {
+        found.push(format!(
+            "the data directory {dir} is open to other users of this machine (mode {mode:04o}); \
+             `chmod go= {dir}` closes it",
+            dir = dir.display()
+        ));
+    }
+    let hosts = db.in_clear_text();
+    if !hosts.is_empty() {
+        found.push(format!(
+            "database.url: the connection to {} is not encrypted, whoever is on the way reads the whole \
+             archive; sslmode=verify-full encrypts it",
+            hosts.join(", ")
+        ));
+    }
+    found
 }
 
 fn unusable_originals(cause: StoreError) -> Error {
@@ -283,61 +326,4 @@ fn read_accounts(path: &Path) -> Result<String> {
         return Err(file_error(path, &format!("has more than {ACCOUNTS_BYTES_MAX} bytes")));
     }
     fs::read_to_string(path).map_err(|cause| file_error(path, &cause))
-}
-
-/// The demo archive beside the data directory or the working directory.
-///
-/// Fails when there is none; the message names the places that were looked at.
-pub fn find_demo(config: &Config) -> Result<PathBuf> {
-    let places = [config.data.dir.clone(), PathBuf::from("media-store")];
-    let found = places.iter().find(|place| place.join("demo").is_dir());
-    found.cloned().ok_or_else(|| {
-        let looked = places.each_ref().map(|place| place.join("demo").display().to_string());
-        let message = format!("no demo archive in {}", looked.join(" or "));
-        Error::new(Kind::NotFound, message)
-    })
-}
-
-/// Name of the note that tells which demo accounts were taken in.
-const DEMO_ACCOUNTS: &str = "demo-accounts";
-
-/// Takes in what of the demo archive in `place` the data directory does not have yet.
-///
-/// The accounts are taken in when their file is new to the data directory: what was changed in them
-/// since stays.
-pub fn take_in_demo(archive: &Archive, config: &Config, place: &Path) -> Result<usize> {
-    let Found { incoming, failures, .. } = ingest::find(&[place.join("demo")]);
-    let failed = |failure: &Failure| Error::new(Kind::InvalidArgument, failure.to_string());
-    if let Some(failure) = failures.first() {
-        return Err(failed(failure));
-    }
-    let missing = incoming.into_iter().filter(|one| !is_known(archive, one)).collect::<Vec<_>>();
-    let count = missing.len();
-    let problem = std::sync::Mutex::new(None);
-    let report = |_: &ingest::Incoming, outcome: &Result<Taken, Failure>| {
-        if let Err(failure) = outcome
-            && let Ok(mut problem) = problem.lock()
-        {
-            problem.get_or_insert(failed(failure));
-        }
-    };
-    let ingest = archive.ingest(config)?;
-    ingest::take_in_all(&ingest, missing, config.ingest_workers(), &clock::now, &report);
-    if let Some(error) = problem.into_inner().ok().flatten() {
-        return Err(error);
-    }
-    let accounts = place.join("accounts.json");
-    if accounts.is_file() {
-        let text = read_accounts(&accounts)?;
-        let imported = archive.accounts(config)?.import_once(DEMO_ACCOUNTS, &text, clock::now());
-        imported.map_err(|cause| file_error(&accounts, &cause))?;
-    }
-    Ok(count)
-}
-
-/// Whether an item of the demo archive is there already, by the name of its file or folder.
-fn is_known(archive: &Archive, incoming: &ingest::Incoming) -> bool {
-    let Some(key) = incoming.named_key() else { return false };
-    let found = archive.db.read_blocking(move |tx| tx.find_item(&key));
-    found.is_ok_and(|item| item.is_some())
 }

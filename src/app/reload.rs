@@ -13,6 +13,7 @@ use crate::delivery;
 use crate::error::{Error, Kind, Result};
 use crate::live::Live;
 use crate::notifications;
+use crate::recipients::RecipientSettings;
 use crate::telemetry::{self, LogFilter};
 use crate::web::{
     Shared,
@@ -90,6 +91,7 @@ impl Reload {
         shared.oauth.set_lifetimes(lifetimes(config));
         shared.deliveries.set_settings(delivery::Settings::of(config));
         shared.notifications.set_settings(notifications::Settings::of(config));
+        shared.recipients.set_settings(RecipientSettings::of(config));
         if let Some(traces) = &shared.traces {
             traces.set_ratio(config.telemetry.trace_ratio);
         }

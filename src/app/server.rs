@@ -14,13 +14,14 @@ use tokio::{
 
 use super::{
     Archive,
+    audit_log::{sweep_events, write_events},
     purging::Purging,
     reload::{Reload, certificate},
     services::{
-        Services, hash_limits, listener_limits, shared, start_deliveries, start_notifications,
-        start_oauth, start_senders, start_traces, start_uploads,
+        Services, hash_limits, listener_limits, poll_limits, shared, start_oauth, start_outgoing,
+        start_senders, start_traces, start_uploads,
     },
-    sweeps::{fold_words, sweep_accounts, sweep_deliveries, sweep_item_log},
+    sweeps::{fold_words, sweep_accounts, sweep_deliveries, sweep_item_log, sweep_recipients},
     systemd,
     threads::{Beside, start_follower, start_matcher, start_waker, start_watcher},
 };
@@ -29,7 +30,6 @@ use crate::clock;
 use crate::compute::Compute;
 use crate::config::{BaseUrl, Config, Role, Sources};
 use crate::content::Content;
-use crate::delivery::Sender;
 use crate::error::{Error, Kind, Result};
 use crate::jobs;
 use crate::limits::{FILES_BESIDE_CONNECTIONS, METRICS_UPKEEP, STOP_GRANTED, WARM_QUEUE_MAX};
@@ -59,6 +59,8 @@ pub struct Launch {
 /// A server that listens and is ready to run.
 pub struct Server {
     listener: TcpListener,
+    /// The listener for operators' tools, where it is set.
+    admin: Option<TcpListener>,
     terms: Terms,
     app: App,
     address: SocketAddr,
@@ -86,11 +88,9 @@ impl Server {
         let watcher = start_watcher(&config, &archive, &node)?;
         let Archive { db, originals, memory: _ } = archive;
         begin(originals.store())?;
-        let listener = listen(config.server.listen)?;
+        let (listener, admin) = listeners(&config)?;
         let address = listener.local_addr().map_err(Error::internal)?;
-        if config.server.public_url.0.is_empty() {
-            config.server.public_url = BaseUrl(default_url(address, config.serves_tls()));
-        }
+        settle_public_url(&mut config, address);
         let media_config = &config.media;
         let workers = config.render_workers();
         let compute = Compute::start(workers, media_config.queue, media_config.memory_bytes)?;
@@ -107,18 +107,14 @@ impl Server {
         let (purging, followed) = Purging::of(&config, &db, (&steady, &node))?;
         let follower = start_follower(&db, (&media, &auth, &search), wanted, (followed, &node))?;
         let sizes = media.settings().sizes;
-        let content = Content::new(search, sizes, config.search.polls);
+        let content = Content::new(search, sizes, poll_limits(&config));
         let oauth = start_oauth(&config, &auth)?;
         let uploads = start_uploads(&config, ingest)?;
-        let way_out = Sender::of(&config)?;
         let whose = (&steady, &node);
-        let deliveries = start_deliveries(&config, (&media, &orders, &auth), &way_out, whose);
-        let (notifications, asks) =
-            start_notifications(&config, (&media, &content, &auth), &way_out, whose)?;
-        let matcher = start_matcher(&db, &notifications, whose)?;
-        let waker = start_waker(&db, &notifications, &node)?;
-        let services =
-            Services { media, content, auth, oauth, orders, deliveries, notifications, uploads };
+        let (outgoing, asks) = start_outgoing(&config, (&media, &orders, &content), &auth, whose)?;
+        let matcher = start_matcher(&db, &outgoing.notifications, whose)?;
+        let waker = start_waker(&db, &outgoing.notifications, &node)?;
+        let services = Services { media, content, auth, oauth, orders, outgoing, uploads };
         let app = App { shared: Arc::new(shared(&config, (services, node), metrics, traces)?) };
         let terms = Terms { limits: Live::new(listener_limits(&config)), certificate };
         // Before anybody is told that the server listens: a signal in between would kill it.
@@ -126,7 +122,7 @@ impl Server {
         let warmer = media::warm::run(app.shared.media.clone(), to_warm);
         runtime.spawn(warmer);
         runtime.spawn(app.shared.notifications.serve_streams(asks, clock::now));
-        spawn_sweeps(&runtime, &app.shared, &steady);
+        spawn_sweeps(&runtime, &app.shared, &steady, &config);
         let drain = terms.limits.get().drain;
         let mut senders = start_senders(&runtime, &app, drain);
         senders.extend(purging.start(&runtime, &app, drain));
@@ -136,6 +132,7 @@ impl Server {
         keeper.node().work(clock::now());
         Ok(Self {
             listener,
+            admin,
             terms,
             app,
             address,
@@ -155,6 +152,13 @@ impl Server {
         format!("{}://{}", scheme(self.terms.certificate.is_some()), self.address)
     }
 
+    /// The address of the listener for operators' tools, where there is one.
+    #[must_use]
+    pub fn admin_url(&self) -> Option<String> {
+        let address = self.admin.as_ref()?.local_addr().ok()?;
+        Some(format!("http://{address}"))
+    }
+
     /// The base of the links that are written.
     #[must_use]
     pub fn public_url(&self) -> &str {
@@ -165,12 +169,18 @@ impl Server {
     /// read its settings anew.
     pub fn run(self) -> Result<()> {
         let status = format!("serving on {}", self.url());
-        let Self { listener, terms, app, threads, senders, runtime, signals, .. } = self;
+        let Self { listener, admin, terms, app, threads, senders, runtime, signals, .. } = self;
         let Signals { stop, again } = signals;
         runtime.spawn(reload_on(again, self.reload, status.clone()));
         runtime.spawn(systemd::watchdog(app.shared.db.clone()));
         let (end, ended) = watch::channel(false);
+        let (events, db) = (app.shared.audit.pending(), app.shared.db.clone());
+        let write = |events| runtime.spawn(write_events(db, events, ended.clone()));
+        let events = events.map(write);
         let export = self.export.map(|export| runtime.spawn(export.run(ended)));
+        if let Some(admin) = admin {
+            runtime.spawn(serve_admin(admin, terms.clone(), app.clone()));
+        }
         systemd::ready(&status);
         runtime.block_on(serve(listener, terms, app, stop))?;
         // What is being sent drains in the same time as the requests.
@@ -183,6 +193,9 @@ impl Server {
         if let Some(export) = export {
             drop(runtime.block_on(export));
         }
+        if let Some(events) = events {
+            drop(runtime.block_on(events));
+        }
         // Reads of originals that a client left behind may still block a thread for a moment.
         runtime.shutdown_timeout(Duration::from_secs(1));
         threads.into_iter().for_each(Beside::end);
@@ -192,7 +205,7 @@ impl Server {
     }
 }
 
-fn spawn_sweeps(runtime: &Runtime, shared: &Shared, steady: &Arc<Steady>) {
+fn spawn_sweeps(runtime: &Runtime, shared: &Shared, steady: &Arc<Steady>, config: &Config) {
     let role = shared.node.role();
     if !role.only_reads() {
         runtime.spawn(Arc::clone(steady).keep(shared.db.clone()));
@@ -203,7 +216,11 @@ fn spawn_sweeps(runtime: &Runtime, shared: &Shared, steady: &Arc<Steady>) {
         runtime.spawn(sweep_accounts(shared.oauth.clone(), whose()));
         runtime.spawn(sweep_item_log(shared.db.clone(), whose()));
         runtime.spawn(sweep_deliveries(shared.deliveries.clone(), whose()));
+        let (steady, node) = whose();
+        runtime.spawn(sweep_recipients(shared.recipients.clone(), steady, node));
         runtime.spawn(fold_words(shared.db.clone(), shared.node.clone()));
+        let (days, (steady, node)) = (config.audit.retention_days, whose());
+        runtime.spawn(sweep_events(shared.db.clone(), days, steady, node));
         runtime.spawn(jobs::expire(shared.collections.clone(), whose()));
     }
 }
@@ -262,6 +279,31 @@ async fn serve(listener: TcpListener, terms: Terms, app: App, signals: StopSigna
     Ok(())
 }
 
+/// Serves operators' tools at a listener of their own until the service stops. It speaks no TLS: it
+/// belongs to a network that only the operator reaches.
+async fn serve_admin(listener: TcpListener, terms: Terms, app: App) {
+    let listener = match tokio::net::TcpListener::from_std(listener) {
+        Ok(listener) => listener,
+        Err(cause) => {
+            tracing::error!("server.admin_listen cannot be served: {cause}");
+            return;
+        }
+    };
+    let stopping = app.shared.stopping.subscribe();
+    let terms = Terms { certificate: None, ..terms };
+    web::listener::serve(listener, web::admin_router(app), terms, stopping).await;
+}
+
+/// Fills in the base of links where none is set, and warns where a proxy hides the clients.
+fn settle_public_url(config: &mut Config, address: SocketAddr) {
+    if config.server.public_url.0.is_empty() {
+        config.server.public_url = BaseUrl(default_url(address, config.serves_tls()));
+    }
+    if let Some(warning) = config.hidden_clients() {
+        tracing::warn!("{warning}");
+    }
+}
+
 /// The base of links when none is set: an address that this machine's browser can open.
 fn default_url(address: SocketAddr, tls: bool) -> String {
     let scheme = scheme(tls);
@@ -311,10 +353,16 @@ pub fn allow_connections(connections_max: u32) {
     }
 }
 
-fn listen(address: SocketAddr) -> Result<TcpListener> {
+/// The listener for everybody, and the one for operators' tools where it is set.
+fn listeners(config: &Config) -> Result<(TcpListener, Option<TcpListener>)> {
+    let admin = config.server.admin_listen.0;
+    let admin = admin.map(|address| listen("server.admin_listen", address)).transpose()?;
+    Ok((listen("server.listen", config.server.listen)?, admin))
+}
+
+fn listen(setting: &str, address: SocketAddr) -> Result<TcpListener> {
     let failed = |cause| {
-        Error::new(Kind::Unavailable, format!("server.listen {address} cannot be used"))
-            .because(cause)
+        Error::new(Kind::Unavailable, format!("{setting} {address} cannot be used")).because(cause)
     };
     let listener = TcpListener::bind(address).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;

@@ -9,6 +9,7 @@ use tokio::runtime::Runtime;
 
 use super::purging::open_policy;
 use crate::account::Lane;
+use crate::audit::Audit;
 use crate::auth::{Auth, HashLimits};
 use crate::clock;
 use crate::collections::Collections;
@@ -25,6 +26,8 @@ use crate::notifications::{self, Asks, Notifications};
 use crate::oauth::{Lifetimes, OAuth};
 use crate::orders::Orders;
 use crate::push::Push;
+use crate::recipients::{RecipientSettings, Recipients};
+use crate::slots::SlotLimits;
 use crate::steady::Steady;
 use crate::traces::{self, Export, Traces};
 use crate::users::Users;
@@ -41,15 +44,38 @@ pub(super) struct Services {
     pub(super) auth: Auth,
     pub(super) oauth: OAuth,
     pub(super) orders: Orders,
-    pub(super) deliveries: Deliveries,
-    pub(super) notifications: Notifications,
+    pub(super) outgoing: Outgoing,
     pub(super) uploads: Uploads,
 }
 
-pub(super) fn start_deliveries(
+/// What sends to users and to other systems.
+pub(super) struct Outgoing {
+    pub(super) deliveries: Deliveries,
+    pub(super) notifications: Notifications,
+    pub(super) recipients: Recipients,
+}
+
+/// Starts what sends, and gives what does the work of streams.
+pub(super) fn start_outgoing(
+    config: &Config,
+    (media, orders, content): (&Media, &Orders, &Content),
+    auth: &Auth,
+    whose: (&Arc<Steady>, &Node),
+) -> Result<(Outgoing, Asks)> {
+    let sender = Sender::of(config)?;
+    let (db, mailer) = (auth.db().clone(), sender.mailer().clone());
+    let recipients = Recipients::new(db, mailer, RecipientSettings::of(config));
+    let way_out = (&sender, &recipients);
+    let deliveries = start_deliveries(config, (media, orders, auth), way_out, whose);
+    let (notifications, asks) =
+        start_notifications(config, (media, content, auth), way_out, whose)?;
+    Ok((Outgoing { deliveries, notifications, recipients }, asks))
+}
+
+fn start_deliveries(
     config: &Config,
     (media, orders, auth): (&Media, &Orders, &Auth),
-    sender: &Sender,
+    (sender, recipients): (&Sender, &Recipients),
     (steady, node): (&Arc<Steady>, &Node),
 ) -> Deliveries {
     let services = delivery::Services {
@@ -57,16 +83,17 @@ pub(super) fn start_deliveries(
         orders: orders.clone(),
         auth: auth.clone(),
         sender: sender.clone(),
+        recipients: recipients.clone(),
         steady: Arc::clone(steady),
         node: node.clone(),
     };
     Deliveries::new(services, delivery::Settings::of(config))
 }
 
-pub(super) fn start_notifications(
+fn start_notifications(
     config: &Config,
     (media, content, auth): (&Media, &Content, &Auth),
-    sender: &Sender,
+    (sender, recipients): (&Sender, &Recipients),
     (steady, node): (&Arc<Steady>, &Node),
 ) -> Result<(Notifications, Asks)> {
     let overrides = Some(config.mail.templates.as_path());
@@ -78,6 +105,7 @@ pub(super) fn start_notifications(
         auth: auth.clone(),
         mailer: sender.mailer().clone(),
         letters: Letters::compile(overrides)?,
+        recipients: recipients.clone(),
         push: Push::of(config)?,
         steady: Arc::clone(steady),
         node: node.clone(),
@@ -121,6 +149,7 @@ pub(super) fn lifetimes(config: &Config) -> Lifetimes {
     Lifetimes {
         access_token_s: config.auth.access_token_s,
         refresh_token_s: config.auth.refresh_token_s,
+        refresh_absolute_days: config.auth.refresh_absolute_days,
         session_s: config.auth.session_s,
     }
 }
@@ -131,8 +160,8 @@ pub(super) fn shared(
     metrics: metrics_exporter_prometheus::PrometheusHandle,
     traces: Option<Traces>,
 ) -> Result<Shared> {
-    let Services { media, content, auth, oauth, orders, deliveries, notifications, uploads } =
-        services;
+    let Services { media, content, auth, oauth, orders, outgoing, uploads } = services;
+    let Outgoing { deliveries, notifications, recipients } = outgoing;
     let pages = Pages::compile(&config.ingest.timezone.0)?;
     let bases = Bases {
         public: &config.server.public_url.0,
@@ -147,12 +176,16 @@ pub(super) fn shared(
         collections: Collections::new(orders.db().clone()),
         users: Users::new(auth.clone()),
         uploads,
+        audit: if node.role().only_reads() { Audit::lines_only() } else { Audit::start() },
         auth,
         oauth,
         secure_cookies: config.auth_url().starts_with("https:"),
+        strict_transport: config.is_https(),
+        has_admin_listener: config.server.admin_listen.0.is_some(),
         orders,
         deliveries,
         notifications,
+        recipients,
         metrics,
         site_url: config.site_url().to_owned(),
         site_name: config.server.site_name.clone(),
@@ -205,8 +238,19 @@ pub(super) fn hash_limits(config: &Config) -> HashLimits {
         queue: auth.login_queue,
         queue_per_address: auth.login_queue_per_address,
         failures_per_user: auth.failures_per_user,
+        failures_per_user_total: auth.failures_per_user_total,
         failures_per_address: auth.failures_per_address,
         window: Duration::from_secs(u64::from(auth.failure_window_s)),
+    }
+}
+
+/// How many requests of the deprecated stream may wait.
+pub(super) fn poll_limits(config: &Config) -> SlotLimits {
+    let search = &config.search;
+    SlotLimits {
+        all: search.polls,
+        client: search.client_polls,
+        known_share: search.known_polls_share,
     }
 }
 
@@ -215,6 +259,9 @@ pub(super) fn listener_limits(config: &Config) -> ListenerLimits {
     let server = &config.server;
     ListenerLimits {
         connections_max: usize::try_from(server.connections_max).unwrap_or(usize::MAX),
+        connections_per_address: usize::try_from(server.connections_per_address)
+            .unwrap_or(usize::MAX),
+        trusted_proxies: server.trusted_proxies.clone(),
         header_timeout: seconds(server.header_timeout_s),
         idle_timeout: seconds(server.idle_timeout_s),
         write_rate_min_bytes_s: u64::from(server.write_rate_min_bytes_s),

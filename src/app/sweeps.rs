@@ -12,6 +12,7 @@ use crate::limits::{
 };
 use crate::nodes::{Lease, Node};
 use crate::oauth::OAuth;
+use crate::recipients::{Recipients, limits::RECIPIENTS_SWEEP};
 use crate::steady::Steady;
 
 /// Removes expired tokens, codes, sessions and old rows of the account log, now and then.
@@ -116,6 +117,30 @@ pub(super) async fn sweep_deliveries(deliveries: Deliveries, (steady, node): (Ar
                 Ok(rows) => tracing::debug!(rows, "removed old deliveries"),
                 Err(cause) => {
                     tracing::error!("old deliveries cannot be removed: {cause}");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Removes old counts of mails, and recipients that nobody mails any more, now and then.
+pub(super) async fn sweep_recipients(recipients: Recipients, steady: Arc<Steady>, node: Node) {
+    let mut beat = tokio::time::interval(RECIPIENTS_SWEEP);
+    // A node that stood by does not catch up with what others did.
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        node.held(Lease::Sweeping).await;
+        beat.tick().await;
+        if !steady.is_trusted() {
+            continue;
+        }
+        loop {
+            match recipients.sweep(clock::now()).await {
+                Ok(0) => break,
+                Ok(rows) => tracing::debug!(rows, "removed old recipients of mails"),
+                Err(cause) => {
+                    tracing::error!("old recipients of mails cannot be removed: {cause}");
                     break;
                 }
             }

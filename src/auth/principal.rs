@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::account::{
-    Access, Account, Agreement, FamilyId, OrganizationId, Phone, ROLE_PROVIDER, Scope, Scopes,
-    User, UserId,
+    Access, Account, Agreement, FamilyId, OrganizationId, Permission, Phone, ROLE_PROVIDER, Scope,
+    Scopes, User, UserId,
 };
 use crate::error::{Error, Result};
 
@@ -17,7 +17,10 @@ pub enum Method {
         family: FamilyId,
     },
     /// An API key.
-    ApiKey,
+    ApiKey {
+        /// Its number.
+        key: i64,
+    },
     /// HTTP Basic.
     Basic,
     /// A login in the browser.
@@ -33,12 +36,19 @@ pub enum Method {
 pub struct Principal {
     account: Arc<Account>,
     scopes: Scopes,
+    /// Whether permissions take the scopes that are named after them.
+    scopes_enforced: bool,
     method: Method,
 }
 
 impl Principal {
     pub(super) fn new(account: Arc<Account>, scopes: Scopes, method: Method) -> Self {
-        Self { account, scopes, method }
+        Self { account, scopes, scopes_enforced: false, method }
+    }
+
+    /// The same caller with a token of a client whose scopes are enforced, or not.
+    pub(super) fn with_scopes_enforced(self, scopes_enforced: bool) -> Self {
+        Self { scopes_enforced, ..self }
     }
 
     /// The operator at the command line, who sees everything that lies on the machine.
@@ -63,7 +73,7 @@ impl Principal {
             service_account: true,
         };
         let account = Account { user, organization: None, agreements: Vec::new() };
-        Self { account: Arc::new(account), scopes: Scopes::of_key(), method: Method::Operator }
+        Self::new(Arc::new(account), Scopes::of_key(), Method::Operator)
     }
 
     /// The user with its organization and agreements.
@@ -110,10 +120,27 @@ impl Principal {
         self.user().roles.iter().any(|own| own == role)
     }
 
+    /// Whether the caller works for the provider, who searches the whole archive.
+    #[must_use]
+    pub fn is_provider(&self) -> bool {
+        self.has_role(ROLE_PROVIDER)
+    }
+
     /// Whether the caller sees items under embargo.
     #[must_use]
     pub fn sees_embargoed(&self) -> bool {
-        self.has_role(ROLE_PROVIDER)
+        self.is_provider()
+    }
+
+    /// Whether the caller sees commissioned items: the provider, and administrators whose
+    /// credentials carry the scope `admin`.
+    ///
+    /// A delivery is collected later with the rights of a key. The scope was checked when it was
+    /// triggered, so the access level alone counts there.
+    #[must_use]
+    pub fn sees_commissioned(&self) -> bool {
+        let has_scope = self.allows(Permission::Commissioned) || self.method == Method::Queue;
+        self.is_provider() || (self.user().access.admin && has_scope)
     }
 
     /// Fails with `insufficient_scope` when the credentials do not carry `scope`.
@@ -122,6 +149,19 @@ impl Principal {
             return Ok(());
         }
         Err(Error::insufficient_scope(scope.as_str()))
+    }
+
+    /// Whether the credentials carry the scopes of `permission`.
+    #[must_use]
+    pub fn allows(&self, permission: Permission) -> bool {
+        permission.scopes(self.scopes_enforced).iter().all(|scope| self.scopes.has(*scope))
+    }
+
+    /// Fails with `insufficient_scope`, naming the first scope that is missing, when the credentials
+    /// do not carry the scopes of `permission`.
+    pub fn require(&self, permission: Permission) -> Result<()> {
+        let mut scopes = permission.scopes(self.scopes_enforced).iter();
+        scopes.try_for_each(|scope| self.require_scope(*scope))
     }
 
     /// Fails unless the token has the scope `admin` and the user the access level `admin`
@@ -143,7 +183,7 @@ impl Principal {
             Method::Bearer { .. } | Method::Basic | Method::Session | Method::Operator => {
                 Scopes::of_key().iter().try_for_each(|scope| self.require_scope(scope))
             }
-            Method::ApiKey | Method::Queue => {
+            Method::ApiKey { .. } | Method::Queue => {
                 let message = "API keys are not supported here, log in instead";
                 Err(Error::forbidden("api_key_unsupported", message))
             }

@@ -8,12 +8,13 @@ use std::{
     path::Path,
 };
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 
-use super::{Common, Trouble, complain, open_archive, say, table::table};
+use super::{Common, Trouble, complain, open_archive, record, say, table::table};
 use crate::account::{AgreementId, Client, Grant, OrganizationId};
 use crate::accounts::{Accounts, AccountsError, ClientRequest, Counts, UserRequest};
+use crate::audit::ObjectKind;
 use crate::clock;
 use crate::config::{self, Config};
 use crate::db::{ListedKey, ListedUser};
@@ -186,6 +187,12 @@ pub(super) enum ClientCommand {
         #[arg(long = "grant", value_name = "GRANT", required = true, value_delimiter = ',',
             value_parser = grant)]
         grants: Vec<Grant>,
+        /// Which scopes its tokens need: contract (`roles` opens almost everything) or enforced.
+        #[arg(long, value_name = "KIND", default_value = "contract")]
+        scopes: ScopeCheck,
+        /// Seconds that its access tokens last, at most `auth.access_token_s`; takes --scopes enforced.
+        #[arg(long, value_name = "SECONDS")]
+        access_token_s: Option<u32>,
     },
     /// Lists the clients.
     List {
@@ -243,6 +250,15 @@ pub(super) enum Key {
         #[arg(value_name = "KEY_ID")]
         id: i64,
     },
+}
+
+/// Which scopes the tokens of a client need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ScopeCheck {
+    /// Those that the contract describes.
+    Contract,
+    /// Those that are named after what they open.
+    Enforced,
 }
 
 fn grant(text: &str) -> Result<Grant, String> {
@@ -378,9 +394,25 @@ fn user_facts(listed: &ListedUser) -> Value {
 
 pub(super) fn client(command: ClientCommand) -> Result<(), Trouble> {
     match command {
-        ClientCommand::Add { on, id, name, public, redirect_uris, grants } => {
-            let name = name.unwrap_or_else(|| id.clone());
-            let request = ClientRequest { client_id: id, name, public, redirect_uris, grants };
+        ClientCommand::Add {
+            on,
+            id,
+            name,
+            public,
+            redirect_uris,
+            grants,
+            scopes,
+            access_token_s,
+        } => {
+            let request = ClientRequest {
+                name: name.unwrap_or_else(|| id.clone()),
+                client_id: id,
+                public,
+                redirect_uris,
+                grants,
+                scopes_enforced: scopes == ScopeCheck::Enforced,
+                access_token_s,
+            };
             let made = on.open()?.add_client(&request, clock::now())?;
             let id = request.client_id;
             let secret = made.as_deref().map(|secret| ("client_secret", secret));
@@ -417,6 +449,8 @@ fn list_clients(on: &On) -> Result<(), Trouble> {
                 "redirect_uris": client.redirect_uris,
                 "grants": client.grants,
                 "active": client.active,
+                "scopes": if client.scopes_enforced { "enforced" } else { "contract" },
+                "accessTokenSeconds": client.access_token_s,
             })
         };
         say(&clients.iter().map(facts).collect::<Value>().to_string());
@@ -425,12 +459,19 @@ fn list_clients(on: &On) -> Result<(), Trouble> {
     let row = |client: &Client| {
         let grants: Vec<_> = client.grants.iter().map(|grant| grant.as_str()).collect();
         let kind = if client.is_public() { "public" } else { "confidential" };
+        let mut state = format!("{}, {kind}", enabled(client.active));
+        if client.scopes_enforced {
+            state.push_str(", scopes enforced");
+        }
+        if let Some(seconds) = client.access_token_s {
+            state.push_str(&format!(", tokens of {seconds} s"));
+        }
         [
             client.client_id.clone(),
             client.name.clone(),
             grants.join(" "),
             client.redirect_uris.join(" "),
-            format!("{}, {kind}", enabled(client.active)),
+            state,
         ]
     };
     let rows: Vec<_> = clients.iter().map(row).collect();
@@ -443,6 +484,7 @@ pub(super) fn key(command: Key) -> Result<(), Trouble> {
         Key::Add { on, user, name } => {
             let added = on.open()?.add_key(&user, &name, clock::now())?;
             let id = added.id;
+            record::about(ObjectKind::Key, &id);
             let secret = added.secret.as_deref().map(|secret| ("key", secret));
             let what = format!("API key {id} of user {user:?} added");
             on.done(&what, json!({ "id": id, "user": user, "name": name }), secret);

@@ -11,7 +11,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::{Trouble, complain, open_archive, opened, say};
+use super::{Trouble, complain, open_archive, opened, record, say};
 use crate::app::Archive;
 use crate::clock;
 use crate::config::Config;
@@ -41,6 +41,8 @@ pub(super) fn take_in(config: &Config, paths: &[PathBuf], json: bool) -> Result<
         tally.take_lines((&ingest, path), config.ingest_workers(), json);
     }
     tally.summary(passed_over, json);
+    let Tally { created, replaced, failed } = &tally;
+    record::with(format!("{created} created, {replaced} replaced, {failed} failed"));
     if tally.failed > 0 { Err(Trouble::Reported) } else { Ok(()) }
 }
 

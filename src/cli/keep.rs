@@ -9,7 +9,7 @@ use std::{
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::{Trouble, complain, open_archive, opened, say};
+use super::{Trouble, complain, open_archive, opened, record, say};
 use crate::app::Archive;
 use crate::app::backup::{self, Heard, Restored, Tally, Wanted};
 use crate::app::check::{self, Problem, Report};
@@ -22,7 +22,9 @@ const NOT_ALL_READ: &str = "; not all items could be read, so originals that onl
 
 /// Prints a problem: what remains to standard error.
 fn print(problem: &Problem, json: bool) {
-    if json {
+    if json && problem.is_warning() {
+        say(&json!({ "warning": problem.to_string() }).to_string());
+    } else if json {
         say(&json!({ "problem": problem.word(), "text": problem.to_string() }).to_string());
     } else if problem.remains() {
         complain(&problem.to_string());
@@ -36,6 +38,9 @@ pub(super) fn check(config: &Config, repair: bool, json: bool) -> Result<(), Tro
         true => opened(Archive::open_to_write(config)?),
         false => open_archive(config)?,
     };
+    if let Some(warning) = config.hidden_clients() {
+        complain(&format!("warning: {warning}"));
+    }
     let report = check::check(&archive, config, repair, &|problem| print(problem, json))?;
     let Report { originals, remaining, removed, whole } = report;
     if json {
@@ -62,15 +67,22 @@ pub(super) fn check(config: &Config, repair: bool, json: bool) -> Result<(), Tro
 pub(super) struct Asked {
     pub prune: bool,
     pub verify: bool,
+    pub without_key: bool,
     pub json: bool,
 }
 
 pub(super) fn backup(config: &Config, target: &Path, asked: Asked) -> Result<(), Trouble> {
     let bar = Bar::new(asked.json);
-    let wanted = Wanted { target, prune: asked.prune, verify: asked.verify };
+    let Asked { prune, verify, without_key, json: _ } = asked;
+    let wanted = Wanted { target, prune, verify, without_key };
     let made = backup::backup(config, wanted, clock::now(), &|heard| bar.hear(heard));
     bar.shown.finish_and_clear();
     let (manifest, tally) = made?;
+    if manifest.secrets_key_file.is_some() {
+        record::with("with the key of its secrets");
+    }
+    // What opens the archive opens it after the copy: nothing that fails here loses a backup.
+    backup::open_to_record(config).iter().for_each(record::opened);
     let Tally { copied, copied_bytes, there, pruned } = tally;
     if asked.json {
         let mut line = serde_json::to_value(&manifest).unwrap_or_default();
@@ -90,6 +102,9 @@ pub(super) fn backup(config: &Config, target: &Path, asked: Asked) -> Result<(),
         if pruned > 0 {
             text.push_str(&format!("; {pruned} originals that no item names removed"));
         }
+        if let (Some(id), None) = (&manifest.secrets_key, &manifest.secrets_key_file) {
+            text.push_str(&format!("; the key {id} of its secrets is not in it: keep it apart"));
+        }
         if manifest.lost > 0 {
             text.push_str(&format!("; {} are lost, see `wirephoto check`", manifest.lost));
         }
@@ -106,7 +121,10 @@ pub(super) fn restore(
     let bar = Bar::new(json);
     let restored = backup::restore(config, source, &|heard| bar.hear(heard));
     bar.shown.finish_and_clear();
-    let Restored { tally, lost } = restored?;
+    let Restored { tally, lost, lacks } = restored?;
+    if let Some(lacks) = &lacks {
+        complain(lacks);
+    }
     // What a check says of it; that nothing is derived yet is no fault then.
     let archive = open_archive(config)?;
     let waiting = AtomicUsize::new(0);
@@ -122,6 +140,7 @@ pub(super) fn restore(
         | Problem::Orphaned { .. }
         | Problem::Cached { .. }
         | Problem::Leftover { .. }
+        | Problem::Warning(_)
         | Problem::Database { .. } => print(problem, json),
     })?;
     let waiting = waiting.into_inner();

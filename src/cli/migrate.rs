@@ -82,7 +82,7 @@ fn bar(json: bool) -> ProgressBar {
 }
 
 fn told(moved: &Moved, wanted: Wanted<'_>, json: bool) -> String {
-    let Moved { rows, originals, derived, lost, upgraded: _ } = moved;
+    let Moved { rows, originals, derived, lost, upgraded: _, key } = moved;
     if json {
         let tables = |rows: &MovedRows| {
             let table = |(name, count): &(&str, usize)| ((*name).to_owned(), json!(count));
@@ -116,6 +116,11 @@ fn told(moved: &Moved, wanted: Wanted<'_>, json: bool) -> String {
             all - rows.of("items"),
             if wanted.switch { "waited" } else { "would have waited" },
             rows.held_ms
+        ));
+    }
+    if let (Some(_), Some((id, source))) = (rows, key) {
+        text.push(format!(
+            "secrets stay encrypted with key {id} of {source}: every node over there needs it"
         ));
     }
     if *lost > 0 {

@@ -1,7 +1,9 @@
 //! The command line: the only place that prints.
 
 mod accounts;
+mod audit;
 mod channels;
+mod demo;
 mod health;
 mod ingest;
 mod keep;
@@ -11,11 +13,14 @@ mod nodes;
 mod outbox;
 mod programs;
 mod purge;
+mod record;
+mod secrets;
+mod signing_key;
 mod table;
 
 use std::{
     io::{self, IsTerminal, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -29,6 +34,7 @@ use crate::bench::{self, BenchError, Effort, Setup};
 use crate::config::{self, Config, Sources};
 use crate::error::{Error, Kind};
 use crate::limits::{BENCH_SECONDS, BENCH_SECONDS_MAX};
+use crate::modes;
 use crate::nodes::Lease;
 use crate::telemetry::{LogSetup, Logs};
 
@@ -55,9 +61,13 @@ enum Command {
         /// What this process does, of several over one archive: all, web, worker or edge.
         #[arg(long, value_name = "ROLE")]
         role: Option<String>,
-        /// Takes the demo archive in first.
+        /// Takes the demo archive in first. Its accounts are known to everybody, so it is served to this
+        /// machine alone.
         #[arg(long)]
         demo: bool,
+        /// Serves the demo to others too: everybody who reaches the service may log in and administer it.
+        #[arg(long, requires = "demo")]
+        demo_public: bool,
     },
     /// Takes in photographs, item folders, trees of them, and files of documents (.jsonl).
     Ingest {
@@ -117,6 +127,11 @@ enum Command {
         #[command(subcommand)]
         command: accounts::ClientCommand,
     },
+    /// Lists and rotates the keys that id tokens are signed with.
+    SigningKey {
+        #[command(subcommand)]
+        command: signing_key::SigningKeyCommand,
+    },
     /// Adds, lists and revokes API keys.
     Key {
         #[command(subcommand)]
@@ -126,6 +141,16 @@ enum Command {
     Channel {
         #[command(subcommand)]
         command: channels::ChannelCommand,
+    },
+    /// Takes the demo accounts out.
+    Demo {
+        #[command(subcommand)]
+        command: demo::DemoCommand,
+    },
+    /// Encrypts the secrets of the archive with a new key.
+    Secrets {
+        #[command(subcommand)]
+        command: secrets::SecretsCommand,
     },
     /// Lists deliveries, and tries again what failed.
     Delivery {
@@ -147,6 +172,11 @@ enum Command {
         /// Prints a JSON array.
         #[arg(long)]
         json: bool,
+    },
+    /// Lists events of the audit log: who did what, when, with which credentials.
+    Audit {
+        #[command(subcommand)]
+        command: audit::AuditCommand,
     },
     /// Checks the database, database against store, and what is derived against the originals; exit
     /// status 1 if anything is missing, damaged or orphaned.
@@ -174,6 +204,9 @@ enum Command {
         /// Reads the originals that the folder has already, and copies damaged ones anew.
         #[arg(long)]
         verify: bool,
+        /// Leaves out the key that secrets in the database are encrypted with: it is kept elsewhere.
+        #[arg(long)]
+        without_key: bool,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
@@ -297,6 +330,13 @@ enum Command {
     },
 }
 
+impl Command {
+    /// Whether it writes nothing but pages of the manual, which are for everybody.
+    fn writes_for_others(&self) -> bool {
+        matches!(self, Self::Man { .. } | Self::Completions { .. })
+    }
+}
+
 #[derive(Args, Debug)]
 struct Common {
     /// Data directory: database, originals, derived files.
@@ -358,7 +398,11 @@ impl From<config::ConfigError> for Trouble {
 /// Runs the command line; the exit status is 0 only if all of it worked, 2 for bad usage.
 #[must_use]
 pub fn main() -> ExitCode {
-    match run(Cli::parse().command) {
+    let command = Cli::parse().command;
+    if !command.writes_for_others() {
+        modes::make_private();
+    }
+    match run(command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Trouble::Usage(message)) => {
             complain(&message);
@@ -390,6 +434,7 @@ fn open_archive(config: &Config) -> Result<Archive, Trouble> {
 /// Says of an archive that was opened that its database was brought up to date. What serves has a log for that.
 fn opened(archive: Archive) -> Archive {
     tell_upgrade(archive.db.upgraded());
+    record::opened(&archive.db);
     archive
 }
 
@@ -403,14 +448,18 @@ fn tell_upgrade(upgraded: Option<(i64, i64)>) {
 }
 
 fn run(command: Command) -> Result<(), Trouble> {
+    record::run(record::of(&command), || dispatch(command))
+}
+
+fn dispatch(command: Command) -> Result<(), Trouble> {
     match command {
-        Command::Serve { common, listen, public_url, role, demo } => {
+        Command::Serve { common, listen, public_url, role, demo, demo_public } => {
             let flags = [
                 ("server.listen", &listen),
                 ("server.public_url", &public_url),
                 ("server.role", &role),
             ];
-            serve(common.sources(&flags), demo)
+            serve(common.sources(&flags), Demo { wanted: demo, public: demo_public })
         }
         Command::Ingest { common, json, paths } => {
             let (config, _) = config::load(&common.sources(&[]))?;
@@ -429,20 +478,23 @@ fn run(command: Command) -> Result<(), Trouble> {
         }
         Command::User { command } => accounts::user(command),
         Command::Client { command } => accounts::client(command),
+        Command::SigningKey { command } => signing_key::run(command),
         Command::Key { command } => accounts::key(command),
         Command::Channel { command } => channels::channel(command),
+        Command::Demo { command } => demo::run(command),
+        Command::Secrets { command } => secrets::run(command),
         Command::Delivery { command } => channels::delivery(command),
         Command::Outbox { command } => outbox::run(command),
         Command::Nodes { common, json } => {
             nodes::list(&config::load(&common.sources(&[]))?.0, json)
         }
+        Command::Audit { command } => audit::run(command),
         Command::Check { common, repair, json } => {
-            let (config, _) = config::load(&common.sources(&[]))?;
-            keep::check(&config, repair, json)
+            keep::check(&config::load(&common.sources(&[]))?.0, repair, json)
         }
-        Command::Backup { common, prune, verify, json, target } => {
+        Command::Backup { common, prune, verify, without_key, json, target } => {
             let (config, _) = config::load(&common.sources(&[]))?;
-            keep::backup(&config, &target, keep::Asked { prune, verify, json })
+            keep::backup(&config, &target, keep::Asked { prune, verify, without_key, json })
         }
         Command::Restore { common, rebuild, json, source } => {
             let (config, _) = config::load(&common.sources(&[]))?;
@@ -455,10 +507,8 @@ fn run(command: Command) -> Result<(), Trouble> {
         Command::Reindex { common, json } => reindex(&config::load(&common.sources(&[]))?.0, json),
         Command::Bench { given, data, seconds, json, files } => {
             let sources = Sources { file: given.config, flags: given.settings };
-            let (config, _) = config::load(&sources)?;
             let within = data.unwrap_or_else(config::temporary_dir);
-            let effort = Effort::seconds(seconds);
-            measure(&Setup { config: &config, files: &files, within: &within, effort }, json)
+            bench(&sources, &within, (&files, Effort::seconds(seconds)), json)
         }
         Command::Health { common, url, json } => {
             health::ask(&config::load(&common.sources(&[]))?.0, url.as_deref(), json)
@@ -498,14 +548,26 @@ fn reindex(config: &Config, json: bool) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn serve(sources: Sources, demo: bool) -> Result<(), Trouble> {
+/// What was said of the demo.
+struct Demo {
+    wanted: bool,
+    public: bool,
+}
+
+fn serve(sources: Sources, Demo { wanted: demo, public }: Demo) -> Result<(), Trouble> {
     let (config, _) = config::load(&sources)?;
+    if demo && !public {
+        app::refuse_public_demo(&config).map_err(|error| Trouble::Usage(error.to_string()))?;
+    }
     let telemetry = &config.telemetry;
     let (format, level) = (telemetry.log_format, telemetry.log_level.as_str());
     let logs = Logs::start(LogSetup { format, level, file: &telemetry.log_file })
         .map_err(|error| Trouble::Usage(error.to_string()))?;
     allow_connections(config.server.connections_max);
     let archive = Archive::open_to_serve(&config)?;
+    if !demo && let Some(warning) = app::demo_warning(&archive.db)? {
+        tracing::warn!("{warning}");
+    }
     let place = if demo { Some(app::find_demo(&config)?) } else { None };
     let (node, keeper) = archive.live(&config)?;
     if let Some(place) = &place {
@@ -519,41 +581,25 @@ fn serve(sources: Sources, demo: bool) -> Result<(), Trouble> {
     archive.bring_index_up_to_date(&config, &node)?;
     let server = Server::start(Launch { config, sources, logs }, archive, (node, keeper))?;
     say(&format!("listening on {}", server.url()));
+    if let Some(url) = server.admin_url() {
+        say(&format!("metrics at {url}/metrics"));
+    }
     if demo {
-        say(&demo_text(server.public_url()));
+        say(&demo::text(server.public_url()));
     }
     server.run()?;
     Ok(())
 }
 
-/// What a newcomer can do with the demo archive.
-fn demo_text(url: &str) -> String {
-    let id = "image/demo-solnedgang-over-bergen";
-    format!(
-        "
-  Pages                 {url}/
-  Health and metrics    {url}/health/ready  {url}/metrics
-
-  Three URLs to try:
-    a crop              {url}/media/{id}-crop_w600_h400_x200_y100_NormalPreview.jpg
-    a watermark         {url}/media/{id}_WatermarkPreview.jpg
-    the Hires           {url}/media/{id}.jpg?ak={DEMO_KEY}
-
-  Demo logins           demo-editor   demo-editor-password
-                        demo-admin    demo-admin-password    administers its organization
-                        demo-buyer    demo-buyer-password    ten prepaid downloads
-  Demo OAuth2 clients   demo-client   demo-client-secret
-                        demo-app      public, with PKCE
-
-  Demo API key: {DEMO_KEY} (user demo-editor)
-
-  Demo accounts are known to everybody: do not use them where others can reach the service.
-"
-    )
+fn bench(
+    sources: &Sources,
+    within: &Path,
+    (files, effort): (&[PathBuf], Effort),
+    json: bool,
+) -> Result<(), Trouble> {
+    let (config, _) = config::load(sources)?;
+    measure(&Setup { config: &config, files, within, effort }, json)
 }
-
-/// The API key of `media-store/accounts.json`.
-const DEMO_KEY: &str = "demo-key-0000-0000-000000000001";
 
 fn measure(setup: &Setup<'_>, json: bool) -> Result<(), Trouble> {
     let bar = if json || !io::stderr().is_terminal() {
@@ -621,20 +667,4 @@ fn print_config(sources: &Sources, json: bool) -> Result<(), Trouble> {
         say(&format!("{key} = {value}{unit}  ({default}{reloads})\n    {}", row.doc));
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_told_of_the_demo_accounts_is_in_their_file() {
-        let file = include_str!("../../media-store/accounts.json");
-        let text = demo_text("http://x");
-        for word in text.split([' ', ')', '\n']).filter(|word| word.starts_with("demo-")) {
-            assert!(file.contains(&format!("\"{word}\"")), "{word}");
-        }
-        assert_eq!(text.matches("-password").count(), 3);
-        assert!(file.contains(DEMO_KEY));
-    }
 }

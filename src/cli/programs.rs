@@ -112,6 +112,8 @@ fn run(task: PdfTask, bytes: &[u8], long_px: u32) -> Result<Vec<u8>, String> {
                 pages: facts.pages as u64,
                 width_pt: facts.width_pt,
                 height_pt: facts.height_pt,
+                scripts: facts.active.scripts,
+                launches: facts.active.launches,
             };
             serde_json::to_vec(&facts).map_err(|cause| cause.to_string())
         }

@@ -18,6 +18,7 @@ use std::{collections::HashSet, time::Duration};
 use jiff::Timestamp;
 use uuid::Uuid;
 
+use crate::account::Permission;
 use crate::auth::Principal;
 use crate::db::{Collection, CollectionHead, Db, DbError, NewCollection, ReadTx, WriteTx};
 use crate::error::{Error, Kind, Result};
@@ -66,6 +67,7 @@ impl Collections {
 
     /// The caller's collections, the oldest first.
     pub async fn list(&self, caller: &Principal, now: Timestamp) -> Result<Vec<Collection>> {
+        caller.require(Permission::Collections)?;
         let owner = caller.user().id;
         // Many rows: readers of single ones do not wait for them.
         Ok(self.db.search(move |tx| tx.list_collections(owner, now)).await?)
@@ -73,6 +75,7 @@ impl Collections {
 
     /// The same without their items, which are not read.
     pub async fn list_heads(&self, caller: &Principal) -> Result<Vec<CollectionHead>> {
+        caller.require(Permission::Collections)?;
         let owner = caller.user().id;
         Ok(self.db.read(move |tx| tx.list_collection_heads(owner)).await?)
     }
@@ -86,6 +89,7 @@ impl Collections {
         draft: Draft,
         now: Timestamp,
     ) -> Result<Collection> {
+        caller.require(Permission::Collections)?;
         let new = NewCollection {
             id: Uuid::new_v4(),
             owner: caller.user().id,
@@ -141,6 +145,7 @@ impl Collections {
         id: Uuid,
         now: Timestamp,
     ) -> Result<Option<Collection>> {
+        reader.require(Permission::Collections)?;
         let reader = reader.user().id;
         let read = move |tx: &ReadTx<'_>| {
             let head = tx.find_collection_head(id)?;
@@ -256,6 +261,7 @@ impl Collections {
         T: Send + 'static,
         F: FnOnce(&WriteTx<'_>, CollectionHead) -> Result<T, DbError> + Send + 'static,
     {
+        caller.require(Permission::Collections)?;
         let owner = caller.user().id;
         let write = move |tx: &WriteTx<'_>| {
             let head = tx.as_read().find_collection_head(id)?;

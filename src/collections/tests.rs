@@ -51,6 +51,7 @@ fn scene() -> Scene {
         queue: 1,
         queue_per_address: 1,
         failures_per_user: 1,
+        failures_per_user_total: 100,
         failures_per_address: 1,
         window: Duration::from_secs(1),
     };

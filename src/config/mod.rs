@@ -20,10 +20,12 @@ pub use place::{AddressStyle, Place};
 pub use reload::{Changes, RELOADABLE};
 pub use role::Role;
 pub use value::{
-    Addresses, BaseUrl, DatabaseUrl, FieldName, Hidden, MailTls, Network, Value, Zone,
+    Addresses, AdminAddress, BaseUrl, DatabaseUrl, FieldName, Hidden, MailTls, Network,
+    PdfActiveContent, Value, Zone,
 };
 use value::{Any, Bounds};
 
+use crate::modes;
 use crate::telemetry::LogFormat;
 
 /// Where a value came from.
@@ -163,6 +165,7 @@ settings! {
     server: Server {
         role: Role = "all", Any, "all, web, worker, edge", "What this process does: everything, requests without the work beside them, that work alone, or media only without ever writing to the database";
         listen: SocketAddr = "127.0.0.1:8080", Any, "address", "Address and port to listen on";
+        admin_listen: AdminAddress = "", Any, "address", "Address and port of a second listener, for /metrics and /health alone, without TLS; /metrics is then 404 on the first; empty: none";
         public_url: BaseUrl = "", Any, "URL", "Base of the links we write; empty: http:// (with TLS https://) and the address listened on";
         media_url: BaseUrl = "", Any, "URL", "Base of media links, a CDN's name for instance; empty: public_url";
         auth_url: BaseUrl = "", Any, "URL", "Base of the OAuth2 addresses and the issuer of id tokens; empty: public_url";
@@ -172,6 +175,7 @@ settings! {
         tls_key: PathBuf = "", Any, "file", "Private key in PEM of the first of them";
         trusted_proxies: Addresses = "", Any, "IP list", "Proxies whose X-Forwarded-For is believed: addresses and networks, such as ::1, 10.0.0.0/8";
         connections_max: u32 = "4096", 1..=1_000_000, "connections", "Connections open at a time";
+        connections_per_address: u32 = "1024", 0..=1_000_000, "connections", "Connections open at a time from one address (IPv6: one /64 network), trusted proxies excepted; more are answered 503; 0: no limit";
         header_timeout_s: u32 = "10", 1..=600, "s", "Time a client has to send a request's header";
         idle_timeout_s: u32 = "75", 1..=3600, "s", "Time a connection without a request stays open";
         write_rate_min_bytes_s: u32 = "4096", 0..=100_000_000, "bytes/s", "A client that reads more slowly than this is cut off; 0 turns it off";
@@ -191,6 +195,11 @@ settings! {
     database: Database {
         url: DatabaseUrl = "", Any, "address", "PostgreSQL database, postgres://USER@HOST:PORT/DATABASE; a password in it is not shown; empty: SQLite in the data directory";
         password: Hidden = "", Any, "text", "Password for it, if not in the address; never shown";
+    }
+    /// The key that secrets in the database are encrypted with: passwords of channels, the signing key.
+    secrets: Secrets {
+        key_file: PathBuf = "", Any, "file", "Key that secrets in the database are encrypted with; empty: secrets.key in the data directory, made on the first start beside SQLite; every node of an archive needs the same";
+        key: Hidden = "", Any, "text", "The key itself, 64 hex digits, in place of a file; several are separated by commas, the first one for a rotation; never shown";
     }
     /// Where originals lie, and how a bucket is reached.
     store: Store {
@@ -241,6 +250,8 @@ settings! {
         sender: String = "Wirephoto", Any, "text", "Who sends, in NewsML-G2 messages";
         max_age_s: u32 = "300", 0..=31_536_000, "s", "Cache-Control max-age of open renditions";
         stale_while_revalidate_s: u32 = "60", 0..=31_536_000, "s", "Cache-Control stale-while-revalidate of open renditions";
+        uncovered_documents: bool = "false", Any, "", "Whether documents, text formats and Previews of videos and graphics are open to every known caller, also where no agreement covers the item";
+        pdf_active_content: PdfActiveContent = "warn", Any, "warn, refuse", "What becomes of a PDF that runs scripts or starts programs: it is taken in with a warning, or refused";
     }
     /// The rendition cache.
     cache: Cache {
@@ -253,20 +264,28 @@ settings! {
         open_images: bool = "true", Any, "", "Whether photographs are found without credentials";
         memory_bytes: u64 = "134217728", 0..=1_099_511_627_776, "bytes", "Memory for what was found of single words, which later searches use again";
         polls: usize = "1000", 1..=1_000_000, "polls", "Requests of the deprecated stream that may wait for items; more are answered 503";
+        client_polls: usize = "100", 1..=1_000_000, "polls", "Those of one user, or of one address without credentials";
+        known_polls_share: f32 = "0.5", 0.0..=1.0, "", "Part of search.polls that only requests with credentials take";
     }
     /// Logins, tokens and purchases.
     auth: Auth {
         access_token_s: u32 = "604800", 60..=31_536_000, "s", "Time that an access token is valid";
         refresh_token_s: u32 = "7776000", 60..=315_360_000, "s", "Time that a refresh token is valid; each refresh begins it anew";
+        refresh_absolute_days: u32 = "365", 1..=36_500, "days", "Time after an authorization for which its refresh tokens work at all";
         session_s: u32 = "43200", 60..=31_536_000, "s", "Time that a login in the browser lasts";
         hash_memory_kib: u32 = "19456", 8..=4_194_304, "KiB", "Memory that hashing one password takes (argon2id)";
         hash_iterations: u32 = "2", 1..=1000, "", "Passes over that memory";
         hash_workers: usize = "0", 0..=64, "threads", "Passwords hashed at a time, at low priority; 0: half the cores";
         login_queue: usize = "256", 1..=100_000, "logins", "Logins that may wait for a hash; more are answered 503";
         login_queue_per_address: usize = "128", 1..=100_000, "logins", "Those from one address";
-        failures_per_user: u32 = "10", 1..=1_000_000, "logins", "Failed logins of one user name within the window, then 503";
+        failures_per_user: u32 = "10", 1..=1_000_000, "logins", "Failed logins of one user name from one address within the window, or of one browser that logged in before; then 503";
+        failures_per_user_total: u32 = "100", 1..=1_000_000, "logins", "Failed logins of one user name from all addresses within the window; then attempts for it are delayed";
         failures_per_address: u32 = "100", 1..=1_000_000, "logins", "Failed logins from one address within the window, then 503";
         failure_window_s: u32 = "900", 1..=86_400, "s", "The window in which failed logins are counted";
+    }
+    /// The audit log.
+    audit: Audit {
+        retention_days: u32 = "365", 0..=36_500, "days", "Time that events stay in the audit log; 0: none are stored, they are log lines only";
     }
     /// Mails that the service sends.
     mail: Mail {
@@ -278,6 +297,9 @@ settings! {
         ca: PathBuf = "", Any, "file", "Certificates in PEM that the mail server is believed by, besides the public ones; empty: these only";
         from: String = "Wirephoto <wirephoto@localhost>", Any, "address", "Sender of mails";
         outbox: PathBuf = "", Any, "folder", "Folder that mails are written to without a mail server; empty: outbox/ in the data directory";
+        user_per_hour: u32 = "1000", 0..=1_000_000, "mails", "Mails that notifications and channels of one user send in an hour; more wait and those of a notification become one; 0: no limit";
+        recipient_per_hour: u32 = "200", 0..=1_000_000, "mails", "The same to one address, for all users together; 0: no limit";
+        confirm_foreign: bool = "false", Any, "", "Whether an address that is not the user's own is mailed only after its owner agreed on a page";
         templates: PathBuf = "", Any, "folder", "Templates of notification mails, by the names of those built in; empty: these only";
     }
     /// Deliveries through channels.
@@ -306,6 +328,7 @@ settings! {
     /// Notifications: streams, mails, push messages.
     notifications: Notifications {
         polls: usize = "20000", 1..=1_000_000, "polls", "Requests of streams that may wait for items; more are answered 503";
+        client_polls: usize = "1000", 1..=1_000_000, "polls", "Those of one user";
         mail_workers: usize = "4", 1..=64, "mails", "Mails of notifications sent at a time";
         push_workers: usize = "16", 1..=256, "messages", "Push messages sent at a time";
         retry_first_ms: u32 = "60000", 1..=3_600_000, "ms", "Time until the second try of a message; it doubles with each, up to an hour";
@@ -373,6 +396,27 @@ impl Config {
         !self.server.tls_certificate.as_os_str().is_empty()
     }
 
+    /// What is wrong with the addresses of clients, if they all look like one: behind a proxy that
+    /// no setting trusts.
+    #[must_use]
+    pub fn hidden_clients(&self) -> Option<&'static str> {
+        let server = &self.server;
+        let is_behind_proxy = server.public_url.0.starts_with("https:") && !self.serves_tls();
+        (is_behind_proxy && server.trusted_proxies.0.is_empty()).then_some(
+            "server.public_url is https and this process serves no TLS, so a proxy stands in front; \
+             server.trusted_proxies is empty, so all clients count as that proxy's address: failed \
+             logins of one lock out all, and limits for each client hold for all together; set \
+             server.trusted_proxies to the addresses of the proxy",
+        )
+    }
+
+    /// Whether browsers reach the service by `https`: through a proxy or by its own TLS.
+    #[must_use]
+    pub fn is_https(&self) -> bool {
+        let urls = [self.auth_url(), self.server.public_url.0.as_str()];
+        self.serves_tls() || urls.iter().any(|url| url.starts_with("https:"))
+    }
+
     /// Passwords hashed at a time.
     #[must_use]
     pub fn hash_workers(&self) -> usize {
@@ -438,6 +482,22 @@ impl Config {
 #[must_use]
 pub fn temporary_dir() -> PathBuf {
     std::env::temp_dir()
+}
+
+/// The name of the operating system's user that runs the process, as the environment says: behind
+/// `sudo` the one who called it. Empty where it says nothing.
+///
+/// Whoever sets the environment chooses the name, so it stands beside the number of the user. The name of
+/// `sudo` counts for root alone, which nobody becomes by a variable.
+#[expect(clippy::disallowed_methods, reason = "this is the place that reads the environment")]
+#[must_use]
+pub fn system_user() -> String {
+    let names = ["SUDO_USER", "LOGNAME", "USER"].into_iter();
+    let named = names.skip(usize::from(modes::user_id() != 0)).find_map(|name| {
+        let user = std::env::var_os(name)?.into_string().ok()?;
+        Some(user).filter(|user| !user.is_empty())
+    });
+    named.unwrap_or_default()
 }
 
 fn first<'a>(urls: &[&'a BaseUrl]) -> &'a str {

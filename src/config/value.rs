@@ -69,6 +69,22 @@ value_from_str! {
     SocketAddr: "an address and port such as 127.0.0.1:8080",
 }
 
+/// The address of a listener that may be left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AdminAddress(pub Option<SocketAddr>);
+
+impl Value for AdminAddress {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "" => Ok(Self(None)),
+            text => SocketAddr::parse(text).map(|address| Self(Some(address))),
+        }
+    }
+    fn print(&self) -> String {
+        self.0.map(|address| address.to_string()).unwrap_or_default()
+    }
+}
+
 impl Value for String {
     fn parse(text: &str) -> Result<Self, String> {
         Ok(text.to_owned())
@@ -350,6 +366,32 @@ impl Value for MailTls {
             Self::None => "none",
             Self::StartTls => "starttls",
             Self::Tls => "tls",
+        }
+        .to_owned()
+    }
+}
+
+/// What becomes of a PDF with active content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PdfActiveContent {
+    /// It is taken in with a warning.
+    Warn,
+    /// It is refused.
+    Refuse,
+}
+
+impl Value for PdfActiveContent {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "warn" => Ok(Self::Warn),
+            "refuse" => Ok(Self::Refuse),
+            _ => Err("expected warn or refuse".to_owned()),
+        }
+    }
+    fn print(&self) -> String {
+        match self {
+            Self::Warn => "warn",
+            Self::Refuse => "refuse",
         }
         .to_owned()
     }

@@ -22,14 +22,13 @@ use jiff::Timestamp;
 pub use answer::{Listed, Reading};
 pub use named::Sight;
 pub use period::{Period, Recent, parse_day};
-pub use selection::{
-    Selection, coverage, covers, is_provider, may_see_commissioned, unknown_agreement,
-};
+pub use selection::{Selection, coverage, covers, may_see_commissioned, unknown_agreement};
 
 use crate::db::ReadTx;
 use crate::error::Result;
 use crate::item::{Layout, Links, RenditionSizes};
 use crate::search::{Coverage, Found, Request, Search};
+use crate::slots::{SlotHolder, SlotLimits};
 use crate::types::ItemKey;
 use answer::Writer;
 use polls::Polls;
@@ -43,6 +42,17 @@ pub struct Form<L> {
     pub links: L,
 }
 
+/// A poll: what it asks for, and for whom it waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Poll<'a, L> {
+    /// Whose slot it takes while it waits.
+    pub holder: Option<SlotHolder>,
+    /// What it asks for.
+    pub request: &'a Request,
+    /// How its item is served.
+    pub form: &'a Form<L>,
+}
+
 /// The content section; cheap to clone.
 #[derive(Clone)]
 pub struct Content {
@@ -52,10 +62,10 @@ pub struct Content {
 }
 
 impl Content {
-    /// The section over `search`; `polls_max` long polls may wait at a time.
+    /// The section over `search`; `polls` limits the long polls that wait at a time.
     #[must_use]
-    pub fn new(search: Search, sizes: RenditionSizes, polls_max: usize) -> Self {
-        Self { search, sizes, polls: Arc::new(Polls::new(polls_max)) }
+    pub fn new(search: Search, sizes: RenditionSizes, polls: SlotLimits) -> Self {
+        Self { search, sizes, polls: Arc::new(Polls::new(polls)) }
     }
 
     /// The engine, for what is no answer of the content API.
@@ -134,23 +144,24 @@ impl Content {
     /// The text of `{"hits": […]}` with the first match as soon as there is one; with none once
     /// `wait` is over or `stop` comes.
     ///
-    /// Fails when too many polls wait already, and when too many searches do.
+    /// Fails when too many polls of the holder, or of all clients, wait already, and when too many
+    /// searches do.
     pub async fn poll<L>(
         &self,
-        request: &Request,
-        form: &Form<L>,
+        poll: Poll<'_, L>,
         now: fn() -> Timestamp,
         (wait, stop): (Duration, impl Future<Output = ()>),
     ) -> Result<Bytes>
     where
         L: Links + Clone + Send + 'static,
     {
+        let Poll { holder, request, form } = poll;
         let look = || {
             let writer = Writer { form: form.clone(), sizes: self.sizes };
             let make = move |found: Found, tx: &ReadTx<'_>| writer.first(found, tx);
             self.search.search(request.clone(), now(), make)
         };
-        let found = self.polls.wait(self.search.changes(), look, (wait, stop)).await?;
+        let found = self.polls.wait(holder, self.search.changes(), look, (wait, stop)).await?;
         Ok(found.unwrap_or_else(answer::nothing))
     }
 }

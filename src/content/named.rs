@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{coverage, covers, may_see_commissioned};
+use super::{coverage, covers};
 use crate::auth::Principal;
 use crate::db::{ReadTx, StoredItem};
 use crate::error::Result;
@@ -30,7 +30,7 @@ impl Sight {
         Self {
             coverage: coverage(Some(caller), &[], now),
             embargoed: caller.sees_embargoed(),
-            commissioned: may_see_commissioned(Some(caller)).is_ok(),
+            commissioned: caller.sees_commissioned(),
             now,
         }
     }

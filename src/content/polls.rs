@@ -9,6 +9,7 @@ use tokio::{
 
 use crate::error::{Error, Result};
 use crate::limits::POLLS_LOOKING_MAX;
+use crate::slots::{SlotHolder, SlotLimits, Slots};
 use crate::telemetry;
 
 /// The polls that wait.
@@ -17,30 +18,31 @@ use crate::telemetry;
 /// while a poll stands in that queue is covered by its one look.
 #[derive(Debug)]
 pub(super) struct Polls {
-    places: Semaphore,
+    slots: Slots,
     looks: Semaphore,
 }
 
 impl Polls {
-    /// `waiting_max` polls may wait at a time.
-    pub(super) fn new(waiting_max: usize) -> Self {
-        let places = waiting_max.min(Semaphore::MAX_PERMITS);
-        Self { places: Semaphore::new(places), looks: Semaphore::new(POLLS_LOOKING_MAX) }
+    /// No polls yet; `limits` says how many may wait at a time.
+    pub(super) fn new(limits: SlotLimits) -> Self {
+        let slots = Slots::new("polls", "client_polls", limits);
+        Self { slots, looks: Semaphore::new(POLLS_LOOKING_MAX) }
     }
 
     /// What `look` gives as soon as it gives something; it looks at once and whenever `changes`
     /// counts up. Nothing once `wait` is over or `stop` comes, after one look at least.
     ///
     /// `changes` was subscribed before, so that nothing between two looks is missed. Fails with
-    /// [`crate::error::Kind::Overloaded`] when too many wait, and as `look` does.
+    /// [`crate::error::Kind::Overloaded`] when `holder` or all clients have too many that wait, and
+    /// as `look` does.
     pub(super) async fn wait<T, F: Future<Output = Result<Option<T>>>>(
         &self,
+        holder: Option<SlotHolder>,
         mut changes: watch::Receiver<u64>,
         look: impl Fn() -> F,
         (wait, stop): (Duration, impl Future<Output = ()>),
     ) -> Result<Option<T>> {
-        let full = |_| Error::overloaded("polls", "Too many requests wait for items");
-        let _place = self.places.try_acquire().map_err(full)?;
+        let _slot = self.slots.take(holder)?;
         let _counted = Counted::new();
         let mut end = std::pin::pin!(async {
             tokio::select! { () = sleep(wait) => {}, () = stop => {} }

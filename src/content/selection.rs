@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::account::{Agreement, AgreementId, ROLE_PROVIDER};
+use crate::account::{Agreement, AgreementId};
 use crate::auth::Principal;
 use crate::error::{Error, Kind, Result};
 use crate::item::Document;
@@ -67,7 +67,7 @@ pub fn unknown_agreement(
 #[must_use]
 pub fn coverage(caller: Option<&Principal>, wanted: &[AgreementId], now: Timestamp) -> Coverage {
     let Some(caller) = caller else { return Coverage::Everything };
-    if wanted.is_empty() && is_provider(caller) {
+    if wanted.is_empty() && caller.is_provider() {
         return Coverage::Everything;
     }
     covered(caller.agreements(), wanted, now)
@@ -94,16 +94,10 @@ pub fn covers(coverage: &Coverage, document: &Document) -> bool {
     }
 }
 
-/// Whether the caller works for the provider.
-#[must_use]
-pub fn is_provider(caller: &Principal) -> bool {
-    caller.has_role(ROLE_PROVIDER)
-}
-
 /// Fails unless the caller may see commissioned items: with admin privileges (Spec §4), or
 /// working for the provider.
 pub fn may_see_commissioned(caller: Option<&Principal>) -> Result<()> {
     let unknown = || Error::new(Kind::Unauthenticated, "Unauthorized");
     let caller = caller.ok_or_else(unknown)?;
-    if is_provider(caller) { Ok(()) } else { caller.require_admin() }
+    if caller.sees_commissioned() { Ok(()) } else { caller.require_admin() }
 }

@@ -17,6 +17,7 @@ use crate::account::{Agreement, AgreementId, AgreementType, OrganizationId, Prod
 use crate::error::{Error, Kind};
 use crate::query::Query;
 use crate::search::Coverage;
+use crate::slots::SlotLimits;
 
 fn agreement(id: i64, codes: &[&str]) -> Agreement {
     let product = |code: &&str| Product {
@@ -92,7 +93,11 @@ struct Scene {
 impl Scene {
     fn new(waiting_max: usize) -> Self {
         Self {
-            polls: Arc::new(Polls::new(waiting_max)),
+            polls: Arc::new(Polls::new(SlotLimits {
+                all: waiting_max,
+                client: waiting_max,
+                known_share: 0.0,
+            })),
             changes: watch::Sender::new(0),
             looks: Arc::default(),
             looked: Arc::default(),
@@ -115,7 +120,7 @@ impl Scene {
             let count = *seen.borrow();
             async move { Ok((count >= finds_at).then_some(count)) }
         };
-        tokio::spawn(async move { polls.wait(changes, look, (wait, stop)).await })
+        tokio::spawn(async move { polls.wait(None, changes, look, (wait, stop)).await })
     }
 }
 
@@ -178,9 +183,28 @@ async fn what_changes_while_a_poll_stands_in_the_queue_costs_one_look() {
 
 #[tokio::test]
 async fn a_look_that_fails_ends_the_poll() {
-    let polls = Polls::new(1);
+    let polls = Polls::new(SlotLimits { all: 1, client: 1, known_share: 0.0 });
     let look = || async { Err::<Option<()>, _>(Error::new(Kind::Unavailable, "busy")) };
     let changes = watch::Sender::new(0);
-    let ended = polls.wait(changes.subscribe(), look, (LONG, std::future::pending())).await;
+    let ended = polls.wait(None, changes.subscribe(), look, (LONG, std::future::pending())).await;
     assert_eq!(ended.unwrap_err().kind(), Kind::Unavailable);
+}
+
+#[test]
+fn what_is_covered_is_what_a_search_finds() {
+    let mut own = [agreement(1, &["A"]), agreement(2, &["B"]), agreement(3, &[])];
+    own[1].expires = Some(now());
+    for is_super in [false, true] {
+        own[2].super_agreement = is_super;
+        for codes in [&[][..], &["A"], &["B"], &["C", "A"], &["C"]] {
+            let product = |code: &&str| serde_json::json!({ "code": code });
+            let products: Vec<_> = codes.iter().map(product).collect();
+            let document = serde_json::json!({ "product": products }).to_string();
+            let document = crate::item::Document::from_stored(&document).unwrap();
+            let found = covers(&covered(&own, &[], now()), &document);
+            let codes: Vec<String> = codes.iter().map(|code| (*code).to_owned()).collect();
+            let read = crate::orders::coverage::any_covers(&own, &codes, now());
+            assert_eq!(read, found, "{codes:?} {is_super}");
+        }
+    }
 }

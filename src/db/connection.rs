@@ -6,6 +6,7 @@ use super::engine::Engine;
 use super::statements::{ClaimTx, WriteTx};
 use super::threads::Read;
 use super::{DbError, FoldSizes, postgres, sqlite};
+use crate::audit::Event;
 
 /// Where the database is.
 #[derive(Clone)]
@@ -63,15 +64,17 @@ impl Connection {
         }
     }
 
-    /// Runs `write` as one transaction.
+    /// Runs `write` as one transaction. What it recorded in the audit log is logged once it is
+    /// committed.
     pub(super) fn write<T>(
         &mut self,
         write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
     ) -> Result<T, DbError> {
-        match self {
+        let write = with_events(write);
+        log_events(match self {
             Self::Sqlite(connection) => connection.write(write),
             Self::Postgres(connection) => connection.write(write),
-        }
+        })
     }
 
     /// Runs `claim` as one transaction: as a write, or beside one where the engine can do that.
@@ -90,10 +93,32 @@ impl Connection {
         &mut self,
         write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
     ) -> Result<T, DbError> {
-        match self {
+        let write = with_events(write);
+        log_events(match self {
             Self::Sqlite(connection) => connection.write_anyway(write),
             // Archives do not move away from it.
             Self::Postgres(connection) => connection.write(write),
+        })
+    }
+
+    /// Runs `write` as one transaction after which nothing of what it changed is left in the file.
+    /// A server has its own ways, such as `VACUUM`.
+    pub(super) fn write_over<T>(
+        &mut self,
+        write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        let write = with_events(write);
+        log_events(match self {
+            Self::Sqlite(connection) => connection.write_over(write),
+            Self::Postgres(connection) => connection.write(write),
+        })
+    }
+
+    /// Folds the write-ahead log into the database and empties it.
+    pub(super) fn empty_log(&self) -> Result<(), DbError> {
+        match self {
+            Self::Sqlite(connection) => connection.empty_log(),
+            Self::Postgres(_) => Ok(()),
         }
     }
 
@@ -126,4 +151,18 @@ impl Connection {
             Self::Postgres(connection) => connection.look(look),
         }
     }
+}
+
+/// The transaction `write`, which also gives what it recorded in the audit log.
+fn with_events<T>(
+    write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
+) -> impl FnOnce(&WriteTx<'_>) -> Result<(T, Vec<Event>), DbError> {
+    |tx| write(tx).map(|outcome| (outcome, tx.take_events()))
+}
+
+/// Logs the events of a transaction that is committed.
+fn log_events<T>(written: Result<(T, Vec<Event>), DbError>) -> Result<T, DbError> {
+    let (outcome, events) = written?;
+    events.iter().for_each(Event::log);
+    Ok(outcome)
 }

@@ -10,6 +10,7 @@ use std::{
 };
 
 use super::DbError;
+use crate::modes;
 
 /// The name of the file, which stays when nobody holds it.
 const NAME: &str = "wirephoto.lock";
@@ -57,7 +58,9 @@ fn open(dir: &Path) -> io::Result<File> {
     let path = dir.join(NAME);
     match File::open(&path) {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-            OpenOptions::new().write(true).create(true).truncate(false).open(&path)
+            let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+            modes::give_to_owner_of_folder(&path);
+            opened
         }
         opened => opened,
     }

@@ -39,12 +39,14 @@ pub use moving::{Carry, HearRows, MovedRows, Moving};
 pub use postgres::Postgres;
 pub use sqlite::copy::Snapshot;
 pub use statements::accounts::AccountChange;
+pub use statements::audit::{AuditFilter, ListedEvent};
 pub use statements::channels::NewChannel;
 pub use statements::check::{Flaw, Inspection, Named};
 pub use statements::collections::{Collection, CollectionHead, LostItem, NewCollection};
 pub use statements::deliveries::{DeliveriesOf, Enqueued, NewDelivery, Outcome, Queue, Turn};
 pub use statements::facts::Facts;
-pub use statements::grants::{Code, Family, NewCode, NewFamily, RefreshToken};
+pub use statements::failed_logins::{FailedLogins, WindowStart};
+pub use statements::grants::{Code, Family, NewCode, NewConsent, NewFamily, RefreshToken};
 pub use statements::import::{
     NewAgreement, NewApiKey, NewClient, NewLicense, NewProduct, NewUser, Put,
 };
@@ -56,14 +58,19 @@ pub use statements::orders::{LiveOrder, OrdersOf, Reported};
 pub use statements::outbox::{ClaimedBy, NewMessage, OutboxCount, Sent};
 pub use statements::purges::{Purge, PurgesWaiting};
 pub use statements::queues::{FoundStream, LogRow, QueuedItem};
+pub use statements::recipients::MailRecipient;
+pub use statements::removal::RemovedUser;
 pub use statements::search::{IndexChange, Lookup};
-pub use statements::sessions::{Session, SigningKey};
+pub use statements::secrets::SealedCount;
+pub use statements::sessions::{ListedSigningKey, Session, SigningKey};
 pub use statements::tokens::Token;
-pub use statements::users::NewMember;
+pub use statements::users::{NewMember, UserRequestLimits};
 pub use statements::{ClaimTx, ReadTx, WriteTx};
 
+use crate::audit::{self, Action};
 use crate::error::{Error, Kind, Result};
 use crate::limits::REINDEX_CLEARED;
+use crate::secrets::{KeyId, KeySource, Keyring, SecretError, SecretKey};
 use connection::Place;
 use sqlite::copy::{Standing, copy, latest, look, look_to_read};
 use threads::Threads;
@@ -113,6 +120,9 @@ pub enum DbError {
     /// This process only reads, and what was asked for writes.
     #[error("this node only reads the database")]
     ReadsOnly,
+    /// A secret cannot be encrypted or decrypted.
+    #[error("{0}")]
+    Secret(SecretError),
 }
 
 impl DbError {
@@ -126,8 +136,15 @@ impl DbError {
             | Self::Overloaded
             | Self::InUse(_)
             | Self::File(_)
-            | Self::Address(_) => false,
+            | Self::Address(_)
+            | Self::Secret(_) => false,
         }
+    }
+}
+
+impl From<SecretError> for DbError {
+    fn from(cause: SecretError) -> Self {
+        Self::Secret(cause)
     }
 }
 
@@ -157,6 +174,10 @@ impl From<DbError> for Error {
             DbError::Schema(_) => {
                 Self::new(Kind::Unavailable, "The database cannot be used now").because(cause)
             }
+            // Which key is missing is for the operator's eyes.
+            DbError::Secret(_) => {
+                Self::new(Kind::Unavailable, "A stored secret cannot be read now").because(cause)
+            }
             DbError::Engine(_) | DbError::Damaged { .. } => Self::internal(cause),
         }
     }
@@ -181,6 +202,8 @@ pub struct Db {
     threads: Threads,
     /// Whether every write is refused.
     only_reads: bool,
+    /// The keys of what is stored encrypted.
+    keys: Keyring,
     /// The schema that the database had and the one that it has since, where this handle brought it up to date.
     upgraded: Option<(i64, i64)>,
 }
@@ -221,7 +244,7 @@ impl Db {
         };
         let threads = Threads::start(&Place::File(path), Some(lock))?;
         drop((looked, first));
-        Ok(Self { threads, only_reads: false, upgraded })
+        Ok(Self { threads, only_reads: false, keys: Keyring::default(), upgraded })
     }
 
     /// Opens the database in `dir` for a process that only reads: every write through this handle fails
@@ -248,7 +271,7 @@ impl Db {
         }
         let threads = Threads::start(&Place::FileToRead(path), Some(lock))?;
         drop(looked);
-        Ok(Self { threads, only_reads: true, upgraded: None })
+        Ok(Self { threads, only_reads: true, keys: Keyring::default(), upgraded: None })
     }
 
     /// Opens the PostgreSQL database at `url`, `postgres://USER@HOST:PORT/DATABASE`, makes its tables
@@ -263,7 +286,7 @@ impl Db {
         let server = Arc::new(postgres::Server::parse(url, password)?);
         let upgraded = postgres::migrate(&server)?;
         let threads = Threads::start(&Place::Server(server), None)?;
-        Ok(Self { threads, only_reads: false, upgraded })
+        Ok(Self { threads, only_reads: false, keys: Keyring::default(), upgraded })
     }
 
     /// The same for a process that only reads, with rights to no more than that, at a server that may take
@@ -275,7 +298,7 @@ impl Db {
         let server = Arc::new(postgres::Server::parse(url, password)?.for_reading());
         postgres::look(&server)?;
         let threads = Threads::start(&Place::Server(server), None)?;
-        Ok(Self { threads, only_reads: true, upgraded: None })
+        Ok(Self { threads, only_reads: true, keys: Keyring::default(), upgraded: None })
     }
 
     /// The schema that the database had and the one that it has since, where this handle brought it up to
@@ -298,9 +321,9 @@ impl Db {
         T: Send + 'static,
         F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
     {
-        let (sender, receiver) = oneshot::channel();
+        let ((sender, receiver), keys) = (oneshot::channel(), self.keys.clone());
         self.threads.submit_read(Box::new(move |outcome| {
-            drop(sender.send(outcome.and_then(|tx| read(&tx))));
+            drop(sender.send(outcome.and_then(|tx| read(&tx.with(&keys)))));
         }))?;
         receiver.await.map_err(|_| DbError::Closed)?
     }
@@ -311,9 +334,9 @@ impl Db {
         T: Send + 'static,
         F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
     {
-        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        let ((sender, receiver), keys) = (std::sync::mpsc::sync_channel(1), self.keys.clone());
         self.threads.submit_read(Box::new(move |outcome| {
-            drop(sender.send(outcome.and_then(|tx| read(&tx))));
+            drop(sender.send(outcome.and_then(|tx| read(&tx.with(&keys)))));
         }))?;
         receiver.recv().map_err(|_| DbError::Closed)?
     }
@@ -390,9 +413,9 @@ impl Db {
         if self.only_reads {
             return Err(DbError::ReadsOnly);
         }
-        let (sender, receiver) = oneshot::channel();
+        let ((sender, receiver), keys) = (oneshot::channel(), self.keys.clone());
         self.threads.submit_write(Box::new(move |connection| {
-            drop(sender.send(connection.write(write)));
+            drop(sender.send(connection.write(|tx| write(&tx.with(&keys)))));
         }))?;
         receiver.await.map_err(|_| DbError::Closed)?
     }
@@ -407,7 +430,8 @@ impl Db {
         if self.only_reads {
             return Err(DbError::ReadsOnly);
         }
-        self.threads.write(write)
+        let keys = self.keys.clone();
+        self.threads.write(move |tx| write(&tx.with(&keys)))
     }
 
     /// The same before all other writes of this process that wait: for the few that others wait for.
@@ -419,7 +443,8 @@ impl Db {
         if self.only_reads {
             return Err(DbError::ReadsOnly);
         }
-        self.threads.write_first(write)
+        let keys = self.keys.clone();
+        self.threads.write_first(move |tx| write(&tx.with(&keys)))
     }
 
     /// Runs `claim`, which takes up what waits in a queue, as one transaction. In SQLite it is a write like
@@ -454,6 +479,63 @@ impl Db {
             drop(sender.send(connection.claim(claim)));
         }))?;
         receiver.recv().map_err(|_| DbError::Closed)?
+    }
+
+    /// Whether every write through this handle is refused.
+    #[must_use]
+    pub fn only_reads(&self) -> bool {
+        self.only_reads
+    }
+
+    /// The key that secrets are encrypted with; `None` while they are stored as they are.
+    pub fn secrets_key(&self) -> Result<Option<KeyId>, DbError> {
+        self.read_blocking(|tx| tx.secrets_key())
+    }
+
+    /// Takes `keys`, which come from `source`, into use for what is stored encrypted.
+    pub fn load_keys(&self, source: KeySource, keys: Vec<SecretKey>) {
+        self.keys.load(source, keys);
+    }
+
+    /// Refuses what needs a key, for the reason `why`, which continues a sentence.
+    pub fn refuse_secrets(&self, why: String) {
+        self.keys.refuse(why);
+    }
+
+    /// Encrypts every secret with the key of that id, in one transaction, and leaves nothing of what
+    /// was there before in SQLite's files. Keys that are needed for that are loaded. The audit log has
+    /// an event where secrets of before encryption were among them.
+    ///
+    /// Fails with [`DbError::InUse`] when the key in force is not `before`.
+    pub fn encrypt_secrets(
+        &self,
+        before: Option<KeyId>,
+        with: KeyId,
+    ) -> Result<SealedCount, DbError> {
+        if self.only_reads {
+            return Err(DbError::ReadsOnly);
+        }
+        let keys = self.keys.clone();
+        let event = audit::event(Action::SecretsEncrypted).with(format!("with key {with}"));
+        let sealed = self.threads.write_over(move |tx| {
+            let count = tx.with(&keys).seal_all(before, with)?;
+            // A rotation is an event of its command.
+            if before.is_none() && count.total() > 0 {
+                tx.write_audit(&event)?;
+            }
+            Ok(count)
+        })?;
+        self.threads.empty_log();
+        Ok(sealed)
+    }
+
+    /// The hosts to which this database is reached over a network without TLS.
+    #[must_use]
+    pub fn in_clear_text(&self) -> Vec<String> {
+        match self.threads.place() {
+            Place::File(_) | Place::FileToRead(_) => Vec::new(),
+            Place::Server(server) => server.in_clear_text(),
+        }
     }
 
     /// Whether the database is another program's, perhaps on another machine.

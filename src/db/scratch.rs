@@ -5,6 +5,7 @@ use std::{path::Path, sync::Arc};
 use super::connection::{Place, Purpose};
 use super::threads::Threads;
 use super::{Db, DbError, postgres};
+use crate::secrets::Keyring;
 use crate::types::Hash;
 
 /// The variable that names a database of locale C in which tests may make schemas.
@@ -29,6 +30,6 @@ impl Db {
         let Some(server) = scratch_server(dir)? else { return Self::open(dir) };
         let upgraded = postgres::migrate(&server)?;
         let threads = Threads::start(&Place::Server(server), None)?;
-        Ok(Self { threads, only_reads: false, upgraded })
+        Ok(Self { threads, only_reads: false, keys: Keyring::default(), upgraded })
     }
 }

@@ -182,6 +182,36 @@ impl Threads {
         )
     }
 
+    /// The same, with what was there before overwritten in the file where the engine can do that.
+    pub(super) fn write_over<T, F>(&self, write: F) -> Result<T, DbError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
+    {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.run(
+            &receiver,
+            Box::new(move |connection| {
+                drop(sender.send(connection.write_over(write)));
+            }),
+        )
+    }
+
+    /// Empties the write-ahead log, where there is one and nobody reads from it; else it goes when the
+    /// last connection closes.
+    pub(super) fn empty_log(&self) {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let job: Write = Box::new(move |connection| {
+            drop(sender.send(connection.empty_log()));
+        });
+        if let Err(cause) = self.run(&receiver, job) {
+            tracing::warn!(
+                "the write-ahead log is not emptied and may hold secrets as they were stored before, \
+                 until the last process closes the database: {cause}"
+            );
+        }
+    }
+
     fn run<T>(&self, receiver: &Receiver<Result<T, DbError>>, job: Write) -> Result<T, DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         queues.writes.send(Queued::new("write", job)).map_err(|_| DbError::Closed)?;

@@ -15,10 +15,11 @@ use super::{
     Deliveries,
     merge::{Known, merge, refuse_marks},
 };
-use crate::account::{Channel, ChannelId, ChannelMethod, Scope};
+use crate::account::{Channel, ChannelId, ChannelMethod, Permission};
 use crate::accounts::{ChannelProblem, channel_formats, channel_settings, shown_settings};
+use crate::audit::{self, Action, ObjectKind};
 use crate::auth::Principal;
-use crate::db::{NewChannel, WriteTx};
+use crate::db::{NewChannel, Put, WriteTx};
 use crate::error::{Error, Kind, Result};
 use crate::limits::CHANNELS_PER_USER_MAX;
 use crate::outbound::SettingsError;
@@ -55,6 +56,7 @@ enum Refused {
 impl Deliveries {
     /// The channels of `caller`, active or not, in the order of their names.
     pub async fn list_channels(&self, caller: &Principal) -> Result<Vec<ShownChannel>> {
+        caller.require(Permission::ReadChannels)?;
         let owner = caller.user().user_name.clone();
         let found = self.db().read(move |tx| tx.list_channels(Some(&owner))).await?;
         apart(move || Ok(found.into_iter().map(shown).collect())).await
@@ -74,7 +76,7 @@ impl Deliveries {
         stated: StatedChannel,
         now: Timestamp,
     ) -> Result<ShownChannel> {
-        caller.require_scope(Scope::Profile)?;
+        caller.require(Permission::WriteChannels)?;
         let (id, user) = (own_id(caller, name)?, caller.user().id);
         let wanted = id.clone();
         let before = self.db().read(move |tx| tx.find_channel(&wanted)).await?;
@@ -95,6 +97,10 @@ impl Deliveries {
             decide(own, known.as_ref(), stated)
         });
         let new = decided.await?;
+        let event = audit::event(match before {
+            None => Action::ChannelCreated,
+            Some(_) => Action::ChannelChanged,
+        });
         let write = move |tx: &WriteTx<'_>| {
             let read = tx.as_read();
             if read.find_channel(&id)? != before {
@@ -103,7 +109,10 @@ impl Deliveries {
             if before.is_none() && read.count_own_channels(user)? >= CHANNELS_PER_USER_MAX {
                 return Ok(Err(Refused::TooMany));
             }
-            tx.put_channel(&new, now)?;
+            // The same again changes nothing, and must not push older events out of the table.
+            if tx.put_channel(&new, now)? != Put::Same {
+                tx.write_audit(&event.about(ObjectKind::Channel, &id).with(new.method.as_str()))?;
+            }
             Ok(Ok(read.find_channel(&id)?))
         };
         let message = match self.db().write(write).await? {
@@ -120,10 +129,18 @@ impl Deliveries {
     /// Fails with [`Kind::NotFound`] when there is none, and with [`Kind::Forbidden`] for a token
     /// without the scope `profile`.
     pub async fn remove_channel(&self, caller: &Principal, name: &str) -> Result<()> {
-        caller.require_scope(Scope::Profile)?;
+        caller.require(Permission::WriteChannels)?;
         let id = own_id(caller, name)?;
         let own = id.clone();
-        if self.db().write(move |tx| tx.remove_channel(&own)).await? {
+        let event = audit::event(Action::ChannelRemoved).about(ObjectKind::Channel, &id);
+        let write = move |tx: &WriteTx<'_>| {
+            let is_removed = tx.remove_channel(&own)?;
+            if is_removed {
+                tx.write_audit(&event)?;
+            }
+            Ok(is_removed)
+        };
+        if self.db().write(write).await? {
             return Ok(());
         }
         Err(Error::new(Kind::NotFound, format!("no channel {id}")))
@@ -182,13 +199,13 @@ fn decide(id: ChannelId, before: Option<&Channel>, stated: StatedChannel) -> Res
         return Err(invalid(ChannelProblem::Settings(SettingsError::Unknown(name))));
     }
     let formats = channel_formats(&formats).map_err(invalid)?;
-    let is_same = before.is_some_and(|before| before.settings == settings);
-    if method == ChannelMethod::Directory
-        && !before.is_some_and(|before| is_same && before.formats == formats)
-    {
+    let is_same =
+        before.is_some_and(|before| before.settings == settings && before.formats == formats);
+    if method == ChannelMethod::Directory && !is_same {
         return Err(operators_own());
     }
-    // What the operator wrote stays the operator's only as long as nobody touches where it leads.
+    // A channel of the operator may lead into private networks. It is the operator's only as long as
+    // its user changes neither where it leads nor what it sends.
     let by_user = !is_same || before.is_some_and(|before| before.by_user);
     Ok(NewChannel { id, method, formats, settings, active, by_user })
 }
@@ -276,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_is_its_users_once_the_user_says_where_it_leads() {
+    fn a_channel_is_its_users_once_the_user_says_where_it_leads_or_what_it_sends() {
         let method = ChannelMethod::Ftp;
         let settings = json!({ "host": "h", "username": "u", "password": "p" });
         let known = channel(method, &settings);
@@ -285,7 +302,8 @@ mod tests {
             decided(before, stated(method, formats, settings)).unwrap().by_user
         };
         assert!(by_user(None, &[".json"], &settings));
-        assert!(!by_user(Some(&known), &[".xml", ".json"], &shown));
+        assert!(!by_user(Some(&known), &[".json"], &shown));
+        assert!(by_user(Some(&known), &[".xml", ".json"], &shown));
         assert!(by_user(Some(&known), &[".json"], &json!({ "host": "h", "username": "v" })));
         let own = Channel { by_user: true, ..known };
         assert!(by_user(Some(&own), &[".json"], &shown));

@@ -13,6 +13,7 @@ mod backoff;
 mod channels;
 mod collect;
 pub mod json;
+mod mails;
 mod merge;
 mod opening;
 mod probe;
@@ -32,7 +33,7 @@ pub use request::Request;
 pub use send::Sender;
 
 use crate::account::{
-    Channel, ChannelId, Delivery, DeliveryState, OrganizationId, Patience, UserId,
+    Channel, ChannelId, Delivery, DeliveryState, OrganizationId, Patience, Permission, UserId,
 };
 use crate::auth::{Auth, Principal};
 use crate::config::Config;
@@ -45,6 +46,7 @@ use crate::media::Media;
 use crate::media::path::Format;
 use crate::nodes::Node;
 use crate::orders::Orders;
+use crate::recipients::Recipients;
 use crate::steady::Steady;
 use opening::Openings;
 use probe::Probes;
@@ -94,6 +96,8 @@ pub struct Services {
     pub auth: Auth,
     /// Where files go.
     pub sender: Sender,
+    /// Says whether a mail may be sent.
+    pub recipients: Recipients,
     /// Whether the clock may say that something was tried for long enough.
     pub steady: Arc<Steady>,
     /// Who takes deliveries up, where several processes do.
@@ -111,6 +115,7 @@ struct Inner {
     orders: Orders,
     auth: Auth,
     sender: Sender,
+    recipients: Recipients,
     steady: Arc<Steady>,
     node: Node,
     settings: Live<Settings>,
@@ -177,7 +182,8 @@ struct Owner {
 impl Owner {
     fn of(principal: &Principal) -> Self {
         let user = principal.user();
-        Self { own: user.id, organization: user.organization.filter(|_| user.access.admin) }
+        let sees_all = user.access.admin && principal.allows(Permission::OrganizationOrders);
+        Self { own: user.id, organization: user.organization.filter(|_| sees_all) }
     }
 
     fn sees(&self, delivery: &Delivery) -> bool {
@@ -189,7 +195,7 @@ impl Deliveries {
     /// The queue in the database of `services`; nothing is sent before [`Deliveries::run`].
     #[must_use]
     pub fn new(services: Services, settings: Settings) -> Self {
-        let Services { media, orders, auth, sender, steady, node } = services;
+        let Services { media, orders, auth, sender, recipients, steady, node } = services;
         let (wake, abandon) = (Notify::new(), watch::Sender::new(false));
         let probes = Probes::new();
         let (openings, settings) = (Openings::default(), Live::new(settings));
@@ -199,6 +205,7 @@ impl Deliveries {
                 orders,
                 auth,
                 sender,
+                recipients,
                 steady,
                 node,
                 settings,

@@ -16,10 +16,17 @@ use crate::limits::{
 };
 use crate::media::CollectedFile;
 use crate::media::Media;
+use crate::modes;
 use crate::outbound::{
-    Authority, Content, Destination, File, MailAddress, MailSettings, MailTransport, Mailer,
-    Outbound, Parcel, Secret, Smtp, SmtpSecurity, Waits,
+    Authority, Content, Destination, File, Introduction, MailAddress, MailSettings, MailTransport,
+    Mailer, Outbound, Parcel, Secret, Smtp, SmtpSecurity, Waits,
 };
+
+/// The files of a delivery, and what recipients of a mail are told in front.
+pub(super) struct Mailed {
+    pub(super) collected: Collected,
+    pub(super) introductions: Vec<Introduction>,
+}
 
 /// The way out.
 #[derive(Clone, Debug)]
@@ -63,10 +70,10 @@ impl Sender {
         channel: &Channel,
         delivery: &Delivery,
         media: &Media,
-        collected: Collected,
+        mailed: Mailed,
     ) -> Result<(), Trouble> {
         let destination = self.destination(channel).await?;
-        let Collected { files, headline } = collected;
+        let Mailed { collected: Collected { files, headline }, introductions } = mailed;
         let files =
             files.into_iter().map(|one| file(media, one)).collect::<Result<Vec<_>, _>>()?;
         let parcel = Parcel {
@@ -74,6 +81,7 @@ impl Sender {
             item_uri: crate::item::Links::item(media.links(), &delivery.item),
             headline,
             version: delivery.version.clone(),
+            introductions,
             clock: clock::now,
         };
         let sent = self.outbound.send(&destination, &parcel, &files).await;
@@ -83,7 +91,11 @@ impl Sender {
 
 impl Sender {
     /// Sends a file that says what it is where `channel` says; the name of the file.
-    pub(super) async fn probe(&self, channel: &Channel) -> Result<&'static str, Trouble> {
+    pub(super) async fn probe(
+        &self,
+        channel: &Channel,
+        introductions: Vec<Introduction>,
+    ) -> Result<&'static str, Trouble> {
         let destination = self.destination(channel).await?;
         let id = Uuid::now_v7();
         let text = format!(
@@ -99,12 +111,18 @@ impl Sender {
             item_uri: id.urn().to_string(),
             headline: format!("Test of the delivery channel {}", channel.name),
             version: "1".to_owned(),
+            introductions,
             clock: clock::now,
         };
         let sent = self.probing.send(&destination, &parcel, &[file]).await;
         let sent = sent
             .map_err(|error| Trouble { text: error.to_string(), temporary: error.temporary() });
         sent.map(|()| TEST_FILE)
+    }
+
+    /// Who gets the mails of the channel; nobody where it sends none.
+    pub(super) async fn recipients(&self, channel: &Channel) -> Result<Vec<MailAddress>, Trouble> {
+        Ok(destination(channel).await?.recipients().to_vec())
     }
 
     /// Where the channel sends to, and no farther than whoever made it may reach.
@@ -144,7 +162,7 @@ fn file(media: &Media, collected: CollectedFile) -> Result<File, Trouble> {
 fn directory_root(config: &Config) -> Result<PathBuf> {
     let root = config.deliveries_dir();
     if config.delivery.directory_root.as_os_str().is_empty() {
-        std::fs::create_dir_all(&root).map_err(|cause| {
+        modes::create_shared_folder(&root).map_err(|cause| {
             let message = format!("folder {} cannot be made", root.display());
             Error::new(Kind::Unavailable, message).because(cause)
         })?;
@@ -162,7 +180,10 @@ fn mail_settings(config: &Config) -> Result<MailSettings> {
     let domain = mail.from.rsplit('@').next().unwrap_or_default();
     let domain = domain.trim_end_matches(['>', ' ']).to_owned();
     let transport = if mail.host.is_empty() {
-        MailTransport::Outbox(config.outbox_dir())
+        MailTransport::Outbox {
+            folder: config.outbox_dir(),
+            is_shared: !mail.outbox.as_os_str().is_empty(),
+        }
     } else {
         let has_login = !mail.username.is_empty();
         MailTransport::Smtp(Box::new(Smtp {
@@ -248,7 +269,7 @@ tDdiwcWb8Odt+i4e
     fn mails_go_to_the_outbox_unless_there_is_a_server() {
         let found = settings(&[("data.dir", "/x")]).unwrap();
         assert_eq!(found.domain, "localhost");
-        let MailTransport::Outbox(folder) = found.transport else { panic!("no outbox") };
+        let MailTransport::Outbox { folder, .. } = found.transport else { panic!("no outbox") };
         assert_eq!(folder, Path::new("/x/outbox"));
         let flags = [
             ("mail.host", "mx.example"),

@@ -6,8 +6,10 @@ use futures_util::FutureExt;
 use tokio::{sync::watch, time::Instant};
 use uuid::Uuid;
 
+use super::send::Mailed;
 use super::{Deliveries, Settings, Trouble, backoff::judge, collect, collect::Collected, formats};
 use crate::account::{Channel, ChannelMethod, Delivery};
+use crate::auth::Principal;
 use crate::clock;
 use crate::clock::Stopwatch;
 use crate::db::{Outcome, ReadTx, Turn};
@@ -203,12 +205,18 @@ impl Deliveries {
         }
         let tried = async {
             let end = tokio::time::sleep(timeout).deadline();
-            let (channel, collected) = before(end, self.collect(delivery, method)).await??;
+            let (channel, principal, collected) =
+                before(end, self.collect(delivery, method)).await??;
+            let mail = before(end, self.clear_mail(&channel, &principal)).await??;
             let end = end + transfer_time(collected.files.iter().map(|file| file.body.len()));
             let media = &self.inner.media;
             // The ways out are large futures; they live on the heap.
-            let sending = Box::pin(self.inner.sender.send(&channel, delivery, media, collected));
-            before(end, sending).await?
+            let parcel = Mailed { collected, introductions: mail.introductions.clone() };
+            let sending = Box::pin(self.inner.sender.send(&channel, delivery, media, parcel));
+            let sent = before(end, sending).await;
+            // Also where a later mail failed: the next try must not end the links of the first ones.
+            self.note_mail(delivery.user, mail, matches!(sent, Ok(Err(_)))).await;
+            sent?
         };
         let tried = Box::pin(AssertUnwindSafe(tried).catch_unwind()).await;
         tried.unwrap_or_else(|_panic| Err(Trouble::for_now("it failed inside the service")))
@@ -219,7 +227,7 @@ impl Deliveries {
         &self,
         delivery: &Delivery,
         method: &mut Option<ChannelMethod>,
-    ) -> Result<(Channel, Collected), Trouble> {
+    ) -> Result<(Channel, Principal, Collected), Trouble> {
         let principal = self.inner.auth.find_user(delivery.user).await?;
         let principal = principal.ok_or_else(|| Trouble::for_good("the user is disabled"))?;
         let id = delivery.channel.clone();
@@ -233,7 +241,8 @@ impl Deliveries {
         let caller = Caller { principal: Some(&principal), agr: delivery.agreement };
         let wanted = formats(&channel)?;
         let collected = collect::collect(&self.inner.media, &delivery.item, &wanted, caller);
-        Ok((channel, collected.await?))
+        let collected = collected.await?;
+        Ok((channel, principal, collected))
     }
 }
 

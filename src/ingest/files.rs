@@ -1,10 +1,12 @@
 //! Finds what there is to take in, and reads files under limits.
 
 use std::{
+    ffi::OsStr,
     fs, io,
     path::{Path, PathBuf},
 };
 
+use super::beneath::Pinned;
 use super::{Bundle, BundleFile, Failure, Incoming, IngestError};
 use crate::limits::{DOCUMENT_BYTES_MAX, INGEST_DEPTH_MAX, INGEST_FILES_MAX, ITEM_FILES_MAX};
 use crate::types::{ItemId, ItemKey, MediaType};
@@ -125,12 +127,17 @@ pub(super) fn folder_key(path: &Path) -> Result<ItemKey, IngestError> {
     Ok(ItemKey { media_type, id })
 }
 
-/// Reads the folder `<mediaType>/<id>`: its document, and the names of its files.
-pub(super) fn read_folder(path: &Path) -> Result<Bundle, IngestError> {
-    let full = fs::canonicalize(path).map_err(IngestError::Unreadable)?;
-    let key = folder_key(&full)?;
-    let mut files = Vec::new();
-    let entries = fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+/// Reads the folder `<mediaType>/<id>` at `path`, which is open as `folder`: its document and its
+/// files, which are as they were found for as long as what is given with them lasts.
+pub(super) fn read_folder(
+    path: &Path,
+    folder: &Pinned,
+) -> Result<(Bundle, Vec<Pinned>), IngestError> {
+    let full = fs::canonicalize(folder.path()).map_err(IngestError::Unreadable)?;
+    // What is open may have been renamed; its item is that of the name it was found by.
+    let key = folder_key(&full).or_else(|_| folder_key(path))?;
+    let (mut files, mut pinned) = (Vec::new(), Vec::new());
+    let entries = fs::read_dir(folder.path()).and_then(Iterator::collect::<io::Result<Vec<_>>>);
     let mut entries = entries.map_err(IngestError::Unreadable)?;
     if entries.len() > ITEM_FILES_MAX {
         return Err(IngestError::Name(format!("has more than {ITEM_FILES_MAX} files")));
@@ -139,12 +146,16 @@ pub(super) fn read_folder(path: &Path) -> Result<Bundle, IngestError> {
     for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
         if name != DOCUMENT && !name.starts_with('.') {
-            files.push(BundleFile { name, path: entry.path() });
+            let file = folder.file(&entry.file_name()).map_err(super::refused_link)?;
+            files.push(BundleFile { name, path: file.path().to_owned() });
+            pinned.push(file);
         }
     }
-    let document = read(&path.join(DOCUMENT), DOCUMENT_BYTES_MAX, "4 MiB")
+    let document = folder.file(OsStr::new(DOCUMENT)).map_err(super::refused_link);
+    let document = document
+        .and_then(|document| read(document.path(), DOCUMENT_BYTES_MAX, "4 MiB"))
         .map_err(|error| super::bundle::refused(DOCUMENT, error))?;
-    Ok(Bundle { key, document, files })
+    Ok((Bundle { key, document, files }, pinned))
 }
 
 /// Reads a file of at most `bytes_max` bytes; `setting` is what allows more.

@@ -10,7 +10,7 @@ use super::{FileName, Ingest, IngestError, contained, photograph};
 use crate::item::{Asset, AssetFile, Files, Graphic, Video};
 use crate::limits::{EPS_HEAD_BYTES, PROGRAM_OUTPUT_BYTES_MAX, STILL_AT_MS};
 use crate::media::video::{VideoError, VideoLimits, facts};
-use crate::programs::{PdfTask, ProgramError};
+use crate::programs::{PdfFacts, PdfTask, ProgramError};
 use crate::types::{MediaType, RenditionExtension, RenditionName, Size, Usage, Variant};
 
 const HIRES: RenditionName = RenditionName::NORMAL_HIRES;
@@ -60,11 +60,22 @@ impl Ingest {
                 "is not a PDF: no %PDF- at its beginning".to_owned(),
             ));
         }
+        let refuses = self.limits.refuses_active_pdf;
         let (points, warnings) = match self.programs.pdf_facts(path) {
-            Ok(facts) => (Some((facts.width_pt, facts.height_pt)), Vec::new()),
+            Ok(facts) => {
+                let active = active_content(&facts);
+                match active {
+                    Some(active) if refuses => return Err(refused_pdf(&active)),
+                    active => (Some((facts.width_pt, facts.height_pt)), Vec::from_iter(active)),
+                }
+            }
             Err(cause) => {
-                let cause = told(cause)?;
-                (None, vec![format!("its pages cannot be read: {cause}")])
+                let unread = format!("its pages cannot be read: {}", told(cause)?);
+                // A file that only other readers open, one that is encrypted say, may hold anything.
+                if refuses {
+                    return Err(refused_pdf(&unread));
+                }
+                (None, vec![unread])
             }
         };
         let (blob, length) = self.originals.store_file(path)?;
@@ -278,6 +289,25 @@ impl Ingest {
         }
         Ok(found)
     }
+}
+
+/// What a reader would run of a PDF, where there is something.
+fn active_content(facts: &PdfFacts) -> Option<String> {
+    let what = match (facts.scripts, facts.launches) {
+        (false, false) => return None,
+        (true, false) => "JavaScript, which readers may run",
+        (false, true) => "an action (Launch) that starts a program or opens a file",
+        (true, true) => {
+            "JavaScript, which readers may run, and an action (Launch) that starts a program or \
+             opens a file"
+        }
+    };
+    Some(format!("has {what}"))
+}
+
+/// The refusal of a PDF for what it holds, or for what cannot be checked.
+fn refused_pdf(why: &str) -> IngestError {
+    IngestError::Picture(format!("{why} (media.pdf_active_content)"))
 }
 
 fn made(file: AssetFile) -> Asset {

@@ -65,10 +65,13 @@ pub fn take_in_lines(
 ) -> LinesTally {
     let mut writer =
         Writer { ingest, path, report, tally: LinesTally::default(), batch: Batch::default() };
-    let file = match File::open(path) {
+    let opened = ingest
+        .pin(path)
+        .and_then(|source| File::open(source.path()).map_err(IngestError::Unreadable));
+    let file = match opened {
         Ok(file) => file,
-        Err(cause) => {
-            writer.fail(None, IngestError::Unreadable(cause));
+        Err(error) => {
+            writer.fail(None, error);
             return writer.tally;
         }
     };

@@ -6,6 +6,7 @@
 //! what the item changes in others. An item is taken in whole or not at all; a bad one is reported
 //! and the others go on. A process that is killed leaves at most blobs that nobody names.
 
+mod beneath;
 mod bundle;
 mod error;
 mod files;
@@ -21,6 +22,7 @@ mod write;
 
 use std::{
     collections::HashMap,
+    io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -29,6 +31,7 @@ use std::{
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Map, Value};
 
+use beneath::Pinned;
 pub use bundle::{Bundle, BundleFile};
 use error::contained;
 pub use error::{Failure, IngestError, Refusal};
@@ -40,6 +43,7 @@ pub use spool::{Spool, SpooledFile};
 pub use uploads::{Seat, Uploads};
 use write::{Moment, Prepared};
 
+use crate::audit::{self, Action, Event, ObjectKind};
 use crate::compute::{Memory, Share};
 use crate::db::{Db, Written};
 use crate::item::{Asset, AssetFile, Document, Picture};
@@ -117,6 +121,8 @@ pub struct IngestLimits {
     pub page_px: u32,
     /// Long side of the Preview that is made of a video.
     pub video_px: u32,
+    /// Whether a PDF with active content is refused, instead of taken in with a warning.
+    pub refuses_active_pdf: bool,
 }
 
 impl IngestLimits {
@@ -138,6 +144,10 @@ pub struct Ingest {
     /// The files of this run that came alone, by what they become, so that two files of one name do not replace each
     /// other unnoticed. A server has no runs.
     names: Option<Mutex<HashMap<(ItemKey, RenditionExtension), PathBuf>>>,
+    /// The watched folder, below which no symbolic link is followed.
+    within: Option<PathBuf>,
+    /// Whether each item is an event of the audit log. A command is one event with its numbers.
+    is_audited: bool,
 }
 
 impl Ingest {
@@ -150,7 +160,8 @@ impl Ingest {
         marker: Arc<Marker>,
     ) -> Self {
         let names = Some(Mutex::default());
-        Self { db, originals, programs, limits, memory, marker, zone, names }
+        let (within, is_audited) = (None, false);
+        Self { db, originals, programs, limits, memory, marker, zone, names, within, is_audited }
     }
 
     /// Bytes of a file at most.
@@ -162,7 +173,26 @@ impl Ingest {
     /// The same for a server, where a file of the same name is a later version.
     #[must_use]
     pub fn for_server(self) -> Self {
-        Self { names: None, ..self }
+        Self { names: None, is_audited: true, ..self }
+    }
+
+    /// The same for what lies below the folder `dir`, which others write into: no symbolic link on the
+    /// way to a file is followed.
+    #[must_use]
+    pub fn within(self, dir: &Path) -> Self {
+        Self { within: Some(dir.to_owned()), ..self }
+    }
+
+    /// Opens a file that comes in, so that what is read of it is the same file each time.
+    fn pin(&self, path: &Path) -> Result<Pinned, IngestError> {
+        let Some(root) = &self.within else { return Ok(Pinned::by_path(path)) };
+        beneath::file(root, path).map_err(refused_link)
+    }
+
+    /// The same for an item folder.
+    fn pin_folder(&self, path: &Path) -> Result<Pinned, IngestError> {
+        let Some(root) = &self.within else { return Ok(Pinned::by_path(path)) };
+        beneath::folder(root, path).map_err(refused_link)
     }
 
     /// Takes one thing in; `now` is when it comes in.
@@ -185,7 +215,8 @@ impl Ingest {
         };
         let media_type = files::media_type(&files::extension(path)).ok_or(IngestError::Kind)?;
         let name = FileName { association: None, name, extension };
-        let (asset, mut warnings) = self.take_file(&name, path)?;
+        let source = self.pin(path)?;
+        let (asset, mut warnings) = self.take_file(&name, source.path())?;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let id = match ItemId::parse(stem) {
             Ok(id) => id,
@@ -196,7 +227,7 @@ impl Ingest {
         let fields = Map::from_iter([("headline".to_owned(), Value::from(stem))]);
         let document = Document::from_fields(&key, fields)?;
         let mut assets = vec![asset];
-        let files = [(name, path.to_owned())];
+        let files = [(name, source.path().to_owned())];
         warnings.extend(self.make_missing(media_type, &mut assets, &files)?);
         let moment = Moment { now, zone: &self.zone };
         let prepared = Prepared::new(&key, document, Some(assets), moment).alone();
@@ -204,7 +235,7 @@ impl Ingest {
     }
 
     fn take_photograph(&self, path: &Path, now: Timestamp) -> Result<Taken, IngestError> {
-        let (picture, share) = self.read_photograph(path)?;
+        let (picture, share) = self.read_photograph(self.pin(path)?.path())?;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let id = ItemId::parse(stem).unwrap_or_else(|_| picture.derived_id());
         let key = ItemKey { media_type: MediaType::Image, id };
@@ -267,7 +298,9 @@ impl Ingest {
     }
 
     fn take_folder(&self, path: &Path, now: Timestamp) -> Result<Taken, IngestError> {
-        let bundle = files::read_folder(path)?;
+        let folder = self.pin_folder(path)?;
+        // Kept open until the item is written.
+        let (bundle, _files) = files::read_folder(path, &folder)?;
         // A folder without files brings a new document for the files that the item has.
         let needs_picture = crate::item::has_picture(bundle.key.media_type);
         if needs_picture && bundle.files.is_empty() && !self.has_original(&bundle.key)? {
@@ -296,7 +329,15 @@ impl Ingest {
 
     fn write_prepared(&self, key: &ItemKey, prepared: Prepared) -> Result<Taken, IngestError> {
         let zone = self.zone.clone();
-        let outcome = self.db.write_blocking(move |tx| prepared.write(tx, &zone))?;
+        let event = self.is_audited.then(|| audit::event(Action::ItemStored));
+        let event = event.map(|event| event.about(ObjectKind::Item, key));
+        let outcome = self.db.write_blocking(move |tx| {
+            let outcome = prepared.write(tx, &zone)?;
+            if let Some(event) = event {
+                tx.write_audit(&event.with(outcome.written.as_str()))?;
+            }
+            Ok(outcome)
+        })?;
         let write::Outcome { written, turned } = outcome;
         Ok(Taken { key: key.clone(), written, turned, warnings: Vec::new() })
     }
@@ -305,11 +346,31 @@ impl Ingest {
     ///
     /// Sending it again brings it back.
     pub fn withdraw(&self, key: &ItemKey, now: Timestamp) -> Result<bool, IngestError> {
+        let event = audit::event(Action::ItemWithdrawn).about(ObjectKind::Item, key);
         let (key, zone) = (key.clone(), self.zone.clone());
         Ok(self.db.write_blocking(move |tx| {
             let moment = Moment { now, zone: &zone };
-            write::withdraw(tx, &key, moment)
+            let is_there = write::withdraw(tx, &key, moment)?;
+            if is_there {
+                tx.write_audit(&event)?;
+            }
+            Ok(is_there)
         })?)
+    }
+
+    /// Records an event of the audit log that belongs to no single item.
+    fn record(&self, event: Event) {
+        if let Err(cause) = self.db.write_blocking(move |tx| tx.write_audit(&event)) {
+            tracing::error!("an event of the audit log cannot be written: {cause}");
+        }
+    }
+}
+
+/// A file that cannot be opened: a link or what is no file is the sender's fault, the rest ours.
+fn refused_link(cause: io::Error) -> IngestError {
+    match cause.kind() == io::ErrorKind::InvalidInput {
+        true => IngestError::Name(cause.to_string()),
+        false => IngestError::Unreadable(cause),
     }
 }
 

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Bundle, Ingest, IngestError, Spool, Taken, contained};
+use crate::audit;
 use crate::error::{Error, Kind, Result};
 use crate::limits::UPLOADS_WAITING_MAX;
 use crate::types::ItemKey;
@@ -79,9 +80,10 @@ impl Uploads {
         let turn = Arc::clone(&self.inner.workers).acquire_owned().await;
         let turn = turn.map_err(Error::internal)?;
         let inner = Arc::clone(&self.inner);
+        let carried = audit::carry();
         // The work goes on when the client leaves, and so does its turn.
         let done = tokio::task::spawn_blocking(move || {
-            let outcome = contained(|| work(&inner.ingest));
+            let outcome = carried.run(|| contained(|| work(&inner.ingest)));
             drop(turn);
             outcome
         });

@@ -1,14 +1,15 @@
 //! The addresses in a document: whichever host they came in with, ours go out.
 //!
 //! Decision 1: an item's identity is `<mediaType>/<id>`, whatever the host. What names the item
-//! itself, an item that it replaces or a rendition of it is moved to our host; so is what names an
-//! associated item that this service has.
+//! itself or an item that it replaces is moved to our host; so is what names an associated item
+//! that this service has, and its renditions. Renditions at other hosts are left out: a client that
+//! follows them would send its key there.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::{Document, Layout, Links};
+use super::{Document, Layout, Links, web_address};
 use crate::limits::{ASSOCIATION_DEPTH_MAX, ASSOCIATIONS_LOOKED_UP_MAX};
 use crate::types::{
     ItemKey, ItemUri,
@@ -16,7 +17,7 @@ use crate::types::{
 };
 
 /// Properties that hold whole documents.
-const NESTED: [&str; 2] = ["associations", "assignments"];
+pub(super) const NESTED: [&str; 2] = ["associations", "assignments"];
 
 impl Document {
     /// The items that associations and assignments name, as far as `layout` serves them.
@@ -70,26 +71,30 @@ pub(super) struct Addresses<'a, L> {
 
 impl<L: Links> Addresses<'_, L> {
     /// Moves the addresses in the document of the item `key`, whose `uri` becomes its first
-    /// property.
+    /// property. Its renditions are the caller's to write.
     pub(super) fn write(&self, key: &ItemKey, fields: &mut Map<String, Value>) {
         let uri = self.links.item(key);
         fields.shift_remove("uri");
         fields.shift_insert(0, "uri".to_owned(), Value::String(uri));
-        self.write_own(key, fields);
+        web_address::drop_others(fields);
+        self.write_own(fields);
         self.write_nested(fields, 0);
     }
 
-    /// The renditions and the relations of one document.
-    fn write_own(&self, key: &ItemKey, fields: &mut Map<String, Value>) {
-        if let Some(Value::Object(renditions)) = fields.get_mut("renditions") {
-            for rendition in renditions.values_mut() {
-                if let Some(Value::String(href)) = rendition.get_mut("href")
-                    && let Some(path) = path_of(href, key)
-                {
-                    *href = format!("{}{path}", self.links.base());
-                }
-            }
-        }
+    /// Moves the renditions of `key`, an associated item that this service has, and leaves out
+    /// those that are no address of it.
+    fn write_renditions(&self, key: &ItemKey, fields: &mut Map<String, Value>) {
+        let Some(Value::Object(renditions)) = fields.get_mut("renditions") else { return };
+        renditions.retain(|_, rendition| {
+            let Some(Value::String(href)) = rendition.get_mut("href") else { return false };
+            let Some(path) = path_of(href, key) else { return false };
+            *href = format!("{}{path}", self.links.base());
+            true
+        });
+    }
+
+    /// The relations of one document.
+    fn write_own(&self, fields: &mut Map<String, Value>) {
         self.write_relations(fields);
         if let Some(Value::Array(revisions)) = fields.get_mut("revisions") {
             for revision in revisions.iter_mut().filter_map(Value::as_object_mut) {
@@ -123,23 +128,41 @@ impl<L: Links> Addresses<'_, L> {
         named.crop.map_or_else(|| item.clone(), |crop| format!("{item}{crop}"))
     }
 
-    /// Associations and assignments, those of items that we have not untouched.
+    /// Associations and assignments. Those of items that this service lacks keep their `uri` and
+    /// are mere links, because their renditions are elsewhere.
     fn write_nested(&self, fields: &mut Map<String, Value>, depth: usize) {
-        if depth == ASSOCIATION_DEPTH_MAX {
-            return;
-        }
         for name in NESTED {
             let Some(Value::Object(nested)) = fields.get_mut(name) else { continue };
             for one in nested.values_mut().filter_map(Value::as_object_mut) {
+                web_address::drop_others(one);
                 let uri = one.get("uri").and_then(Value::as_str);
                 let named = uri.and_then(|uri| ItemUri::parse(uri).ok());
-                if let Some(named) = named.filter(|named| (self.holds)(&named.key)) {
-                    one.insert("uri".to_owned(), Value::String(self.uri(&named)));
-                    self.write_own(&named.key, one);
+                // What lies deeper was not looked up.
+                let is_near = depth < ASSOCIATION_DEPTH_MAX;
+                let named = named.filter(|named| is_near && (self.holds)(&named.key));
+                if let Some(named) = &named {
+                    one.insert("uri".to_owned(), Value::String(self.uri(named)));
+                    self.write_renditions(&named.key, one);
+                    self.write_own(one);
+                }
+                if named.is_none() || is_empty(one.get("renditions")) {
+                    become_link(one);
                 }
                 self.write_nested(one, depth + 1);
             }
         }
+    }
+}
+
+fn is_empty(renditions: Option<&Value>) -> bool {
+    renditions.and_then(Value::as_object).is_some_and(Map::is_empty)
+}
+
+/// Takes the renditions out of an associated item, which says then that it is a link.
+fn become_link(fields: &mut Map<String, Value>) {
+    if fields.shift_remove("renditions").is_some() && fields.contains_key("representationtype") {
+        let representation = Value::String("associated".to_owned());
+        fields.insert("representationtype".to_owned(), representation);
     }
 }
 
@@ -154,7 +177,10 @@ fn path_of<'a>(href: &'a str, key: &ItemKey) -> Option<&'a str> {
     let (at, _) = rest.rmatch_indices(folder.as_str()).next()?;
     let path = &rest[at..];
     let name = path[folder.len()..].split('/').next()?;
-    is_of(name, key.id.as_str()).then_some(path)
+    // It becomes an address of ours, so it must not lead to another one.
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    let is_safe = path.chars().all(is_plain) && !path.contains("..");
+    (is_safe && is_of(name, key.id.as_str())).then_some(path)
 }
 
 /// Whether the file `name` is of the item `id`, read from the right as media URLs are.

@@ -309,8 +309,7 @@ mod tests {
             "uri": "http://a/media/video/z", "renditions": rendition, "associations": { "b": link },
         });
         let kept = json!({ "uri": "http://a/media/text/t", "type": "composite", "representationtype": "complete" });
-        let all =
-            json!({ "a000": link, "a001": embedded, "a002": kept, "a003": { "uri": "urn:x" } });
+        let all = json!({ "a000": link, "a001": embedded, "a002": kept, "a003": { "uri": "http://a/x" } });
         let document = coming("text/x", &json!({ "associations": all }));
         let found = document.value("associations").expect("associations");
         let check = |at: &str, expected: [Value; 2]| {

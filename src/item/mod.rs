@@ -13,6 +13,7 @@ mod layout;
 mod renditions;
 mod revisions;
 mod schema;
+mod web_address;
 
 use serde_json::{Map, Value};
 
@@ -25,7 +26,7 @@ pub use renditions::{Links, RenditionSizes, Served};
 pub use schema::{Problem, SCHEMA};
 
 /// Publication status of an item (Spec §3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PubStatus {
     /// May be published; the default.
     Usable,
@@ -132,6 +133,10 @@ impl Document {
         let document = Value::Object(fields);
         schema::check(&document).map_err(DocumentError::Schema)?;
         let Value::Object(mut fields) = document else { unreachable!("made an object above") };
+        let others = web_address::problems(&fields);
+        if !others.is_empty() {
+            return Err(DocumentError::Schema(others));
+        }
         check_replacing(&fields)?;
         // It is ours to say when the document is served.
         fields.shift_remove("uri");

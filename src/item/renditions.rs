@@ -156,9 +156,9 @@ impl Served<'_> {
 
     /// The document with our addresses.
     ///
-    /// Renditions of the item's files take the place of those in the document, and those of its
-    /// associated objects' files that of theirs. `holds` says which of [`Document::linked_items`]
-    /// this service has; what is told of others stays untouched.
+    /// Renditions are those of the item's files and of its associated objects' files, whatever the
+    /// document lists. `holds` says which of [`Document::linked_items`] this service has; the others
+    /// become mere links.
     ///
     /// Fails with [`CropError`] when the crop leaves the hires image.
     pub fn document<L: Links>(
@@ -170,7 +170,9 @@ impl Served<'_> {
         let renditions = self.renditions(None, links)?;
         let mut fields = document.fields;
         self.layout.cut(&mut fields);
-        if !renditions.is_empty() {
+        if renditions.is_empty() {
+            fields.shift_remove("renditions");
+        } else {
             fields.insert("renditions".to_owned(), Value::Object(renditions));
         }
         if self.layout == Layout::Full && !fields.contains_key("$standard") {

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The schema as it is published, JSON Schema draft 4.
 pub const SCHEMA: &str = include_str!("../../assets/schemas/ttninjs-schema_1.6.json");
 /// Problems listed for one document; the rest adds nothing.
-const PROBLEMS_MAX: usize = 8;
+pub(super) const PROBLEMS_MAX: usize = 8;
 /// Characters of a problem's message; a message may quote the value.
 const MESSAGE_CHARS_MAX: usize = 300;
 
@@ -54,7 +54,7 @@ impl Problem {
 }
 
 /// The JSON pointer of the property `name` of what is at `path`.
-fn below(path: &str, name: &str) -> String {
+pub(super) fn below(path: &str, name: &str) -> String {
     format!("{path}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 

@@ -5,7 +5,7 @@
 /// Line breaks, other control characters and white space become one space each; marks that turn the
 /// direction of what follows are dropped, since they would turn our own words too. What is longer
 /// than `chars_max` is cut, after a word where one ends in the last quarter, and gets `…`.
-pub(super) fn line(text: &str, chars_max: usize) -> String {
+pub fn line(text: &str, chars_max: usize) -> String {
     let mut line = String::new();
     let (mut count, mut gap) = (0, false);
     for c in text.chars().filter(|&c| !is_hidden(c)) {

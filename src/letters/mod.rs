@@ -16,7 +16,8 @@ use std::path::Path;
 
 use minijinja::{Environment, context, value::Serde};
 
-use self::{line::line, view::View};
+pub use self::line::line;
+use self::view::View;
 use crate::error::{Error, Kind, Result};
 use crate::limits;
 
@@ -43,6 +44,17 @@ pub struct Letter {
     pub unsubscribe_url: String,
     /// The service's own page, `http` or `https`.
     pub site_url: String,
+}
+
+/// What a mail says about a device that another user registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceNotice {
+    /// Name of the service.
+    pub site_name: String,
+    /// The service's own page, `http` or `https`.
+    pub site_url: String,
+    /// What the device is called.
+    pub device: String,
 }
 
 /// What a mail is sent for.
@@ -121,7 +133,37 @@ impl Letters {
                 Error::new(Kind::InvalidArgument, format!("mail template: {cause}"))
             })?;
         }
+        let notice = DeviceNotice {
+            site_name: "Wirephoto".to_owned(),
+            site_url: "https://example.org/".to_owned(),
+            device: "Phone".to_owned(),
+        };
+        letters.write_device_notice(&notice).map_err(|error| {
+            let cause = error.cause().unwrap_or_default();
+            Error::new(Kind::InvalidArgument, format!("mail template: {cause}"))
+        })?;
         Ok(letters)
+    }
+
+    /// Writes the mail about a device that another user registered, in English and Swedish: the
+    /// language of the receiver is not known.
+    pub fn write_device_notice(&self, notice: &DeviceNotice) -> Result<Written> {
+        let facts = context! {
+            site_name => line(&notice.site_name, limits::LETTER_NAME_CHARS_MAX),
+            device => line(&notice.device, limits::LETTER_NAME_CHARS_MAX),
+            devices_url => view::address(&format!(
+                "{}/account/devices",
+                notice.site_url.trim_end_matches('/')
+            ))?,
+            site_url => view::address(&notice.site_url)?,
+        };
+        let render = |name: &str, subject: &str| {
+            let template = self.environment.get_template(name).map_err(Error::internal)?;
+            template.render(context! { subject, ..facts.clone() }).map_err(Error::internal)
+        };
+        let subject = line(&render("device.subject.txt", "")?, limits::MAIL_SUBJECT_CHARS_MAX);
+        let (text, html) = (render("device.txt", &subject)?, render("device.html", &subject)?);
+        Ok(Written { subject, text, html })
     }
 
     /// Writes the mail.

@@ -104,7 +104,7 @@ fn picture(thumb: &Thumb) -> Result<Picture> {
 }
 
 /// An address that a link may have.
-fn address(url: &str) -> Result<String> {
+pub(super) fn address(url: &str) -> Result<String> {
     let web = url.starts_with("https://") || url.starts_with("http://");
     let plain = url.chars().all(|c| c.is_ascii_graphic() && !['<', '>', '"', '`'].contains(&c));
     if web && plain && url.len() <= limits::LETTER_URL_BYTES_MAX {

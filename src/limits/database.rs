@@ -100,3 +100,7 @@ pub const DB_FOLD_ASKED: usize = 1000;
 pub const DB_FOLD_LOOK: Duration = Duration::from_secs(5);
 /// The shortest rest between two steps; it lasts as long as the step did.
 pub const DB_FOLD_REST: Duration = Duration::from_millis(50);
+/// Keys in a key file: the one in force and, while keys are rotated, those before and after it.
+pub const SECRET_KEYS_MAX: usize = 16;
+/// Bytes of a key file that are read.
+pub const SECRET_KEY_FILE_BYTES_MAX: u64 = 64 * 1024;

@@ -1,8 +1,16 @@
 //! Every cap that is not a setting, with its unit and reason. Settings live in `config`.
 
+mod accounts;
+mod audit;
+mod bucket;
 mod database;
+mod logins;
 
+pub use accounts::*;
+pub use audit::*;
+pub use bucket::*;
 pub use database::*;
+pub use logins::*;
 
 /// Bytes of a media URL's path. The longest legal one is about 250.
 pub const MEDIA_PATH_BYTES_MAX: usize = 1024;
@@ -144,8 +152,6 @@ pub const ACTIVITY_CALL_BYTES_MAX: usize = 4 * 1024;
 pub const ACCEPT_LANGUAGES_MAX: usize = 16;
 /// Bytes of the address that a login leads back to.
 pub const RETURN_BYTES_MAX: usize = 8 * 1024;
-/// User names and addresses whose failed logins are counted.
-pub const THROTTLE_KEYS_MAX: usize = 100_000;
 /// Secrets that were verified a short while ago, remembered so that they need no slow hash.
 pub const VERIFIED_MAX: u64 = 10_000;
 /// Time for which a verified secret is remembered.
@@ -301,28 +307,6 @@ pub const BUDGET_WAIT_S_MAX: u32 = 600;
 pub const RENDER_PIXELS_MIN: u64 = 100_000;
 /// Seconds for which a "not found" may be cached.
 pub const NOT_FOUND_MAX_AGE_S: u32 = 60;
-/// Bytes of one part of an original on its way into a bucket; S3 takes 10,000 parts.
-pub const BUCKET_PART_BYTES: usize = 8 * 1024 * 1024;
-/// Such parts of one original under way.
-pub const BUCKET_PARTS_MAX: usize = 3;
-/// Bytes that one request to a bucket asks for; longer reads are several requests.
-pub const BUCKET_READ_BYTES: u64 = 4 * 1024 * 1024;
-/// Requests under way for one read of many places. A crop of 600 rows reads some 40.
-pub const BUCKET_READS_MAX: usize = 16;
-/// Bytes of an object's start that come with the first look: as a rule all before the picture data.
-pub const BUCKET_OPEN_BYTES: u64 = 32 * 1024;
-/// Time for which what it found is kept. Reads of what was replaced since fail.
-pub const BUCKET_OPEN_KEPT: std::time::Duration = std::time::Duration::from_secs(10);
-/// Bytes of these starts in memory.
-pub const BUCKET_OPEN_CACHE_BYTES: u64 = 32 * 1024 * 1024;
-/// Bytes of an answer of a bucket. A page of a list, 1000 keys, has about 400 kB.
-pub const BUCKET_ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Bytes a second below which a request to a bucket is given up.
-pub const BUCKET_BYTES_S_MIN: u64 = 64 * 1024;
-/// Tries of a request to a bucket after the first, within `store.give_up_s`.
-pub const BUCKET_RETRIES_MAX: usize = 4;
-/// Time for the list of all originals in a bucket: a thousand in a tenth of a second, 30 millions.
-pub const BUCKET_LIST_TIME: std::time::Duration = std::time::Duration::from_secs(3600);
 /// Bytes of indexes and sums kept in memory; those of a 100-megapixel original take 250 kB.
 pub const INDEX_CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// Bytes of a side file; that of the largest original has a tenth.

@@ -6,7 +6,7 @@ use super::Entry;
 use crate::account::{AgreementId, Scope};
 use crate::auth::Principal;
 use crate::error::{Error, Kind, Result};
-use crate::item::has_picture;
+use crate::item::{PubStatus, has_picture};
 use crate::media::path::{DocumentExtension, MediaPath, RenditionExtension, Target};
 use crate::types::Usage;
 
@@ -35,11 +35,25 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// Whether `principal` sees the item at `now`: neither withdrawn nor under embargo.
+/// Whether `principal` sees the item at `now`.
+///
+/// A withdrawn item is hidden from everybody, one under embargo from all but the provider, and a
+/// commissioned one from all but the provider and administrators.
 #[must_use]
 pub fn is_visible(entry: &Entry, principal: Option<&Principal>, now: Timestamp) -> bool {
-    let sees = !entry.is_embargoed(now) || principal.is_some_and(Principal::sees_embargoed);
-    sees && entry.document.pub_status().is_served()
+    let status = match entry.document.pub_status() {
+        PubStatus::Usable | PubStatus::Replaced => true,
+        PubStatus::Commissioned => principal.is_some_and(Principal::sees_commissioned),
+        PubStatus::Withheld | PubStatus::Canceled => false,
+    };
+    status && (!entry.is_embargoed(now) || principal.is_some_and(Principal::sees_embargoed))
+}
+
+/// Whether the item is visible without credentials at `now`, so that a shared cache may store what
+/// is open of it.
+#[must_use]
+pub fn is_public(entry: &Entry, now: Timestamp) -> bool {
+    is_visible(entry, None, now)
 }
 
 /// Whether everybody may have what `path` names, credentials or not.
@@ -93,6 +107,14 @@ pub fn needs_purchase(path: &MediaPath) -> bool {
             | DocumentExtension::Indesign => false,
         },
     }
+}
+
+/// Whether what `path` names is read under the item's agreements: neither open to everybody nor
+/// bought. These are documents, text formats, licences and Previews of everything but photographs,
+/// and small renditions of associated objects.
+#[must_use]
+pub fn needs_reading(path: &MediaPath) -> bool {
+    !is_open(path) && !needs_purchase(path)
 }
 
 /// The answer to a caller that must present credentials.

@@ -25,6 +25,10 @@ use crate::types::{Hash, ItemKey};
 /// The text that says what is left out. No file of an item is called so.
 const LEFT_OUT: &str = "left-out.txt";
 
+/// Why an item is left out that the caller cannot find: embargo, withdrawal and a missing agreement
+/// are not told apart.
+const NOT_AVAILABLE: &str = "It is not available to you";
+
 /// An item with its files and what of it is sold.
 struct Picked {
     entry: Arc<Entry>,
@@ -74,9 +78,10 @@ impl Media {
         now: Timestamp,
     ) -> Result<FileAnswer> {
         caller.known()?;
+        let found = self.find_readable(keys, caller, now).await?;
         let mut fates = Vec::new();
-        for key in keys {
-            fates.push(self.pick(key, &fates, caller, now).await?);
+        for entry in found {
+            fates.push(self.pick(entry, &fates, caller, now).await?);
         }
         self.share_out(&mut fates, caller, now).await?;
         let (mut members, mut names) = (Vec::new(), HashSet::from([LEFT_OUT.to_owned()]));
@@ -120,10 +125,11 @@ impl Media {
         })
     }
 
-    /// What becomes of the item `key` behind those that were looked at.
+    /// What becomes of an item behind those that were looked at; without an entry the caller cannot
+    /// find it.
     async fn pick(
         &self,
-        key: &ItemKey,
+        entry: Option<Arc<Entry>>,
         before: &[Fate],
         caller: Caller<'_>,
         now: Timestamp,
@@ -139,12 +145,10 @@ impl Media {
         if items >= BUNDLE_ITEMS_MAX {
             return Ok(Fate::Out(format!("An archive has {BUNDLE_ITEMS_MAX} items at most")));
         }
-        let entry = match self.item(key, caller.principal, now).await {
-            Ok(entry) => entry,
-            Err(cause) => return Fate::out(cause),
-        };
-        if defaults(key.media_type).is_none() {
-            return Ok(Fate::Out(format!("Items of the type {} have no files", key.media_type)));
+        let Some(entry) = entry else { return Ok(Fate::Out(NOT_AVAILABLE.to_owned())) };
+        let media_type = entry.key.media_type;
+        if defaults(media_type).is_none() {
+            return Ok(Fate::Out(format!("Items of the type {media_type} have no files")));
         }
         let (members, sale) = match self.list(&entry, Wanted::Default, caller, now).await {
             Ok(listed) => listed,
@@ -157,6 +161,34 @@ impl Media {
             return Ok(Fate::Out(format!("An archive has {BUNDLE_FILES_MAX} files at most")));
         }
         Ok(Fate::In(Picked { entry, members, sale }))
+    }
+
+    /// The items `keys` in their order, where a search of `caller` finds them or one of its orders
+    /// still delivers them. Reads the database once for all that no agreement covers.
+    ///
+    /// That an item is a photograph, whose document is open to everybody, does not count here: the
+    /// reason of an item that is left out must not tell an embargo from a missing agreement.
+    async fn find_readable(
+        &self,
+        keys: &[ItemKey],
+        caller: Caller<'_>,
+        now: Timestamp,
+    ) -> Result<Vec<Option<Arc<Entry>>>> {
+        let mut found = Vec::with_capacity(keys.len());
+        for key in keys {
+            match self.item(key, caller.principal, now).await {
+                Ok(entry) => found.push(Some(entry)),
+                Err(cause) if cause.kind() == Kind::NotFound => found.push(None),
+                Err(cause) => return Err(cause),
+            }
+        }
+        let items: Vec<_> = found.iter().flatten().map(|entry| facts(entry)).collect();
+        let mut may_read =
+            self.inner.orders.may_read(caller.known()?, &items, now).await?.into_iter();
+        Ok(found
+            .into_iter()
+            .map(|entry| entry.filter(|_| may_read.next() == Some(true)))
+            .collect())
     }
 
     /// Leaves out what prepaid downloads do not reach for once those before it are taken.

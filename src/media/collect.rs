@@ -308,8 +308,8 @@ impl Media {
 
     /// A rendition of an associated object, if there is one that the caller may have.
     ///
-    /// One that is an item of its own is bought by itself, under a subscription; a Hires that none
-    /// covers is left out.
+    /// One that is an item of its own is bought by itself, under a subscription. A Hires that none
+    /// covers is left out, and so is a Preview that the caller may not read at its own address.
     async fn associated(
         &self,
         entry: &Arc<Entry>,
@@ -322,7 +322,11 @@ impl Media {
         if shown.key == entry.key {
             return self.member(&shown, &own_path, path).await;
         }
-        let decision = match self.decide(&own_path, &shown, caller, now).await {
+        let allowed = match self.check_reading(&own_path, &shown, caller, now).await {
+            Ok(()) => self.decide(&own_path, &shown, caller, now).await,
+            Err(refused) => Err(refused),
+        };
+        let decision = match allowed {
             Ok(decision) => decision,
             Err(refused) if refused.kind() == Kind::Forbidden => return Ok(None),
             Err(other) => return Err(other),

@@ -50,8 +50,11 @@ use crate::auth::Principal;
 use crate::compute::Compute;
 use crate::error::{Error, Kind, Result};
 use crate::item::{Asset, Files};
+use crate::media::keys::CacheKeys;
 use crate::media::original::Originals;
-use crate::media::path::{DocumentExtension, MediaPath, RenditionExtension, Target};
+use crate::media::path::{
+    DocumentExtension, MediaPath, RenditionExtension, RenditionFile, Target,
+};
 use crate::orders::{self, Decision, ItemFacts, Orders};
 use crate::types::{Hash, ItemKey};
 
@@ -168,31 +171,26 @@ impl Media {
     /// Decides what `path` stands for and whether `caller` may have it; nothing is recorded.
     ///
     /// Fails with [`Kind::Unauthenticated`] or with `insufficient_scope` for what is not open, and
-    /// with `agreement_required` for what none of the caller's agreements covers.
+    /// with `agreement_required` for what the caller may neither read nor buy.
     pub async fn resolve(
         &self,
         path: &MediaPath,
         caller: Caller<'_>,
         now: Timestamp,
     ) -> Result<Answer> {
-        let open = access::is_open(path);
-        let principal = if open { caller.visitor() } else { Some(caller.known()?) };
         match path.target() {
             Target::Item => {
-                self.item(path.key(), principal, now).await?;
+                self.item(path.key(), caller.visitor(), now).await?;
                 Ok(Answer::Page(path.key().clone()))
             }
-            Target::Pricelist => {
-                let entry = self.item(path.key(), principal, now).await?;
-                self.pricelist(&entry, caller, now).await.map(Answer::Text)
-            }
+            Target::Pricelist => self.pricelist(path, caller, now).await.map(Answer::Text),
             Target::Document(file) if file.extension() == DocumentExtension::Zip => {
                 self.archive(path.key(), Wanted::Default, caller, now).await
             }
             Target::Document(file) => {
-                let entry = self.item(path.key(), principal, now).await?;
-                // Under embargo only the provider gets here; that must not enter a shared cache.
-                let open = open && !entry.is_embargoed(now);
+                let entry = self.addressed(path, caller, now).await?;
+                // Only some callers see an item under embargo: no shared cache may store it.
+                let open = access::is_open(path) && access::is_public(&entry, now);
                 let (extension, is_text) = (file.extension(), is_text(entry.key.media_type));
                 match extension {
                     DocumentExtension::Cutpaste | DocumentExtension::Indesign if !is_text => {
@@ -208,44 +206,91 @@ impl Media {
                 }
             }
             Target::Rendition(file) => {
-                let entry = self.item(path.key(), principal, now).await?;
-                let of_address = Arc::clone(&entry);
-                let (entry, path) = match file.association() {
-                    None => (entry, Cow::Borrowed(path)),
-                    Some(_) => {
-                        let shown = self.shown(&entry, path, principal, now).await;
-                        if shown.is_err() {
-                            // Whoever may not buy it is told so, whether it is there or not.
-                            self.decide(path, &entry, caller, now).await?;
-                        }
-                        shown.map(|(entry, path)| (entry, Cow::Owned(path)))?
-                    }
-                };
-                let open = open && !entry.is_embargoed(now);
-                let keys = entry.cache_keys_within(&of_address.key);
-                // Another object may take the place of an associated one, stored long ago.
-                let modified = file.association().is_none().then_some(entry.stored);
-                let sale = Sale::of(&entry, self.decide(&path, &entry, caller, now).await?);
-                if file.extension() == RenditionExtension::Jpg {
-                    let answer = self.rendition(&entry, &path, open)?;
-                    let other = (entry.key != of_address.key).then_some(of_address);
-                    let answer = RenditionAnswer { sale, modified, keys, named: other, ..answer };
-                    return Ok(Answer::Rendition(Box::new(answer)));
-                }
-                let asset = self.stored(&entry, &path);
-                let asset = asset.ok_or_else(|| access::not_available(&path))?;
-                Ok(Answer::File(Box::new(FileAnswer {
-                    mime: file.extension().mime_type(),
-                    etag: asset.blob().short(),
-                    modified,
-                    sale,
-                    file_name: access::file_name(&path),
-                    keys,
-                    content: FileContent::Stored(stored_body(asset)),
-                    seen: vec![Arc::clone(&entry), of_address],
-                })))
+                let entry = self.addressed(path, caller, now).await?;
+                self.resolve_rendition(entry, (path, file), caller, now).await
             }
         }
+    }
+
+    /// The item that `path` names, where `caller` sees it and may read what the path names. A
+    /// purchase is decided later, by [`Media::decide`].
+    async fn addressed(
+        &self,
+        path: &MediaPath,
+        caller: Caller<'_>,
+        now: Timestamp,
+    ) -> Result<Arc<Entry>> {
+        if access::is_open(path) {
+            return self.item(path.key(), caller.visitor(), now).await;
+        }
+        let entry = self.item(path.key(), Some(caller.known()?), now).await?;
+        self.check_reading(path, &entry, caller, now).await?;
+        Ok(entry)
+    }
+
+    /// Fails with `agreement_required` where `path` is read under the agreements of `entry`, its
+    /// item, and `caller` has neither one that covers it nor an order that still delivers it.
+    async fn check_reading(
+        &self,
+        path: &MediaPath,
+        entry: &Entry,
+        caller: Caller<'_>,
+        now: Timestamp,
+    ) -> Result<()> {
+        if !access::needs_reading(path) || self.inner.settings.uncovered_documents {
+            return Ok(());
+        }
+        self.inner.orders.check_reading(caller.known()?, facts(entry), now).await
+    }
+
+    /// The answer to an address of a rendition of `entry`, or of one of its associated objects.
+    async fn resolve_rendition(
+        &self,
+        entry: Arc<Entry>,
+        (path, file): (&MediaPath, &RenditionFile),
+        caller: Caller<'_>,
+        now: Timestamp,
+    ) -> Result<Answer> {
+        let open = access::is_open(path);
+        let principal = if open { caller.visitor() } else { caller.principal };
+        let of_address = Arc::clone(&entry);
+        let (entry, path) = match file.association() {
+            None => (entry, Cow::Borrowed(path)),
+            Some(_) => {
+                let shown = self.shown(&entry, path, principal, now).await;
+                if shown.is_err() {
+                    // The refusal of a purchase does not tell whether the rendition exists.
+                    self.decide(path, &entry, caller, now).await?;
+                }
+                let (entry, path) = shown?;
+                // An associated item of its own is read as at its own address.
+                self.check_reading(&path, &entry, caller, now).await?;
+                (entry, Cow::Owned(path))
+            }
+        };
+        let open = open && access::is_public(&entry, now);
+        let keys = entry.cache_keys_within(&of_address.key);
+        // Another object may take the place of an associated one, stored long ago.
+        let modified = file.association().is_none().then_some(entry.stored);
+        let sale = Sale::of(&entry, self.decide(&path, &entry, caller, now).await?);
+        if file.extension() == RenditionExtension::Jpg {
+            let answer = self.rendition(&entry, &path, open)?;
+            let other = (entry.key != of_address.key).then_some(of_address);
+            let answer = RenditionAnswer { sale, modified, keys, named: other, ..answer };
+            return Ok(Answer::Rendition(Box::new(answer)));
+        }
+        let asset = self.stored(&entry, &path);
+        let asset = asset.ok_or_else(|| access::not_available(&path))?;
+        Ok(Answer::File(Box::new(FileAnswer {
+            mime: file.extension().mime_type(),
+            etag: asset.blob().short(),
+            modified,
+            sale,
+            file_name: access::file_name(&path),
+            keys,
+            content: FileContent::Stored(stored_body(asset)),
+            seen: vec![Arc::clone(&entry), of_address],
+        })))
     }
 
     /// The item whose rendition `path` names, and the rendition's path there: an associated object
@@ -327,18 +372,27 @@ impl Media {
         Ok(())
     }
 
-    /// The licences that the caller could use for the item.
+    /// The licences that the caller could use for the item of `path`.
+    ///
+    /// An order that is not reported yet keeps them readable, also after the item was withdrawn.
     async fn pricelist(
         &self,
-        entry: &Entry,
+        path: &MediaPath,
         caller: Caller<'_>,
         now: Timestamp,
     ) -> Result<TextAnswer> {
-        let licenses = self.inner.orders.pricelist(caller.known()?, facts(entry), now).await?;
+        let (principal, orders) = (caller.known()?, &self.inner.orders);
+        let ordered = orders.codes_to_report(principal, path.key()).await?;
+        let entry = match ordered.is_empty() {
+            true => Some(self.addressed(path, caller, now).await?),
+            false => self.inner.catalog.find(path.key()).await?,
+        };
+        let codes = entry.map(|entry| facts(&entry).codes()).unwrap_or_default();
+        let licenses = orders.pricelist(principal, (&codes, ordered), now).await?;
         let list: Vec<Value> = licenses.iter().map(orders::json::license).collect();
         let body = Bytes::from(Value::from(list).to_string());
         let (etag, mime) = (Hash::of(&body).short(), "application/json");
-        let keys = entry.cache_keys().clone();
+        let keys = CacheKeys::of(path.key(), []);
         Ok(TextAnswer { body, mime, etag, modified: None, open: false, keys })
     }
 

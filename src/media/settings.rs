@@ -65,6 +65,8 @@ pub struct Settings {
     pub archives: usize,
     /// Those of one client.
     pub client_archives: usize,
+    /// Whether any known caller reads documents and Previews that no agreement of its covers.
+    pub uncovered_documents: bool,
 }
 
 /// Limits on originals, checked at ingest and again before decoding.
@@ -127,6 +129,7 @@ impl Settings {
             client_burst: media.client_megapixels_burst,
             archives: media.archives,
             client_archives: media.client_archives,
+            uncovered_documents: media.uncovered_documents,
             render_time: Duration::from_secs_f32(media.render_time_s),
         })
     }

@@ -5,7 +5,7 @@
 //! see [`Slot::rename`].
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{File, OpenOptions, TryLockError},
     io::{self, Read, Seek, Write},
     path::Path,
 };
@@ -13,6 +13,7 @@ use std::{
 use uuid::Uuid;
 
 use super::limits::SLOTS_MAX;
+use crate::modes;
 
 /// A place among the nodes of a data directory.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ impl Slot {
     /// Takes the first place in `dir` that no process has. Gives with it the other ones that no process
     /// has, and that none can take while they are held: the lives of those nodes are over.
     pub(super) fn take(dir: &Path) -> io::Result<(Self, Vec<Self>)> {
-        fs::create_dir_all(dir)?;
+        modes::create_private_folder(dir)?;
         let (mut own, mut idle) = (None, Vec::new());
         for number in 1..=SLOTS_MAX {
             let path = dir.join(format!("node-{number}"));
@@ -36,7 +37,8 @@ impl Slot {
             }
             let mut options = OpenOptions::new();
             let file =
-                options.read(true).write(true).create(is_free).truncate(false).open(path)?;
+                options.read(true).write(true).create(is_free).truncate(false).open(&path)?;
+            modes::give_to_owner_of_folder(&path);
             match file.try_lock() {
                 Ok(()) if is_free => own = Some(Self::read(file)?),
                 Ok(()) => idle.push(Self::read(file)?),

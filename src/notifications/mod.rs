@@ -35,7 +35,7 @@ pub use read::{Handed, Settle};
 pub use streams::Asks;
 pub use unsubscribe::Subscription;
 
-use crate::account::{Lane, Notification, NotificationKind, Patience, Question, Way};
+use crate::account::{Lane, Notification, NotificationKind, Patience, Permission, Question, Way};
 use crate::auth::{Auth, Principal};
 use crate::clock::Stopwatch;
 use crate::config::Config;
@@ -49,7 +49,9 @@ use crate::media::Media;
 use crate::nodes::{Node, limits::WOKEN_MAX};
 use crate::outbound::Mailer;
 use crate::push::Push;
+use crate::recipients::Recipients;
 use crate::schedule::Schedule;
+use crate::slots::SlotLimits;
 use crate::steady::Steady;
 use crate::types::MediaType;
 use streams::Streams;
@@ -60,7 +62,7 @@ use watching::Watching;
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Polls of streams that may wait at a time.
-    pub polls: usize,
+    pub polls: SlotLimits,
     /// Mails sent at a time.
     pub mail_workers: usize,
     /// Push messages sent at a time, to Apple's devices and to others each.
@@ -81,7 +83,12 @@ impl Settings {
     pub fn of(config: &Config) -> Self {
         let section = &config.notifications;
         Self {
-            polls: section.polls,
+            // All readers of streams are known users, so nothing is reserved for them.
+            polls: SlotLimits {
+                all: section.polls,
+                client: section.client_polls,
+                known_share: 0.0,
+            },
             mail_workers: section.mail_workers,
             push_workers: section.push_workers,
             patience: Patience {
@@ -109,6 +116,8 @@ pub struct Services {
     pub mailer: Mailer,
     /// Writes their texts.
     pub letters: Letters,
+    /// Says whether a mail may be sent.
+    pub recipients: Recipients,
     /// Sends push messages.
     pub push: Push,
     /// Whether the clock may say that something was tried for long enough.
@@ -255,6 +264,7 @@ impl Notifications {
         media_type: Option<MediaType>,
         now: Timestamp,
     ) -> Result<Vec<Notification>> {
+        caller.require(Permission::ReadNotifications)?;
         let user = caller.user().id;
         let expired = now - STREAM_EXPIRY;
         let media_type = media_type.map(MediaType::as_str);
@@ -270,6 +280,7 @@ impl Notifications {
         draft: Draft,
         now: Timestamp,
     ) -> Result<Notification> {
+        caller.require(Permission::WriteNotifications)?;
         let new = written(caller, Uuid::new_v4(), draft, now)?;
         let write = move |tx: &WriteTx<'_>| {
             let read = tx.as_read();
@@ -298,6 +309,7 @@ impl Notifications {
         draft: Draft,
         now: Timestamp,
     ) -> Result<Notification> {
+        caller.require(Permission::WriteNotifications)?;
         let new = written(caller, id, draft, now)?;
         let write = move |tx: &WriteTx<'_>| {
             let is_stream = new.way.kind() == NotificationKind::Stream;
@@ -317,6 +329,7 @@ impl Notifications {
     ///
     /// Spec §4 is silent: one that is not there is [`Kind::NotFound`], as with `PUT`.
     pub async fn delete(&self, caller: &Principal, id: Uuid) -> Result<()> {
+        caller.require(Permission::WriteNotifications)?;
         let user = caller.user().id;
         let gone = self.db().write(move |tx| tx.delete_notification(id, Some(user))).await?;
         if gone {

@@ -24,7 +24,9 @@ use crate::error::{Error, Kind, Result};
 use crate::letters::Occasion;
 use crate::limits::{MESSAGE_TIME, OUTBOX_LOOK};
 use crate::nodes::{Sending, limits::END_AGAIN};
+use crate::outbound::Mail;
 use crate::push::PushError;
+use crate::recipients::Clearance;
 use crate::telemetry;
 
 /// How a try ended.
@@ -33,6 +35,10 @@ enum Tried {
     Sent,
     /// There is nothing to send any more.
     Dropped,
+    /// The recipient takes no mails of the user: the word in metrics, and a sentence.
+    Unwanted(&'static str, String),
+    /// It may not be sent before a time.
+    Postponed(jiff::Timestamp, String),
     /// The device's token is dead.
     Dead(String),
     /// Another node may have taken it up.
@@ -184,7 +190,7 @@ impl Notifications {
         let seconds = watch.elapsed().as_secs_f64();
         metrics::histogram!(telemetry::MESSAGE_SECONDS, "lane" => lane).record(seconds);
         let error = match &tried {
-            Some(Tried::Dead(said)) => said.as_str(),
+            Some(Tried::Dead(said) | Tried::Unwanted(_, said)) => said.as_str(),
             _ => error_of(&sent),
         };
         let Message { id, number, attempts, .. } = message;
@@ -197,7 +203,8 @@ impl Notifications {
             (Some(Tried::Dead(_)), MessageContent::Push { token, .. }) => Some(token.clone()),
             (_, MessageContent::Push { .. })
             | (_, MessageContent::Item { .. })
-            | (_, MessageContent::Digest { .. }) => None,
+            | (_, MessageContent::Digest { .. })
+            | (_, MessageContent::DeviceMoved { .. }) => None,
         };
         // What another node may have is due a little later: who looks at once doubts again.
         let rest = if matches!(tried, Some(Tried::Doubted)) { END_AGAIN } else { Duration::ZERO };
@@ -256,6 +263,15 @@ impl Notifications {
             let text = format!("given up after {tries} tries, the last of which did not end");
             return Ok(Tried::Never(text));
         }
+        if let MessageContent::DeviceMoved { model, name } = &message.content {
+            let name = name.as_deref().unwrap_or_default();
+            let device = if name.is_empty() { model.clone() } else { format!("{name} ({model})") };
+            let mail = self.device_mail(message, device).await?;
+            return match mail {
+                Some(mail) => self.post_mail(&mail).await,
+                None => Ok(Tried::Dropped),
+            };
+        }
         let number = message.number;
         let found = self.db().read(move |tx| tx.notification_of_number(number)).await?;
         let user = self.inner.services.auth.find_user(message.user).await?;
@@ -270,6 +286,8 @@ impl Notifications {
             MessageContent::Digest { items, more } => {
                 self.post(&addressed, items, (Occasion::Digest, *more)).await
             }
+            // Sent above: it belongs to no notification.
+            MessageContent::DeviceMoved { .. } => Ok(Tried::Dropped),
             MessageContent::Push { item, token, device } => {
                 let Some(kind) = DeviceKind::find(device) else { return Ok(Tried::Dropped) };
                 // A phone that changed hands or was signed out gets nothing of its former user.
@@ -299,14 +317,38 @@ impl Notifications {
         items: &[String],
         occasion: (Occasion, usize),
     ) -> Result<Tried> {
-        let Some(mail) = self.mail(addressed, items, occasion).await? else {
+        let Some(mut mail) = self.mail(addressed, items, occasion).await? else {
             return Ok(Tried::Dropped);
         };
+        let recipients = &self.inner.services.recipients;
+        let user = addressed.user;
+        let cleared = Box::pin(recipients.clear(user, &mail.to, addressed.now)).await?;
+        let introductions = match cleared {
+            Clearance::Granted(introductions) => introductions,
+            Clearance::Later { at, why } => return Ok(Tried::Postponed(at, why)),
+            Clearance::Never { reason, why } => return Ok(Tried::Unwanted(reason, why)),
+        };
+        introductions.iter().for_each(|introduction| mail.introduce(introduction));
+        let tried = self.post_mail(&mail).await?;
+        let user = user.user().id;
+        if matches!(tried, Tried::Sent) {
+            let told = recipients.introduced(user, &introductions, clock::now());
+            if let Err(cause) = told.await {
+                // The next mail says once more who has it sent.
+                tracing::warn!("that a recipient was introduced cannot be written: {cause}");
+            }
+        } else if let Err(cause) = recipients.give_back(user, &mail.to, addressed.now).await {
+            tracing::warn!("a mail that was not sent stays counted: {cause}");
+        }
+        Ok(tried)
+    }
+
+    async fn post_mail(&self, mail: &Mail) -> Result<Tried> {
         // A process that was held up for long must not send what others may have sent since.
         if !self.inner.services.node.is_sure() {
             return Ok(Tried::Doubted);
         }
-        Ok(match Box::pin(self.inner.services.mailer.send(&mail)).await {
+        Ok(match Box::pin(self.inner.services.mailer.send(mail)).await {
             Ok(()) => Tried::Sent,
             Err(error) if error.temporary() => Tried::Later(error.to_string(), None),
             Err(error) => Tried::Never(error.to_string()),
@@ -326,6 +368,10 @@ fn judge(
         None | Some(Tried::Doubted) => return ("released", Sent::Released),
         Some(Tried::Sent) => return ("sent", Sent::Done),
         Some(Tried::Dropped | Tried::Dead(_)) => return ("dropped", Sent::Done),
+        Some(Tried::Unwanted(reason, _)) => return (reason, Sent::Done),
+        Some(Tried::Postponed(at, why)) => {
+            return ("postponed", Sent::Postponed { at: *at, error: shorten_reason(why) });
+        }
         Some(Tried::Never(text)) => {
             return ("parked", Sent::Parked { error: shorten_reason(text) });
         }
@@ -346,6 +392,8 @@ fn judge(
 fn error_of(sent: &Sent) -> &str {
     match sent {
         Sent::Done | Sent::Released => "",
-        Sent::Again { error, .. } | Sent::Parked { error } => error,
+        Sent::Again { error, .. } | Sent::Postponed { error, .. } | Sent::Parked { error } => {
+            error
+        }
     }
 }

@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use uuid::Uuid;
 
 use super::watching::{SILENCE, take_up};
@@ -35,12 +35,13 @@ use crate::limits::{
     STREAM_LOOK_AGAIN_MAX,
 };
 use crate::nodes::{Node, limits::RETURN_AGAIN};
+use crate::slots::{SlotHolder, SlotLimits, Slots};
 use crate::telemetry;
 
 /// The streams that are read.
 pub(super) struct Streams {
     asks: mpsc::Sender<Ask>,
-    places: Semaphore,
+    slots: Slots,
     /// Who waits, by stream.
     readers: Mutex<HashMap<Uuid, Reading>>,
 }
@@ -168,12 +169,12 @@ impl Drop for Counted {
 }
 
 impl Streams {
-    /// Streams of which `polls_max` readers may wait at a time in this node, and what does their work.
-    pub(super) fn new(polls_max: usize, node: Node) -> (Arc<Self>, Asks) {
+    /// Streams whose readers wait in the slots of `limits` at this node, and what does their work.
+    pub(super) fn new(limits: SlotLimits, node: Node) -> (Arc<Self>, Asks) {
         let (asks, receiver) = mpsc::channel(STREAM_ASKS_MAX);
-        let places = Semaphore::new(polls_max.min(Semaphore::MAX_PERMITS));
+        let slots = Slots::new("stream_polls", "client_stream_polls", limits);
         let returns = Arc::new(Returns::default());
-        let streams = Arc::new(Self { asks, places, readers: Mutex::default() });
+        let streams = Arc::new(Self { asks, slots, readers: Mutex::default() });
         (streams, Asks { receiver, returns, node })
     }
 
@@ -205,14 +206,13 @@ impl Streams {
     /// nothing once `wait` is over or `stop` comes.
     ///
     /// Fails with [`Kind::NotFound`] when the user has no such stream or it expired, with
-    /// [`Kind::Overloaded`] when too many wait.
+    /// [`Kind::Overloaded`] when too many of the user, or of all users, wait.
     pub(super) async fn read<T, F: Future<Output = Result<Look<T>>>>(
         self: &Arc<Self>,
         (id, user, size): (Uuid, UserId, usize),
         give: impl Fn(Taken) -> F,
         (wait, stop): (Duration, impl Future<Output = ()>),
     ) -> Result<Option<T>> {
-        let full = |_| Error::overloaded("stream_polls", "Too many requests wait for items");
         if self.asks.capacity() == 0 {
             // It would wait for a place to ask in, and nothing says for how long.
             return Err(Error::overloaded(
@@ -253,7 +253,8 @@ impl Streams {
                 }
             }
             if place.is_none() {
-                place = Some((self.places.try_acquire().map_err(full)?, Counted::new()));
+                let slot = self.slots.take(Some(SlotHolder::User(user)))?;
+                place = Some((slot, Counted::new()));
             }
             tokio::select! {
                 biased;

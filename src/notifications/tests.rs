@@ -20,14 +20,17 @@ use crate::media::{self, DecodeLimits, UrlLinks};
 use crate::orders::Orders;
 use crate::outbound::{MailAddress, MailSettings, MailTransport, Waits};
 use crate::query::Indexed;
+use crate::recipients::RecipientSettings;
 use crate::search::Search;
+use crate::slots::SlotLimits;
 use crate::store::{Derived, Store};
 use crate::types::{Hash, ItemKey};
 
 const SCENE: &str = "
 INSERT INTO organizations (organization_id, address) VALUES (1, '{}');
 INSERT INTO products VALUES (10, 'A', NULL, NULL), (11, 'B', NULL, NULL);
-INSERT INTO agreements VALUES (1, 1, 'Subscription', FALSE, NULL, NULL, NULL, NULL, NULL),
+INSERT INTO agreements (agreement_id, organization_id, type, super, name, description,
+    expires_ms, prepaid_total, prepaid_remaining) VALUES (1, 1, 'Subscription', FALSE, NULL, NULL, NULL, NULL, NULL),
     (2, 1, 'Subscription', FALSE, NULL, NULL, NULL, NULL, NULL),
     (3, 1, 'Subscription', TRUE, NULL, NULL, 4000000000000, NULL, NULL);
 INSERT INTO agreement_products VALUES (1, 10), (2, 11);
@@ -58,10 +61,14 @@ fn limits() -> HashLimits {
         queue: 1,
         queue_per_address: 1,
         failures_per_user: 1,
+        failures_per_user_total: 100,
         failures_per_address: 1,
         window: Duration::from_secs(1),
     }
 }
+
+/// Places for the polls of a test.
+const POLLS: SlotLimits = SlotLimits { all: 10, client: 10, known_share: 0.0 };
 
 fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (Services, Settings) {
     let flags = vec![("data.dir".to_owned(), dir.to_str().unwrap().to_owned())];
@@ -75,9 +82,9 @@ fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (Services, Settings)
     let settings = media::Settings::of(&config).unwrap();
     let media = Media::start(settings, orders, originals, compute, &dir.join("cache")).unwrap();
     let search = Search::start(db.clone(), 1 << 20).unwrap();
-    let content = Content::new(search, media.settings().sizes, 10);
+    let content = Content::new(search, media.settings().sizes, POLLS);
     let from = MailAddress::parse("a@b.example").unwrap();
-    let transport = MailTransport::Outbox(dir.join("outbox"));
+    let transport = MailTransport::Outbox { folder: dir.join("outbox"), is_shared: false };
     let mail = MailSettings {
         transport,
         from,
@@ -86,12 +93,15 @@ fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (Services, Settings)
     };
     let node = Node::start(db, dir, config.server.role, start()).unwrap();
     node.work(start());
+    let mailer = Mailer::new(mail, Waits::default());
+    let limits = RecipientSettings::of(&config);
     let services = Services {
         db: db.clone(),
         content,
         media,
         auth: auth.clone(),
-        mailer: Mailer::new(mail, Waits::default()),
+        recipients: Recipients::new(db.clone(), mailer.clone(), limits),
+        mailer,
         letters: Letters::compile(None).unwrap(),
         push: Push::of(&config).unwrap(),
         steady: Arc::new(Steady::start(db, None)),
@@ -213,6 +223,7 @@ impl Scene {
         let items = |message: crate::account::Message| match message.content {
             MessageContent::Digest { items, more: 0 } => items,
             MessageContent::Digest { .. }
+            | MessageContent::DeviceMoved { .. }
             | MessageContent::Push { .. }
             | MessageContent::Item { .. } => panic!("no whole digest"),
         };

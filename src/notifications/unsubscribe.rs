@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::Notifications;
 use crate::db::Db;
+use crate::db::DbError;
 use crate::error::{Error, Result};
 
 /// Name of the note that holds the key.
@@ -24,10 +25,13 @@ pub(super) struct Signer(hmac::Key);
 impl Signer {
     /// The key of the database, which gets one when it has none.
     pub(super) fn open(db: &Db) -> Result<Self> {
-        let known = db.read_blocking(|tx| tx.find_state(KEY))?;
-        let text = match known {
-            Some(known) => known,
-            None => Self::draw(db)?,
+        let text = match db.read_blocking(|tx| tx.find_secret_state(KEY)) {
+            Ok(Some(known)) => known,
+            Ok(None) => Self::draw(db)?,
+            // A node that only reads sends no mails and needs no keys of the archive: a key of its own
+            // checks none of their links.
+            Err(DbError::Secret(_)) if db.only_reads() => random_key()?,
+            Err(cause) => return Err(cause.into()),
         };
         let key = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(Error::internal)?;
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &key)))
@@ -35,14 +39,10 @@ impl Signer {
 
     /// Draws a key, unless another process was faster.
     fn draw(db: &Db) -> Result<String> {
-        let mut fresh = [0; 32];
-        SystemRandom::new()
-            .fill(&mut fresh)
-            .map_err(|_| Error::internal("the system gives no random numbers"))?;
-        let fresh = BASE64_URL_SAFE_NO_PAD.encode(fresh);
-        Ok(db.write_blocking(move |tx| match tx.as_read().find_state(KEY)? {
+        let fresh = random_key()?;
+        Ok(db.write_blocking(move |tx| match tx.as_read().find_secret_state(KEY)? {
             Some(known) => Ok(known),
-            None => tx.write_state(KEY, &fresh).map(|()| fresh),
+            None => tx.write_secret_state(KEY, &fresh).map(|()| fresh),
         })?)
     }
 
@@ -64,6 +64,14 @@ impl Signer {
             .ok()
             .map(|()| id)
     }
+}
+
+fn random_key() -> Result<String> {
+    let mut fresh = [0; 32];
+    SystemRandom::new()
+        .fill(&mut fresh)
+        .map_err(|_| Error::internal("the system gives no random numbers"))?;
+    Ok(BASE64_URL_SAFE_NO_PAD.encode(fresh))
 }
 
 /// What a link is about.

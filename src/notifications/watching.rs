@@ -97,7 +97,10 @@ impl Watching {
             match change {
                 AccountChange::Everything => return self.read_all(tx),
                 AccountChange::User(user) => drop(users.insert(user)),
-                AccountChange::Token(_) | AccountChange::Key(_) | AccountChange::Session(_) => {}
+                AccountChange::Token(_)
+                | AccountChange::Key(_)
+                | AccountChange::Session(_)
+                | AccountChange::SigningKeys => {}
             }
         }
         // Until the end, so that a failure in between leaves nothing that is believed.

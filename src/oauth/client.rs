@@ -10,7 +10,10 @@ use super::{
     parameters::{Parameters, decode},
 };
 use crate::account::Client;
+use crate::audit::{self, Action, ObjectKind, Outcome};
 use crate::auth::Auth;
+use crate::db::ReadTx;
+use crate::error::{Error, Kind};
 
 /// What a client presents in the header of its request.
 #[derive(Clone, Copy)]
@@ -62,14 +65,38 @@ async fn verify(
     from: (IpAddr, Timestamp),
 ) -> Result<Client, TokenError> {
     let Presented { client_id, secret } = presented;
-    let client = auth.db().read(move |tx| tx.find_client(&client_id)).await?;
+    let read = move |tx: &ReadTx<'_>| tx.find_client(&client_id);
+    let client = match secret {
+        Some(_) => auth.read_unless_locked(from, read).await?,
+        None => auth.db().read(read).await?,
+    };
     let client = client.filter(|client| client.active);
     let hash = client.as_ref().and_then(|client| client.secret.as_deref());
     let proved = match (&secret, hash) {
-        (Some(secret), hash) => auth.verify_secret(secret, hash, from).await?,
+        (Some(secret), hash) => {
+            let verified = auth.verify_secret(secret, hash, from).await;
+            record(client.as_ref(), verified.as_ref(), from.1);
+            verified?
+        }
         (None, hash) => hash.is_none(),
     };
     client.filter(|_| proved).ok_or_else(wrong)
+}
+
+/// Records a secret that was wrong, and the first of many that were refused unchecked.
+fn record(client: Option<&Client>, verified: Result<&bool, &Error>, now: Timestamp) {
+    let action = match verified {
+        Ok(false) => Action::ClientRefused,
+        Err(busy) if busy.kind() == Kind::Overloaded && audit::count_throttled(now) => {
+            Action::LoginThrottled
+        }
+        Ok(true) | Err(_) => return,
+    };
+    let event = audit::event(action).ended(Outcome::Refused);
+    audit::record(match client {
+        Some(client) => event.about(ObjectKind::Client, &client.client_id),
+        None => event.with("no such client"),
+    });
 }
 
 fn wrong() -> TokenError {

@@ -2,9 +2,9 @@
 //! transaction, so that of many requests with the same code or token one alone succeeds.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
-use crate::account::{Account, Client, Scopes};
+use crate::account::{Account, Client, FamilyId, Scopes, UserId};
 use crate::auth::Entered;
 use crate::db::{Code, DbError, Family, NewFamily, WriteTx};
 use crate::types::Hash;
@@ -19,15 +19,23 @@ pub(super) struct NewTokens {
     pub(super) access_expires: Timestamp,
     /// With its end; `None` for a client that may not refresh.
     pub(super) refresh: Option<(Hash, Timestamp)>,
+    /// How long a grant can be refreshed at all.
+    pub(super) grant_lifetime: SignedDuration,
+    pub(super) now: Timestamp,
 }
 
 impl NewTokens {
+    /// When refreshing of the family ends for good.
+    fn absolute_end(&self, tx: &WriteTx<'_>, family: FamilyId) -> Result<Timestamp, DbError> {
+        let began = tx.family_lifetime_from(family, self.now)?;
+        Ok(began.checked_add(self.grant_lifetime).unwrap_or(Timestamp::MAX))
+    }
+
     fn write(&self, tx: &WriteTx<'_>, family: &Family, scopes: Scopes) -> Result<(), DbError> {
         tx.write_access_token(&self.access, family.id, scopes, self.access_expires)?;
-        match self.refresh {
-            Some((refresh, expires)) => tx.write_refresh_token(&refresh, family.id, expires),
-            None => Ok(()),
-        }
+        let Some((refresh, expires)) = self.refresh else { return Ok(()) };
+        let expires = expires.min(self.absolute_end(tx, family.id)?);
+        tx.write_refresh_token(&refresh, family.id, expires)
     }
 }
 
@@ -44,8 +52,22 @@ pub(super) enum Outcome {
     Granted(Box<Granted>),
     /// `invalid_grant`, with the reason.
     Refused(&'static str),
+    /// The same for a code or token that there is not, which anybody can make up.
+    Unknown(&'static str),
+    /// The same for one of this user that was used before, which ended its family.
+    Reused(UserId, &'static str),
     /// `invalid_scope`: more is asked for than was granted.
     TooWide,
+}
+
+/// What became of a token that a client revokes.
+pub(super) enum Revoked {
+    /// It was this user's and counts for nothing any more.
+    Ended(UserId),
+    /// There is none.
+    Unknown,
+    /// It was issued to another client.
+    OfAnother,
 }
 
 /// What has to come with a code.
@@ -93,14 +115,14 @@ pub(super) fn redeem(
     tokens: &NewTokens,
     now: Timestamp,
 ) -> Result<Outcome, DbError> {
-    let unknown = Outcome::Refused("there is no such code");
+    let unknown = Outcome::Unknown("there is no such code");
     let Some(code) = tx.as_read().find_code(hash)? else { return Ok(unknown) };
     if code.family.client_id != client.client_id {
         return Ok(unknown);
     }
     if code.is_used {
         tx.end_family(code.family.id, now)?;
-        return Ok(Outcome::Refused("the code was used before"));
+        return Ok(Outcome::Reused(code.family.user, "the code was used before"));
     }
     if code.expires <= now {
         return Ok(Outcome::Refused("the code has expired"));
@@ -130,7 +152,7 @@ pub(super) fn refresh(
     tokens: &NewTokens,
     now: Timestamp,
 ) -> Result<Outcome, DbError> {
-    let unknown = Outcome::Refused("there is no such refresh token");
+    let unknown = Outcome::Unknown("there is no such refresh token");
     let Some(token) = tx.as_read().find_refresh_token(hash)? else { return Ok(unknown) };
     let family = token.family;
     if family.client_id != client.client_id {
@@ -138,10 +160,14 @@ pub(super) fn refresh(
     }
     if token.is_used {
         tx.end_family(family.id, now)?;
-        return Ok(Outcome::Refused("the refresh token was used before"));
+        return Ok(Outcome::Reused(family.user, "the refresh token was used before"));
     }
     if token.expires <= now {
         return Ok(Outcome::Refused("the refresh token has expired"));
+    }
+    if tokens.absolute_end(tx, family.id)? <= now {
+        tx.end_family(family.id, now)?;
+        return Ok(Outcome::Refused("the grant has ended, the user has to log in again"));
     }
     let scopes = asked.unwrap_or(family.scopes);
     if !scopes.is_within(family.scopes) {
@@ -187,23 +213,26 @@ fn active(tx: &WriteTx<'_>, family: &Family) -> Result<Option<Account>, DbError>
 /// Ends what `hash` stands for: a refresh token its family, an access token itself (RFC 7009
 /// §2.1). What is unknown is ended already.
 ///
-/// Returns false for a token of another client, which stays.
+/// A token of another client stays.
 pub(super) fn revoke(
     tx: &WriteTx<'_>,
     hash: &Hash,
     client: &Client,
     now: Timestamp,
-) -> Result<bool, DbError> {
+) -> Result<Revoked, DbError> {
     if let Some(token) = tx.as_read().find_refresh_token(hash)? {
         if token.family.client_id != client.client_id {
-            return Ok(false);
+            return Ok(Revoked::OfAnother);
         }
         tx.end_family(token.family.id, now)?;
-    } else if let Some(token) = tx.as_read().find_access_token(hash)? {
+        return Ok(Revoked::Ended(token.family.user));
+    }
+    if let Some(token) = tx.as_read().find_access_token(hash)? {
         if token.client_id != client.client_id {
-            return Ok(false);
+            return Ok(Revoked::OfAnother);
         }
         tx.end_access_token(hash, now)?;
+        return Ok(Revoked::Ended(token.user));
     }
-    Ok(true)
+    Ok(Revoked::Unknown)
 }

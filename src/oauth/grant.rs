@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::{
@@ -10,10 +10,11 @@ use super::{
     claims::IdToken,
     client::{self, ClientAuthentication},
     error::{OAuthErrorCode, TokenError},
-    exchange::{self, Granted, NewTokens, Outcome, Proof},
+    exchange::{self, Granted, NewTokens, Outcome, Proof, Revoked},
     parameters::Parameters,
 };
 use crate::account::{Client, Grant, Scope, Scopes};
+use crate::audit::{self, Action, Event, ObjectKind};
 use crate::auth::{Entered, Login, Secret};
 use crate::db::{DbError, NewFamily, WriteTx};
 use crate::error::Result;
@@ -90,6 +91,7 @@ pub(super) async fn token(
 ) -> Result<TokenSet, TokenError> {
     reject_repeated(form)?;
     let client = client::authenticate(&inner.auth, form, authentication, (address, now)).await?;
+    audit::note_client(&client.client_id, client.secret.is_some());
     let name = required(form, "grant_type")?;
     let grants = [Grant::AuthorizationCode, Grant::Password, Grant::RefreshToken];
     let Some(grant) = grants.into_iter().find(|grant| grant.as_str() == name) else {
@@ -110,8 +112,10 @@ pub(super) async fn token(
         }
     };
     match outcome {
-        Outcome::Granted(granted) => Ok(issue.token_set(inner, &client, &granted)?),
-        Outcome::Refused(reason) => refuse(OAuthErrorCode::InvalidGrant, reason),
+        Outcome::Granted(granted) => Ok(issue.token_set(inner, &client, &granted).await?),
+        Outcome::Refused(reason) | Outcome::Unknown(reason) | Outcome::Reused(_, reason) => {
+            refuse(OAuthErrorCode::InvalidGrant, reason)
+        }
         Outcome::TooWide => {
             refuse(OAuthErrorCode::InvalidScope, "scope is more than was granted before")
         }
@@ -134,15 +138,24 @@ impl Issue {
         let access = Secret::new()?;
         let refresh = client.allows(Grant::RefreshToken).then(Secret::new).transpose()?;
         let refresh_expires = after(now, lifetimes.refresh_token_s);
+        let expires_in = client.access_token_s(lifetimes.access_token_s);
+        let days = i64::from(lifetimes.refresh_absolute_days);
         let tokens = NewTokens {
             access: access.hash(),
-            access_expires: after(now, lifetimes.access_token_s),
+            access_expires: after(now, expires_in),
             refresh: refresh.as_ref().map(|refresh| (refresh.hash(), refresh_expires)),
+            grant_lifetime: SignedDuration::from_hours(24 * days),
+            now,
         };
-        Ok(Self { access, refresh, tokens, now, expires_in: lifetimes.access_token_s })
+        Ok(Self { access, refresh, tokens, now, expires_in })
     }
 
-    fn token_set(self, inner: &Inner, client: &Client, granted: &Granted) -> Result<TokenSet> {
+    async fn token_set(
+        self,
+        inner: &Inner,
+        client: &Client,
+        granted: &Granted,
+    ) -> Result<TokenSet> {
         let access_token = self.access.reveal().to_owned();
         let id_token = IdToken {
             issuer: &inner.issuer,
@@ -154,7 +167,7 @@ impl Issue {
             issued: self.now,
             expires: self.tokens.access_expires,
         };
-        let id_token = inner.keys.sign(&id_token.claims(&granted.account))?;
+        let id_token = inner.keys().await.sign(&id_token.claims(&granted.account))?;
         Ok(TokenSet {
             access_token,
             token_type: "Bearer",
@@ -178,8 +191,12 @@ async fn redeem(
         verifier: form.find("code_verifier").map(str::to_owned),
     };
     let (client, tokens, now) = (client.clone(), issue.tokens, issue.now);
-    let work =
-        move |tx: &WriteTx<'_>| exchange::redeem(tx, (&hash, &proof), &client, &tokens, now);
+    let event = issued(&client, Grant::AuthorizationCode);
+    let work = move |tx: &WriteTx<'_>| {
+        let outcome = exchange::redeem(tx, (&hash, &proof), &client, &tokens, now)?;
+        record(tx, event, &outcome)?;
+        Ok(outcome)
+    };
     Ok(inner.auth.write(work).await?)
 }
 
@@ -192,8 +209,12 @@ async fn refresh(
     let hash = Hash::of(required(form, "refresh_token")?.as_bytes());
     let asked = scopes(form)?.filter(|asked| !asked.is_empty());
     let (client, tokens, now) = (client.clone(), issue.tokens, issue.now);
-    let work =
-        move |tx: &WriteTx<'_>| exchange::refresh(tx, (&hash, asked), &client, &tokens, now);
+    let event = issued(&client, Grant::RefreshToken);
+    let work = move |tx: &WriteTx<'_>| {
+        let outcome = exchange::refresh(tx, (&hash, asked), &client, &tokens, now)?;
+        record(tx, event, &outcome)?;
+        Ok(outcome)
+    };
     Ok(inner.auth.write(work).await?)
 }
 
@@ -224,7 +245,39 @@ async fn open(
     let (tokens, now) = (issue.tokens, issue.now);
     let (user, client_id) = (entered.account.user.id, client.client_id.clone());
     let family = NewFamily { user, client_id, scopes, auth_time: now };
-    inner.auth.write(move |tx| exchange::open(tx, (&entered, &family), &tokens, now)).await
+    let event = issued(client, Grant::Password);
+    let work = move |tx: &WriteTx<'_>| {
+        let outcome = exchange::open(tx, (&entered, &family), &tokens, now)?;
+        record(tx, event, &outcome)?;
+        Ok(outcome)
+    };
+    inner.auth.write(work).await
+}
+
+/// The event of tokens that `client` asks for.
+fn issued(client: &Client, grant: Grant) -> Event {
+    let event = audit::event(Action::TokenIssued);
+    event.about(ObjectKind::Client, &client.client_id).with(grant.as_str())
+}
+
+/// Records how an exchange ended. What anybody can make up leaves no row: it would let a flood of
+/// nonsense push events out of the log.
+fn record(tx: &WriteTx<'_>, event: Event, outcome: &Outcome) -> Result<(), DbError> {
+    let event = match outcome {
+        Outcome::Unknown(_) => return Ok(()),
+        Outcome::Granted(granted) => event.by_user(&granted.account.user),
+        Outcome::Refused(reason) => event.ended(audit::Outcome::Refused).with(reason),
+        Outcome::TooWide => {
+            event.ended(audit::Outcome::Refused).with("scope is more than was granted before")
+        }
+        Outcome::Reused(user, reason) => {
+            let user = tx.as_read().find_user(*user)?;
+            let event = Event { action: Action::TokenReused, ..event };
+            let event = user.iter().fold(event, |event, user| event.by_user(user));
+            event.ended(audit::Outcome::Refused).with(reason)
+        }
+    };
+    tx.write_audit(&event)
 }
 
 /// The revocation endpoint. `token_type_hint` only says where to look first; both places are one
@@ -237,10 +290,21 @@ pub(super) async fn revoke(
 ) -> Result<(), TokenError> {
     reject_repeated(form)?;
     let client = client::authenticate(&inner.auth, form, authentication, (address, now)).await?;
+    audit::note_client(&client.client_id, client.secret.is_some());
     let hash = Hash::of(required(form, "token")?.as_bytes());
-    let work = move |tx: &WriteTx<'_>| exchange::revoke(tx, &hash, &client, now);
-    if inner.auth.write(work).await? {
-        return Ok(());
+    let event = audit::event(Action::TokenRevoked).about(ObjectKind::Client, &client.client_id);
+    let work = move |tx: &WriteTx<'_>| {
+        let revoked = exchange::revoke(tx, &hash, &client, now)?;
+        if let Revoked::Ended(user) = &revoked {
+            let user = tx.as_read().find_user(*user)?;
+            tx.write_audit(&user.iter().fold(event, |event, user| event.by_user(user)))?;
+        }
+        Ok(revoked)
+    };
+    match inner.auth.write(work).await? {
+        Revoked::Ended(_) | Revoked::Unknown => Ok(()),
+        Revoked::OfAnother => {
+            refuse(OAuthErrorCode::InvalidGrant, "the token was issued to another client")
+        }
     }
-    refuse(OAuthErrorCode::InvalidGrant, "the token was issued to another client")
 }

@@ -14,14 +14,15 @@ use jsonwebtoken::{
 };
 use serde_json::{Map, Value, json};
 
-use crate::db::{Db, SigningKey};
+use crate::db::{Db, DbError, SigningKey};
 use crate::error::{Error, Result};
 use crate::types::Hash;
 
 /// The signing key and what is published of it and of those before it.
 pub(super) struct Keys {
     kid: String,
-    signing: EncodingKey,
+    /// None at a node that only reads and has no key of the archive's secrets: it signs nothing.
+    signing: Option<EncodingKey>,
     published: Vec<Value>,
 }
 
@@ -31,7 +32,12 @@ impl Keys {
     /// Making a key takes a tenth of a second, so it happens outside the transaction that looks
     /// once more: of two processes that start at the same time one keeps its key, both use it.
     pub(super) fn load(db: &Db, now: Timestamp) -> Result<Self> {
-        let mut keys = db.read_blocking(|tx| tx.list_signing_keys())?;
+        let mut keys = match db.read_blocking(|tx| tx.list_signing_keys()) {
+            Err(DbError::Secret(_)) if db.only_reads() => {
+                return Ok(Self { kid: String::new(), signing: None, published: Vec::new() });
+            }
+            found => found?,
+        };
         if keys.iter().all(|key| key.is_retired) {
             let new = make()?;
             keys = db.write_blocking(move |tx| {
@@ -42,11 +48,16 @@ impl Keys {
                 tx.as_read().list_signing_keys()
             })?;
         }
+        Self::of(&keys)
+    }
+
+    /// The keys of these rows, the newest first; the first that is not retired signs.
+    pub(super) fn of(keys: &[SigningKey]) -> Result<Self> {
         let current = keys.iter().find(|key| !key.is_retired);
         let current = current.ok_or_else(|| Error::internal("there is no signing key"))?;
         Ok(Self {
             kid: current.kid.clone(),
-            signing: encoding_key(&current.pkcs8)?,
+            signing: Some(encoding_key(&current.pkcs8)?),
             published: keys.iter().map(publish).collect::<Result<_>>()?,
         })
     }
@@ -60,11 +71,14 @@ impl Keys {
     pub(super) fn sign(&self, claims: &Map<String, Value>) -> Result<String> {
         let mut header = Header::new(Algorithm::RS256);
         header.kid = Some(self.kid.clone());
-        jsonwebtoken::encode(&header, claims, &self.signing).map_err(Error::internal)
+        let without = || Error::internal("this node has no signing key");
+        let signing = self.signing.as_ref().ok_or_else(without)?;
+        jsonwebtoken::encode(&header, claims, signing).map_err(Error::internal)
     }
 }
 
-fn make() -> Result<SigningKey> {
+/// A new key; takes a tenth of a second.
+pub(super) fn make() -> Result<SigningKey> {
     let failed = |_| Error::internal("a signing key cannot be made");
     let pair = KeyPair::generate(KeySize::Rsa2048).map_err(failed)?;
     let pkcs8: Pkcs8V1Der<'_> = pair.as_der().map_err(failed)?;

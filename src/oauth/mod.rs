@@ -22,6 +22,7 @@ mod refresh_tests;
 mod request;
 #[cfg(test)]
 mod request_tests;
+mod rotation;
 #[cfg(test)]
 mod test_service;
 #[cfg(test)]
@@ -36,16 +37,19 @@ pub use error::{AuthorizationError, OAuthErrorCode, TokenError};
 pub use grant::TokenSet;
 pub use parameters::{Parameters, ParametersError};
 pub use request::{AuthorizationRequest, Prompt, Prompts, ResponseType, parse as parse_request};
+pub use rotation::SigningKeys;
 
 use crate::account::{Account, UserId};
+use crate::audit::{self, Action, CredentialId, CredentialKind, ObjectKind};
 use crate::auth::{Auth, Entered, Secret};
-use crate::db::{DbError, NewCode, NewFamily, Session};
+use crate::db::{DbError, NewCode, NewConsent, NewFamily, Session};
 use crate::error::Result;
 use crate::limits::{ACCOUNT_LOG_S, CODE_S, SWEEP_ROWS};
 use crate::live::Live;
 use crate::types::Hash;
 use claims::IdToken;
 use keys::Keys;
+use rotation::published_since;
 
 /// How long what is given out lasts.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +58,8 @@ pub struct Lifetimes {
     pub access_token_s: u32,
     /// Seconds of a refresh token; each refresh begins them anew.
     pub refresh_token_s: u32,
+    /// Days after which refreshing ends, counted from the authorization.
+    pub refresh_absolute_days: u32,
     /// Seconds of a login in the browser.
     pub session_s: u32,
 }
@@ -68,7 +74,39 @@ struct Inner {
     auth: Auth,
     issuer: String,
     lifetimes: Live<Lifetimes>,
-    keys: Keys,
+    keys: Live<KnownKeys>,
+}
+
+/// The signing keys as they were read last.
+struct KnownKeys {
+    keys: Arc<Keys>,
+    /// The count of changes of signing keys before they were read.
+    changes: u64,
+}
+
+impl Inner {
+    /// The signing keys, read again if a command may have changed them since.
+    ///
+    /// Where they cannot be read, those that are known go on signing.
+    async fn keys(&self) -> Arc<Keys> {
+        let known = self.keys.get();
+        let changes = self.auth.signing_key_changes();
+        if known.changes == changes {
+            return Arc::clone(&known.keys);
+        }
+        let read = self.auth.db().read(|tx| tx.list_signing_keys()).await;
+        match read.map_err(crate::error::Error::from).and_then(|keys| Keys::of(&keys)) {
+            Ok(keys) => {
+                let keys = Arc::new(keys);
+                self.keys.set(KnownKeys { keys: Arc::clone(&keys), changes });
+                keys
+            }
+            Err(cause) => {
+                tracing::warn!("signing keys cannot be read again, the known ones stay: {cause}");
+                Arc::clone(&known.keys)
+            }
+        }
+    }
 }
 
 /// `seconds` after `now`.
@@ -87,7 +125,9 @@ impl OAuth {
         lifetimes: Lifetimes,
         now: Timestamp,
     ) -> Result<Self> {
-        let keys = Keys::load(auth.db(), now)?;
+        let changes = auth.signing_key_changes();
+        let keys = Arc::new(Keys::load(auth.db(), now)?);
+        let keys = Live::new(KnownKeys { keys, changes });
         issuer.truncate(issuer.trim_end_matches('/').len());
         let lifetimes = Live::new(lifetimes);
         Ok(Self { inner: Arc::new(Inner { auth, issuer, lifetimes, keys }) })
@@ -115,14 +155,20 @@ impl OAuth {
         }
     }
 
-    /// Whether the user has let the client have all that it asks for.
+    /// Whether the user has consented to all that the client asks for, by the same response type.
+    ///
+    /// A public client without an https redirect is asked for each time: whatever receives its
+    /// answer may be another program.
     pub async fn is_consented(
         &self,
         request: &AuthorizationRequest,
         user: UserId,
     ) -> Result<bool> {
-        let client_id = request.client_id.clone();
-        let read = move |tx: &crate::db::ReadTx<'_>| tx.find_consent(user, &client_id);
+        if request.asks_each_time {
+            return Ok(false);
+        }
+        let (client_id, kind) = (request.client_id.clone(), request.response_type.as_str());
+        let read = move |tx: &crate::db::ReadTx<'_>| tx.find_consent(user, &client_id, kind);
         let given = self.inner.auth.db().read(read).await?;
         Ok(request.scopes.is_within(given))
     }
@@ -134,9 +180,18 @@ impl OAuth {
         user: UserId,
         now: Timestamp,
     ) -> Result<()> {
-        let (client_id, scopes) = (request.client_id.clone(), request.scopes);
-        let write =
-            move |tx: &crate::db::WriteTx<'_>| tx.write_consent(user, &client_id, scopes, now);
+        let event =
+            audit::event(Action::ConsentGiven).about(ObjectKind::Consent, &request.client_id);
+        let new = NewConsent {
+            user,
+            client_id: request.client_id.clone(),
+            response_type: request.response_type.as_str(),
+            scopes: request.scopes,
+        };
+        let write = move |tx: &crate::db::WriteTx<'_>| {
+            tx.write_consent(&new, now)?;
+            tx.write_audit(&event.with(new.scopes))
+        };
         Ok(self.inner.auth.write(write).await?)
     }
 
@@ -205,17 +260,22 @@ impl OAuth {
         (session, new_family): (Hash, NewFamily),
         now: Timestamp,
     ) -> Result<Option<String>> {
-        let Inner { auth, issuer, lifetimes, keys } = &*self.inner;
-        let lifetimes = lifetimes.get();
-        let expires = after(now, lifetimes.access_token_s);
+        let Inner { auth, issuer, lifetimes, .. } = &*self.inner;
+        let all_s = lifetimes.get().access_token_s;
+        let access_token_s = request.access_token_s.map_or(all_s, |own| own.min(all_s));
+        let expires = after(now, access_token_s);
         let access = Secret::new()?;
         let token = request.response_type.has_token().then(|| access.hash());
+        let event = audit::event(Action::TokenIssued)
+            .about(ObjectKind::Client, &request.client_id)
+            .with("implicit");
         let write = move |tx: &crate::db::WriteTx<'_>| {
             let found = logged_in(tx, &session, new_family.user, now)?;
             let Some((auth_time, hash)) = found.zip(token) else { return Ok(found) };
             let (scopes, family) = (new_family.scopes, NewFamily { auth_time, ..new_family });
             let id = tx.open_family(&family, now)?;
             tx.write_access_token(&hash, id, scopes, expires)?;
+            tx.write_audit(&event)?;
             Ok(found)
         };
         let Some(auth_time) = auth.write(write).await? else { return Ok(None) };
@@ -231,10 +291,10 @@ impl OAuth {
             expires,
         };
         let id_token = match request.response_type.has_id_token() {
-            true => Some(keys.sign(&id_token.claims(user))?),
+            true => Some(self.inner.keys().await.sign(&id_token.claims(user))?),
             false => None,
         };
-        let (seconds, scope) = (lifetimes.access_token_s.to_string(), request.scopes.to_string());
+        let (seconds, scope) = (access_token_s.to_string(), request.scopes.to_string());
         let mut pairs = Vec::new();
         if let Some(access_token) = access_token {
             pairs.extend([("access_token", access_token), ("token_type", "Bearer")]);
@@ -289,6 +349,10 @@ impl OAuth {
         let auth = &self.inner.auth;
         let Some(token) = auth.token(access_token, now).await? else { return Ok(None) };
         let account = auth.account(token.user).await?;
+        if let Some(account) = &account {
+            let id = CredentialId::Number(token.family.0);
+            audit::note_caller(account, CredentialKind::AccessToken, id);
+        }
         Ok(account.map(|account| claims::user_info(&account, token.scopes)))
     }
 
@@ -299,9 +363,8 @@ impl OAuth {
     }
 
     /// The public keys that id tokens are verified with (RFC 7517).
-    #[must_use]
-    pub fn key_set(&self) -> serde_json::Value {
-        self.inner.keys.key_set()
+    pub async fn key_set(&self) -> serde_json::Value {
+        self.inner.keys().await.key_set()
     }
 
     /// Opens a session for a user that just logged in; the secret is the cookie's value. `None`
@@ -310,6 +373,7 @@ impl OAuth {
         let secret = Secret::new()?;
         let (hash, expires) = (secret.hash(), after(now, self.inner.lifetimes.get().session_s));
         let session = Session { user: entered.account.user.id, auth_time: now, expires };
+        audit::note_caller(&entered.account, CredentialKind::Password, CredentialId::None);
         let entered = entered.clone();
         let write = move |tx: &crate::db::WriteTx<'_>| {
             let is_good = entered.is_good(&tx.as_read())?;
@@ -324,18 +388,27 @@ impl OAuth {
     /// Ends the session of that text, if there is one.
     pub async fn close_session(&self, session: &str, now: Timestamp) -> Result<()> {
         let hash = Hash::of(session.as_bytes());
-        Ok(self.inner.auth.write(move |tx| tx.end_session(&hash, now)).await?)
+        let event = audit::event(Action::Logout);
+        let write = move |tx: &crate::db::WriteTx<'_>| {
+            tx.end_session(&hash, now)?;
+            tx.write_audit(&event)
+        };
+        Ok(self.inner.auth.write(write).await?)
     }
 
-    /// Removes what expired, and what the account log no longer needs to say; at most
+    /// Removes what expired, counters of failed logins too, and what the account log no longer needs to say; at most
     /// [`SWEEP_ROWS`] rows of a kind. Zero means that nothing is left to remove.
     pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
         let span = SignedDuration::from_secs(i64::from(ACCOUNT_LOG_S));
         let read_long_ago = now.checked_sub(span).unwrap_or(Timestamp::MIN);
+        let failures = self.inner.auth.failure_window(now);
+        let retired = published_since(now, self.inner.lifetimes.get().access_token_s);
         let sweep = move |tx: &crate::db::WriteTx<'_>| {
             let mut removed = tx.sweep_tokens(now, SWEEP_ROWS)?;
             removed += tx.sweep_families(now, SWEEP_ROWS)?;
             removed += tx.sweep_sessions(now, SWEEP_ROWS)?;
+            removed += tx.sweep_failed_logins(failures, SWEEP_ROWS)?;
+            removed += tx.sweep_signing_keys(retired, now)?;
             removed += tx.sweep_account_log(read_long_ago, SWEEP_ROWS)?;
             Ok(removed)
         };

@@ -115,6 +115,17 @@ impl ResponseType {
         }
     }
 
+    /// The words in requests, by which consent is remembered.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Code => "code",
+            Self::Token => "token",
+            Self::IdToken => "id_token",
+            Self::IdTokenAndToken => "id_token token",
+        }
+    }
+
     fn grant(self) -> Grant {
         match self {
             Self::Code => Grant::AuthorizationCode,
@@ -146,7 +157,14 @@ pub struct AuthorizationRequest {
     pub prompt: Prompts,
     /// Seconds since the login after which the user has to log in again.
     pub max_age_s: Option<u64>,
+    /// Whether the scopes of the client are enforced.
+    pub scopes_enforced: bool,
     pub(super) response_type: ResponseType,
+    /// Whether the user is asked each time, whatever was consented to before: another program on
+    /// the user's machine could receive the answer (RFC 8252 §8.6).
+    pub(super) asks_each_time: bool,
+    /// Seconds of an access token of the client, where they are fewer than those of others.
+    pub(super) access_token_s: Option<u32>,
     /// Whether the request named its address; then the exchange of the code has to, too.
     pub(super) named_redirect_uri: bool,
     pub(super) nonce: Option<String>,
@@ -208,6 +226,7 @@ pub fn parse(
     issuer: &str,
 ) -> Result<AuthorizationRequest, AuthorizationError> {
     let redirect_uri = redirect_uri(parameters, client)?;
+    let is_https = redirect_uri.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("https:"));
     let words: Vec<_> = parameters.find("response_type").unwrap_or("code").split(' ').collect();
     // What goes to a page of the client goes behind `#`, its errors too; also where the words are
     // no response type of ours (OAuth 2.0 Multiple Response Types §5).
@@ -228,7 +247,10 @@ pub fn parse(
         scopes: Scopes::NONE,
         prompt: Prompts::default(),
         max_age_s: None,
+        scopes_enforced: client.scopes_enforced,
         response_type: ResponseType::Code,
+        asks_each_time: client.is_public() && !is_https,
+        access_token_s: client.access_token_s,
         named_redirect_uri: parameters.find("redirect_uri").is_some(),
         nonce: None,
         challenge: None,

@@ -16,8 +16,12 @@ use crate::db::{AccountChange, Db, NewUser};
 
 pub(super) const ISSUER: &str = "https://auth.test";
 pub(super) const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
-pub(super) const LIFETIMES: Lifetimes =
-    Lifetimes { access_token_s: 1000, refresh_token_s: 5000, session_s: 500 };
+pub(super) const LIFETIMES: Lifetimes = Lifetimes {
+    access_token_s: 1000,
+    refresh_token_s: 5000,
+    refresh_absolute_days: 1,
+    session_s: 500,
+};
 /// A code verifier and its S256 challenge, from RFC 7636 appendix B.
 pub(super) const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 pub(super) const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
@@ -45,6 +49,8 @@ pub(super) fn client(name: &str) -> Client {
         redirect_uris,
         grants,
         active: name != "off",
+        scopes_enforced: false,
+        access_token_s: None,
     }
 }
 
@@ -196,6 +202,7 @@ fn open(dir: &std::path::Path) -> (Auth, OAuth) {
         queue: 100,
         queue_per_address: 100,
         failures_per_user: 3,
+        failures_per_user_total: 100,
         failures_per_address: 100,
         window: Duration::from_secs(60),
     };

@@ -6,10 +6,15 @@ use jiff::Timestamp;
 use crate::account::{Agreement, AgreementId, AgreementType, Product};
 use crate::db::LiveOrder;
 
-/// Whether `agreement` covers an item with these product codes at `now`.
-///
-/// Spec §2 is silent on what an expired agreement means for what was bought under it: it covers
-/// nothing any more, also where a purchase could still be downloaded again.
+/// Whether one of `agreements` covers an item with these product codes at `now`: then a search
+/// finds it.
+#[must_use]
+pub fn any_covers(agreements: &[Agreement], codes: &[String], now: Timestamp) -> bool {
+    agreements.iter().any(|agreement| covers(agreement, codes, now))
+}
+
+/// Whether `agreement` covers an item with these product codes at `now`. An expired agreement
+/// covers nothing.
 #[must_use]
 pub fn covers(agreement: &Agreement, codes: &[String], now: Timestamp) -> bool {
     let in_common = || agreement.products.iter().any(|product| codes.contains(&product.code));
@@ -63,7 +68,7 @@ pub enum Choice<'a> {
     Free(&'a Agreement, LiveOrder),
     /// It delivers once a row is written, which takes a download from a Prepaid one.
     Buy(&'a Agreement),
-    /// It delivers when somebody approves an order.
+    /// It delivers once an order is approved.
     Order {
         /// Which.
         agreement: &'a Agreement,

@@ -24,6 +24,8 @@ pub fn order<L: Links>(order: &Order, links: &L) -> Value {
     agreement.insert("id".to_owned(), json!(order.agreement.id));
     optional(&mut agreement, "name", agreement_name);
     agreement.insert("type".to_owned(), json!(order.agreement.kind));
+    // Spec §2 Order is silent: an extension of ours, there only for agreements that need it.
+    optional(&mut agreement, "approver", order.agreement.approver.stored());
     price.insert("agreement".to_owned(), Value::Object(agreement));
     let item = json!({
         "uri": links.item(&order.item),

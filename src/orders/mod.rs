@@ -8,6 +8,7 @@
 pub mod coverage;
 pub mod json;
 mod offers;
+mod reading;
 mod report;
 mod several;
 mod wish;
@@ -106,7 +107,8 @@ impl Orders {
     }
 
     /// Decides whether `principal` may download `item` at `now`, under the agreement `agr` if one
-    /// is named. Writes nothing; under a Subscription it reads nothing either.
+    /// is named. Writes nothing; under a Subscription it reads nothing either. An order that still
+    /// delivers the item is enough, also where another agreement covers it now.
     ///
     /// Fails with `agreement_required`.
     pub async fn check(
@@ -119,12 +121,18 @@ impl Orders {
         if principal.method() == Method::Operator {
             return Ok(Decision::Delivers);
         }
-        let covering = covering(principal, item, agr, now)?;
+        let covering = match covering(principal, item, agr, now) {
+            Ok(covering) => covering,
+            Err(refused) => {
+                let is_owned = self.is_owned(principal, item, agr, now).await?;
+                return if is_owned { Ok(Decision::Delivers) } else { Err(refused) };
+            }
+        };
         let subscribed = covering.first().is_some_and(is_subscription);
         if subscribed || self.is_bought(&covering, item.key, now) {
             return Ok(Decision::Delivers);
         }
-        let wish = Wish::new(principal, item, &covering, now);
+        let wish = Wish::new(principal, item, &covering, agr, now);
         let own = Arc::clone(&wish);
         let wished = self.inner.db.read(move |tx| own.look(tx)).await?;
         self.settle(&wish, &wished)
@@ -147,7 +155,7 @@ impl Orders {
     /// Records that `principal` downloads `item` at `now`. Nothing is written when a row is there.
     ///
     /// Fails with `agreement_required`; with `order_required` after an order was recorded that
-    /// somebody has to approve; with [`Kind::Unavailable`] when nothing can be recorded. The item
+    /// is not approved yet; with [`Kind::Unavailable`] when nothing can be recorded. The item
     /// may be delivered only after `Ok`.
     pub async fn purchase(
         &self,
@@ -159,11 +167,17 @@ impl Orders {
         if principal.method() == Method::Operator {
             return Ok(());
         }
-        let covering = covering(principal, item, agr, now)?;
+        let covering = match covering(principal, item, agr, now) {
+            Ok(covering) => covering,
+            Err(refused) => {
+                let is_owned = self.is_owned(principal, item, agr, now).await?;
+                return if is_owned { Ok(()) } else { Err(refused) };
+            }
+        };
         if self.is_bought(&covering, item.key, now) {
             return Ok(());
         }
-        let wish = Wish::new(principal, item, &covering, now);
+        let wish = Wish::new(principal, item, &covering, agr, now);
         let own = Arc::clone(&wish);
         let looked = self.inner.db.read(move |tx| own.look(tx)).await.map_err(unrecorded)?;
         let wished = if looked.is_recorded() {
@@ -203,7 +217,7 @@ impl Orders {
                 self.inner.bought.insert(key, until);
                 Ok(Decision::Delivers)
             }
-            Wished::ToBuy => Ok(Decision::Delivers),
+            Wished::Owned | Wished::ToBuy => Ok(Decision::Delivers),
             Wished::Order { agreement, .. } => Ok(Decision::OrderRequired(agreement)),
             Wished::Exhausted => Err(exhausted(wish.agreements())),
         }
@@ -222,14 +236,16 @@ fn covering<'a>(
     agr: Option<AgreementId>,
     now: Timestamp,
 ) -> Result<Vec<&'a Agreement>> {
-    let agreements = principal.agreements();
-    let mut covering = coverage::covering(agreements, &item.codes(), agr, now);
+    let mut covering = coverage::covering(principal.agreements(), &item.codes(), agr, now);
     if covering.first().is_some_and(is_subscription) {
         covering.truncate(1);
     }
-    if !covering.is_empty() {
-        return Ok(covering);
-    }
+    if covering.is_empty() { Err(uncovered(principal, agr, now)) } else { Ok(covering) }
+}
+
+/// The refusal where no agreement of `principal`, or not the one that `agr` names, covers an item.
+fn uncovered(principal: &Principal, agr: Option<AgreementId>, now: Timestamp) -> Error {
+    let agreements = principal.agreements();
     let own = agr.and_then(|id| agreements.iter().find(|agreement| agreement.id == id));
     let message = match (agr, own) {
         (Some(id), None) => format!("The user has no agreement {id}"),
@@ -238,7 +254,7 @@ fn covering<'a>(
         (None, _) if agreements.is_empty() => "The user has no agreement".to_owned(),
         (None, _) => "No agreement in force of the user covers the item".to_owned(),
     };
-    Err(Error::forbidden("agreement_required", message))
+    Error::forbidden("agreement_required", message)
 }
 
 fn exhausted(agreements: &[Agreement]) -> Error {

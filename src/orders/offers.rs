@@ -44,14 +44,14 @@ impl Orders {
         let covering = coverage::covering(principal.agreements(), &item.codes(), None, now);
         let wishes: Vec<Arc<Wish>> = covering
             .into_iter()
-            .map(|agreement| Wish::new(principal, item, &[agreement], now))
+            .map(|agreement| Wish::new(principal, item, &[agreement], Some(agreement.id), now))
             .collect();
         let offers = self.db().read(move |tx| {
             let mut offers = Vec::with_capacity(wishes.len());
             for wish in wishes {
                 let state = match wish.look(tx)? {
                     Wished::Bought { until, .. } => OfferState::Bought(until),
-                    Wished::ToBuy => OfferState::Available,
+                    Wished::Owned | Wished::ToBuy => OfferState::Available,
                     Wished::Order { recorded, .. } => OfferState::Order(recorded),
                     Wished::Exhausted => continue,
                 };

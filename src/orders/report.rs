@@ -3,13 +3,17 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::{ItemFacts, Orders, coverage, product_codes};
-use crate::account::{Agreement, License, Order, OrderId, OrderStatus, OrganizationId};
+use super::{Orders, coverage, product_codes};
+use crate::account::{
+    Agreement, Approver, License, Order, OrderId, OrderStatus, OrganizationId, Permission,
+};
+use crate::audit::{self, Action, Event, ObjectKind, Outcome};
 use crate::auth::Principal;
 use crate::db::{DbError, OrdersOf, ReadTx, Reported, WriteTx};
 use crate::error::{Error, Kind, Result};
 use crate::item::Document;
 use crate::limits::{DOWNLOADABLE_FOR, INVOICE_TEXT_CHARS_MAX, ORDERS_LISTED_MAX};
+use crate::types::ItemKey;
 
 /// What a customer says of an order (Spec §2 Order update body).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,26 +47,35 @@ struct Reporting {
     id: OrderId,
     report: Report,
     owner: Owner,
+    is_admin: bool,
     agreements: Vec<Agreement>,
+    event: Event,
     now: Timestamp,
 }
 
 /// Whose orders a caller sees: its own, and with the access level `admin` those of the whole
-/// organization (Spec §4 `GET /user/v1/order`).
+/// organization (Spec §4 `GET /user/v1/order`), unless the scopes of its client are enforced and
+/// the token lacks the scope `admin`.
 #[derive(Clone, Copy)]
-struct Owner {
+pub(super) struct Owner {
     own: OrdersOf,
     all: Option<OrdersOf>,
 }
 
 impl Owner {
-    fn of(principal: &Principal) -> Self {
+    pub(super) fn of(principal: &Principal) -> Self {
         let user = principal.user();
         // Agreements are an organization's: a user without one has bought nothing.
         let organization = user.organization.unwrap_or(OrganizationId(0));
-        let all = user.organization.filter(|_| user.access.admin);
+        let sees_all = user.access.admin && principal.allows(Permission::OrganizationOrders);
+        let all = user.organization.filter(|_| sees_all);
         let own = OrdersOf::User { id: user.id, organization };
         Self { own, all: all.map(OrdersOf::Organization) }
+    }
+
+    /// All the orders that the caller sees.
+    pub(super) fn widest(self) -> OrdersOf {
+        self.all.unwrap_or(self.own)
     }
 
     fn sees(self, order: &Order) -> bool {
@@ -86,8 +99,7 @@ impl Orders {
         size: usize,
         status: OrderStatus,
     ) -> Result<Vec<Order>> {
-        let Owner { own, all } = Owner::of(principal);
-        let (of, size) = (all.unwrap_or(own), size.min(ORDERS_LISTED_MAX));
+        let (of, size) = (Owner::of(principal).widest(), size.min(ORDERS_LISTED_MAX));
         Ok(self.inner.db.read(move |tx| tx.list_orders(of, status, start, size)).await?)
     }
 
@@ -102,7 +114,8 @@ impl Orders {
 
     /// Reports the order `id`, once.
     ///
-    /// Fails with [`Kind::NotFound`] when `principal` sees no such order, with
+    /// Fails with [`Kind::NotFound`] when `principal` sees no such order, with `admin_required`
+    /// when it approves one that only administrators may approve, with
     /// `order_already_reported`, with a validation error when `approve` comes without a licence,
     /// and with `license_not_applicable` when the licence is not in the item's pricelist.
     pub async fn report(
@@ -114,18 +127,38 @@ impl Orders {
     ) -> Result<Order> {
         report.check()?;
         let (owner, agreements) = (Owner::of(principal), principal.agreements().to_vec());
-        let reporting = Reporting { id, report, owner, agreements, now };
+        let is_admin = principal.user().access.admin;
+        let action = if report.approve { Action::OrderReported } else { Action::OrderRefused };
+        let event = audit::event(action).about(ObjectKind::Order, id);
+        let reporting = Reporting { id, report, owner, is_admin, agreements, event, now };
         self.inner.db.write(move |tx| reporting.record(tx)).await?
     }
 
-    /// The licences that `principal` could report the use of `item` under at `now`.
+    /// The product codes of the orders of `item` that `principal` can still report.
+    pub async fn codes_to_report(
+        &self,
+        principal: &Principal,
+        item: &ItemKey,
+    ) -> Result<Vec<String>> {
+        let (of, item) = (Owner::of(principal).widest(), item.clone());
+        let products = self.inner.db.read(move |tx| tx.list_products_to_report(of, &item)).await?;
+        Ok(products.into_iter().map(|product| product.code).collect())
+    }
+
+    /// The licences that `principal` could report the use of an item under at `now`. The item has
+    /// the product codes `codes`, and was `ordered` under others.
     pub async fn pricelist(
         &self,
         principal: &Principal,
-        item: ItemFacts<'_>,
+        (codes, ordered): (&[String], Vec<String>),
         now: Timestamp,
     ) -> Result<Vec<License>> {
-        let codes = coverage::covered_codes(principal.agreements(), &item.codes(), now);
+        let mut codes = coverage::covered_codes(principal.agreements(), codes, now);
+        for code in ordered {
+            if !codes.contains(&code) {
+                codes.push(code);
+            }
+        }
         Ok(self.inner.db.read(move |tx| tx.list_licenses_of_products(&codes)).await?)
     }
 }
@@ -135,7 +168,7 @@ fn missing(id: OrderId) -> Error {
 }
 
 impl Reporting {
-    /// Runs in one transaction; what it refuses, it refuses before it writes.
+    /// Runs in one transaction; what it refuses, it refuses before it changes the order.
     fn record(self, tx: &WriteTx<'_>) -> Result<Result<Order>, DbError> {
         let id = self.id;
         let found = tx.as_read().find_order(id)?.filter(|order| self.owner.sees(order));
@@ -144,15 +177,34 @@ impl Reporting {
             let message = format!("order {id} is already reported");
             return Ok(Err(Error::at("path", "id", "order_already_reported", message)));
         }
+        if self.report.approve && !self.may_approve(order.agreement.approver) {
+            let message =
+                "Only administrators of the organization approve orders of this agreement";
+            let refused = self.event.clone().ended(Outcome::Refused).with("admin_required");
+            tx.write_audit(&refused)?;
+            return Ok(Err(Error::forbidden("admin_required", message)));
+        }
         let license = match self.license(&tx.as_read(), &order)? {
             Ok(license) => license,
             Err(refusal) => return Ok(Err(refusal)),
         };
         let Report { approve: approved, invoice_text, .. } = self.report;
         let until = self.now.checked_add(DOWNLOADABLE_FOR).unwrap_or(Timestamp::MAX);
+        let detail = match &license {
+            Some(license) => format!("{} under license {}", order.item, license.uuid),
+            None => order.item.to_string(),
+        };
         let reported = Reported { approved, license, invoice_text, at: self.now, until };
         tx.report_order(id, &reported)?;
+        tx.write_audit(&self.event.clone().with(detail))?;
         Ok(tx.as_read().find_order(id)?.ok_or_else(|| missing(id)))
+    }
+
+    fn may_approve(&self, approver: Approver) -> bool {
+        match approver {
+            Approver::Owner => true,
+            Approver::Admin => self.is_admin,
+        }
     }
 
     /// The licence of the report, which must be in the item's pricelist; none when nothing is

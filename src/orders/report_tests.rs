@@ -3,7 +3,7 @@
 use serde_json::json;
 use uuid::Uuid;
 
-use super::test_scene::{Scene, run, start, with_item};
+use super::test_scene::{Scene, key, run, start, with_item};
 use super::{Orders, Report, json as written};
 use crate::account::{AgreementId, Order, OrderId, OrderStatus};
 use crate::error::{Error, Kind};
@@ -57,10 +57,10 @@ fn code(outcome: Result<Order, Error>) -> (Kind, String, String) {
 async fn scene() -> (Scene, Orders) {
     let scene = Scene::new();
     let orders = scene.orders();
-    for (user, item) in [(1, 0), (1, 1), (3, 0), (4, 2)] {
-        let user = scene.user(user).await;
+    for (user, item, agr) in [(1, 0, None), (1, 1, None), (3, 0, Some(4)), (4, 2, None)] {
+        let (user, agr) = (scene.user(user).await, agr.map(AgreementId));
         let outcome =
-            with_item(item, async |facts| orders.purchase(&user, facts, None, start()).await);
+            with_item(item, async |facts| orders.purchase(&user, facts, agr, start()).await);
         drop(outcome.await);
     }
     (scene, orders)
@@ -174,11 +174,29 @@ fn the_pricelist_has_the_licences_of_products_that_are_covered() {
             [(1, 4, "ba"), (3, 4, "ba"), (1, 2, ""), (2, 2, "c"), (3, 3, ""), (5, 0, "")]
         {
             let user = scene.user(user).await;
-            let list =
-                with_item(item, async |facts| orders.pricelist(&user, facts, start()).await);
+            let list = with_item(item, async |facts| {
+                orders.pricelist(&user, (&facts.codes(), Vec::new()), start()).await
+            });
             let found: Vec<Uuid> = list.await.unwrap().iter().map(|one| one.uuid).collect();
             assert_eq!(found, expected.chars().map(uuid).collect::<Vec<_>>(), "{item}");
         }
+    });
+}
+
+#[test]
+fn an_order_that_is_not_reported_keeps_its_licences() {
+    run(async {
+        let (scene, orders) = scene().await;
+        let user = scene.user(1).await;
+        let codes = orders.codes_to_report(&user, &key(0)).await.unwrap();
+        assert_eq!(codes, ["A"]);
+        let list = orders.pricelist(&user, (&[], codes), start()).await.unwrap();
+        assert_eq!(list.iter().map(|one| one.uuid).collect::<Vec<_>>(), [uuid('a')]);
+        let refusal = Report { approve: false, license: None, invoice_text: None };
+        orders.report(&user, OrderId(1), refusal, start()).await.unwrap();
+        assert!(orders.codes_to_report(&user, &key(0)).await.unwrap().is_empty());
+        let stranger = scene.user(4).await;
+        assert!(orders.codes_to_report(&stranger, &key(1)).await.unwrap().is_empty());
     });
 }
 

@@ -37,7 +37,7 @@ impl Orders {
     ) -> Result<Vec<Result<Decision>>> {
         let (mut decisions, mut places, mut wishes) = (Vec::new(), Vec::new(), Vec::new());
         for (place, item) in items.iter().enumerate() {
-            match self.wish(principal, *item, agr, now) {
+            match self.wish(principal, *item, agr, now).await {
                 Ok(None | Some((_, true))) => decisions.push(Ok(Decision::Delivers)),
                 Err(refused) => decisions.push(Err(refused)),
                 Ok(Some((wish, false))) => {
@@ -72,7 +72,7 @@ impl Orders {
     ) -> Result<()> {
         let mut wishes = Vec::new();
         for item in items {
-            wishes.extend(self.wish(principal, *item, agr, now)?.map(|(wish, _)| wish));
+            wishes.extend(self.wish(principal, *item, agr, now).await?.map(|(wish, _)| wish));
         }
         if wishes.is_empty() {
             return Ok(());
@@ -90,7 +90,7 @@ impl Orders {
     }
 
     /// The wish for `item` where a row may have to be written, with whether it delivers in any case.
-    fn wish(
+    async fn wish(
         &self,
         principal: &Principal,
         item: ItemFacts<'_>,
@@ -100,18 +100,24 @@ impl Orders {
         if principal.method() == Method::Operator {
             return Ok(None);
         }
-        let covering = covering(principal, item, agr, now)?;
+        let covering = match covering(principal, item, agr, now) {
+            Ok(covering) => covering,
+            Err(refused) => {
+                let is_owned = self.is_owned(principal, item, agr, now).await?;
+                return if is_owned { Ok(None) } else { Err(refused) };
+            }
+        };
         if self.is_bought(&covering, item.key, now) {
             return Ok(None);
         }
         let subscribed = covering.first().is_some_and(is_subscription);
-        Ok(Some((Wish::new(principal, item, &covering, now), subscribed)))
+        Ok(Some((Wish::new(principal, item, &covering, agr, now), subscribed)))
     }
 }
 
 fn delivers(wished: &Wished) -> bool {
     match wished {
-        Wished::Bought { .. } | Wished::ToBuy => true,
+        Wished::Bought { .. } | Wished::Owned | Wished::ToBuy => true,
         Wished::Order { .. } | Wished::Exhausted => false,
     }
 }

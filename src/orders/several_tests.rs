@@ -1,7 +1,9 @@
 //! Several purchases at once: what they say before, what they record, and that they record nothing
 //! else.
 
-use super::test_scene::{Scene, document, key, run, start};
+use jiff::SignedDuration;
+
+use super::test_scene::{SIX_ENDS_AFTER_DAYS, Scene, document, key, run, start};
 use super::{Decision, ItemFacts, Orders};
 use crate::account::AgreementId;
 use crate::auth::Principal;
@@ -58,6 +60,32 @@ fn prepaid_downloads_reach_as_far_as_they_do_and_no_further() {
             assert_eq!(purchased(&orders, &user, &[1, 1], None).await, "ok");
             assert_eq!(scene.rows().await.len(), 1);
         }
+    });
+}
+
+#[test]
+fn many_items_may_be_read_as_each_of_them_may() {
+    run(async {
+        let scene = Scene::new();
+        let orders = scene.orders();
+        let day = |days: i64| start() + SignedDuration::from_hours(24 * days);
+        let all = items(&[0, 1, 2, 3, 4]);
+        // Bought while an agreement covered it that ends then.
+        let buyer = scene.user(2).await;
+        orders.purchase(&buyer, facts(&all)[2], None, day(SIX_ENDS_AFTER_DAYS - 1)).await.unwrap();
+        for user in 1..=5 {
+            let user = scene.user(user).await;
+            for days in [0, SIX_ENDS_AFTER_DAYS, SIX_ENDS_AFTER_DAYS + 30] {
+                let mut expected = Vec::new();
+                for item in facts(&all) {
+                    expected.push(orders.check_reading(&user, item, day(days)).await.is_ok());
+                }
+                let found = orders.may_read(&user, &facts(&all), day(days)).await.unwrap();
+                assert_eq!(found, expected, "{} at day {days}", user.user().id);
+            }
+        }
+        let owned = orders.may_read(&buyer, &facts(&all), day(SIX_ENDS_AFTER_DAYS)).await.unwrap();
+        assert_eq!(owned, [true, true, true, false, true]);
     });
 }
 

@@ -28,7 +28,8 @@ pub(super) const USERS: [&[i64]; 5] = [&[1, 2], &[1, 2, 3, 6], &[4], &[7], &[]];
 const SCENE: &str = r#"
 INSERT INTO organizations (organization_id, address) VALUES (1, '{}'), (2, '{}');
 INSERT INTO products VALUES (10, 'A', 'Name of A', 'About A'), (11, 'B', NULL, NULL), (12, 'C', NULL, NULL);
-INSERT INTO agreements VALUES
+INSERT INTO agreements (agreement_id, organization_id, type, super, name, description,
+    expires_ms, prepaid_total, prepaid_remaining) VALUES
     (1, 1, 'Prepaid', FALSE, 'one', NULL, NULL, 3, 3),
     (2, 1, 'Prepaid', FALSE, NULL, NULL, NULL, 2, 2),
     (3, 1, 'Direct', FALSE, NULL, NULL, NULL, NULL, NULL),
@@ -64,6 +65,7 @@ fn auth(db: Db) -> Auth {
         queue: 1,
         queue_per_address: 1,
         failures_per_user: 1,
+        failures_per_user_total: 100,
         failures_per_address: 1,
         window: Duration::from_secs(1),
     };

@@ -89,6 +89,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 #[derive(Clone, Debug)]
 struct Row {
+    user: usize,
     agreement: i64,
     item: usize,
     until_ms: i64,
@@ -125,9 +126,20 @@ impl Model {
         self.rows.iter_mut().find(fits)
     }
 
-    fn write(&mut self, agreement: i64, item: usize) {
+    fn write(&mut self, user: usize, agreement: i64, item: usize) {
         let until_ms = self.now_ms + 30 * DAY_MS;
-        self.rows.push(Row { agreement, item, until_ms, approved: None, reported: false });
+        self.rows.push(Row { user, agreement, item, until_ms, approved: None, reported: false });
+    }
+
+    /// Whether a row in the list of `user` still delivers: user 3 administers organization 1, which
+    /// has every agreement but 7.
+    fn owns(&self, user: usize, item: usize, agr: Option<i64>) -> bool {
+        self.rows.iter().any(|row| {
+            let seen = row.user == user || (user == 2 && row.agreement != 7);
+            let delivers = facts(row.agreement).0 != "order" || row.approved == Some(true);
+            let asked = row.item == item && agr.is_none_or(|agr| agr == row.agreement);
+            seen && delivers && asked && row.until_ms > self.now_ms
+        })
     }
 
     fn purchase(&mut self, user: usize, item: usize, agr: Option<i64>) -> End {
@@ -141,7 +153,7 @@ impl Model {
         let of = |kind| own.iter().copied().filter(move |id| facts(*id).0 == kind);
         if let Some(id) = of("subscription").next() {
             if self.live(id, item).is_none() {
-                self.write(id, item);
+                self.write(user, id, item);
             }
             return End::Delivered;
         }
@@ -153,14 +165,18 @@ impl Model {
         {
             return End::Delivered;
         }
+        // What another agreement takes or orders is not needed while an own order delivers.
+        if self.owns(user, item, agr) {
+            return End::Delivered;
+        }
         if let Some(id) = of("prepaid").find(|id| self.remaining[id] > 0) {
             *self.remaining.get_mut(&id).unwrap() -= 1;
-            self.write(id, item);
+            self.write(user, id, item);
             return End::Delivered;
         }
         let Some(id) = of("order").next() else { return End::AgreementRequired };
         if self.live(id, item).is_none() {
-            self.write(id, item);
+            self.write(user, id, item);
         }
         End::OrderRequired
     }

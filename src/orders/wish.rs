@@ -6,13 +6,15 @@ use jiff::Timestamp;
 
 use super::ItemFacts;
 use super::coverage::{Candidate, Choice, choose, product_in_common};
+use super::report::Owner;
 use super::several::Taken;
 use crate::account::{
-    Agreement, AgreementId, AgreementType, Order, OrderAgreement, OrderId, OrganizationId,
-    Product, ProductId, UserId,
+    Agreement, AgreementId, AgreementType, Approver, Order, OrderAgreement, OrderId,
+    OrganizationId, Product, ProductId, UserId,
 };
+use crate::audit::{self, Action, Event, ObjectKind};
 use crate::auth::Principal;
-use crate::db::{DbError, ReadTx, WriteTx};
+use crate::db::{DbError, OrdersOf, ReadTx, WriteTx};
 use crate::limits::{DOWNLOADABLE_FOR, REPORTABLE_FOR};
 use crate::types::ItemKey;
 
@@ -27,6 +29,12 @@ pub(super) struct Wish {
     source: String,
     /// In the order in which they are used.
     agreements: Vec<Agreement>,
+    /// The orders that the caller sees.
+    own: OrdersOf,
+    /// The agreement that the caller names, if it names one.
+    agr: Option<AgreementId>,
+    /// What the audit log says of it, by the caller of the request.
+    event: Event,
     now: Timestamp,
 }
 
@@ -42,6 +50,8 @@ pub(super) enum Wished {
         /// Until when.
         until: Timestamp,
     },
+    /// An order of the caller under none of the agreements still delivers the item.
+    Owned,
     /// The item may be downloaded once a row is written.
     ToBuy,
     /// An order under this agreement has to be approved first.
@@ -62,7 +72,7 @@ impl Wished {
     /// Whether there is nothing to write.
     pub(super) fn is_recorded(self) -> bool {
         match self {
-            Self::Bought { .. } | Self::Exhausted => true,
+            Self::Bought { .. } | Self::Owned | Self::Exhausted => true,
             Self::ToBuy => false,
             Self::Order { recorded, .. } => recorded,
         }
@@ -74,6 +84,7 @@ impl Wish {
         principal: &Principal,
         item: ItemFacts<'_>,
         covering: &[&Agreement],
+        agr: Option<AgreementId>,
         now: Timestamp,
     ) -> Arc<Self> {
         let text = |name| item.document.text(name).unwrap_or_default().to_owned();
@@ -85,6 +96,9 @@ impl Wish {
             byline: text("byline"),
             source: text("source"),
             agreements: covering.iter().copied().cloned().collect(),
+            own: Owner::of(principal).widest(),
+            agr,
+            event: audit::event(Action::OrderCreated).by_user(principal.user()),
             now,
         })
     }
@@ -113,7 +127,11 @@ impl Wish {
             let gone = taken.get(&one.agreement.id).copied().unwrap_or_default();
             one.remaining = one.remaining.saturating_sub(gone);
         }
-        Ok(match choose(&candidates) {
+        let chosen = choose(&candidates);
+        if self.is_owned_beside(&chosen, tx)? {
+            return Ok(Wished::Owned);
+        }
+        Ok(match chosen {
             Choice::Free(agreement, live) => Wished::bought(agreement, live.downloadable_until),
             Choice::Buy(agreement) => {
                 if agreement.kind == AgreementType::Prepaid {
@@ -131,7 +149,11 @@ impl Wish {
     /// Decides and writes what there is to write.
     pub(super) fn record(&self, tx: &WriteTx<'_>) -> Result<Wished, DbError> {
         let candidates = self.candidates(&tx.as_read())?;
-        match choose(&candidates) {
+        let chosen = choose(&candidates);
+        if self.is_owned_beside(&chosen, &tx.as_read())? {
+            return Ok(Wished::Owned);
+        }
+        match chosen {
             Choice::Free(agreement, live) => {
                 Ok(Wished::bought(agreement, live.downloadable_until))
             }
@@ -143,17 +165,38 @@ impl Wish {
                     return Ok(Wished::Exhausted);
                 }
                 let order = self.order(&tx.as_read(), agreement)?;
-                tx.insert_order(&order)?;
+                self.insert(tx, &order)?;
                 Ok(Wished::bought(agreement, order.downloadable_until))
             }
             Choice::Order { agreement, recorded } => {
                 if !recorded {
-                    tx.insert_order(&self.order(&tx.as_read(), agreement)?)?;
+                    self.insert(tx, &self.order(&tx.as_read(), agreement)?)?;
                 }
                 Ok(Wished::Order { agreement: agreement.id, recorded: true })
             }
             Choice::Exhausted => Ok(Wished::Exhausted),
         }
+    }
+
+    /// Whether an order that the caller sees still delivers the item, so that what `chosen` would
+    /// take or order is not needed: the agreement of that order may have ended. A Subscription costs
+    /// nothing more, and its downloads are recorded.
+    fn is_owned_beside(&self, chosen: &Choice<'_>, tx: &ReadTx<'_>) -> Result<bool, DbError> {
+        match chosen {
+            Choice::Free(..) => return Ok(false),
+            Choice::Buy(agreement) if agreement.kind == AgreementType::Subscription => {
+                return Ok(false);
+            }
+            Choice::Buy(_) | Choice::Order { .. } | Choice::Exhausted => {}
+        }
+        tx.has_delivering_order(self.own, &self.item, self.agr, self.now)
+    }
+
+    fn insert(&self, tx: &WriteTx<'_>, order: &Order) -> Result<(), DbError> {
+        let id = tx.insert_order(order)?;
+        let kind = order.agreement.kind.as_str();
+        let detail = format!("{} under {kind} agreement {}", order.item, order.agreement.id);
+        tx.write_audit(&self.event.clone().about(ObjectKind::Order, id).with(detail))
     }
 
     fn candidates<'a>(&'a self, tx: &ReadTx<'_>) -> Result<Vec<Candidate<'a>>, DbError> {
@@ -187,6 +230,8 @@ impl Wish {
                 id: agreement.id,
                 name: agreement.name.clone(),
                 kind: agreement.kind,
+                // Not stored with the order: what the agreement says at its report counts.
+                approver: Approver::default(),
             },
             product: self.product(tx, agreement)?,
             license: None,

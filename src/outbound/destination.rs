@@ -9,6 +9,7 @@ use crate::outbound::{
     directory::Directory,
     email::Email,
     ftp::Ftp,
+    mail::MailAddress,
     reach::Reach,
     s3::S3,
     settings::{Fields, SettingsError},
@@ -71,6 +72,19 @@ impl Destination {
     #[must_use]
     pub fn only_public(self) -> Self {
         Self { reach: Reach::Public, ..self }
+    }
+
+    /// Who gets its mails, where it sends mails.
+    #[must_use]
+    pub fn recipients(&self) -> &[MailAddress] {
+        match &self.target {
+            Target::Email(email) => email.recipients(),
+            Target::Directory(_)
+            | Target::Ftp(_)
+            | Target::Sftp(_)
+            | Target::S3(_)
+            | Target::Webhook(_) => &[],
+        }
     }
 
     /// How it hands files over.

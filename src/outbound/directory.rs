@@ -13,12 +13,17 @@ use std::{
 use rustix::fs::{AtFlags, Mode, OFlags};
 use tokio::io::AsyncWriteExt;
 
+use crate::modes;
 use crate::outbound::{
     error::{Fault, Refusal, SendError, Step},
     file::{File, Reader},
     settings::{Fields, FolderPath, SettingsError},
     stage::{Stage, Waits},
 };
+
+/// Modes of folders and files that are delivered, before the umask.
+const FOLDER_MODE: u32 = 0o755;
+const FILE_MODE: u32 = 0o644;
 
 /// A folder below the root.
 #[derive(Debug)]
@@ -89,11 +94,14 @@ fn open_folder(root: &Path, parts: &[String]) -> Result<OwnedFd, Fault> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut folder = rustix::fs::open(root, flags, Mode::empty())?;
     for part in parts {
-        match rustix::fs::mkdirat(&folder, part, Mode::from_raw_mode(0o755)) {
-            Ok(()) => rustix::fs::fsync(&folder)?,
-            Err(rustix::io::Errno::EXIST) => {}
+        let is_new = match rustix::fs::mkdirat(&folder, part, Mode::from_raw_mode(FOLDER_MODE)) {
+            Ok(()) => {
+                rustix::fs::fsync(&folder)?;
+                true
+            }
+            Err(rustix::io::Errno::EXIST) => false,
             Err(error) => return Err(error.into()),
-        }
+        };
         let opened = rustix::fs::openat(&folder, part, flags | OFlags::NOFOLLOW, Mode::empty());
         folder = match opened {
             Ok(opened) => opened,
@@ -102,6 +110,9 @@ fn open_folder(root: &Path, parts: &[String]) -> Result<OwnedFd, Fault> {
             }
             Err(error) => return Err(error.into()),
         };
+        if is_new {
+            share(&folder, FOLDER_MODE)?;
+        }
     }
     Ok(folder)
 }
@@ -114,7 +125,18 @@ fn create(folder: impl AsFd, name: &str) -> Result<OwnedFd, Fault> {
     }
     let flags =
         OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(0o644))?)
+    let file = rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(FILE_MODE))?;
+    share(&file, FILE_MODE)?;
+    Ok(file)
+}
+
+/// Gives what was created the mode `mode`, as far as the umask of the start allows it: files of
+/// deliveries are for others to read, unlike all else that the process creates.
+fn share(file: impl AsFd, mode: u32) -> Result<(), Fault> {
+    if let Some(mode) = modes::shared(mode) {
+        rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
+    }
+    Ok(())
 }
 
 async fn write(folder: &OwnedFd, file: &File, name: &str, waits: Waits) -> Result<(), Fault> {

@@ -81,6 +81,13 @@ pub enum Refusal {
         "the address lies inside a private network, where only channels of the operator may lead"
     )]
     Private,
+    /// The host of a user's channel has no public address. It is not said whether it has none at all
+    /// or a private one: that would tell which names exist in the service's network.
+    #[error(
+        "the host has no public address; only channels of the operator may lead into a private \
+         network"
+    )]
+    NotPublic,
     /// A certificate of a channel's settings cannot be used.
     #[error("the settings' certificate cannot be used: {0}")]
     Certificate(String),
@@ -164,7 +171,9 @@ impl Fault {
             | Self::Tls(_)
             | Self::Protocol(_)
             | Self::Content { .. }
-            | Self::Length { .. } => true,
+            | Self::Length { .. }
+            // The name may be missing for the moment alone.
+            | Self::Refused(Refusal::NotPublic) => true,
             Self::Certificate(_)
             | Self::HostKey { .. }
             | Self::Credentials(_)

@@ -1,6 +1,13 @@
 //! Mails: their parts, checked, and their text on the wire.
 
-use std::{fmt, str::FromStr};
+use std::{
+    fmt,
+    str::FromStr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use lettre::{
     Message,
@@ -34,6 +41,12 @@ impl MailAddress {
         // A server may know only ASCII in addresses; names of hosts have a spelling in it.
         mailbox.email.to_string().is_ascii().then_some(Self(mailbox))
     }
+
+    /// The address without a name, `desk@example.org`, as it was written.
+    #[must_use]
+    pub fn mailbox(&self) -> String {
+        self.0.email.to_string()
+    }
 }
 
 impl fmt::Display for MailAddress {
@@ -41,6 +54,45 @@ impl fmt::Display for MailAddress {
         self.0.fmt(f)
     }
 }
+
+/// What the first mail to a recipient says in front: who has it sent, and how to stop that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Introduction {
+    /// The recipient.
+    pub to: MailAddress,
+    /// For readers without HTML.
+    pub text: String,
+    /// A paragraph of HTML.
+    pub html: String,
+    /// Whether a mail with it went out.
+    pub sent: SentMark,
+}
+
+/// Whether a mail went out; clones share it, so that it is known also where a later mail fails or the
+/// time is up.
+#[derive(Clone, Debug, Default)]
+pub struct SentMark(Arc<AtomicBool>);
+
+impl SentMark {
+    /// Notes that the mail went out.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the mail went out.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl PartialEq for SentMark {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_set() == other.is_set()
+    }
+}
+
+impl Eq for SentMark {}
 
 /// A file within a mail.
 #[derive(Clone, Debug)]
@@ -111,6 +163,17 @@ pub(super) fn one_line(text: &str, chars_max: usize) -> String {
 }
 
 impl Mail {
+    /// Puts an introduction in front of what the mail says.
+    pub fn introduce(&mut self, introduction: &Introduction) {
+        self.text = format!("{}\n\n{}", introduction.text, self.text);
+        if let Some(html) = &mut self.html {
+            // Behind the tag that opens the body, or in front of a fragment without one.
+            let body =
+                html.find("<body").and_then(|from| Some(from + html[from..].find('>')? + 1));
+            html.insert_str(body.unwrap_or(0), &introduction.html);
+        }
+    }
+
     /// Writes the mail down.
     pub(super) fn compose(&self, settings: &MailSettings) -> Result<Composed, Fault> {
         check_id(&self.id)?;
@@ -227,7 +290,7 @@ mod tests {
 
     fn settings() -> MailSettings {
         MailSettings {
-            transport: MailTransport::Outbox(PathBuf::new()),
+            transport: MailTransport::Outbox { folder: PathBuf::new(), is_shared: false },
             from: MailAddress::parse("Bildbyrån <bild@example.org>").unwrap(),
             domain: "wirephoto.example.org".into(),
             attachments_bytes_max: limits::MAIL_ATTACHMENTS_BYTES,

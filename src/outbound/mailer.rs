@@ -9,6 +9,7 @@ use lettre::transport::smtp::{
 };
 
 use crate::limits;
+use crate::modes;
 use crate::outbound::{
     error::{Fault, Refusal, SendError, Step},
     mail::{Composed, Mail, MailAddress},
@@ -47,7 +48,12 @@ pub struct Smtp {
 #[derive(Clone, Debug)]
 pub enum MailTransport {
     /// Into a folder, each as `<id>.eml`; made when it is missing.
-    Outbox(PathBuf),
+    Outbox {
+        /// The folder.
+        folder: PathBuf,
+        /// Whether others read the mails: a folder of the operator's, not the one in the data directory.
+        is_shared: bool,
+    },
     /// To a mail server.
     Smtp(Box<Smtp>),
 }
@@ -92,7 +98,7 @@ impl Mailer {
     /// these a later try may mend.
     pub async fn send(&self, mail: &Mail) -> Result<(), SendError> {
         let (place, secrets) = match &self.settings.transport {
-            MailTransport::Outbox(_) => ("mail outbox".to_owned(), Vec::new()),
+            MailTransport::Outbox { .. } => ("mail outbox".to_owned(), Vec::new()),
             MailTransport::Smtp(smtp) => {
                 let account = smtp.account.iter();
                 let secrets = account.map(|(_, password)| password.reveal()).collect();
@@ -103,9 +109,11 @@ impl Mailer {
         let composed = mail.compose(&self.settings);
         let composed = composed.map_err(|fault| stage.fail(Step::Prepare, fault))?;
         match &self.settings.transport {
-            MailTransport::Outbox(folder) => {
-                let path = (folder.clone(), mail.id.clone());
-                let kept = tokio::task::spawn_blocking(move || keep(&path.0, &path.1, &composed));
+            MailTransport::Outbox { folder, is_shared } => {
+                let (folder, is_shared, id) = (folder.clone(), *is_shared, mail.id.clone());
+                let kept = tokio::task::spawn_blocking(move || {
+                    keep(&folder, is_shared, (&id, &composed))
+                });
                 let kept = async { kept.await.map_err(io::Error::other)?.map_err(Fault::Local) };
                 stage.answer(Step::Post, kept).await
             }
@@ -169,10 +177,21 @@ impl Smtp {
 }
 
 /// Writes a mail into the outbox: whole or not at all, also after a crash.
-fn keep(folder: &std::path::Path, id: &str, mail: &Composed) -> io::Result<()> {
-    std::fs::create_dir_all(folder)?;
+fn keep(
+    folder: &std::path::Path,
+    is_shared: bool,
+    (id, mail): (&str, &Composed),
+) -> io::Result<()> {
+    if is_shared {
+        modes::create_shared_folder(folder)?;
+    } else {
+        std::fs::create_dir_all(folder)?;
+    }
     let temporary = folder.join(format!(".{id}.part"));
     let mut file = std::fs::File::create(&temporary)?;
+    if is_shared {
+        modes::share_file(&file, 0o666)?;
+    }
     io::Write::write_all(&mut file, &mail.bytes)?;
     file.sync_all()?;
     std::fs::rename(&temporary, folder.join(format!("{id}.eml")))?;

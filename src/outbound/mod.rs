@@ -32,7 +32,7 @@ pub use self::{
     destination::Destination,
     error::{Fault, Refusal, SendError, Step},
     file::{Content, File, NameError},
-    mail::{Attachment, Inline, Mail, MailAddress},
+    mail::{Attachment, Inline, Introduction, Mail, MailAddress, SentMark},
     mailer::{MailSettings, MailTransport, Mailer, Smtp, SmtpSecurity},
     purge::{PurgeError, Purger, Told},
     settings::{Secret, SettingsError},
@@ -54,6 +54,8 @@ pub struct Parcel {
     pub headline: String,
     /// The item's version.
     pub version: String,
+    /// Recipients of a mail that are to learn first who has it sent: each gets a mail of its own.
+    pub introductions: Vec<Introduction>,
     /// Tells the time, for what is signed or dated when it goes out: a try may take hours.
     pub clock: fn() -> jiff::Timestamp,
 }

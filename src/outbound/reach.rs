@@ -38,8 +38,25 @@ impl Reach {
 
     /// The addresses of `host` that a connection may go to.
     ///
-    /// Fails when the name has none, and with [`Refusal::Private`] when it has others only.
+    /// Fails when the name has none. Where only public addresses are allowed, a name that does not
+    /// resolve and one that resolves to others fail alike, with [`Refusal::NotPublic`]; an address of
+    /// numbers that is not allowed fails with [`Refusal::Private`].
     pub(super) async fn resolve(self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let literal = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        if literal.is_ok_and(|address| !self.allows(address)) {
+            return Err(io::Error::other(Refusal::Private));
+        }
+        match self {
+            Self::Anywhere => self.look_up(host, port).await,
+            Self::Public => {
+                let found = self.look_up(host, port).await;
+                found.map_err(|_| io::Error::other(Refusal::NotPublic))
+            }
+        }
+    }
+
+    /// The addresses of `host` that are allowed.
+    async fn look_up(self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let found: Vec<SocketAddr> = lookup_host((host, port)).await?.collect();
         if found.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
@@ -47,7 +64,7 @@ impl Reach {
         let allowed: Vec<SocketAddr> =
             found.into_iter().filter(|address| self.allows(address.ip())).collect();
         if allowed.is_empty() {
-            return Err(io::Error::other(Refusal::Private));
+            return Err(io::Error::other(Refusal::NotPublic));
         }
         Ok(allowed)
     }
@@ -233,10 +250,17 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_is_judged_by_what_it_resolves_to() {
-        for host in ["localhost", "127.0.0.1", "::1", "::ffff:127.0.0.1"] {
+        let cases = [
+            ("127.0.0.1", Refusal::Private),
+            ("::1", Refusal::Private),
+            ("::ffff:127.0.0.1", Refusal::Private),
+            ("localhost", Refusal::NotPublic),
+            ("no-such-name.invalid", Refusal::NotPublic),
+        ];
+        for (host, expected) in cases {
             let error = Reach::resolve(Reach::Public, host, 80).await.unwrap_err();
             let refusal = error.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>());
-            assert_eq!(refusal, Some(&Refusal::Private), "{host}");
+            assert_eq!(refusal, Some(&expected), "{host}");
         }
         let found = Reach::resolve(Reach::Anywhere, "localhost", 80).await.unwrap();
         assert!(found.iter().all(|address| address.ip().is_loopback()), "{found:?}");

@@ -290,6 +290,7 @@ mod tests {
             item_uri: text("u"),
             headline: text("h"),
             version: text("v"),
+            introductions: Vec::new(),
             clock: slow_clock,
         };
         let client =

@@ -93,6 +93,10 @@ pub struct PdfFacts {
     pub width_pt: f32,
     /// Its height.
     pub height_pt: f32,
+    /// Whether it holds JavaScript.
+    pub scripts: bool,
+    /// Whether it holds an action that starts a program or opens a file.
+    pub launches: bool,
 }
 
 /// Limits on each program.

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::folder::{Folder, failed};
 use super::{BlobReader, Store, StoreError};
+use crate::modes;
 use crate::types::Hash;
 
 /// What became of a blob that was to be taken over.
@@ -77,7 +78,8 @@ impl Folder {
 
     fn put_in_place(&self, tmp: &Path, path: &Path) -> Result<(), StoreError> {
         let parent = path.parent().unwrap_or(&self.dir);
-        fs::create_dir_all(parent).map_err(failed(parent))?;
+        modes::create_private_folder(parent).map_err(failed(parent))?;
+        modes::give_to_owner_of_folder(tmp);
         fs::rename(tmp, path).map_err(failed(path))
     }
 

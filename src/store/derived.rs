@@ -19,6 +19,7 @@ use super::bucket::Bucket;
 use super::folder::failed;
 use super::near::Near;
 use super::{BlobReader, StoreError};
+use crate::modes;
 use crate::types::Hash;
 
 /// What a derived file is.
@@ -189,7 +190,7 @@ impl Files {
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
         for kind in Kind::ALL {
             let folder = dir.join(kind.as_str());
-            fs::create_dir_all(&folder).map_err(failed(&folder))?;
+            modes::create_private_folder(&folder).map_err(failed(&folder))?;
         }
         Ok(Self { dir: dir.to_owned() })
     }
@@ -209,8 +210,9 @@ impl Files {
         let written = fs::File::create_new(&tmp).and_then(|mut file| {
             file.write_all(bytes)?;
             if let Some(parent) = path.parent() {
-                fs::create_dir_all(parent)?;
+                modes::create_private_folder(parent)?;
             }
+            modes::give_to_owner_of_folder(&tmp);
             fs::rename(&tmp, &path)
         });
         written.map_err(|cause| {

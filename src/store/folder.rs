@@ -13,6 +13,7 @@ use std::{
 use uuid::Uuid;
 
 use super::{BlobReader, COPY_BYTES, StoreError};
+use crate::modes;
 use crate::types::Hash;
 
 /// Files in `tmp/` that nobody has touched for this long belong to a process that is gone.
@@ -44,7 +45,7 @@ fn holds(path: &Path, bytes: &[u8]) -> bool {
 impl Folder {
     pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
         let tmp = dir.join("tmp");
-        fs::create_dir_all(&tmp).map_err(failed(&tmp))?;
+        modes::create_private_folder(&tmp).map_err(failed(&tmp))?;
         Ok(Self::at(dir))
     }
 
@@ -72,7 +73,8 @@ impl Folder {
         // Unique among machines too: process ids repeat between containers.
         let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
         let written = write_and_flush(&tmp, bytes).and_then(|()| {
-            fs::create_dir_all(parent)?;
+            modes::create_private_folder(parent)?;
+            modes::give_to_owner_of_folder(&tmp);
             fs::rename(&tmp, &path)?;
             flush_folders()
         });
@@ -97,7 +99,8 @@ impl Folder {
         let moved = copied.and_then(|(hash, length)| {
             let path = self.path(hash);
             let parent = path.parent().unwrap_or(&self.dir);
-            fs::create_dir_all(parent)?;
+            modes::create_private_folder(parent)?;
+            modes::give_to_owner_of_folder(&tmp);
             fs::rename(&tmp, &path)?;
             File::open(parent)?.sync_all()?;
             File::open(&self.dir)?.sync_all()?;

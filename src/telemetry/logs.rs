@@ -20,6 +20,7 @@ use tracing_subscriber::{
 use super::{LOG_LINES_LOST, LogFormat};
 use crate::clock::Stopwatch;
 use crate::error::{Error, Kind, Result};
+use crate::modes;
 
 /// Rights of a log file that is made: its owner writes, its group reads. Lines hold addresses of
 /// clients and names of users.
@@ -134,11 +135,28 @@ struct Open {
 
 impl Open {
     fn new(path: &Path) -> io::Result<Self> {
-        let mut options = OpenOptions::new();
-        let file = options.append(true).create(true).mode(LOG_FILE_MODE).open(path)?;
+        let file = Self::open_or_create(path)?;
         let facts = file.metadata()?;
         let id = (facts.dev(), facts.ino());
         Ok(Self { file, id, looked: Stopwatch::start(), torn: false, lost: 0 })
+    }
+
+    /// Opens the file to append to it. One that is created has the mode of log files, as far as the
+    /// umask that the process was started with allows it.
+    fn open_or_create(path: &Path) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.append(true).mode(LOG_FILE_MODE);
+        match options.clone().create_new(true).open(path) {
+            Ok(file) => {
+                modes::share_file(&file, LOG_FILE_MODE)?;
+                Ok(file)
+            }
+            // Created by another process or a rotation meanwhile, or a device.
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {
+                options.create(true).open(path)
+            }
+            Err(cause) => Err(cause),
+        }
     }
 
     /// Follows the name when the file was renamed or removed and nobody told us.

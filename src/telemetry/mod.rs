@@ -97,6 +97,8 @@ pub const MESSAGE_SECONDS: &str = "wirephoto_message_seconds";
 /// Jumps of the time of day, and starts at which it was far from where it had been (counter).
 pub const CLOCK_JUMPS: &str = "wirephoto_clock_jumps_total";
 
+/// Events of the audit log that could not be stored in the table (counter).
+pub const AUDIT_EVENTS_LOST: &str = "wirephoto_audit_events_lost_total";
 /// Log lines that the file did not take (counter).
 pub const LOG_LINES_LOST: &str = "wirephoto_log_lines_lost_total";
 /// Times that settings were read anew, by outcome: done, failed (counter).
@@ -160,6 +162,7 @@ fn begin() {
     for counter in [
         metrics::counter!(CLOCK_JUMPS),
         metrics::counter!(LOG_LINES_LOST),
+        metrics::counter!(AUDIT_EVENTS_LOST),
         metrics::counter!(NOTIFICATIONS_LOST),
         metrics::counter!(LOGINS, "outcome" => "throttled"),
         metrics::counter!(RELOADS, "outcome" => "failed"),
@@ -215,6 +218,7 @@ fn describe() {
     histogram!(DELIVERY_SECONDS, "Seconds of one try to deliver, by method");
     gauge!(DELIVERIES_WAITING, "Deliveries that wait or are being sent");
     counter!(LOG_LINES_LOST, "Log lines that the file did not take");
+    counter!(AUDIT_EVENTS_LOST, "Events of the audit log that could not be stored in the table");
     counter!(RELOADS, "Times that settings were read anew, by outcome");
     gauge!(CERTIFICATE_EXPIRES, "End of the TLS certificate in use, seconds since 1970");
     counter!(SPANS, "Spans of traces by outcome");

@@ -5,8 +5,9 @@ use serde::Serialize;
 
 use crate::account::{
     Access, Account, Addresses, Agreement, AgreementId, AgreementType, Device, Organization,
-    OrganizationId, Phone, Product, User, UserId,
+    OrganizationId, Permission, Phone, Product, User, UserId,
 };
+use crate::auth::Principal;
 use crate::db::ListedKey;
 use crate::users::MadeKey;
 
@@ -71,16 +72,23 @@ pub struct UserBase<'a> {
     active: bool,
 }
 
-impl<'a> From<&'a User> for UserBase<'a> {
-    fn from(user: &'a User) -> Self {
+impl<'a> UserBase<'a> {
+    /// The user as far as the credentials of `caller` show users: properties that the contract does
+    /// not require are left out where a scope for them is enforced and missing.
+    #[must_use]
+    pub fn seen_by(user: &'a User, caller: &Principal) -> Self {
+        let shows = |permission, text: &'a Option<String>| {
+            text.as_deref().filter(|_| caller.allows(permission))
+        };
+        let shows_organization = caller.allows(Permission::Organization);
         Self {
             id: user.id,
-            customer_id: user.organization,
+            customer_id: user.organization.filter(|_| shows_organization),
             user_name: &user.user_name,
-            first_name: user.first_name.as_deref(),
-            last_name: user.last_name.as_deref(),
-            email_address: user.email_address.as_deref(),
-            department: user.department.as_deref(),
+            first_name: shows(Permission::Name, &user.first_name),
+            last_name: shows(Permission::Name, &user.last_name),
+            email_address: shows(Permission::Email, &user.email_address),
+            department: shows(Permission::Organization, &user.department),
             active: user.active,
         }
     }
@@ -97,10 +105,15 @@ pub struct FullUser<'a> {
     access: Access,
 }
 
-impl<'a> From<&'a Account> for FullUser<'a> {
-    fn from(account: &'a Account) -> Self {
+impl<'a> FullUser<'a> {
+    /// The user as far as the credentials of `caller` show users, see [`UserBase::seen_by`].
+    #[must_use]
+    pub fn seen_by(account: &'a Account, caller: &Principal) -> Self {
+        const NONE: &Phone = &Phone { direct: None, mobile: None };
         let Account { user, agreements, .. } = account;
-        Self { base: user.into(), phone_number: &user.phone, agreements, access: user.access }
+        let phone_number = if caller.allows(Permission::Name) { &user.phone } else { NONE };
+        let base = UserBase::seen_by(user, caller);
+        Self { base, phone_number, agreements, access: user.access }
     }
 }
 

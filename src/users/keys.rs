@@ -9,7 +9,8 @@
 use jiff::Timestamp;
 
 use super::Users;
-use crate::account::Scope;
+use crate::account::Permission;
+use crate::audit::{self, Action, ObjectKind};
 use crate::auth::{Principal, Secret};
 use crate::db::{ListedKey, NewApiKey, WriteTx};
 use crate::error::{Error, Kind, Result};
@@ -26,6 +27,7 @@ pub struct MadeKey {
 impl Users {
     /// The caller's keys that were not revoked, in the order of their numbers.
     pub async fn keys(&self, caller: &Principal) -> Result<Vec<ListedKey>> {
+        caller.require(Permission::ReadKeys)?;
         let name = caller.user().user_name.clone();
         Ok(self.db().read(move |tx| tx.list_live_keys(&name)).await?)
     }
@@ -46,7 +48,14 @@ impl Users {
         let secret = Secret::for_people()?;
         let user_name = caller.user().user_name.clone();
         let new = NewApiKey { key_hash: secret.hash(), user_name, name };
-        let write = move |tx: &WriteTx<'_>| tx.make_key(&new, KEYS_PER_USER_MAX, now);
+        let event = audit::event(Action::KeyCreated);
+        let write = move |tx: &WriteTx<'_>| {
+            let made = tx.make_key(&new, KEYS_PER_USER_MAX, now)?;
+            if let Some(key) = &made {
+                tx.write_audit(&event.about(ObjectKind::Key, key.id).with(&key.name))?;
+            }
+            Ok(made)
+        };
         let made = self.auth.write(write).await?;
         let too_many = || {
             let message = format!("The user has {KEYS_PER_USER_MAX} keys, revoke one first");
@@ -60,9 +69,16 @@ impl Users {
     /// Fails with [`Kind::NotFound`] for a key of somebody else as for one that is revoked or was
     /// never made, and with [`Kind::Forbidden`] for a token without the scope `profile`.
     pub async fn revoke_key(&self, caller: &Principal, id: i64, now: Timestamp) -> Result<()> {
-        caller.require_scope(Scope::Profile)?;
+        caller.require(Permission::RevokeKeys)?;
         let user = caller.user().id;
-        let write = move |tx: &WriteTx<'_>| tx.revoke_own_key(user, id, now);
+        let event = audit::event(Action::KeyRevoked).about(ObjectKind::Key, id);
+        let write = move |tx: &WriteTx<'_>| {
+            let is_revoked = tx.revoke_own_key(user, id, now)?;
+            if is_revoked {
+                tx.write_audit(&event)?;
+            }
+            Ok(is_revoked)
+        };
         if self.auth.write(write).await? {
             return Ok(());
         }

@@ -11,17 +11,30 @@ mod keys;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 pub use change::{NewUser, UserChange, is_phone_number};
 pub use keys::MadeKey;
 
-use crate::account::{Account, Agreement, Device, Organization, OrganizationId, User, UserId};
+use crate::account::{
+    Account, Agreement, Device, Lane, MessageContent, Organization, OrganizationId, Permission,
+    User, UserId,
+};
+use crate::audit::{self, Action, Event, ObjectKind};
 use crate::auth::{Auth, Principal};
-use crate::db::Db;
+use crate::db::{Db, NewMessage, UserRequestLimits};
 use crate::error::{Detail, Error, Kind, Result};
-use crate::limits::{DEVICES_PER_USER_MAX, ORGANIZATION_USERS_MAX, PROFILE_BYTES_MAX};
+use crate::limits::{
+    DEVICES_PER_USER_MAX, ORGANIZATION_USER_REQUESTS_MAX, ORGANIZATION_USERS_MAX,
+    OUTBOX_PER_USER_MAX, PROFILE_BYTES_MAX, USER_REQUESTS_MAX, USER_REQUESTS_WINDOW_S,
+};
+
+/// The number in the outbox of a mail that belongs to no notification.
+const NO_NOTIFICATION: i64 = 0;
 
 /// The users section; cheap to clone.
 #[derive(Clone)]
@@ -47,6 +60,7 @@ impl Users {
 
     /// The caller's organization. Fails with [`Kind::NotFound`] for a caller without one.
     pub fn organization(caller: &Principal) -> Result<&Organization> {
+        caller.require(Permission::Organization)?;
         let none = || Error::new(Kind::NotFound, "The user has no organization");
         caller.account().organization.as_deref().ok_or_else(none)
     }
@@ -57,11 +71,14 @@ impl Users {
     /// `admin` (Spec §5).
     pub fn administration(&self, caller: &Principal) -> Result<Administration<'_>> {
         caller.require_admin()?;
-        Ok(Administration { users: self, organization: caller.organization()? })
+        let organization = caller.organization()?;
+        let Account { user, organization: facts, .. } = caller.account().as_ref();
+        Ok(Administration { users: self, organization, facts: facts.clone(), by: user.id })
     }
 
     /// The caller's profile; empty for a user who never wrote one.
     pub async fn profile(&self, caller: &Principal) -> Result<Map<String, Value>> {
+        caller.require(Permission::Profile)?;
         let id = caller.user().id;
         Ok(self.db().read(move |tx| tx.read_profile(id)).await?)
     }
@@ -74,6 +91,7 @@ impl Users {
         caller: &Principal,
         profile: Map<String, Value>,
     ) -> Result<()> {
+        caller.require(Permission::Profile)?;
         let id = caller.user().id;
         let text = Value::Object(profile).to_string();
         if text.len() > PROFILE_BYTES_MAX {
@@ -92,6 +110,7 @@ impl Users {
         names: &[&str],
         mut given: Map<String, Value>,
     ) -> Result<()> {
+        caller.require(Permission::Profile)?;
         let id = caller.user().id;
         given.retain(|name, _| names.contains(&name.as_str()));
         let write = move |tx: &crate::db::WriteTx<'_>| {
@@ -109,6 +128,7 @@ impl Users {
 
     /// The caller's devices with the time at which each was registered, the last at the end.
     pub async fn devices(&self, caller: &Principal) -> Result<Vec<(Device, Timestamp)>> {
+        caller.require(Permission::Devices)?;
         let id = caller.user().id;
         Ok(self.db().read(move |tx| tx.list_registered_devices(id)).await?)
     }
@@ -116,17 +136,32 @@ impl Users {
     /// Registers a device for the caller.
     ///
     /// Spec §2 Device is silent: a token that another user registered moves to the caller, because
-    /// a phone that changes hands keeps its token. Beyond [`DEVICES_PER_USER_MAX`] the device
-    /// registered longest ago is forgotten; such a token is most likely dead.
+    /// a phone that changes hands keeps its token. The other user gets a mail, in case the token
+    /// was stolen. Beyond [`DEVICES_PER_USER_MAX`] the device registered longest ago is forgotten;
+    /// such a token is most likely dead.
     pub async fn register(
         &self,
         caller: &Principal,
         device: Device,
         now: Timestamp,
     ) -> Result<()> {
+        caller.require(Permission::Devices)?;
         let id = caller.user().id;
+        let event = audit::event(Action::DeviceMoved);
         let write = move |tx: &crate::db::WriteTx<'_>| {
-            tx.write_device(id, &device, DEVICES_PER_USER_MAX, now)
+            let Some(before) = tx.write_device(id, &device, DEVICES_PER_USER_MAX, now)? else {
+                return Ok(());
+            };
+            let content = MessageContent::DeviceMoved { model: device.model, name: device.name };
+            let new = NewMessage {
+                id: Uuid::now_v7(),
+                lane: Lane::Mail,
+                number: NO_NOTIFICATION,
+                user: before,
+                content,
+            };
+            tx.insert_message(&new, OUTBOX_PER_USER_MAX, now)?;
+            tx.write_audit(&event.about(ObjectKind::User, before))
         };
         Ok(self.db().write(write).await?)
     }
@@ -136,6 +171,7 @@ impl Users {
     /// Spec §4 User is silent: a token that nobody or somebody else has is no failure, so that
     /// logging out twice works and tells nothing about others.
     pub async fn unregister(&self, caller: &Principal, token: String) -> Result<()> {
+        caller.require(Permission::Devices)?;
         let id = caller.user().id;
         Ok(self.db().write(move |tx| tx.delete_device(id, &token)).await?)
     }
@@ -150,13 +186,28 @@ fn profile_too_large() -> Error {
 pub struct Administration<'a> {
     users: &'a Users,
     organization: OrganizationId,
+    facts: Option<Arc<Organization>>,
+    /// The administrator.
+    by: UserId,
 }
 
-/// Why a user was not made.
+/// Why a user was not made or changed.
+#[derive(Clone, Copy)]
 enum Refused {
     NameTaken,
     TooMany,
+    /// Too many requests came; the next may come then.
+    TooFast(Timestamp),
+    Missing,
+    Domain,
 }
+
+/// How often administrators may ask to make users.
+const USER_REQUESTS: UserRequestLimits = UserRequestLimits {
+    administrator: USER_REQUESTS_MAX,
+    organization: ORGANIZATION_USER_REQUESTS_MAX,
+    window_s: USER_REQUESTS_WINDOW_S,
+};
 
 impl Administration<'_> {
     /// The users of the organization in the order of their numbers, inactive ones too.
@@ -181,12 +232,23 @@ impl Administration<'_> {
     /// has the agreements of its organization and no password, so that it cannot log in before
     /// the operator or an invitation sets one.
     ///
-    /// Fails with `userName_in_use` when the name is taken, in whatever case, and with
-    /// [`Kind::Conflict`] when the organization has [`ORGANIZATION_USERS_MAX`] users.
+    /// Fails with `userName_in_use` when the name is taken, in whatever case, with
+    /// `mailDomain_not_allowed` for an address outside the mail domains of the organization, with
+    /// [`Kind::Conflict`] when the organization has [`ORGANIZATION_USERS_MAX`] users, and with
+    /// [`Kind::Overloaded`] after [`USER_REQUESTS_MAX`] requests in an hour.
     pub async fn create(&self, new: NewUser, now: Timestamp) -> Result<Account> {
-        let member = new.into_member(self.organization);
+        if !self.allows_address(&new.email_address) {
+            return Err(self.refusal(Refused::Domain, now));
+        }
+        let (by, member) = (self.by, new.into_member(self.organization));
+        let event = audit::event(Action::UserCreated);
         let write = move |tx: &crate::db::WriteTx<'_>| {
             let read = tx.as_read();
+            // Counted first: whether a name is taken is an answer, too.
+            let wait = tx.count_user_request(by, member.organization, USER_REQUESTS, now)?;
+            if let Some(at) = wait {
+                return Ok(Err(Refused::TooFast(at)));
+            }
             if read.is_user_name_taken(&member.user_name)? {
                 return Ok(Err(Refused::NameTaken));
             }
@@ -195,14 +257,43 @@ impl Administration<'_> {
                 return Ok(Err(Refused::TooMany));
             }
             let id = tx.insert_member(&member, now)?;
+            tx.write_audit(&event.about(ObjectKind::User, id).with(&member.user_name))?;
             Ok(Ok(read.find_account(id)?))
         };
         match self.users.auth.write(write).await? {
             Ok(account) => account.ok_or_else(|| Error::internal("a new user cannot be found")),
-            Err(Refused::NameTaken) => Err(name_taken()),
-            Err(Refused::TooMany) => {
+            Err(refused) => Err(self.refusal(refused, now)),
+        }
+    }
+
+    fn allows_address(&self, address: &str) -> bool {
+        self.facts.as_ref().is_none_or(|facts| facts.allows_address(address))
+    }
+
+    fn refusal(&self, refused: Refused, now: Timestamp) -> Error {
+        match refused {
+            Refused::NameTaken => name_taken(),
+            Refused::TooMany => {
                 let message = format!("The organization has {ORGANIZATION_USERS_MAX} users");
-                Err(Error::new(Kind::Conflict, message))
+                Error::new(Kind::Conflict, message)
+            }
+            Refused::TooFast(at) => {
+                let wait_s = u32::try_from(at.duration_since(now).as_secs()).unwrap_or(0);
+                let message = "Too many users were asked for, try again later";
+                Error::overloaded("made_users", message).retry_after(wait_s + 1)
+            }
+            Refused::Missing => not_found(),
+            Refused::Domain => {
+                let facts = self.facts.as_ref();
+                let domains = facts.map(|facts| facts.mail_domains.join(", ")).unwrap_or_default();
+                let message =
+                    format!("emailAddress is not in a domain of the organization: {domains}");
+                Error::invalid_parts(vec![Detail {
+                    error_code: "mailDomain_not_allowed".to_owned(),
+                    location: "body",
+                    message,
+                    path: "emailAddress".to_owned(),
+                }])
             }
         }
     }
@@ -212,22 +303,55 @@ impl Administration<'_> {
     /// Spec §2 User is silent: another e-mail address does not change the user name, and an
     /// administrator may take the access level `admin` from anybody, itself included.
     ///
-    /// Fails with [`Kind::NotFound`] for a user of another organization.
+    /// Fails with [`Kind::NotFound`] for a user of another organization, and with
+    /// `mailDomain_not_allowed` for a new address outside the mail domains of the organization.
     pub async fn update(&self, id: UserId, change: UserChange, now: Timestamp) -> Result<Account> {
         let organization = self.organization;
+        let address = change.email_address.clone();
+        let outside = address.filter(|address| !self.allows_address(address));
+        let event = audit::event(Action::UserChanged);
         let write = move |tx: &crate::db::WriteTx<'_>| {
             let found = tx.as_read().find_account(id)?;
             let ours = |account: &Account| account.user.organization == Some(organization);
-            let Some(mut account) = found.filter(ours) else { return Ok(None) };
+            let Some(mut account) = found.filter(ours) else { return Ok(Err(Refused::Missing)) };
+            // An address from before the domains were set stays.
+            if outside.is_some() && account.user.email_address != outside {
+                return Ok(Err(Refused::Domain));
+            }
             let before = account.user.clone();
             change.apply(&mut account.user);
             if account.user != before {
                 tx.update_member(&account.user, now)?;
+                tx.write_audit(&changed(event, &before, &account.user))?;
             }
-            Ok(Some(account))
+            Ok(Ok(account))
         };
-        self.users.auth.write(write).await?.ok_or_else(not_found)
+        let changed = self.users.auth.write(write).await?;
+        changed.map_err(|refused| self.refusal(refused, now))
     }
+}
+
+/// The event of a change of a user: which properties changed, and the rights in full.
+fn changed(event: Event, before: &User, after: &User) -> Event {
+    let mut parts = Vec::new();
+    let names = [
+        ("emailAddress", before.email_address != after.email_address),
+        ("firstName", before.first_name != after.first_name),
+        ("lastName", before.last_name != after.last_name),
+        ("department", before.department != after.department),
+        ("phoneNumber", before.phone != after.phone),
+    ];
+    parts.extend(names.iter().filter(|(_, is)| *is).map(|(name, _)| (*name).to_owned()));
+    let rights = [
+        ("admin", before.access.admin, after.access.admin),
+        ("mediebank", before.access.mediebank, after.access.mediebank),
+    ];
+    for (name, before, after) in rights {
+        if before != after {
+            parts.push(format!("access.{name}={after}"));
+        }
+    }
+    event.about(ObjectKind::User, after.id).with(parts.join(" "))
 }
 
 fn not_found() -> Error {

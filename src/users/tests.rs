@@ -14,14 +14,14 @@ use crate::types::Hash;
 /// user 30 has no organization. Every user has a token with every scope, named after its number.
 const SEED: &str = r#"
 INSERT INTO organizations VALUES
-    (1, 'Desk', 'SEK', 'SE', '{"visit":{"street":"S 1","zipCode":"0"}}', '+46 8 1'),
-    (2, NULL, NULL, NULL, '{}', NULL);
+    (1, 'Desk', 'SEK', 'SE', '{"visit":{"street":"S 1","zipCode":"0"}}', '+46 8 1', NULL),
+    (2, NULL, NULL, NULL, '{}', NULL, NULL);
 INSERT INTO products VALUES (10, 'FOTO', 'Photo', NULL), (11, 'TEXT', NULL, 'Words');
 INSERT INTO agreements VALUES
-    (100, 1, 'Subscription', TRUE, 'All', 'Every item', 4102444800000, NULL, NULL),
-    (101, 1, 'Prepaid', FALSE, NULL, NULL, NULL, 10, 3),
-    (102, 1, 'Direct', FALSE, NULL, NULL, 1000, NULL, NULL),
-    (200, 2, 'Normal', FALSE, NULL, NULL, NULL, NULL, NULL);
+    (100, 1, 'Subscription', TRUE, 'All', 'Every item', 4102444800000, NULL, NULL, NULL),
+    (101, 1, 'Prepaid', FALSE, NULL, NULL, NULL, 10, 3, NULL),
+    (102, 1, 'Direct', FALSE, NULL, NULL, 1000, NULL, NULL, NULL),
+    (200, 2, 'Normal', FALSE, NULL, NULL, NULL, NULL, NULL, NULL);
 INSERT INTO agreement_products VALUES (100, 10), (101, 10), (101, 11);
 INSERT INTO users VALUES
     (1, 1, 'admin', NULL, 'Ad', 'Min', 'admin@desk.example', NULL, NULL, NULL,
@@ -33,8 +33,8 @@ INSERT INTO users VALUES
     (20, 2, 'stranger', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[]', TRUE, FALSE, TRUE, FALSE, 0),
     (30, NULL, 'alone', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[]', TRUE, FALSE, TRUE, FALSE, 0);
 INSERT INTO user_agreements VALUES (1, 100), (1, 101), (1, 102), (2, 101), (20, 200);
-INSERT INTO clients VALUES ('c', 'c', NULL, '[]', '[]', TRUE, 0);
-INSERT INTO families SELECT user_id, user_id, 'c', 'roles admin', 0, 0, 4102444800000 FROM users;
+INSERT INTO clients VALUES ('c', 'c', NULL, '[]', '[]', TRUE, 0, FALSE, NULL);
+INSERT INTO families SELECT user_id, user_id, 'c', 'roles admin', 0, 0, 4102444800000, NULL FROM users;
 "#;
 
 struct Fixture {
@@ -67,6 +67,7 @@ fn fixture() -> Fixture {
         queue: 1,
         queue_per_address: 1,
         failures_per_user: 1,
+        failures_per_user_total: 100,
         failures_per_address: 1,
         window: Duration::from_secs(1),
     };
@@ -103,7 +104,7 @@ fn someone() -> NewUser {
 }
 
 fn json_of(account: &Account) -> Value {
-    serde_json::to_value(json::FullUser::from(account)).unwrap()
+    serde_json::to_value(json::FullUser::seen_by(account, &Principal::operator())).unwrap()
 }
 
 #[tokio::test]
@@ -184,7 +185,9 @@ async fn an_administrator_sees_the_users_of_its_organization_alone() {
     let admin = fixture.caller(1).await;
     let administration = fixture.users.administration(&admin).unwrap();
     let users = administration.list().await.unwrap();
-    let bases: Vec<_> = users.iter().map(json::UserBase::from).collect();
+    let operator = Principal::operator();
+    let bases: Vec<_> =
+        users.iter().map(|user| json::UserBase::seen_by(user, &operator)).collect();
     let bases = serde_json::to_value(bases).unwrap();
     assert_eq!(users.iter().map(|user| user.id.0).collect::<Vec<_>>(), [1, 2, 3, 4]);
     let gone = json!({ "id": 3, "customerId": 1, "userName": "gone", "active": false });

@@ -16,11 +16,12 @@ use super::{
     App,
     session::{Cookie, Visitor},
 };
-use crate::auth::{Credentials, Principal};
+use crate::audit::{self, CredentialId, CredentialKind};
+use crate::auth::{Credentials, Method, Principal};
 use crate::clock;
 use crate::error::{Error, Kind, Result};
 
-/// The caller, if its credentials are good.
+/// The caller, if its credentials are good, noted for the log and the audit log.
 ///
 /// Fails when they cannot be looked up.
 pub(super) async fn principal(
@@ -28,6 +29,24 @@ pub(super) async fn principal(
     headers: &HeaderMap,
     uri: &Uri,
 ) -> Result<Option<Arc<Principal>>> {
+    let found = find(app, headers, uri).await?;
+    found.iter().for_each(|caller| note(caller));
+    Ok(found)
+}
+
+/// Notes the caller of a request for its log line and for events of the audit log.
+pub(super) fn note(caller: &Principal) {
+    let (credential, id) = match caller.method() {
+        Method::Bearer { family } => (CredentialKind::AccessToken, CredentialId::Number(family.0)),
+        Method::ApiKey { key } => (CredentialKind::ApiKey, CredentialId::Number(key)),
+        Method::Basic => (CredentialKind::Basic, CredentialId::None),
+        Method::Session => (CredentialKind::Session, CredentialId::None),
+        Method::Queue | Method::Operator => (CredentialKind::None, CredentialId::None),
+    };
+    audit::note_caller(caller.account(), credential, id);
+}
+
+async fn find(app: &App, headers: &HeaderMap, uri: &Uri) -> Result<Option<Arc<Principal>>> {
     let now = clock::now();
     let mut lines = headers.get_all(header::AUTHORIZATION).iter();
     if let Some(line) = lines.next() {

@@ -21,7 +21,8 @@ use http_body::Body as _;
 use metrics::{Counter, Histogram};
 use uuid::{Builder, Uuid};
 
-use super::{App, listener::ClientAddr, respond};
+use super::{App, host, listener::ClientAddr, respond, security};
+use crate::audit;
 use crate::clock;
 use crate::clock::Stopwatch;
 use crate::config::Addresses;
@@ -90,10 +91,10 @@ pub(super) async fn watch(app: &App, request: Request, next: Next) -> Response {
     let path = if route.ends_with("{token}") { route.to_owned() } else { path };
     let client = client(&request, &app.shared.tuned.get().trusted_proxies);
     let trace = app.shared.traces.as_ref().and_then(|traces| traces.begin(caller(app, &request)));
-    // A handler holds no lock and no half-written state across an await.
-    let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
-    let mut response =
-        outcome.unwrap_or_else(|_| respond::error(&Error::internal("a handler panicked")));
+    let work = answer(request, next);
+    let (mut response, user) = audit::scope(app.shared.audit.clone(), client, work).await;
+    let place = security::Place::of(route);
+    security::protect(response.headers_mut(), place, app.shared.strict_transport);
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(REQUEST_ID, value);
     }
@@ -104,6 +105,7 @@ pub(super) async fn watch(app: &App, request: Request, next: Next) -> Response {
     tracing::info!(
         request_id = %id,
         client = client.map(tracing::field::display),
+        user = user.map(|user| user.0),
         method = %method,
         route,
         path,
@@ -132,6 +134,16 @@ pub(super) async fn watch(app: &App, request: Request, next: Next) -> Response {
         traces.end(trace, &done);
     }
     response
+}
+
+/// The answer of the handler, also where the request names no host or the handler panics.
+async fn answer(request: Request, next: Next) -> Response {
+    if let Err(refusal) = host::check(&request) {
+        return respond::error(&refusal);
+    }
+    // A handler holds no lock and no half-written state across an await.
+    let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    outcome.unwrap_or_else(|_| respond::error(&Error::internal("a handler panicked")))
 }
 
 /// The meters of one route. Finding them by name and labels for every request costs more than

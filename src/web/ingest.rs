@@ -21,6 +21,7 @@ use super::{
     respond,
 };
 use crate::account::ROLE_PROVIDER;
+use crate::audit::{self, Action, ObjectKind, Outcome};
 use crate::clock;
 use crate::db::Written;
 use crate::error::{Detail, Error, Kind, Result};
@@ -46,7 +47,7 @@ pub(super) fn routes() -> Router<App> {
 async fn put_item(State(app): State<App>, segments: Segments, request: Request) -> Answer {
     let (mut parts, body) = request.into_parts();
     let allowed = match Caller::from_request_parts(&mut parts, &app).await {
-        Ok(caller) => enter(&app, &caller, segments).map_err(Into::into),
+        Ok(caller) => enter(&app, &caller, (Action::ItemStored, segments)).map_err(Into::into),
         Err(refused) => Err(refused),
     };
     let (key, seat) = match allowed {
@@ -66,7 +67,11 @@ async fn put_item(State(app): State<App>, segments: Segments, request: Request) 
     };
     let bundle = Bundle { key: key.clone(), document, files: files.iter().map(named).collect() };
     let taken = app.shared.uploads.take(bundle, clock::now()).await?;
-    let taken = taken.map_err(|error| refusal(error, is_bare))?;
+    let taken = taken.map_err(|error| {
+        let event = audit::event(Action::ItemStored).about(ObjectKind::Item, &key);
+        audit::record(event.ended(Outcome::Failed).with(&error));
+        refusal(error, is_bare)
+    })?;
     drop((files, seat));
     app.shared.media.item_changed(&taken.turned);
     app.shared.media.item_changed(&[taken.key]);
@@ -85,7 +90,7 @@ async fn put_item(State(app): State<App>, segments: Segments, request: Request) 
 }
 
 async fn withdraw(State(app): State<App>, caller: Caller, segments: Segments) -> Answer {
-    let (key, _seat) = enter(&app, &caller, segments)?;
+    let (key, _seat) = enter(&app, &caller, (Action::ItemWithdrawn, segments))?;
     if !app.shared.uploads.withdraw(key.clone(), clock::now()).await? {
         return Err(Error::new(Kind::NotFound, format!("no item {key}")).into());
     }
@@ -94,13 +99,23 @@ async fn withdraw(State(app): State<App>, caller: Caller, segments: Segments) ->
 }
 
 /// Whether the caller may send and withdraw items, and has room to: which item is meant, and the
-/// room.
-fn enter(app: &App, caller: &Caller, segments: Segments) -> Result<(ItemKey, ingest::Seat)> {
+/// room. Records who may not.
+fn enter(
+    app: &App,
+    caller: &Caller,
+    (action, segments): (Action, Segments),
+) -> Result<(ItemKey, ingest::Seat)> {
+    let key = key_of(segments);
     if !caller.0.has_role(ROLE_PROVIDER) {
+        let event = audit::event(action).ended(Outcome::Refused).with("provider_required");
+        audit::record(match &key {
+            Ok(key) => event.about(ObjectKind::Item, key),
+            Err(_) => event,
+        });
         let message = "Only the provider sends and withdraws items";
         return Err(Error::forbidden("provider_required", message));
     }
-    Ok((key_of(segments)?, app.shared.uploads.enter()?))
+    Ok((key?, app.shared.uploads.enter()?))
 }
 
 fn key_of(segments: Segments) -> Result<ItemKey> {

@@ -20,11 +20,11 @@ use super::{
     session::{self, Cookie, Visitor},
     site::Kept,
 };
-use crate::account::Scope;
-use crate::auth::{Login, Secret};
+use crate::account::{Permission, User};
+use crate::auth::{Entered, Login, LoginRequest, Secret};
 use crate::clock;
 use crate::error::{Error, Kind, Result};
-use crate::limits::{LOGIN_BYTES_MAX, RETURN_BYTES_MAX};
+use crate::limits::{DEVICE_COOKIE_FOR, LOGIN_BYTES_MAX, RETURN_BYTES_MAX};
 use crate::oauth::{AuthorizationRequest, Parameters};
 
 /// What a failed login is told; never which of the two it was.
@@ -100,6 +100,22 @@ pub(super) fn again(app: &App, headers: &HeaderMap, kept: &Kept) -> Result<Respo
     page(app, headers, &kept.action, &notice)
 }
 
+/// The login page for a visitor whose login is too old for what the form or page at `path` does.
+///
+/// What was typed into the form, if there is one, is sent on after the login.
+pub(super) fn confirm(
+    app: &App,
+    headers: &HeaderMap,
+    visitor: &Visitor,
+    path: &str,
+    kept: Option<&Kept>,
+) -> Result<Response> {
+    let text = "You logged in more than an hour ago. Enter your password again to go on.";
+    let user_name = Some(visitor.account.user.user_name.as_str());
+    let notice = Notice { error: Some(text), user_name, kept, ..Notice::default() };
+    page(app, headers, path, &notice)
+}
+
 /// `GET /o/login`: for the web site's own pages.
 pub(super) async fn show(State(app): State<App>, uri: Uri, headers: HeaderMap) -> Response {
     let page = show_page(&app, &uri, &headers).await;
@@ -143,27 +159,18 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
         let text = "The login form has expired. Please try again.";
         return again(StatusCode::BAD_REQUEST, text);
     }
-    let password = form.find("password").unwrap_or_default();
-    match app.shared.auth.login(name, password, address, clock::now()).await {
+    let (password, device) = (form.find("password"), Cookie::Device.find(app, &headers));
+    let login = LoginRequest {
+        user_name: name,
+        password: password.unwrap_or_default(),
+        address,
+        device_cookie: device.as_deref(),
+    };
+    match app.shared.auth.log_in(&login, clock::now()).await {
         Ok(Login::Ok(entered)) => {
-            if let Some(visitor) = Visitor::find(app, &headers).await? {
-                visitor.leave(app).await?;
-            }
-            let opened = app.shared.oauth.open_session(&entered, clock::now()).await?;
-            let Some(session) = opened else {
-                return again(StatusCode::FORBIDDEN, WRONG);
-            };
-            let mut response = after_login(app, &session, return_to, kept.as_ref()).await?;
-            let seconds = Some(app.shared.tuned.get().session_s);
-            let cookies = [
-                Cookie::Session.set(app, session.reveal(), seconds),
-                // The form has done its work; another login gets another one.
-                Cookie::Form.set(app, "", Some(0)),
-            ];
-            for cookie in cookies.into_iter().flatten() {
-                response.headers_mut().append(header::SET_COOKIE, cookie);
-            }
-            Ok(response)
+            let leads = After { return_to, kept: kept.as_ref() };
+            let opened = open_session(app, &headers, &entered, leads).await?;
+            opened.map_or_else(|| again(StatusCode::FORBIDDEN, WRONG), Ok)
         }
         Ok(Login::Refused) => again(StatusCode::FORBIDDEN, WRONG),
         Ok(Login::Throttled(wait_s)) => {
@@ -184,18 +191,52 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
     }
 }
 
+/// Where a login leads.
+#[derive(Clone, Copy)]
+struct After<'a> {
+    /// The page, unless there is a form.
+    return_to: &'a str,
+    /// The form that was being filled in when its session ended.
+    kept: Option<&'a Kept>,
+}
+
+/// Opens a session for a user who just logged in and ends the one before. `None` when the login
+/// does not hold any more.
+async fn open_session(
+    app: &App,
+    headers: &HeaderMap,
+    entered: &Entered,
+    leads: After<'_>,
+) -> Result<Option<Response>> {
+    if let Some(visitor) = Visitor::find(app, headers).await? {
+        visitor.leave(app).await?;
+    }
+    let device = app.shared.auth.issue_device_cookie(entered, clock::now()).await?;
+    let opened = app.shared.oauth.open_session(entered, clock::now()).await?;
+    let Some(session) = opened else { return Ok(None) };
+    let mut response = after_login(app, &session, leads).await?;
+    let seconds = Some(app.shared.tuned.get().session_s);
+    let device_seconds = u32::try_from(DEVICE_COOKIE_FOR.as_secs()).ok();
+    let cookies = [
+        Cookie::Session.set(app, session.reveal(), seconds),
+        Cookie::Device.set(app, &device, device_seconds),
+        // The form has done its work; another login gets another one.
+        Cookie::Form.set(app, "", Some(0)),
+    ];
+    for cookie in cookies.into_iter().flatten() {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    Ok(Some(response))
+}
+
 /// The fields of the login itself: what it hands on stands last and may be long.
 fn without_kept(form: &str) -> &str {
     form.split_once("&kept_token=").map_or(form, |(before, _)| before)
 }
 
 /// Where a login leads: to what was typed before, else to `return_to`.
-async fn after_login(
-    app: &App,
-    session: &Secret,
-    return_to: &str,
-    kept: Option<&Kept>,
-) -> Result<Response> {
+async fn after_login(app: &App, session: &Secret, leads: After<'_>) -> Result<Response> {
+    let After { return_to, kept } = leads;
     let Some(kept) = kept else { return Ok(see_other(return_to)) };
     match Visitor::of(app, session.reveal()).await? {
         Some(visitor) => kept.page(app, &visitor),
@@ -238,16 +279,19 @@ pub(super) fn parse(form: &str) -> Result<Parameters> {
 }
 
 #[derive(Serialize)]
-struct ScopeRow {
-    name: &'static str,
-    title: &'static str,
-    text: &'static str,
-}
-
-#[derive(Serialize)]
 struct Field<'a> {
     name: &'static str,
     value: &'a str,
+}
+
+/// What a client can do for `user` with the scopes that it asks for, in English.
+fn permissions<'a>(
+    request: &'a AuthorizationRequest,
+    user: &'a User,
+) -> impl Iterator<Item = &'static str> + 'a {
+    let (scopes, enforced) = (request.scopes, request.scopes_enforced);
+    let opened = Permission::all().filter(move |one| one.is_opened(scopes, enforced, user));
+    opened.map(Permission::text)
 }
 
 /// The page that asks a visitor whether a client may act in his name. `encoded` are the parameters
@@ -258,7 +302,7 @@ pub(super) fn consent(
     request: &AuthorizationRequest,
     encoded: &str,
 ) -> Result<Response> {
-    let scopes: Vec<ScopeRow> = request.scopes.iter().map(describe).collect();
+    let permissions: Vec<&str> = permissions(request, &visitor.account.user).collect();
     let fields = [Field { name: "request", value: encoded }];
     let target = redirect_origin(&request.redirect_uri);
     let context = context! {
@@ -273,31 +317,9 @@ pub(super) fn consent(
         user => Value::from(Serde(visitor.head())),
         user_name => visitor.account.user.user_name.clone(),
         display_name => visitor.account.user.display_name(),
-        scopes => Value::from(Serde(scopes)),
+        permissions,
     };
     pages::private(app, StatusCode::OK, "consent.html", context, Leads::ToClients)
-}
-
-fn describe(scope: Scope) -> ScopeRow {
-    let (title, text) = match scope {
-        Scope::OpenId => ("See who you are", "It learns that it is you who logged in."),
-        Scope::Roles => (
-            "Use the archive as you",
-            "Search, follow and download photographs under the agreements of your organization. \
-             It sees your roles.",
-        ),
-        Scope::User => ("See your name", "Your first and last name and your user id."),
-        Scope::Email => ("See your e-mail address", ""),
-        Scope::Customer => ("See your organization", "Its name and id, and your department."),
-        Scope::Profile => {
-            ("See and change your profile", "The settings that programs keep there.")
-        }
-        Scope::Collection => ("See and change your collections", ""),
-        Scope::Admin => {
-            ("Manage the users of your organization", "Add and change them, if you may do that.")
-        }
-    };
-    ScopeRow { name: scope.as_str(), title, text }
 }
 
 /// Scheme, host and port of an address; the scheme alone where there is no host.
@@ -340,6 +362,24 @@ pub(super) fn empty(status: StatusCode) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_permission_has_its_swedish_and_its_row_in_the_documentation() {
+        let swedish = super::super::site::language::swedish().unwrap();
+        let scopes = |enforced: bool, permission: Permission| {
+            let names: Vec<_> =
+                permission.scopes(enforced).iter().map(|one| one.as_str()).collect();
+            names.join(" ")
+        };
+        let rows = Permission::all().map(|permission| {
+            let text = permission.text();
+            assert!(swedish.contains_key(text), "no Swedish of `{text}`");
+            format!("| {text} | {} | {} |", scopes(false, permission), scopes(true, permission))
+        });
+        let documented = std::fs::read_to_string("docs/scopes.md").unwrap();
+        let missing: Vec<String> = rows.filter(|row| !documented.contains(row)).collect();
+        assert!(missing.is_empty(), "docs/scopes.md lacks\n{}", missing.join("\n"));
+    }
 
     #[test]
     fn a_login_leads_to_pages_of_ours_only() {

@@ -316,7 +316,7 @@ fn validators(etag: &str, modified: Option<Timestamp>) -> Result<Validators> {
 
 /// The end of a request whose preconditions already decide it.
 fn without_body(app: &App, status: StatusCode, validators: &Validators, open: bool) -> Response {
-    let mut response = Response::new(Body::empty());
+    let mut response = respond::with_room(Body::empty());
     *response.status_mut() = status;
     describe(app, response.headers_mut(), validators, open);
     keep_errors_out_of_caches(&mut response);

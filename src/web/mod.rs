@@ -17,10 +17,12 @@ mod disposition;
 mod edge;
 pub mod form;
 mod health;
+mod host;
 pub mod ingest;
 mod keys;
 pub mod listener;
 mod login;
+mod mails;
 mod media;
 mod oauth;
 pub mod openapi;
@@ -29,6 +31,7 @@ mod pages;
 pub mod range;
 pub mod request;
 mod respond;
+mod security;
 mod session;
 pub mod site;
 mod surrogate;
@@ -56,6 +59,7 @@ use axum::{
 };
 use metrics_exporter_prometheus::PrometheusHandle;
 
+use crate::audit::Audit;
 use crate::auth::Auth;
 use crate::collections::Collections;
 use crate::config::{Addresses, Role};
@@ -71,6 +75,7 @@ use crate::nodes::Node;
 use crate::notifications::Notifications;
 use crate::oauth::OAuth;
 use crate::orders::Orders;
+use crate::recipients::Recipients;
 use crate::traces::Traces;
 use crate::users::Users;
 
@@ -106,18 +111,26 @@ pub struct Shared {
     pub media: Media,
     /// The content section.
     pub content: Content,
+    /// Where events of the audit log go that belong to no transaction.
+    pub audit: Audit,
     /// Who calls.
     pub auth: Auth,
     /// The OAuth2 provider.
     pub oauth: OAuth,
     /// Whether cookies are for TLS only: the service is reached by `https`.
     pub secure_cookies: bool,
+    /// Whether browsers are told to use `https` alone from now on.
+    pub strict_transport: bool,
+    /// Whether `/metrics` is served by a listener of its own and not beside everything else.
+    pub has_admin_listener: bool,
     /// Purchases.
     pub orders: Orders,
     /// Deliveries through channels.
     pub deliveries: Deliveries,
     /// Notifications.
     pub notifications: Notifications,
+    /// Recipients of mails, and what they say.
+    pub recipients: Recipients,
     /// The collections section.
     pub collections: Collections,
     /// The users section.
@@ -177,8 +190,14 @@ pub use surrogate::Surrogate;
 pub fn router(app: App) -> Router {
     match app.shared.node.role() {
         Role::All | Role::Web => whole(app),
-        Role::Worker => part(app, tools()),
-        Role::Edge => part(app, tools().merge(pictures())),
+        Role::Worker => {
+            let routes = tools(&app);
+            part(app, routes)
+        }
+        Role::Edge => {
+            let routes = tools(&app).merge(pictures());
+            part(app, routes)
+        }
     }
 }
 
@@ -194,7 +213,7 @@ fn part(app: App, routes: Router<App>) -> Router {
 
 /// The router over all addresses.
 fn whole(app: App) -> Router {
-    let apis = apis();
+    let apis = apis(&app);
     // Pages call the APIs by a router of their own, without what stands around every request.
     let called = Apis(apis.clone().with_state(app.clone()));
     let pages = pages().layer(middleware::from_fn_with_state(app.clone(), site::dress));
@@ -206,13 +225,30 @@ fn whole(app: App) -> Router {
         .with_state(app)
 }
 
-/// What operators' tools call.
-fn tools() -> Router<App> {
+/// The router of the listener for operators' tools alone.
+pub fn admin_router(app: App) -> Router {
+    part(app, health().merge(measures()))
+}
+
+/// What operators' tools call at the listener for everybody.
+fn tools(app: &App) -> Router<App> {
+    match app.shared.has_admin_listener {
+        true => health(),
+        false => health().merge(measures()),
+    }
+}
+
+/// What balancers ask.
+fn health() -> Router<App> {
     Router::new()
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
         .route("/health/serving", get(health::serving))
-        .route("/metrics", get(health::metrics))
+}
+
+/// What monitoring collects.
+fn measures() -> Router<App> {
+    Router::new().route("/metrics", get(health::metrics))
 }
 
 /// Media.
@@ -221,8 +257,8 @@ fn pictures() -> Router<App> {
 }
 
 /// What programs call.
-fn apis() -> Router<App> {
-    tools()
+fn apis(app: &App) -> Router<App> {
+    tools(app)
         .merge(pictures())
         .route("/o/oauth2/token", post(oauth::token))
         .route("/o/oauth2/revoke", post(oauth::revoke))
@@ -253,6 +289,7 @@ fn pages() -> Router<App> {
         .route("/o/logout", post(login::leave))
         .merge(site::routes())
         .merge(unsubscribe::routes())
+        .merge(mails::routes())
 }
 
 async fn watch(State(app): State<App>, request: Request, next: Next) -> Response {

@@ -320,7 +320,7 @@ pub(super) async fn discovery(State(app): State<App>) -> Response {
 
 /// `GET /o/oauth2/keys`: the keys that id tokens are signed with.
 pub(super) async fn keys(State(app): State<App>) -> Response {
-    public(app.shared.oauth.key_set().to_string())
+    public(app.shared.oauth.key_set().await.to_string())
 }
 
 fn public(text: String) -> Response {

@@ -15,6 +15,7 @@ use super::{
     request::{self, Field, Format, Presence, Problems, Query, Text},
 };
 use crate::account::{OrderId, OrderStatus};
+use crate::audit::{self, Action, ObjectKind, Outcome};
 use crate::clock;
 use crate::error::Result;
 use crate::limits::{
@@ -61,6 +62,11 @@ async fn report_order(
     request: Request,
 ) -> Answer {
     let id = OrderId(request::integer_segment("id", id)?);
+    // Who may not read an order does not commit its organization to a licence either.
+    caller.require_person().inspect_err(|_| {
+        let event = audit::event(Action::OrderReported).about(ObjectKind::Order, id);
+        audit::record(event.ended(Outcome::Refused).with("service_account_unsupported"));
+    })?;
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
     let order = app.shared.orders.report(&caller, id, report(&body)?, clock::now()).await?;
     api::json(&orders::json::order(&order, app.shared.media.links()))

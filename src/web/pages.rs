@@ -90,7 +90,7 @@ pub(super) fn login_url(here: &str) -> String {
     format!("/o/login?return_to={here}")
 }
 
-/// A page that differs by visitor. That of somebody who is logged in is kept by nobody.
+/// A page that differs by visitor and language. That of a visitor who is logged in is never stored.
 pub(super) fn page_for(
     app: &App,
     visitor: Option<&Visitor>,
@@ -101,7 +101,9 @@ pub(super) fn page_for(
         Some(_) => private(app, StatusCode::OK, template, context, Leads::Home)?,
         None => html(app, StatusCode::OK, app.shared.pages.render(template, context)?),
     };
-    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Cookie"));
+    response
+        .headers_mut()
+        .insert(header::VARY, HeaderValue::from_static("Cookie, Accept-Language"));
     Ok(response)
 }
 

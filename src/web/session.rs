@@ -1,7 +1,7 @@
 //! The login in a browser: session cookie, form cookie and the tokens that protect forms.
 //!
-//! Both cookies are `HttpOnly` and `SameSite=Lax`, and behind TLS `Secure` under the `__Host-`
-//! prefix, so that no other host can set them. A form carries a token that only a page of ours
+//! All cookies are `HttpOnly` and `SameSite=Lax`, and behind TLS `Secure`. Those of sessions and
+//! forms have the `__Host-` prefix then, so that no other host can set them. A form carries a token that only a page of ours
 //! could have been given: a hash of the cookie, which other sites can neither read nor send along.
 
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::App;
 use crate::account::Account;
+use crate::audit::{self, CredentialId, CredentialKind};
 use crate::auth::{Credentials, Principal, Secret};
 use crate::clock;
 use crate::db::Session;
@@ -25,6 +26,11 @@ pub(super) enum Cookie {
     Session,
     /// A form that was shown to somebody who is not logged in.
     Form,
+    /// A browser that a user logged in with, which outlasts the session.
+    ///
+    /// Only the login reads it, so it goes there alone: caches pass on what carries a cookie. The
+    /// `__Host-` prefix would need the path `/`; a cookie that another host set proves nothing.
+    Device,
 }
 
 impl Cookie {
@@ -34,6 +40,15 @@ impl Cookie {
             (Self::Session, true) => "__Host-wirephoto_session",
             (Self::Form, false) => "wirephoto_form",
             (Self::Form, true) => "__Host-wirephoto_form",
+            (Self::Device, false) => "wirephoto_device",
+            (Self::Device, true) => "__Secure-wirephoto_device",
+        }
+    }
+
+    fn path(self) -> &'static str {
+        match self {
+            Self::Session | Self::Form => "/",
+            Self::Device => "/o/login",
         }
     }
 
@@ -57,8 +72,8 @@ impl Cookie {
         let secure = app.shared.secure_cookies;
         let age = seconds.map(|seconds| format!("; Max-Age={seconds}")).unwrap_or_default();
         let tail = if secure { "; Secure" } else { "" };
-        let name = self.name(secure);
-        let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{age}{tail}");
+        let (name, path) = (self.name(secure), self.path());
+        let text = format!("{name}={value}; Path={path}; HttpOnly; SameSite=Lax{age}{tail}");
         HeaderValue::from_str(&text).ok()
     }
 }
@@ -125,6 +140,7 @@ impl Visitor {
         let auth = &app.shared.auth;
         let Some(session) = auth.session(cookie, clock::now()).await? else { return Ok(None) };
         let Some(account) = auth.account(session.user).await? else { return Ok(None) };
+        audit::note_caller(&account, CredentialKind::Session, CredentialId::None);
         Ok(Some(Self { account, session, cookie: cookie.to_owned() }))
     }
 

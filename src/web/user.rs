@@ -48,7 +48,7 @@ async fn agreements(Caller(caller): Caller) -> Answer {
 
 async fn user(Caller(caller): Caller) -> Answer {
     caller.require_person()?;
-    api::json(&json::FullUser::from(caller.account().as_ref()))
+    api::json(&json::FullUser::seen_by(caller.account(), &caller))
 }
 
 async fn organization(Caller(caller): Caller) -> Answer {
@@ -176,20 +176,20 @@ fn short_text(query: &Query, name: &str) -> Result<Option<String>> {
 
 async fn list_users(State(app): State<App>, Caller(caller): Caller) -> Answer {
     let users = app.shared.users.administration(&caller)?.list().await?;
-    api::json(&users.iter().map(json::UserBase::from).collect::<Vec<_>>())
+    api::json(&users.iter().map(|user| json::UserBase::seen_by(user, &caller)).collect::<Vec<_>>())
 }
 
 async fn create_user(State(app): State<App>, Caller(caller): Caller, request: Request) -> Answer {
     let administration = app.shared.users.administration(&caller)?;
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
     let account = administration.create(new_user(&body)?, clock::now()).await?;
-    api::json(&json::FullUser::from(&account))
+    api::json(&json::FullUser::seen_by(&account, &caller))
 }
 
 async fn load_user(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
     let administration = app.shared.users.administration(&caller)?;
     let account = administration.load(UserId(request::integer_segment("id", id)?)).await?;
-    api::json(&json::FullUser::from(&account))
+    api::json(&json::FullUser::seen_by(&account, &caller))
 }
 
 async fn update_user(
@@ -202,7 +202,7 @@ async fn update_user(
     let id = UserId(request::integer_segment("id", id)?);
     let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
     let account = administration.update(id, user_change(&body)?, clock::now()).await?;
-    api::json(&json::FullUser::from(&account))
+    api::json(&json::FullUser::seen_by(&account, &caller))
 }
 
 /// Reads a user create body.

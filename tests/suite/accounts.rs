@@ -240,13 +240,28 @@ fn lists_are_tables_for_people_and_json_for_programs() {
         (&clients[0]["client_id"], &clients[0]["public"]),
         (&json!("demo-app"), &json!(true))
     );
-    assert_eq!(clients[1]["grants"].as_array().unwrap().len(), 4);
+    let grants = json!(["authorization_code", "password", "refresh_token"]);
+    assert_eq!((&clients[1]["grants"], &clients[1]["scopes"]), (&grants, &json!("contract")));
     assert_eq!((&keys[0]["user"], &keys[0]["name"]), (&json!("demo-editor"), &json!("demo")));
     assert_eq!(desk.json(&["key", "list", "demo-buyer"]).as_array().unwrap().len(), 1);
     let (clients, _) = desk.ok(&["client", "list"]);
     assert!(clients.contains("demo-client") && clients.contains("enabled, confidential"));
     let (keys, _) = desk.ok(&["key", "list"]);
     assert!(keys.starts_with("KEY_ID  USER"), "{keys}");
+}
+
+#[test]
+fn a_client_with_enforced_scopes_is_added_and_listed_as_such() {
+    let desk = Desk::empty();
+    let add = ["client", "add", "plugin", "--grant", "password", "--access-token-s", "600"];
+    let (_, said) = texts(&desk.run(&add, ""), Some(1));
+    assert!(said.contains("accessTokenSeconds: is only for clients with"), "{said}");
+    desk.ok(&[add.as_slice(), &["--scopes", "enforced"]].concat());
+    let listed = desk.json(&["client", "list"]);
+    let kind = (&listed[0]["scopes"], &listed[0]["accessTokenSeconds"]);
+    assert_eq!(kind, (&json!("enforced"), &json!(600)));
+    let (table, _) = desk.ok(&["client", "list"]);
+    assert!(table.contains("confidential, scopes enforced, tokens of 600 s"), "{table}");
 }
 
 #[test]

@@ -285,7 +285,8 @@ fn a_backup_is_readable_by_its_owner_alone_and_is_brought_up_to_date() {
         assert_eq!(mode(&target.join(name)), 0o600, "{name}");
     }
     assert_eq!(mode(&database(&target)), 0o600);
-    assert_eq!(names(&target, "").len(), 4, "no file is left over: {:?}", names(&target, ""));
+    assert_eq!(names(&target, "secrets-").len(), 1, "the key of what is encrypted");
+    assert_eq!(names(&target, "").len(), 5, "no file is left over: {:?}", names(&target, ""));
     // What an interrupted backup left is removed by the next one.
     fs::write(target.join("wirephoto-20200101T000000000Z.db.part"), "half").unwrap();
     let hires = Picture::waves(80, 60).jpeg();

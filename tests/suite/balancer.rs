@@ -170,7 +170,7 @@ fn check_places(nodes: &[Server], front: &Front) {
 /// What is not of one item is spread too; what tells of one node is hidden; clients are known by their
 /// addresses.
 fn check_rest(nodes: &[Server], front: &Front) {
-    for path in ["/metrics", "/health/live", "/health/"] {
+    for path in ["/metrics", "/metrics/", "/health/live", "/health/"] {
         assert_eq!(front.get(path).status(), 404, "{path}");
     }
     assert_eq!(front.get("/health/ready").status(), 200);

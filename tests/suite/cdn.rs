@@ -236,7 +236,7 @@ fn check_rules(server: &Server, front: &Front) {
     check_purchases(server, front);
     check_clients(server, front);
     assert_eq!(server.get("/metrics").status(), 200);
-    for path in ["/metrics", "/metrics?x=1"] {
+    for path in ["/metrics", "/metrics?x=1", "/metrics/"] {
         assert_eq!(front.get(path).status(), 404, "{path} is nobody's business");
     }
 }

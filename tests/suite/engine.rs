@@ -219,7 +219,8 @@ fn a_check_finds_what_is_wrong_and_repairs_what_is_derived() {
         (text(&output.stdout) + &text(&output.stderr), output.status.code().unwrap())
     };
     let (said, status) = check(&[]);
-    assert_eq!((said.trim(), status), ("2 originals checked, 0 problems", 0));
+    // Behind it stands that the archive has the demo accounts.
+    assert_eq!((said.lines().next(), status), (Some("2 originals checked, 0 problems"), 0));
     let index = files(&server, "derived/index").remove(0);
     damage(&index, 0.7);
     let (said, status) = check(&[]);

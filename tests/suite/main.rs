@@ -10,6 +10,7 @@
 )]
 
 mod accounts;
+mod attacks;
 mod backup;
 mod balancer;
 mod cdn;

@@ -199,6 +199,11 @@ fn an_archive_moves_while_it_is_used_and_nothing_acknowledged_is_left_behind() {
     let elsewhere = tempfile::tempdir().unwrap();
     fails(elsewhere.path(), &new, &["serve", "--listen", "127.0.0.1:0"], &["migrate", "--switch"]);
     let collections = moves(&server, &reach, &way);
+    // Secrets stay encrypted on the way: a node over there needs the key that stayed here.
+    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    fails(elsewhere.path(), &new, &serve, &["encrypted with key", "secrets.key_file"]);
+    let key = format!("secrets.key_file={}", server.data().join("secrets.key").display());
+    let new: Vec<String> = new.into_iter().chain([key]).collect();
     // The old one still serves what it has.
     let moved = start(&new);
     let preview =
@@ -266,7 +271,8 @@ fn a_switch_is_not_taken_back_from_where_somebody_lives() {
     let dir = server.dir.path();
     let undo = ["migrate", "--undo", "--to", url.as_str()];
     json(dir, &[], &["migrate", "--to", &url, "--switch"]);
-    let moved = start(&[format!("database.url={url}")]);
+    let key = format!("secrets.key_file={}", server.data().join("secrets.key").display());
+    let moved = start(&[format!("database.url={url}"), key]);
     fails(dir, &[], &undo, &["the node", "lives there"]);
     let client = Client::builder().no_proxy().build().unwrap();
     collect(&client, &moved.url).unwrap();

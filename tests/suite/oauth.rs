@@ -485,11 +485,21 @@ fn errors_of_the_authorization_go_to_the_client_with_state_and_issuer() {
 #[test]
 fn implicit_tokens_come_in_the_fragment_to_clients_that_allow_it() {
     let server = Server::demo();
+    let file = server.dir.path().join("client.json");
+    let client = json!({
+        "client_id": "page", "client_secret": "page-secret", "redirect_uris": [REDIRECT],
+        "grants": ["implicit"],
+    });
+    std::fs::write(&file, json!({ "clients": [client] }).to_string()).unwrap();
+    assert!(server.command(&["import", &file.to_string_lossy()]).status.success());
     let editor = Editor::log_in(&server);
-    let none = [("code_challenge", ""), ("code_challenge_method", "")];
+    let page = [("client_id", "page"), ("code_challenge", ""), ("code_challenge_method", "")];
     let ask = |kind: &str, nonce: &str| {
-        request(&[none[0], none[1], ("response_type", kind), ("nonce", nonce)])
+        request(&[page[0], page[1], page[2], ("response_type", kind), ("nonce", nonce)])
     };
+    let demo = request(&[page[1], page[2], ("response_type", "token")]);
+    let refused = fragment_of(&editor.authorize(&demo), "error");
+    assert_eq!(refused.as_deref(), Some("unauthorized_client"), "off unless it is allowed");
     let location = editor.authorize(&ask("token", ""));
     let access = fragment_of(&location, "access_token").expect("a token");
     assert_eq!(user_status(&server, &access), 200);
@@ -545,7 +555,8 @@ fn a_consent_needs_its_form_token_and_a_frame_shows_nothing() {
 
 #[test]
 fn guessing_a_clients_secret_is_stopped_by_address_and_locks_no_client_out() {
-    let server = Server::demo_with(&["auth.failures_per_address=3"]);
+    let proxy = "server.trusted_proxies=127.0.0.1";
+    let server = Server::demo_with(&["auth.failures_per_address=3", proxy]);
     assert_eq!(token(&server, &password_form("roles")).status(), 200);
     let guess = with(password_form("roles"), &[("client_secret", "guess")]);
     for _ in 0..3 {
@@ -554,8 +565,11 @@ fn guessing_a_clients_secret_is_stopped_by_address_and_locks_no_client_out() {
     let response = token(&server, &guess);
     assert_eq!(response.status(), 503);
     assert!(response.headers().contains_key("retry-after"));
-    // The client itself was known before: it goes on, even from the same address.
-    let set = token(&server, &refresh_form("unknown"));
+    // The right secret is refused there, too, although it was verified before.
+    refused(token(&server, &refresh_form("unknown")), 503, "temporarily_unavailable");
+    let elsewhere = server.client.post(format!("{}/o/oauth2/token", server.url));
+    let elsewhere = elsewhere.header("x-forwarded-for", "192.0.2.7");
+    let set = elsewhere.form(&refresh_form("unknown")).send().unwrap();
     refused(set, 400, "invalid_grant");
 }
 

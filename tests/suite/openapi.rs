@@ -242,6 +242,7 @@ fn schemathesis_finds_no_server_error_and_no_undocumented_answer() {
     // Logins that fail all the time are what it makes.
     let server = Server::demo_with(&[
         "auth.failures_per_user=1000000",
+        "auth.failures_per_user_total=1000000",
         "auth.failures_per_address=1000000",
     ]);
     let folder = clients::python_scripts("schemathesis.txt", "schemathesis");

@@ -524,7 +524,9 @@ fn idle_connections() -> usize {
 fn thousands_of_idle_connections_cost_little_and_others_are_served() {
     let count = idle_connections();
     let connections = format!("server.connections_max={}", count * 5 / 4);
-    let server = Server::demo_with(&[&connections, "server.idle_timeout_s=600"]);
+    let settings =
+        [&*connections, "server.connections_per_address=0", "server.idle_timeout_s=600"];
+    let server = Server::demo_with(&settings);
     let thumbnail = server.bytes(THUMBNAIL);
     let before = resident_kb(&server);
     let address = server.url.trim_start_matches("http://").to_owned();

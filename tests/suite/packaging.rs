@@ -49,7 +49,13 @@ fn plain(page: &str) -> String {
 fn commands() -> BTreeSet<Vec<String>> {
     let words = |page: &String| -> Option<Vec<String>> {
         let rest = page.strip_prefix("wirephoto-")?.strip_suffix(".1")?;
-        Some(rest.split('-').map(str::to_owned).collect())
+        // The one command whose name has a hyphen of its own.
+        let (first, rest) = match rest.strip_prefix("signing-key") {
+            Some(rest) => (Some("signing-key"), rest.trim_start_matches('-')),
+            None => (None, rest),
+        };
+        let others = rest.split('-').filter(|word| !word.is_empty());
+        Some(first.into_iter().chain(others).map(str::to_owned).collect())
     };
     let all: BTreeSet<Vec<String>> = pages().keys().filter_map(words).collect();
     let leads =

@@ -50,12 +50,12 @@ fn prepaid(id: i64, downloads: u32) -> Value {
 /// A demo server with a buyer who has these agreements.
 fn server(agreements: &[Value]) -> Server {
     let server = Server::demo();
-    welcome(&server, agreements, &format!("/media/image/{}", ITEMS[0]));
+    welcome(&server, agreements);
     server
 }
 
-/// Gives the buyer these agreements; `item` is the address of something that can be asked for.
-fn welcome(server: &Server, agreements: &[Value], item: &str) {
+/// Gives the buyer these agreements.
+fn welcome(server: &Server, agreements: &[Value]) {
     let ids: Vec<&Value> = agreements.iter().map(|agreement| &agreement["id"]).collect();
     let accounts = json!({
         "organizations": [{"id": 70, "name": "Buyers", "address": {}, "phoneNumber": {}}],
@@ -78,8 +78,8 @@ fn welcome(server: &Server, agreements: &[Value], item: &str) {
     let output = server.command(&["import", &file.to_string_lossy()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let known = |status: u16| (status == 200).then_some(());
-    let path = format!("{item}/pricelist");
-    server.until("the buyer", || known(request(server, &path, &[]).status().as_u16()));
+    let path = "/user/v1/profile";
+    server.until("the buyer", || known(request(server, path, &[]).status().as_u16()));
 }
 
 /// GET with the buyer's key.
@@ -187,7 +187,7 @@ fn a_purchase_outlives_a_restart() {
     let server = Server::with_pictures(&[], &[("one", picture(1)), ("two", picture(2))]);
     let mut all = prepaid(701, 1);
     all["superAgreement"] = json!(true);
-    welcome(&server, &[all], "/media/image/one");
+    welcome(&server, &[all]);
     delivers(&server, "/media/image/one-crop_w9_h9.jpg");
     let server = server.restart(&[]);
     delivers(&server, "/media/image/one.jpg");

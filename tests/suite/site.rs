@@ -416,7 +416,12 @@ fn what_was_typed_survives_the_end_of_a_session() {
     server.until("the end of the session", || {
         let cookie = browser.text("document.cookie");
         assert_eq!(cookie, "", "scripts cannot read the session");
-        browser.eval("fetch('/account').then(r => { window.led = r.redirected }) && 1");
+        // One request at a time: the answer of one under way would replace the cookie of the login page,
+        // under which the typed text is kept.
+        browser.eval(
+            "window.led || window.asked || (window.asked = fetch('/account')\
+             .then(r => { window.led = r.redirected }).finally(() => { window.asked = false })) && 1",
+        );
         (browser.eval("window.led") == true).then_some(())
     });
     browser.follow("form[action='/collections/add'] button");

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use serde_json::Value;
 
 use crate::common::server::{output, wirephoto};
-use crate::common::{DEMO_KEY, Server, checkout, tokens};
+use crate::common::{DEMO_KEY, Server, checkout, postgres, tokens};
 
 /// The one original of the dumps, by its hash.
 const ORIGINAL: &str = "0c4b45c632dfd054a1a7310d61bc09ee91f6780645e09ac59ac2c811f641b1f5";
@@ -87,6 +87,7 @@ fn a_database_of_every_earlier_schema_serves_what_it_held() {
         let data = archive(dir.path(), schema);
         let server = Server::start(dir, &["media.warm=false"]);
         serves(&server, schema);
+        hides_secrets(&server, schema);
         let said = server.command(&["check", "--repair"]);
         let text = String::from_utf8_lossy(&said.stderr).into_owned();
         assert!(said.status.success(), "schema {schema}: {text}");
@@ -139,6 +140,33 @@ fn serves(server: &Server, schema: u32) {
         assert_eq!(collections[0]["name"], "Winter");
         assert!(collections.to_string().contains("/media/image/old"));
         assert!(collections.to_string().contains("/media/text/gone"), "what it lost is told");
+    }
+}
+
+/// What a server makes of the secrets of a dump, which were stored as they are: they are used as before,
+/// and nothing of them is left in the files.
+fn hides_secrets(server: &Server, schema: u32) {
+    let stored = postgres::stored(&server.data());
+    let has = |part: &[u8]| stored.windows(part.len()).any(|window| window == part);
+    let rsa = [0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01];
+    assert!(!has(&rsa), "schema {schema}: the signing key");
+    if schema >= 2 {
+        let keys: Value = server.get("/o/oauth2/keys").json().unwrap();
+        let dump = fs::read_to_string(dump(schema)).unwrap();
+        let kid = keys["keys"][0]["kid"].as_str().unwrap();
+        assert!(dump.contains(&format!("'{kid}'")), "schema {schema}: id tokens verify as before");
+        let listed = server.command(&["audit", "list", "--json", "--action", "secrets_encrypted"]);
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        assert_eq!(listed.lines().count(), 1, "schema {schema}: {listed}");
+    }
+    if schema >= 5 {
+        assert!(!has(b"Wpc-6jfF1_T8cd_AYxxmbfenGKWnL89rzHcWn55MtvY"), "schema {schema}");
+    }
+    if schema >= 9 {
+        let channels = ask(server, "/user/v1/channel").to_string();
+        assert!(channels.contains("ftp.agency.example"), "{channels}");
+        assert!(channels.contains("***") && !channels.contains("schema-9"), "{channels}");
+        assert!(!has(b"channel-password-of-schema-9"), "schema {schema}");
     }
 }
 

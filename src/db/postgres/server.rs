@@ -2,6 +2,7 @@
 
 use std::{
     error::Error as _,
+    net::IpAddr,
     path::Path,
     str::FromStr,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -210,6 +211,27 @@ impl Server {
         self
     }
 
+    /// The hosts that are reached over a network without TLS: neither a socket of this machine nor a
+    /// loopback address.
+    pub(in crate::db) fn in_clear_text(&self) -> Vec<String> {
+        let is_clear = |config: &&Config| config.get_ssl_mode() == SslMode::Disable;
+        let name = |config: &Config| {
+            if let Some(address) = config.get_hostaddrs().first() {
+                return (!address.is_loopback()).then(|| address.to_string());
+            }
+            match config.get_hosts().first()? {
+                Host::Unix(_) => None,
+                Host::Tcp(name) => {
+                    let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
+                    let is_here =
+                        address.map_or(name == "localhost", |address| address.is_loopback());
+                    (!is_here).then(|| name.clone())
+                }
+            }
+        };
+        self.hosts.iter().filter(is_clear).filter_map(name).collect()
+    }
+
     pub(super) fn only_reads(&self) -> bool {
         self.only_reads
     }
@@ -373,6 +395,20 @@ mod tests {
         let (_, config) = server.hosts().next().unwrap();
         assert_eq!(config.get_password(), Some(&b"new"[..]));
         assert_eq!(config.get_ssl_mode(), SslMode::Disable);
+    }
+
+    #[test]
+    fn a_host_over_a_network_without_tls_is_named() {
+        let check = |url: &str, expected: &[&str]| {
+            assert_eq!(Server::parse(url, "").unwrap().in_clear_text(), expected, "{url}");
+        };
+        check("postgres://wp@db1,db2/x", &["db1", "db2"]);
+        check("postgres://wp@db1/x?sslmode=disable", &["db1"]);
+        check("postgres://wp@db1/x?sslmode=require", &[]);
+        check("postgres://wp@db1/x?sslmode=verify-full", &[]);
+        check("postgres://wp@localhost,127.0.0.1,10.0.0.7/x", &["10.0.0.7"]);
+        check("postgres://wp@db1/x?hostaddr=127.0.0.1", &[]);
+        check("postgres:///x?host=/run/postgresql", &[]);
     }
 
     #[test]

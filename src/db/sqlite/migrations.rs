@@ -537,6 +537,7 @@ pub(super) fn all() -> Migrations<'static> {
         M::up(COLLECTIONS),
         M::up(PURGES),
         M::up(NODES),
+        M::up(include_str!("0010.sql")),
     ])
 }
 

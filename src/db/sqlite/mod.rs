@@ -154,6 +154,29 @@ impl Connection {
         self.run(write, true)
     }
 
+    /// The same, with what it changes overwritten by zeros in the file.
+    pub(super) fn write_over<T>(
+        &mut self,
+        write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        self.raw.pragma_update(None, "secure_delete", "ON")?;
+        let outcome = self.run(write, false);
+        self.raw.pragma_update(None, "secure_delete", "OFF")?;
+        outcome
+    }
+
+    /// Folds the write-ahead log into the database and empties it.
+    ///
+    /// Fails when somebody reads from it.
+    pub(super) fn empty_log(&self) -> Result<(), DbError> {
+        let busy: i64 =
+            self.raw.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+        if busy == 0 {
+            return Ok(());
+        }
+        Err(DbError::InUse("others read from the write-ahead log".to_owned()))
+    }
+
     fn run<T>(
         &mut self,
         write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,

@@ -24,6 +24,8 @@ pub enum AccountChange {
     Session(Hash),
     /// A user changed.
     User(UserId),
+    /// A signing key of id tokens was added or removed.
+    SigningKeys,
     /// Something that many accounts depend on changed: an agreement, a product, an organization.
     Everything,
 }
@@ -36,6 +38,7 @@ impl AccountChange {
             "token" => hash(Self::Token).unwrap_or(Self::Everything),
             "key" => hash(Self::Key).unwrap_or(Self::Everything),
             "session" => hash(Self::Session).unwrap_or(Self::Everything),
+            "signing-keys" => Self::SigningKeys,
             "user" => id.parse().map_or(Self::Everything, |id| Self::User(UserId(id))),
             _ => Self::Everything,
         }
@@ -47,6 +50,7 @@ impl AccountChange {
             Self::Key(hash) => ("key", hash.to_string()),
             Self::Session(hash) => ("session", hash.to_string()),
             Self::User(id) => ("user", id.to_string()),
+            Self::SigningKeys => ("signing-keys", String::new()),
             Self::Everything => ("everything", String::new()),
         }
     }
@@ -94,10 +98,12 @@ const AGREEMENT_COLUMNS: &str = "agreement_id, organization_id, type, super, nam
      expires_ms, prepaid_total, prepaid_remaining";
 
 impl ReadTx<'_> {
-    /// The owner of the API key with that hash, unless the key was revoked.
-    pub fn find_key(&self, key: &Hash) -> Result<Option<UserId>, DbError> {
-        let sql = "SELECT user_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
-        Ok(self.engine.find_value(sql, params![key.to_string()])?.map(UserId))
+    /// The owner and the number of the API key with that hash, unless the key was revoked.
+    pub fn find_key(&self, key: &Hash) -> Result<Option<(UserId, i64)>, DbError> {
+        let sql =
+            "SELECT user_id, key_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
+        let read = |row: &Row<'_>| Ok((UserId(row.get(0)?), row.get(1)?));
+        self.engine.find(sql, params![key.to_string()], read)
     }
 
     /// The user with its organization and agreements.
@@ -135,13 +141,17 @@ impl ReadTx<'_> {
     /// The organization.
     pub fn find_organization(&self, id: OrganizationId) -> Result<Option<Organization>, DbError> {
         self.engine.find(
-            "SELECT name, currency, country, address, phone_direct FROM organizations
-             WHERE organization_id = ?1",
+            "SELECT name, currency, country, address, phone_direct, mail_domains
+             FROM organizations WHERE organization_id = ?1",
             params![id.0],
             |row| {
                 let address: String = row.get(3)?;
                 let address = serde_json::from_str(&address)
                     .map_err(|why| damaged(format!("organization {id}"), &why))?;
+                let domains: Option<String> = row.get(5)?;
+                let domains = domains.map(|text| serde_json::from_str(&text)).transpose();
+                let domains =
+                    domains.map_err(|why| damaged(format!("organization {id}"), &why))?;
                 Ok(Organization {
                     id,
                     name: row.get(0)?,
@@ -149,6 +159,7 @@ impl ReadTx<'_> {
                     country: row.get(2)?,
                     address,
                     phone_direct: row.get(4)?,
+                    mail_domains: domains.unwrap_or_default(),
                 })
             },
         )

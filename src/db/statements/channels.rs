@@ -1,4 +1,4 @@
-//! Delivery channels. Their settings are stored as they are, secrets too.
+//! Delivery channels. Their settings hold secrets and are stored encrypted.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -27,9 +27,15 @@ pub struct NewChannel {
 
 /// The columns that [`read_channel`] reads.
 const CHANNEL_COLUMNS: &str = "channels.user_id, user_name, name, method, formats, settings, channels.active, \
-     made_by_user";
+     made_by_user, channel_id";
 
-fn read_channel(row: &Row<'_>) -> Result<Channel, DbError> {
+/// The place that the settings of a channel are encrypted for. Its number stays when its owner gets
+/// another one.
+pub(super) fn settings_place(channel_id: i64) -> String {
+    format!("channels/{channel_id}/settings")
+}
+
+fn read_channel(tx: &ReadTx<'_>, row: &Row<'_>) -> Result<Channel, DbError> {
     let (owner, name): (String, String) = (row.get(1)?, row.get(2)?);
     let what = format!("channel {name:?} of user {owner:?}");
     let method: String = row.get(3)?;
@@ -37,6 +43,7 @@ fn read_channel(row: &Row<'_>) -> Result<Channel, DbError> {
         ChannelMethod::find(&method).ok_or_else(|| damaged(what.as_str(), &"its method"))?;
     let (formats, settings): (String, String) = (row.get(4)?, row.get(5)?);
     let formats = serde_json::from_str(&formats).map_err(|why| damaged(what.as_str(), &why))?;
+    let settings = tx.open_text(&settings_place(row.get(8)?), settings)?;
     // What a parser says of JSON may repeat some of it.
     let settings: Map<String, Value> =
         serde_json::from_str(&settings).map_err(|_| damaged(what.as_str(), &"its settings"))?;
@@ -54,7 +61,7 @@ impl ReadTx<'_> {
                  WHERE user_name = ?1 AND name = ?2"
             ),
             params![id.owner(), id.name()],
-            read_channel,
+            |row| read_channel(self, row),
         )
     }
 
@@ -66,7 +73,7 @@ impl ReadTx<'_> {
                  WHERE user_name = coalesce(?1, user_name) ORDER BY user_name, name"
             ),
             params![owner],
-            read_channel,
+            |row| read_channel(self, row),
         )
     }
 
@@ -91,25 +98,34 @@ impl WriteTx<'_> {
         if known.as_ref().is_some_and(is_same) {
             return Ok(Put::Same);
         }
-        self.engine.execute(
+        // The settings follow when the row has its number, which they are encrypted for.
+        let id = self.engine.find_value::<i64>(
             "INSERT INTO channels AS old (user_id, name, method, formats, settings, active,
                  created_ms, made_by_user)
              SELECT user_id, ?2, ?3, ?4, ?5, coalesce(?7, TRUE), ?6, ?8 FROM users
              WHERE user_name = ?1
              ON CONFLICT (user_id, name) DO UPDATE SET method = excluded.method,
                  formats = excluded.formats, settings = excluded.settings,
-                 active = coalesce(?7, old.active), made_by_user = excluded.made_by_user",
+                 active = coalesce(?7, old.active), made_by_user = excluded.made_by_user
+             RETURNING channel_id",
             params![
                 new.id.owner(),
                 new.id.name(),
                 new.method.as_str(),
                 Value::from(new.formats.clone()).to_string(),
-                Value::from(new.settings.reveal().clone()).to_string(),
+                "{}",
                 now.as_millisecond(),
                 new.active,
                 new.by_user
             ],
         )?;
+        let Some(id) = id else {
+            return Err(damaged(format!("channel {}", new.id), &"its owner is gone"));
+        };
+        let settings = Value::from(new.settings.reveal().clone()).to_string();
+        let settings = self.seal_text(&settings_place(id), settings)?;
+        let sql = "UPDATE channels SET settings = ?2 WHERE channel_id = ?1";
+        self.engine.execute(sql, params![id, settings])?;
         Ok(if known.is_some() { Put::Updated } else { Put::Created })
     }
 

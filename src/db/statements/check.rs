@@ -21,6 +21,8 @@ pub enum Flaw {
     Row(String),
     /// The search index and the items do not agree; it can be made anew.
     Index(String),
+    /// A secret cannot be decrypted, or is not encrypted.
+    Secret(String),
     /// There are more of one of these than are told.
     More(String),
 }
@@ -32,6 +34,7 @@ impl std::fmt::Display for Flaw {
             | Self::Reference(text)
             | Self::Row(text)
             | Self::Index(text)
+            | Self::Secret(text)
             | Self::More(text) => f.write_str(text),
         }
     }
@@ -82,6 +85,7 @@ impl ReadTx<'_> {
         let mut found = Inspection { whole: true, ..Inspection::default() };
         found.note(self.engine.page_flaws());
         found.note(self.reference_flaws());
+        found.note(self.secret_flaws());
         let items = self.named(&mut found, true).map(|()| Vec::new());
         found.note(items);
         found.note(self.index_flaws());

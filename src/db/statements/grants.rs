@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time, tokens::read_scopes};
+use super::{ALL_BEHIND, ReadTx, WriteTx, int, time, tokens::read_scopes};
 use crate::account::{Client, FamilyId, Scopes, UserId};
 use crate::db::DbError;
 use crate::db::engine::{Row, params};
@@ -35,6 +35,19 @@ pub struct NewFamily {
     pub scopes: Scopes,
     /// When the user logged in.
     pub auth_time: Timestamp,
+}
+
+/// A consent to be written.
+#[derive(Clone, Debug)]
+pub struct NewConsent {
+    /// The user.
+    pub user: UserId,
+    /// The client.
+    pub client_id: String,
+    /// The response type that the client asked for.
+    pub response_type: &'static str,
+    /// What the user consents to.
+    pub scopes: Scopes,
 }
 
 /// An authorization code.
@@ -97,31 +110,21 @@ pub(super) fn read_family(row: &Row<'_>) -> Result<Family, DbError> {
 impl ReadTx<'_> {
     /// The client of that name, active or not.
     pub fn find_client(&self, client_id: &str) -> Result<Option<Client>, DbError> {
-        self.engine.find(
-            "SELECT client_id, name, secret, redirect_uris, grants, active FROM clients
-             WHERE client_id = ?1",
-            params![client_id],
-            |row| {
-                let what = || format!("client {client_id}");
-                let redirect_uris: String = row.get(3)?;
-                let grants: String = row.get(4)?;
-                Ok(Client {
-                    client_id: row.get(0)?,
-                    name: row.get(1)?,
-                    secret: row.get(2)?,
-                    redirect_uris: serde_json::from_str(&redirect_uris)
-                        .map_err(|why| damaged(what(), &why))?,
-                    grants: serde_json::from_str(&grants).map_err(|why| damaged(what(), &why))?,
-                    active: row.get(5)?,
-                })
-            },
-        )
+        self.find_stored_client(client_id)
     }
 
-    /// What the user let the client have; nothing when it was never asked.
-    pub fn find_consent(&self, user: UserId, client_id: &str) -> Result<Scopes, DbError> {
-        let sql = "SELECT scopes FROM consents WHERE user_id = ?1 AND client_id = ?2";
-        let text: Option<String> = self.engine.find_value(sql, params![user.0, client_id])?;
+    /// The scopes that the user consented to for the client and the response type; none when it
+    /// was never asked.
+    pub fn find_consent(
+        &self,
+        user: UserId,
+        client_id: &str,
+        response_type: &str,
+    ) -> Result<Scopes, DbError> {
+        let sql = "SELECT scopes FROM consents
+             WHERE user_id = ?1 AND client_id = ?2 AND response_type = ?3";
+        let wanted = params![user.0, client_id, response_type];
+        let text: Option<String> = self.engine.find_value(sql, wanted)?;
         let Some(text) = text else { return Ok(Scopes::NONE) };
         read_scopes(&format!("consent of user {user}"), &text)
     }
@@ -152,22 +155,18 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Writes that the user lets the client have `scopes`, besides what it has already.
-    pub fn write_consent(
-        &self,
-        user: UserId,
-        client_id: &str,
-        scopes: Scopes,
-        now: Timestamp,
-    ) -> Result<(), DbError> {
-        let before = self.as_read().find_consent(user, client_id)?;
-        let scopes = before.iter().fold(scopes, Scopes::with).to_string();
+    /// Writes that the user consents to the scopes, besides those of earlier consents to the same
+    /// response type.
+    pub fn write_consent(&self, new: &NewConsent, now: Timestamp) -> Result<(), DbError> {
+        let NewConsent { user, client_id, response_type, scopes } = new;
+        let before = self.as_read().find_consent(*user, client_id, response_type)?;
+        let scopes = before.iter().fold(*scopes, Scopes::with).to_string();
         self.engine.execute(
-            "INSERT INTO consents (user_id, client_id, scopes, given_ms)
-             VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (user_id, client_id) DO UPDATE SET scopes = excluded.scopes,
-                 given_ms = excluded.given_ms",
-            params![user.0, client_id, scopes, now.as_millisecond()],
+            "INSERT INTO consents (user_id, client_id, response_type, scopes, given_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (user_id, client_id, response_type) DO UPDATE SET
+                 scopes = excluded.scopes, given_ms = excluded.given_ms",
+            params![user.0, client_id, response_type, scopes, now.as_millisecond()],
         )?;
         Ok(())
     }
@@ -189,12 +188,26 @@ impl WriteTx<'_> {
         }
         let (ms, auth_ms) = (now.as_millisecond(), new.auth_time.as_millisecond());
         let id = self.engine.load_value(
-            "INSERT INTO families
-                 (user_id, client_id, scopes, auth_ms, created_ms, expires_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?5) RETURNING family_id",
+            "INSERT INTO families (user_id, client_id, scopes, auth_ms, created_ms, expires_ms,
+                 lifetime_from_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?5) RETURNING family_id",
             params![new.user.0, new.client_id, new.scopes.to_string(), auth_ms, ms],
         )?;
         Ok(FamilyId(id))
+    }
+
+    /// When the absolute lifetime of a family began. One of an earlier version begins it `now`.
+    pub fn family_lifetime_from(
+        &self,
+        family: FamilyId,
+        now: Timestamp,
+    ) -> Result<Timestamp, DbError> {
+        let ms: i64 = self.engine.load_value(
+            "UPDATE families SET lifetime_from_ms = coalesce(lifetime_from_ms, ?2)
+             WHERE family_id = ?1 RETURNING lifetime_from_ms",
+            params![family.0, now.as_millisecond()],
+        )?;
+        time(&format!("family {family}"), ms)
     }
 
     /// Lets a family last until `expires_ms` at least.
@@ -254,11 +267,22 @@ impl WriteTx<'_> {
         let grants = serde_json::to_string(&client.grants).unwrap();
         self.engine.execute(
             "INSERT INTO clients
-                 (client_id, name, secret, redirect_uris, grants, active, created_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0)
+                 (client_id, name, secret, redirect_uris, grants, active, created_ms,
+                     scopes_enforced, access_token_s)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8)
              ON CONFLICT (client_id) DO UPDATE SET active = excluded.active,
-                 grants = excluded.grants",
-            params![client.client_id, client.name, client.secret, uris, grants, client.active],
+                 grants = excluded.grants, scopes_enforced = excluded.scopes_enforced,
+                 access_token_s = excluded.access_token_s",
+            params![
+                client.client_id,
+                client.name,
+                client.secret,
+                uris,
+                grants,
+                client.active,
+                client.scopes_enforced,
+                client.access_token_s
+            ],
         )?;
         Ok(())
     }

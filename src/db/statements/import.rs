@@ -9,8 +9,8 @@ use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, accounts::AccountChange, damaged};
 use crate::account::{
-    Access, AgreementId, AgreementType, Client, Grant, Money, Organization, OrganizationId,
-    Period, Phone, Prepaids, ProductId, UserId,
+    Access, AgreementId, AgreementType, Approver, Client, Grant, Money, Organization,
+    OrganizationId, Period, Phone, Prepaids, ProductId, UserId,
 };
 use crate::db::DbError;
 use crate::db::engine::params;
@@ -61,6 +61,8 @@ pub struct NewAgreement {
     pub expires: Option<Timestamp>,
     /// Downloads bought, and left when they were bought.
     pub prepaids: Option<Prepaids>,
+    /// Who approves its orders.
+    pub approver: Approver,
 }
 
 /// A licence to be written.
@@ -128,6 +130,10 @@ pub struct NewClient {
     pub redirect_uris: Vec<String>,
     /// What it may do.
     pub grants: Vec<Grant>,
+    /// Whether its scopes are enforced.
+    pub scopes_enforced: bool,
+    /// Seconds of its access tokens where they end earlier than those of other clients.
+    pub access_token_s: Option<u32>,
 }
 
 /// An API key to be written; the key itself is never stored.
@@ -207,14 +213,25 @@ impl WriteTx<'_> {
         }
         let address = serde_json::to_string(&new.address)
             .map_err(|why| damaged(format!("organization {}", new.id), &why))?;
+        let domains = (!new.mail_domains.is_empty())
+            .then(|| serde_json::Value::from(new.mail_domains.clone()).to_string());
         self.engine.execute(
             "INSERT INTO organizations
-                 (organization_id, name, currency, country, address, phone_direct)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                 (organization_id, name, currency, country, address, phone_direct, mail_domains)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (organization_id) DO UPDATE SET name = excluded.name,
                  currency = excluded.currency, country = excluded.country,
-                 address = excluded.address, phone_direct = excluded.phone_direct",
-            params![new.id.0, new.name, new.currency, new.country, address, new.phone_direct],
+                 address = excluded.address, phone_direct = excluded.phone_direct,
+                 mail_domains = excluded.mail_domains",
+            params![
+                new.id.0,
+                new.name,
+                new.currency,
+                new.country,
+                address,
+                new.phone_direct,
+                domains
+            ],
         )?;
         self.was_there(known.is_some(), now)
     }
@@ -248,20 +265,21 @@ impl WriteTx<'_> {
         let expires = new.expires.map(|at| at.as_millisecond());
         let mut changed = self.engine.execute(
             "INSERT INTO agreements AS old (agreement_id, organization_id, type, super, name,
-                 description, expires_ms, prepaid_total, prepaid_remaining)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+                 description, expires_ms, prepaid_total, prepaid_remaining, approver)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
              ON CONFLICT (agreement_id) DO UPDATE SET
                  organization_id = excluded.organization_id, type = excluded.type,
                  super = excluded.super, name = excluded.name,
                  description = excluded.description, expires_ms = excluded.expires_ms,
-                 prepaid_total = excluded.prepaid_total,
+                 prepaid_total = excluded.prepaid_total, approver = excluded.approver,
                  prepaid_remaining = CASE
                      WHEN old.prepaid_total IS NOT DISTINCT FROM excluded.prepaid_total
                      THEN old.prepaid_remaining ELSE excluded.prepaid_remaining END
              WHERE (old.organization_id, old.type, old.super, old.name, old.description,
-                     old.expires_ms, old.prepaid_total)
+                     old.expires_ms, old.prepaid_total, old.approver)
                  IS DISTINCT FROM (excluded.organization_id, excluded.type, excluded.super,
-                     excluded.name, excluded.description, excluded.expires_ms, excluded.prepaid_total)",
+                     excluded.name, excluded.description, excluded.expires_ms,
+                     excluded.prepaid_total, excluded.approver)",
             params![
                 new.id.0,
                 new.organization.0,
@@ -271,7 +289,8 @@ impl WriteTx<'_> {
                 new.description,
                 expires,
                 total,
-                remaining
+                remaining,
+                new.approver.stored()
             ],
         )?;
         let mut products = BTreeSet::new();
@@ -394,6 +413,7 @@ impl WriteTx<'_> {
             "notifications",
             "outbox",
             "collections",
+            "user_requests",
         ];
         for table in tables {
             let sql = format!("UPDATE {table} SET user_id = ?2 WHERE user_id = ?1");
@@ -464,16 +484,26 @@ impl WriteTx<'_> {
             redirect_uris: new.redirect_uris.clone(),
             grants: new.grants.clone(),
             active: known.as_ref().is_none_or(|known| known.active),
+            scopes_enforced: new.scopes_enforced,
+            access_token_s: new.access_token_s,
         };
         if known.as_ref() == Some(&client) {
             return Ok(Put::Same);
         }
+        let enforced = client.scopes_enforced;
+        if known.as_ref().is_some_and(|known| known.scopes_enforced != enforced) {
+            // Caches hold its tokens together with whether scopes are enforced.
+            self.log_account_change(AccountChange::Everything, now)?;
+        }
         let grants: Vec<_> = client.grants.iter().map(|grant| grant.as_str()).collect();
         self.engine.execute(
-            "INSERT INTO clients (client_id, name, secret, redirect_uris, grants, active, created_ms)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            "INSERT INTO clients (client_id, name, secret, redirect_uris, grants, active, created_ms,
+                 scopes_enforced, access_token_s)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
              ON CONFLICT (client_id) DO UPDATE SET name = excluded.name, secret = excluded.secret,
-                 redirect_uris = excluded.redirect_uris, grants = excluded.grants",
+                 redirect_uris = excluded.redirect_uris, grants = excluded.grants,
+                 scopes_enforced = excluded.scopes_enforced,
+                 access_token_s = excluded.access_token_s",
             params![
                 client.client_id,
                 client.name,
@@ -481,7 +511,9 @@ impl WriteTx<'_> {
                 serde_json::Value::from(client.redirect_uris).to_string(),
                 serde_json::Value::from(grants).to_string(),
                 client.active,
-                now.as_millisecond()
+                now.as_millisecond(),
+                client.scopes_enforced,
+                client.access_token_s
             ],
         )?;
         Ok(if known.is_some() { Put::Updated } else { Put::Created })

@@ -10,7 +10,8 @@ use super::{
     import::{NewAgreement, NewApiKey, NewClient, NewProduct, NewUser, Put},
 };
 use crate::account::{
-    Access, AgreementId, AgreementType, Grant, OrganizationId, Phone, Prepaids, ProductId, UserId,
+    Access, AgreementId, AgreementType, Approver, Grant, OrganizationId, Phone, Prepaids,
+    ProductId, UserId,
 };
 use crate::db::engine::params;
 use crate::db::{Db, DbError};
@@ -48,6 +49,7 @@ fn prepaid(total: u32, remaining: u32) -> NewAgreement {
         description: None,
         expires: None,
         prepaids: Some(Prepaids { total, remaining }),
+        approver: Approver::default(),
     }
 }
 
@@ -78,6 +80,8 @@ fn client() -> NewClient {
         secret: Some("hash".to_owned()),
         redirect_uris: Vec::new(),
         grants: vec![Grant::Password],
+        scopes_enforced: false,
+        access_token_s: None,
     }
 }
 
@@ -89,7 +93,8 @@ fn logins_after(
     db.write_blocking(move |tx| {
         let (session, token) = (Hash::of(b"s").to_string(), Hash::of(b"t").to_string());
         tx.engine.execute("INSERT INTO sessions VALUES (?1, 1, 0, 0)", params![session])?;
-        tx.engine.execute("INSERT INTO families VALUES (1, 1, 'desk', '', 0, 0, 0)", params![])?;
+        tx.engine
+            .execute("INSERT INTO families VALUES (1, 1, 'desk', '', 0, 0, 0, NULL)", params![])?;
         tx.engine.execute("INSERT INTO access_tokens VALUES (?1, 1, '', 0)", params![token])?;
         let logged = tx.account_changes().len();
         change(tx)?;
@@ -246,7 +251,7 @@ fn a_user_with_a_provisional_number_takes_the_one_that_is_stated_with_all_it_has
         tx.insert_collection(&collection, at(1))?;
         let stated = NewUser { id: Some(UserId(77)), user_name: "old".to_owned(), ..user() };
         tx.put_user(&stated, at(2))?;
-        assert_eq!(tx.as_read().find_key(&key)?, Some(UserId(77)));
+        assert_eq!(tx.as_read().find_key(&key)?.map(|(user, _)| user), Some(UserId(77)));
         assert_eq!(tx.as_read().find_user(UserId(-1))?, None);
         assert_eq!(tx.as_read().count_collections(UserId(77))?, 1);
         tx.put_user(&NewUser { id: None, ..stated }, at(3))?;

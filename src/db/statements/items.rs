@@ -45,6 +45,17 @@ pub enum Written {
     Replaced,
 }
 
+impl Written {
+    /// The word for logs and reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Replaced => "replaced",
+        }
+    }
+}
+
 /// An item as stored.
 #[derive(Clone, Debug)]
 pub struct StoredItem {

@@ -19,6 +19,7 @@
 //! what others wrote belong to an engine altogether.
 
 pub(super) mod accounts;
+pub(super) mod audit;
 mod calls;
 pub(super) mod channels;
 pub(super) mod check;
@@ -28,6 +29,7 @@ pub(super) mod deliveries;
 #[cfg(test)]
 mod delivery_tests;
 pub(super) mod facts;
+pub(super) mod failed_logins;
 pub(super) mod grants;
 pub(super) mod import;
 #[cfg(test)]
@@ -43,17 +45,22 @@ pub(super) mod orders;
 pub(super) mod outbox;
 pub(super) mod purges;
 pub(super) mod queues;
+pub(super) mod recipients;
+pub(super) mod removal;
 pub(super) mod search;
+pub(super) mod secrets;
 pub(super) mod sessions;
 pub(super) mod tokens;
 pub(super) mod users;
 
-use std::{cell::RefCell, collections::HashMap};
+use std::{cell::RefCell, collections::HashMap, rc::Rc};
 
 use jiff::Timestamp;
 
 use super::{DbError, engine::Engine};
+use crate::audit::Event;
 use crate::query::Facet;
+use crate::secrets::Keyring;
 
 /// All rows behind as many as the parameter that follows says.
 const ALL_BEHIND: &str = "LIMIT 9223372036854775807 OFFSET";
@@ -81,11 +88,21 @@ fn numbers(what: &str, text: Option<&str>) -> Result<Vec<i64>, DbError> {
 /// Reads one consistent state of the database.
 pub struct ReadTx<'a> {
     engine: Engine<'a>,
+    /// What secrets are decrypted with.
+    keys: Option<&'a Keyring>,
 }
 
 impl<'a> ReadTx<'a> {
     pub(super) fn new(engine: Engine<'a>) -> Self {
-        Self { engine }
+        Self { engine, keys: None }
+    }
+
+    /// The same transaction with keys for what is stored encrypted.
+    pub(super) fn with<'k>(&self, keys: &'k Keyring) -> ReadTx<'k>
+    where
+        'a: 'k,
+    {
+        ReadTx { engine: self.engine, keys: Some(keys) }
     }
 }
 
@@ -94,8 +111,12 @@ pub struct WriteTx<'a> {
     engine: Engine<'a>,
     /// What this transaction changed in accounts.
     changes: RefCell<Vec<accounts::AccountChange>>,
+    /// What this transaction recorded in the audit log.
+    events: Rc<RefCell<Vec<Event>>>,
     /// What the connection knows of the numbers of facets' values.
     facet_values: &'a RefCell<FacetValues>,
+    /// What secrets are encrypted and decrypted with.
+    keys: Option<&'a Keyring>,
 }
 
 /// The numbers of values by facet.
@@ -103,13 +124,25 @@ pub(super) type FacetValues = [HashMap<String, u32>; Facet::ALL.len()];
 
 impl<'a> WriteTx<'a> {
     pub(super) fn new(engine: Engine<'a>, facet_values: &'a RefCell<FacetValues>) -> Self {
-        Self { engine, changes: RefCell::default(), facet_values }
+        let (changes, events) = (RefCell::default(), Rc::default());
+        Self { engine, changes, events, facet_values, keys: None }
+    }
+
+    /// The same transaction, in which nothing was done yet, with keys for what is stored encrypted.
+    pub(super) fn with<'k>(&self, keys: &'k Keyring) -> WriteTx<'k>
+    where
+        'a: 'k,
+    {
+        let (engine, facet_values) = (self.engine, self.facet_values);
+        // The connection logs the events after the commit, and holds the transaction given here.
+        let (changes, events) = (RefCell::default(), Rc::clone(&self.events));
+        WriteTx { engine, changes, events, facet_values, keys: Some(keys) }
     }
 
     /// The same transaction for reading.
     #[must_use]
     pub fn as_read(&self) -> ReadTx<'_> {
-        ReadTx { engine: self.engine }
+        ReadTx { engine: self.engine, keys: self.keys }
     }
 
     /// The same transaction for taking up what waits, where nobody else does meanwhile.

@@ -39,22 +39,34 @@ pub struct ListedKey {
     pub revoked: Option<Timestamp>,
 }
 
-fn read_client(row: &Row<'_>) -> Result<Client, DbError> {
+/// The columns that [`read_client`] reads.
+pub(super) const CLIENT_COLUMNS: &str =
+    "client_id, name, secret, redirect_uris, grants, active, scopes_enforced, access_token_s";
+
+/// Reads the columns [`CLIENT_COLUMNS`].
+pub(super) fn read_client(row: &Row<'_>) -> Result<Client, DbError> {
     let client_id: String = row.get(0)?;
     let (redirect_uris, grants): (String, String) = (row.get(3)?, row.get(4)?);
     let broken = |why: serde_json::Error| damaged(format!("client {client_id}"), &why);
     let redirect_uris = serde_json::from_str(&redirect_uris).map_err(broken)?;
     let grants: Vec<Grant> = serde_json::from_str(&grants).map_err(broken)?;
-    let (name, secret, active) = (row.get(1)?, row.get(2)?, row.get(5)?);
-    Ok(Client { client_id, name, secret, redirect_uris, grants, active })
+    Ok(Client {
+        name: row.get(1)?,
+        secret: row.get(2)?,
+        redirect_uris,
+        grants,
+        active: row.get(5)?,
+        scopes_enforced: row.get(6)?,
+        access_token_s: row.get(7)?,
+        client_id,
+    })
 }
 
 impl ReadTx<'_> {
     /// The client, active or not, with the hash of its secret.
     pub fn find_stored_client(&self, client_id: &str) -> Result<Option<Client>, DbError> {
         self.engine.find(
-            "SELECT client_id, name, secret, redirect_uris, grants, active
-             FROM clients WHERE client_id = ?1",
+            &format!("SELECT {CLIENT_COLUMNS} FROM clients WHERE client_id = ?1"),
             params![client_id],
             read_client,
         )
@@ -63,8 +75,7 @@ impl ReadTx<'_> {
     /// Every client in the order of their names.
     pub fn list_stored_clients(&self) -> Result<Vec<Client>, DbError> {
         self.engine.list(
-            "SELECT client_id, name, secret, redirect_uris, grants, active
-             FROM clients ORDER BY client_id",
+            &format!("SELECT {CLIENT_COLUMNS} FROM clients ORDER BY client_id"),
             params![],
             read_client,
         )

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::accounts::{AccountChange, read_product};
 use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::account::{
-    AgreementId, AgreementType, License, Money, Order, OrderAgreement, OrderId, OrderStatus,
-    OrganizationId, Period, Product, UserId,
+    AgreementId, AgreementType, Approver, License, Money, Order, OrderAgreement, OrderId,
+    OrderStatus, OrganizationId, Period, Product, UserId,
 };
 use crate::db::DbError;
 use crate::db::engine::{Row, params};
-use crate::limits::USERS_LOGGED_MAX;
+use crate::limits::{ORDERS_LISTED_MAX, USERS_LOGGED_MAX};
 use crate::types::ItemKey;
 
 /// A row under which an item may be downloaded again.
@@ -37,6 +37,16 @@ pub enum OrdersOf {
     },
     /// Those of everybody in the organization.
     Organization(OrganizationId),
+}
+
+impl OrdersOf {
+    /// A condition on the user `?1`, with the values of `?1` and of the organization, `?2`.
+    fn condition(self) -> (&'static str, i64, i64) {
+        match self {
+            Self::User { id, organization } => ("user_id = ?1", id.0, organization.0),
+            Self::Organization(id) => ("?1 = 0", 0, id.0),
+        }
+    }
 }
 
 /// What somebody reports of an order.
@@ -107,7 +117,8 @@ impl StoredLicense {
 /// The columns that [`read_order`] reads.
 const ORDER_COLUMNS: &str = "order_id, organization_id, user_id, media_type, item_id, headline, \
      byline, source, agreement, product, license, created_ms, downloadable_until_ms, \
-     reporting_deadline_ms, reported_ms, approved, manual, invoice_text";
+     reporting_deadline_ms, reported_ms, approved, manual, invoice_text, \
+     (SELECT approver FROM agreements WHERE agreements.agreement_id = orders.agreement_id)";
 
 fn read_order(row: &Row<'_>) -> Result<Order, DbError> {
     let id = OrderId(row.get(0)?);
@@ -115,6 +126,11 @@ fn read_order(row: &Row<'_>) -> Result<Order, DbError> {
     let (media_type, item): (String, String) = (row.get(3)?, row.get(4)?);
     let item = format!("{media_type}/{item}").parse().map_err(|why| damaged(&what, &why))?;
     let StoredAgreement { id: agreement, name, kind } = read_json(&what, &row.get::<String>(8)?)?;
+    let approver: Option<String> = row.get(18)?;
+    let approver = match approver.as_deref() {
+        Some(word) => Approver::find(word).ok_or_else(|| damaged(&what, &"its approver"))?,
+        None => Approver::default(),
+    };
     let license = match row.get::<Option<String>>(10)? {
         Some(text) => Some(read_json::<StoredLicense>(&what, &text)?.license(&what)?),
         None => None,
@@ -131,7 +147,7 @@ fn read_order(row: &Row<'_>) -> Result<Order, DbError> {
         headline: row.get(5)?,
         byline: row.get(6)?,
         source: row.get(7)?,
-        agreement: OrderAgreement { id: agreement, name, kind },
+        agreement: OrderAgreement { id: agreement, name, kind, approver },
         product: read_json(&what, &row.get::<String>(9)?)?,
         license,
         created: time(&what, row.get(11)?)?,
@@ -164,6 +180,53 @@ impl ReadTx<'_> {
             let downloadable_until = time(&format!("order of {item}"), row.get(0)?)?;
             Ok(LiveOrder { downloadable_until, approved: row.get(1)? })
         })
+    }
+
+    /// Whether one of these orders, placed under `agreement` if one is named, still delivers `item`
+    /// at `now`: it can be downloaded, and it was approved where it had to be.
+    pub fn has_delivering_order(
+        &self,
+        of: OrdersOf,
+        item: &ItemKey,
+        agreement: Option<AgreementId>,
+        now: Timestamp,
+    ) -> Result<bool, DbError> {
+        let (owner, user, organization) = of.condition();
+        let (under, agreement) = match agreement {
+            Some(AgreementId(id)) => ("agreement_id = ?6", id),
+            None => ("?6 = 0", 0),
+        };
+        let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
+        let found: Option<i64> = self.engine.find_value(
+            &format!(
+                "SELECT downloadable_until_ms FROM orders
+                 WHERE {owner} AND organization_id = ?2 AND media_type = ?3 AND item_id = ?4
+                     AND downloadable_until_ms > ?5 AND {under} AND (NOT manual OR approved)
+                 LIMIT 1"
+            ),
+            params![user, organization, media_type, id, now.as_millisecond(), agreement],
+        )?;
+        Ok(found.is_some())
+    }
+
+    /// The products under which `item` was ordered and can still be reported, as they were then; at
+    /// most [`ORDERS_LISTED_MAX`].
+    pub fn list_products_to_report(
+        &self,
+        of: OrdersOf,
+        item: &ItemKey,
+    ) -> Result<Vec<Product>, DbError> {
+        let (owner, user, organization) = of.condition();
+        let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
+        let sql = format!(
+            "SELECT product FROM orders
+             WHERE {owner} AND organization_id = ?2 AND media_type = ?3 AND item_id = ?4
+                 AND reported_ms IS NULL
+             ORDER BY order_id LIMIT ?5"
+        );
+        let wanted = params![user, organization, media_type, id, int(ORDERS_LISTED_MAX)];
+        let what = format!("order of {item}");
+        self.engine.list(&sql, wanted, |row| read_json(&what, &row.get::<String>(0)?))
     }
 
     /// Downloads left of the agreement; 0 for one that is not prepaid or is gone.
@@ -207,10 +270,7 @@ impl ReadTx<'_> {
         start: usize,
         size: usize,
     ) -> Result<Vec<Order>, DbError> {
-        let (owner, user, organization) = match of {
-            OrdersOf::User { id, organization } => ("user_id = ?1", id.0, organization.0),
-            OrdersOf::Organization(id) => ("?1 = 0", 0, id.0),
-        };
+        let (owner, user, organization) = of.condition();
         let status = match status {
             OrderStatus::Reported => "AND reported_ms IS NOT NULL",
             OrderStatus::Unreported => "AND reported_ms IS NULL",
@@ -259,7 +319,7 @@ impl WriteTx<'_> {
     /// Writes a new order and gives its number; that in `order` is not looked at.
     pub fn insert_order(&self, order: &Order) -> Result<OrderId, DbError> {
         let what = format!("order of {}", order.item);
-        let OrderAgreement { id, name, kind } = order.agreement.clone();
+        let OrderAgreement { id, name, kind, .. } = order.agreement.clone();
         let agreement = write_json(&what, &StoredAgreement { id, name, kind })?;
         let license = order.license.as_ref().map(StoredLicense::of);
         let license = license.map(|license| write_json(&what, &license)).transpose()?;

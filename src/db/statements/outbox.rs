@@ -74,6 +74,14 @@ pub enum Sent {
         /// Why.
         error: String,
     },
+    /// It may not be sent before a time. Until then it is one mail with what waits of the same
+    /// notification; the try counts for nothing.
+    Postponed {
+        /// When.
+        at: Timestamp,
+        /// Why.
+        error: String,
+    },
     /// It was not tried to its end, which counts for nothing: the service stops.
     Released,
 }
@@ -298,6 +306,49 @@ impl ClaimTx<'_> {
     }
 }
 
+/// Lets a message wait until `at`, or adds what it says to one of the same notification that waits.
+fn postpone(
+    engine: Engine<'_>,
+    id: &str,
+    until: (Timestamp, &str),
+    by: ClaimedBy,
+) -> Result<bool, DbError> {
+    let ((at, error), life) = (until, by.life.to_string());
+    let own = format!("SELECT {COLUMNS} FROM outbox WHERE message_id = ?1 AND life = ?2");
+    let Some(own) = engine.find(&own, params![id, life], read_message)? else { return Ok(false) };
+    let waiting = format!(
+        "SELECT {COLUMNS} FROM outbox WHERE user_id = ?1 AND lane = 'mail' AND number = ?2
+         AND next_ms > ?3 AND state = 'waiting' AND message_id <> ?4 ORDER BY message_id LIMIT 1"
+    );
+    let wanted = params![own.user.0, own.number, by.now.as_millisecond(), id];
+    let waiting = match engine.find(&waiting, wanted, read_message) {
+        // A damaged neighbour is no reason to keep this one from its end.
+        Err(DbError::Damaged { .. }) => None,
+        found => found?,
+    };
+    if let Some((waiting, both)) =
+        waiting.and_then(|waiting| Some((waiting.id, waiting.content.joined(&own.content)?)))
+    {
+        let what = || format!("message {waiting}");
+        let both = serde_json::to_string(&both).map_err(|why| damaged(what(), &why))?;
+        // One that is claimed in this moment is left to its sender.
+        let sql = "UPDATE outbox SET content = ?1, updated_ms = ?2
+             WHERE message_id = ?3 AND state = 'waiting'";
+        let values = params![both, by.now.as_millisecond(), waiting.to_string()];
+        if engine.execute(sql, values)? > 0 {
+            let sql = "DELETE FROM outbox WHERE message_id = ?1 AND life = ?2";
+            return Ok(engine.execute(sql, params![id, life])? > 0);
+        }
+    }
+    // The time in which a message is tried begins when it may be.
+    let sql = "UPDATE outbox SET state = 'waiting', next_ms = ?1, queued_ms = ?1, error = ?2,
+             updated_ms = ?3, life = NULL,
+             attempts = CASE WHEN attempts > 0 THEN attempts - 1 ELSE 0 END
+         WHERE message_id = ?4 AND life = ?5";
+    let values = params![at.as_millisecond(), error, by.now.as_millisecond(), id, life];
+    Ok(engine.execute(sql, values)? > 0)
+}
+
 fn end(engine: Engine<'_>, id: &str, sent: &Sent, by: ClaimedBy) -> Result<bool, DbError> {
     let life = by.life.to_string();
     let set = |assignments: &str, next: Option<i64>, error: Option<&str>| {
@@ -316,6 +367,7 @@ fn end(engine: Engine<'_>, id: &str, sent: &Sent, by: ClaimedBy) -> Result<bool,
         Sent::Again { at, error } => {
             set("state = 'waiting'", Some(at.as_millisecond()), Some(error))
         }
+        Sent::Postponed { at, error } => postpone(engine, id, (*at, error), by),
         Sent::Parked { error } => set("state = 'parked'", None, Some(error)),
         Sent::Released => set(
             "state = 'waiting',

@@ -31,6 +31,22 @@ pub struct SigningKey {
     pub is_retired: bool,
 }
 
+/// The place that a signing key is encrypted for.
+pub(super) fn signing_key_place(kid: &str) -> String {
+    format!("signing_keys/{kid}/pkcs8")
+}
+
+/// A signing key as the operator lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedSigningKey {
+    /// Its name in the key set.
+    pub kid: String,
+    /// When it was made.
+    pub created: Timestamp,
+    /// When it signed for the last time.
+    pub retired: Option<Timestamp>,
+}
+
 impl ReadTx<'_> {
     /// The session with that hash, expired or not.
     pub fn find_session(&self, session: &Hash) -> Result<Option<Session>, DbError> {
@@ -52,7 +68,25 @@ impl ReadTx<'_> {
             "SELECT kid, pkcs8, retired_ms IS NOT NULL FROM signing_keys
              ORDER BY created_ms DESC, kid",
             params![],
-            |row| Ok(SigningKey { kid: row.get(0)?, pkcs8: row.get(1)?, is_retired: row.get(2)? }),
+            |row| {
+                let kid: String = row.get(0)?;
+                let pkcs8 = self.open_secret(&signing_key_place(&kid), row.get(1)?)?;
+                Ok(SigningKey { kid, pkcs8, is_retired: row.get(2)? })
+            },
+        )
+    }
+
+    /// The times of the signing keys, newest first.
+    pub fn list_signing_key_times(&self) -> Result<Vec<ListedSigningKey>, DbError> {
+        self.engine.list(
+            "SELECT kid, created_ms, retired_ms FROM signing_keys ORDER BY created_ms DESC, kid",
+            params![],
+            |row| {
+                let kid: String = row.get(0)?;
+                let what = format!("signing key {kid}");
+                let retired = row.get::<Option<i64>>(2)?.map(|ms| time(&what, ms)).transpose()?;
+                Ok(ListedSigningKey { created: time(&what, row.get(1)?)?, retired, kid })
+            },
         )
     }
 }
@@ -105,12 +139,31 @@ impl WriteTx<'_> {
     /// Writes a signing key that did not exist.
     pub fn write_signing_key(&self, key: &SigningKey, now: Timestamp) -> Result<(), DbError> {
         let retired = key.is_retired.then(|| now.as_millisecond());
+        let pkcs8 = self.seal_secret(&signing_key_place(&key.kid), key.pkcs8.clone())?;
         self.engine.execute(
             "INSERT INTO signing_keys (kid, pkcs8, created_ms, retired_ms)
              VALUES (?1, ?2, ?3, ?4)",
-            params![key.kid, key.pkcs8, now.as_millisecond(), retired],
+            params![key.kid, pkcs8, now.as_millisecond(), retired],
         )?;
         Ok(())
+    }
+}
+
+impl WriteTx<'_> {
+    /// Retires every signing key that is not retired yet: it signs no more and stays published.
+    pub fn retire_signing_keys(&self, now: Timestamp) -> Result<(), DbError> {
+        let sql = "UPDATE signing_keys SET retired_ms = ?1 WHERE retired_ms IS NULL";
+        self.engine.execute(sql, params![now.as_millisecond()]).map(drop)
+    }
+
+    /// Removes signing keys that were retired before `before`, and notifies every process.
+    pub fn sweep_signing_keys(&self, before: Timestamp, now: Timestamp) -> Result<usize, DbError> {
+        let sql = "DELETE FROM signing_keys WHERE retired_ms < ?1";
+        let removed = self.engine.execute(sql, params![before.as_millisecond()])?;
+        if removed > 0 {
+            self.log_account_change(AccountChange::SigningKeys, now)?;
+        }
+        Ok(removed)
     }
 }
 

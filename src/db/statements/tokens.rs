@@ -28,6 +28,8 @@ pub struct Token {
     pub client_id: String,
     /// What it may be used for.
     pub scopes: Scopes,
+    /// Whether the scopes of the client are enforced.
+    pub scopes_enforced: bool,
     /// When it ends.
     pub expires: Timestamp,
 }
@@ -41,7 +43,8 @@ impl ReadTx<'_> {
     /// The access token with that hash, expired or not; none of a client that is not active.
     pub fn find_access_token(&self, token: &Hash) -> Result<Option<Token>, DbError> {
         self.engine.find(
-            "SELECT family_id, user_id, client_id, access_tokens.scopes, access_tokens.expires_ms
+            "SELECT family_id, user_id, client_id, access_tokens.scopes, access_tokens.expires_ms,
+                 scopes_enforced
              FROM access_tokens JOIN families USING (family_id) JOIN clients USING (client_id)
              WHERE token_hash = ?1 AND active",
             params![token.to_string()],
@@ -54,6 +57,7 @@ impl ReadTx<'_> {
                     client_id: row.get(2)?,
                     scopes: read_scopes(&what, &row.get::<String>(3)?)?,
                     expires: time(&what, row.get(4)?)?,
+                    scopes_enforced: row.get(5)?,
                 })
             },
         )

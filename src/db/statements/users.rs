@@ -93,7 +93,56 @@ impl ReadTx<'_> {
     }
 }
 
+/// How many requests to make users may come in which time.
+#[derive(Clone, Copy, Debug)]
+pub struct UserRequestLimits {
+    /// Of one administrator.
+    pub administrator: u32,
+    /// Of all administrators of an organization.
+    pub organization: u32,
+    /// The window, seconds.
+    pub window_s: u32,
+}
+
 impl WriteTx<'_> {
+    /// Counts a request of the administrator `by` to make a user of `organization`.
+    ///
+    /// Gives when the next one may come where too many came, and counts nothing then. A window
+    /// that began in the future was begun by a clock that ran ahead: it is over.
+    pub fn count_user_request(
+        &self,
+        by: UserId,
+        organization: OrganizationId,
+        limits: UserRequestLimits,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, DbError> {
+        let window_ms = i64::from(limits.window_s) * 1000;
+        let (now_ms, began) = (now.as_millisecond(), now.as_millisecond() - window_ms);
+        let counted: Vec<(i64, i64, u32)> = self.engine.list(
+            "SELECT user_id, since_ms, requests FROM user_requests
+             WHERE organization_id = ?1 AND since_ms > ?2 AND since_ms <= ?3",
+            params![organization.0, began, now_ms],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )?;
+        let own = counted.iter().find(|(user, ..)| *user == by.0);
+        let full = own.filter(|(.., requests)| *requests >= limits.administrator);
+        let total: u32 = counted.iter().map(|(.., requests)| *requests).sum();
+        let oldest = counted.iter().min_by_key(|(_, since, _)| *since);
+        let full = full.or(oldest.filter(|_| total >= limits.organization));
+        if let Some((_, since, _)) = full {
+            return time("user_requests", since + window_ms).map(Some);
+        }
+        let (since, requests) = own.map_or((now_ms, 0), |(_, since, count)| (*since, *count));
+        self.engine.execute(
+            "INSERT INTO user_requests (user_id, organization_id, since_ms, requests)
+             VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (user_id) DO UPDATE SET organization_id = excluded.organization_id,
+                 since_ms = excluded.since_ms, requests = excluded.requests",
+            params![by.0, organization.0, since, requests + 1],
+        )?;
+        Ok(None)
+    }
+
     /// Writes a new user with all agreements of its organization and logs the change.
     ///
     /// Fails when its name is taken; see [`ReadTx::is_user_name_taken`].
@@ -165,16 +214,18 @@ impl WriteTx<'_> {
     }
 
     /// Registers `device` for the user, whoever had it before, and keeps the user's `keep` devices
-    /// that were registered last.
+    /// that were registered last. Gives another user who had it.
     pub fn write_device(
         &self,
         id: UserId,
         device: &Device,
         keep: u32,
         now: Timestamp,
-    ) -> Result<(), DbError> {
+    ) -> Result<Option<UserId>, DbError> {
         let kind = device.kind.as_str();
         let ms = now.as_millisecond();
+        let sql = "SELECT user_id FROM devices WHERE token = ?1 AND user_id <> ?2";
+        let before: Option<i64> = self.engine.find_value(sql, params![device.token, id.0])?;
         self.engine.execute(
             "INSERT INTO devices (token, user_id, type, name, model, registered_ms)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -189,7 +240,7 @@ impl WriteTx<'_> {
                   ORDER BY token = ?2 DESC, registered_ms DESC, token {ALL_BEHIND} ?3)"
         );
         self.engine.execute(&sql, params![id.0, device.token, keep])?;
-        Ok(())
+        Ok(before.map(UserId))
     }
 
     /// Removes the device of that token, if it is the user's.

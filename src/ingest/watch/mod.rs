@@ -8,6 +8,7 @@ mod arrivals;
 
 use std::{
     collections::HashMap,
+    ffi::{OsStr, OsString},
     fs, io,
     ops::ControlFlow,
     path::{Path, PathBuf},
@@ -19,8 +20,11 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use self::arrivals::{Arrival, Kind};
+use super::beneath::{self, Missing, open_folder};
 use super::{Failure, Incoming, Ingest, IngestError, LinesEvent, take_in_all, take_in_lines};
+use crate::audit::{self, Action, ObjectKind};
 use crate::limits::{WATCH_PROBLEMS_MAX, WATCH_SLICE};
+use crate::modes;
 
 /// Where what was taken in goes.
 const DONE: &str = "done";
@@ -33,6 +37,11 @@ const NAME: &str = ".wirephoto-watch";
 /// A folder that is looked at now and then.
 pub struct Watch {
     dir: PathBuf,
+    /// Where what was taken in goes: a folder that is the operator's, and the way below it on which no
+    /// link is followed. A link that is there at the start is the operator's.
+    done: (PathBuf, PathBuf),
+    /// The same for what was not taken in.
+    failed: (PathBuf, PathBuf),
     ingest: Ingest,
     workers: usize,
     /// What lay there at the last look.
@@ -65,10 +74,19 @@ impl Watch {
     /// Watches `dir`, which is made when it is missing, with its `done/` and `failed/`.
     pub fn open(dir: &Path, ingest: Ingest, workers: usize) -> io::Result<Self> {
         for name in [DONE, FAILED] {
-            fs::create_dir_all(dir.join(name))?;
+            modes::create_shared_folder(&dir.join(name))?;
         }
+        let ended = |name: &str| {
+            let place = dir.join(name);
+            Ok::<_, io::Error>(match place.is_symlink() {
+                true => (fs::canonicalize(place)?, PathBuf::new()),
+                false => (dir.to_owned(), PathBuf::from(name)),
+            })
+        };
+        let (done, failed) = (ended(DONE)?, ended(FAILED)?);
+        let ingest = ingest.within(dir);
         let (seen, stuck, late) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Ok(Self { dir: dir.to_owned(), ingest, workers, seen, stuck, late })
+        Ok(Self { dir: dir.to_owned(), done, failed, ingest, workers, seen, stuck, late })
     }
 
     /// What the folder is called: a name that was drawn when it was watched first and lies in it, so that
@@ -88,7 +106,7 @@ impl Watch {
         }
         let fresh = Uuid::new_v4();
         let draft = self.dir.join(format!("{NAME}-{fresh}"));
-        fs::write(&draft, fresh.to_string())?;
+        modes::write_shared(&draft, fresh.to_string().as_bytes())?;
         // Whole or not at all, and the first one stays.
         let linked = fs::hard_link(&draft, &path);
         fs::remove_file(&draft)?;
@@ -181,6 +199,11 @@ impl Watch {
             if (watcher.stops)() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         };
         let tally = take_in_lines(&self.ingest, path, self.workers, watcher.now, &mut report);
+        let (created, replaced) = (tally.created, tally.replaced);
+        if created + replaced > 0 {
+            let event = audit::event(Action::ItemStored).about(ObjectKind::Path, path.display());
+            self.ingest.record(event.with(format!("{created} created, {replaced} replaced")));
+        }
         match (ours, tally.failed) {
             _ if tally.interrupted => None,
             (Some(cause), _) => Some(End::Later(cause)),
@@ -219,50 +242,55 @@ impl Watch {
 
     fn move_away(&self, path: &Path, end: &End) -> io::Result<()> {
         match end {
-            End::Done => self.move_to(DONE, path, None),
+            End::Done => self.move_to(&self.done, path, None),
             End::Failed(error, problems) => {
                 let name = path.strip_prefix(&self.dir).unwrap_or(path).display().to_string();
                 let note = json!({ "file": name, "error": error, "problems": problems });
-                self.move_to(FAILED, path, Some(&note))
+                self.move_to(&self.failed, path, Some(&note))
             }
             End::Later(_) => Ok(()),
         }
     }
 
-    /// Moves `path` into the sub-folder `to`, with `note` beside it. The note comes first: a file
-    /// without one would not say why it lies there.
-    fn move_to(&self, to: &str, path: &Path, note: Option<&Value>) -> io::Result<()> {
+    /// Moves `path` into the folder `to`, with `note` beside it. The note comes first: a file without
+    /// one would not say why it lies there. No link on either way is followed.
+    fn move_to(
+        &self,
+        to: &(PathBuf, PathBuf),
+        path: &Path,
+        note: Option<&Value>,
+    ) -> io::Result<()> {
         let within = path.strip_prefix(&self.dir).map_err(io::Error::other)?;
-        let wanted = self.dir.join(to).join(within);
-        if let Some(parent) = wanted.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        let target = free_name(&wanted);
+        let name = within.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let parent = within.parent().unwrap_or(Path::new(""));
+        let source = open_folder(&self.dir, parent, Missing::Fails)?;
+        let target = open_folder(&to.0, &to.1.join(parent), Missing::Created)?;
+        let free = free_name(name, &|name| beneath::exists(&target, name));
         if let Some(note) = note {
-            let mut name = target.file_name().unwrap_or_default().to_owned();
-            name.push(".error.json");
-            fs::write(target.with_file_name(name), format!("{note:#}\n"))?;
+            let mut beside = free.clone();
+            beside.push(".error.json");
+            beneath::write(&target, &beside, format!("{note:#}\n").as_bytes())?;
         }
-        fs::rename(path, target)
+        beneath::rename((&source, name), (&target, &free))
     }
 }
 
 /// `wanted`, or the same with a number where that is taken: `photo-2.jpg`.
-fn free_name(wanted: &Path) -> PathBuf {
-    let stem = wanted.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let extension = wanted.extension().map(|extension| extension.to_string_lossy().into_owned());
-    let numbered = |number: u64| {
-        let name = match &extension {
-            Some(extension) => format!("{stem}-{number}.{extension}"),
-            None => format!("{stem}-{number}"),
-        };
-        wanted.with_file_name(name)
-    };
-    if fs::symlink_metadata(wanted).is_err() {
+fn free_name(wanted: &OsStr, is_taken: &dyn Fn(&OsStr) -> bool) -> OsString {
+    if !is_taken(wanted) {
         return wanted.to_owned();
     }
+    let path = Path::new(wanted);
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let extension = path.extension().map(|extension| extension.to_string_lossy().into_owned());
+    let numbered = |number: u64| {
+        OsString::from(match &extension {
+            Some(extension) => format!("{stem}-{number}.{extension}"),
+            None => format!("{stem}-{number}"),
+        })
+    };
     let mut names = (2..).map(numbered);
-    names.find(|name| fs::symlink_metadata(name).is_err()).unwrap_or_else(|| wanted.to_owned())
+    names.find(|name| !is_taken(name)).unwrap_or_else(|| wanted.to_owned())
 }
 
 fn end(outcome: Result<(), &IngestError>) -> End {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use lopdf::{Dictionary, Document, LoadOptions, Object, ObjectId};
 
 use crate::media::pdf::number::{dictionary_of, entry, index, number, resolve};
-use crate::media::pdf::{PdfError, PdfFacts, PdfLimits};
+use crate::media::pdf::{PdfError, PdfFacts, PdfLimits, active};
 
 /// Where readers look for the header, in bytes.
 const HEADER_WITHIN: usize = 1024;
@@ -159,7 +159,7 @@ pub(super) fn page_facts(document: &Document, pages: usize, page: &Page<'_>) -> 
     let quarter = index((turn / 90.0).rem_euclid(4.0), 3);
     let (width_pt, height_pt) =
         if quarter % 2 == 1 { (height_pt, width_pt) } else { (width_pt, height_pt) };
-    PdfFacts { pages, width_pt, height_pt }
+    PdfFacts { pages, width_pt, height_pt, active: active::find(document) }
 }
 
 /// A box as left, bottom, right, top; `None` when it is missing or empty.

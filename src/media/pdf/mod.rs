@@ -16,6 +16,7 @@
     reason = "what a PDF holds is lopdf's enum of ten kinds, of which a place takes one or two"
 )]
 
+mod active;
 mod annotation;
 mod bitmap;
 mod budget;
@@ -46,6 +47,7 @@ mod write;
 
 use std::collections::HashMap;
 
+pub use active::ActiveContent;
 pub use error::PdfError;
 pub use raster::{Raster, raster};
 
@@ -82,6 +84,8 @@ pub struct PdfFacts {
     pub width_pt: f32,
     /// Height of page 1 as shown, in points.
     pub height_pt: f32,
+    /// What it asks its reader to run.
+    pub active: ActiveContent,
 }
 
 /// Reads the facts of a PDF.

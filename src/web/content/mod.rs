@@ -26,6 +26,7 @@ use super::{
     request::{self, Query},
 };
 use crate::account::Scope;
+use crate::audit;
 use crate::auth::Principal;
 use crate::clock;
 use crate::content::Form;
@@ -154,7 +155,10 @@ impl Visit {
             return credentials::principal(app, &self.headers, &self.uri).await;
         };
         let Some(address) = self.address else { return Ok(None) };
-        app.shared.auth.find_basic((&user_name, &password), address, self.now).await
+        audit::note_basic();
+        let found = app.shared.auth.find_basic((&user_name, &password), address, self.now).await?;
+        found.iter().for_each(|caller| credentials::note(caller));
+        Ok(found)
     }
 
     /// Whether a stranger may ask this: for photographs, and for nothing that takes rights.

@@ -13,11 +13,12 @@ use super::{
     parameters::{self, Parameters},
 };
 use crate::clock;
-use crate::content::Form;
+use crate::content::{Form, Poll};
 use crate::error::{Error, Result};
 use crate::limits::{POLL_S, POLL_S_MAX};
 use crate::media::UrlLinks;
 use crate::search::Request as Wanted;
+use crate::slots::SlotHolder;
 use crate::types::{ItemKey, ItemUri};
 use crate::web::{
     App,
@@ -49,8 +50,10 @@ async fn poll(app: &App, media_type: Result<String>, request: Request) -> Answer
     let query = Query::of(&visit.uri)?;
     let parameters = Parameters::new(&query, &app.shared.zone, caller.as_deref());
     let (wanted, form, wait) = read(parameters, &media_type, visit.now, app)?;
+    let holder = SlotHolder::of(caller.map(|caller| caller.user().id), visit.address);
     let end = (wait, app.shared.stopped());
-    Ok(api::json_text(app.shared.content.poll(&wanted, &form, clock::now, end).await?))
+    let poll = Poll { holder, request: &wanted, form: &form };
+    Ok(api::json_text(app.shared.content.poll(poll, clock::now, end).await?))
 }
 
 /// What a poll asks for, and how long it waits.

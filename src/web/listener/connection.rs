@@ -1,5 +1,6 @@
 //! One connection from accept to close, with or without TLS.
 
+use crate::types::network;
 use crate::web::listener::{
     ClientAddr,
     body::{Awaited, Outgoing},
@@ -18,12 +19,13 @@ use hyper_util::{
     server::conn::auto,
 };
 use std::{
+    collections::HashMap,
     convert::Infallible,
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     pin::pin,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
@@ -72,6 +74,15 @@ pub struct Shared {
 struct Counts {
     open: AtomicUsize,
     handshakes: AtomicUsize,
+    /// Open connections of each network that has some; so never more entries than connections.
+    networks: Mutex<HashMap<IpAddr, usize>>,
+}
+
+impl Counts {
+    fn networks(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        // The counts are whole at every unlock.
+        self.networks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Shared {
@@ -101,17 +112,41 @@ impl Shared {
 #[derive(Debug)]
 pub struct Slot {
     shared: Arc<Shared>,
+    /// The network that the connection counts for; `None` for a trusted proxy.
+    network: Option<IpAddr>,
+}
+
+/// Which limit refuses a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Full {
+    /// All connections are taken.
+    All,
+    /// Those of the client's address are.
+    Address,
 }
 
 impl Slot {
-    /// Takes a slot, or `None` when `connections_max` are taken. Only the accept loop takes.
-    pub fn take(shared: &Arc<Shared>) -> Option<Self> {
-        if shared.counts.open.load(Relaxed) >= shared.limits.connections_max {
-            return None;
+    /// Takes a slot for a connection from `peer`, or says which limit is reached. Only the accept
+    /// loop takes.
+    pub fn take(shared: &Arc<Shared>, peer: IpAddr) -> Result<Self, Full> {
+        let limits = &shared.limits;
+        if shared.counts.open.load(Relaxed) >= limits.connections_max {
+            return Err(Full::All);
+        }
+        // Every connection is counted, so that a limit that is set later finds the right numbers.
+        let network = (!limits.trusted_proxies.contain(peer)).then(|| network(peer));
+        if let Some(network) = network {
+            let mut networks = shared.counts.networks();
+            let open = networks.entry(network).or_default();
+            // 0 turns the limit off.
+            if *open >= limits.connections_per_address && limits.connections_per_address > 0 {
+                return Err(Full::Address);
+            }
+            *open += 1;
         }
         shared.counts.open.fetch_add(1, Relaxed);
         metrics::gauge!("wirephoto_connections").increment(1.0);
-        Some(Self { shared: Arc::clone(shared) })
+        Ok(Self { shared: Arc::clone(shared), network })
     }
 }
 
@@ -119,6 +154,12 @@ impl Drop for Slot {
     fn drop(&mut self) {
         self.shared.counts.open.fetch_sub(1, Relaxed);
         metrics::gauge!("wirephoto_connections").decrement(1.0);
+        let Some(network) = self.network else { return };
+        let mut networks = self.shared.counts.networks();
+        match networks.get(&network).copied().unwrap_or(0) {
+            0 | 1 => drop(networks.remove(&network)),
+            more => drop(networks.insert(network, more - 1)),
+        }
     }
 }
 

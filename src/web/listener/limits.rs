@@ -3,6 +3,7 @@
 //! Times are enforced by a beat per connection, not by a timer per request, so a limit ends
 //! between its value and two beats later; a beat is at most a second.
 
+use crate::config::Addresses;
 use std::time::Duration;
 
 /// Longest beat: no limit is overstepped by more than two of these.
@@ -19,6 +20,11 @@ const BEATS_PER_LIMIT: u32 = 4;
 pub struct ListenerLimits {
     /// Connections served at once. One more is answered 503 and closed.
     pub connections_max: usize,
+    /// Of these, how many from one address: an IPv4 address, or the /64 network of an IPv6 address.
+    /// One more is answered 503 and closed; 0 turns the limit off.
+    pub connections_per_address: usize,
+    /// Proxies, whose connections carry the requests of many clients and have no limit of their own.
+    pub trusted_proxies: Addresses,
     /// Time from accept, or from the first byte of a later HTTP/1 head, to a whole request head.
     /// Covers the time in which HTTP/1 and HTTP/2 are told apart.
     pub header_timeout: Duration,
@@ -49,6 +55,8 @@ impl Default for ListenerLimits {
     fn default() -> Self {
         Self {
             connections_max: 4096,
+            connections_per_address: 1024,
+            trusted_proxies: Addresses::default(),
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(75),
             write_rate_min_bytes_s: 1024,

@@ -7,10 +7,13 @@
 //!
 //! One more connection than `connections_max` is answered 503 with `Retry-After` and closed. Left
 //! in the kernel's backlog it would hang instead, health checks included, and nothing would say
-//! why; the refusals are counted and logged. Before it comes to that, idle connections are closed
-//! early: from seven eighths of the limit on they get a beat or two instead of the idle time.
+//! why; the refusals are counted and logged. So is one more than `connections_per_address` from
+//! one address, which keeps a single client from taking the connections of all. Before it comes to
+//! that, idle connections are closed early: from seven eighths of the limit on they get a beat or
+//! two instead of the idle time.
 //!
 //! Metrics: `wirephoto_connections` (gauge), `wirephoto_connections_refused_total`,
+//! `wirephoto_connections_refused_per_address_total`,
 //! `wirephoto_connections_ended_total{reason}`, `wirephoto_accept_errors_total`,
 //! `wirephoto_tls_handshakes` (gauge), `wirephoto_tls_handshakes_failed_total`.
 
@@ -105,6 +108,7 @@ where
     let Terms { limits, certificate } = terms.into();
     // There from the beginning, so that alerts see the first one.
     metrics::counter!("wirephoto_connections_refused_total").increment(0);
+    metrics::counter!("wirephoto_connections_refused_per_address_total").increment(0);
     metrics::counter!("wirephoto_accept_errors_total").increment(0);
     let mut shared = Arc::new(Shared::new(limits.get()));
     let mut connections = JoinSet::new();
@@ -120,17 +124,19 @@ where
         shared = shared.under(limits.get());
         let (service, stop) = (service.clone(), stop.clone());
         let certificate = certificate.as_ref().map(Live::get);
-        match (Slot::take(&shared), certificate) {
-            (Some(slot), None) => {
+        match (Slot::take(&shared, peer.ip()), certificate) {
+            (Ok(slot), None) => {
                 let run = connection::run(stream, peer, service, slot, stop);
                 connections.spawn(isolated(run, peer));
             }
-            (Some(slot), Some(certificate)) => {
+            (Ok(slot), Some(certificate)) => {
                 let shown = (stream, certificate);
                 let run = connection::run_tls(shown, peer, service, slot, stop);
                 connections.spawn(isolated(run, peer));
             }
-            (None, certificate) => refusals.refuse(stream, peer, certificate.is_some()),
+            (Err(full), certificate) => {
+                refusals.refuse(stream, (peer, full), certificate.is_some());
+            }
         }
     }
     drop(listener);

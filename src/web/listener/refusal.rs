@@ -1,5 +1,6 @@
 //! Answers to connections that are not served: one too many, or one without TLS.
 
+use crate::web::listener::connection::Full;
 use std::{net::SocketAddr, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -29,6 +30,18 @@ const ANSWER: &str = concat!(
     "\n"
 );
 
+/// The same for a client whose address has as many connections as it may.
+const ANSWER_TO_ADDRESS: &str = concat!(
+    "HTTP/1.1 503 Service Unavailable\r\n",
+    "Content-Type: application/json\r\n",
+    "Content-Length: 65\r\n",
+    "Cache-Control: no-store\r\n",
+    "Retry-After: 2\r\n",
+    "Connection: close\r\n\r\n",
+    r#"{"message":"too many connections from this address","errors":[]}"#,
+    "\n"
+);
+
 /// What somebody is told who speaks HTTP where TLS is spoken.
 pub const NEEDS_TLS: &str = concat!(
     "HTTP/1.1 400 Bad Request\r\n",
@@ -45,22 +58,48 @@ pub const NEEDS_TLS: &str = concat!(
 pub struct Refusals {
     speaking: JoinSet<()>,
     count: u64,
+    address_count: u64,
 }
 
 impl Refusals {
     /// Answers 503 and closes, without holding up the accept loop. Over TLS (`is_tls`) it closes
     /// without a word, for which a handshake would be needed.
-    pub fn refuse(&mut self, stream: TcpStream, peer: SocketAddr, is_tls: bool) {
-        metrics::counter!("wirephoto_connections_refused_total").increment(1);
-        if self.count.is_multiple_of(REFUSALS_PER_LOG) {
-            tracing::warn!(%peer, refused = self.count + 1, "too many connections, refusing");
-        }
-        self.count += 1;
+    pub fn refuse(&mut self, stream: TcpStream, client: (SocketAddr, Full), is_tls: bool) {
+        let answer = self.note(client);
         while self.speaking.try_join_next().is_some() {}
         if !is_tls && self.speaking.len() < REFUSALS_MAX {
             self.speaking.spawn(async move {
-                let _late = timeout(LINGER, speak(stream, ANSWER)).await;
+                let _late = timeout(LINGER, speak(stream, answer)).await;
             });
+        }
+    }
+
+    /// Counts and logs a refusal; the answer to it.
+    fn note(&mut self, client: (SocketAddr, Full)) -> &'static str {
+        let (peer, full) = client;
+        match full {
+            Full::All => {
+                metrics::counter!("wirephoto_connections_refused_total").increment(1);
+                if self.count.is_multiple_of(REFUSALS_PER_LOG) {
+                    let refused = self.count + 1;
+                    tracing::warn!(%peer, refused, "too many connections, refusing");
+                }
+                self.count += 1;
+                ANSWER
+            }
+            Full::Address => {
+                metrics::counter!("wirephoto_connections_refused_per_address_total").increment(1);
+                if self.address_count.is_multiple_of(REFUSALS_PER_LOG) {
+                    tracing::warn!(
+                        %peer,
+                        refused = self.address_count + 1,
+                        "too many connections from one address, refusing; a proxy belongs into \
+                         server.trusted_proxies, see server.connections_per_address"
+                    );
+                }
+                self.address_count += 1;
+                ANSWER_TO_ADDRESS
+            }
         }
     }
 }
@@ -82,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_lengths_of_the_answers_are_right() {
-        for answer in [ANSWER, NEEDS_TLS] {
+        for answer in [ANSWER, ANSWER_TO_ADDRESS, NEEDS_TLS] {
             let (head, body) = answer.split_once("\r\n\r\n").expect("head and body");
             let length = format!("Content-Length: {}\r\n", body.len());
             assert!(head.contains(&length), "{length}");

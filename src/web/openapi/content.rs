@@ -159,7 +159,7 @@ fn statuses() -> Value {
     let served = [PubStatus::Usable, PubStatus::Replaced, PubStatus::Commissioned];
     let mut statuses = list(
         "pubstatus",
-        "Publication statuses. `commissioned` is for administrators.",
+        "Publication statuses. `commissioned` is for administrators and the provider.",
         one_of(&served.map(PubStatus::as_str)),
     );
     statuses["schema"]["default"] = json!([PubStatus::Usable.as_str()]);

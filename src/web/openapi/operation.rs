@@ -87,7 +87,8 @@ impl Tag {
             }
             Self::Media => {
                 "Items and their renditions by URL. Metadata, Previews and Thumbnails of images \
-                 are open to everybody; a Hires is a purchase."
+                 are open to everybody; those of other items are for callers whose search finds \
+                 the item; a Hires is a purchase."
             }
             Self::OAuth2 => "Access tokens: OAuth2 with PKCE, and OpenID Connect.",
             Self::Ingest => "Items come in and go out. For callers with the role `ROLE_PROVIDER`.",

@@ -8,7 +8,7 @@
 use serde_json::{Map, Value, json};
 
 use super::news_item;
-use crate::account::{AgreementType, DeliveryState, Period};
+use crate::account::{AgreementType, Approver, DeliveryState, Period};
 use crate::limits::{EMAIL_CHARS_MAX, INVOICE_TEXT_CHARS_MAX, SHORT_TEXT_CHARS_MAX};
 use crate::query::Facet;
 
@@ -326,7 +326,18 @@ fn orders() -> Part {
     );
     let agreement = object(
         &["id", "type"],
-        &[("id", integer()), ("name", string()), ("type", agreement_type())],
+        &[
+            ("id", integer()),
+            ("name", string()),
+            ("type", agreement_type()),
+            (
+                "approver",
+                described(
+                    one_of(&[Approver::Admin.as_str()]),
+                    "There where only administrators of the organization may approve the order.",
+                ),
+            ),
+        ],
     );
     let price = object(
         &["name", "license", "agreement"],

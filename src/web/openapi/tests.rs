@@ -55,6 +55,7 @@ const PAGES: &[&str] = &[
     "/o/consent",
     "/o/logout",
     "/unsubscribe/{}",
+    "/mail/{}",
     // Below it everything that is described begins.
     "/media/",
 ];

@@ -37,8 +37,14 @@ pub(super) struct Hit {
 }
 
 impl Hit {
-    /// The item of `document`; nothing when its `uri` names none.
+    /// The item of `document`, which an API served; nothing when its `uri` names none.
     pub(super) fn of(document: &Value) -> Option<Self> {
+        Self::below(document, media_base(document))
+    }
+
+    /// The item of `document`, or of one inside it. Its pictures are shown where their addresses
+    /// are below `base`.
+    pub(super) fn below(document: &Value, base: &str) -> Option<Self> {
         let uri = document["uri"].as_str()?;
         let key = key_of(uri)?;
         let text = |name: &str| document[name].as_str().unwrap_or_default().to_owned();
@@ -46,7 +52,7 @@ impl Hit {
             found if found.is_empty() => text(second),
             found => found,
         };
-        let picture = |usage| rendition(document, usage).map(|picture| picture.shown(&key));
+        let picture = |usage| rendition(document, usage)?.shown(&key, base);
         Some(Self {
             media_type: key.media_type.as_str(),
             page_url: format!("/item/{key}"),
@@ -92,19 +98,27 @@ pub(super) fn rendition(document: &Value, usage: &str) -> Option<Picture> {
 }
 
 impl Picture {
-    /// The picture as a page shows it: what is not open to everybody comes from our own host, which
-    /// the browser sends its login to.
-    fn shown(mut self, key: &ItemKey) -> Self {
+    /// The picture as a page shows it, where its address is below `base`: what is not open to
+    /// everybody comes from our own host, which the browser sends its login to.
+    fn shown(mut self, key: &ItemKey, base: &str) -> Option<Self> {
+        let own = own_address(&self.url, base)?;
         if !crate::item::has_picture(key.media_type) {
-            self.url = own_address(&self.url).to_owned();
+            self.url = own.to_owned();
         }
-        self
+        Some(self)
     }
 }
 
-/// The address of a file on our own host.
-pub(super) fn own_address(href: &str) -> &str {
-    href.find("/media/").map_or(href, |at| &href[at..])
+/// The base of media addresses, `{media_url}`: that of the document's own `uri`, which every API
+/// writes itself.
+pub(super) fn media_base(document: &Value) -> &str {
+    let uri = document["uri"].as_str().unwrap_or_default();
+    uri.split_once("/media/").map_or("", |(base, _)| base)
+}
+
+/// The address of a file on our own host; nothing where `href` is not below `base`.
+pub(super) fn own_address<'a>(href: &'a str, base: &str) -> Option<&'a str> {
+    href.strip_prefix(base).filter(|path| !base.is_empty() && path.starts_with("/media/"))
 }
 
 fn shorten(text: &str) -> String {
@@ -134,6 +148,7 @@ mod tests {
                 "r00": rendition("Hires", "Normal", "https://cdn.example/media/image/a_b.jpg"),
                 "r02": rendition("Preview", "Watermark", "https://cdn.example/w"),
                 "r03": rendition("Preview", "Normal", "https://cdn.example/media/p"),
+                "r04": rendition("Thumbnail", "Normal", "https://other.example/media/t"),
             },
         });
         let hit = Hit::of(&document).unwrap();

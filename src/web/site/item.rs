@@ -13,7 +13,7 @@ use super::{
     Page, Posted, Problem, Refusal, Site,
     api::Call,
     collections,
-    hit::{Hit, key_of, own_address, rendition},
+    hit::{Hit, key_of, media_base, own_address, rendition},
     panel::Panel,
 };
 use crate::account::AgreementId;
@@ -190,7 +190,7 @@ fn describe(key: &ItemKey, document: &Value) -> PageValue {
         concepts.filter_map(|one| one["name"].as_str().map(str::to_owned)).collect::<Vec<_>>()
     };
     let associations = document["associations"].as_object().into_iter().flatten();
-    let associations = associations.filter_map(|(_, one)| Hit::of(one));
+    let associations = associations.filter_map(|(_, one)| Hit::below(one, media_base(document)));
     let associations: Vec<Hit> = associations.take(ASSOCIATIONS_SHOWN).collect();
     let hit = Hit::of(document);
     let picture = rendition(document, "Preview").filter(|picture| picture.width > 0);
@@ -251,7 +251,7 @@ fn video(document: &Value) -> Option<String> {
     let mut renditions = document["renditions"].as_object()?.values();
     let preview =
         renditions.find(|one| one["mimetype"] == "video/mp4" && one["usage"] == "Preview")?;
-    Some(own_address(preview["href"].as_str()?).to_owned())
+    own_address(preview["href"].as_str()?, media_base(document)).map(str::to_owned)
 }
 
 /// Earlier versions, the latest first.
@@ -292,21 +292,23 @@ fn rendition_rows(key: &ItemKey, document: &Value) -> Vec<RenditionRow> {
     let renditions = document["renditions"].as_object().into_iter().flatten();
     let row = |(_, one): (&String, &Value)| {
         let text = |name: &str| one[name].as_str().unwrap_or_default();
+        // The page tells visitors to add their key to these addresses.
+        own_address(text("href"), media_base(document))?;
         let kind = match text("mimetype") {
             "image/jpeg" => String::new(),
             other => format!(" {}", other.rsplit('/').next().unwrap_or_default().to_uppercase()),
         };
         let is_hires = one["usage"] == "Hires";
-        RenditionRow {
+        Some(RenditionRow {
             name: format!("{} {}{kind}", text("variant"), text("usage")),
             href: text("href").to_owned(),
             width: one["width"].as_u64().unwrap_or(0),
             height: one["height"].as_u64().unwrap_or(0),
             bytes: one["sizeinbytes"].as_u64(),
             open: !is_hires && has_picture(key.media_type),
-        }
+        })
     };
-    renditions.map(row).collect()
+    renditions.filter_map(row).collect()
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use std::{ops::Deref, sync::Arc};
 use axum::{
     Extension, Router,
     extract::{FromRequest, FromRequestParts, Request, State},
-    http::{HeaderValue, StatusCode, header, request::Parts},
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -53,6 +53,7 @@ use super::{
 };
 use crate::clock;
 use crate::error::{Error, Result};
+use crate::limits::FRESH_LOGIN_S;
 use language::Language;
 
 /// What a handler of a page gives.
@@ -193,6 +194,69 @@ impl FromRequestParts<App> for Member {
     }
 }
 
+impl Member {
+    /// Whether the login is too old to make keys, users or channels.
+    fn is_stale(&self) -> bool {
+        clock::now().duration_since(self.visitor.session.auth_time).as_secs() > FRESH_LOGIN_S
+    }
+}
+
+/// A visitor who logged in a short while ago; everybody else is asked for the password first.
+struct FreshMember(Member);
+
+impl Deref for FreshMember {
+    type Target = Member;
+
+    fn deref(&self) -> &Member {
+        &self.0
+    }
+}
+
+impl FromRequestParts<App> for FreshMember {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let member = Member::from_request_parts(parts, app).await?;
+        if !member.is_stale() {
+            return Ok(Self(member));
+        }
+        Err(login::confirm(app, &parts.headers, &member.visitor, &member.here, None)?.into())
+    }
+}
+
+/// A form that makes keys, users or channels, sent by a visitor who logged in a short while ago.
+///
+/// From anybody else the form is kept: it is shown again after the password was entered.
+struct FreshPosted(Posted);
+
+impl Deref for FreshPosted {
+    type Target = Posted;
+
+    fn deref(&self) -> &Posted {
+        &self.0
+    }
+}
+
+impl FromRequest<App> for FreshPosted {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let (posted, Received { headers, kept }) = Posted::receive(request, app).await?;
+        if !posted.is_stale() {
+            return Ok(Self(posted));
+        }
+        let (path, kept) = (posted.path(), kept.as_ref());
+        Err(login::confirm(app, &headers, &posted.visitor, path, kept)?.into())
+    }
+}
+
+/// A form as it was received.
+struct Received {
+    headers: HeaderMap,
+    /// What may be kept of it; nothing where another site sent it.
+    kept: Option<Kept>,
+}
+
 /// A form that somebody sent who is logged in, with the token of his session.
 struct Posted {
     member: Member,
@@ -211,6 +275,13 @@ impl FromRequest<App> for Posted {
     type Rejection = Problem;
 
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        Self::receive(request, app).await.map(|(posted, _)| posted)
+    }
+}
+
+impl Posted {
+    /// Reads a form and what may be kept of it.
+    async fn receive(request: Request, app: &App) -> Result<(Self, Received), Problem> {
         let (mut parts, body) = request.into_parts();
         let site = Site::from_request_parts(&mut parts, app).await?;
         // HTTP/2 names the host in the address, HTTP/1.1 in a header.
@@ -219,14 +290,16 @@ impl FromRequest<App> for Posted {
         let (headers, text) = form_body(Request::from_parts(parts, body)).await?;
         let form = Form::parse(&text)?;
         let own = [host.as_deref().unwrap_or_default(), &app.shared.site_url];
-        let kept = || Kept::of(&headers, &own, site.path(), &text).ok_or_else(login::expired);
+        let kept = Kept::of(&headers, &own, site.path(), &text);
+        let known = || kept.as_ref().ok_or_else(login::expired);
         let Some(visitor) = site.visitor.clone() else {
-            return Err(login::again(app, &headers, &kept()?)?.into());
+            return Err(login::again(app, &headers, known()?)?.into());
         };
         if !visitor.sent(form.find("csrf")) {
-            return Err(kept()?.page(app, &visitor)?.into());
+            return Err(known()?.page(app, &visitor)?.into());
         }
-        Ok(Self { member: Member { site, visitor }, form })
+        let posted = Self { member: Member { site, visitor }, form };
+        Ok((posted, Received { headers, kept }))
     }
 }
 

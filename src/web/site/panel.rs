@@ -91,9 +91,9 @@ fn bytes_text(bytes: u64) -> String {
 
 fn order_note(orders: &[&Offer]) -> &'static str {
     if orders.iter().any(|offer| offer.state == OfferState::Order(true)) {
-        return "It is ordered. Somebody has to approve the order before the download.";
+        return "It is ordered. Approve the order with a licence under Account, Orders; it says who may do that.";
     }
-    "This agreement delivers after somebody has approved the order."
+    "This agreement delivers once the order is approved with a licence, under Account, Orders."
 }
 
 /// Until when a download of the item is free again, because it was bought.

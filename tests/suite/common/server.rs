@@ -93,7 +93,7 @@ impl Server {
         let dir = tempfile::tempdir().expect("folder");
         let data = dir.path().join("data");
         fs::create_dir(&data).expect("folder");
-        for name in ["wirephoto.db", "wirephoto.db-wal"] {
+        for name in ["wirephoto.db", "wirephoto.db-wal", "secrets.key"] {
             // The log is there only if the command that wrote it did not close the database.
             let from = archive.join(name);
             assert!(!from.exists() || fs::copy(&from, data.join(name)).is_ok(), "{name}");

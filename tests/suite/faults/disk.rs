@@ -352,12 +352,15 @@ fn a_watched_folder_waits_for_room_and_moves_away_what_it_could_not() {
     faults.clear();
     server.until("the photograph to come in", || there("done/late.jpg").then_some(()));
     assert_eq!(server.get("/media/image/late.json").status(), 200);
-    // It comes in, and cannot be moved away.
-    faults.set(&["erofs /done/"]);
+    // It comes in, and cannot be moved away: a link stands where the folder was.
+    let (done, aside) = (watched.path().join("done"), watched.path().join(".done-aside"));
+    fs::rename(&done, &aside).unwrap();
+    std::os::unix::fs::symlink("nowhere", &done).unwrap();
     put("stuck.jpg", &photograph(21));
     server.until("the move to fail", || server.log().contains("cannot be moved").then_some(()));
     assert_eq!(server.get("/media/image/stuck.json").status(), 200);
-    faults.clear();
+    fs::remove_file(&done).unwrap();
+    fs::rename(&aside, &done).unwrap();
     server.until("the photograph to be moved", || there("done/stuck.jpg").then_some(()));
     // A file that the disk cannot give now is no bad file.
     faults.set(&["eio-read /unread.jpg"]);

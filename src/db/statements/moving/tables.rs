@@ -49,6 +49,7 @@ pub(in crate::db) const TABLES: &[Table] = &[
             ("country", Text),
             ("address", Text),
             ("phone_direct", Text),
+            ("mail_domains", Text),
         ],
     ),
     numbered(
@@ -69,6 +70,7 @@ pub(in crate::db) const TABLES: &[Table] = &[
             ("expires_ms", Int),
             ("prepaid_total", Int),
             ("prepaid_remaining", Int),
+            ("approver", Text),
         ],
     ),
     table(
@@ -149,6 +151,8 @@ pub(in crate::db) const TABLES: &[Table] = &[
             ("grants", Text),
             ("active", Bool),
             ("created_ms", Int),
+            ("scopes_enforced", Bool),
+            ("access_token_s", Int),
         ],
     ),
     numbered(
@@ -162,6 +166,7 @@ pub(in crate::db) const TABLES: &[Table] = &[
             ("auth_ms", Int),
             ("created_ms", Int),
             ("expires_ms", Int),
+            ("lifetime_from_ms", Int),
         ],
     ),
     table(
@@ -189,8 +194,19 @@ pub(in crate::db) const TABLES: &[Table] = &[
     ),
     table(
         "consents",
-        "user_id, client_id",
-        &[("user_id", Int), ("client_id", Text), ("scopes", Text), ("given_ms", Int)],
+        "user_id, client_id, response_type",
+        &[
+            ("user_id", Int),
+            ("client_id", Text),
+            ("response_type", Text),
+            ("scopes", Text),
+            ("given_ms", Int),
+        ],
+    ),
+    table(
+        "user_requests",
+        "user_id",
+        &[("user_id", Int), ("organization_id", Int), ("since_ms", Int), ("requests", Int)],
     ),
     table(
         "sessions",
@@ -229,6 +245,24 @@ pub(in crate::db) const TABLES: &[Table] = &[
         ],
     ),
     numbered("account_log", "seq", &[("seq", Int), ("what", Text), ("id", Text), ("at_ms", Int)]),
+    numbered(
+        "audit_log",
+        "seq",
+        &[
+            ("seq", Int),
+            ("at_ms", Int),
+            ("action", Text),
+            ("outcome", Text),
+            ("user_id", Int),
+            ("user_name", Text),
+            ("credential", Text),
+            ("credential_id", Text),
+            ("address", Text),
+            ("object", Text),
+            ("detail", Text),
+            ("count", Int),
+        ],
+    ),
     numbered(
         "channels",
         "channel_id",
@@ -376,6 +410,26 @@ pub(in crate::db) const TABLES: &[Table] = &[
             ("since_ms", Int),
             ("again", Bool),
             ("refused", Int),
+        ],
+    ),
+    table(
+        "failed_logins",
+        "key_hash",
+        &[("key_hash", Text), ("failures", Int), ("since_ms", Int)],
+    ),
+    table("mail_counts", "subject, hour", &[("subject", Text), ("hour", Int), ("mails", Int)]),
+    table(
+        "mail_recipients",
+        "user_id, address",
+        &[
+            ("user_id", Int),
+            ("address", Text),
+            ("token_hash", Text),
+            ("told_ms", Int),
+            ("asked_ms", Int),
+            ("confirmed_ms", Int),
+            ("refused_ms", Int),
+            ("used_ms", Int),
         ],
     ),
     table("state", "name", &[("name", Text), ("value", Text)]),

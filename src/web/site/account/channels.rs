@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::channel_form::{Draft, is_known, offered};
 use super::{
-    Call, Member, Page, Posted, Problem, Refusal, Site, api, elements, mistakes, none, of_form,
-    shown, status_of,
+    Call, FreshMember, FreshPosted, Member, Page, Posted, Problem, Refusal, Site, api, elements,
+    mistakes, none, of_form, shown, status_of,
 };
 use crate::web::form::see_other;
 
@@ -48,7 +48,7 @@ fn address(name: &str) -> String {
 }
 
 /// `GET /account/channels/edit`: `?name=` changes a channel, `?method=` makes one.
-pub(super) async fn edit(member: Member) -> Page {
+pub(super) async fn edit(member: FreshMember) -> Page {
     let Some(name) = member.parameter("name")? else {
         let method = member.parameter("method")?.filter(|method| offered().contains(method));
         let Some(method) = method else { return Ok(see_other("/account/channels")) };
@@ -76,7 +76,7 @@ fn form(site: &Site, draft: &Draft, refusal: Option<&Refusal>) -> Page {
 }
 
 /// `POST /account/channels/edit`.
-pub(super) async fn save(posted: Posted) -> Page {
+pub(super) async fn save(posted: FreshPosted) -> Page {
     let draft = Draft::typed(&posted.form);
     if !is_known(&draft.method) {
         return Err(none("There is no such method."));

@@ -5,8 +5,8 @@ use minijinja::context;
 use serde_json::{Map, Value};
 
 use super::{
-    Call, Form, Member, Page, Posted, Refusal, Site, api, elements, mistakes, none, of_form,
-    shown, status_of,
+    Call, Form, FreshPosted, Member, Page, Posted, Refusal, Site, api, elements, mistakes, none,
+    of_form, shown, status_of,
 };
 use crate::web::form::see_other;
 
@@ -29,7 +29,7 @@ async fn page(site: &Site, typed: Option<(Refusal, &Form)>) -> Page {
 }
 
 /// `POST /account/keys`: makes a key and shows it, on this page alone.
-pub(super) async fn make(posted: Posted) -> Page {
+pub(super) async fn make(posted: FreshPosted) -> Page {
     let name = posted.form.find("name").map(|name| ("name".to_owned(), Value::from(name)));
     let body = Value::Object(Map::from_iter(name));
     match posted.send(Call::post(KEYS).json(body)).await {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 pub use channel_form::Draft;
 
-use super::{App, Form, Member, Page, Posted, Problem, Site, api};
+use super::{App, Form, FreshMember, FreshPosted, Member, Page, Posted, Problem, Site, api};
 use super::{Call, Refusal};
 use crate::error::{Error, Kind, Result};
 

@@ -5,8 +5,8 @@ use minijinja::{Value as PageValue, context};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Call, Form, Member, Page, Posted, Problem, Refusal, Site, api, elements, mistakes, of_form,
-    shown, status_of,
+    Call, Form, FreshMember, FreshPosted, Member, Page, Problem, Refusal, Site, api, elements,
+    mistakes, of_form, shown, status_of,
 };
 use crate::web::form::see_other;
 
@@ -20,13 +20,13 @@ pub(super) async fn list(member: Member) -> Page {
 }
 
 /// `GET /account/users/new`.
-pub(super) async fn start(member: Member) -> Page {
+pub(super) async fn start(member: FreshMember) -> Page {
     allowed(&member, member.get(USERS).await)?;
     page(&member, Fields { action: "/account/users/new", again: PageValue::from(()) }, None)
 }
 
 /// `POST /account/users/new`: makes a user.
-pub(super) async fn create(posted: Posted) -> Page {
+pub(super) async fn create(posted: FreshPosted) -> Page {
     let call = Call::post(USERS).json(body(&posted.form, Empty::LeftOut));
     match posted.send(call).await {
         Ok(_) => Ok(see_other("/account/users?done=created")),
@@ -46,7 +46,7 @@ pub(super) async fn show(Path(id): Path<String>, member: Member) -> Page {
 }
 
 /// `POST /account/users/{id}`: changes a user.
-pub(super) async fn update(Path(id): Path<String>, posted: Posted) -> Page {
+pub(super) async fn update(Path(id): Path<String>, posted: FreshPosted) -> Page {
     let target = format!("{USERS}/{}", api::segment(&id));
     let call = Call::put(target).json(body(&posted.form, Empty::Emptied));
     match posted.send(call).await {

@@ -1,0 +1,401 @@
+//! What a caller can do with the APIs, and which scopes that takes.
+//!
+//! One table says so: the consent page lists what it opens to a client, `auth::Principal` enforces
+//! it, and a test compares `docs/scopes.md` with it. A client for which nothing is said about scopes gets what the contract
+//! describes (Spec §5): `roles` opens almost everything, and no API requires `collection`. A
+//! client with enforced scopes gets what the scopes are named after.
+
+use super::{ROLE_PROVIDER, Scope, Scopes, User};
+
+/// Something that a caller can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permission {
+    /// Learn who logged in.
+    Identity,
+    /// Search, and read documents.
+    Search,
+    /// List notifications, and read streams.
+    ReadNotifications,
+    /// Download what agreements cover.
+    Download,
+    /// List and report the orders of the caller.
+    OwnOrders,
+    /// Trigger deliveries, and list those of the caller.
+    Deliver,
+    /// Read the user name, the roles and the agreements of the caller.
+    Account,
+    /// Read the names and telephone numbers of users.
+    Name,
+    /// Read the e-mail addresses of users.
+    Email,
+    /// Read the organization, and the departments of users.
+    Organization,
+    /// Read and write the profile.
+    Profile,
+    /// Create, replace and delete notifications.
+    WriteNotifications,
+    /// List, register and remove devices.
+    Devices,
+    /// List and test channels.
+    ReadChannels,
+    /// Create, replace and remove channels.
+    WriteChannels,
+    /// List API keys.
+    ReadKeys,
+    /// Revoke API keys.
+    RevokeKeys,
+    /// Make API keys.
+    MakeKeys,
+    /// Read and write collections, and download them.
+    Collections,
+    /// List the orders and deliveries of the organization, and report the orders.
+    OrganizationOrders,
+    /// List, make and change the users of the organization.
+    Administration,
+    /// Find and read commissioned items.
+    Commissioned,
+    /// Find and read every item.
+    EveryItem,
+    /// Take items in, and withdraw them.
+    Ingest,
+}
+
+/// Which users a permission means anything for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holder {
+    Everybody,
+    /// Users with the access level `admin`.
+    Administrators,
+    /// Users with the role `ROLE_PROVIDER`.
+    Providers,
+}
+
+/// A row of the table of permissions.
+struct Row {
+    permission: Permission,
+    /// The scopes that it takes as the contract describes it, all of them.
+    contract: &'static [Scope],
+    /// The scopes that it takes of a client with enforced scopes, all of them.
+    enforced: &'static [Scope],
+    /// A scope that tells the client the same by the id token and the user endpoint.
+    claims: Option<Scope>,
+    holder: Holder,
+    /// What the consent page says, in English.
+    text: &'static str,
+}
+
+const fn row(
+    permission: Permission,
+    contract: &'static [Scope],
+    enforced: &'static [Scope],
+    text: &'static str,
+) -> Row {
+    Row { permission, contract, enforced, claims: None, holder: Holder::Everybody, text }
+}
+
+const ROLES: &[Scope] = &[Scope::Roles];
+const PROFILE: &[Scope] = &[Scope::Profile];
+const KEY: &[Scope] = &[
+    Scope::OpenId,
+    Scope::Roles,
+    Scope::Email,
+    Scope::User,
+    Scope::Customer,
+    Scope::Profile,
+    Scope::Collection,
+];
+
+/// Every permission, in the order of the consent page.
+static TABLE: [Row; 24] = [
+    Row {
+        claims: Some(Scope::OpenId),
+        ..row(
+            Permission::Identity,
+            &[Scope::OpenId],
+            &[Scope::OpenId],
+            "Learn that it is you who logged in",
+        )
+    },
+    row(
+        Permission::Search,
+        ROLES,
+        ROLES,
+        "Search the archive as you, and read what your agreements cover",
+    ),
+    row(
+        Permission::Download,
+        ROLES,
+        ROLES,
+        "Download under the agreements of your organization, which can cost money",
+    ),
+    row(
+        Permission::OwnOrders,
+        ROLES,
+        ROLES,
+        "See your orders, and approve them under a licence, which can cost money",
+    ),
+    Row {
+        holder: Holder::Administrators,
+        ..row(
+            Permission::OrganizationOrders,
+            ROLES,
+            &[Scope::Admin],
+            "See the orders and deliveries of your whole organization, and approve its orders, \
+             which can cost money",
+        )
+    },
+    row(
+        Permission::Deliver,
+        ROLES,
+        ROLES,
+        "Send items through your delivery channels, which can cost money, and see your deliveries",
+    ),
+    row(
+        Permission::Account,
+        ROLES,
+        ROLES,
+        "See your user name, your roles, your rights and your agreements",
+    ),
+    Row {
+        claims: Some(Scope::User),
+        ..row(
+            Permission::Name,
+            ROLES,
+            &[Scope::User],
+            "See your first and last name, your user id and your telephone numbers",
+        )
+    },
+    Row {
+        claims: Some(Scope::Email),
+        ..row(Permission::Email, ROLES, &[Scope::Email], "See your e-mail address")
+    },
+    Row {
+        claims: Some(Scope::Customer),
+        ..row(
+            Permission::Organization,
+            ROLES,
+            &[Scope::Customer],
+            "See your organization with its addresses, and your department",
+        )
+    },
+    row(Permission::Profile, ROLES, PROFILE, "See and change the settings in your profile"),
+    row(
+        Permission::ReadNotifications,
+        ROLES,
+        ROLES,
+        "See your notifications, and read what their streams collect",
+    ),
+    row(
+        Permission::WriteNotifications,
+        ROLES,
+        PROFILE,
+        "Create, change and delete notifications, which send mails and push messages",
+    ),
+    row(
+        Permission::Devices,
+        ROLES,
+        PROFILE,
+        "See, register and remove the devices that get your push messages",
+    ),
+    row(Permission::ReadChannels, ROLES, PROFILE, "See and test your delivery channels"),
+    row(
+        Permission::WriteChannels,
+        PROFILE,
+        PROFILE,
+        "Create, change and remove delivery channels, which send files to other systems",
+    ),
+    row(Permission::ReadKeys, ROLES, PROFILE, "See the names of your API keys"),
+    row(Permission::RevokeKeys, PROFILE, PROFILE, "Revoke your API keys"),
+    row(
+        Permission::MakeKeys,
+        KEY,
+        KEY,
+        "Make API keys, which go on working when this access has ended",
+    ),
+    row(
+        Permission::Collections,
+        ROLES,
+        &[Scope::Collection],
+        "See, create, change and delete your collections, and download them",
+    ),
+    Row {
+        holder: Holder::Administrators,
+        ..row(
+            Permission::Administration,
+            &[Scope::Admin],
+            &[Scope::Admin],
+            "See, add and change the users of your organization",
+        )
+    },
+    Row {
+        holder: Holder::Administrators,
+        ..row(
+            Permission::Commissioned,
+            &[Scope::Admin],
+            &[Scope::Admin],
+            "Find and read commissioned items, which others do not see",
+        )
+    },
+    Row {
+        holder: Holder::Providers,
+        ..row(
+            Permission::EveryItem,
+            ROLES,
+            ROLES,
+            "Find and read every item, also commissioned ones and those under embargo",
+        )
+    },
+    Row {
+        holder: Holder::Providers,
+        ..row(
+            Permission::Ingest,
+            ROLES,
+            ROLES,
+            "Publish, replace and withdraw items of the agency",
+        )
+    },
+];
+
+impl Permission {
+    /// Every permission, in the order of the consent page.
+    pub fn all() -> impl Iterator<Item = Self> {
+        TABLE.iter().map(|row| row.permission)
+    }
+
+    fn row(self) -> Option<&'static Row> {
+        TABLE.iter().find(|row| row.permission == self)
+    }
+
+    /// The scopes that it takes, all of them; `enforced` says by which kind of client.
+    #[must_use]
+    pub fn scopes(self, enforced: bool) -> &'static [Scope] {
+        match self.row() {
+            Some(row) if enforced => row.enforced,
+            Some(row) => row.contract,
+            // The test of the table keeps this from happening.
+            None => &Scope::ALL,
+        }
+    }
+
+    /// What the consent page says of it, in English.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        self.row().map_or("", |row| row.text)
+    }
+
+    /// Whether a client with `scopes` gets it over `user`.
+    ///
+    /// Every API needs `roles` besides what the table says; claims of the id token and of the user
+    /// endpoint do not.
+    #[must_use]
+    pub fn is_opened(self, scopes: Scopes, enforced: bool, user: &User) -> bool {
+        let Some(row) = self.row() else { return false };
+        let held = match row.holder {
+            Holder::Everybody => true,
+            Holder::Administrators => user.access.admin,
+            Holder::Providers => user.roles.iter().any(|role| role == ROLE_PROVIDER),
+        };
+        let api = scopes.has(Scope::Roles)
+            && self.scopes(enforced).iter().all(|scope| scopes.has(*scope));
+        held && (api || row.claims.is_some_and(|scope| scopes.has(scope)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::{Access, Phone, UserId};
+
+    fn user(admin: bool) -> User {
+        User {
+            id: UserId(1),
+            organization: None,
+            user_name: "a".to_owned(),
+            first_name: None,
+            last_name: None,
+            email_address: None,
+            department: None,
+            phone: Phone::default(),
+            roles: Vec::new(),
+            access: Access { admin, mediebank: false },
+            active: true,
+            service_account: false,
+        }
+    }
+
+    fn opened(scopes: &[Scope], enforced: bool, admin: bool) -> Vec<Permission> {
+        let (scopes, user) = (Scopes::of(scopes), user(admin));
+        Permission::all().filter(|one| one.is_opened(scopes, enforced, &user)).collect()
+    }
+
+    #[test]
+    fn every_permission_has_one_row() {
+        for row in &TABLE {
+            let same = TABLE.iter().filter(|other| other.permission == row.permission);
+            assert_eq!(same.count(), 1, "{:?}", row.permission);
+            assert!(!row.text.is_empty() && !row.contract.is_empty() && !row.enforced.is_empty());
+        }
+        let last = Permission::Ingest as usize;
+        assert_eq!(TABLE.len(), last + 1, "a permission without a row");
+    }
+
+    #[test]
+    fn enforcement_never_opens_what_the_contract_does_not() {
+        for bits in 0..256_u16 {
+            let scopes: Vec<Scope> =
+                Scope::ALL.into_iter().filter(|scope| bits & *scope as u16 != 0).collect();
+            let wide = opened(&scopes, false, true);
+            for permission in opened(&scopes, true, true) {
+                assert!(wide.contains(&permission), "{permission:?} with {scopes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn roles_alone_open_orders_and_collections_unless_scopes_are_enforced() {
+        let wide = opened(ROLES, false, true);
+        for permission in
+            [Permission::Profile, Permission::Collections, Permission::OrganizationOrders]
+        {
+            assert!(wide.contains(&permission), "{permission:?}");
+        }
+        assert!(!wide.contains(&Permission::Administration));
+        assert!(!wide.contains(&Permission::Commissioned));
+        let narrow = opened(ROLES, true, true);
+        let expected = [
+            Permission::Search,
+            Permission::Download,
+            Permission::OwnOrders,
+            Permission::Deliver,
+            Permission::Account,
+            Permission::ReadNotifications,
+        ];
+        assert_eq!(narrow, expected);
+        assert!(!opened(ROLES, false, false).contains(&Permission::OrganizationOrders));
+    }
+
+    #[test]
+    fn what_few_may_find_is_told_to_them_alone() {
+        let admin = [Scope::Roles, Scope::Admin];
+        for enforced in [false, true] {
+            assert!(opened(&admin, enforced, true).contains(&Permission::Commissioned));
+            assert!(!opened(&admin, enforced, false).contains(&Permission::Commissioned));
+            assert!(!opened(&admin, enforced, true).contains(&Permission::EveryItem));
+            let provider = User { roles: vec![ROLE_PROVIDER.to_owned()], ..user(false) };
+            let opens = |one: Permission| one.is_opened(Scopes::of(ROLES), enforced, &provider);
+            assert!(opens(Permission::EveryItem) && opens(Permission::Ingest));
+        }
+    }
+
+    #[test]
+    fn claims_are_told_without_roles() {
+        assert_eq!(opened(&[Scope::Email], true, false), [Permission::Email]);
+        assert_eq!(opened(&[Scope::Email], false, false), [Permission::Email]);
+        assert!(opened(&[Scope::Profile], true, true).is_empty());
+    }
+
+    #[test]
+    fn a_key_takes_the_scopes_of_a_key() {
+        assert_eq!(Scopes::of(KEY), Scopes::of_key());
+    }
+}

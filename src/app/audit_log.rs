@@ -1,0 +1,119 @@
+//! Writes queued events of the audit log to the database, and removes old ones.
+
+use std::sync::Arc;
+
+use jiff::SignedDuration;
+use jiff::Timestamp;
+use tokio::{sync::watch, time::MissedTickBehavior};
+
+use crate::audit::{Event, PendingEvents};
+use crate::clock;
+use crate::db::Db;
+use crate::limits::{AUDIT_RETRY, AUDIT_SWEEP, AUDIT_SWEEP_ROWS, AUDIT_TRIES, AUDIT_WINDOWS_LOOK};
+use crate::nodes::{Lease, Node};
+use crate::steady::Steady;
+
+/// Writes events in batches until `ended` turns true, then what is left.
+pub(super) async fn write_events(
+    db: Db,
+    mut pending: PendingEvents,
+    mut ended: watch::Receiver<bool>,
+) {
+    let mut windows = tokio::time::interval(AUDIT_WINDOWS_LOOK);
+    windows.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let batch = tokio::select! {
+            batch = pending.next() => batch,
+            _ = windows.tick() => {
+                pending.end_windows(clock::now(), false);
+                continue;
+            }
+            () = end(&mut ended) => break,
+        };
+        write(&db, &pending, batch, AUDIT_TRIES).await;
+    }
+    pending.end_windows(clock::now(), true);
+    loop {
+        let batch = pending.take();
+        if batch.is_empty() {
+            return;
+        }
+        write(&db, &pending, batch, 1).await;
+    }
+}
+
+async fn end(ended: &mut watch::Receiver<bool>) {
+    // An error means that the sender is gone, which is an end too.
+    drop(ended.wait_for(|ended| *ended).await);
+}
+
+/// Writes a batch as one transaction, in `tries` tries. What is not written is counted and stays a
+/// log line.
+async fn write(db: &Db, pending: &PendingEvents, batch: Vec<Event>, tries: u32) {
+    let batch = Arc::new(batch);
+    for left in (0..tries).rev() {
+        let events = Arc::clone(&batch);
+        let insert = move |tx: &crate::db::WriteTx<'_>| {
+            events.iter().try_for_each(|event| tx.insert_audit(event))
+        };
+        match db.write(insert).await {
+            Ok(()) => break,
+            Err(_) if left > 0 => tokio::time::sleep(AUDIT_RETRY).await,
+            Err(cause) => {
+                pending.lose(batch.len());
+                tracing::error!("events of the audit log cannot be stored: {cause}");
+            }
+        }
+    }
+    let lost = pending.lost();
+    if lost > 0 {
+        tracing::warn!(lost, "events of the audit log are log lines only");
+    }
+}
+
+/// Removes events older than `days`, now and then; all of them where that is 0.
+pub(super) async fn sweep_events(db: Db, days: u32, steady: Arc<Steady>, node: Node) {
+    let mut beat = tokio::time::interval(AUDIT_SWEEP);
+    // A node that stood by does not catch up with what others did.
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        node.held(Lease::Sweeping).await;
+        beat.tick().await;
+        if !steady.is_trusted() {
+            continue;
+        }
+        // One transaction after the other, so that others get their turn in between.
+        loop {
+            let before = oldest(days, clock::now());
+            match db.write(move |tx| tx.sweep_audit(before, AUDIT_SWEEP_ROWS)).await {
+                Ok(0) => break,
+                Ok(rows) => tracing::debug!(rows, "removed old events of the audit log"),
+                Err(cause) => {
+                    tracing::error!("old events of the audit log cannot be removed: {cause}");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// The moment before which events are removed.
+fn oldest(days: u32, now: Timestamp) -> Timestamp {
+    if days == 0 {
+        return Timestamp::MAX;
+    }
+    now.checked_sub(SignedDuration::from_hours(24 * i64::from(days))).unwrap_or(Timestamp::MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_stay_for_as_many_days_as_the_setting_says() {
+        let now: Timestamp = "2026-05-04T12:00:00Z".parse().unwrap();
+        assert_eq!(oldest(1, now).to_string(), "2026-05-03T12:00:00Z");
+        assert_eq!(oldest(0, now), Timestamp::MAX);
+        assert_eq!(oldest(u32::MAX, now), Timestamp::MIN);
+    }
+}

@@ -1,0 +1,164 @@
+//! The demo archive: taken in, kept from strangers, and its accounts taken out again.
+
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+};
+
+use super::{Archive, file_error, read_accounts};
+use crate::accounts::{RemovedAccounts, has_published_key};
+use crate::clock;
+use crate::config::Config;
+use crate::db::Db;
+use crate::error::{Error, Kind, Result};
+use crate::ingest::{self, Failure, Found, Taken};
+
+/// Name of the note that tells which demo accounts were taken in.
+const DEMO_ACCOUNTS: &str = "demo-accounts";
+
+/// The accounts file of the demo, which every version so far had in this form.
+const ACCOUNTS: &str = include_str!("../../media-store/accounts.json");
+
+/// The demo archive beside the data directory or the working directory.
+///
+/// Fails when there is none; the message names the places that were looked at.
+pub fn find_demo(config: &Config) -> Result<PathBuf> {
+    let places = [config.data.dir.clone(), PathBuf::from("media-store")];
+    let found = places.iter().find(|place| place.join("demo").is_dir());
+    found.cloned().ok_or_else(|| {
+        let looked = places.each_ref().map(|place| place.join("demo").display().to_string());
+        let message = format!("no demo archive in {}", looked.join(" or "));
+        Error::new(Kind::NotFound, message)
+    })
+}
+
+/// Takes in what of the demo archive in `place` the data directory does not have yet.
+///
+/// The accounts are taken in when their file is new to the data directory: what was changed in them
+/// since stays.
+pub fn take_in_demo(archive: &Archive, config: &Config, place: &Path) -> Result<usize> {
+    let Found { incoming, failures, .. } = ingest::find(&[place.join("demo")]);
+    let failed = |failure: &Failure| Error::new(Kind::InvalidArgument, failure.to_string());
+    if let Some(failure) = failures.first() {
+        return Err(failed(failure));
+    }
+    let missing = incoming.into_iter().filter(|one| !is_known(archive, one)).collect::<Vec<_>>();
+    let count = missing.len();
+    let problem = std::sync::Mutex::new(None);
+    let report = |_: &ingest::Incoming, outcome: &Result<Taken, Failure>| {
+        if let Err(failure) = outcome
+            && let Ok(mut problem) = problem.lock()
+        {
+            problem.get_or_insert(failed(failure));
+        }
+    };
+    let ingest = archive.ingest(config)?;
+    ingest::take_in_all(&ingest, missing, config.ingest_workers(), &clock::now, &report);
+    if let Some(error) = problem.into_inner().ok().flatten() {
+        return Err(error);
+    }
+    let accounts = place.join("accounts.json");
+    if accounts.is_file() {
+        let text = read_accounts(&accounts)?;
+        let imported = archive.accounts(config)?.import_once(DEMO_ACCOUNTS, &text, clock::now());
+        imported.map_err(|cause| file_error(&accounts, &cause))?;
+    }
+    Ok(count)
+}
+
+/// Whether an item of the demo archive is there already, by the name of its file or folder.
+fn is_known(archive: &Archive, incoming: &ingest::Incoming) -> bool {
+    let Some(key) = incoming.named_key() else { return false };
+    let found = archive.db.read_blocking(move |tx| tx.find_item(&key));
+    found.is_ok_and(|item| item.is_some())
+}
+
+/// Refuses to serve the demo accounts, whose passwords and keys are published, to other machines.
+///
+/// Fails where the service listens beyond this machine or is said to be reached under a public name.
+pub fn refuse_public_demo(config: &Config) -> Result<()> {
+    let listen = config.server.listen;
+    if !listen.ip().is_loopback() {
+        return Err(public(&format!("server.listen is {listen}")));
+    }
+    let server = &config.server;
+    // Any of them tells that a proxy or a CDN makes the service known to others.
+    let urls = [
+        ("public_url", &server.public_url),
+        ("media_url", &server.media_url),
+        ("auth_url", &server.auth_url),
+        ("search_url", &server.search_url),
+        ("site_url", &server.site_url),
+    ];
+    let known = urls.into_iter().find(|(_, url)| !url.0.is_empty() && !is_loopback(&url.0));
+    match known {
+        Some((name, url)) => Err(public(&format!("server.{name} is {}", url.0))),
+        None => Ok(()),
+    }
+}
+
+fn public(what: &str) -> Error {
+    let message = format!(
+        "{what}, and the passwords and keys of the demo accounts are known to everybody: serve the demo \
+         on 127.0.0.1, or add --demo-public"
+    );
+    Error::new(Kind::InvalidArgument, message)
+}
+
+/// Whether the host of an address is this machine.
+fn is_loopback(url: &str) -> bool {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = host.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let address = host.parse::<IpAddr>();
+    address.map_or(host.eq_ignore_ascii_case("localhost"), |address| address.is_loopback())
+}
+
+/// The warning about demo accounts in an archive that is not served as the demo; `None` where there
+/// are none.
+///
+/// They are there after `serve --demo`, and where their file was imported and one of its keys is taken.
+pub fn demo_warning(db: &Db) -> Result<Option<String>> {
+    let noted = db.read_blocking(|tx| tx.find_state(DEMO_ACCOUNTS))?.is_some();
+    let found = noted || has_published_key(db, ACCOUNTS)?;
+    let warning = "the archive has the demo accounts, whose passwords and keys are known to everybody: \
+         `wirephoto demo remove` takes them out";
+    Ok(found.then(|| warning.to_owned()))
+}
+
+/// Takes the demo accounts out: users, keys, clients, and what else of their file nobody uses.
+pub fn remove_demo_accounts(archive: &Archive, config: &Config) -> Result<RemovedAccounts> {
+    let accounts = archive.accounts(config)?;
+    Ok(accounts.remove_published(ACCOUNTS, DEMO_ACCOUNTS, clock::now())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_address_of_this_machine_is_loopback() {
+        for url in [
+            "http://localhost:8080",
+            "http://127.0.0.1",
+            "https://127.8.8.8:1/x",
+            "http://[::1]:8080",
+            "http://LOCALHOST/",
+        ] {
+            assert!(is_loopback(url), "{url}");
+        }
+        for url in [
+            "https://pictures.example.org",
+            "http://10.0.0.1:8080",
+            "http://[2001:db8::1]",
+            "http://localhost.example.org",
+            "http://127.0.0.1.example.org",
+            "http://0.0.0.0",
+        ] {
+            assert!(!is_loopback(url), "{url}");
+        }
+    }
+}

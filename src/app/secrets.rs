@@ -1,0 +1,302 @@
+//! The key that secrets in the database are encrypted with: found or made when an archive is opened,
+//! taken along by backups, rotated.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+use crate::db::{Db, DbError, SealedCount, Snapshot};
+use crate::error::{Error, Kind, Result};
+use crate::secrets::{self, KeyId, KeySource, SecretError, SecretKey};
+
+/// The name of the key file in a data directory.
+pub const KEY_FILE: &str = "secrets.key";
+
+/// What to do about a key that is missing or another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MissingKey {
+    /// The archive is not opened: a service would fail at each delivery and login.
+    Fails,
+    /// The archive is opened, and what needs the key fails: most commands and nodes that only read need
+    /// none.
+    Waits,
+}
+
+/// Where the settings say that keys are.
+#[must_use]
+pub fn key_source(config: &Config) -> KeySource {
+    let given = &config.secrets;
+    if !given.key.0.is_empty() {
+        return KeySource::Setting;
+    }
+    match given.key_file.as_os_str().is_empty() {
+        true => KeySource::File(config.data.dir.join(KEY_FILE)),
+        false => KeySource::File(given.key_file.clone()),
+    }
+}
+
+/// Makes a key file where there is none; whether it was made.
+fn make_key(path: &Path) -> Result<bool> {
+    if path.exists() {
+        return Ok(false);
+    }
+    let key = SecretKey::draw().map_err(|cause| invalid(&cause))?;
+    secrets::create(path, &[key]).map_err(|cause| invalid(&cause))
+}
+
+/// Whether secrets are encrypted that are not: beside SQLite, and where the settings name a file. A
+/// database of PostgreSQL has several nodes, and each would make a key of its own.
+fn starts_encryption(config: &Config) -> bool {
+    config.database.url.0.is_empty() || !config.secrets.key_file.as_os_str().is_empty()
+}
+
+fn load(config: &Config, source: &KeySource) -> std::result::Result<Vec<SecretKey>, SecretError> {
+    match source {
+        KeySource::File(path) => secrets::read(path),
+        KeySource::Setting => config.secrets.key.0.split(',').map(SecretKey::parse).collect(),
+    }
+}
+
+fn invalid(cause: &SecretError) -> Error {
+    Error::new(Kind::InvalidArgument, cause.to_string())
+}
+
+/// Loads the keys of the settings into `db`, and has secrets encrypted that are not.
+pub(super) fn unlock(config: &Config, db: &Db, missing: MissingKey) -> Result<()> {
+    let opened = try_unlock(config, db);
+    match opened {
+        Err(cause) if missing == MissingKey::Waits => {
+            tracing::info!("secrets of the archive are not at hand: {cause}");
+            db.refuse_secrets(format!("and {cause}"));
+            Ok(())
+        }
+        opened => opened,
+    }
+}
+
+fn try_unlock(config: &Config, db: &Db) -> Result<()> {
+    let source = key_source(config);
+    if let Some(id) = db.secrets_key()? {
+        return use_keys(config, db, (source, id));
+    }
+    // Secrets are stored as they are: a node that only reads, and a database that takes no writes any
+    // more, leave them so.
+    if db.only_reads() || db.moved_to()?.is_some() {
+        return Ok(());
+    }
+    let mut made = None;
+    if let KeySource::File(path) = &source {
+        if !starts_encryption(config) {
+            return Ok(());
+        }
+        made = make_key(path)?.then_some(path);
+    }
+    let keys = load(config, &source).map_err(|cause| invalid(&cause))?;
+    let with = first(&keys)?;
+    db.load_keys(source.clone(), keys);
+    match db.encrypt_secrets(None, with) {
+        Ok(count) => {
+            if count.total() > 0 {
+                tracing::info!(
+                    channels = count.channels,
+                    signing_keys = count.signing_keys,
+                    key = %with,
+                    "secrets in the database are encrypted now, with {source}"
+                );
+            }
+            Ok(())
+        }
+        // Another process of several that start together.
+        Err(DbError::InUse(_)) => {
+            let Some(id) = db.secrets_key()? else { return Ok(()) };
+            if let Some(path) = made
+                && id != with
+            {
+                // Nothing was encrypted with it.
+                drop(std::fs::remove_file(path));
+            }
+            use_keys(config, db, (source, id))
+        }
+        Err(cause) => Err(cause.into()),
+    }
+}
+
+fn first(keys: &[SecretKey]) -> Result<KeyId> {
+    let id = keys.first().map(SecretKey::id);
+    id.ok_or_else(|| Error::new(Kind::InvalidArgument, "secrets.key holds no key"))
+}
+
+/// Takes the keys of the settings into use, where the one in force is among them.
+fn use_keys(config: &Config, db: &Db, (source, id): (KeySource, KeyId)) -> Result<()> {
+    let refused = |why: String| {
+        let message = format!(
+            "the secrets in the database are encrypted with key {id}, and {why}; every node of an \
+             archive needs the same key"
+        );
+        Err(Error::new(Kind::Conflict, message))
+    };
+    match load(config, &source) {
+        Ok(keys) if keys.iter().any(|key| key.id() == id) => {
+            db.load_keys(source, keys);
+            Ok(())
+        }
+        Ok(keys) => {
+            let ids: Vec<String> = keys.iter().map(|key| key.id().to_string()).collect();
+            refused(format!("{source} has key {}", ids.join(" and ")))
+        }
+        Err(cause) => refused(cause.to_string()),
+    }
+}
+
+/// What a rotation did.
+#[derive(Clone, Debug)]
+pub struct Rotated {
+    /// The key before.
+    pub before: KeyId,
+    /// The key in force now.
+    pub after: KeyId,
+    /// Values that were encrypted again.
+    pub count: SealedCount,
+    /// Where the keys come from.
+    pub source: KeySource,
+}
+
+/// Encrypts every secret of an opened archive with a new key.
+///
+/// In a key file the new key stands beside the old one until the transaction is committed, so that a
+/// process that is killed at any moment leaves a file with the key in force. With `secrets.key` the
+/// first of several keys becomes the one in force.
+pub fn rotate(config: &Config, db: &Db) -> Result<Rotated> {
+    let source = key_source(config);
+    let KeySource::File(path) = &source else { return rotate_setting(config, db, source) };
+    let conflict = |cause: SecretError| Error::new(Kind::Conflict, cause.to_string());
+    let _alone = secrets::lock(path).map_err(conflict)?;
+    let before = in_force(db)?;
+    use_keys(config, db, (source.clone(), before))?;
+    let mut keys = secrets::read(path).map_err(conflict)?;
+    let fresh = SecretKey::draw().map_err(conflict)?;
+    let after = fresh.id();
+    // Keys that an interrupted rotation left are dropped; the one in force is not.
+    keys.retain(|key| key.id() == before);
+    keys.push(fresh.clone());
+    secrets::replace(path, &keys).map_err(conflict)?;
+    db.load_keys(source.clone(), keys);
+    let count = db.encrypt_secrets(Some(before), after)?;
+    secrets::replace(path, std::slice::from_ref(&fresh)).map_err(conflict)?;
+    db.load_keys(source.clone(), vec![fresh]);
+    Ok(Rotated { before, after, count, source })
+}
+
+fn rotate_setting(config: &Config, db: &Db, source: KeySource) -> Result<Rotated> {
+    let before = in_force(db)?;
+    use_keys(config, db, (source.clone(), before))?;
+    let after = first(&load(config, &source).map_err(|cause| invalid(&cause))?)?;
+    if after == before {
+        let message = "secrets.key names no new key: put one in front of the key in force, with a \
+             comma between them (`openssl rand -hex 32` prints one)";
+        return Err(Error::new(Kind::InvalidArgument, message));
+    }
+    let count = db.encrypt_secrets(Some(before), after)?;
+    Ok(Rotated { before, after, count, source })
+}
+
+fn in_force(db: &Db) -> Result<KeyId> {
+    let message = "the secrets of this archive are not encrypted: set secrets.key_file and start the \
+         service";
+    db.secrets_key()?.ok_or_else(|| Error::new(Kind::Conflict, message))
+}
+
+/// The key of a backup: its id, and the name of its file in the folder where it was copied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct BackupKey {
+    pub(super) id: Option<String>,
+    pub(super) file: Option<String>,
+}
+
+/// What the names of key files in a backup begin with.
+const IN_BACKUP: &str = "secrets-";
+
+/// Copies the key of the copied database into the folder of a backup, unless it is `apart`: the
+/// settings hold it, or the operator keeps it elsewhere.
+pub(super) fn copy_key(
+    config: &Config,
+    snapshot: &Snapshot,
+    target: &Path,
+    apart: bool,
+) -> Result<BackupKey> {
+    let Some(id) = snapshot.read(|tx| tx.secrets_key())? else { return Ok(BackupKey::default()) };
+    let source = key_source(config);
+    let kept_apart = BackupKey { id: Some(id.to_string()), file: None };
+    if apart || source == KeySource::Setting {
+        return Ok(kept_apart);
+    }
+    let keys =
+        load(config, &source).map_err(|cause| Error::new(Kind::Conflict, cause.to_string()))?;
+    let Some(key) = keys.into_iter().find(|key| key.id() == id) else {
+        let message = format!(
+            "{source} has not the key {id} of the database: the backup could not be read; with \
+             --without-key it is made anyway"
+        );
+        return Err(Error::new(Kind::Conflict, message));
+    };
+    let file = format!("{IN_BACKUP}{id}.key");
+    secrets::replace(&target.join(&file), &[key])
+        .map_err(|cause| Error::new(Kind::Unavailable, cause.to_string()))?;
+    Ok(BackupKey { file: Some(file), ..kept_apart })
+}
+
+/// Whether a file of a backup is the key of an earlier state.
+pub(super) fn is_older_key(name: &str, key: &BackupKey) -> bool {
+    let is_key = name.starts_with(IN_BACKUP) && name.ends_with(".key");
+    is_key && key.file.as_deref() != Some(name)
+}
+
+/// Where a restore puts the key of a backup, after a look at what is there; `None` where it is there
+/// already or the backup has none.
+///
+/// Fails before anything is written where another key is there: it may be the only copy of the key
+/// of another archive.
+pub(super) fn key_to_restore(
+    config: &Config,
+    (source, key): (&Path, &BackupKey),
+) -> Result<Option<(PathBuf, Vec<SecretKey>)>> {
+    let (Some(id), Some(file)) = (&key.id, &key.file) else { return Ok(None) };
+    let KeySource::File(path) = key_source(config) else { return Ok(None) };
+    let conflict = |message: String| Error::new(Kind::Conflict, message);
+    if file.contains('/') || !file.starts_with(IN_BACKUP) {
+        return Err(conflict(format!("{}: `{file}` is no name of a key", source.display())));
+    }
+    let keys = secrets::read(&source.join(file)).map_err(|cause| conflict(cause.to_string()))?;
+    if !path.exists() {
+        return Ok(Some((path, keys)));
+    }
+    let there = secrets::read(&path).map_err(|cause| conflict(cause.to_string()))?;
+    if there.iter().any(|key| key.id().to_string() == *id) {
+        return Ok(None);
+    }
+    Err(conflict(format!(
+        "{} holds another key than {id}, which the backup is encrypted with: move it away",
+        path.display()
+    )))
+}
+
+/// Puts the key where [`key_to_restore`] said.
+pub(super) fn restore_key(wanted: Option<(PathBuf, Vec<SecretKey>)>) -> Result<()> {
+    let Some((path, keys)) = wanted else { return Ok(()) };
+    secrets::create(&path, &keys)
+        .map(drop)
+        .map_err(|cause| Error::new(Kind::Unavailable, cause.to_string()))
+}
+
+/// What a restored archive lacks: the key of its secrets.
+pub(super) fn lacking(config: &Config, key: &BackupKey) -> Option<String> {
+    let id = key.id.as_ref()?;
+    let source = key_source(config);
+    let keys = load(config, &source).unwrap_or_default();
+    if keys.iter().any(|key| key.id().to_string() == *id) {
+        return None;
+    }
+    Some(format!(
+        "the key {id} of the secrets is not in the backup: put it into {source} before the service \
+         starts"
+    ))
+}

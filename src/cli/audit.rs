@@ -1,0 +1,181 @@
+//! `wirephoto audit list`: events of the audit log.
+
+use clap::Subcommand;
+use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
+use serde_json::{Value, json};
+
+use super::table::table;
+use super::{Common, Trouble, open_archive, say};
+use crate::audit::{Action, Outcome};
+use crate::clock;
+use crate::config;
+use crate::config::Addresses;
+use crate::db::{AuditFilter, ListedEvent};
+use crate::limits::{AUDIT_LISTED_DEFAULT, AUDIT_LISTED_MAX};
+
+/// What can be done with the audit log.
+#[derive(Debug, Subcommand)]
+pub(super) enum AuditCommand {
+    /// Lists events, the newest first.
+    List {
+        #[command(flatten)]
+        common: Common,
+        /// Prints one JSON object a line.
+        #[arg(long)]
+        json: bool,
+        /// Only events since then: 2026-05-04T12:00:00Z, 2026-05-04, or an age such as 90m, 24h, 7d.
+        #[arg(long, value_name = "TIME")]
+        since: Option<String>,
+        /// Only events before then.
+        #[arg(long, value_name = "TIME")]
+        until: Option<String>,
+        /// Only events by this user.
+        #[arg(long, value_name = "NAME|ID")]
+        user: Option<String>,
+        /// Only events of this action, such as login or key_created.
+        #[arg(long, value_parser = action)]
+        action: Option<Action>,
+        /// Only events about this object, such as key/7; with a slash at the end, about all of a kind.
+        #[arg(long)]
+        object: Option<String>,
+        /// Only events that ended so: done, refused, failed.
+        #[arg(long, value_parser = outcome)]
+        outcome: Option<Outcome>,
+        /// Only events from this address or network; several are separated by commas.
+        #[arg(long, value_name = "IP|NET")]
+        address: Option<Addresses>,
+        /// Events at most.
+        #[arg(long, value_name = "N", default_value_t = AUDIT_LISTED_DEFAULT)]
+        limit: usize,
+    },
+}
+
+fn action(text: &str) -> Result<Action, String> {
+    let names = || Action::ALL.iter().map(|(action, _)| action.as_str()).collect::<Vec<_>>();
+    Action::find(text).ok_or_else(|| format!("expected one of {}", names().join(", ")))
+}
+
+fn outcome(text: &str) -> Result<Outcome, String> {
+    Outcome::find(text).ok_or_else(|| "expected done, refused or failed".to_owned())
+}
+
+/// The moment that `text` names: a time, midnight of a day in `zone`, or an age.
+fn moment(text: &str, zone: &TimeZone, now: Timestamp) -> Option<Timestamp> {
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Some(at);
+    }
+    if let Ok(day) = text.parse::<Date>() {
+        return day.to_zoned(zone.clone()).ok().map(|midnight| midnight.timestamp());
+    }
+    let unit = text.chars().next_back()?;
+    let count: i64 = text.strip_suffix(unit)?.parse().ok().filter(|count| *count >= 0)?;
+    let seconds = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3600,
+        'd' => 86_400,
+        _ => return None,
+    };
+    now.checked_sub(SignedDuration::from_secs(count.checked_mul(seconds)?)).ok()
+}
+
+pub(super) fn run(command: AuditCommand) -> Result<(), Trouble> {
+    let AuditCommand::List {
+        common,
+        json,
+        since,
+        until,
+        user,
+        action,
+        object,
+        outcome,
+        address,
+        limit,
+    } = command;
+    let (config, _) = config::load(&common.sources(&[]))?;
+    let (zone, now) = (&config.ingest.timezone.0, clock::now());
+    let read = |flag: &str, text: Option<String>| {
+        let read = text.map(|text| {
+            moment(&text, zone, now).ok_or_else(|| {
+                let expected = "expected a time, a day or an age such as 24h";
+                Trouble::Usage(format!("--{flag} {text}: {expected}"))
+            })
+        });
+        read.transpose()
+    };
+    let (since, until) = (read("since", since)?, read("until", until)?);
+    let filter = AuditFilter { since, until, user, action, outcome, object, addresses: address };
+    let limit = limit.min(AUDIT_LISTED_MAX);
+    let db = open_archive(&config)?.db;
+    let events = db.read_blocking(move |tx| tx.list_audit(&filter, limit));
+    print(&events.map_err(crate::error::Error::from)?, json);
+    Ok(())
+}
+
+fn print(events: &[ListedEvent], json: bool) {
+    if json {
+        events.iter().for_each(|event| say(&facts(event).to_string()));
+        return;
+    }
+    let row = |event: &ListedEvent| {
+        let number = || event.user.map(|user| user.to_string());
+        let credential = match &event.credential_id {
+            Some(id) => format!("{} {id}", event.credential),
+            None => event.credential.clone(),
+        };
+        let detail = event.detail.clone().unwrap_or_default();
+        let detail = if event.count > 1 { format!("{}x {detail}", event.count) } else { detail };
+        [
+            event.at.to_string(),
+            event.action.clone(),
+            event.outcome.clone(),
+            event.user_name.clone().or_else(number).unwrap_or_default(),
+            credential,
+            event.address.clone().unwrap_or_default(),
+            event.object.clone().unwrap_or_default(),
+            detail,
+        ]
+    };
+    let rows: Vec<_> = events.iter().map(row).collect();
+    let head = ["TIME", "ACTION", "OUTCOME", "USER", "CREDENTIAL", "ADDRESS", "OBJECT", "DETAIL"];
+    say(&table(head, &rows));
+}
+
+fn facts(event: &ListedEvent) -> Value {
+    json!({
+        "seq": event.seq,
+        "at": event.at,
+        "action": event.action,
+        "outcome": event.outcome,
+        "user": event.user,
+        "userName": event.user_name,
+        "credential": event.credential,
+        "credentialId": event.credential_id,
+        "address": event.address,
+        "object": event.object,
+        "detail": event.detail,
+        "count": event.count,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_is_a_time_a_day_or_an_age() {
+        let zone = TimeZone::get("Europe/Stockholm").unwrap();
+        let now: Timestamp = "2026-05-04T12:00:00Z".parse().unwrap();
+        let check = |text: &str, expected: Option<&str>| {
+            let found = moment(text, &zone, now).map(|at| at.to_string());
+            assert_eq!(found.as_deref(), expected, "{text}");
+        };
+        check("2026-05-01T10:00:00Z", Some("2026-05-01T10:00:00Z"));
+        check("2026-05-01", Some("2026-04-30T22:00:00Z"));
+        check("90m", Some("2026-05-04T10:30:00Z"));
+        check("7d", Some("2026-04-27T12:00:00Z"));
+        for text in ["", "7", "d", "-1h", "7å", "99999999999999999999d", "yesterday"] {
+            check(text, None);
+        }
+    }
+}

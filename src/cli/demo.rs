@@ -1,0 +1,96 @@
+//! The demo: what a newcomer can do with it, and `wirephoto demo remove`.
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use super::{Common, Trouble, open_archive, say};
+use crate::app::remove_demo_accounts;
+use crate::config;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum DemoCommand {
+    /// Takes the demo accounts out, whose passwords and keys are known to everybody; photographs stay.
+    ///
+    /// Users and clients with another password or secret stay, and so does what they use. A user whom
+    /// orders name is disabled.
+    Remove {
+        #[command(flatten)]
+        common: Common,
+        /// Prints a JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(super) fn run(command: DemoCommand) -> Result<(), Trouble> {
+    let DemoCommand::Remove { common, json } = command;
+    let (config, _) = config::load(&common.sources(&[]))?;
+    let outcome = remove_demo_accounts(&open_archive(&config)?, &config)?;
+    if json {
+        let removed = outcome.removed.iter();
+        let removed = removed.map(|(kind, name)| json!({ "kind": kind, "name": name }));
+        let kept = outcome.kept.iter();
+        let kept = kept.map(|(kind, name, why)| json!({ "kind": kind, "name": name, "why": why }));
+        let line = json!({
+            "removed": removed.collect::<Value>(),
+            "kept": kept.collect::<Value>(),
+        });
+        say(&line.to_string());
+        return Ok(());
+    }
+    for (kind, name) in &outcome.removed {
+        say(&format!("removed: {kind} {name}"));
+    }
+    for (kind, name, why) in &outcome.kept {
+        say(&format!("kept: {kind} {name}: {why}"));
+    }
+    if outcome.removed.is_empty() && outcome.kept.is_empty() {
+        say("there are no demo accounts");
+    }
+    Ok(())
+}
+
+/// What a newcomer can do with the demo archive.
+pub(super) fn text(url: &str) -> String {
+    let id = "image/demo-solnedgang-over-bergen";
+    format!(
+        "
+  Pages                 {url}/
+  Health and metrics    {url}/health/ready  {url}/metrics
+
+  Three URLs to try:
+    a crop              {url}/media/{id}-crop_w600_h400_x200_y100_NormalPreview.jpg
+    a watermark         {url}/media/{id}_WatermarkPreview.jpg
+    the Hires           {url}/media/{id}.jpg?ak={DEMO_KEY}
+
+  Demo logins           demo-editor   demo-editor-password
+                        demo-admin    demo-admin-password    administers its organization
+                        demo-buyer    demo-buyer-password    ten prepaid downloads
+  Demo OAuth2 clients   demo-client   demo-client-secret
+                        demo-app      public, with PKCE
+
+  Demo API key: {DEMO_KEY} (user demo-editor)
+
+  Demo accounts are known to everybody: do not use them where others can reach the service.
+"
+    )
+}
+
+/// The API key of `media-store/accounts.json`.
+const DEMO_KEY: &str = "demo-key-0000-0000-000000000001";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_of_the_demo_accounts_is_in_their_file() {
+        let file = include_str!("../../media-store/accounts.json");
+        let text = text("http://x");
+        for word in text.split([' ', ')', '\n']).filter(|word| word.starts_with("demo-")) {
+            assert!(file.contains(&format!("\"{word}\"")), "{word}");
+        }
+        assert_eq!(text.matches("-password").count(), 3);
+        assert!(file.contains(DEMO_KEY));
+    }
+}

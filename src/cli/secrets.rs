@@ -1,0 +1,55 @@
+//! `wirephoto secrets`: the key that secrets in the database are encrypted with.
+
+use clap::Subcommand;
+use serde_json::json;
+
+use super::{Common, Trouble, open_archive, say};
+use crate::app::secrets::rotate;
+use crate::config;
+use crate::secrets::KeySource;
+
+#[derive(Debug, Subcommand)]
+pub(super) enum SecretsCommand {
+    /// Encrypts every secret with a new key, while the service runs.
+    ///
+    /// A new key is drawn into the key file, and the old one leaves it. Where the setting secrets.key
+    /// holds several keys, the first one takes over. Other nodes need the new key right after that.
+    Rotate {
+        #[command(flatten)]
+        common: Common,
+        /// Prints a JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(super) fn run(command: SecretsCommand) -> Result<(), Trouble> {
+    let SecretsCommand::Rotate { common, json } = command;
+    let (config, _) = config::load(&common.sources(&[]))?;
+    let rotated = rotate(&config, &open_archive(&config)?.db)?;
+    let count = rotated.count;
+    if json {
+        let line = json!({
+            "before": rotated.before.to_string(),
+            "key": rotated.after.to_string(),
+            "channels": count.channels,
+            "signingKeys": count.signing_keys,
+            "others": count.states,
+        });
+        say(&line.to_string());
+        return Ok(());
+    }
+    let then = match &rotated.source {
+        KeySource::File(path) => {
+            format!("copy {} to every other node, and keep a copy apart", path.display())
+        }
+        KeySource::Setting => "remove the old key from secrets.key on every node".to_owned(),
+    };
+    say(&format!(
+        "{} secrets are encrypted with key {} in place of {}; {then}",
+        count.total(),
+        rotated.after,
+        rotated.before
+    ));
+    Ok(())
+}

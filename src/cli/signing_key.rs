@@ -1,0 +1,80 @@
+//! `wirephoto signing-key`: the keys that id tokens are signed with.
+
+use clap::Subcommand;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Common, Trouble, complain, open_archive, say, table::table};
+use crate::clock;
+use crate::config;
+use crate::db::ListedSigningKey;
+use crate::oauth::SigningKeys;
+
+/// What can be done with signing keys.
+#[derive(Debug, Subcommand)]
+pub(super) enum SigningKeyCommand {
+    /// Makes a new key, which signs from now on, also on a running service.
+    ///
+    /// The keys before it stay in the key set until every token that they signed has expired.
+    Rotate {
+        #[command(flatten)]
+        common: Common,
+        /// Prints a JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Lists the keys in the key set.
+    List {
+        #[command(flatten)]
+        common: Common,
+        /// Prints a JSON array.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(super) fn run(command: SigningKeyCommand) -> Result<(), Trouble> {
+    match command {
+        SigningKeyCommand::Rotate { common, json } => {
+            let (config, _) = config::load(&common.sources(&[]))?;
+            let keys = SigningKeys::new(open_archive(&config)?.db);
+            let kid = keys.rotate(clock::now())?;
+            match json {
+                true => say(&json!({ "kid": kid }).to_string()),
+                false => complain(&format!("id tokens are signed with the new key {kid}")),
+            }
+            Ok(())
+        }
+        SigningKeyCommand::List { common, json } => {
+            let (config, _) = config::load(&common.sources(&[]))?;
+            let listed = SigningKeys::new(open_archive(&config)?.db).list()?;
+            list(&listed, config.auth.access_token_s, json);
+            Ok(())
+        }
+    }
+}
+
+fn list(keys: &[ListedSigningKey], access_token_s: u32, json: bool) {
+    let until = |retired: Timestamp| SigningKeys::published_until(retired, access_token_s);
+    if json {
+        let facts = |key: &ListedSigningKey| {
+            json!({
+                "kid": key.kid,
+                "created": key.created,
+                "retired": key.retired,
+                "publishedUntil": key.retired.map(until),
+            })
+        };
+        say(&keys.iter().map(facts).collect::<Value>().to_string());
+        return;
+    }
+    let row = |key: &ListedSigningKey| {
+        let state = match key.retired {
+            Some(retired) => format!("retired {retired}, published until {}", until(retired)),
+            None => "signs".to_owned(),
+        };
+        [key.kid.clone(), key.created.to_string(), state]
+    };
+    let rows: Vec<_> = keys.iter().map(row).collect();
+    say(&table(["KID", "CREATED", "STATE"], &rows));
+}

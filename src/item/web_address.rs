@@ -1,0 +1,183 @@
+//! Addresses in documents that come from providers: `http` and `https`, and nothing else.
+//!
+//! A document is checked where it comes in. One that was stored before that check existed may hold
+//! others; they are left out of what is served.
+
+use serde_json::{Map, Value};
+
+use super::schema::{PROBLEMS_MAX, Problem, below};
+
+/// Properties that hold one address.
+const SINGLE: [&str; 4] = ["uri", "href", "linkedrights", "replacedby"];
+/// The property that holds a list of addresses.
+const LIST: &str = "replacing";
+
+/// Whether `address` begins with `http://` or `https://` and a host, and has no character that a
+/// browser would leave out of it.
+pub(super) fn is_web(address: &str) -> bool {
+    let Some((scheme, rest)) = address.split_once("://") else { return false };
+    let is_known = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let is_odd = |c: char| c.is_whitespace() || c.is_control() || c == '\\';
+    is_known && !rest.is_empty() && !rest.starts_with(['/', '?', '#']) && !rest.contains(is_odd)
+}
+
+/// The addresses of `document` that are no web addresses, with their places; at most
+/// [`PROBLEMS_MAX`].
+pub(super) fn problems(document: &Map<String, Value>) -> Vec<Problem> {
+    let mut found = Vec::new();
+    look(document, "", &mut found);
+    found.truncate(PROBLEMS_MAX);
+    found
+}
+
+fn look(fields: &Map<String, Value>, at: &str, found: &mut Vec<Problem>) {
+    for (name, value) in fields {
+        let place = below(at, name);
+        if let Some(text) = value.as_str().filter(|_| SINGLE.contains(&name.as_str())) {
+            found.extend(problem(text, &place));
+        }
+        if let Some(inner) = value.as_object() {
+            look(inner, &place, found);
+        }
+        for (index, one) in value.as_array().into_iter().flatten().enumerate() {
+            let place = below(&place, &index.to_string());
+            if let Some(text) = one.as_str().filter(|_| name == LIST) {
+                found.extend(problem(text, &place));
+            }
+            if let Some(inner) = one.as_object() {
+                look(inner, &place, found);
+            }
+        }
+        if found.len() >= PROBLEMS_MAX {
+            return;
+        }
+    }
+}
+
+fn problem(address: &str, place: &str) -> Option<Problem> {
+    let quoted: String = address.chars().take(80).collect();
+    let message = || format!("{quoted:?} is no address that begins with http:// or https://");
+    (!is_web(address)).then(|| Problem::new(place, "format", message()))
+}
+
+/// Takes addresses that are no web addresses out of a document that is served, and what cannot be
+/// without: an association or a revision that has no other name.
+pub(super) fn drop_others(fields: &mut Map<String, Value>) {
+    let is_foreign = |value: &Value| value.as_str().is_some_and(|address| !is_web(address));
+    if fields.get("replacedby").is_some_and(is_foreign) {
+        fields.shift_remove("replacedby");
+    }
+    if fields
+        .get("rightsinfo")
+        .and_then(|rights| rights.get("linkedrights"))
+        .is_some_and(is_foreign)
+    {
+        fields.shift_remove("rightsinfo");
+    }
+    if let Some(Value::Array(replaced)) = fields.get_mut(LIST) {
+        replaced.retain(|uri| !is_foreign(uri));
+    }
+    if let Some(Value::Array(indicators)) = fields.get_mut("trustindicator") {
+        for indicator in indicators.iter_mut().filter_map(Value::as_object_mut) {
+            if indicator.get("href").is_some_and(is_foreign) {
+                indicator.shift_remove("href");
+            }
+        }
+    }
+    let has_foreign_uri = |one: &Value| one.get("uri").is_some_and(is_foreign);
+    if let Some(Value::Array(revisions)) = fields.get_mut("revisions") {
+        revisions.retain(|one| !has_foreign_uri(one));
+        for revision in revisions.iter_mut().filter_map(Value::as_object_mut) {
+            drop_others(revision);
+        }
+    }
+    for name in super::addresses::NESTED {
+        if let Some(Value::Object(nested)) = fields.get_mut(name) {
+            nested.retain(|_, one| !has_foreign_uri(one));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_web_address_has_a_known_scheme_and_a_host() {
+        for ok in ["http://a", "HTTPS://a.example/b?c#d", "https://user@host:1/x"] {
+            assert!(is_web(ok), "{ok}");
+        }
+        for bad in [
+            "",
+            "a",
+            "/media/image/x",
+            "//a.example/x",
+            "javascript:alert(1)//media/image/x",
+            "javascript://a.example/media/image/x",
+            "data:text/html,x",
+            "urn:isbn:1",
+            "file:///etc/passwd",
+            "http:///x",
+            "http:x",
+            "http://a\\b",
+            "http://a\tb",
+            " http://a",
+        ] {
+            assert!(!is_web(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn every_other_address_of_a_document_is_named_with_its_place() {
+        let bad = "javascript:alert(1)";
+        let document = json!({
+            "uri": "http://a/media/text/t",
+            "headline": bad,
+            "renditions": { "r0": { "href": bad, "title": bad }, "r1": { "href": "http://a/x" } },
+            "associations": {
+                "a0": { "uri": bad, "associations": { "b/c": { "renditions": { "r": { "href": bad } } } } },
+            },
+            "replacing": ["http://a/media/text/s", bad],
+            "revisions": [{ "uri": bad, "replacing": [bad] }],
+            "trustindicator": [{ "href": bad }],
+            "rightsinfo": { "linkedrights": bad },
+        });
+        let found = problems(document.as_object().unwrap());
+        let mut found: Vec<_> = found.iter().map(|one| one.path.as_str()).collect();
+        found.sort_unstable();
+        let expected = [
+            "/associations/a0/associations/b~1c/renditions/r/href",
+            "/associations/a0/uri",
+            "/renditions/r0/href",
+            "/replacing/1",
+            "/revisions/0/replacing/0",
+            "/revisions/0/uri",
+            "/rightsinfo/linkedrights",
+            "/trustindicator/0/href",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_document_that_was_stored_with_other_addresses_is_served_without_them() {
+        let bad = "javascript:alert(1)";
+        let mut document = json!({
+            "replacing": ["http://a/media/text/s", bad],
+            "replacedby": bad,
+            "revisions": [{ "uri": bad }, { "uri": "http://a/media/text/s", "replacing": [bad] }],
+            "trustindicator": [{ "href": bad, "title": "t" }],
+            "rightsinfo": { "linkedrights": bad },
+            "associations": { "a0": { "uri": bad }, "a1": { "uri": "http://a/media/image/x" } },
+        });
+        drop_others(document.as_object_mut().unwrap());
+        let expected = json!({
+            "replacing": ["http://a/media/text/s"],
+            "revisions": [{ "uri": "http://a/media/text/s", "replacing": [] }],
+            "trustindicator": [{ "title": "t" }],
+            "associations": { "a1": { "uri": "http://a/media/image/x" } },
+        });
+        assert_eq!(document, expected);
+    }
+}

@@ -1,0 +1,152 @@
+//! One key and what it does to a value.
+
+use std::{fmt, str::FromStr};
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
+use aws_lc_rs::rand::{SecureRandom, SystemRandom};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+
+use super::{PREFIX, SecretError};
+use crate::types::Hash;
+
+/// Bytes of a key.
+const KEY_BYTES: usize = 32;
+/// Separates the hash that names a key from every other use of it.
+const NAMED: &[u8] = b"wirephoto key id\0";
+
+/// The name of a key: 8 hex digits of a hash of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KeyId([u8; 4]);
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl FromStr for KeyId {
+    type Err = SecretError;
+
+    fn from_str(text: &str) -> Result<Self, SecretError> {
+        let bytes = parse_hex(text).and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Self).ok_or_else(|| SecretError::File(format!("{text:?} is no key id")))
+    }
+}
+
+/// A key of 256 bits. Its `Debug` shows its id alone.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretKey {
+    bytes: [u8; KEY_BYTES],
+    id: KeyId,
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SecretKey({})", self.id)
+    }
+}
+
+impl SecretKey {
+    fn new(bytes: [u8; KEY_BYTES]) -> Self {
+        let Hash(hash) = Hash::of(&[NAMED, &bytes].concat());
+        let [a, b, c, d, ..] = hash;
+        Self { bytes, id: KeyId([a, b, c, d]) }
+    }
+
+    /// Draws a key.
+    pub fn draw() -> Result<Self, SecretError> {
+        let mut bytes = [0; KEY_BYTES];
+        SystemRandom::new().fill(&mut bytes).map_err(|_| SecretError::NoRandom)?;
+        Ok(Self::new(bytes))
+    }
+
+    /// Parses 64 hex digits. The error repeats nothing of them.
+    pub fn parse(text: &str) -> Result<Self, SecretError> {
+        let bytes = parse_hex(text.trim()).and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Self::new).ok_or_else(|| {
+            SecretError::File(
+                "a key is 64 hex digits, as `openssl rand -hex 32` prints".to_owned(),
+            )
+        })
+    }
+
+    /// Prints the 64 hex digits that [`SecretKey::parse`] reads.
+    #[must_use]
+    pub fn print(&self) -> String {
+        self.bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Returns its name.
+    #[must_use]
+    pub fn id(&self) -> KeyId {
+        self.id
+    }
+
+    fn cipher(&self) -> Result<RandomizedNonceKey, SecretError> {
+        RandomizedNonceKey::new(&AES_256_GCM, &self.bytes).map_err(|_| SecretError::NoRandom)
+    }
+
+    /// Encrypts `plain` for `place`.
+    pub(super) fn seal(&self, place: &str, plain: &[u8]) -> Result<String, SecretError> {
+        let mut text = plain.to_vec();
+        let aad = Aad::from(place.as_bytes());
+        let sealed = self.cipher()?.seal_in_place_append_tag(aad, &mut text);
+        let nonce = sealed.map_err(|_| SecretError::NoRandom)?;
+        let mut value = nonce.as_ref().to_vec();
+        value.extend_from_slice(&text);
+        Ok(format!("{PREFIX}{}:{}", self.id, BASE64_URL_SAFE_NO_PAD.encode(value)))
+    }
+
+    /// Decrypts a sealed value of `place`, which names this key.
+    pub(super) fn open(&self, place: &str, stored: &[u8]) -> Result<Vec<u8>, SecretError> {
+        let damaged = || SecretError::Damaged(place.to_owned());
+        let value = stored.rsplit(|byte| *byte == b':').next().unwrap_or_default();
+        let mut value = BASE64_URL_SAFE_NO_PAD.decode(value).map_err(|_| damaged())?;
+        if value.len() < NONCE_LEN {
+            return Err(damaged());
+        }
+        let mut text = value.split_off(NONCE_LEN);
+        let nonce = Nonce::try_assume_unique_for_key(&value).map_err(|_| damaged())?;
+        let aad = Aad::from(place.as_bytes());
+        let plain = self.cipher()?.open_in_place(nonce, aad, &mut text);
+        plain.map(|plain| plain.to_vec()).map_err(|_| damaged())
+    }
+}
+
+fn parse_hex(text: &str) -> Option<Vec<u8>> {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
+        return None;
+    }
+    let digits = text.as_bytes().chunks_exact(2);
+    let byte = |pair: &[u8]| {
+        let pair = std::str::from_utf8(pair).ok()?;
+        let is_hex = pair.chars().all(|digit| digit.is_ascii_hexdigit());
+        is_hex.then(|| u8::from_str_radix(pair, 16).ok()).flatten()
+    };
+    digits.map(byte).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ok_a_key_is_read_as_it_is_printed() {
+        let key = SecretKey::draw().unwrap();
+        assert_eq!(SecretKey::parse(&format!(" {}\n", key.print())).unwrap(), key);
+        assert_eq!(key.id().to_string().parse::<KeyId>().unwrap(), key.id());
+        assert!(!format!("{key:?}").contains(&key.print()));
+    }
+
+    #[test]
+    fn err_what_is_no_key_is_refused_without_repeating_it() {
+        let long = "a".repeat(66);
+        for text in
+            ["", "hunter2", "zz".repeat(32).as_str(), long.as_str(), "+a".repeat(32).as_str()]
+        {
+            let refused = SecretKey::parse(text).unwrap_err().to_string();
+            assert!(text.is_empty() || !refused.contains(text), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Encryption at rest of the secrets that the database holds: passwords and keys of channels, the
+//! signing key, keys of links.
+//!
+//! AES-256-GCM with a key from outside the database. A stored value is the text
+//! `sealed:1:<key id>:<base64url of nonce, ciphertext and tag>`. The associated data is the place of
+//! the value, table and row, so that a value decrypts only where it was written. Text without that
+//! prefix is a value of before encryption and is read as it is.
+
+mod file;
+mod key;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use file::{create, lock, read, replace};
+pub use key::{KeyId, SecretKey};
+
+/// What a sealed value begins with.
+pub const PREFIX: &str = "sealed:1:";
+
+/// Why a value cannot be sealed or opened. The text never repeats a secret.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SecretError {
+    /// The key of the value is not at hand.
+    #[error("{place} is encrypted with key {id}, {why}")]
+    NoKey {
+        /// Where the value lies.
+        place: String,
+        /// Its key.
+        id: KeyId,
+        /// What is at hand.
+        why: String,
+    },
+    /// The value was changed, or written for another place.
+    #[error("{0} does not decrypt: it was changed or moved there from another row")]
+    Damaged(String),
+    /// The key file is not usable.
+    #[error("{0}")]
+    File(String),
+    /// The system gives no random numbers.
+    #[error("the system gives no random numbers")]
+    NoRandom,
+}
+
+/// Where keys come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeySource {
+    /// A file, which is read again when a value names a key that is not known.
+    File(std::path::PathBuf),
+    /// The setting `secrets.key`.
+    Setting,
+}
+
+impl std::fmt::Display for KeySource {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "secrets.key_file {}", path.display()),
+            Self::Setting => f.write_str("secrets.key"),
+        }
+    }
+}
+
+/// The keys at hand, shared by every handle of one database; cheap to clone.
+#[derive(Clone, Default)]
+pub struct Keyring(Arc<Mutex<Keys>>);
+
+#[derive(Default)]
+struct Keys {
+    source: Option<KeySource>,
+    keys: Vec<SecretKey>,
+    /// Why there are none.
+    refused: Option<String>,
+}
+
+impl Keys {
+    fn find(&self, id: KeyId) -> Option<&SecretKey> {
+        self.keys.iter().find(|key| key.id() == id)
+    }
+
+    /// Reads the file of the keys again, which another process may have rotated, for the key `id`.
+    fn read_again(&mut self, id: KeyId) -> Result<(), SecretError> {
+        let Some(KeySource::File(path)) = &self.source else { return Ok(()) };
+        let fresh = read(path)?;
+        if fresh.iter().any(|key| key.id() == id) {
+            self.keys = fresh;
+        }
+        Ok(())
+    }
+
+    /// Says what is at hand in place of a key that is not.
+    fn at_hand(&self) -> String {
+        if let Some(why) = &self.refused {
+            return why.clone();
+        }
+        let ids: Vec<String> = self.keys.iter().map(|key| key.id().to_string()).collect();
+        match (&self.source, ids.is_empty()) {
+            (Some(source), false) => format!("and {source} has key {}", ids.join(" and ")),
+            (Some(source), true) => format!("and {source} has none"),
+            (None, _) => "and no key was loaded".to_owned(),
+        }
+    }
+}
+
+impl Keyring {
+    fn keys(&self) -> MutexGuard<'_, Keys> {
+        // Whoever panicked left whole keys.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes `keys`, which come from `source`, into use.
+    pub fn load(&self, source: KeySource, keys: Vec<SecretKey>) {
+        *self.keys() = Keys { source: Some(source), keys, refused: None };
+    }
+
+    /// Refuses every value that needs a key, for the reason `why`, which continues a sentence.
+    pub fn refuse(&self, why: String) {
+        *self.keys() = Keys { refused: Some(why), ..Keys::default() };
+    }
+
+    /// Returns why there are no keys, if it was said.
+    #[must_use]
+    pub fn refusal(&self) -> Option<String> {
+        self.keys().refused.clone()
+    }
+
+    /// Encrypts `plain` for `place` with the key of that id.
+    pub fn seal(&self, id: KeyId, place: &str, plain: &[u8]) -> Result<String, SecretError> {
+        self.with(id, place, |key| key.seal(place, plain))
+    }
+
+    /// Decrypts what was stored at `place`; a value of before encryption is given as it is.
+    pub fn open(&self, place: &str, stored: Vec<u8>) -> Result<Vec<u8>, SecretError> {
+        let Some(id) = sealed_by(&stored) else { return Ok(stored) };
+        let id = id.ok_or_else(|| SecretError::Damaged(place.to_owned()))?;
+        self.with(id, place, |key| key.open(place, &stored))
+    }
+
+    /// Runs `work` with the key of that id; a file is read again for one that is not known: it may
+    /// have been rotated by another process.
+    fn with<T>(
+        &self,
+        id: KeyId,
+        place: &str,
+        work: impl FnOnce(&SecretKey) -> Result<T, SecretError>,
+    ) -> Result<T, SecretError> {
+        let mut keys = self.keys();
+        let read_again = match keys.find(id) {
+            Some(_) => Ok(()),
+            None => keys.read_again(id),
+        };
+        match (keys.find(id), read_again) {
+            (Some(key), _) => work(key),
+            (None, read_again) => {
+                // A file that cannot be read says more than the keys of before.
+                let why =
+                    read_again.map_or_else(|cause| format!("and {cause}"), |()| keys.at_hand());
+                Err(SecretError::NoKey { place: place.to_owned(), id, why })
+            }
+        }
+    }
+}
+
+/// The key of a sealed value: `None` for a value that is not sealed, `Some(None)` for one whose key
+/// cannot be read.
+#[must_use]
+pub fn sealed_by(stored: &[u8]) -> Option<Option<KeyId>> {
+    let rest = stored.strip_prefix(PREFIX.as_bytes())?;
+    let id = std::str::from_utf8(rest).ok().and_then(|rest| rest.split(':').next());
+    Some(id.and_then(|id| id.parse().ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keyring(keys: &[&SecretKey]) -> Keyring {
+        let keyring = Keyring::default();
+        keyring.load(KeySource::Setting, keys.iter().map(|key| (*key).clone()).collect());
+        keyring
+    }
+
+    #[test]
+    fn a_sealed_value_opens_only_with_its_key_and_in_its_place() {
+        let (key, other) = (SecretKey::draw().unwrap(), SecretKey::draw().unwrap());
+        let keys = keyring(&[&key, &other]);
+        let sealed = keys.seal(key.id(), "channels/1/settings", b"hunter2").unwrap();
+        assert!(sealed.starts_with(PREFIX) && !sealed.contains("hunter2"), "{sealed}");
+        let again = keys.seal(key.id(), "channels/1/settings", b"hunter2").unwrap();
+        assert_ne!(sealed, again, "each value has its own nonce");
+        let open = |keys: &Keyring, place: &str, text: &str| keys.open(place, text.into());
+        assert_eq!(open(&keys, "channels/1/settings", &sealed).unwrap(), b"hunter2");
+        let moved = open(&keys, "channels/2/settings", &sealed);
+        assert_eq!(moved, Err(SecretError::Damaged("channels/2/settings".to_owned())));
+        let without = open(&keyring(&[&other]), "channels/1/settings", &sealed).unwrap_err();
+        let text = without.to_string();
+        assert!(text.contains(&key.id().to_string()), "{text}");
+        assert!(text.contains(&other.id().to_string()), "{text}");
+    }
+
+    #[test]
+    fn a_value_that_was_changed_does_not_open() {
+        let key = SecretKey::draw().unwrap();
+        let keys = keyring(&[&key]);
+        let sealed = keys.seal(key.id(), "state/a", b"value").unwrap();
+        let at = sealed.len() - 1;
+        let last = if sealed.ends_with('A') { "B" } else { "A" };
+        for changed in [
+            format!("{}{last}", &sealed[..at]),
+            sealed[..at - 4].to_owned(),
+            format!("{PREFIX}{}:", key.id()),
+            format!("{PREFIX}zz:AAAA"),
+            PREFIX.to_owned(),
+        ] {
+            assert!(keys.open("state/a", changed.clone().into()).is_err(), "{changed}");
+        }
+    }
+
+    #[test]
+    fn a_value_of_before_encryption_is_read_as_it_is() {
+        let plain = br#"{"password":"x"}"#.to_vec();
+        assert_eq!(Keyring::default().open("channels/1/settings", plain.clone()), Ok(plain));
+    }
+
+    #[test]
+    fn a_key_file_that_was_rotated_meanwhile_is_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("secrets.key");
+        let (old, new) = (SecretKey::draw().unwrap(), SecretKey::draw().unwrap());
+        create(&path, std::slice::from_ref(&old)).unwrap();
+        let keys = Keyring::default();
+        keys.load(KeySource::File(path.clone()), read(&path).unwrap());
+        replace(&path, &[old, new.clone()]).unwrap();
+        let sealed = keys.seal(new.id(), "state/a", b"value").unwrap();
+        assert_eq!(keys.open("state/a", sealed.into()).unwrap(), b"value");
+        // A file that cannot be read any more is named with its cause.
+        std::fs::remove_file(&path).unwrap();
+        let unknown = SecretKey::draw().unwrap();
+        let text = keys.seal(unknown.id(), "state/a", b"value").unwrap_err().to_string();
+        assert!(text.contains("secrets.key_file") && text.contains("No such file"), "{text}");
+    }
+}

@@ -1,0 +1,223 @@
+//! Mails to people who did not ask for them.
+
+use std::{
+    fs,
+    panic::{self, AssertUnwindSafe},
+    path::PathBuf,
+    process::Command,
+};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::DEMO_KEY;
+use crate::{
+    common::{Server, news, server::output},
+    deliveries::{ITEM, id, trigger, until},
+    receivers::python,
+};
+
+const VICTIM: &str = "victim@other.example";
+
+fn server(settings: &[&str]) -> Server {
+    let old = news::document("Gammal", &["FOTO"], "2026-03-02T09:15:00+01:00");
+    let settings = [settings, &["notifications.retry_first_ms=50", "server.unready_s=0"]].concat();
+    news::server(&settings, &[("image/old", old)])
+}
+
+/// Has mails about icebreakers sent to `email`.
+fn subscribe(server: &Server, email: &str) {
+    let path = "/content/v1/image/notification/email?title=Isvakt&q=isbrytare&email=";
+    let email = email.replace('@', "%40").replace('+', "%2B");
+    let request = server.client.request(Method::POST, format!("{}{path}{email}", server.url));
+    let request = request.header("authorization", format!("ApiKey {DEMO_KEY}"));
+    assert_eq!(request.send().unwrap().status(), 200, "{email}");
+}
+
+fn take_in(server: &Server, id: &str) {
+    let headline = format!("Isbrytare {id}");
+    let document = news::document(&headline, &["FOTO"], "2026-03-05T09:15:00+01:00");
+    news::take_in(server, &format!("image/{id}"), &document);
+}
+
+fn outbox(server: &Server) -> Vec<PathBuf> {
+    let entries = fs::read_dir(server.data().join("outbox")).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let mut found: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|end| end == "eml")).collect();
+    found.sort();
+    found
+}
+
+/// The mails once there are so many.
+fn mails(server: &Server, count: usize) -> Vec<Value> {
+    let written = || Some(outbox(server)).filter(|found| found.len() >= count);
+    let found = server.until("the mails to be written", written);
+    let read = |path: &PathBuf| {
+        let said = output(python("read_mail.py").arg(path));
+        serde_json::from_slice(&said.stdout).unwrap()
+    };
+    found.iter().map(read).collect()
+}
+
+fn text(mail: &Value) -> &str {
+    mail["text"].as_str().unwrap()
+}
+
+/// The path of the link by which a recipient answers.
+fn link(server: &Server, mail: &Value) -> String {
+    let text = text(mail);
+    let from = text.find(&format!("{}/mail/", server.url)).expect("a link");
+    let link = text[from + server.url.len()..].split_whitespace().next().unwrap();
+    link.to_owned()
+}
+
+/// Runs what counts the mails of an hour within one; again where the clock went into the next.
+fn within_an_hour(scene: impl Fn()) {
+    let hour = || output(Command::new("date").arg("+%F %H")).stdout;
+    loop {
+        let begun = hour();
+        let outcome = panic::catch_unwind(AssertUnwindSafe(&scene));
+        match outcome {
+            Ok(()) => return,
+            Err(why) if hour() == begun => panic::resume_unwind(why),
+            Err(_) => {}
+        }
+    }
+}
+
+fn outcomes(server: &Server, outcome: &str) -> f64 {
+    server.metric("wirephoto_messages_total", &format!("outcome=\"{outcome}\""))
+}
+
+#[test]
+fn a_stranger_learns_who_has_mails_sent_and_stops_them() {
+    let server = server(&[]);
+    subscribe(&server, VICTIM);
+    take_in(&server, "oden");
+    let first = mails(&server, 1).remove(0);
+    assert_eq!(first["to"], json!([VICTIM]));
+    assert!(text(&first).contains("Demo Editor (Demo desk) has"), "{first}");
+    assert!(first["html"].as_str().unwrap().contains("Demo Editor (Demo desk)"), "{first}");
+    take_in(&server, "ymer");
+    let second = mails(&server, 2).remove(1);
+    assert!(!text(&second).contains("Demo desk"), "only the first one says so: {second}");
+    let path = link(&server, &first);
+    let page = server.get(&path);
+    assert_eq!(page.status(), 200);
+    let page = page.text().unwrap();
+    assert!(page.contains("Demo Editor (Demo desk)") && page.contains(VICTIM), "{page}");
+    let swedish = server.get_with(&path, &[("accept-language", "sv")]).text().unwrap();
+    assert!(swedish.contains("Stoppa mejlen"), "{swedish}");
+    // Programs that look at links stop nothing.
+    take_in(&server, "atle");
+    mails(&server, 3);
+    assert_eq!(server.post_form(&path, &[("answer", "stop")]).status(), 200);
+    take_in(&server, "frej");
+    server.until("the refusal to be seen", || (outcomes(&server, "refused") >= 1.0).then_some(()));
+    assert_eq!(outbox(&server).len(), 3);
+    // The token is in no log line, and any other is none.
+    assert!(!server.log().contains(path.trim_start_matches("/mail/")));
+    assert_eq!(server.get("/mail/x").status(), 404);
+    assert_eq!(server.post_form("/mail/x", &[("answer", "stop")]).status(), 404);
+    assert_eq!(server.post_form(&path, &[("answer", "x")]).status(), 400);
+}
+
+#[test]
+fn a_mailbox_is_not_flooded_and_nothing_of_what_waits_is_lost() {
+    within_an_hour(flood);
+}
+
+fn flood() {
+    let server = server(&["mail.recipient_per_hour=2"]);
+    subscribe(&server, VICTIM);
+    // Another spelling of the same mailbox, and an address that is not the victim's.
+    subscribe(&server, "Victim+more@other.example");
+    subscribe(&server, "desk@third.example");
+    for id in ["oden", "ymer", "atle", "frej"] {
+        take_in(&server, id);
+    }
+    // Of the third address two leave at once as well.
+    let postponed = || outcomes(&server, "postponed") >= 8.0;
+    server.until("the others to wait", || postponed().then_some(()));
+    let sent = mails(&server, 4);
+    let to = |mail: &Value| mail["to"][0].as_str().unwrap().to_lowercase();
+    let count = |end: &str| sent.iter().filter(|mail| to(mail).ends_with(end)).count();
+    assert_eq!((sent.len(), count("other.example"), count("third.example")), (4, 2, 2));
+    // What waits is one mail a notification, which names all items; a restart changes nothing.
+    let list = |server: &Server| {
+        let listed = server.command(&["outbox", "list", "--json"]);
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        assert_eq!(listed.matches("waiting").count(), 3, "{listed}");
+    };
+    list(&server);
+    let server = server.restart(&["mail.recipient_per_hour=2", "server.unready_s=0"]);
+    take_in(&server, "urho");
+    server.until("them to wait", || (outcomes(&server, "postponed") >= 3.0).then_some(()));
+    list(&server);
+    assert_eq!(outbox(&server).len(), 4);
+}
+
+#[test]
+fn nobody_is_mailed_who_did_not_agree_where_the_operator_wants_that() {
+    let server = server(&["mail.confirm_foreign=true"]);
+    subscribe(&server, VICTIM);
+    subscribe(&server, "Demo-Editor@demo-desk.example");
+    take_in(&server, "oden");
+    let sent = mails(&server, 2);
+    let is_asked = |mail: &&Value| mail["to"] == json!([VICTIM]);
+    let asked = sent.iter().find(is_asked).expect("it is asked");
+    assert!(text(asked).contains("Nothing is sent unless you agree"), "{asked}");
+    assert!(!text(asked).contains("oden"), "{asked}");
+    take_in(&server, "ymer");
+    server.until("both to wait", || (outcomes(&server, "postponed") >= 2.0).then_some(()));
+    // The user's own address needs no answer.
+    assert_eq!(mails(&server, 3).iter().filter(is_asked).count(), 1);
+    let path = link(&server, asked);
+    assert!(server.get(&path).text().unwrap().contains("Agree to the mails"));
+    assert_eq!(server.post_form(&path, &[("answer", "agree")]).status(), 200);
+    let sent = mails(&server, 4);
+    let both = sent.iter().filter(is_asked).find(|mail| text(mail).contains("oden"));
+    assert!(both.is_some_and(|mail| text(mail).contains("ymer")), "{sent:?}");
+}
+
+#[test]
+fn an_email_channel_does_not_mail_strangers_unannounced() {
+    within_an_hour(channel);
+}
+
+fn channel() {
+    let settings = ["delivery.retry_first_ms=50", "mail.recipient_per_hour=1"];
+    let server = Server::demo_with(&settings);
+    let put = |name: &str, to: &Value| {
+        let stated = json!({ "method": "email", "formats": [".json"], "settings": { "to": to } });
+        let url = format!("{}/user/v1/channel/{name}", server.url);
+        let request = server.client.put(url).header("content-type", "application/json");
+        let request = request.header("authorization", format!("ApiKey {DEMO_KEY}"));
+        assert_eq!(request.body(stated.to_string()).send().unwrap().status(), 200, "{name}");
+    };
+    put("both", &json!([VICTIM, "demo-editor@demo-desk.example"]));
+    let delivered = id(trigger(&server, ITEM, "both"));
+    until(&server, &delivered, "delivered");
+    let sent = mails(&server, 2);
+    let is_victims = |mail: &&Value| mail["to"] == json!([VICTIM]);
+    let first = sent.iter().find(is_victims).expect("a mail of its own");
+    assert!(text(first).contains("Demo Editor (Demo desk) has"), "{first}");
+    let own = sent.iter().find(|mail| !is_victims(mail)).unwrap();
+    assert!(!text(own).contains("/mail/"), "no recipient reads another's link: {own}");
+    // The hour's mail of this mailbox is used up: the next one waits, and says so.
+    put("one", &json!(VICTIM));
+    let waits = id(trigger(&server, ITEM, "one"));
+    let found = server.until("the delivery to wait", || {
+        let url = format!("/user/v1/delivery/{waits}");
+        let key = format!("ApiKey {DEMO_KEY}");
+        let found: Value = server.get_with(&url, &[("authorization", &key)]).json().unwrap();
+        found["error"].is_string().then_some(found)
+    });
+    assert_eq!(found["error"], "the limit of mails in an hour is reached");
+    let path = link(&server, first);
+    assert_eq!(server.post_form(&path, &[("answer", "stop")]).status(), 200);
+    let failed = until(&server, &waits, "failed");
+    assert_eq!(failed["error"], format!("{VICTIM} wants no mails of this user"));
+    assert_eq!(outbox(&server).len(), 2);
+}

@@ -1,0 +1,592 @@
+//! OAuth2 grants, scopes, consent and the approval of orders.
+
+use reqwest::{Method, StatusCode, header::LOCATION};
+use serde_json::{Value, json};
+
+use crate::common::{Server, postgres, tokens};
+use crate::oauth::{Editor, query_of, request, token};
+use crate::site_account::{Api, Person};
+
+const LICENCE: &str = "2c916e2d-b755-446d-9e18-d636a1447141";
+const ITEM: &str = "/media/image/demo-trollslanda";
+const BUYER_KEY: &str = "demo-key-0000-0000-000000000003";
+
+/// Takes accounts in on a running server.
+fn import(server: &Server, accounts: &Value) {
+    let file = server.dir.path().join("attack.json");
+    std::fs::write(&file, accounts.to_string()).expect("written");
+    let output = server.command(&["import", &file.to_string_lossy()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Calls an API with a token.
+fn call(
+    server: &Server,
+    bearer: &str,
+    method: &str,
+    path: &str,
+    body: Option<&Value>,
+) -> (u16, Value) {
+    let method: Method = method.parse().expect("a method");
+    let mut request = server.client.request(method, format!("{}{path}", server.url));
+    request = request.header("authorization", format!("Bearer {bearer}"));
+    request = request.header("content-type", "application/json");
+    if let Some(body) = body {
+        request = request.body(body.to_string());
+    }
+    let response = request.send().expect("answer");
+    let status = response.status().as_u16();
+    (status, response.json().unwrap_or_default())
+}
+
+fn code_of(body: &Value) -> &str {
+    body["errors"][0]["errorCode"].as_str().unwrap_or_default()
+}
+
+/// A token set by password for a client of that name, whose secret is `<name>-secret`.
+fn token_set(server: &Server, client: &str, user: &str, scope: &str) -> Value {
+    let (secret, password) = (format!("{client}-secret"), format!("{user}-password"));
+    let form = [
+        ("grant_type", "password"),
+        ("client_id", client),
+        ("client_secret", &secret),
+        ("username", user),
+        ("password", &password),
+        ("scope", scope),
+    ];
+    let response = token(server, &form);
+    let status = response.status();
+    let set: Value = response.json().expect("JSON");
+    assert_eq!(status, 200, "{set}");
+    set
+}
+
+fn access(set: &Value) -> String {
+    set["access_token"].as_str().expect("a token").to_owned()
+}
+
+/// A client that behaves as the contract says, and one whose scopes are enforced.
+fn clients() -> Value {
+    let client = |id: &str, scopes: &str| {
+        json!({
+            "client_id": id, "client_secret": format!("{id}-secret"), "name": format!("The {id}"),
+            "redirect_uris": ["http://127.0.0.1:9000/cb"], "scopes": scopes,
+            "grants": ["password", "authorization_code", "refresh_token", "implicit"],
+        })
+    };
+    let mut enforced = client("enforced", "enforced");
+    enforced["accessTokenSeconds"] = json!(600);
+    json!({ "clients": [client("wide", "contract"), enforced] })
+}
+
+#[test]
+fn a_service_account_approves_no_order_that_it_may_not_read() {
+    let server = Server::demo();
+    let service = tokens::password(&server, "demo-service", "demo-service-password", "roles");
+    let bearer = format!("Bearer {service}");
+    let hires = server.get_with(&format!("{ITEM}.jpg"), &[("authorization", &bearer)]);
+    assert_eq!(hires.status(), 200);
+    let admin = tokens::admin(&server);
+    let (_, orders) = call(&server, &admin, "GET", "/user/v1/order", None);
+    let id = orders["orders"][0]["id"].as_i64().expect("an order");
+    let path = format!("/user/v1/order/{id}");
+    let approval = json!({ "approve": true, "license": { "uuid": LICENCE } });
+    let (status, body) = call(&server, &service, "PUT", &path, Some(&approval));
+    assert_eq!((status, code_of(&body)), (403, "service_account_unsupported"));
+    let (_, order) = call(&server, &admin, "GET", &path, None);
+    assert!(order["reported"].is_null() && order["approved"].is_null(), "{order}");
+}
+
+#[test]
+fn an_order_that_administrators_approve_is_not_approved_by_its_buyer() {
+    let server = Server::demo();
+    import(
+        &server,
+        &json!({
+            "agreements": [{
+                "id": 1003, "organization": 2, "type": "Direct", "products": ["FOTO"],
+                "name": "Demo direct", "approver": "admin",
+            }],
+            "users": [{
+                "userName": "chief", "password": "chief-password", "organization": 2,
+                "access": { "admin": true }, "agreements": [1003],
+            }],
+        }),
+    );
+    let buyer = Api::key(&server, BUYER_KEY);
+    let status = || buyer.send(Method::GET, &format!("{ITEM}.jpg?agr=1003"), None).status();
+    assert_eq!(status(), 403);
+    let orders = buyer.get("/user/v1/order");
+    let order = &orders["orders"][0];
+    assert_eq!(order["price"]["agreement"]["approver"], "admin");
+    let path = format!("/user/v1/order/{}", order["id"]);
+    let approval = json!({ "approve": true, "license": { "uuid": LICENCE } });
+    let refused = buyer.send(Method::PUT, &path, Some(&approval));
+    assert_eq!(refused.status(), 403);
+    assert_eq!(code_of(&refused.json().unwrap()), "admin_required");
+    assert_eq!(status(), 403, "nothing is delivered");
+    let list = ["audit", "list", "--json", "--action", "order_reported", "--outcome", "refused"];
+    let recorded = String::from_utf8(server.command(&list).stdout).unwrap();
+    assert!(recorded.contains("\"detail\":\"admin_required\""), "{recorded}");
+    let page =
+        Person::log_in(&server, "demo-buyer").page(&format!("/account/orders/{}", order["id"]));
+    assert!(page.contains("approved by administrators of your organization"), "{page}");
+    Api::login(&server, "chief").put(&path, &approval);
+    assert_eq!(status(), 200);
+    // The user who ordered still reports that an item was not used.
+    let other = "/media/image/demo-urtavla.jpg?agr=1003";
+    assert_eq!(buyer.send(Method::GET, other, None).status(), 403);
+    let orders = buyer.get("/user/v1/order");
+    let path = format!("/user/v1/order/{}", orders["orders"][0]["id"]);
+    buyer.put(&path, &json!({ "approve": false }));
+}
+
+/// The scope that a call takes besides `roles`.
+#[derive(Clone, Copy, Debug)]
+enum Needed {
+    Nothing,
+    /// It takes this one of clients with enforced scopes.
+    Enforced(&'static str),
+    /// It takes this one of every client.
+    Always(&'static str),
+    /// It takes more than one.
+    Several,
+}
+
+use Needed::{Always, Enforced, Nothing, Several};
+
+const CHANNEL: &str = r#"{"method":"download","formats":[".json"]}"#;
+const NAMED: &str = r#"{"name":"x"}"#;
+const ITEMS: &str = r#"[{"uri":"http://a.example/media/image/demo-trollslanda"}]"#;
+
+/// Calls of the APIs, with their bodies, what scope each takes, and the status of one that is
+/// allowed.
+const CALLS: [(&str, &str, &str, Needed, u16); 32] = [
+    ("GET", "/content/v1/image/search?s=0", "", Nothing, 200),
+    ("GET", "/user/v1/user", "", Nothing, 200),
+    ("GET", "/user/v1/agreement", "", Nothing, 200),
+    ("GET", "/user/v1/order", "", Nothing, 200),
+    ("GET", "/user/v1/delivery", "", Nothing, 200),
+    ("GET", "/content/v1/image/notification", "", Nothing, 200),
+    ("GET", "/user/v1/profile", "", Enforced("profile"), 200),
+    ("PUT", "/user/v1/profile", "{}", Enforced("profile"), 200),
+    ("GET", "/user/v1/device", "", Enforced("profile"), 200),
+    ("PUT", "/user/v1/device/token-1?type=ios&model=x", "", Enforced("profile"), 200),
+    ("DELETE", "/user/v1/device/token-1", "", Enforced("profile"), 200),
+    ("GET", "/user/v1/channel", "", Enforced("profile"), 200),
+    ("PUT", "/user/v1/channel/mine", CHANNEL, Always("profile"), 200),
+    ("DELETE", "/user/v1/channel/mine", "", Always("profile"), 200),
+    ("POST", "/user/v1/channel/none/test", "", Enforced("profile"), 404),
+    ("GET", "/user/v1/key", "", Enforced("profile"), 200),
+    ("DELETE", "/user/v1/key/999999", "", Always("profile"), 404),
+    ("POST", "/user/v1/key", NAMED, Several, 200),
+    ("POST", "/content/v1/image/notification/stream?q=nothing", "", Enforced("profile"), 200),
+    ("PUT", NOTIFICATION_STREAM, "", Enforced("profile"), 404),
+    ("PUT", NOTIFICATION_EMAIL, "", Enforced("profile"), 404),
+    ("DELETE", NOTIFICATION, "", Enforced("profile"), 404),
+    ("GET", "/collection/v1/collection", "", Enforced("collection"), 200),
+    ("POST", "/collection/v1/collection", NAMED, Enforced("collection"), 200),
+    ("GET", COLLECTION, "", Enforced("collection"), 404),
+    ("PUT", COLLECTION, NAMED, Enforced("collection"), 404),
+    ("DELETE", COLLECTION, "", Enforced("collection"), 404),
+    ("POST", COLLECTION_ITEMS, ITEMS, Enforced("collection"), 404),
+    ("DELETE", COLLECTION_ITEMS, ITEMS, Enforced("collection"), 404),
+    ("GET", COLLECTION_ZIP, "", Enforced("collection"), 404),
+    ("GET", "/user/v1/organization", "", Enforced("customer"), 200),
+    ("GET", "/user/v1/organization/user", "", Always("admin"), 200),
+];
+
+/// What nobody has: a scope that is missing is named before it is looked for.
+const NOTIFICATION: &str = "/content/v1/image/notification/00000000-0000-4000-8000-000000000000";
+const NOTIFICATION_STREAM: &str =
+    "/content/v1/image/notification/00000000-0000-4000-8000-000000000000/stream?q=nothing&title=x";
+const NOTIFICATION_EMAIL: &str = "/content/v1/image/notification/\
+    00000000-0000-4000-8000-000000000000/email?q=nothing&title=x&email=demo-admin@demo-desk.example";
+const COLLECTION: &str = "/collection/v1/collection/00000000-0000-4000-8000-000000000000";
+const COLLECTION_ITEMS: &str =
+    "/collection/v1/collection/00000000-0000-4000-8000-000000000000/items";
+const COLLECTION_ZIP: &str = "/collection/v1/collection/00000000-0000-4000-8000-000000000000/zip";
+
+#[test]
+fn a_token_does_nothing_beyond_the_scopes_of_its_kind_of_client() {
+    let server = Server::demo();
+    import(&server, &clients());
+    for client in ["wide", "enforced"] {
+        for more in ["", "profile", "collection", "customer", "admin"] {
+            let scope = format!("roles {more}");
+            let bearer = access(&token_set(&server, client, "demo-admin", scope.trim()));
+            for (method, path, body, needed, allowed) in CALLS {
+                let body = (!body.is_empty()).then(|| serde_json::from_str(body).unwrap());
+                let (status, answer) = call(&server, &bearer, method, path, body.as_ref());
+                let what = format!("{client} with `{scope}`: {method} {path}");
+                let lacking = match needed {
+                    Enforced(needed) if needed != more && client == "enforced" => needed,
+                    Always(needed) if needed != more => needed,
+                    Several => "",
+                    Nothing | Enforced(_) | Always(_) => {
+                        assert_eq!(status, allowed, "{what}: {answer}");
+                        continue;
+                    }
+                };
+                assert_eq!((status, code_of(&answer)), (403, "insufficient_scope"), "{what}");
+                let message = answer["message"].as_str().unwrap_or_default();
+                assert!(message.ends_with(lacking), "{what}: {message}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_token_without_their_scopes_shows_no_names_addresses_or_orders_of_others() {
+    let server = Server::demo();
+    import(&server, &clients());
+    let editor = tokens::password(&server, "demo-editor", "demo-editor-password", "roles");
+    let bearer = format!("Bearer {editor}");
+    let hires = server.get_with(&format!("{ITEM}.jpg"), &[("authorization", &bearer)]);
+    assert_eq!(hires.status(), 200);
+    let look = |client: &str, scope: &str| {
+        let bearer = access(&token_set(&server, client, "demo-admin", scope));
+        let get = |path: &str| call(&server, &bearer, "GET", path, None).1;
+        (get("/user/v1/user"), get("/user/v1/order"))
+    };
+    let optional = ["emailAddress", "firstName", "lastName", "department", "customerId"];
+    let names = |user: &Value| -> Vec<&str> {
+        optional.into_iter().filter(|name| user.get(name).is_some()).collect()
+    };
+    let (user, orders) = look("wide", "roles");
+    assert_eq!(names(&user), optional);
+    assert_eq!(orders["orders"].as_array().unwrap().len(), 1);
+    let (user, orders) = look("enforced", "roles");
+    assert_eq!(names(&user), [] as [&str; 0]);
+    for name in ["id", "userName", "phoneNumber", "agreements", "access", "active"] {
+        assert!(user.get(name).is_some(), "{name} is required");
+    }
+    assert_eq!(user["phoneNumber"], json!({}));
+    assert_eq!(orders["orders"], json!([]));
+    // Nor by its number, which it may have guessed.
+    let (_, orders) = look("wide", "roles");
+    let path = format!("/user/v1/order/{}", orders["orders"][0]["id"]);
+    let report = json!({ "approve": false });
+    for (client, allowed) in [("enforced", 404), ("wide", 200)] {
+        let bearer = access(&token_set(&server, client, "demo-admin", "roles"));
+        assert_eq!(call(&server, &bearer, "GET", &path, None).0, allowed, "{client}");
+        assert_eq!(call(&server, &bearer, "PUT", &path, Some(&report)).0, allowed, "{client}");
+    }
+    let (user, _) = look("enforced", "roles email");
+    assert_eq!(names(&user), ["emailAddress"]);
+    let (user, _) = look("enforced", "roles user customer");
+    assert_eq!(names(&user), ["firstName", "lastName", "department", "customerId"]);
+    let (_, orders) = look("enforced", "roles admin");
+    assert_eq!(orders["orders"].as_array().unwrap().len(), 1);
+    let set = token_set(&server, "enforced", "demo-admin", "roles");
+    assert_eq!(set["expires_in"], 600);
+    assert_eq!(token_set(&server, "wide", "demo-admin", "roles")["expires_in"], 604_800);
+}
+
+/// What the authorization endpoint answers to a browser with that cookie.
+fn authorization(server: &Server, editor: &Editor<'_>, changes: &[(&str, &str)]) -> (u16, String) {
+    let path = format!("/o/oauth2/auth?{}", request(changes));
+    let response = server.get_with(&path, &[("cookie", &editor.cookie)]);
+    let status = response.status().as_u16();
+    let location = response.headers().get(LOCATION).map(|to| to.to_str().unwrap().to_owned());
+    (status, location.unwrap_or_else(|| response.text().unwrap()))
+}
+
+#[test]
+fn consent_hides_nothing_that_the_scopes_open() {
+    let server = Server::demo();
+    import(&server, &clients());
+    let editor = Editor::log_in(&server);
+    let page = |client: &str, scope: &str| {
+        let (status, page) =
+            authorization(&server, &editor, &[("client_id", client), ("scope", scope)]);
+        assert_eq!(status, 200, "{page}");
+        page
+    };
+    let money = "approve them under a licence, which can cost money";
+    let wide = page("wide", "roles");
+    for text in [money, "your collections", "your profile", "mails and push messages", "e-mail"] {
+        assert!(wide.contains(text), "{text} is not in {wide}");
+    }
+    assert!(!wide.contains("users of your organization"), "the editor is no administrator");
+    let narrow = page("enforced", "roles");
+    assert!(narrow.contains(money));
+    for text in ["your collections", "your profile", "mails and push messages"] {
+        assert!(!narrow.contains(text), "{text} is in {narrow}");
+    }
+    assert!(page("enforced", "roles collection").contains("your collections"));
+}
+
+#[test]
+fn a_public_client_without_https_gets_no_code_without_a_click() {
+    let server = Server::demo();
+    let editor = Editor::log_in(&server);
+    let silent = [("client_id", "demo-app"), ("prompt", "none")];
+    let location = editor.authorize(&request(&[("client_id", "demo-app")]));
+    assert!(query_of(&location, "code").is_some(), "{location}");
+    let (status, location) = authorization(&server, &editor, &silent);
+    assert_eq!(status, 303);
+    assert_eq!(query_of(&location, "error").as_deref(), Some("consent_required"));
+    // A confidential client goes on without one.
+    editor.authorize(&request(&[]));
+    let (_, location) = authorization(&server, &editor, &[("prompt", "none")]);
+    assert!(query_of(&location, "code").is_some(), "{location}");
+}
+
+#[test]
+fn consent_to_a_code_brings_no_token_in_an_address() {
+    let server = Server::demo();
+    import(&server, &clients());
+    let editor = Editor::log_in(&server);
+    let code = [("client_id", "wide"), ("scope", "roles")];
+    assert!(query_of(&editor.authorize(&request(&code)), "code").is_some());
+    let token = [
+        code[0],
+        code[1],
+        ("response_type", "token"),
+        ("prompt", "none"),
+        ("code_challenge", ""),
+        ("code_challenge_method", ""),
+    ];
+    let (status, location) = authorization(&server, &editor, &token);
+    assert_eq!(status, 303);
+    assert!(location.contains("error=consent_required"), "{location}");
+    assert!(!location.contains("access_token"));
+}
+
+#[test]
+fn an_old_login_makes_no_key_user_or_channel() {
+    let server = Server::demo();
+    let admin = Person::log_in(&server, "demo-admin");
+    let key = [("name", "fresh")];
+    assert_eq!(admin.post("/account/keys", &key).status(), StatusCode::OK);
+    let age = "UPDATE sessions SET auth_ms = auth_ms - 3601000;
+        INSERT INTO account_log (what, id, at_ms) VALUES ('everything', '', 0)";
+    match postgres::of(server.dir.path()) {
+        Some(url) => drop(postgres::run(&url, age)),
+        None => {
+            let database = rusqlite::Connection::open(server.data().join("wirephoto.db")).unwrap();
+            database.execute_batch(age).unwrap();
+        }
+    }
+    let asked = |page: &str| page.contains("Enter your password again");
+    server.until("the login to be old", || asked(&admin.page("/account/users/new")).then_some(()));
+    let user = [("emailAddress", "a@demo-desk.example"), ("firstName", "A"), ("lastName", "B")];
+    let channel = [("name", "x"), ("method", "download"), ("format", ".json"), ("active", "on")];
+    let changed = [("emailAddress", "b@demo-desk.example"), ("firstName", "A"), ("lastName", "B")];
+    for (path, fields) in [
+        ("/account/keys", key.as_slice()),
+        ("/account/users/new", &user),
+        ("/account/users/101", &changed),
+        ("/account/channels/edit", &channel),
+    ] {
+        let page = admin.post(path, fields).text().unwrap();
+        assert!(asked(&page) && page.contains("kept_fields"), "{path}: {page}");
+    }
+    let api = Api::login(&server, "demo-admin");
+    assert_eq!(api.get("/user/v1/key").as_array().unwrap().len(), 1);
+    assert_eq!(api.get("/user/v1/channel"), json!([]));
+    assert_eq!(api.get("/user/v1/organization/user").as_array().unwrap().len(), 3);
+    // Other pages and the APIs do not ask.
+    assert!(!asked(&admin.page("/account/orders")));
+}
+
+#[test]
+fn a_user_whose_device_is_taken_gets_a_mail() {
+    let server = Server::demo();
+    let buyer = Api::key(&server, BUYER_KEY);
+    let editor = Api::key(&server, crate::common::DEMO_KEY);
+    let path = "/user/v1/device/phone-1?type=android&model=Phone&name=Work";
+    for owner in [&buyer, &editor, &editor] {
+        assert_eq!(owner.send(Method::PUT, path, None).status(), 200);
+    }
+    assert_eq!(buyer.get("/user/v1/device"), json!([]), "it moved");
+    let outbox = server.data().join("outbox");
+    let mails = || {
+        let entries = std::fs::read_dir(&outbox).ok()?.flatten();
+        let read = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path()).ok();
+        let entries = entries.filter(|one| one.path().extension().is_some_and(|end| end == "eml"));
+        let found: Vec<String> = entries.filter_map(read).collect();
+        (!found.is_empty()).then_some(found)
+    };
+    let found = server.until("the mail", mails);
+    assert_eq!(found.len(), 1, "registering again moves nothing");
+    assert!(found[0].contains("demo-buyer@demo-agency.example"), "{}", found[0]);
+    assert!(!found[0].contains("phone-1") && !found[0].contains("demo-editor"), "{}", found[0]);
+}
+
+#[test]
+fn an_administrator_claims_no_user_names_outside_the_domains_of_the_organization() {
+    let server = Server::demo();
+    let organization =
+        json!({ "id": 1, "name": "Demo desk", "mailDomains": ["demo-desk.example"] });
+    import(&server, &json!({ "organizations": [organization] }));
+    let admin = tokens::admin(&server);
+    let users = "/user/v1/organization/user";
+    let body =
+        |address: &str| json!({ "emailAddress": address, "firstName": "A", "lastName": "B" });
+    let make = |address: &str| call(&server, &admin, "POST", users, Some(&body(address)));
+    let foreign = |(status, answer): (u16, Value)| {
+        assert_eq!((status, code_of(&answer)), (400, "mailDomain_not_allowed"), "{answer}");
+        assert_eq!(answer["errors"][0]["path"], "emailAddress");
+    };
+    for address in [
+        "new@demo-agency.example",
+        "demo-buyer@demo-agency.example",
+        "x@sub.demo-desk.example",
+        "x@demo-desk.example.net",
+    ] {
+        foreign(make(address));
+    }
+    let (status, made) = make("New@Demo-Desk.example");
+    assert_eq!(status, 200, "{made}");
+    let path = format!("{users}/{}", made["id"]);
+    let change = json!({ "emailAddress": "new@demo-agency.example" });
+    foreign(call(&server, &admin, "PUT", &path, Some(&change)));
+    let change = json!({ "emailAddress": "other@demo-desk.example" });
+    assert_eq!(call(&server, &admin, "PUT", &path, Some(&change)).0, 200);
+}
+
+#[test]
+fn an_administrator_probes_no_user_names_without_a_limit() {
+    let server = Server::demo();
+    let admin = tokens::admin(&server);
+    let body =
+        json!({ "emailAddress": "taken@demo-desk.example", "firstName": "A", "lastName": "B" });
+    let probe = || {
+        let request = server.client.post(format!("{}/user/v1/organization/user", server.url));
+        let request = request.header("authorization", format!("Bearer {admin}"));
+        request.header("content-type", "application/json").body(body.to_string()).send().unwrap()
+    };
+    assert_eq!(probe().status(), 200);
+    for attempt in 2..=100 {
+        assert_eq!(probe().status(), 400, "{attempt}");
+    }
+    let limited = probe();
+    assert_eq!(limited.status(), 503);
+    let wait: u32 = limited.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=3601).contains(&wait), "{wait}");
+}
+
+#[test]
+fn a_stolen_signing_key_is_replaced_without_a_restart_and_without_ending_tokens() {
+    let server = Server::demo();
+    import(&server, &clients());
+    let kid = || {
+        let set = token_set(&server, "wide", "demo-editor", "openid roles");
+        let head = set["id_token"].as_str().unwrap().split('.').next().unwrap().to_owned();
+        let bytes =
+            base64::Engine::decode(&base64::prelude::BASE64_URL_SAFE_NO_PAD, head).unwrap();
+        let head: Value = serde_json::from_slice(&bytes).unwrap();
+        head["kid"].as_str().unwrap().to_owned()
+    };
+    let published = || -> Vec<String> {
+        let set: Value = server.get("/o/oauth2/keys").json().unwrap();
+        let keys = set["keys"].as_array().unwrap();
+        keys.iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect()
+    };
+    let old = kid();
+    assert_eq!(published(), [old.as_str()]);
+    let output = server.command(&["signing-key", "rotate", "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let new = said["kid"].as_str().unwrap().to_owned();
+    server.until("the new key to be published", || (published().len() == 2).then_some(()));
+    assert_eq!(kid(), new);
+    assert_eq!(published(), [new.as_str(), old.as_str()], "the old one verifies its tokens");
+    let listed = server.command(&["signing-key", "list", "--json"]);
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!((&listed[0]["kid"], &listed[0]["retired"]), (&json!(new), &Value::Null));
+    assert!(listed[1]["publishedUntil"].is_string(), "{listed}");
+}
+
+#[test]
+fn a_user_reaches_nothing_of_another_organization() {
+    let server = Server::demo();
+    let editor = Api::login(&server, "demo-editor");
+    let made =
+        editor.send(Method::POST, "/collection/v1/collection", Some(&json!({ "name": "x" })));
+    let collection = made.json::<Value>().unwrap()["id"].as_str().unwrap().to_owned();
+    let made = editor.send(Method::POST, "/content/v1/image/notification/stream?q=x", None);
+    let stream = made.json::<Value>().unwrap()["id"].as_str().unwrap().to_owned();
+    let key = editor.get("/user/v1/key")[0]["id"].clone();
+    assert_eq!(editor.send(Method::GET, &format!("{ITEM}.jpg"), None).status(), 200);
+    let order = editor.get("/user/v1/order")["orders"][0]["id"].clone();
+    let buyer = Api::login(&server, "demo-buyer");
+    let items = json!([{ "uri": format!("{}{ITEM}", server.url) }]);
+    let report = json!({ "approve": false });
+    let named = json!({ "name": "y" });
+    let collection = format!("/collection/v1/collection/{collection}");
+    let stream = format!("/content/v1/image/notification/{stream}");
+    for (method, path, body) in [
+        (Method::GET, collection.clone(), None),
+        (Method::PUT, collection.clone(), Some(&named)),
+        (Method::DELETE, collection.clone(), None),
+        (Method::POST, format!("{collection}/items"), Some(&items)),
+        (Method::DELETE, format!("{collection}/items"), Some(&items)),
+        (Method::GET, format!("{collection}/zip"), None),
+        (Method::GET, format!("{stream}/stream?wait=1"), None),
+        (Method::PUT, format!("{stream}/stream?title=t"), None),
+        (Method::DELETE, stream.clone(), None),
+        (Method::GET, format!("/user/v1/order/{order}"), None),
+        (Method::PUT, format!("/user/v1/order/{order}"), Some(&report)),
+        (Method::DELETE, format!("/user/v1/key/{key}"), None),
+        (Method::PUT, "/user/v1/organization/user/101".to_owned(), Some(&named)),
+        (Method::GET, "/user/v1/organization/user/101".to_owned(), None),
+        (Method::GET, format!("{ITEM}.zip?channel=user:demo-editor:demo-download"), None),
+        (Method::GET, format!("{ITEM}?channel=user:demo-editor:demo-download&agr=1002"), None),
+    ] {
+        let status = buyer.send(method.clone(), &path, body).status().as_u16();
+        assert!([403, 404].contains(&status), "{method} {path}: {status}");
+    }
+    assert_eq!(editor.get(&collection)["name"], "x");
+    assert_eq!(editor.get("/user/v1/key")[0]["id"], key);
+    assert!(editor.get(&format!("/user/v1/order/{order}"))["reported"].is_null());
+}
+
+#[test]
+fn an_administrator_sets_no_properties_beyond_those_of_the_contract() {
+    let server = Server::demo();
+    let admin = tokens::admin(&server);
+    for (name, value) in [
+        ("roles", json!(["ROLE_PROVIDER"])),
+        ("organization", json!(2)),
+        ("customerId", json!(2)),
+        ("agreements", json!([1002])),
+        ("password", json!("secret-password")),
+        ("active", json!(true)),
+        ("userName", json!("root")),
+        ("serviceAccount", json!(true)),
+        ("id", json!(1)),
+        ("access", json!({ "provider": true })),
+    ] {
+        let mut body =
+            json!({ "emailAddress": "m@demo-desk.example", "firstName": "A", "lastName": "B" });
+        body[name] = value.clone();
+        let users = "/user/v1/organization/user";
+        assert_eq!(call(&server, &admin, "POST", users, Some(&body)).0, 400, "{name}");
+        let change = json!({ name: value });
+        let path = format!("{users}/101");
+        assert_eq!(call(&server, &admin, "PUT", &path, Some(&change)).0, 400, "{name}");
+    }
+}
+
+#[test]
+fn one_code_that_is_exchanged_twenty_times_at_once_gives_one_set_that_ends() {
+    let server = Server::demo();
+    let editor = Editor::log_in(&server);
+    let code = query_of(&editor.authorize(&request(&[])), "code").expect("a code");
+    let form = crate::oauth::code_form(&code);
+    let sets: Vec<Value> = std::thread::scope(|scope| {
+        let exchange = || {
+            let response = token(&server, &form);
+            (response.status() == 200).then(|| response.json::<Value>().unwrap())
+        };
+        let tries: Vec<_> = (0..20).map(|_| scope.spawn(exchange)).collect();
+        tries.into_iter().filter_map(|one| one.join().unwrap()).collect()
+    });
+    assert_eq!(sets.len(), 1);
+    let bearer = format!("Bearer {}", access(&sets[0]));
+    let user = server.get_with("/o/v2/user", &[("authorization", &bearer)]);
+    assert_eq!(user.status(), 401, "a code that was used again ends what it gave");
+}
