@@ -334,4 +334,6 @@ impl Inner {
 #[cfg(test)]
 mod matching_tests;
 #[cfg(test)]
+mod oracle_tests;
+#[cfg(test)]
 mod tests;

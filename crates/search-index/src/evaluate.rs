@@ -1,0 +1,299 @@
+//! From a filter to the set of the documents of each segment that match.
+
+use std::borrow::Cow;
+use std::ops::{BitAndAssign, SubAssign};
+use std::sync::Arc;
+
+use roaring::{MultiOps, RoaringBitmap};
+use wirephoto_pure::item::PubStatus;
+use wirephoto_pure::query::{DateField, Dates, Facet, Query, Words};
+
+use crate::error::{IndexError, Result};
+use crate::index::Snapshot;
+use crate::request::{Coverage, FacetCounts, Filter, Page, Place, Sort, SortDate};
+use crate::segment::Segment;
+use crate::sets::Condition;
+use crate::words::{IsOver, Look};
+use crate::{facets, order, rank};
+
+/// What a filter found in a snapshot.
+pub struct Found<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    /// The documents of each segment.
+    pub(crate) sets: Vec<RoaringBitmap>,
+}
+
+impl Snapshot {
+    /// The versions that match `filter`, without those numbered in `gone`, which the index may still
+    /// have.
+    ///
+    /// Fails with [`IndexError::TimedOut`] soon after `is_over` says so.
+    pub fn find(&self, filter: &Filter, gone: &[u32], is_over: IsOver<'_>) -> Result<Found<'_>> {
+        let mut sets = Vec::with_capacity(self.segments.len());
+        for segment in &self.segments {
+            if is_over() {
+                return Err(IndexError::TimedOut);
+            }
+            let evaluation = Evaluation { snapshot: self, segment, is_over };
+            let mut found = evaluation.matching(filter)?;
+            for number in gone {
+                if let Some(doc) = segment.find(self.shared.fields.number, *number)? {
+                    found.remove(doc);
+                }
+            }
+            sets.push(found);
+        }
+        Ok(Found { snapshot: self, sets })
+    }
+}
+
+impl Snapshot {
+    /// The documents of each segment that hold `words`, and some that were removed.
+    pub(crate) fn holding(
+        &self,
+        words: &Words,
+        is_over: IsOver<'_>,
+    ) -> Result<Vec<Arc<RoaringBitmap>>> {
+        let of = |segment| {
+            let evaluation = Evaluation { snapshot: self, segment, is_over };
+            evaluation.find_kept(Condition::Words(words.clone()))
+        };
+        self.segments.iter().map(of).collect()
+    }
+}
+
+impl Found<'_> {
+    /// How many versions match.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.sets.iter().map(RoaringBitmap::len).sum()
+    }
+
+    /// The numbers of the versions on a page; `query` says what is relevant.
+    pub fn page(&self, page: Page, query: &Query, is_over: IsOver<'_>) -> Result<Vec<u32>> {
+        match page.sort {
+            Sort::Relevance => rank::by_relevance(self, query, page, is_over),
+            Sort::By { date: SortDate::Order, descending } => {
+                Ok(order::by_order(self, descending, page))
+            }
+            Sort::By { date, descending } => {
+                let date = match date {
+                    SortDate::Date => DateField::Date,
+                    SortDate::VersionStored => DateField::VersionStored,
+                    SortDate::VersionCreated | SortDate::Order => DateField::VersionCreated,
+                };
+                order::by_date(self, date, descending, page, is_over)
+            }
+        }
+    }
+
+    /// The most frequent values of each facet among the matches.
+    pub fn facets(&self, facets: &[Facet], is_over: IsOver<'_>) -> Result<Vec<FacetCounts>> {
+        facets.iter().map(|facet| Ok((*facet, facets::count(self, *facet, is_over)?))).collect()
+    }
+}
+
+type Set<'a> = Cow<'a, RoaringBitmap>;
+
+/// Evaluates in one segment.
+struct Evaluation<'a> {
+    snapshot: &'a Snapshot,
+    segment: &'a Segment,
+    is_over: IsOver<'a>,
+}
+
+/// A set that is kept, or one that is borrowed for this search.
+enum Part<'a> {
+    Kept(Arc<RoaringBitmap>),
+    Set(Set<'a>),
+}
+
+impl AsRef<RoaringBitmap> for Part<'_> {
+    fn as_ref(&self) -> &RoaringBitmap {
+        match self {
+            Self::Kept(set) => set,
+            Self::Set(set) => set,
+        }
+    }
+}
+
+impl<'a> Evaluation<'a> {
+    /// The documents that match and were not removed.
+    fn matching(&self, filter: &Filter) -> Result<RoaringBitmap> {
+        let mut required = vec![Part::Set(Cow::Borrowed(&*self.segment.live))];
+        if let Some(media_type) = filter.media_type {
+            required.push(self.kept(Condition::MediaType(media_type))?);
+        }
+        required.push(self.statuses(&filter.statuses)?);
+        if let Coverage::Products(codes) = &filter.coverage {
+            required.push(self.products(codes)?);
+        }
+        if !filter.products.is_empty() {
+            required.push(self.products(&filter.products)?);
+        }
+        let mut excluded = Vec::new();
+        match &filter.query {
+            Query::All => {}
+            Query::And(parts) => self.split(parts, &mut required, &mut excluded)?,
+            whole @ (Query::Words(_) | Query::Dates(_) | Query::Or(_) | Query::Not(_)) => {
+                self.split(std::slice::from_ref(whole), &mut required, &mut excluded)?;
+            }
+        }
+        if !filter.products_excluded.is_empty() {
+            excluded.push(self.products(&filter.products_excluded)?);
+        }
+        if let Some(now) = filter.hides_embargoed_at {
+            let hidden = self.segment.hidden(now.as_millisecond());
+            excluded.push(Part::Set(Cow::Owned(hidden)));
+        }
+        let mut found = combine(required, &excluded);
+        self.restrict(&mut found, filter);
+        Ok(found)
+    }
+
+    /// Takes out what lies outside the range of `_tstamp`.
+    fn restrict(&self, found: &mut RoaringBitmap, filter: &Filter) {
+        let segment = self.segment;
+        if let Some(from) = filter.from {
+            found.remove_range(segment.later_or_at(from.as_millisecond())..);
+        }
+        if let Some(until) = filter.until {
+            found.remove_range(..segment.later_or_at(until.as_millisecond()));
+        }
+        if let Some(after) = filter.after {
+            let Place { order_ms, .. } = after;
+            let (later, end) = (segment.later(order_ms), segment.later_or_at(order_ms));
+            found.remove_range(end..);
+            for doc in later..end {
+                if segment.place(doc) <= after {
+                    found.remove(doc);
+                }
+            }
+        }
+    }
+
+    /// Adds the parts of a conjunction to what is required and what is excluded.
+    fn split(
+        &self,
+        parts: &[Query],
+        required: &mut Vec<Part<'a>>,
+        excluded: &mut Vec<Part<'a>>,
+    ) -> Result<()> {
+        for part in parts {
+            match part {
+                Query::All => {}
+                Query::Not(part) => excluded.push(self.set(part)?),
+                Query::Words(_) | Query::Dates(_) | Query::And(_) | Query::Or(_) => {
+                    required.push(self.set(part)?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The documents that satisfy a query, and some that were removed.
+    fn set(&self, query: &Query) -> Result<Part<'a>> {
+        let live = || Part::Set(Cow::Borrowed(&*self.segment.live));
+        match query {
+            Query::All => Ok(live()),
+            Query::Words(words) => self.kept(Condition::Words(words.clone())),
+            Query::Dates(dates) => self.kept(Condition::Dates(*dates)),
+            Query::And(parts) => {
+                let (mut required, mut excluded) = (vec![live()], Vec::new());
+                self.split(parts, &mut required, &mut excluded)?;
+                Ok(Part::Set(Cow::Owned(combine(required, &excluded))))
+            }
+            Query::Or(parts) => {
+                let sets: Vec<_> =
+                    parts.iter().map(|part| self.set(part)).collect::<Result<_>>()?;
+                Ok(Part::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
+            }
+            Query::Not(part) => {
+                let set = &*self.segment.live - self.set(part)?.as_ref();
+                Ok(Part::Set(Cow::Owned(set)))
+            }
+        }
+    }
+
+    fn statuses(&self, statuses: &[PubStatus]) -> Result<Part<'a>> {
+        if let [one] = statuses {
+            return self.kept(Condition::Status(*one));
+        }
+        let sets = statuses.iter().map(|status| self.kept(Condition::Status(*status)));
+        let sets: Vec<_> = sets.collect::<Result<_>>()?;
+        Ok(Part::Set(Cow::Owned(sets.iter().map(AsRef::as_ref).union())))
+    }
+
+    /// Documents with one of these product codes.
+    fn products(&self, codes: &[String]) -> Result<Part<'a>> {
+        let mut codes = codes.to_vec();
+        codes.sort_unstable();
+        codes.dedup();
+        self.kept(Condition::Products(codes.into()))
+    }
+
+    /// The documents of a condition, looked up where they are not kept.
+    fn kept(&self, condition: Condition) -> Result<Part<'a>> {
+        self.find_kept(condition).map(Part::Kept)
+    }
+
+    fn find_kept(&self, condition: Condition) -> Result<Arc<RoaringBitmap>> {
+        let kept = &self.snapshot.shared.kept;
+        kept.get(self.segment.id(), condition, |condition| self.look_up(condition))
+    }
+
+    fn look_up(&self, condition: &Condition) -> Result<RoaringBitmap> {
+        let fields = &self.snapshot.shared.fields;
+        let look = Look::new(self.snapshot, self.segment, self.is_over);
+        match condition {
+            Condition::Words(words) => look.words(words),
+            Condition::Dates(dates) => self.dates(*dates),
+            Condition::MediaType(one) => look.any_of(fields.media_type, [one.as_str()]),
+            Condition::Status(one) => look.any_of(fields.status, [one.as_str()]),
+            Condition::Products(codes) => {
+                let field = fields.facet(Facet::ProductCode);
+                look.any_of(field, codes.iter().map(String::as_str))
+            }
+        }
+    }
+
+    /// Documents with a date in a range.
+    fn dates(&self, dates: Dates) -> Result<RoaringBitmap> {
+        let from = dates.from.map_or(i64::MIN, |from| from.as_millisecond());
+        let Some(last) =
+            dates.until.map_or(Some(i64::MAX), |end| end.as_millisecond().checked_sub(1))
+        else {
+            return Ok(RoaringBitmap::new());
+        };
+        if last < from {
+            return Ok(RoaringBitmap::new());
+        }
+        let mut docs = Vec::new();
+        let column = self.segment.dates(dates.field)?;
+        // The engine takes the earliest date of a segment for one of a range that ends before it.
+        if last < column.min_value() {
+            return Ok(RoaringBitmap::new());
+        }
+        column.get_docids_for_value_range(from..=last, 0..self.segment.max_doc(), &mut docs);
+        Ok(RoaringBitmap::from_sorted_iter(docs).unwrap_or_default())
+    }
+}
+
+/// What all of `required`, at least one, hold and none of `excluded` does. The smallest comes
+/// first, so that every step handles as little as it can.
+fn combine(mut required: Vec<Part<'_>>, excluded: &[Part<'_>]) -> RoaringBitmap {
+    required.sort_by_key(|set| set.as_ref().len());
+    let mut sets = required.iter().map(AsRef::as_ref);
+    let mut found = match (sets.next(), sets.next()) {
+        (None, _) => RoaringBitmap::new(),
+        (Some(one), None) => one.clone(),
+        (Some(one), Some(two)) => one & two,
+    };
+    for set in sets {
+        found.bitand_assign(set);
+    }
+    for set in excluded {
+        found.sub_assign(set.as_ref());
+    }
+    found
+}

@@ -1,0 +1,188 @@
+//! Facets: how many matches have which value.
+//!
+//! Each segment has its own dictionary of a facet's values. A value gets a number for the whole
+//! index when a segment that has it is counted for the first time; a segment remembers which number
+//! each entry of its dictionary has, so that counting is adding up in an array.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use roaring::RoaringBitmap;
+use tantivy::columnar::{Cardinality, Column};
+use wirephoto_pure::limits::FACET_COUNTS_MAX;
+use wirephoto_pure::query::Facet;
+
+use crate::error::{IndexError, Result};
+use crate::evaluate::Found;
+use crate::schema::facet_column;
+use crate::segment::Segment;
+use crate::sets::usize_of;
+use crate::words::IsOver;
+
+/// Documents that are counted between two looks at the time.
+const DOCS_BETWEEN_LOOKS: usize = 65_536;
+
+/// The values of every facet in the whole index, by their numbers.
+#[derive(Default)]
+pub(crate) struct Dictionaries([RwLock<Dictionary>; Facet::ALL.len()]);
+
+/// The values of one facet.
+#[derive(Default)]
+struct Dictionary {
+    values: Vec<Arc<str>>,
+    numbers: HashMap<Arc<str>, u32>,
+}
+
+/// The numbers of the values of one facet in one segment, by their place in its dictionary.
+pub(crate) struct Values {
+    numbers: Vec<u32>,
+    /// How many documents of the segment, removed ones too, have each value.
+    counts: Vec<u32>,
+    column: Column<u64>,
+}
+
+impl Dictionary {
+    fn number(&mut self, value: &str) -> u32 {
+        if let Some(number) = self.numbers.get(value) {
+            return *number;
+        }
+        let number = u32::try_from(self.values.len()).unwrap_or(u32::MAX);
+        let value: Arc<str> = value.into();
+        self.values.push(Arc::clone(&value));
+        self.numbers.insert(value, number);
+        number
+    }
+}
+
+/// The most frequent values of `facet` among the matches, the most frequent first, equally frequent
+/// ones by their text.
+pub(crate) fn count(
+    found: &Found<'_>,
+    facet: Facet,
+    is_over: IsOver<'_>,
+) -> Result<Vec<(String, u64)>> {
+    let dictionaries = &found.snapshot.shared.dictionaries;
+    let mut counts: Vec<u64> = Vec::new();
+    for (segment, set) in found.snapshot.segments.iter().zip(&found.sets) {
+        if set.is_empty() {
+            continue;
+        }
+        let values = segment.known.values(facet, || dictionaries.read(segment, facet))?;
+        let kept = &found.snapshot.shared.kept.facets;
+        let make = || values.count(segment, set, is_over);
+        let local = kept.get(segment.id(), facet, set, make)?;
+        for (number, count) in values.numbers.iter().zip(local.iter().copied()) {
+            if count > 0 {
+                let at = usize_of(*number);
+                if at >= counts.len() {
+                    counts.resize(at + 1, 0);
+                }
+                counts[at] += u64::from(count);
+            }
+        }
+    }
+    Ok(dictionaries.most_frequent(facet, &counts))
+}
+
+impl Dictionaries {
+    /// Numbers the values of a segment.
+    fn read(&self, segment: &Segment, facet: Facet) -> Result<Values> {
+        let column = segment.reader.fast_fields().str(facet_column(facet))?;
+        let Some(column) = column else {
+            let column = Column::build_empty_column(segment.max_doc());
+            return Ok(Values { numbers: Vec::new(), counts: Vec::new(), column });
+        };
+        let mut numbers = Vec::with_capacity(column.num_terms());
+        {
+            let lock = &self.0[facet.index()];
+            let mut dictionary = lock.write().unwrap_or_else(PoisonError::into_inner);
+            let mut entries = column.dictionary().stream()?;
+            while entries.advance() {
+                numbers.push(dictionary.number(&String::from_utf8_lossy(entries.key())));
+            }
+        }
+        let column = column.ords().clone();
+        let mut counts = vec![0; numbers.len()];
+        for place in column.values.iter() {
+            add(&mut counts, place);
+        }
+        Ok(Values { numbers, counts, column })
+    }
+
+    /// The most frequent of the values that were counted.
+    fn most_frequent(&self, facet: Facet, counts: &[u64]) -> Vec<(String, u64)> {
+        let lock = &self.0[facet.index()];
+        let dictionary = lock.read().unwrap_or_else(PoisonError::into_inner);
+        // Only the first values are returned. The count that the last of them has is found without
+        // comparing texts.
+        let mut frequent: Vec<u64> = counts.iter().copied().filter(|count| *count > 0).collect();
+        let least = if frequent.len() > FACET_COUNTS_MAX {
+            let (_, least, _) =
+                frequent.select_nth_unstable_by(FACET_COUNTS_MAX - 1, |one, other| other.cmp(one));
+            *least
+        } else {
+            1
+        };
+        let values = counts.iter().zip(&dictionary.values).filter(|(count, _)| **count >= least);
+        let mut values: Vec<(u64, &str)> =
+            values.map(|(count, value)| (*count, &**value)).collect();
+        values.sort_unstable_by(|one, other| other.0.cmp(&one.0).then_with(|| one.1.cmp(other.1)));
+        values.truncate(FACET_COUNTS_MAX);
+        values.into_iter().map(|(count, value)| (value.to_owned(), count)).collect()
+    }
+}
+
+fn add(counts: &mut [u32], place: u64) {
+    if let Some(count) = usize::try_from(place).ok().and_then(|at| counts.get_mut(at)) {
+        *count += 1;
+    }
+}
+
+impl Values {
+    /// How many documents of `set` have each value, by its place in the segment's dictionary.
+    fn count(
+        &self,
+        segment: &Segment,
+        set: &RoaringBitmap,
+        is_over: IsOver<'_>,
+    ) -> Result<Vec<u32>> {
+        // Of nearly all documents, those that are left out are counted instead.
+        let all = u64::from(segment.max_doc());
+        if set.len() * 2 <= all {
+            let mut counts = vec![0; self.numbers.len()];
+            self.each(set, is_over, |place| add(&mut counts, place))?;
+            return Ok(counts);
+        }
+        let mut left_out = RoaringBitmap::new();
+        left_out.insert_range(0..segment.max_doc());
+        left_out -= set;
+        let mut counts = self.counts.clone();
+        self.each(&left_out, is_over, |place| {
+            if let Some(count) = usize::try_from(place).ok().and_then(|at| counts.get_mut(at)) {
+                *count -= 1;
+            }
+        })?;
+        Ok(counts)
+    }
+
+    /// Gives `each` the place of every value of every document of `set`.
+    fn each(
+        &self,
+        set: &RoaringBitmap,
+        is_over: IsOver<'_>,
+        mut each: impl FnMut(u64),
+    ) -> Result<()> {
+        let single = matches!(self.column.get_cardinality(), Cardinality::Full);
+        for (count, doc) in set.iter().enumerate() {
+            if count % DOCS_BETWEEN_LOOKS == 0 && is_over() {
+                return Err(IndexError::TimedOut);
+            }
+            if single {
+                each(self.column.values.get_val(doc));
+            } else {
+                self.column.values_for_doc(doc).for_each(&mut each);
+            }
+        }
+        Ok(())
+    }
+}

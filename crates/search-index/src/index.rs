@@ -1,0 +1,206 @@
+//! The folder of an index, and what one commit of it looks like.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use roaring::RoaringBitmap;
+use tantivy::directory::MmapDirectory;
+use tantivy::index::SegmentId;
+use tantivy::{
+    IndexReader, IndexSettings, IndexSortByField, Opstamp, Order, ReloadPolicy, Searcher,
+};
+
+use crate::error::Result;
+use crate::facets::Dictionaries;
+use crate::schema::{Fields, ORDER, schema, tokenizers};
+use crate::segment::{Known, Segment};
+use crate::sets::KeptSets;
+use crate::writer::{Position, Writer};
+
+/// An index in a folder; cheap to clone.
+#[derive(Clone)]
+pub struct Index {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    engine: tantivy::Index,
+    reader: IndexReader,
+    shared: Arc<Shared>,
+    current: RwLock<Arc<Snapshot>>,
+}
+
+/// What all commits of an index share.
+pub(crate) struct Shared {
+    pub(crate) fields: Fields,
+    pub(crate) kept: KeptSets,
+    pub(crate) dictionaries: Dictionaries,
+    /// The segments of the newest commit.
+    segments: Mutex<HashMap<SegmentId, (Option<Opstamp>, Segment)>>,
+}
+
+/// An index as of one commit.
+pub struct Snapshot {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) searcher: Searcher,
+    pub(crate) segments: Vec<Segment>,
+    position: Option<Position>,
+}
+
+impl Index {
+    /// Makes an empty index in the folder `path`, which is there and empty; sets of documents are
+    /// kept within `memory_bytes`.
+    pub fn create(path: &Path, memory_bytes: u64) -> Result<Self> {
+        let (schema, fields) = schema();
+        let sorting = IndexSortByField { field: ORDER.to_owned(), order: Order::Desc };
+        let settings = IndexSettings { sort_by_field: Some(sorting), ..IndexSettings::default() };
+        let engine = tantivy::Index::builder().schema(schema).settings(settings);
+        let engine = engine.tokenizers(tokenizers()).fast_field_tokenizers(tokenizers());
+        let directory = MmapDirectory::open(path).map_err(tantivy::TantivyError::from)?;
+        let engine = engine.open_or_create(directory)?;
+        Self::of(engine, fields, memory_bytes)
+    }
+
+    /// Opens the index in the folder `path`, in a time that does not depend on its size.
+    ///
+    /// Fails where there is none, or one of another format or schema.
+    pub fn open(path: &Path, memory_bytes: u64) -> Result<Self> {
+        let mut engine = tantivy::Index::open_in_dir(path)?;
+        engine.set_tokenizers(tokenizers());
+        engine.set_fast_field_tokenizers(tokenizers());
+        let (schema, fields) = schema();
+        if engine.schema() != schema {
+            let other = "the index was made by another version".to_owned();
+            return Err(tantivy::TantivyError::SchemaError(other).into());
+        }
+        Self::of(engine, fields, memory_bytes)
+    }
+
+    fn of(engine: tantivy::Index, fields: Fields, memory_bytes: u64) -> Result<Self> {
+        let position = position(&engine)?;
+        let reader = engine.reader_builder().reload_policy(ReloadPolicy::Manual);
+        let reader: IndexReader = reader.try_into()?;
+        let shared = Arc::new(Shared {
+            fields,
+            kept: KeptSets::new(memory_bytes),
+            dictionaries: Dictionaries::default(),
+            segments: Mutex::default(),
+        });
+        let current = Arc::new(Snapshot::of(&shared, reader.searcher(), position)?);
+        let inner = Inner { engine, reader, shared, current: RwLock::new(current) };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The only writer of the index. Fails while there is another one, in any process.
+    pub fn writer(&self) -> Result<Writer> {
+        Writer::new(&self.inner.engine, self.inner.shared.fields.clone())
+    }
+
+    /// Makes what was committed visible.
+    pub fn refresh(&self) -> Result<()> {
+        // Read first: what is visible then is this commit or a later one.
+        let position = position(&self.inner.engine)?;
+        self.inner.reader.reload()?;
+        let shared = &self.inner.shared;
+        let snapshot = Arc::new(Snapshot::of(shared, self.inner.reader.searcher(), position)?);
+        *self.inner.current.write().unwrap_or_else(PoisonError::into_inner) = snapshot;
+        Ok(())
+    }
+
+    /// What is visible now.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.inner.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads every file and compares it with its checksum; gives the names of those that are
+    /// damaged. Takes as long as reading the whole index from the disk.
+    pub fn damaged_files(&self) -> Result<Vec<String>> {
+        let damaged = self.inner.engine.validate_checksum()?;
+        let mut names: Vec<_> = damaged.iter().map(|path| path.display().to_string()).collect();
+        names.sort_unstable();
+        Ok(names)
+    }
+}
+
+/// What the last commit says of itself; nothing before the first one.
+fn position(engine: &tantivy::Index) -> Result<Option<Position>> {
+    let payload = engine.load_metas()?.payload;
+    Ok(payload.and_then(|text| serde_json::from_str(&text).ok()))
+}
+
+impl Snapshot {
+    fn of(shared: &Arc<Shared>, searcher: Searcher, position: Option<Position>) -> Result<Self> {
+        let mut known = shared.segments.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = HashMap::with_capacity(searcher.segment_readers().len());
+        let mut segments = Vec::with_capacity(searcher.segment_readers().len());
+        for reader in searcher.segment_readers() {
+            let (id, removed) = (reader.segment_id(), reader.delete_opstamp());
+            let segment = match known.get(&id) {
+                Some((same, segment)) if *same == removed => segment.clone(),
+                before => {
+                    let facts = match before {
+                        Some((_, segment)) => Arc::clone(&segment.known),
+                        None => Arc::new(Known::read(reader)?),
+                    };
+                    Segment { reader: reader.clone(), known: facts, live: Arc::new(live(reader)) }
+                }
+            };
+            next.insert(id, (removed, segment.clone()));
+            segments.push(segment);
+        }
+        let gone: HashSet<_> = known.keys().filter(|id| !next.contains_key(id)).copied().collect();
+        if !gone.is_empty() {
+            shared.kept.forget(gone);
+        }
+        *known = next;
+        drop(known);
+        Ok(Self { shared: Arc::clone(shared), searcher, segments, position })
+    }
+
+    /// Up to where everything is in it, and of what archive; nothing of an index that nothing was
+    /// committed to.
+    #[must_use]
+    pub fn position(&self) -> Option<&Position> {
+        self.position.as_ref()
+    }
+
+    /// How many versions are in it.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.live.len()).sum()
+    }
+
+    /// Whether nothing is in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The end of the first embargo behind `now_ms`: what is found changes then without a commit.
+    #[must_use]
+    pub fn next_embargo(&self, now_ms: i64) -> Option<i64> {
+        self.segments.iter().filter_map(|segment| segment.next_embargo(now_ms)).min()
+    }
+
+    /// The numbers of all versions that are in it, in no order.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
+        let of = |segment: &Segment| {
+            let numbers: Vec<u32> = segment.live.iter().map(|doc| segment.number(doc)).collect();
+            numbers
+        };
+        self.segments.iter().flat_map(of)
+    }
+}
+
+/// The documents of a segment that were not removed.
+fn live(reader: &tantivy::SegmentReader) -> RoaringBitmap {
+    let mut live = RoaringBitmap::new();
+    live.insert_range(0..reader.max_doc());
+    if let Some(alive) = reader.alive_bitset() {
+        let removed = (0..reader.max_doc()).filter(|doc| alive.is_deleted(*doc));
+        live -= RoaringBitmap::from_sorted_iter(removed).unwrap_or_default();
+    }
+    live
+}

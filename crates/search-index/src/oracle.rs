@@ -1,0 +1,393 @@
+//! A plain evaluation of searches, item by item, over archives that are made up: what any engine
+//! has to find.
+//!
+//! Items have every kind of field, statuses, embargoes, products and dates that collide; queries use
+//! every operator. The query itself is tried on one document at a time by
+//! [`Query::matches`](wirephoto_pure::query::Query::matches), which has an oracle of its own beside
+//! it.
+
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::{Map, Value, json};
+use wirephoto_pure::item::{Document, PubStatus};
+use wirephoto_pure::query::{DateField, Facet, Indexed, parse};
+use wirephoto_pure::types::{ItemKey, MediaType};
+
+use crate::request::{Coverage, FacetCounts, Filter, Page, Place, Sort, SortDate};
+
+const WORDS: [&str; 14] = [
+    "vinter",
+    "isbrytare",
+    "is",
+    "för",
+    "for",
+    "öl",
+    "ol",
+    "storm",
+    "Stormen",
+    "idé",
+    "ide",
+    "Kvarken",
+    "hav",
+    "straße",
+];
+const NAMES: [&str; 6] =
+    ["Erik Berg", "Anna Berg", "Erik Anna", "Åsa Öberg", "Asa Oberg", "Bergen"];
+const PRODUCTS: [&str; 5] = ["FOTT", "FOIN", "TXIN", "TXUT", "SPT"];
+const SUBJECTS: [&str; 4] = ["medtop:15000000", "medtop:15000001", "sport", "väder"];
+const PLACES: [&str; 4] = ["Umeå", "Umea", "Stockholm Södermalm", "Vaasa"];
+const TYPES: [MediaType; 3] = [MediaType::Image, MediaType::Text, MediaType::Planning];
+const STATUSES: [PubStatus; 5] = [
+    PubStatus::Usable,
+    PubStatus::Usable,
+    PubStatus::Usable,
+    PubStatus::Replaced,
+    PubStatus::Commissioned,
+];
+
+/// The moment around which everything happens.
+#[must_use]
+pub fn start() -> Timestamp {
+    Timestamp::from_second(1_772_438_400).unwrap_or_default()
+}
+
+/// A version of an item, as drawn.
+#[derive(Clone, Debug)]
+pub struct Version {
+    media_type: MediaType,
+    id: u16,
+    headline: Vec<&'static str>,
+    description: Vec<&'static str>,
+    body: Vec<&'static str>,
+    persons: Vec<&'static str>,
+    places: Vec<&'static str>,
+    subjects: Vec<&'static str>,
+    products: Vec<&'static str>,
+    byline: Option<&'static str>,
+    holder: Option<&'static str>,
+    status: PubStatus,
+    hours: i64,
+    date: Option<i64>,
+    embargo_hours: Option<i64>,
+}
+
+impl Version {
+    /// The item.
+    ///
+    /// # Panics
+    ///
+    /// Never: the texts are keys.
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "the text is a key")]
+    pub fn key(&self) -> ItemKey {
+        ItemKey::parse(&format!("{}/o{}", self.media_type, self.id)).expect("a key")
+    }
+
+    /// The media type.
+    #[must_use]
+    pub fn media_type(&self) -> MediaType {
+        self.media_type
+    }
+
+    /// The publication status.
+    #[must_use]
+    pub fn status(&self) -> PubStatus {
+        self.status
+    }
+
+    /// `_tstamp`.
+    #[must_use]
+    pub fn order(&self) -> Timestamp {
+        start() + SignedDuration::from_hours(self.hours)
+    }
+
+    /// Until when it is hidden.
+    #[must_use]
+    pub fn embargoed(&self) -> Option<Timestamp> {
+        self.embargo_hours.map(|hours| start() + SignedDuration::from_hours(hours))
+    }
+
+    /// The document.
+    ///
+    /// # Panics
+    ///
+    /// Never: the fields are those of a document.
+    #[must_use]
+    #[expect(clippy::expect_used, reason = "the fields are those of a document")]
+    pub fn document(&self) -> Document {
+        let mut fields = Map::new();
+        let mut set = |name: &str, value: Value| fields.insert(name.to_owned(), value);
+        let list = |values: &[&str], name: &str| -> Value {
+            values.iter().map(|value| json!({ name: value })).collect()
+        };
+        set("headline", self.headline.join(" ").into());
+        set("description_text", self.description.join(", ").into());
+        set("body_text", self.body.join(" – ").into());
+        set("person", list(&self.persons, "name"));
+        set("place", list(&self.places, "name"));
+        set("subject", list(&self.subjects, "code"));
+        set("product", list(&self.products, "code"));
+        if let Some(byline) = self.byline {
+            set("byline", byline.into());
+        }
+        if let Some(holder) = self.holder {
+            set("copyrightholder", holder.into());
+        }
+        if let Some(days) = self.date {
+            let day = start() + SignedDuration::from_hours(24 * days);
+            set("date", day.to_string()[..10].into());
+        }
+        set("pubstatus", self.status.as_str().into());
+        // Moments between two milliseconds, which is what an index holds.
+        let created = self.order() + SignedDuration::from_micros(300 * i64::from(self.id % 2));
+        set("versioncreated", created.to_string().into());
+        Document::from_fields(&self.key(), fields).expect("a document")
+    }
+
+    /// What of the document is searched.
+    #[must_use]
+    pub fn indexed(&self) -> Indexed {
+        Indexed::of(&self.key(), &self.document(), &TimeZone::UTC)
+    }
+}
+
+/// Versions of items, some of the same item.
+pub fn versions(most: usize) -> impl Strategy<Value = Vec<Version>> {
+    proptest::collection::vec(version(), 0..=most)
+}
+
+fn version() -> impl Strategy<Value = Version> {
+    let words = |most| proptest::collection::vec(select(&WORDS[..]), 0..most);
+    let some = |values: &'static [&'static str]| {
+        proptest::collection::vec(select(values), 0..3).prop_map(|mut values| {
+            values.sort_unstable();
+            values.dedup();
+            values
+        })
+    };
+    let texts = (words(4), words(6), words(16));
+    let lists = (some(&NAMES), some(&PLACES), some(&SUBJECTS), some(&PRODUCTS));
+    let single = (
+        proptest::option::of(select(&NAMES[..])),
+        proptest::option::of(select(&["Agency", "Anna Berg"][..])),
+    );
+    let what = (select(&TYPES[..]), 0..160_u16, select(&STATUSES[..]));
+    let when = (0..60_i64, proptest::option::of(0..5_i64), proptest::option::of(-3..3_i64));
+    (what, texts, lists, single, when).prop_map(|(what, texts, lists, single, when)| Version {
+        media_type: what.0,
+        id: what.1,
+        status: what.2,
+        headline: texts.0,
+        description: texts.1,
+        body: texts.2,
+        persons: lists.0,
+        places: lists.1,
+        subjects: lists.2,
+        products: lists.3,
+        byline: single.0,
+        holder: single.1,
+        hours: when.0,
+        date: when.1,
+        embargo_hours: when.2,
+    })
+}
+
+/// A search, as drawn.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// The text of the query.
+    pub text: String,
+    /// What is found.
+    pub filter: Filter,
+    /// What is shown of it.
+    pub page: Page,
+    /// What is counted.
+    pub facets: Vec<Facet>,
+}
+
+/// The text of a query.
+fn query() -> impl Strategy<Value = String> {
+    let fields = [
+        "",
+        "",
+        "",
+        "headline:",
+        "description_text:",
+        "body_text:",
+        "person.name:",
+        "byline:",
+        "place.name:",
+        "copyrightholder:",
+    ];
+    let field = || select(fields.to_vec());
+    let word = (field(), select(&WORDS[..])).prop_map(|(field, word)| format!("{field}{word}"));
+    let phrase = (field(), proptest::collection::vec(select(&WORDS[..]), 2..4));
+    let phrase = phrase.prop_map(|(field, words)| format!("{field}\"{}\"", words.join(" ")));
+    let name = (field(), select(&NAMES[..]), any::<bool>()).prop_map(|(field, name, whole)| {
+        if whole { format!("{field}\"{name}\"") } else { format!("{field}{}", &name[..4].trim()) }
+    });
+    let starts = ["is", "fo", "vi", "stor", "berg", "Åsa-Ö", "storm-is", "Erik-b", "strass", "ol"];
+    let prefix = (field(), select(starts.to_vec()));
+    let prefix = prefix
+        .prop_filter("two letters at least", |(_, start)| start.len() > 1)
+        .prop_map(|(field, start)| format!("{field}{start}*"));
+    let code = prop_oneof![
+        select(&SUBJECTS[..]).prop_map(|code| format!("subject.code:\"{code}\"")),
+        select(&PRODUCTS[..]).prop_map(|code| format!("product.code:{code}")),
+        (0..160_u16, select(&TYPES[..])).prop_map(|(id, media_type)| format!(
+            "uri:\"https://photos.example/media/{media_type}/o{id}\""
+        )),
+    ];
+    let moment = |hours: i64| (start() + SignedDuration::from_hours(hours)).to_string();
+    let range =
+        (select(vec!["versioncreated", "date"]), 0..60_i64, 1..40_i64, any::<(bool, bool)>())
+            .prop_map(move |(field, from, length, (open, whole))| {
+                let from_text = if open { "*".to_owned() } else { moment(from) };
+                let (opening, closing) = if whole { ('[', ']') } else { ('{', '}') };
+                format!("{field}:{opening}{from_text} TO {}{closing}", moment(from + length))
+            });
+    let leaf = prop_oneof![5 => word, 2 => phrase, 2 => name, 2 => prefix, 2 => code, 2 => range];
+    leaf.prop_recursive(3, 14, 3, |inner| {
+        let several = || proptest::collection::vec(inner.clone(), 2..4);
+        prop_oneof![
+            several().prop_map(|parts| format!("({})", parts.join(" "))),
+            several().prop_map(|parts| format!("({})", parts.join(" AND "))),
+            several().prop_map(|parts| format!("({})", parts.join(" OR "))),
+            inner.clone().prop_map(|part| format!("NOT {part}")),
+            (inner.clone(), inner).prop_map(|(one, other)| format!("({one} -({other}))")),
+        ]
+    })
+}
+
+/// A search for what [`versions`] draws.
+///
+/// # Panics
+///
+/// Never: what is drawn is a query.
+#[expect(clippy::expect_used, reason = "what is drawn is a query")]
+pub fn asks() -> impl Strategy<Value = Ask> {
+    let codes = || proptest::collection::vec(select(&PRODUCTS[..]), 0..3);
+    let names = |codes: Vec<&str>| codes.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    // Some have more beginnings of words than one query may have.
+    let text = query().prop_filter("a query", |text| parse(text, &TimeZone::UTC).is_ok());
+    let text = prop_oneof![1 => Just(String::new()), 6 => text];
+    let media_type = proptest::option::of(select(&TYPES[..]));
+    let what = (text, media_type, codes(), codes(), proptest::option::weighted(0.4, codes()));
+    let hours = || proptest::option::weighted(0.3, 0..60_i64);
+    let statuses = proptest::collection::vec(select(&STATUSES[..]), 1..3);
+    let range = (hours(), hours(), proptest::option::weighted(0.2, (0..60_i64, 0..400_u32)));
+    let dates =
+        [SortDate::Order, SortDate::Date, SortDate::VersionCreated, SortDate::VersionStored];
+    let sort = (select(dates.to_vec()), any::<bool>());
+    let page = (sort, 0..12_usize, 0..30_usize);
+    let facets = select(vec![vec![], Facet::ALL.to_vec(), vec![Facet::PersonName]]);
+    (what, range, statuses, any::<bool>(), page, facets).prop_map(
+        move |(what, (from, until, after), statuses, hides, (sort, skip, size), facets)| {
+            let (text, media_type, products, products_excluded, coverage) = what;
+            let at = |hours: i64| start() + SignedDuration::from_hours(hours);
+            let after = after
+                .map(|(hours, number)| Place { order_ms: at(hours).as_millisecond(), number });
+            let filter = Filter {
+                media_type,
+                query: parse(&text, &TimeZone::UTC).expect("a query"),
+                products: names(products),
+                products_excluded: names(products_excluded),
+                coverage: coverage
+                    .map_or(Coverage::Everything, |codes| Coverage::Products(names(codes))),
+                from: from.map(at),
+                until: until.map(at),
+                statuses,
+                hides_embargoed_at: hides.then(start),
+                after,
+            };
+            let sort = Sort::By { date: sort.0, descending: sort.1 };
+            Ask { text, filter, page: Page { sort, skip, size }, facets }
+        },
+    )
+}
+
+/// What a search finds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// How many.
+    pub total: u64,
+    /// The numbers of the versions of the page; of a search by relevance there are none.
+    pub hits: Vec<u32>,
+    /// The counts of each facet.
+    pub facets: Vec<FacetCounts>,
+}
+
+/// The versions that are left of `written`, whose numbers are their places from 1 on: the last one of
+/// each item.
+#[must_use]
+pub fn current(written: &[Version]) -> Vec<(u32, Version)> {
+    let is_last =
+        |at: usize| written[at + 1..].iter().all(|other| other.key() != written[at].key());
+    let numbered = (1_u32..).zip(written).enumerate();
+    numbered
+        .filter(|(at, _)| is_last(*at))
+        .map(|(_, (number, one))| (number, one.clone()))
+        .collect()
+}
+
+/// What `ask` finds among `versions`, each with its number and what of it is searched.
+#[must_use]
+pub fn answer(versions: &[(u32, Version, Indexed)], ask: &Ask) -> Answer {
+    let mut found: Vec<_> =
+        versions.iter().filter(|one| matches(&ask.filter, one.0, &one.1, &one.2)).collect();
+    let total = u64::try_from(found.len()).unwrap_or(u64::MAX);
+    let facets = ask.facets.iter().map(|facet| {
+        let mut counts: Vec<(String, u64)> = Vec::new();
+        for value in found.iter().flat_map(|one| &one.2.facets[facet.index()]) {
+            match counts.iter_mut().find(|(known, _)| known == value) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((value.clone(), 1)),
+            }
+        }
+        counts.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+        (*facet, counts)
+    });
+    let facets = facets.collect();
+    let Sort::By { date, descending } = ask.page.sort else {
+        return Answer { total, hits: Vec::new(), facets };
+    };
+    let key = |one: &(u32, Version, Indexed)| {
+        let (number, version, indexed) = one;
+        let of = |field| indexed.dates.iter().find(|(name, _)| *name == field).map(|(_, at)| *at);
+        let at = match date {
+            SortDate::Order => Some(version.order()),
+            SortDate::Date => of(DateField::Date),
+            SortDate::VersionCreated => of(DateField::VersionCreated),
+            SortDate::VersionStored => of(DateField::VersionStored),
+        };
+        let at_ms = at.map(Timestamp::as_millisecond);
+        let turn = if descending { -1 } else { 1 };
+        (at_ms.is_none(), at_ms.map(|ms| ms * turn), i64::from(*number) * turn)
+    };
+    found.sort_by_key(|one| key(one));
+    let page = found.iter().skip(ask.page.skip).take(ask.page.size);
+    Answer { total, hits: page.map(|one| one.0).collect(), facets }
+}
+
+/// Whether a version matches, decided by looking at it.
+fn matches(filter: &Filter, number: u32, version: &Version, indexed: &Indexed) -> bool {
+    let has =
+        |codes: &[String]| version.products.iter().any(|own| codes.iter().any(|code| code == own));
+    let covered = match &filter.coverage {
+        Coverage::Everything => true,
+        Coverage::Products(codes) => has(codes),
+    };
+    let place = Place { order_ms: version.order().as_millisecond(), number };
+    let hidden = |now: Timestamp| version.embargoed().is_some_and(|until| until > now);
+    filter.media_type.is_none_or(|wanted| wanted == version.media_type)
+        && filter.statuses.contains(&version.status)
+        && !filter.hides_embargoed_at.is_some_and(hidden)
+        && covered
+        && (filter.products.is_empty() || has(&filter.products))
+        && !has(&filter.products_excluded)
+        && filter.from.is_none_or(|from| version.order() >= from)
+        && filter.until.is_none_or(|until| version.order() < until)
+        && filter.after.is_none_or(|after| place > after)
+        && filter.query.matches(indexed)
+}

@@ -1,0 +1,151 @@
+//! The order of hits: the page that was asked for, without sorting everything that matches.
+
+use wirephoto_pure::query::DateField;
+
+use crate::error::{IndexError, Result};
+use crate::evaluate::Found;
+use crate::request::Page;
+use crate::words::IsOver;
+
+/// Documents between two looks at the time.
+const DOCS_BETWEEN_LOOKS: usize = 65_536;
+
+/// The numbers of a page in the order of `_tstamp`, in which each segment lies.
+pub(crate) fn by_order(found: &Found<'_>, descending: bool, page: Page) -> Vec<u32> {
+    let Some(wanted) = wanted(found, page) else { return Vec::new() };
+    let mut places = Vec::new();
+    for (segment, set) in found.snapshot.segments.iter().zip(&found.sets) {
+        let mut taken = Least::new(wanted);
+        // Those that are equally late lie in no order, so the last ones are all looked at.
+        let mut docs: Box<dyn Iterator<Item = u32>> =
+            if descending { Box::new(set.iter()) } else { Box::new(set.iter().rev()) };
+        let mut last = None;
+        let mut seen = 0;
+        docs.by_ref()
+            .map(|doc| segment.place(doc))
+            .take_while(|place| {
+                seen += 1;
+                let goes_on = seen <= wanted || last == Some(place.order_ms);
+                last = Some(place.order_ms);
+                goes_on
+            })
+            .for_each(|place| taken.add(turned(place.order_ms, place.number, descending)));
+        places.extend(taken.finish());
+    }
+    numbers(places, page)
+}
+
+/// The numbers of a page in the order of another date; versions without it come last.
+pub(crate) fn by_date(
+    found: &Found<'_>,
+    date: DateField,
+    descending: bool,
+    page: Page,
+    is_over: IsOver<'_>,
+) -> Result<Vec<u32>> {
+    let Some(wanted) = wanted(found, page) else { return Ok(Vec::new()) };
+    let mut least = Least::new(wanted);
+    for (segment, set) in found.snapshot.segments.iter().zip(&found.sets) {
+        let column = segment.dates(date)?;
+        for (count, doc) in set.iter().enumerate() {
+            if count % DOCS_BETWEEN_LOOKS == 0 && is_over() {
+                return Err(IndexError::TimedOut);
+            }
+            let value = column.first(doc);
+            if value.is_some_and(|ms| least.is_beyond(if descending { !ms } else { ms })) {
+                continue;
+            }
+            let number = segment.number(doc);
+            least.add(match value {
+                Some(ms) => turned(ms, number, descending),
+                None => (i64::MAX, turned(0, number, descending).1, number),
+            });
+        }
+    }
+    Ok(numbers(least.finish(), page))
+}
+
+/// A version's place in an order, the least first: a key, a second one, the version's number.
+pub(crate) type Rank = (i64, u32, u32);
+
+/// The rank of a version by a time and its number.
+pub(crate) fn turned(ms: i64, number: u32, descending: bool) -> Rank {
+    // The complement turns the order round.
+    if descending { (!ms, !number, number) } else { (ms, number, number) }
+}
+
+/// How many versions from the first on decide a page; nothing of a page that is empty.
+pub(crate) fn wanted(found: &Found<'_>, page: Page) -> Option<usize> {
+    let total = usize::try_from(found.total()).unwrap_or(usize::MAX);
+    let wanted = page.skip.saturating_add(page.size).min(total);
+    (page.size > 0 && page.skip < wanted).then_some(wanted)
+}
+
+/// The numbers of a page of what was ranked.
+pub(crate) fn numbers<K: Ord + Copy>(mut ranked: Vec<(K, u32, u32)>, page: Page) -> Vec<u32> {
+    ranked.sort_unstable();
+    ranked.into_iter().skip(page.skip).take(page.size).map(|(_, _, number)| number).collect()
+}
+
+/// Keeps the least of many ranks, in memory for twice as many.
+pub(crate) struct Least<K> {
+    wanted: usize,
+    kept: Vec<(K, u32, u32)>,
+    /// Ranks from this one on are not among the least.
+    bound: Option<(K, u32, u32)>,
+}
+
+impl<K: Ord + Copy> Least<K> {
+    pub(crate) fn new(wanted: usize) -> Self {
+        Self { wanted, kept: Vec::new(), bound: None }
+    }
+
+    /// Whether no rank with this key can be among the least.
+    pub(crate) fn is_beyond(&self, key: K) -> bool {
+        self.bound.is_some_and(|bound| key > bound.0)
+    }
+
+    pub(crate) fn add(&mut self, rank: (K, u32, u32)) {
+        if self.bound.is_some_and(|bound| rank >= bound) {
+            return;
+        }
+        self.kept.push(rank);
+        if self.kept.len() >= self.wanted.saturating_mul(2).max(64) {
+            self.shrink();
+        }
+    }
+
+    fn shrink(&mut self) {
+        if self.kept.len() > self.wanted && self.wanted > 0 {
+            self.kept.select_nth_unstable(self.wanted - 1);
+            self.kept.truncate(self.wanted);
+            self.bound = self.kept.last().copied();
+        }
+    }
+
+    /// The least ones, in no order.
+    pub(crate) fn finish(mut self) -> Vec<(K, u32, u32)> {
+        self.shrink();
+        self.kept
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_are_kept_whatever_their_order() {
+        let ranks: Vec<Rank> = (0..1000).map(|at| (at * 7919 % 1000 / 3, 0, 0)).collect();
+        let ranks: Vec<Rank> =
+            ranks.iter().zip(0_u32..).map(|((key, ..), number)| (*key, number, number)).collect();
+        let mut least = Least::new(50);
+        ranks.iter().for_each(|rank| least.add(*rank));
+        let mut expected = ranks;
+        expected.sort_unstable();
+        expected.truncate(50);
+        let mut kept = least.finish();
+        kept.sort_unstable();
+        assert_eq!(kept, expected);
+    }
+}

@@ -1,0 +1,139 @@
+//! Relevance: BM25, the headline weighted above the rest.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+use tantivy::query::{
+    BooleanQuery, BoostQuery, EnableScoring, Occur, PhraseQuery, Query as EngineQuery,
+    Scorer as _, TermQuery,
+};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocSet as _, Term};
+use wirephoto_pure::query::{Place, Query, Words};
+
+use crate::error::{IndexError, Result};
+use crate::evaluate::Found;
+use crate::index::Snapshot;
+use crate::order::{self, Least};
+use crate::request::Page;
+use crate::schema::Fields;
+use crate::words::{IsOver, fields_of};
+
+/// How much more a word in the headline weighs than one elsewhere.
+const HEADLINE: f32 = 6.0;
+/// Documents between two looks at the time.
+const DOCS_BETWEEN_LOOKS: usize = 4096;
+
+/// The words that make a document relevant: those that are asked for, not those that are excluded.
+fn relevant(query: &Query) -> Vec<&Words> {
+    match query {
+        Query::All | Query::Dates(_) | Query::Not(_) => Vec::new(),
+        Query::Words(words) => vec![words],
+        Query::And(parts) | Query::Or(parts) => parts.iter().flat_map(relevant).collect(),
+    }
+}
+
+/// What gives documents their scores, but for beginnings of words; nothing where there is nothing
+/// else.
+fn scoring(fields: &Fields, words: &[&Words]) -> Option<BooleanQuery> {
+    let mut parts: Vec<(Occur, Box<dyn EngineQuery>)> = Vec::new();
+    for words in words.iter().filter(|words| !words.prefix) {
+        let tokens = words.tokens();
+        for field in fields_of(fields, words.place) {
+            let terms: Vec<Term> =
+                tokens.phrase.iter().map(|word| Term::from_field_text(field, word)).collect();
+            let part: Box<dyn EngineQuery> = match terms.as_slice() {
+                [] => continue,
+                [term] => Box::new(TermQuery::new(term.clone(), IndexRecordOption::WithFreqs)),
+                _ => Box::new(PhraseQuery::new(terms)),
+            };
+            let part = if field == fields.headline {
+                Box::new(BoostQuery::new(part, HEADLINE))
+            } else {
+                part
+            };
+            parts.push((Occur::Should, part));
+        }
+    }
+    (!parts.is_empty()).then(|| BooleanQuery::new(parts))
+}
+
+/// Documents of each segment that all weigh the same.
+struct Weighed {
+    sets: Vec<Arc<RoaringBitmap>>,
+    weight: f32,
+}
+
+/// What beginnings of words weigh: all that begin alike count as one word, as often as it stands
+/// anywhere, once.
+fn prefixes(snapshot: &Snapshot, words: &[&Words], is_over: IsOver<'_>) -> Result<Vec<Weighed>> {
+    let mut weighed = Vec::new();
+    for words in words.iter().filter(|words| words.prefix) {
+        let sets = snapshot.holding(words, is_over)?;
+        let rarity = rarity(sets.iter().map(|set| set.len()).sum(), snapshot.len());
+        let headline = match words.place {
+            Place::Anywhere => {
+                let words = Words { place: Place::Headline, ..(*words).clone() };
+                Some(snapshot.holding(&words, is_over)?)
+            }
+            Place::Headline | Place::Description | Place::Body | Place::Named(_) => None,
+        };
+        weighed.push(Weighed { sets, weight: rarity });
+        weighed.extend(headline.map(|sets| Weighed { sets, weight: rarity * (HEADLINE - 1.0) }));
+    }
+    Ok(weighed)
+}
+
+/// The weight of words that `holding` of `all` documents have: the inverse document frequency of
+/// BM25, never negative.
+fn rarity(holding: u64, all: u64) -> f32 {
+    #[expect(clippy::cast_precision_loss, reason = "a weight needs no more digits")]
+    let (holding, all) = (holding as f32, all.max(holding) as f32);
+    ((all - holding + 0.5) / (holding + 0.5)).ln_1p()
+}
+
+/// The numbers of a page, the most relevant first, equally relevant ones newest first.
+pub(crate) fn by_relevance(
+    found: &Found<'_>,
+    query: &Query,
+    page: Page,
+    is_over: IsOver<'_>,
+) -> Result<Vec<u32>> {
+    let Some(wanted) = order::wanted(found, page) else { return Ok(Vec::new()) };
+    let snapshot = found.snapshot;
+    let words = relevant(query);
+    let scoring = scoring(&snapshot.shared.fields, &words);
+    let prefixes = prefixes(snapshot, &words, is_over)?;
+    if scoring.is_none() && prefixes.is_empty() {
+        return Ok(order::by_order(found, true, page));
+    }
+    let enabled = EnableScoring::enabled_from_searcher(&snapshot.searcher);
+    let weight = scoring.map(|scoring| scoring.weight(enabled)).transpose()?;
+    let mut least = Least::new(wanted);
+    for (at, (segment, set)) in snapshot.segments.iter().zip(&found.sets).enumerate() {
+        let docs = weight.as_ref().map(|weight| weight.scorer(&segment.reader, 1.0));
+        let mut docs = docs.transpose()?;
+        for (count, doc) in set.iter().enumerate() {
+            if count % DOCS_BETWEEN_LOOKS == 0 && is_over() {
+                return Err(IndexError::TimedOut);
+            }
+            let mut score = docs.as_mut().map_or(0.0, |docs| {
+                let reached = if docs.doc() < doc { docs.seek(doc) } else { docs.doc() };
+                if reached == doc { docs.score() } else { 0.0 }
+            });
+            for prefix in &prefixes {
+                if prefix.sets.get(at).is_some_and(|set| set.contains(doc)) {
+                    score += prefix.weight;
+                }
+            }
+            // Scores are never negative, so their bits order as they do.
+            let bits = Reverse(score.max(0.0).to_bits());
+            if !least.is_beyond((bits, i64::MIN)) {
+                let place = segment.place(doc);
+                least.add(((bits, !place.order_ms), !place.number, place.number));
+            }
+        }
+    }
+    Ok(order::numbers(least.finish(), page))
+}

@@ -1,0 +1,191 @@
+//! The fields of a document of the index, and how its texts become terms.
+
+use tantivy::schema::{
+    Field, IndexRecordOption, NumericOptions, Schema, SchemaBuilder, TextFieldIndexing,
+    TextOptions,
+};
+use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerManager};
+use wirephoto_pure::query::{DateField, Facet};
+
+/// The name of the tokenizer of texts that are terms already.
+const TERMS: &str = "terms";
+/// The token that parts two values, so that no phrase reaches from one into the next.
+const GAP: &str = ".";
+
+/// Names of columns, where they are read by name.
+pub(crate) const ORDER: &str = "order";
+pub(crate) const NUMBER: &str = "number";
+pub(crate) const HIDDEN_UNTIL: &str = "hidden_until";
+
+/// The fields of a document. An item's own document lies in the database: nothing is stored here.
+#[derive(Clone, Debug)]
+pub(crate) struct Fields {
+    /// The number of the item's version: a column, and a term by which it is removed.
+    pub(crate) number: Field,
+    /// `_tstamp` in milliseconds; segments are sorted by it, the latest first.
+    pub(crate) order: Field,
+    /// Until when the item is hidden, in milliseconds.
+    pub(crate) embargoed: Field,
+    pub(crate) media_type: Field,
+    pub(crate) status: Field,
+    /// Words with their positions and frequencies.
+    pub(crate) headline: Field,
+    pub(crate) description: Field,
+    pub(crate) body: Field,
+    pub(crate) rest: Field,
+    /// Words of single properties, each behind the short name of its property. One field for all
+    /// of them, without norms: a field of its own costs each document a byte, and each commit time.
+    pub(crate) properties: Field,
+    /// Words with accents, behind the place where they stand.
+    pub(crate) accents: Field,
+    /// The dates of a document, in milliseconds, in the order of [`DateField::ALL`].
+    pub(crate) dates: [Field; DateField::ALL.len()],
+    /// The values of facets, in the order of [`Facet::ALL`].
+    pub(crate) facets: [Field; Facet::ALL.len()],
+}
+
+impl Fields {
+    /// The field of a date.
+    pub(crate) fn date(&self, date: DateField) -> Field {
+        let at = DateField::ALL.iter().position(|one| *one == date);
+        self.dates[at.unwrap_or_default()]
+    }
+
+    /// The field of a facet.
+    pub(crate) fn facet(&self, facet: Facet) -> Field {
+        self.facets[facet.index()]
+    }
+}
+
+/// Makes the schema. Another schema is another version of the analysis
+/// ([`ANALYSIS`](crate::ANALYSIS)).
+pub(crate) fn schema() -> (Schema, Fields) {
+    let mut builder = Schema::builder();
+    let number = NumericOptions::default().set_fast().set_indexed();
+    let column = NumericOptions::default().set_fast();
+    let term = text("raw", IndexRecordOption::Basic, false);
+    let words = || text(TERMS, IndexRecordOption::WithFreqsAndPositions, true);
+    let fields = Fields {
+        number: builder.add_u64_field(NUMBER, number),
+        order: builder.add_i64_field(ORDER, column.clone()),
+        embargoed: builder.add_i64_field(HIDDEN_UNTIL, column.clone()),
+        media_type: builder.add_text_field("media_type", term.clone()),
+        status: builder.add_text_field("status", term.clone()),
+        headline: builder.add_text_field("headline", words()),
+        description: builder.add_text_field("description", words()),
+        body: builder.add_text_field("body", words()),
+        rest: builder.add_text_field("rest", words()),
+        properties: builder.add_text_field(
+            "properties",
+            text(TERMS, IndexRecordOption::WithFreqsAndPositions, false),
+        ),
+        accents: builder.add_text_field("accents", text(TERMS, IndexRecordOption::Basic, false)),
+        dates: DateField::ALL.map(|date| builder.add_i64_field(date_column(date), column.clone())),
+        facets: Facet::ALL.map(|facet| add_facet(&mut builder, facet, &term)),
+    };
+    (builder.build(), fields)
+}
+
+fn text(tokenizer: &str, option: IndexRecordOption, norms: bool) -> TextOptions {
+    let indexing = TextFieldIndexing::default().set_tokenizer(tokenizer);
+    let indexing = indexing.set_index_option(option).set_fieldnorms(norms);
+    TextOptions::default().set_indexing_options(indexing)
+}
+
+/// Values of facets are columns; products are terms too, because agreements filter by them.
+fn add_facet(builder: &mut SchemaBuilder, facet: Facet, term: &TextOptions) -> Field {
+    let options = match facet {
+        Facet::ProductCode => term.clone(),
+        Facet::SubjectCode | Facet::PlaceName | Facet::PersonName | Facet::CopyrightHolder => {
+            TextOptions::default()
+        }
+    };
+    builder.add_text_field(facet_column(facet), options.set_fast("raw"))
+}
+
+/// The column of a date.
+pub(crate) fn date_column(date: DateField) -> &'static str {
+    date.as_str()
+}
+
+/// The column of a facet. Names of columns have no dots, which would part objects.
+pub(crate) fn facet_column(facet: Facet) -> &'static str {
+    match facet {
+        Facet::SubjectCode => "subject_code",
+        Facet::ProductCode => "product_code",
+        Facet::PlaceName => "place_name",
+        Facet::PersonName => "person_name",
+        Facet::CopyrightHolder => "copyright_holder",
+    }
+}
+
+/// The tokenizers that the schema names.
+pub(crate) fn tokenizers() -> TokenizerManager {
+    // The engine asks for its own default ones, also for numbers.
+    let manager = TokenizerManager::default();
+    manager.register(TERMS, TextAnalyzer::builder(TermTokenizer::default()).build());
+    manager
+}
+
+/// Takes terms with single spaces between them apart; [`GAP`] leaves a position without a term.
+///
+/// What is a word and what is the same word, `wirephoto_pure::query` has decided before.
+#[derive(Clone, Default)]
+struct TermTokenizer {
+    token: Token,
+}
+
+impl Tokenizer for TermTokenizer {
+    type TokenStream<'a> = TermStream<'a>;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> TermStream<'a> {
+        self.token.reset();
+        self.token.position_length = 1;
+        TermStream { terms: text.split(' '), token: &mut self.token, position: 0 }
+    }
+}
+
+struct TermStream<'a> {
+    terms: std::str::Split<'a, char>,
+    token: &'a mut Token,
+    position: usize,
+}
+
+impl TokenStream for TermStream<'_> {
+    fn advance(&mut self) -> bool {
+        for term in self.terms.by_ref() {
+            let position = self.position;
+            self.position += 1;
+            if term != GAP && !term.is_empty() {
+                self.token.text.clear();
+                self.token.text.push_str(term);
+                self.token.position = position;
+                return true;
+            }
+        }
+        false
+    }
+
+    fn token(&self) -> &Token {
+        self.token
+    }
+
+    fn token_mut(&mut self) -> &mut Token {
+        self.token
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_a_position_without_a_term() {
+        let mut tokenizer = TextAnalyzer::builder(TermTokenizer::default()).build();
+        let mut stream = tokenizer.token_stream("erik berg . anna");
+        let mut found = Vec::new();
+        stream.process(&mut |token| found.push((token.text.clone(), token.position)));
+        let expected = [("erik", 0), ("berg", 1), ("anna", 3)];
+        assert_eq!(found, expected.map(|(term, at)| (term.to_owned(), at)));
+    }
+}

@@ -1,0 +1,145 @@
+//! One segment: its documents, those that were removed, its columns.
+
+use std::sync::{Arc, OnceLock};
+
+use roaring::RoaringBitmap;
+use tantivy::columnar::{Column, ColumnValues};
+use tantivy::index::SegmentId;
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{SegmentReader, Term};
+use wirephoto_pure::query::{DateField, Facet};
+
+use crate::error::Result;
+use crate::facets::Values;
+use crate::request::Place;
+use crate::schema::{HIDDEN_UNTIL, NUMBER, ORDER, date_column};
+
+/// What is known of a segment for as long as it lives, whatever is removed from it.
+pub(crate) struct Known {
+    pub(crate) id: SegmentId,
+    /// `_tstamp` of each document, falling.
+    order: Arc<dyn ColumnValues<i64>>,
+    numbers: Arc<dyn ColumnValues<u64>>,
+    /// Documents with an embargo, and until when.
+    embargoed: Vec<(u32, i64)>,
+    /// The number of every value of a facet in this segment's own dictionary, once asked for.
+    values: [OnceLock<Arc<Values>>; Facet::ALL.len()],
+}
+
+/// A segment at one commit.
+#[derive(Clone)]
+pub(crate) struct Segment {
+    pub(crate) reader: SegmentReader,
+    pub(crate) known: Arc<Known>,
+    /// The documents that were not removed.
+    pub(crate) live: Arc<RoaringBitmap>,
+}
+
+impl Known {
+    pub(crate) fn read(reader: &SegmentReader) -> Result<Self> {
+        let columns = reader.fast_fields();
+        let embargoed: Column<i64> = columns.i64(HIDDEN_UNTIL)?;
+        let mut docs = Vec::new();
+        embargoed.get_docids_for_value_range(i64::MIN..=i64::MAX, 0..reader.max_doc(), &mut docs);
+        let until = |doc: u32| embargoed.first(doc).map(|ms| (doc, ms));
+        Ok(Self {
+            id: reader.segment_id(),
+            order: columns.i64(ORDER)?.values,
+            numbers: columns.u64(NUMBER)?.values,
+            embargoed: docs.into_iter().filter_map(until).collect(),
+            values: Default::default(),
+        })
+    }
+
+    /// The numbers of a facet's values, made by `make` the first time.
+    pub(crate) fn values(
+        &self,
+        facet: Facet,
+        make: impl FnOnce() -> Result<Values>,
+    ) -> Result<Arc<Values>> {
+        let kept = &self.values[facet.index()];
+        if let Some(values) = kept.get() {
+            return Ok(Arc::clone(values));
+        }
+        let made = Arc::new(make()?);
+        Ok(Arc::clone(kept.get_or_init(|| made)))
+    }
+}
+
+impl Segment {
+    pub(crate) fn id(&self) -> SegmentId {
+        self.known.id
+    }
+
+    pub(crate) fn max_doc(&self) -> u32 {
+        self.reader.max_doc()
+    }
+
+    /// `_tstamp` of a document.
+    pub(crate) fn order(&self, doc: u32) -> i64 {
+        self.known.order.get_val(doc)
+    }
+
+    /// The number of a document's version.
+    pub(crate) fn number(&self, doc: u32) -> u32 {
+        u32::try_from(self.known.numbers.get_val(doc)).unwrap_or(u32::MAX)
+    }
+
+    /// The place of a document in the order of `_tstamp`.
+    pub(crate) fn place(&self, doc: u32) -> Place {
+        Place { order_ms: self.order(doc), number: self.number(doc) }
+    }
+
+    /// The column of a date, with nothing for documents that do not have it.
+    pub(crate) fn dates(&self, date: DateField) -> Result<Column<i64>> {
+        Ok(self.reader.fast_fields().i64(date_column(date))?)
+    }
+
+    /// How many documents, from the first on, are later than or at `ms`.
+    pub(crate) fn later_or_at(&self, ms: i64) -> u32 {
+        self.partition(|order| order >= ms)
+    }
+
+    /// How many documents, from the first on, are later than `ms`.
+    pub(crate) fn later(&self, ms: i64) -> u32 {
+        self.partition(|order| order > ms)
+    }
+
+    /// The first document for which `holds` does not; it holds for all before and none behind.
+    fn partition(&self, holds: impl Fn(i64) -> bool) -> u32 {
+        let (mut start, mut end) = (0, self.max_doc());
+        while start < end {
+            let middle = start + (end - start) / 2;
+            if holds(self.order(middle)) { start = middle + 1 } else { end = middle }
+        }
+        start
+    }
+
+    /// The documents that are hidden at `now_ms`.
+    pub(crate) fn hidden(&self, now_ms: i64) -> RoaringBitmap {
+        let hidden = self.known.embargoed.iter().filter(|(_, until)| *until > now_ms);
+        hidden.map(|(doc, _)| *doc).collect()
+    }
+
+    /// The end of the first embargo behind `now_ms`.
+    pub(crate) fn next_embargo(&self, now_ms: i64) -> Option<i64> {
+        self.known.embargoed.iter().map(|(_, until)| *until).filter(|until| *until > now_ms).min()
+    }
+
+    /// The document of the version `number`, if it is here and was not removed.
+    pub(crate) fn find(&self, field: Field, number: u32) -> Result<Option<u32>> {
+        use tantivy::DocSet as _;
+        let term = Term::from_field_u64(field, u64::from(number));
+        let terms = self.reader.inverted_index(field)?;
+        let postings = terms.read_postings(&term, IndexRecordOption::Basic)?;
+        let Some(mut postings) = postings else { return Ok(None) };
+        let mut doc = postings.doc();
+        while doc != tantivy::TERMINATED {
+            if self.live.contains(doc) {
+                return Ok(Some(doc));
+            }
+            doc = postings.advance();
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,212 @@
+//! Sets of the documents of one segment, and the ones that are kept.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+use tantivy::index::SegmentId;
+use wirephoto_pure::item::PubStatus;
+use wirephoto_pure::query::{Dates, Facet, Words};
+use wirephoto_pure::types::MediaType;
+
+/// A condition whose documents are kept.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Condition {
+    Words(Words),
+    Dates(Dates),
+    MediaType(MediaType),
+    Status(PubStatus),
+    /// One of these product codes, in order.
+    Products(Arc<[String]>),
+}
+
+impl Condition {
+    /// The bytes of its texts.
+    fn size_bytes(&self) -> usize {
+        match self {
+            Self::Words(words) => words.words.iter().map(|word| word.folded.len() * 2 + 64).sum(),
+            Self::Products(codes) => codes.iter().map(|code| code.len() + 24).sum(),
+            Self::Dates(_) | Self::MediaType(_) | Self::Status(_) => 0,
+        }
+    }
+}
+
+/// Bytes beside the set that one entry takes.
+const ENTRY_BYTES: usize = 250;
+
+/// The documents of conditions, by segment, and the counts of facets. The least used go first.
+pub(crate) struct KeptSets {
+    sets: moka::sync::Cache<(SegmentId, Condition), Arc<RoaringBitmap>>,
+    pub(crate) facets: KeptFacets,
+}
+
+/// The share of the bytes that counts of facets may take.
+const FACETS_SHARE: u64 = 4;
+
+impl KeptSets {
+    /// Keeps at most `bytes`.
+    pub(crate) fn new(bytes: u64) -> Self {
+        let weigh = |(_, condition): &(SegmentId, Condition), set: &Arc<RoaringBitmap>| {
+            let bytes = set.serialized_size() + condition.size_bytes() + ENTRY_BYTES;
+            u32::try_from(bytes).unwrap_or(u32::MAX)
+        };
+        let for_facets = bytes / FACETS_SHARE;
+        let sets = moka::sync::Cache::builder().max_capacity(bytes - for_facets).weigher(weigh);
+        let sets = sets.support_invalidation_closures().build();
+        Self { sets, facets: KeptFacets::new(for_facets) }
+    }
+
+    /// Forgets what is kept of segments that are no more.
+    pub(crate) fn forget(&self, segments: HashSet<SegmentId>) {
+        self.facets.forget(segments.clone());
+        let is_gone = move |(id, _): &(SegmentId, Condition), _: &_| segments.contains(id);
+        // It fails only where closures are not supported, which they are.
+        drop(self.sets.invalidate_entries_if(is_gone));
+    }
+
+    /// The documents of `condition` in a segment, made by `make` where they are not kept.
+    pub(crate) fn get<E>(
+        &self,
+        segment: SegmentId,
+        condition: Condition,
+        make: impl FnOnce(&Condition) -> Result<RoaringBitmap, E>,
+    ) -> Result<Arc<RoaringBitmap>, E> {
+        let key = (segment, condition);
+        if let Some(set) = self.sets.get(&key) {
+            return Ok(set);
+        }
+        let set = Arc::new(make(&key.1)?);
+        self.sets.insert(key, Arc::clone(&set));
+        Ok(set)
+    }
+}
+
+/// How many documents of a set have each value of a facet, by its place in the segment's dictionary.
+struct KeptCounts {
+    set: RoaringBitmap,
+    counts: Arc<Vec<u32>>,
+}
+
+/// The counts of large sets, by segment. A set is recognised by what is in it, however it was asked for; of sets
+/// of equal size only the last one is kept.
+pub(crate) struct KeptFacets {
+    counts: moka::sync::Cache<(SegmentId, Facet, u64), Arc<KeptCounts>>,
+}
+
+impl KeptFacets {
+    /// Documents from which on counting takes longer than comparing sets.
+    const DOCS_MIN: u64 = 5000;
+
+    /// Keeps at most `bytes`.
+    pub(crate) fn new(bytes: u64) -> Self {
+        let weigh = |_: &(SegmentId, Facet, u64), kept: &Arc<KeptCounts>| {
+            let bytes = kept.set.serialized_size() + kept.counts.len() * 4 + ENTRY_BYTES;
+            u32::try_from(bytes).unwrap_or(u32::MAX)
+        };
+        let counts = moka::sync::Cache::builder().max_capacity(bytes).weigher(weigh);
+        Self { counts: counts.support_invalidation_closures().build() }
+    }
+
+    /// Forgets the counts of segments that are no more.
+    fn forget(&self, segments: HashSet<SegmentId>) {
+        let is_gone = move |(id, ..): &(SegmentId, Facet, u64), _: &_| segments.contains(id);
+        drop(self.counts.invalidate_entries_if(is_gone));
+    }
+
+    /// The counts of `facet` in `set`, made by `make` where they are not kept.
+    pub(crate) fn get<E>(
+        &self,
+        segment: SegmentId,
+        facet: Facet,
+        set: &RoaringBitmap,
+        make: impl FnOnce() -> Result<Vec<u32>, E>,
+    ) -> Result<Arc<Vec<u32>>, E> {
+        let size = set.len();
+        if size < Self::DOCS_MIN {
+            return Ok(Arc::new(make()?));
+        }
+        let key = (segment, facet, size);
+        if let Some(kept) = self.counts.get(&key).filter(|kept| kept.set == *set) {
+            return Ok(Arc::clone(&kept.counts));
+        }
+        let counts = Arc::new(make()?);
+        let kept = KeptCounts { set: set.clone(), counts: Arc::clone(&counts) };
+        self.counts.insert(key, Arc::new(kept));
+        Ok(counts)
+    }
+}
+
+/// Gathers documents from several rising lists into one set.
+pub(crate) struct Gathering {
+    max_doc: u32,
+    /// Few documents, in lists one behind the other.
+    few: Vec<u32>,
+    /// Many: a bit for each document of the segment.
+    many: Option<Vec<u8>>,
+}
+
+/// The share of a segment's documents from which bits take less time than sorting.
+const MANY_SHARE: usize = 64;
+
+impl Gathering {
+    pub(crate) fn new(max_doc: u32) -> Self {
+        Self { max_doc, few: Vec::new(), many: None }
+    }
+
+    /// Adds documents of the segment, in any order.
+    pub(crate) fn add(&mut self, docs: &[u32]) {
+        if let Some(bits) = &mut self.many {
+            set_bits(bits, docs);
+            return;
+        }
+        self.few.extend_from_slice(docs);
+        if self.few.len() > usize_of(self.max_doc) / MANY_SHARE {
+            let mut bits = vec![0; usize_of(self.max_doc).div_ceil(8)];
+            set_bits(&mut bits, &self.few);
+            self.few = Vec::new();
+            self.many = Some(bits);
+        }
+    }
+
+    /// The set of everything that was added.
+    pub(crate) fn finish(mut self) -> RoaringBitmap {
+        match self.many {
+            Some(bits) => RoaringBitmap::from_lsb0_bytes(0, &bits),
+            None => {
+                self.few.sort_unstable();
+                self.few.dedup();
+                RoaringBitmap::from_sorted_iter(self.few).unwrap_or_default()
+            }
+        }
+    }
+}
+
+fn set_bits(bits: &mut [u8], docs: &[u32]) {
+    for doc in docs {
+        if let Some(byte) = bits.get_mut(usize_of(*doc >> 3)) {
+            *byte |= 1 << (doc & 7);
+        }
+    }
+}
+
+/// A number of a document as an index of a slice.
+pub(crate) fn usize_of(doc: u32) -> usize {
+    usize::try_from(doc).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_and_many_documents_give_the_same_set() {
+        for count in [3, 40, 5000] {
+            let lists: Vec<Vec<u32>> =
+                (1..4).map(|step| (0..count).map(|doc| doc * step % 6000).collect()).collect();
+            let mut gathering = Gathering::new(6000);
+            lists.iter().for_each(|list| gathering.add(list));
+            let expected: RoaringBitmap = lists.concat().into_iter().collect();
+            assert_eq!(gathering.finish(), expected, "{count}");
+        }
+    }
+}

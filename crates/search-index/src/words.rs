@@ -1,0 +1,166 @@
+//! Words: the documents of a segment that hold a word, a phrase or the beginning of a word.
+
+use std::sync::Arc;
+
+use roaring::RoaringBitmap;
+use tantivy::query::{EnableScoring, PhraseQuery, Query as _, RegexPhraseQuery};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocSet as _, InvertedIndexReader, TERMINATED, Term};
+use wirephoto_pure::query::{Place, Words};
+
+use crate::error::{IndexError, Result};
+use crate::index::Snapshot;
+use crate::schema::Fields;
+use crate::segment::Segment;
+use crate::sets::Gathering;
+
+/// Whether the time of a search is over.
+pub(crate) type IsOver<'a> = &'a dyn Fn() -> bool;
+
+/// Documents between two looks at the time.
+const DOCS_BETWEEN_LOOKS: usize = 4096;
+
+/// The fields in which words of a place stand.
+pub(crate) fn fields_of(fields: &Fields, place: Place) -> Vec<Field> {
+    match place {
+        Place::Anywhere => vec![fields.headline, fields.description, fields.body, fields.rest],
+        Place::Headline => vec![fields.headline],
+        Place::Description => vec![fields.description],
+        Place::Body => vec![fields.body],
+        Place::Named(_) => vec![fields.properties],
+    }
+}
+
+/// A search for terms in one segment, with the documents that it found so far.
+pub(crate) struct Look<'a> {
+    snapshot: &'a Snapshot,
+    segment: &'a Segment,
+    is_over: IsOver<'a>,
+    found: Gathering,
+    /// Documents since the last look at the time.
+    since: usize,
+}
+
+impl<'a> Look<'a> {
+    pub(crate) fn new(snapshot: &'a Snapshot, segment: &'a Segment, is_over: IsOver<'a>) -> Self {
+        let found = Gathering::new(segment.max_doc());
+        Self { snapshot, segment, is_over, found, since: 0 }
+    }
+
+    /// The documents that hold `words`, and some that were removed.
+    pub(crate) fn words(mut self, words: &Words) -> Result<RoaringBitmap> {
+        let (snapshot, segment, is_over) = (self.snapshot, self.segment, self.is_over);
+        let fields = &snapshot.shared.fields;
+        let tokens = words.tokens();
+        for field in fields_of(fields, words.place) {
+            match (tokens.phrase.as_slice(), words.prefix) {
+                ([], _) => {}
+                ([word], false) => self.term(field, word)?,
+                ([start], true) => self.prefix(field, start)?,
+                (phrase, prefix) => self.phrase(field, phrase, prefix)?,
+            }
+        }
+        let mut found = self.found.finish();
+        for accent in &tokens.exact {
+            if found.is_empty() {
+                break;
+            }
+            let accents = Look::new(snapshot, segment, is_over);
+            found &= accents.any_of(fields.accents, [accent.as_str()])?;
+        }
+        Ok(found)
+    }
+
+    /// The documents with one of `terms`, each as it is spelled in `field`.
+    pub(crate) fn any_of<'b>(
+        mut self,
+        field: Field,
+        terms: impl IntoIterator<Item = &'b str>,
+    ) -> Result<RoaringBitmap> {
+        for term in terms {
+            self.term(field, term)?;
+        }
+        Ok(self.found.finish())
+    }
+
+    fn terms(&self, field: Field) -> Result<Arc<InvertedIndexReader>> {
+        Ok(self.segment.reader.inverted_index(field)?)
+    }
+
+    fn term(&mut self, field: Field, text: &str) -> Result<()> {
+        let terms = self.terms(field)?;
+        let info = terms.get_term_info(&Term::from_field_text(field, text))?;
+        if let Some(info) = info {
+            self.postings(&terms, &info)?;
+        }
+        Ok(())
+    }
+
+    fn prefix(&mut self, field: Field, start: &str) -> Result<()> {
+        let terms = self.terms(field)?;
+        let mut range = terms.terms().range().ge(start.as_bytes()).into_stream()?;
+        while range.advance() {
+            if !range.key().starts_with(start.as_bytes()) {
+                break;
+            }
+            self.postings(&terms, range.value())?;
+            self.passed(64)?;
+        }
+        Ok(())
+    }
+
+    fn postings(
+        &mut self,
+        terms: &InvertedIndexReader,
+        info: &tantivy::postings::TermInfo,
+    ) -> Result<()> {
+        let option = IndexRecordOption::Basic;
+        let mut blocks = terms.read_block_postings_from_terminfo(info, option)?;
+        while !blocks.docs().is_empty() {
+            self.found.add(blocks.docs());
+            self.passed(blocks.docs().len())?;
+            blocks.advance();
+        }
+        Ok(())
+    }
+
+    fn phrase(&mut self, field: Field, phrase: &[String], prefix: bool) -> Result<()> {
+        let scoring = EnableScoring::disabled_from_searcher(&self.snapshot.searcher);
+        let weight = if prefix {
+            // Terms have letters, digits, marks and `=`, so each but the last stands for itself.
+            let mut patterns = phrase.to_vec();
+            if let Some(last) = patterns.last_mut() {
+                last.push_str(".*");
+            }
+            let mut query = RegexPhraseQuery::new(field, patterns);
+            query.set_max_expansions(u32::MAX);
+            query.weight(scoring)?
+        } else {
+            let terms = phrase.iter().map(|word| Term::from_field_text(field, word)).collect();
+            PhraseQuery::new(terms).weight(scoring)?
+        };
+        let mut docs = weight.scorer(&self.segment.reader, 1.0)?;
+        let mut block = Vec::with_capacity(128);
+        while docs.doc() != TERMINATED {
+            block.push(docs.doc());
+            if block.len() == 128 {
+                self.found.add(&block);
+                self.passed(DOCS_BETWEEN_LOOKS)?;
+                block.clear();
+            }
+            docs.advance();
+        }
+        self.found.add(&block);
+        Ok(())
+    }
+
+    /// Counts documents that were looked at; fails when the time is over.
+    fn passed(&mut self, docs: usize) -> Result<()> {
+        self.since += docs;
+        if self.since < DOCS_BETWEEN_LOOKS {
+            return Ok(());
+        }
+        self.since = 0;
+        if (self.is_over)() { Err(IndexError::TimedOut) } else { Ok(()) }
+    }
+}

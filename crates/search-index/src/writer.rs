@@ -1,0 +1,161 @@
+//! Writing: versions of items come in and go out, and a commit makes that findable.
+
+use serde::{Deserialize, Serialize};
+use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
+use tantivy::{TantivyDocument, Term};
+use wirephoto_pure::item::PubStatus;
+use wirephoto_pure::query::Indexed;
+use wirephoto_pure::types::MediaType;
+
+use crate::error::Result;
+use crate::schema::Fields;
+
+/// Memory of the thread that makes documents into a segment, in bytes; a segment is written when it
+/// is full. The engine asks for at least 15 MB.
+const WRITER_BYTES: usize = 64 << 20;
+/// The share of removed documents at which a segment is rewritten. By default the engine never rewrites
+/// one for that.
+const REMOVED_SHARE_MAX: f32 = 0.2;
+
+/// A version of an item, as search sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Item<'a> {
+    /// The number of the version, which no other version has.
+    pub number: u32,
+    /// The media type.
+    pub media_type: MediaType,
+    /// The publication status.
+    pub status: PubStatus,
+    /// `_tstamp`, milliseconds since 1970.
+    pub order_ms: i64,
+    /// Until when the item is hidden, milliseconds since 1970.
+    pub embargoed_ms: Option<i64>,
+    /// What of the document is searched.
+    pub indexed: &'a Indexed,
+}
+
+/// Up to where an index is whole, and of what archive. It is part of each commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Position {
+    /// The archive's random id.
+    pub archive: String,
+    /// The version of the analysis; of another one nothing can be used.
+    pub analysis: u32,
+    /// The row of the item log up to which the index holds everything.
+    pub row: i64,
+    /// A digest of that row: rows that come again after a restore have other contents.
+    pub digest: String,
+}
+
+/// The only writer of an index.
+pub struct Writer {
+    engine: tantivy::IndexWriter,
+    fields: Fields,
+}
+
+impl Writer {
+    /// Takes the lock of the index's folder. Fails while another writer holds it.
+    pub(crate) fn new(index: &tantivy::Index, fields: Fields) -> Result<Self> {
+        let options = IndexWriterOptions::builder()
+            .num_worker_threads(1)
+            .num_merge_threads(1)
+            .memory_budget_per_thread(WRITER_BYTES)
+            .build();
+        let engine: tantivy::IndexWriter = index.writer_with_options(options)?;
+        let mut policy = LogMergePolicy::default();
+        policy.set_del_docs_ratio_before_merge(REMOVED_SHARE_MAX);
+        engine.set_merge_policy(Box::new(policy));
+        Ok(Self { engine, fields })
+    }
+
+    /// Adds a version.
+    pub fn add(&mut self, item: &Item<'_>) -> Result<()> {
+        let mut document = TantivyDocument::default();
+        let fields = &self.fields;
+        document.add_u64(fields.number, u64::from(item.number));
+        document.add_i64(fields.order, item.order_ms);
+        if let Some(until) = item.embargoed_ms {
+            document.add_i64(fields.embargoed, until);
+        }
+        document.add_text(fields.media_type, item.media_type.as_str());
+        document.add_text(fields.status, item.status.as_str());
+        let Indexed { headline, description, body, rest, tags, facets, dates, .. } = item.indexed;
+        let texts = [
+            (fields.headline, headline),
+            (fields.description, description),
+            (fields.body, body),
+            (fields.rest, rest),
+        ];
+        for (field, text) in texts {
+            if !text.is_empty() {
+                document.add_text(field, text);
+            }
+        }
+        let (properties, accents) = split_tags(tags);
+        document.add_text(fields.properties, properties);
+        if !accents.is_empty() {
+            document.add_text(fields.accents, accents);
+        }
+        for (date, at) in dates {
+            let at_ms = at.as_millisecond();
+            document.add_i64(fields.date(*date), at_ms);
+        }
+        for (field, values) in fields.facets.iter().zip(facets) {
+            for value in values {
+                document.add_text(*field, value);
+            }
+        }
+        self.engine.add_document(document)?;
+        Ok(())
+    }
+
+    /// Removes the version `number`, if it is there.
+    pub fn remove(&mut self, number: u32) {
+        self.engine.delete_term(Term::from_field_u64(self.fields.number, u64::from(number)));
+    }
+
+    /// Makes everything until now findable and safe from a crash, up to `position`.
+    pub fn commit(&mut self, position: &Position) -> Result<()> {
+        let payload = serde_json::to_string(position).map_err(std::io::Error::other)?;
+        let mut commit = self.engine.prepare_commit()?;
+        commit.set_payload(&payload);
+        commit.commit()?;
+        Ok(())
+    }
+
+    /// Waits until segments that are being merged are, and ends.
+    pub fn finish(self) -> Result<()> {
+        Ok(self.engine.wait_merging_threads()?)
+    }
+}
+
+/// Parts words of properties, with the gaps between their values, from words with accents. How often
+/// a word stands, which `tags` tell too, the engine counts itself.
+fn split_tags(tags: &str) -> (String, String) {
+    let (mut properties, mut accents) = (String::with_capacity(tags.len()), String::new());
+    for token in tags.split(' ') {
+        let text = match token.find("==") {
+            Some(_) => &mut accents,
+            None if token.contains('+') => continue,
+            None => &mut properties,
+        };
+        if !text.is_empty() {
+            text.push(' ');
+        }
+        text.push_str(token);
+    }
+    (properties, accents)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_are_words_of_properties_and_words_with_accents() {
+        let tags = "ek=erik ek=berg . ek=anna ==ö ek==ö erik+2";
+        let (properties, accents) = split_tags(tags);
+        assert_eq!(properties, "ek=erik ek=berg . ek=anna");
+        assert_eq!(accents, "==ö ek==ö");
+    }
+}

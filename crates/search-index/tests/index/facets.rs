@@ -1,0 +1,52 @@
+//! Counts of facets over large sets, which are kept, while versions come and go.
+
+use crate::common::{NEVER, add, filter, position};
+use wirephoto_pure::query::Facet;
+use wirephoto_search_index::{Index, Writer};
+
+/// Items that are half by one holder and half by another.
+const ITEMS: u32 = 12_000;
+
+fn add_held(writer: &mut Writer, number: u32) {
+    let holder = if number.is_multiple_of(2) { "Even" } else { "Odd" };
+    add(writer, number, holder, "storm");
+}
+
+fn counts(index: &Index, query: &str, gone: &[u32]) -> Vec<(String, u64)> {
+    let filter = filter(query);
+    let snapshot = index.snapshot();
+    let found = snapshot.find(&filter, gone, NEVER).unwrap();
+    found.facets(&[Facet::CopyrightHolder], NEVER).unwrap().remove(0).1
+}
+
+fn expected(even: u64, odd: u64) -> Vec<(String, u64)> {
+    let mut counts = vec![("Even".to_owned(), even), ("Odd".to_owned(), odd)];
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    counts
+}
+
+#[test]
+fn counts_of_large_sets_stay_right_while_versions_go_and_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let index = Index::create(folder.path(), 10_000_000).unwrap();
+    let mut writer = index.writer().unwrap();
+    (1..=ITEMS).for_each(|number| add_held(&mut writer, number));
+    writer.commit(&position(1)).unwrap();
+    index.refresh().unwrap();
+    let half = u64::from(ITEMS / 2);
+    for _ in 0..2 {
+        assert_eq!(counts(&index, "storm", &[]), expected(half, half));
+        assert_eq!(counts(&index, "-odd", &[]), [("Even".to_owned(), half)]);
+        // Sets of the same size with other items in them.
+        assert_eq!(counts(&index, "", &[1]), expected(half, half - 1));
+        assert_eq!(counts(&index, "", &[2]), expected(half - 1, half));
+    }
+    writer.remove(2);
+    add_held(&mut writer, ITEMS + 1);
+    add_held(&mut writer, ITEMS + 3);
+    writer.commit(&position(2)).unwrap();
+    index.refresh().unwrap();
+    for _ in 0..2 {
+        assert_eq!(counts(&index, "storm", &[]), expected(half - 1, half + 2));
+    }
+}

@@ -1,0 +1,95 @@
+//! The index against a plain look at every item.
+
+#![expect(clippy::unwrap_used, reason = "a test fails that way")]
+
+use proptest::prelude::*;
+use wirephoto_search_index::oracle::{self, Answer, Ask, Version};
+use wirephoto_search_index::{Index, Item, Position, Writer};
+
+const MEMORY_BYTES: u64 = 100_000;
+
+fn position(row: usize) -> Position {
+    let archive = "an archive".to_owned();
+    let row = i64::try_from(row).unwrap();
+    Position { archive, analysis: 1, row, digest: String::new() }
+}
+
+/// Writes versions, the first of which gets the number `first`, in the place of those before.
+fn write(writer: &mut Writer, written: &[Version], first: usize) {
+    for (at, version) in written.iter().enumerate().skip(first) {
+        let same = |other: &&Version| other.key() == version.key();
+        if let Some(before) = written[..at].iter().rposition(|other| same(&other)) {
+            writer.remove(number(before));
+        }
+        let indexed = version.indexed();
+        let item = Item {
+            number: number(at),
+            media_type: version.media_type(),
+            status: version.status(),
+            order_ms: version.order().as_millisecond(),
+            embargoed_ms: version.embargoed().map(|until| until.as_millisecond()),
+            indexed: &indexed,
+        };
+        writer.add(&item).unwrap();
+    }
+    writer.commit(&position(written.len())).unwrap();
+}
+
+fn number(at: usize) -> u32 {
+    u32::try_from(at + 1).unwrap()
+}
+
+/// Compares the index with the oracle.
+fn check(index: &Index, written: &[Version], asks: &[Ask]) {
+    let current = oracle::current(written);
+    let current: Vec<_> =
+        current.into_iter().map(|(number, one)| (number, one.clone(), one.indexed())).collect();
+    let snapshot = index.snapshot();
+    assert_eq!(snapshot.len(), current.len() as u64);
+    assert_eq!(snapshot.position(), Some(&position(written.len())));
+    for ask in asks {
+        let on = &|| false;
+        let found = snapshot.find(&ask.filter, &[], on).unwrap();
+        let answer = Answer {
+            total: found.total(),
+            hits: found.page(ask.page, &ask.filter.query, on).unwrap(),
+            facets: found.facets(&ask.facets, on).unwrap(),
+        };
+        assert_eq!(answer, oracle::answer(&current, ask), "{ask:#?}");
+        // Versions that are named as removed appear nowhere, although the index has them.
+        let gone: Vec<u32> = answer.hits.iter().copied().step_by(2).collect();
+        let left: Vec<_> =
+            current.iter().filter(|(number, ..)| !gone.contains(number)).cloned().collect();
+        let found = snapshot.find(&ask.filter, &gone, on).unwrap();
+        let without = oracle::answer(&left, ask);
+        assert_eq!(found.total(), without.total);
+        assert_eq!(found.page(ask.page, &ask.filter.query, on).unwrap(), without.hits);
+        assert_eq!(found.facets(&ask.facets, on).unwrap(), without.facets);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_search_finds_what_a_look_at_every_item_finds(
+        batches in proptest::collection::vec(oracle::versions(120), 1..5),
+        asks in proptest::collection::vec(oracle::asks(), 24),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let index = Index::create(folder.path(), MEMORY_BYTES).unwrap();
+        let mut writer = index.writer().unwrap();
+        let mut written = Vec::new();
+        for batch in batches {
+            let first = written.len();
+            written.extend(batch);
+            write(&mut writer, &written, first);
+            index.refresh().unwrap();
+            check(&index, &written, &asks);
+        }
+        // The same of an index that is opened, and of one whose segments were merged.
+        writer.finish().unwrap();
+        let again = Index::open(folder.path(), 0).unwrap();
+        check(&again, &written, &asks);
+    }
+}
