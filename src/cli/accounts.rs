@@ -188,7 +188,7 @@ pub(super) enum ClientCommand {
             value_parser = grant)]
         grants: Vec<Grant>,
         /// Which scopes its tokens need: contract (`roles` opens almost everything) or enforced.
-        #[arg(long, value_name = "KIND", default_value = "contract")]
+        #[arg(long, value_name = "KIND", default_value = "contract", hide_possible_values = true)]
         scopes: ScopeCheck,
         /// Seconds that its access tokens last, at most `auth.access_token_s`; takes --scopes enforced.
         #[arg(long, value_name = "SECONDS")]
