@@ -125,7 +125,8 @@ fn take_in(items: &Path, folder: &Path, zone: &TimeZone) -> Outcome<()> {
         let order: Timestamp = document.text("versioncreated").unwrap_or_default().parse()?;
         writer.add(&Item {
             number,
-            media_type: key.media_type,
+            key: &key,
+            stored_ms: i64::from(number),
             status: PubStatus::Usable,
             order_ms: order.as_millisecond(),
             embargoed_ms: None,
@@ -183,6 +184,7 @@ fn read_search(one: &Value, products: &[String], zone: &TimeZone) -> Outcome<Sea
         statuses: vec![PubStatus::Usable],
         hides_embargoed_at: Some(Timestamp::now()),
         after: None,
+        newer_than: None,
     };
     let by = |date, descending| Sort::By { date, descending };
     let sort = match parameter("sort").unwrap_or_default() {

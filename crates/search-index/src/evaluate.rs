@@ -34,6 +34,11 @@ impl Snapshot {
             if is_over() {
                 return Err(IndexError::TimedOut);
             }
+            let is_old = |number| segment.number_max() <= u64::from(number);
+            if filter.newer_than.is_some_and(is_old) {
+                sets.push(RoaringBitmap::new());
+                continue;
+            }
             let evaluation = Evaluation { snapshot: self, segment, is_over };
             let mut found = evaluation.matching(filter)?;
             for number in gone {
@@ -159,6 +164,11 @@ impl<'a> Evaluation<'a> {
         }
         if let Some(until) = filter.until {
             found.remove_range(..segment.later_or_at(until.as_millisecond()));
+        }
+        if let Some(newest) = filter.newer_than {
+            let old: Vec<u32> =
+                found.iter().filter(|doc| segment.number(*doc) <= newest).collect();
+            *found -= RoaringBitmap::from_sorted_iter(old).unwrap_or_default();
         }
         if let Some(after) = filter.after {
             let Place { order_ms, .. } = after;

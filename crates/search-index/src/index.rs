@@ -184,11 +184,11 @@ impl Snapshot {
         self.segments.iter().filter_map(|segment| segment.next_embargo(now_ms)).min()
     }
 
-    /// The numbers of all versions that are in it, in no order.
-    pub fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
-        let of = |segment: &Segment| {
-            let numbers: Vec<u32> = segment.live.iter().map(|doc| segment.number(doc)).collect();
-            numbers
+    /// The number of each version that is in it with its [`stamp`](crate::stamp), in no order.
+    pub fn versions(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let of = |segment: &'_ Segment| {
+            let version = |doc| (segment.number(doc), segment.stamp(doc));
+            segment.live.iter().map(version).collect::<Vec<_>>()
         };
         self.segments.iter().flat_map(of)
     }

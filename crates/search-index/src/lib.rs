@@ -36,7 +36,7 @@ mod writer;
 pub use error::{IndexError, Result};
 pub use index::{Index, Snapshot};
 pub use request::{Coverage, FacetCounts, Filter, Page, Place, Sort, SortDate};
-pub use writer::{Item, Position, Writer};
+pub use writer::{Item, Position, Writer, stamp};
 
 /// The version of what is made of a document. It rises whenever the schema or the spelling of a
 /// term changes; an index of another version has to be rebuilt.

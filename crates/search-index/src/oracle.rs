@@ -276,14 +276,22 @@ pub fn asks() -> impl Strategy<Value = Ask> {
     let what = (text, media_type, codes(), codes(), proptest::option::weighted(0.4, codes()));
     let hours = || proptest::option::weighted(0.3, 0..60_i64);
     let statuses = proptest::collection::vec(select(&STATUSES[..]), 1..3);
-    let range = (hours(), hours(), proptest::option::weighted(0.2, (0..60_i64, 0..400_u32)));
+    let after = proptest::option::weighted(0.2, (0..60_i64, 0..400_u32));
+    let range = (hours(), hours(), after, proptest::option::weighted(0.2, 0..400_u32));
     let dates =
         [SortDate::Order, SortDate::Date, SortDate::VersionCreated, SortDate::VersionStored];
     let sort = (select(dates.to_vec()), any::<bool>());
     let page = (sort, 0..12_usize, 0..30_usize);
     let facets = select(vec![vec![], Facet::ALL.to_vec(), vec![Facet::PersonName]]);
     (what, range, statuses, any::<bool>(), page, facets).prop_map(
-        move |(what, (from, until, after), statuses, hides, (sort, skip, size), facets)| {
+        move |(
+            what,
+            (from, until, after, newer_than),
+            statuses,
+            hides,
+            (sort, skip, size),
+            facets,
+        )| {
             let (text, media_type, products, products_excluded, coverage) = what;
             let at = |hours: i64| start() + SignedDuration::from_hours(hours);
             let after = after
@@ -300,6 +308,7 @@ pub fn asks() -> impl Strategy<Value = Ask> {
                 statuses,
                 hides_embargoed_at: hides.then(start),
                 after,
+                newer_than,
             };
             let sort = Sort::By { date: sort.0, descending: sort.1 };
             Ask { text, filter, page: Page { sort, skip, size }, facets }
@@ -389,5 +398,6 @@ fn matches(filter: &Filter, number: u32, version: &Version, indexed: &Indexed) -
         && filter.from.is_none_or(|from| version.order() >= from)
         && filter.until.is_none_or(|until| version.order() < until)
         && filter.after.is_none_or(|after| place > after)
+        && filter.newer_than.is_none_or(|newest| number > newest)
         && filter.query.matches(indexed)
 }

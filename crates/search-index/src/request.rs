@@ -65,6 +65,8 @@ pub struct Filter {
     pub hides_embargoed_at: Option<Timestamp>,
     /// Only items that come after this place in the order of `_tstamp`.
     pub after: Option<Place>,
+    /// Only versions with a larger number: segments without one are not evaluated.
+    pub newer_than: Option<u32>,
 }
 
 /// A place in the order of `_tstamp`: the time in milliseconds, then the number of the version.

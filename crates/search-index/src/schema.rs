@@ -15,6 +15,7 @@ const GAP: &str = ".";
 /// Names of columns, where they are read by name.
 pub(crate) const ORDER: &str = "order";
 pub(crate) const NUMBER: &str = "number";
+pub(crate) const STAMP: &str = "stamp";
 pub(crate) const HIDDEN_UNTIL: &str = "hidden_until";
 
 /// The fields of a document. An item's own document lies in the database: nothing is stored here.
@@ -22,6 +23,8 @@ pub(crate) const HIDDEN_UNTIL: &str = "hidden_until";
 pub(crate) struct Fields {
     /// The number of the item's version: a column, and a term by which it is removed.
     pub(crate) number: Field,
+    /// The stamp of the version.
+    pub(crate) stamp: Field,
     /// `_tstamp` in milliseconds; segments are sorted by it, the latest first.
     pub(crate) order: Field,
     /// Until when the item is hidden, in milliseconds.
@@ -67,6 +70,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
     let words = || text(TERMS, IndexRecordOption::WithFreqsAndPositions, true);
     let fields = Fields {
         number: builder.add_u64_field(NUMBER, number),
+        stamp: builder.add_u64_field(STAMP, column.clone()),
         order: builder.add_i64_field(ORDER, column.clone()),
         embargoed: builder.add_i64_field(HIDDEN_UNTIL, column.clone()),
         media_type: builder.add_text_field("media_type", term.clone()),

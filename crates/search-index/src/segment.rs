@@ -12,7 +12,7 @@ use wirephoto_pure::query::{DateField, Facet};
 use crate::error::Result;
 use crate::facets::Values;
 use crate::request::Place;
-use crate::schema::{HIDDEN_UNTIL, NUMBER, ORDER, date_column};
+use crate::schema::{HIDDEN_UNTIL, NUMBER, ORDER, STAMP, date_column};
 
 /// What is known of a segment for as long as it lives, whatever is removed from it.
 pub(crate) struct Known {
@@ -20,6 +20,7 @@ pub(crate) struct Known {
     /// `_tstamp` of each document, falling.
     order: Arc<dyn ColumnValues<i64>>,
     numbers: Arc<dyn ColumnValues<u64>>,
+    stamps: Arc<dyn ColumnValues<u64>>,
     /// Documents with an embargo, and until when.
     embargoed: Vec<(u32, i64)>,
     /// The number of every value of a facet in this segment's own dictionary, once asked for.
@@ -46,6 +47,7 @@ impl Known {
             id: reader.segment_id(),
             order: columns.i64(ORDER)?.values,
             numbers: columns.u64(NUMBER)?.values,
+            stamps: columns.u64(STAMP)?.values,
             embargoed: docs.into_iter().filter_map(until).collect(),
             values: Default::default(),
         })
@@ -83,6 +85,16 @@ impl Segment {
     /// The number of a document's version.
     pub(crate) fn number(&self, doc: u32) -> u32 {
         u32::try_from(self.known.numbers.get_val(doc)).unwrap_or(u32::MAX)
+    }
+
+    /// The stamp of a document's version.
+    pub(crate) fn stamp(&self, doc: u32) -> u64 {
+        self.known.stamps.get_val(doc)
+    }
+
+    /// The largest number of a version in it, removed ones too.
+    pub(crate) fn number_max(&self) -> u64 {
+        self.known.numbers.max_value()
     }
 
     /// The place of a document in the order of `_tstamp`.

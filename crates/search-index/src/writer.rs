@@ -5,7 +5,7 @@ use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
 use tantivy::{TantivyDocument, Term};
 use wirephoto_pure::item::PubStatus;
 use wirephoto_pure::query::Indexed;
-use wirephoto_pure::types::MediaType;
+use wirephoto_pure::types::ItemKey;
 
 use crate::error::Result;
 use crate::schema::Fields;
@@ -20,10 +20,12 @@ const REMOVED_SHARE_MAX: f32 = 0.2;
 /// A version of an item, as search sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Item<'a> {
-    /// The number of the version, which no other version has.
+    /// The number of the version, which no other version of the archive has at the same time.
     pub number: u32,
-    /// The media type.
-    pub media_type: MediaType,
+    /// The item.
+    pub key: &'a ItemKey,
+    /// When the version was stored, milliseconds since 1970.
+    pub stored_ms: i64,
     /// The publication status.
     pub status: PubStatus,
     /// `_tstamp`, milliseconds since 1970.
@@ -43,8 +45,19 @@ pub struct Position {
     pub analysis: u32,
     /// The row of the item log up to which the index holds everything.
     pub row: i64,
-    /// A digest of that row: rows that come again after a restore have other contents.
+    /// What tells that row from another one of the same number: numbers are given again after a restore
+    /// or a fail-over that lost rows.
     pub digest: String,
+}
+
+/// A hash (FNV-1a, 64 bits) of the item `key` and the time at which a version of it was stored: it tells
+/// versions apart whose numbers are the same because the database lost rows in between.
+#[must_use]
+pub fn stamp(key: &str, stored_ms: i64) -> u64 {
+    let bytes = key.bytes().chain(stored_ms.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// The only writer of an index.
@@ -77,7 +90,8 @@ impl Writer {
         if let Some(until) = item.embargoed_ms {
             document.add_i64(fields.embargoed, until);
         }
-        document.add_text(fields.media_type, item.media_type.as_str());
+        document.add_u64(fields.stamp, stamp(&item.key.to_string(), item.stored_ms));
+        document.add_text(fields.media_type, item.key.media_type.as_str());
         document.add_text(fields.status, item.status.as_str());
         let Indexed { headline, description, body, rest, tags, facets, dates, .. } = item.indexed;
         let texts = [

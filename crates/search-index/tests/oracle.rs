@@ -21,10 +21,11 @@ fn write(writer: &mut Writer, written: &[Version], first: usize) {
         if let Some(before) = written[..at].iter().rposition(|other| same(&other)) {
             writer.remove(number(before));
         }
-        let indexed = version.indexed();
+        let (key, indexed) = (version.key(), version.indexed());
         let item = Item {
             number: number(at),
-            media_type: version.media_type(),
+            key: &key,
+            stored_ms: oracle::start().as_millisecond(),
             status: version.status(),
             order_ms: version.order().as_millisecond(),
             embargoed_ms: version.embargoed().map(|until| until.as_millisecond()),

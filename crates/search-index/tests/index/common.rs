@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use serde_json::json;
 use wirephoto_pure::item::{Document, PubStatus};
 use wirephoto_pure::query::{Indexed, parse};
-use wirephoto_pure::types::{ItemKey, MediaType};
+use wirephoto_pure::types::ItemKey;
 use wirephoto_search_index::{
     ANALYSIS, Coverage, Filter, Index, Item, Page, Position, Snapshot, Sort, Writer,
 };
@@ -25,7 +25,8 @@ pub fn add(writer: &mut Writer, number: u32, headline: &str, body: &str) {
     let document = Document::parse(&key, &fields.to_string()).unwrap();
     let item = Item {
         number,
-        media_type: MediaType::Text,
+        key: &key,
+        stored_ms: i64::from(number),
         status: PubStatus::Usable,
         order_ms: i64::from(number) * 1000,
         embargoed_ms: None,
@@ -46,6 +47,7 @@ pub fn filter(query: &str) -> Filter {
         statuses: vec![PubStatus::Usable],
         hides_embargoed_at: None,
         after: None,
+        newer_than: None,
     }
 }
 

@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use serde_json::json;
 use wirephoto_pure::item::{Document, PubStatus};
 use wirephoto_pure::query::Indexed;
-use wirephoto_pure::types::{ItemKey, MediaType};
+use wirephoto_pure::types::ItemKey;
 use wirephoto_search_index::{Index, Item};
 
 use super::common::{NEVER, filter, position};
@@ -20,7 +20,8 @@ fn a_range_before_all_dates_of_a_segment_matches_none_of_them() {
     let document = Document::parse(&key, &fields.to_string()).unwrap();
     let item = Item {
         number: 1,
-        media_type: MediaType::Text,
+        key: &key,
+        stored_ms: 0,
         status: PubStatus::Usable,
         order_ms: 0,
         embargoed_ms: None,
