@@ -7,13 +7,12 @@
 use std::{hint::black_box, io};
 
 use criterion::{Criterion, Throughput};
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::Timestamp;
 use serde_json::json;
 use wirephoto::{
     account::UserId,
     db::{AccountChange, Db, DbError, NewItem, WriteTx},
-    item::{Document, PubStatus},
-    query::Indexed,
+    item::PubStatus,
     types::ItemKey,
 };
 
@@ -42,10 +41,8 @@ fn item(number: u32) -> NewItem {
         "product": [{ "code": format!("FOTT{}", number % 60) }],
     })
     .to_string();
-    let document = Document::from_stored(&text).expect("document");
     let now = Timestamp::from_second(1_790_000_000 + i64::from(number)).expect("time");
     NewItem {
-        indexed: Indexed::of(&key, &document, &TimeZone::UTC),
         key,
         document: text,
         assets: None,
@@ -100,12 +97,15 @@ fn main() -> io::Result<()> {
         );
     });
     group.throughput(Throughput::Elements(u64::from(ITEMS)));
-    group.bench_function("each_facts", |bencher| {
+    group.bench_function("each_version", |bencher| {
         bencher.iter(|| {
             let read = db.read_blocking(|tx| {
-                let mut words = 0_u64;
-                tx.each_facts(0..=u32::MAX, |_, facts| words += u64::from(facts.length))?;
-                Ok(words)
+                let mut bytes = 0;
+                tx.each_version(|_, key, _| {
+                    bytes += key.len();
+                    Ok(())
+                })?;
+                Ok(bytes)
             });
             read.expect("read")
         });

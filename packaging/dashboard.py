@@ -120,6 +120,21 @@ ROWS = [
             (rate("wirephoto_bucket_bytes_total", "direction"), "{{direction}}"),
         ]),
     ]),
+    ("Search index", [
+        ("Items", "short", [
+            (f"max by (instance) (wirephoto_search_index_items{{{S}}})", "{{instance}}"),
+            (f"max by (instance) (wirephoto_search_index_built_items{{{S}}})", "{{instance}} built"),
+        ]),
+        ("Whole", "short", [
+            (f"max by (instance) (wirephoto_search_index_whole{{{S}}})", "{{instance}}"),
+        ]),
+        ("Rows behind", "short", [
+            (f"max by (instance) (wirephoto_search_index_rows_behind{{{S}}})", "{{instance}}"),
+        ]),
+        ("Builds and comparisons", "ops", [
+            (rate("wirephoto_search_index_repairs_total", "kind"), "{{kind}}"),
+        ]),
+    ]),
     ("Database", [
         ("Calls that the engine could not do", "ops", [
             (rate("wirephoto_database_errors_total", "kind"), "{{kind}}"),

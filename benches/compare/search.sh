@@ -5,8 +5,8 @@
 #   benches/compare/search.sh CORPUS [COUNT] [SECONDS]
 #
 # CORPUS is a folder of news texts (see archive.py). KEEP=DIR keeps the archive there and uses it again.
-# With DATABASE=postgres://… , a database that is empty, the archive moves there first (`wirephoto migrate`) and its
-# lists of frequent words are waited for; that needs psql.
+# With DATABASE=postgres://… , a database that is empty, the archive moves there first (`wirephoto migrate`);
+# that needs psql. Each process builds its own index, which is waited for.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 corpus="$1" count="${2:-1000000}" seconds="${3:-30}"
@@ -65,16 +65,21 @@ if [ -n "${DATABASE:-}" ]; then
     fi
     data="$work/there"
     settings+=(--set "database.url=$DATABASE" --set "store.originals=$work/data/originals")
-    serve
-    lists() { psql "$DATABASE" -AtXc 'SELECT count(*) FROM word_blocks'; }
-    before=-1
-    until [ "$(lists)" = "$before" ]; do before="$(lists)"; sleep 30; done
     psql "$DATABASE" -AtXc VACUUM -c ANALYZE
-    kill "$server"; wait "$server" || true
-    echo "lists of frequent words: $before rows"
 fi
+whole() {
+    local base
+    base="$(sed -n 's/^listening on //p' "$work/out")"
+    until curl -sf "$base/health/search" | grep -q '"rowsBehind":0'; do kill -0 "$server"; sleep 0.2; done
+}
 began="$(date +%s.%N)"
 serve
+whole
+echo "index built or opened: $(awk -v a="$began" -v b="$(date +%s.%N)" 'BEGIN { printf "%.2f", b - a }') s"
+kill "$server"; wait "$server" || true
+began="$(date +%s.%N)"
+serve
+whole
 echo "start: $(awk -v a="$began" -v b="$(date +%s.%N)" 'BEGIN { printf "%.2f", b - a }') s"
 base="$(sed -n 's/^listening on //p' "$work/out")"
 resident() { awk '/^VmRSS/ { printf "%d MB resident", $2 / 1000 } /^VmHWM/ { printf " (%d MB at most) ", $2 / 1000 }' "/proc/$server/status"; echo; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What one PostgreSQL takes: bytes a row of the tables that grow with the archive, and transactions a
 # second while one lock lets one writer commit at a time, beside the same without the lock. The schema
-# is that of the service (src/db), written down here in PostgreSQL's types; words lie in a tsvector with
-# a GIN index. Needs PostgreSQL's server and pgbench, python3 and a folder of news texts (archive.py).
+# is that of the service (src/db), written down here in PostgreSQL's types. Needs PostgreSQL's server and
+# pgbench, python3 and a folder of news texts (archive.py).
 #
 #   benches/scale/database.sh CORPUS [COUNT] [SECONDS]
 #
@@ -23,23 +23,17 @@ trap cleanup EXIT
 
 python3 benches/compare/archive.py "$corpus" "$count" "$work/items.jsonl" "$work/queries.json"
 python3 - "$work" <<'PYTHON'
-"""The rows of the archive, as the service would write them; facts as long as `Facts::pack` makes them."""
-import json, random, re, sys
-work, draw = sys.argv[1], random.Random(1)
+"""The rows of the archive, as the service would write them."""
+import json, sys
+work = sys.argv[1]
 plain = lambda text: text.replace('\\', '\\\\').replace('\t', ' ').replace('\n', ' ')
-out = {name: open(f'{work}/{name}.tsv', 'w') for name in ('items', 'item_log', 'facts', 'raw')}
+out = {name: open(f'{work}/{name}.tsv', 'w') for name in ('items', 'item_log')}
 for number, line in enumerate(open(f'{work}/items.jsonl'), 1):
     item = json.loads(line)
     media_type, name = item['uri'].rsplit('/', 2)[1:]
-    values = 4 + sum(len(item.get(facet, [])) for facet in ('product', 'subject', 'person', 'place'))
-    body = re.sub('<[^>]+>', ' ', item.get('body_html5') or item.get('body_text') or '')
-    words = [item.get('headline', ''), item.get('description_text', ''), body, item.get('byline', '')]
-    tags = [one['code'] for facet in ('product', 'subject') for one in item.get(facet, [])]
     rows = {
         'items': [number, media_type, name, plain(line.strip()), '{}', 'usable', 10**12, '\\N', 10**12],
         'item_log': [number, media_type, name, 'written', 10**12, '\\N', 1],
-        'facts': [number, '\\\\x' + draw.randbytes(66 + 4 * values).hex()],
-        'raw': [number, plain(' '.join(words + tags))],
     }
     for table, row in rows.items():
         out[table].write('\t'.join(map(str, row)) + '\n')
@@ -63,9 +57,6 @@ CREATE TABLE items (item_id bigint PRIMARY KEY, media_type text NOT NULL, id tex
     stored_ms bigint NOT NULL, UNIQUE (media_type, id));
 CREATE TABLE item_log (seq bigserial PRIMARY KEY, media_type text NOT NULL, id text NOT NULL, change text NOT NULL,
     at_ms bigint NOT NULL, previous bigint, fresh bigint NOT NULL DEFAULT 1);
-CREATE TABLE facts (doc bigint PRIMARY KEY, facts bytea NOT NULL);
-CREATE TABLE raw (doc bigint, text text);
-CREATE TABLE words (doc bigint PRIMARY KEY, words tsvector NOT NULL);
 CREATE TABLE queued_items (place bigserial PRIMARY KEY, number bigint NOT NULL, media_type text NOT NULL,
     id text NOT NULL, seq bigint NOT NULL, UNIQUE (number, media_type, id));
 CREATE INDEX ON queued_items (number, place);
@@ -77,11 +68,7 @@ CREATE INDEX ON orders (organization_id, order_id);
 CREATE INDEX ON orders (user_id, order_id);
 \\copy items from $work/items.tsv
 \\copy item_log from $work/item_log.tsv
-\\copy facts from $work/facts.tsv
-\\copy raw from $work/raw.tsv
-INSERT INTO words SELECT doc, to_tsvector('simple', text) FROM raw;
-CREATE INDEX ON words USING gin (words);
-CREATE TABLE pool AS SELECT doc AS n, text, document FROM raw JOIN items ON item_id = doc WHERE doc <= 5000;
+CREATE TABLE pool AS SELECT item_id AS n, document FROM items WHERE item_id <= 5000;
 CREATE UNIQUE INDEX ON pool (n);
 SELECT setval('item_log_seq_seq', 10 * $count);
 ANALYZE;
@@ -104,11 +91,9 @@ items() {
     cat <<SQL
 \\set n random(1, $((5000 - $1)))
 BEGIN; $lock
-WITH q AS (SELECT nextval('item_log_seq_seq') AS seq, document, text FROM pool WHERE n > :n AND n <= :n + $1),
- l AS (INSERT INTO item_log (seq, media_type, id, change, at_ms) SELECT seq, 'image', 'b' || seq, 'written', 1 FROM q),
- i AS (INSERT INTO items SELECT seq, 'image', 'b' || seq, document, '{}', 'usable', 1, NULL, 1 FROM q),
- f AS (INSERT INTO facts SELECT seq, decode(repeat('ab', 112), 'hex') FROM q)
- INSERT INTO words SELECT seq, to_tsvector('simple', text) FROM q;
+WITH q AS (SELECT nextval('item_log_seq_seq') AS seq, document FROM pool WHERE n > :n AND n <= :n + $1),
+ l AS (INSERT INTO item_log (seq, media_type, id, change, at_ms) SELECT seq, 'image', 'b' || seq, 'written', 1 FROM q)
+ INSERT INTO items SELECT seq, 'image', 'b' || seq, document, '{}', 'usable', 1, NULL, 1 FROM q;
 COMMIT;
 SQL
 }
@@ -142,7 +127,6 @@ sort -k1,2 -k3n "$work/rounds" | awk '{ key = $1 ", " $2 " clients"; all[key] = 
 echo "bytes a row: table, indexes"
 query -At -F ' ' -c "SELECT relname, round(pg_table_size(oid) / n), round(pg_indexes_size(oid) / n) FROM pg_class,
     LATERAL (SELECT greatest(1, CASE relname WHEN 'items' THEN (SELECT count(*) FROM items)
-        WHEN 'item_log' THEN (SELECT count(*) FROM item_log) WHEN 'facts' THEN (SELECT count(*) FROM facts)
-        WHEN 'words' THEN (SELECT count(*) FROM words) WHEN 'orders' THEN (SELECT count(*) FROM orders)
+        WHEN 'item_log' THEN (SELECT count(*) FROM item_log) WHEN 'orders' THEN (SELECT count(*) FROM orders)
         ELSE (SELECT count(*) FROM queued_items) END) AS n) rows
-    WHERE relname IN ('items', 'item_log', 'facts', 'words', 'orders', 'queued_items') ORDER BY relname"
+    WHERE relname IN ('items', 'item_log', 'orders', 'queued_items') ORDER BY relname"

@@ -21,6 +21,7 @@ use std::{
 use super::Archive;
 use super::crowd::each;
 use super::demo::demo_warning;
+use super::services::search_dir;
 use super::warnings;
 use crate::clock::Stopwatch;
 use crate::config::Config;
@@ -30,6 +31,7 @@ use crate::item::Asset;
 use crate::limits::{ORPHAN_PATIENCE, ORPHAN_YOUNG};
 use crate::media;
 use crate::media::original::{Finding, OriginalError, serially};
+use crate::search::{check_index, replace_index};
 use crate::store::Kind;
 use crate::types::{Hash, ItemKey};
 
@@ -193,12 +195,13 @@ impl std::fmt::Display for Problem {
                 ends(f, [later, "removed", "it cannot be removed"], repaired)
             }
             Self::Database { flaw, repaired } => {
-                write!(f, "database: {flaw}")?;
                 if !matches!(flaw, Flaw::Index(_)) {
-                    return Ok(());
+                    return write!(f, "database: {flaw}");
                 }
-                let later = "--repair or `wirephoto reindex` makes the index anew";
-                ends(f, [later, "the index was made anew", "it cannot be made anew"], repaired)
+                write!(f, "search: {flaw}")?;
+                let later = "--repair or `wirephoto reindex` has a new index built";
+                let done = "a new index is built by the service, or when it starts";
+                ends(f, [later, done, "it cannot be replaced"], repaired)
             }
         }
     }
@@ -278,23 +281,22 @@ impl Check<'_> {
         (self.tell)(problem);
     }
 
-    /// Tells what is wrong with the database; with `repair` the search index is made anew where it
-    /// is not right.
+    /// Reports what is wrong with the database and with the search index of this data directory; with
+    /// `repair` a new index is requested where that one is not right.
     fn tell_flaws(&self, found: &Inspection, config: &Config) -> Result<()> {
-        let of_index = |flaw: &&Flaw| matches!(flaw, Flaw::Index(_));
-        let mut repaired = None;
-        if self.repair && found.flaws.iter().any(|flaw| of_index(&flaw)) {
-            let made = self.archive.reindex(config, &mut |_, _| ());
-            let left = self.archive.db.read_blocking(|tx| tx.index_flaws())?;
-            repaired = Some(match (made, left.first()) {
-                (Err(cause), _) => Err(cause.to_string()),
-                (Ok(()), Some(flaw)) => Err(flaw.to_string()),
-                (Ok(()), None) => Ok(()),
-            });
-        }
         for flaw in &found.flaws {
-            let repaired = repaired.clone().filter(|_| of_index(&flaw));
-            self.tell(&Problem::Database { flaw: flaw.clone(), repaired });
+            self.tell(&Problem::Database { flaw: flaw.clone(), repaired: None });
+        }
+        let (db, dir) = (&self.archive.db, search_dir(config));
+        let of_index = check_index(&mut db.feed()?, &dir);
+        // What cannot be read is damaged: it is told, and the rest is looked at.
+        let of_index = of_index.unwrap_or_else(|cause| vec![Flaw::Page(cause.to_string())]);
+        let replaced =
+            (self.repair && of_index.iter().any(is_of_index)).then(|| replace_index(db, &dir));
+        let repaired = replaced.map(|done| done.map_err(|cause| cause.to_string()));
+        for flaw in of_index {
+            let repaired = repaired.clone().filter(|_| is_of_index(&flaw));
+            self.tell(&Problem::Database { flaw, repaired });
         }
         Ok(())
     }
@@ -365,6 +367,10 @@ impl Check<'_> {
         }
         Ok(())
     }
+}
+
+fn is_of_index(flaw: &Flaw) -> bool {
+    matches!(flaw, Flaw::Index(_))
 }
 
 /// Those of `orphans` that no item names although they had time to come in.

@@ -95,7 +95,7 @@ pub fn migrate(
         .to
         .map(|url| {
             let to = Db::connect(&url.0, &config.database.password.0)?;
-            Moving::begin((&archive.db, &to), &config.ingest.timezone.0, rows)
+            Moving::begin((&archive.db, &to), rows)
         })
         .transpose()
         .map_err(refused)?;

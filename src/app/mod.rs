@@ -36,7 +36,7 @@ use crate::media::DecodeLimits;
 use crate::media::Settings;
 use crate::media::original::Originals;
 use crate::modes;
-use crate::nodes::{Keeper, Lease, Node};
+use crate::nodes::{Keeper, Node};
 use crate::programs::{ProgramLimits, Programs};
 use crate::store::{BucketSettings, Patience, Store, StoreError};
 
@@ -149,28 +149,14 @@ impl Archive {
         Ok((node, keeper))
     }
 
-    /// Makes the search index anew if it is of another version or was not made to its end. Of several nodes
-    /// that start one does it and the others wait. A node that only reads does not search.
-    pub fn bring_index_up_to_date(&self, config: &Config, node: &Node) -> Result<()> {
-        if node.role().only_reads() || self.db.index_is_current()? {
-            return Ok(());
-        }
-        node.alone(Lease::Starting, || {
-            if self.db.index_is_current()? {
-                return Ok(());
-            }
-            tracing::info!("the search index is of another version and is made anew");
-            let mut start = systemd::Start::new();
-            self.reindex(config, &mut |done, count| {
-                start.goes_on(&format!("making the search index anew: {done} of {count} items"));
-            })
-        })
-    }
-
-    /// Makes the search index anew from the stored documents; `report` hears how many of how many
-    /// items are done.
-    pub fn reindex(&self, config: &Config, report: &mut dyn FnMut(u64, u64)) -> Result<()> {
-        Ok(self.db.reindex(&config.ingest.timezone.0, clock::now(), report)?)
+    /// Asks every process that searches to build a new index beside the one that it has; one that starts
+    /// later does so then. Gives the number of items.
+    pub fn request_reindex(&self) -> Result<u64> {
+        let now = clock::now();
+        Ok(self.db.write_blocking(move |tx| {
+            tx.request_reindex(now)?;
+            tx.as_read().count_items()
+        })?)
     }
 
     /// A run of ingest into this archive.

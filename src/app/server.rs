@@ -19,9 +19,9 @@ use super::{
     reload::{Reload, certificate},
     services::{
         Services, hash_limits, listener_limits, poll_limits, shared, start_oauth, start_outgoing,
-        start_senders, start_traces, start_uploads,
+        start_search, start_senders, start_traces, start_uploads,
     },
-    sweeps::{fold_words, sweep_accounts, sweep_deliveries, sweep_item_log, sweep_recipients},
+    sweeps::{sweep_accounts, sweep_deliveries, sweep_item_log, sweep_recipients},
     systemd,
     threads::{Beside, start_follower, start_matcher, start_waker, start_watcher},
 };
@@ -39,7 +39,6 @@ use crate::media::Media;
 use crate::media::Settings;
 use crate::nodes::{Keeper, Node};
 use crate::orders::Orders;
-use crate::search::Search;
 use crate::steady::Steady;
 use crate::store::Store;
 use crate::telemetry::{self, Logs};
@@ -102,10 +101,10 @@ impl Server {
         let (wanted, to_warm) = tokio::sync::mpsc::channel(WARM_QUEUE_MAX);
         let warms = config.media.warm && node.role() != Role::Worker;
         let wanted = warms.then_some(wanted);
-        let search = Search::start(db.clone(), config.search.memory_bytes)?;
+        let search = start_search(&config, &db)?;
         let steady = Arc::new(Steady::start(&db, node.name().as_deref()));
         let (purging, followed) = Purging::of(&config, &db, (&steady, &node))?;
-        let follower = start_follower(&db, (&media, &auth, &search), wanted, (followed, &node))?;
+        let follower = start_follower(&db, (&media, &auth), wanted, (followed, &node))?;
         let sizes = media.settings().sizes;
         let content = Content::new(search, sizes, poll_limits(&config));
         let oauth = start_oauth(&config, &auth)?;
@@ -218,7 +217,6 @@ fn spawn_sweeps(runtime: &Runtime, shared: &Shared, steady: &Arc<Steady>, config
         runtime.spawn(sweep_deliveries(shared.deliveries.clone(), whose()));
         let (steady, node) = whose();
         runtime.spawn(sweep_recipients(shared.recipients.clone(), steady, node));
-        runtime.spawn(fold_words(shared.db.clone(), shared.node.clone()));
         let (days, (steady, node)) = (config.audit.retention_days, whose());
         runtime.spawn(sweep_events(shared.db.clone(), days, steady, node));
         runtime.spawn(jobs::expire(shared.collections.clone(), whose()));

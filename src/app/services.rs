@@ -1,6 +1,7 @@
 //! The services behind the handlers, as the settings want them.
 
 use std::{
+    path::PathBuf,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
@@ -11,14 +12,16 @@ use super::purging::open_policy;
 use crate::account::Lane;
 use crate::audit::Audit;
 use crate::auth::{Auth, HashLimits};
-use crate::clock;
+use crate::clock::{self, Stopwatch};
 use crate::collections::Collections;
 use crate::config::Config;
 use crate::content::Content;
+use crate::db::Db;
 use crate::delivery::{self, Deliveries, Sender};
 use crate::error::{Error, Kind, Result};
 use crate::ingest::{Ingest, Spool, Uploads};
 use crate::letters::Letters;
+use crate::limits::{SEARCH_START_LOOK, SEARCH_START_WAIT};
 use crate::live::Live;
 use crate::media::Media;
 use crate::nodes::Node;
@@ -27,6 +30,7 @@ use crate::oauth::{Lifetimes, OAuth};
 use crate::orders::Orders;
 use crate::push::Push;
 use crate::recipients::{RecipientSettings, Recipients};
+use crate::search::{IndexSettings, Search, Standing};
 use crate::slots::SlotLimits;
 use crate::steady::Steady;
 use crate::traces::{self, Export, Traces};
@@ -130,6 +134,32 @@ pub(super) fn start_senders(
         senders.push(runtime.spawn(notifications.send(lane, stopping(), drain)));
     }
     senders
+}
+
+/// Starts search, where this process answers requests and the settings want it. An index that is whole is
+/// waited for, and a small one that has to be built; a large one is built while everything else works.
+pub(super) fn start_search(config: &Config, db: &Db) -> Result<Search> {
+    if !config.search.enabled || !config.server.role.answers() {
+        return Search::disabled(db.clone());
+    }
+    let search = Search::start(
+        db.clone(),
+        IndexSettings {
+            dir: search_dir(config),
+            memory_bytes: config.search.memory_bytes,
+            zone: config.ingest.timezone.0.clone(),
+        },
+    )?;
+    let waited = Stopwatch::start();
+    while search.standing() != Standing::Ready && waited.elapsed() < SEARCH_START_WAIT {
+        std::thread::park_timeout(SEARCH_START_LOOK);
+    }
+    Ok(search)
+}
+
+/// The folder of the search indexes of a data directory.
+pub(super) fn search_dir(config: &Config) -> PathBuf {
+    config.data.dir.join("search")
 }
 
 pub(super) fn start_uploads(config: &Config, ingest: Ingest) -> Result<Uploads> {

@@ -1,15 +1,13 @@
 //! What is removed now and then while the service runs, by one node at a time.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tokio::time::MissedTickBehavior;
 
-use crate::clock::{self, Stopwatch};
-use crate::db::{Db, FoldSizes};
+use crate::clock;
+use crate::db::Db;
 use crate::delivery::Deliveries;
-use crate::limits::{
-    ACCOUNTS_SWEEP, DB_FOLD_LOOK, DB_FOLD_REST, DELIVERIES_SWEEP, ITEM_LOG_KEPT, ITEM_LOG_SWEEP,
-};
+use crate::limits::{ACCOUNTS_SWEEP, DELIVERIES_SWEEP, ITEM_LOG_KEPT, ITEM_LOG_SWEEP};
 use crate::nodes::{Lease, Node};
 use crate::oauth::OAuth;
 use crate::recipients::{Recipients, limits::RECIPIENTS_SWEEP};
@@ -62,41 +60,6 @@ pub(super) async fn sweep_item_log(db: Db, (steady, node): (Arc<Steady>, Node)) 
                 }
             }
         }
-    }
-}
-
-/// Makes lists of frequent words as items come in, where the database needs them.
-pub(super) async fn fold_words(db: Db, node: Node) {
-    let Some(folder) = db.folder(FoldSizes::default()) else { return };
-    let folder = Arc::new(Mutex::new(folder));
-    let mut failing = false;
-    loop {
-        node.held(Lease::Sweeping).await;
-        let one = Arc::clone(&folder);
-        let step = move || {
-            let watch = Stopwatch::start();
-            let more = one.lock().unwrap_or_else(PoisonError::into_inner).step();
-            (more, watch.elapsed())
-        };
-        let (done, took) = match tokio::task::spawn_blocking(step).await {
-            Ok(said) => said,
-            Err(cause) => {
-                tracing::error!("lists of frequent words are not made: {cause}");
-                return;
-            }
-        };
-        // One line when it starts to fail and one when it works again.
-        match (&done, failing) {
-            (Err(cause), false) => {
-                tracing::warn!("lists of frequent words are made later: {cause}");
-            }
-            (Ok(_), true) => tracing::info!("lists of frequent words are made again"),
-            (Ok(_), false) | (Err(_), true) => {}
-        }
-        failing = done.is_err();
-        // The database has others to serve: a step is followed by a rest as long.
-        let rest = if done.unwrap_or(false) { took.max(DB_FOLD_REST) } else { DB_FOLD_LOOK };
-        tokio::time::sleep(rest).await;
     }
 }
 

@@ -9,31 +9,10 @@ use sd_notify::NotifyState;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use crate::account::OrganizationId;
-use crate::clock::Stopwatch;
 use crate::db::Db;
-use crate::limits::{START_GRANTED, START_WORDS};
 
 /// Shortest time between two signs of life.
 const BEAT_MIN: Duration = Duration::from_millis(10);
-
-/// Tells of a long start, so that it is not taken for one that hangs.
-pub(super) struct Start {
-    spoke: Option<Stopwatch>,
-}
-
-impl Start {
-    pub(super) fn new() -> Self {
-        Self { spoke: None }
-    }
-
-    /// Says what is done now and asks for more time, once in a while.
-    pub(super) fn goes_on(&mut self, status: &str) {
-        if self.spoke.is_none_or(|spoke| spoke.elapsed() >= START_WORDS) {
-            self.spoke = Some(Stopwatch::start());
-            say(&[NotifyState::Status(status), grant(START_GRANTED)]);
-        }
-    }
-}
 
 fn grant(time: Duration) -> NotifyState<'static> {
     NotifyState::ExtendTimeoutUsec(u32::try_from(time.as_micros()).unwrap_or(u32::MAX))

@@ -16,7 +16,6 @@ use crate::jobs;
 use crate::media::Media;
 use crate::nodes::{Lease, Node};
 use crate::notifications::Notifications;
-use crate::search::Search;
 use crate::steady::Steady;
 use crate::types::ItemKey;
 
@@ -36,7 +35,7 @@ impl Beside {
 
 pub(super) fn start_follower(
     db: &Db,
-    (media, auth, search): (&Media, &Auth, &Search),
+    (media, auth): (&Media, &Auth),
     wanted: Option<tokio::sync::mpsc::Sender<ItemKey>>,
     (followed, node): (tokio::sync::watch::Sender<i64>, &Node),
 ) -> Result<Beside> {
@@ -46,12 +45,12 @@ pub(super) fn start_follower(
     node.follow(follower.seq());
     node.saw_end_of_log(watch);
     let (stop, stopped) = mpsc::channel();
-    let (media, auth, search) = (media.clone(), auth.clone(), search.clone());
+    let (media, auth) = (media.clone(), auth.clone());
     let node = node.clone();
     let thread = std::thread::Builder::new()
         .name("follow".to_owned())
         .spawn(move || {
-            let services = (&media, &auth, &search);
+            let services = (&media, &auth);
             let told = (&followed, &node);
             jobs::follow(follower, services, wanted.as_ref(), told, &stopped);
         })

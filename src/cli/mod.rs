@@ -259,8 +259,8 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
-    /// Makes the search index anew from the stored documents, beside a running server if there is
-    /// one.
+    /// Has every process that searches build a new search index from the stored documents, beside the
+    /// one that it has.
     Reindex {
         #[command(flatten)]
         common: Common,
@@ -530,20 +530,14 @@ fn said(words: String) -> Trouble {
 }
 
 fn reindex(config: &Config, json: bool) -> Result<(), Trouble> {
-    let archive = open_archive(config)?;
-    let hidden = json || !io::stderr().is_terminal();
-    let bar = if hidden { ProgressBar::hidden() } else { ProgressBar::new(0) };
-    let mut items = 0;
-    archive.reindex(config, &mut |done, count| {
-        items = done;
-        bar.set_length(count);
-        bar.set_position(done);
-    })?;
-    bar.finish_and_clear();
+    let items = open_archive(config)?.request_reindex()?;
     if json {
         say(&json!({ "items": items }).to_string());
     } else {
-        say(&format!("{items} items are in the search index"));
+        say(&format!(
+            "every process that searches builds a new index of {items} items beside the one it has; one \
+             that starts later does so then"
+        ));
     }
     Ok(())
 }
@@ -578,7 +572,6 @@ fn serve(sources: Sources, Demo { wanted: demo, public }: Demo) -> Result<(), Tr
             say(&format!("took in {count} items of the demo archive"));
         }
     }
-    archive.bring_index_up_to_date(&config, &node)?;
     let server = Server::start(Launch { config, sources, logs }, archive, (node, keeper))?;
     say(&format!("listening on {}", server.url()));
     if let Some(url) = server.admin_url() {

@@ -10,7 +10,6 @@ use crate::auth::{Auth, Credentials, HashLimits};
 use crate::db::{LostItem, NewItem};
 use crate::item::Document;
 use crate::limits::COLLECTION_REMOVED_MAX;
-use crate::query::Indexed;
 use crate::types::Hash;
 
 const SEED: &str = "
@@ -78,7 +77,6 @@ impl Scene {
             embargoed: None,
             stored: now,
             fresh: true,
-            indexed: Indexed::default(),
         };
         self.db.write(move |tx| tx.write_item(&item)).await.unwrap();
     }

@@ -261,8 +261,9 @@ settings! {
     }
     /// Search, and waiting for new items.
     search: Search {
+        enabled: bool = "true", Any, "", "Whether this node searches; one that serves only pictures needs no index";
         open_images: bool = "true", Any, "", "Whether photographs are found without credentials";
-        memory_bytes: u64 = "134217728", 0..=1_099_511_627_776, "bytes", "Memory for what was found of single words, which later searches use again";
+        memory_bytes: u64 = "134217728", 0..=1_099_511_627_776, "bytes", "Memory for what was found of single words and filters, which later searches use again";
         polls: usize = "1000", 1..=1_000_000, "polls", "Requests of the deprecated stream that may wait for items; more are answered 503";
         client_polls: usize = "100", 1..=1_000_000, "polls", "Those of one user, or of one address without credentials";
         known_polls_share: f32 = "0.5", 0.0..=1.0, "", "Part of search.polls that only requests with credentials take";

@@ -69,7 +69,7 @@ pub(super) struct Writer<L> {
 impl<L: Links> Writer<L> {
     /// `{"hits": […], "total": n, "facets": {…}}` with the facets that were asked for.
     pub(super) fn whole(&self, found: Found, asked: &[Facet], tx: &ReadTx<'_>) -> Result<Bytes> {
-        let Found { total, hits, facets } = found;
+        let Found { total, hits, facets, seen: _ } = found;
         let mut text = b"{\"hits\":".to_vec();
         self.write_hits(hits, tx, &mut text)?;
         text.extend_from_slice(format!(",\"total\":{total},\"facets\":").as_bytes());

@@ -14,7 +14,10 @@ mod selection;
 #[cfg(test)]
 mod tests;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -27,7 +30,7 @@ pub use selection::{Selection, coverage, covers, may_see_commissioned, unknown_a
 use crate::db::ReadTx;
 use crate::error::Result;
 use crate::item::{Layout, Links, RenditionSizes};
-use crate::search::{Coverage, Found, Request, Search};
+use crate::search::{Coverage, Found, Freshness, Request, Search, Seen};
 use crate::slots::{SlotHolder, SlotLimits};
 use crate::types::ItemKey;
 use answer::Writer;
@@ -84,7 +87,7 @@ impl Content {
         let writer = Writer { form, sizes: self.sizes };
         let asked = request.facets.clone();
         let make = move |found: Found, tx: &ReadTx<'_>| writer.whole(found, &asked, tx);
-        self.search.search(request, now, make).await
+        self.search.search(request, Freshness::Preferred, now, make).await
     }
 
     /// The hits alone, as the text of a list.
@@ -96,7 +99,7 @@ impl Content {
     {
         let writer = Writer { form, sizes: self.sizes };
         let make = move |found: Found, tx: &ReadTx<'_>| writer.list(found, tx);
-        self.search.search(request, now, make).await
+        self.search.search(request, Freshness::Preferred, now, make).await
     }
 
     /// The answer to a poll that nothing came for.
@@ -156,10 +159,18 @@ impl Content {
         L: Links + Clone + Send + 'static,
     {
         let Poll { holder, request, form } = poll;
+        // A later look evaluates only what the one before cannot have seen.
+        let seen: Arc<Mutex<Option<Seen>>> = Arc::default();
         let look = || {
             let writer = Writer { form: form.clone(), sizes: self.sizes };
-            let make = move |found: Found, tx: &ReadTx<'_>| writer.first(found, tx);
-            self.search.search(request.clone(), now(), make)
+            let unseen = *seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let request = Request { unseen, ..request.clone() };
+            let seen = Arc::clone(&seen);
+            let make = move |found: Found, tx: &ReadTx<'_>| {
+                *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.seen);
+                writer.first(found, tx)
+            };
+            self.search.search(request, Freshness::Required, now(), make)
         };
         let found = self.polls.wait(holder, self.search.changes(), look, (wait, stop)).await?;
         Ok(found.unwrap_or_else(answer::nothing))

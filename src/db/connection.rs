@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use super::engine::Engine;
 use super::statements::{ClaimTx, WriteTx};
 use super::threads::Read;
-use super::{DbError, FoldSizes, postgres, sqlite};
+use super::{DbError, postgres, sqlite};
 use crate::audit::Event;
 
 /// Where the database is.
@@ -128,16 +128,6 @@ impl Connection {
         match self {
             Self::Sqlite(connection) => connection.data_version(),
             Self::Postgres(connection) => connection.data_version(),
-        }
-    }
-
-    /// One step of making lists of frequent words, where the engine has such; `false` when there is
-    /// nothing to do.
-    pub(super) fn fold_words(&mut self, sizes: FoldSizes) -> Result<bool, DbError> {
-        match self {
-            // FTS5 keeps such lists of all words.
-            Self::Sqlite(_) => Ok(false),
-            Self::Postgres(connection) => connection.beside(|client| client.fold_words(sizes)),
         }
     }
 

@@ -6,8 +6,7 @@
 
 use std::{fmt, ops::ControlFlow};
 
-use super::{DbError, Flaw, Lookup, postgres, sqlite};
-use crate::query::Indexed;
+use super::{DbError, Flaw, postgres, sqlite};
 use crate::telemetry;
 
 /// An error of an engine's driver.
@@ -200,14 +199,6 @@ impl Row<'_> {
             Self::Postgres(row) => row.lossy(at),
         }
     }
-
-    /// The bytes at `at`, if there are any, without a copy of them.
-    pub(super) fn blob(&self, at: usize) -> Result<Option<&[u8]>, DbError> {
-        match self {
-            Self::Sqlite(row) => row.blob(at),
-            Self::Postgres(row) => row.blob(at),
-        }
-    }
 }
 
 /// How rows that a query finds are held until its transaction ends, where others work beside it.
@@ -364,58 +355,6 @@ impl Engine<'_> {
         }
     }
 
-    /// Takes the words of the version `doc` into their index.
-    pub(super) fn insert_words(&self, doc: i64, indexed: &Indexed) -> Result<(), DbError> {
-        match self {
-            Self::Sqlite(client) => client.insert_words(doc, indexed),
-            Self::Postgres(client) => client.insert_words(doc, indexed),
-        }
-    }
-
-    /// Takes them out again.
-    pub(super) fn delete_words(&self, doc: i64) -> Result<(), DbError> {
-        match self {
-            Self::Sqlite(client) => client.delete_words(doc),
-            Self::Postgres(client) => client.delete_words(doc),
-        }
-    }
-
-    /// Empties the index of words and facts where that is quick whatever it holds. Gives up to which version
-    /// rows are left for [`Engine::clear_portion`]; 0 where none are.
-    pub(super) fn begin_clearing(&self) -> Result<i64, DbError> {
-        match self {
-            Self::Sqlite(client) => client.clear_index(),
-            Self::Postgres(client) => client.begin_clearing(),
-        }
-    }
-
-    /// Removes rows of the index of versions behind `after` up to `last`, at most `rows` of each table; gives
-    /// up to which version, which is `last` when none are left.
-    pub(super) fn clear_portion(
-        &self,
-        (after, last): (i64, i64),
-        rows: i64,
-    ) -> Result<i64, DbError> {
-        match self {
-            // It leaves none.
-            Self::Sqlite(_) => Ok(last),
-            Self::Postgres(client) => client.clear_portion((after, last), rows),
-        }
-    }
-
-    /// Gives `each` the number of every version behind `after` that has these words, rising.
-    pub(super) fn each_with_words(
-        &self,
-        lookup: &Lookup,
-        after: u32,
-        each: impl FnMut(i64) -> Result<(), DbError>,
-    ) -> Result<(), DbError> {
-        match self {
-            Self::Sqlite(client) => client.each_with_words(lookup, after, each),
-            Self::Postgres(client) => client.each_with_words(lookup, after, each),
-        }
-    }
-
     /// The last number that was given in the column of a table, whose row may be gone.
     pub(super) fn number_given(&self, table: &str, column: &str) -> Result<i64, DbError> {
         match self {
@@ -452,14 +391,6 @@ impl Engine<'_> {
             Self::Sqlite(client) => client.lost_references(),
             // It keeps them whoever writes.
             Self::Postgres(_) => Ok(Vec::new()),
-        }
-    }
-
-    /// Where the index of words does not hold the versions that `facts` has.
-    pub(super) fn word_flaws(&self) -> Result<Vec<Flaw>, DbError> {
-        match self {
-            Self::Sqlite(client) => client.word_flaws(),
-            Self::Postgres(client) => client.word_flaws(),
         }
     }
 

@@ -13,27 +13,23 @@
 mod claim_tests;
 mod connection;
 mod engine;
-mod fold;
 mod follow;
 mod lock;
 mod moving;
 mod postgres;
 #[cfg(test)]
-mod reindex_tests;
-#[cfg(test)]
 mod scratch;
 mod sqlite;
 mod statements;
 mod threads;
+mod written;
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::Duration};
 
-use jiff::{Timestamp, tz::TimeZone};
 use tokio::sync::oneshot;
 
 pub use engine::EngineError;
-pub use fold::{FoldSizes, Folder};
-pub use follow::{Change, Follower, Pulse};
+pub use follow::{Change, Feed, Follower, Pulse};
 pub use lock::Lock;
 pub use moving::{Carry, HearRows, MovedRows, Moving};
 pub use postgres::Postgres;
@@ -44,7 +40,6 @@ pub use statements::channels::NewChannel;
 pub use statements::check::{Flaw, Inspection, Named};
 pub use statements::collections::{Collection, CollectionHead, LostItem, NewCollection};
 pub use statements::deliveries::{DeliveriesOf, Enqueued, NewDelivery, Outcome, Queue, Turn};
-pub use statements::facts::Facts;
 pub use statements::failed_logins::{FailedLogins, WindowStart};
 pub use statements::grants::{Code, Family, NewCode, NewConsent, NewFamily, RefreshToken};
 pub use statements::import::{
@@ -60,7 +55,7 @@ pub use statements::purges::{Purge, PurgesWaiting};
 pub use statements::queues::{FoundStream, LogRow, QueuedItem};
 pub use statements::recipients::MailRecipient;
 pub use statements::removal::RemovedUser;
-pub use statements::search::{IndexChange, Lookup};
+pub use statements::search::{IndexChange, IndexedVersion, LogPosition, VersionPage};
 pub use statements::secrets::SealedCount;
 pub use statements::sessions::{ListedSigningKey, Session, SigningKey};
 pub use statements::tokens::Token;
@@ -69,15 +64,15 @@ pub use statements::{ClaimTx, ReadTx, WriteTx};
 
 use crate::audit::{self, Action};
 use crate::error::{Error, Kind, Result};
-use crate::limits::REINDEX_CLEARED;
 use crate::secrets::{KeyId, KeySource, Keyring, SecretError, SecretKey};
 use connection::Place;
 use sqlite::copy::{Standing, copy, latest, look, look_to_read};
 use threads::Threads;
+use written::WrittenItems;
 
 /// Tries to make a database that others may be making, and the time between two.
 const MAKE_TRIES_MAX: u32 = 20;
-const MAKE_AGAIN: std::time::Duration = std::time::Duration::from_millis(50);
+const MAKE_AGAIN: Duration = Duration::from_millis(50);
 /// The name of the database in a data directory.
 pub const DATABASE: &str = "wirephoto.db";
 
@@ -206,6 +201,7 @@ pub struct Db {
     keys: Keyring,
     /// The schema that the database had and the one that it has since, where this handle brought it up to date.
     upgraded: Option<(i64, i64)>,
+    written: Arc<WrittenItems>,
 }
 
 impl Db {
@@ -244,7 +240,7 @@ impl Db {
         };
         let threads = Threads::start(&Place::File(path), Some(lock))?;
         drop((looked, first));
-        Ok(Self { threads, only_reads: false, keys: Keyring::default(), upgraded })
+        Ok(Self::over(threads, false, upgraded))
     }
 
     /// Opens the database in `dir` for a process that only reads: every write through this handle fails
@@ -271,7 +267,7 @@ impl Db {
         }
         let threads = Threads::start(&Place::FileToRead(path), Some(lock))?;
         drop(looked);
-        Ok(Self { threads, only_reads: true, keys: Keyring::default(), upgraded: None })
+        Ok(Self::over(threads, true, None))
     }
 
     /// Opens the PostgreSQL database at `url`, `postgres://USER@HOST:PORT/DATABASE`, makes its tables
@@ -286,7 +282,7 @@ impl Db {
         let server = Arc::new(postgres::Server::parse(url, password)?);
         let upgraded = postgres::migrate(&server)?;
         let threads = Threads::start(&Place::Server(server), None)?;
-        Ok(Self { threads, only_reads: false, keys: Keyring::default(), upgraded })
+        Ok(Self::over(threads, false, upgraded))
     }
 
     /// The same for a process that only reads, with rights to no more than that, at a server that may take
@@ -298,7 +294,12 @@ impl Db {
         let server = Arc::new(postgres::Server::parse(url, password)?.for_reading());
         postgres::look(&server)?;
         let threads = Threads::start(&Place::Server(server), None)?;
-        Ok(Self { threads, only_reads: true, keys: Keyring::default(), upgraded: None })
+        Ok(Self::over(threads, true, None))
+    }
+
+    fn over(threads: Threads, only_reads: bool, upgraded: Option<(i64, i64)>) -> Self {
+        let (keys, written) = (Keyring::default(), Arc::default());
+        Self { threads, only_reads, keys, upgraded, written }
     }
 
     /// The schema that the database had and the one that it has since, where this handle brought it up to
@@ -359,51 +360,6 @@ impl Db {
         receiver.await.map_err(|_| DbError::Closed)?
     }
 
-    /// Whether the index was made by this version of the product, and made to its end.
-    pub fn index_is_current(&self) -> Result<bool, DbError> {
-        self.read_blocking(|tx| tx.index_is_current())
-    }
-
-    /// Makes the index anew from the stored documents, whose days begin in `zone`; `report` hears
-    /// how many of how many items are done. Others may write meanwhile. Blocks the calling thread.
-    ///
-    /// When it is cut short the index is found old by the next start. Fails when another process
-    /// begins the same.
-    pub fn reindex(
-        &self,
-        zone: &TimeZone,
-        now: Timestamp,
-        report: &mut dyn FnMut(u64, u64),
-    ) -> Result<(), DbError> {
-        let count = self.read_blocking(|tx| tx.count_items())?;
-        let run = self.clear_index(REINDEX_CLEARED, &mut || report(0, count))?;
-        // What came in meanwhile is done once more: its rows may have been among those that were removed.
-        let last = self.write_blocking(|tx| tx.last_doc())?;
-        let (mut after, mut done) = (0, 0);
-        loop {
-            let zone = zone.clone();
-            let step =
-                self.write_blocking(move |tx| tx.reindex_items(run, (after, last), &zone))?;
-            let Some((reached, items)) = step else { break };
-            after = reached;
-            done += items;
-            report(done, count);
-        }
-        self.write_blocking(move |tx| tx.end_reindex(run, now))
-    }
-
-    /// Empties the index, at most `rows` of it in a transaction, so that others write in between, and `hear`s of
-    /// each. Gives the number of the run that makes it anew; from the first transaction on it is old.
-    fn clear_index(&self, rows: i64, hear: &mut dyn FnMut()) -> Result<i64, DbError> {
-        let (run, last) = self.write_blocking(|tx| tx.begin_reindex())?;
-        let mut after = 0;
-        while after < last {
-            after = self.write_blocking(move |tx| tx.clear_portion(run, (after, last), rows))?;
-            hear();
-        }
-        Ok(run)
-    }
-
     /// Runs `write` as one transaction; its outcome comes when it is on disk.
     pub async fn write<T, F>(&self, write: F) -> Result<T, DbError>
     where
@@ -413,9 +369,11 @@ impl Db {
         if self.only_reads {
             return Err(DbError::ReadsOnly);
         }
-        let ((sender, receiver), keys) = (oneshot::channel(), self.keys.clone());
+        let (sender, receiver) = oneshot::channel();
+        let (written, write) =
+            (Arc::clone(&self.written), with_item_row(self.keys.clone(), write));
         self.threads.submit_write(Box::new(move |connection| {
-            drop(sender.send(connection.write(|tx| write(&tx.with(&keys)))));
+            drop(sender.send(connection.write(write).map(|outcome| note_row(&written, outcome))));
         }))?;
         receiver.await.map_err(|_| DbError::Closed)?
     }
@@ -430,8 +388,8 @@ impl Db {
         if self.only_reads {
             return Err(DbError::ReadsOnly);
         }
-        let keys = self.keys.clone();
-        self.threads.write(move |tx| write(&tx.with(&keys)))
+        let outcome = self.threads.write(with_item_row(self.keys.clone(), write))?;
+        Ok(note_row(&self.written, outcome))
     }
 
     /// The same before all other writes of this process that wait: for the few that others wait for.
@@ -443,8 +401,8 @@ impl Db {
         if self.only_reads {
             return Err(DbError::ReadsOnly);
         }
-        let keys = self.keys.clone();
-        self.threads.write_first(move |tx| write(&tx.with(&keys)))
+        let outcome = self.threads.write_first(with_item_row(self.keys.clone(), write))?;
+        Ok(note_row(&self.written, outcome))
     }
 
     /// Runs `claim`, which takes up what waits in a queue, as one transaction. In SQLite it is a write like
@@ -547,11 +505,27 @@ impl Db {
         }
     }
 
-    /// A connection of its own that makes the index of words quicker; nothing where the engine keeps
-    /// it quick.
+    /// The newest row of the item log that was written through this handle; 0 while there is none.
     #[must_use]
-    pub fn folder(&self, sizes: FoldSizes) -> Option<Folder> {
-        Folder::open(self.threads.place(), sizes)
+    pub fn written_row(&self) -> i64 {
+        self.written.row()
+    }
+
+    /// Says that rows of the item log up to `row` count as written through this handle: searches wait for
+    /// the index to hold them.
+    pub fn note_written(&self, row: i64) {
+        self.written.note(row);
+    }
+
+    /// The same, where the item log lost rows behind `row` that were written before.
+    pub fn restart_written(&self, row: i64) {
+        self.written.restart(row);
+    }
+
+    /// Blocks the calling thread until a row of the item log behind `row` was written through this handle,
+    /// for `time` at most.
+    pub fn wait_for_items(&self, row: i64, time: Duration) {
+        self.written.wait_beyond(row, time);
     }
 
     /// A connection of its own that tells whether something was written.
@@ -559,8 +533,31 @@ impl Db {
         Pulse::open(self.threads.place())
     }
 
+    /// A connection of its own that reads for as long as it takes.
+    pub fn feed(&self) -> Result<Feed, DbError> {
+        Feed::open(self.threads.place())
+    }
+
     /// A connection of its own that tells what other processes and this one changed.
     pub fn follower(&self) -> Result<Follower, DbError> {
         Follower::open(self.threads.place())
     }
+}
+
+/// The transaction `write`, which also gives the row of the item log that it wrote last.
+fn with_item_row<T>(
+    keys: Keyring,
+    write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
+) -> impl FnOnce(&WriteTx<'_>) -> Result<(T, i64), DbError> {
+    move |tx| {
+        let tx = tx.with(&keys);
+        let outcome = write(&tx)?;
+        Ok((outcome, tx.item_row()))
+    }
+}
+
+/// Notes the row of a transaction that is committed.
+fn note_row<T>(written: &WrittenItems, (outcome, row): (T, i64)) -> T {
+    written.note(row);
+    outcome
 }

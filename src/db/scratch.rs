@@ -5,7 +5,6 @@ use std::{path::Path, sync::Arc};
 use super::connection::{Place, Purpose};
 use super::threads::Threads;
 use super::{Db, DbError, postgres};
-use crate::secrets::Keyring;
 use crate::types::Hash;
 
 /// The variable that names a database of locale C in which tests may make schemas.
@@ -30,6 +29,6 @@ impl Db {
         let Some(server) = scratch_server(dir)? else { return Self::open(dir) };
         let upgraded = postgres::migrate(&server)?;
         let threads = Threads::start(&Place::Server(server), None)?;
-        Ok(Self { threads, only_reads: false, keys: Keyring::default(), upgraded })
+        Ok(Self::over(threads, false, upgraded))
     }
 }

@@ -5,7 +5,6 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use crate::db::{DbError, NewItem, StoredItem, WriteTx, Written};
 use crate::item::{Asset, Document, PubStatus};
-use crate::query::Indexed;
 use crate::types::{AssociationKey, ItemKey, MediaType, RenditionExtension};
 
 /// The end of an embargo whose time is beyond what can be held, such as the end of the year 9999.
@@ -50,7 +49,6 @@ impl Moment<'_> {
             embargoed: document.text("embargoed").map(|text| text.parse().unwrap_or(FOREVER)),
             stored: self.now,
             fresh: false,
-            indexed: Indexed::of(key, document, self.zone),
         }
     }
 }

@@ -41,6 +41,16 @@ pub enum PubStatus {
 }
 
 impl PubStatus {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Usable, Self::Replaced, Self::Commissioned, Self::Withheld, Self::Canceled];
+
+    /// The status with this word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == word)
+    }
+
     /// The word in the document.
     #[must_use]
     pub fn as_str(self) -> &'static str {

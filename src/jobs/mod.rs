@@ -23,34 +23,31 @@ use crate::limits::{
 use crate::media::Media;
 use crate::nodes::{Lease, Node};
 use crate::notifications::Notifications;
-use crate::search::Search;
 use crate::steady::Steady;
 use crate::telemetry;
 use crate::types::ItemKey;
 
-/// Follows what any process writes to the database until `stop` is dropped: changed items leave
-/// the caches and enter search, and changed accounts leave the caches too.
+/// Follows what any process writes to the database until `stop` is dropped: changed items and accounts
+/// leave the caches. The search index follows by itself, so that nothing here waits for it.
 /// Items that were written are sent to `wanted`, so that their standard renditions are made before
 /// somebody asks; those that find no room there are left to the first request. Up to which row of
 /// the item log all of that is done, is told to `followed` and to the other nodes.
 pub fn follow(
     mut follower: Follower,
-    (media, auth, search): (&Media, &Auth, &Search),
+    (media, auth): (&Media, &Auth),
     wanted: Option<&Sender<ItemKey>>,
     (followed, node): (&watch::Sender<i64>, &Node),
     stop: &Receiver<()>,
 ) {
     let mut failing = false;
-    let (mut behind, mut lost) = (false, false);
     while let Err(RecvTimeoutError::Timeout) = stop.recv_timeout(Duration::from_millis(FOLLOW_MS))
     {
         let watch = Stopwatch::start();
-        let outcome = follower.changes(search.seq()).map(|change| {
+        let outcome = follower.changes().map(|change| {
             if !change.items.is_empty() {
                 let count = u64::try_from(change.items.len()).unwrap_or(u64::MAX);
                 metrics::counter!(telemetry::ITEMS_CHANGED).increment(count);
                 media.item_changed(&change.items);
-                behind = true;
                 if let Some(wanted) = wanted {
                     // A full queue ends it: what comes later has no room either.
                     let mut keys = change.items.iter();
@@ -63,7 +60,6 @@ pub fn follow(
                      What is known of items is read anew"
                 );
                 media.forget_everything();
-                (behind, lost) = (true, true);
             }
             auth.forget(&change.accounts);
             change.more
@@ -87,15 +83,6 @@ pub fn follow(
             // What cannot be followed may have ended: look everything up until it can.
             auth.forget(&[AccountChange::Everything]);
         }
-        // Whoever waits for items is woken; what fails is tried again with the next beat.
-        if behind {
-            let caught = if lost { search.read_anew() } else { search.catch_up() };
-            match caught {
-                Ok(()) => (behind, lost) = (false, false),
-                Err(cause) => tracing::error!("search cannot take in what changed: {cause}"),
-            }
-        }
-        search.end_embargoes(clock::now());
         media.report();
     }
 }

@@ -5,12 +5,14 @@ mod audit;
 mod bucket;
 mod database;
 mod logins;
+mod search;
 
 pub use accounts::*;
 pub use audit::*;
 pub use bucket::*;
 pub use database::*;
 pub use logins::*;
+pub use search::*;
 
 /// Bytes of a media URL's path. The longest legal one is about 250.
 pub const MEDIA_PATH_BYTES_MAX: usize = 1024;
@@ -225,8 +227,6 @@ pub const DEVICE_TOKEN_BYTES_MAX: usize = 2048;
 pub const LOG_ROWS_MAX: usize = 1000;
 /// Milliseconds between two looks at the database for changes by other processes.
 pub const FOLLOW_MS: u64 = 100;
-/// Rows of the item log that search takes in at a time.
-pub const INDEX_CHANGES_MAX: usize = 10_000;
 /// Time for which rows of the item log are kept. Who follows the log is seconds behind at most; a
 /// search that was asleep for longer reads everything anew.
 pub const ITEM_LOG_KEPT: std::time::Duration = std::time::Duration::from_secs(7 * 86_400);
@@ -249,14 +249,8 @@ pub const CLOCK_STRANGE: std::time::Duration = std::time::Duration::from_secs(86
 /// Time for which an original is used without derived files that could not be written, before they
 /// are made again: that takes a whole decode.
 pub const DERIVED_AGAIN: std::time::Duration = std::time::Duration::from_secs(30);
-/// Time that the look-ups of one search may take together; then it is answered 503.
-pub const SEARCH_TIME_MAX: std::time::Duration = std::time::Duration::from_secs(10);
 /// Bytes of one answer of the content API. Ten thousand ordinary documents take 30 MB.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Times that a search begins anew because the archive changed meanwhile.
-pub const SEARCH_TRIES: usize = 20;
-/// Values of one facet in an answer, the most frequent.
-pub const FACET_COUNTS_MAX: usize = 100;
 /// Items on one page of photographs.
 pub const PAGE_ITEMS: usize = 60;
 /// Pages of photographs that can be asked for; what lies deeper is found by a narrower search.
@@ -663,10 +657,6 @@ pub const TRACES_SEND_TIME: std::time::Duration = std::time::Duration::from_secs
 pub const TRACES_LAST_TIME: std::time::Duration = std::time::Duration::from_secs(2);
 /// Bytes of a collector's answer that are read.
 pub const TRACES_ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// Time that systemd is asked to grant a start that makes the search index anew, from each word of it.
-pub const START_GRANTED: std::time::Duration = std::time::Duration::from_secs(60);
-/// Time between two such words.
-pub const START_WORDS: std::time::Duration = std::time::Duration::from_secs(10);
 /// Time that systemd is asked to grant a stop beyond the times of the settings.
 pub const STOP_GRANTED: std::time::Duration = std::time::Duration::from_secs(15);
 /// Rows that go from one database into another in one transaction.

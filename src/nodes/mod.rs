@@ -55,7 +55,7 @@ pub enum Lease {
     Sweeping,
     /// Takes in what lies in a watched folder.
     Watching,
-    /// Makes what a start needs: the search index, the demo archive.
+    /// Makes what a start needs: the demo archive.
     Starting,
 }
 

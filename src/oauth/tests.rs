@@ -307,11 +307,11 @@ fn what_ended_is_logged_for_other_processes() {
     let code = service.code();
     let from_code = exchange(&service, &code, &proof(), 1).unwrap();
     let hash_of_code = Hash::of(from_code.access_token.as_bytes());
-    assert_eq!(follower.changes(0).unwrap().accounts, []);
+    assert_eq!(follower.changes().unwrap().accounts, []);
     service.refresh(&set.refresh_token.unwrap(), 1).unwrap();
     assert!(exchange(&service, &code, &proof(), 1).is_err());
     use crate::db::AccountChange::Token;
-    assert_eq!(follower.changes(0).unwrap().accounts, [Token(hash), Token(hash_of_code)]);
+    assert_eq!(follower.changes().unwrap().accounts, [Token(hash), Token(hash_of_code)]);
 }
 
 #[test]

@@ -10,7 +10,6 @@ use crate::account::{Order, OrderStatus, OrganizationId};
 use crate::auth::{Auth, Credentials, HashLimits, Principal};
 use crate::db::{Db, NewItem, OrdersOf};
 use crate::item::{Document, PubStatus};
-use crate::query::Indexed;
 use crate::types::{Hash, ItemKey};
 
 /// Days after which agreement 6 has expired.
@@ -119,7 +118,6 @@ impl Scene {
                     embargoed: None,
                     stored: start(),
                     fresh: true,
-                    indexed: Indexed::default(),
                 })?;
             }
             Ok(())

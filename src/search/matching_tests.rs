@@ -1,13 +1,30 @@
 //! The matcher of notifications against search through the database.
 
 use proptest::prelude::*;
+use wirephoto_search_index::oracle::{self, Ask};
 
-use super::tests::{STATUSES, Scene, current, drawn, request};
+use super::oracle_tests::{item, request};
+use super::tests::Scene;
 use super::{Coverage, Request};
 use crate::account::AgreementId;
+use crate::item::PubStatus;
 use crate::matching::{Cover, Interest, Item, Matcher};
 use crate::query::Facet;
 use crate::types::ItemKey;
+
+/// What an ask searches for only; when and for whom it is there is not asked.
+fn whole(ask: &Ask) -> Request {
+    Request {
+        from: None,
+        until: None,
+        statuses: vec![PubStatus::Usable, PubStatus::Replaced, PubStatus::Commissioned],
+        sees_embargoed: true,
+        after: None,
+        skip: 0,
+        size: 1000,
+        ..request(ask)
+    }
+}
 
 /// A request as an interest; what the caller's agreements cover is covered by the agreement
 /// `number`.
@@ -25,34 +42,23 @@ fn interest(number: i64, request: &Request) -> Interest {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
     fn the_matcher_of_notifications_agrees_with_search(
-        items in proptest::collection::vec(drawn(), 0..25),
-        requests in proptest::collection::vec(request(), 1..20),
+        versions in oracle::versions(40),
+        asks in proptest::collection::vec(oracle::asks(), 1..20),
     ) {
         let scene = Scene::new();
-        scene.write(&items);
+        scene.write(versions.iter().map(item).collect());
+        let requests: Vec<Request> = asks.iter().map(whole).collect();
         let (mut matcher, mut found) = (Matcher::new(), Vec::new());
         for (number, request) in (0_i64..).zip(&requests) {
-            // What an item is searched for only; when and for whom it is there is not asked.
-            let whole = Request {
-                from: None,
-                until: None,
-                statuses: STATUSES.to_vec(),
-                sees_embargoed: true,
-                skip: 0,
-                size: 100,
-                ..request.clone()
-            };
-            let hits = scene.find(&scene.search, &whole).hits;
+            let hits = scene.find(request).unwrap().hits;
             found.push(hits.into_iter().map(|hit| hit.key).collect::<Vec<_>>());
             matcher.insert(number, interest(number, request));
         }
-        // Items that are not served are not searched at all.
-        let served = current(&items).into_iter().filter(|(_, one)| one.status.is_served());
-        for (_, one) in served {
+        for (_, one) in oracle::current(&versions) {
             let indexed = one.indexed();
             let codes = &indexed.facets[Facet::ProductCode.index()];
             let covers = |request: &Request| match &request.coverage {
@@ -62,7 +68,7 @@ proptest! {
             let covering = (0..).zip(&requests).filter(|(_, request)| covers(request));
             let agreements = covering.map(|(number, _)| AgreementId(number)).collect();
             let item =
-                Item { media_type: one.media_type, indexed: &indexed, agreements: &agreements };
+                Item { media_type: one.media_type(), indexed: &indexed, agreements: &agreements };
             let finds = |(_, keys): &(i64, &Vec<ItemKey>)| keys.contains(&one.key());
             let expected: Vec<i64> =
                 (0..).zip(&found).filter(finds).map(|(number, _)| number).collect();

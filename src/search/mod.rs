@@ -1,69 +1,35 @@
 //! Search over all items: which ones, how many, in which order, counted by what.
 //!
-//! Media type, status, products, facets and dates of every item lie in memory as bitmaps and
-//! columns; words are looked up in the database's index, and what was found of a word is kept and
-//! carried on as items come in. A search sees exactly the items of one state of the database.
+//! The index is Tantivy's (`crates/search-index`), in a folder of this process below `DATA/search`. It is
+//! fed from the item log by a thread of its own (`indexer`); the database stays the only truth. A search
+//! takes a snapshot of the index, evaluates it on a thread of `pool`, and then reads the hits in one
+//! transaction of the database, which also tells what was replaced or withdrawn since the snapshot: none of
+//! that is in any hit, total or count.
 
-mod column;
-mod count;
-mod evaluate;
-mod index;
-mod leaves;
-mod order;
-mod rank;
+mod build;
+mod compare;
+mod folder;
+mod indexer;
+mod pool;
+mod shared;
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use jiff::Timestamp;
+use jiff::{Timestamp, tz::TimeZone};
 use tokio::sync::watch;
 
-use crate::clock::Stopwatch;
-use crate::db::{Db, DbError, Lookup, ReadTx, StoredItem};
-use crate::error::{Error, Result};
+use crate::db::{Db, ReadTx, StoredItem};
+use crate::error::Result;
 use crate::item::PubStatus;
-use crate::limits::{SEARCH_TIME_MAX, SEARCH_TRIES};
+use crate::limits::SEARCH_TRIES;
 use crate::query::{Facet, Query};
 use crate::types::{ItemKey, MediaType};
-use evaluate::{Evaluation, LookedUp};
-use index::Index;
-use leaves::Leaves;
+use indexer::Indexer;
+use shared::{Filled, Shared, unavailable};
 
-/// The order of hits (Spec §4 Shared parameters, `sort`). Hits that are equal in it are ordered by
-/// when they were stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
-    /// By a date.
-    By {
-        /// Which.
-        date: SortDate,
-        /// Whether the latest come first.
-        descending: bool,
-    },
-    /// The most relevant first: BM25 with the headline weighted above the rest.
-    Relevance,
-}
-
-/// A date that hits are ordered by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SortDate {
-    /// `_tstamp`.
-    Order,
-    /// `date`.
-    Date,
-    /// `versioncreated`.
-    VersionCreated,
-    /// `versionstored`.
-    VersionStored,
-}
-
-/// Which items a caller's agreements let a search see.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Coverage {
-    /// All of them.
-    Everything,
-    /// Those with one of these product codes.
-    Products(Vec<String>),
-}
+pub use compare::{check_index, replace_index};
+pub use wirephoto_search_index::{Coverage, Sort, SortDate};
 
 /// What is searched for.
 #[derive(Clone, Debug)]
@@ -89,6 +55,8 @@ pub struct Request {
     /// Only items that come after this one in the order of `_tstamp`; an item that is not there is
     /// none.
     pub after: Option<ItemKey>,
+    /// Only what an earlier search of the same kind cannot have seen.
+    pub unseen: Option<Seen>,
     /// The order of hits.
     pub sort: Sort,
     /// Hits passed over.
@@ -97,6 +65,25 @@ pub struct Request {
     pub size: usize,
     /// What all matches are counted by.
     pub facets: Vec<Facet>,
+}
+
+/// What a search has seen: versions up to a number, none of which matches later either, until an embargo
+/// ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The largest number of a version.
+    pub number: u32,
+    /// The end of the first embargo behind the search.
+    pub until: Option<Timestamp>,
+}
+
+/// What a search does when the index does not hold all items that were taken in before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freshness {
+    /// It waits for a moment, then answers with what there is.
+    Preferred,
+    /// It waits for a moment, then fails with [`Kind::Unavailable`](crate::error::Kind::Unavailable).
+    Required,
 }
 
 /// An item that was found.
@@ -118,69 +105,100 @@ pub struct Found {
     /// Of each facet that was asked for: its most frequent values with the number of matches,
     /// the most frequent first.
     pub facets: Vec<(Facet, Vec<(String, u64)>)>,
+    /// What it has seen.
+    pub seen: Seen,
 }
 
-/// Search; cheap to clone.
+/// Where and how an index is kept.
+#[derive(Clone, Debug)]
+pub struct IndexSettings {
+    /// The folder of the indexes of all processes over a data directory.
+    pub dir: PathBuf,
+    /// Memory for what was found of single words and filters, in bytes.
+    pub memory_bytes: u64,
+    /// The time zone in which the days of documents begin.
+    pub zone: TimeZone,
+}
+
+/// The index of this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It has none and never will.
+    Disabled,
+    /// It is being built or compared with the items, of which `done` are done.
+    Building {
+        /// Items that are done.
+        done: u64,
+        /// Items in all, as far as that is known.
+        count: u64,
+    },
+    /// It is whole.
+    Ready,
+}
+
+/// Search; cheap to clone. The index is closed with the last one.
 #[derive(Clone)]
 pub struct Search {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
-    db: Db,
-    index: RwLock<Index>,
-    /// Held while news are read for the index, so that they are read once.
-    reading: Mutex<()>,
-    leaves: Leaves,
-    changes: watch::Sender<u64>,
-}
-
-/// What a search came to: its result, or what it would make when the index had gone on meanwhile.
-enum Outcome<T, F> {
-    Made(Result<T>),
-    Stale(F),
+    shared: Arc<Shared>,
+    _indexer: Arc<Option<Indexer>>,
 }
 
 impl Search {
-    /// Reads the index of `db` into memory; what is found of words is remembered within
-    /// `memory_bytes`.
-    pub fn start(db: Db, memory_bytes: u64) -> Result<Self> {
-        let index = Index::read_from(&db)?;
-        let inner = Inner {
-            db,
-            index: RwLock::new(index),
-            reading: Mutex::new(()),
-            leaves: Leaves::new(memory_bytes),
-            changes: watch::Sender::new(0),
-        };
-        Ok(Self { inner: Arc::new(inner) })
+    /// Opens the index of this process in the background, and builds it where there is none that can be
+    /// used. Searches fail with [`Kind::Unavailable`](crate::error::Kind::Unavailable) until it is whole.
+    ///
+    /// Fails when the folder cannot be used.
+    pub fn start(db: Db, settings: IndexSettings) -> Result<Self> {
+        let shared = Shared::new(db, Standing::Building { done: 0, count: 0 })?;
+        let indexer = Indexer::start(Arc::clone(&shared), settings)?;
+        Ok(Self { shared, _indexer: Arc::new(Some(indexer)) })
+    }
+
+    /// A search without an index: every search fails, items are read by name.
+    pub fn disabled(db: Db) -> Result<Self> {
+        let shared = Shared::new(db, Standing::Disabled)?;
+        Ok(Self { shared, _indexer: Arc::new(None) })
     }
 
     /// Searches, and gives what `make` makes of what was found.
     ///
-    /// `make` runs on a thread of the database against the state that was searched.
+    /// `make` runs on a thread of the database in the transaction in which the hits were read.
     ///
-    /// Fails when too many searches wait.
-    pub async fn search<T, F>(&self, request: Request, now: Timestamp, mut make: F) -> Result<T>
+    /// Fails when too many searches wait, when the search takes too long, and while there is no whole index.
+    pub async fn search<T, F>(
+        &self,
+        request: Request,
+        freshness: Freshness,
+        now: Timestamp,
+        mut make: F,
+    ) -> Result<T>
     where
         T: Send + 'static,
         F: FnOnce(Found, &ReadTx<'_>) -> Result<T> + Send + 'static,
     {
-        let request = Arc::new(request);
-        // Another search may take news in between the beginning of our transaction and our look at
-        // the index; then ours is old and begins anew. It cannot happen often in a row.
-        for _ in 0..SEARCH_TRIES {
-            let (inner, request) = (Arc::clone(&self.inner), Arc::clone(&request));
-            let search = move |tx: &ReadTx<'_>| match inner.find(tx, &request, now)? {
-                Some(found) => Ok(Outcome::Made(make(found, tx))),
-                None => Ok(Outcome::Stale(make)),
+        let shared = &self.shared;
+        // Behind the wait: an index that was built meanwhile may have taken the place of another one.
+        shared.wait_until_fresh(freshness).await?;
+        let index = shared.index()?;
+        let request = Arc::new(shared.prepare(request, now).await?);
+        for tries in 1.. {
+            let snapshot = index.snapshot();
+            let known = shared.known_replaced(&snapshot);
+            let found = match tries < SEARCH_TRIES {
+                true => Some(shared.evaluate_aside(&snapshot, &request, &known).await?),
+                false => None,
             };
-            match self.inner.db.search(search).await? {
-                Outcome::Made(made) => return made,
-                Outcome::Stale(again) => make = again,
+            let (shared, request) = (Arc::clone(shared), Arc::clone(&request));
+            let fill = move |tx: &ReadTx<'_>| {
+                shared.fill(tx, (&snapshot, &request), (found, &known), make)
+            };
+            match self.shared.db.search(fill).await? {
+                Filled::Made(made) => return made,
+                Filled::Replaced(again) => make = again,
+                Filled::Lost => break,
             }
         }
-        Err(Error::overloaded("searches", "The archive changes too fast to search it"))
+        Err(unavailable("The search index is compared with the archive"))
     }
 
     /// Reads items by name on a thread for searches, of which it takes as long as one.
@@ -191,143 +209,25 @@ impl Search {
         T: Send + 'static,
         F: FnOnce(&ReadTx<'_>) -> Result<T> + Send + 'static,
     {
-        self.inner.db.search(move |tx| Ok(read(tx))).await?
+        self.shared.db.search(move |tx| Ok(read(tx))).await?
     }
 
-    /// Counts up whenever items were written; whoever waits for new ones looks again then.
+    /// Counts up whenever the index shows other items, and when an embargo ends.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.inner.changes.subscribe()
+        self.shared.changes.subscribe()
     }
 
-    /// Looks whether an embargo has ended by `now`, which makes an item new without a write.
-    pub fn end_embargoes(&self, now: Timestamp) {
-        let now_ms = now.as_millisecond();
-        let is_over = |(_, until): &(u32, i64)| *until <= now_ms;
-        if !self.inner.index().embargoed.iter().any(is_over) {
-            return;
-        }
-        let mut index = self.inner.index.write().unwrap_or_else(PoisonError::into_inner);
-        if index.end_embargoes(now_ms) {
-            drop(index);
-            self.inner.changes.send_modify(|count| *count += 1);
-        }
+    /// How many rows of the item log the index does not hold yet, whoever wrote them.
+    pub async fn rows_behind(&self) -> Result<i64> {
+        let end = self.shared.db.read(|tx| tx.log_end()).await?;
+        Ok(end.row.saturating_sub(*self.shared.indexed.borrow()).max(0))
     }
 
-    /// Takes in what any process wrote since the last time; searches do so too.
-    pub fn catch_up(&self) -> Result<()> {
-        let inner = Arc::clone(&self.inner);
-        self.inner.db.read_blocking(move |tx| inner.catch_up(tx).map(|_| ()))?;
-        Ok(())
-    }
-
-    /// The row of the item log that the index stands at.
+    /// How the index of this process stands.
     #[must_use]
-    pub fn seq(&self) -> i64 {
-        i64::from(self.inner.index().seq)
-    }
-
-    /// Reads the index anew, whatever it stands at: the database lost rows that it holds.
-    pub fn read_anew(&self) -> Result<()> {
-        let inner = Arc::clone(&self.inner);
-        Ok(self.inner.db.read_blocking(move |tx| inner.read_anew(tx))?)
-    }
-}
-
-impl Inner {
-    /// Brings the index to the state of `tx`; gives the end of the log there and where the index was
-    /// made, or nothing when the index is beyond that state.
-    fn catch_up(&self, tx: &ReadTx<'_>) -> Result<Option<(u32, u32)>, DbError> {
-        let seq = tx.log_seq()?;
-        if let Some(state) = self.state(seq) {
-            return Ok(Some(state));
-        }
-        let _one = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        while self.index().seq < seq {
-            let news = self.index().news(tx)?;
-            if news.needs_all() {
-                self.exchange(Index::read(tx)?);
-            } else {
-                self.index.write().unwrap_or_else(PoisonError::into_inner).take_in(news);
-            }
-            self.changes.send_modify(|count| *count += 1);
-        }
-        Ok(self.state(seq))
-    }
-
-    fn read_anew(&self, tx: &ReadTx<'_>) -> Result<(), DbError> {
-        let _one = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        self.exchange(Index::read(tx)?);
-        // Numbers may have fallen: what was found until now in the index before is not told from later finds.
-        self.leaves.clear();
-        self.changes.send_modify(|count| *count += 1);
-        Ok(())
-    }
-
-    fn exchange(&self, whole: Index) {
-        self.leaves.clear();
-        *self.index.write().unwrap_or_else(PoisonError::into_inner) = whole;
-    }
-
-    /// The rows of the log that the index stands at and was made at, if it stands at `seq`.
-    fn state(&self, seq: u32) -> Option<(u32, u32)> {
-        let index = self.index();
-        (index.seq == seq).then_some((seq, index.whole_at))
-    }
-
-    fn index(&self) -> RwLockReadGuard<'_, Index> {
-        self.index.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What `request` finds at the state of `tx`, or nothing when the index is beyond that state.
-    fn find(
-        &self,
-        tx: &ReadTx<'_>,
-        request: &Request,
-        now: Timestamp,
-    ) -> Result<Option<Found>, DbError> {
-        let Some(state) = self.catch_up(tx)? else { return Ok(None) };
-        let watch = Stopwatch::start();
-        let mut find = |lookup: &Lookup| {
-            // While the index is made anew it does not have all words; a search that takes too long
-            // keeps others waiting.
-            if watch.elapsed() > SEARCH_TIME_MAX || !tx.index_is_current()? {
-                return Err(DbError::Overloaded);
-            }
-            self.leaves.find(tx, state, lookup)
-        };
-        let mut words = LookedUp::of(&request.query, &mut find)?;
-        if request.sort == Sort::Relevance {
-            rank::look_up(&request.query, &mut words, &mut find)?;
-        }
-        let after = match &request.after {
-            Some(key) => tx.doc_of(key)?,
-            None => None,
-        };
-        let index = self.index();
-        if (index.seq, index.whole_at) != state {
-            return Ok(None);
-        }
-        let evaluation = Evaluation { index: &index, words: &words };
-        let mut found = evaluation.matching(request, now.as_millisecond());
-        if let Some(after) = after {
-            found = index.behind(&found, after);
-        }
-        let page = (request.skip, request.size);
-        let docs = match request.sort {
-            Sort::By { date, descending } => {
-                order::by_date(&index, &found, (date, descending), page)
-            }
-            Sort::Relevance => rank::by_relevance(&index, &request.query, (&found, &words), page),
-        };
-        let facets = request.facets.iter();
-        let facets = facets.map(|facet| (*facet, count::count(&index, &found, *facet))).collect();
-        drop(index);
-        let mut hits = Vec::with_capacity(docs.len());
-        for doc in docs {
-            hits.extend(tx.find_doc(doc)?.map(|(key, item)| Hit { key, item }));
-        }
-        Ok(Some(Found { total: found.len(), hits, facets }))
+    pub fn standing(&self) -> Standing {
+        self.shared.standing.borrow().clone()
     }
 }
 

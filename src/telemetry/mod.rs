@@ -57,6 +57,17 @@ pub const BUCKET_BYTES: &str = "wirephoto_bucket_bytes_total";
 pub const BUCKET_AWAY: &str = "wirephoto_bucket_away";
 /// Direct ways that could not be gone to their end, by reason (counter).
 pub const WAYS_LEFT: &str = "wirephoto_render_ways_left_total";
+/// Whether this process has a whole search index: 1 or 0 (gauge).
+pub const SEARCH_INDEX_WHOLE: &str = "wirephoto_search_index_whole";
+/// Versions of items in the search index (gauge).
+pub const SEARCH_INDEX_ITEMS: &str = "wirephoto_search_index_items";
+/// Rows of the item log that this process wrote or read and the search index does not hold yet (gauge).
+pub const SEARCH_INDEX_BEHIND: &str = "wirephoto_search_index_rows_behind";
+/// Items that a build of the search index has done (gauge).
+pub const SEARCH_INDEX_BUILT_ITEMS: &str = "wirephoto_search_index_built_items";
+/// Times that the search index was built, or compared with the items because the item log did not say what
+/// changed, by kind: built, compared (counter).
+pub const SEARCH_INDEX_REPAIRS: &str = "wirephoto_search_index_repairs_total";
 /// Long polls that wait for items (gauge).
 pub const POLLS_WAITING: &str = "wirephoto_polls_waiting";
 /// Logins by password, by outcome: done, refused, throttled, failed (counter).
@@ -213,6 +224,11 @@ fn describe() {
     gauge!(PURGES_WAITING, "Keys that a CDN is still to be told of, by address");
     gauge!(PURGE_LAG_SECONDS, "Seconds since the oldest change that a CDN was not told of");
     gauge!(POLLS_WAITING, "Long polls that wait for items");
+    gauge!(SEARCH_INDEX_WHOLE, "1 while this process has a whole search index");
+    gauge!(SEARCH_INDEX_ITEMS, "Versions of items in the search index");
+    gauge!(SEARCH_INDEX_BEHIND, "Rows of the item log that the search index does not hold yet");
+    gauge!(SEARCH_INDEX_BUILT_ITEMS, "Items that a build of the search index has done");
+    counter!(SEARCH_INDEX_REPAIRS, "Times that the search index was built or compared, by kind");
     counter!(LOGINS, "Logins by password, by outcome");
     counter!(DELIVERIES, "Tries to deliver, by method and outcome");
     histogram!(DELIVERY_SECONDS, "Seconds of one try to deliver, by method");

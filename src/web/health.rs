@@ -11,6 +11,7 @@ use serde_json::json;
 use super::{App, respond};
 use crate::account::OrganizationId;
 use crate::nodes::limits::VACANT;
+use crate::search::Standing;
 use crate::telemetry;
 
 /// `GET /health/live`: the process answers.
@@ -49,6 +50,32 @@ pub(super) async fn ready(State(app): State<App>) -> Response {
         Err(why) => {
             (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "not ready", "reason": why }))
         }
+    };
+    uncached(respond::json_text(status, text.to_string().into()))
+}
+
+/// `GET /health/search`: this node has a whole search index and is not stopping; else 503. For a balancer that sends searches
+/// elsewhere meanwhile, and for scripts that wait until what they took in is found: `rowsBehind` counts the
+/// rows of the item log that the index does not hold yet.
+pub(super) async fn search(State(app): State<App>) -> Response {
+    let search = app.shared.content.engine();
+    let refused = |status: &str, reason: String| {
+        (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": status, "reason": reason }))
+    };
+    let (status, text) = match search.standing() {
+        _ if app.shared.is_draining() => refused("draining", "the service stops".to_owned()),
+        Standing::Disabled => refused("disabled", "this node does not search".to_owned()),
+        Standing::Building { done, count } => {
+            let reason = format!("the search index is being built: {done} of {count} items");
+            refused("building", reason)
+        }
+        Standing::Ready => match search.rows_behind().await {
+            Ok(rows) => (StatusCode::OK, json!({ "status": "ready", "rowsBehind": rows })),
+            Err(cause) => {
+                tracing::warn!("it is not known how far the search index is: {cause}");
+                (StatusCode::OK, json!({ "status": "ready" }))
+            }
+        },
     };
     uncached(respond::json_text(status, text.to_string().into()))
 }

@@ -244,6 +244,7 @@ fn health() -> Router<App> {
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
         .route("/health/serving", get(health::serving))
+        .route("/health/search", get(health::search))
 }
 
 /// What monitoring collects.

@@ -170,39 +170,28 @@ fn of(
 fn of_the_index() -> Vec<Seed> {
     vec![
         of(
-            "a row of facts that is gone",
-            "DELETE FROM facts WHERE doc = (SELECT item_id FROM items WHERE id = 'small')",
-            &[("index", "image/small: search does not find it"), ("index", "words are left over")],
+            "a version that the index has from another time",
+            "UPDATE items SET stored_ms = stored_ms + 1 WHERE id = 'small'",
+            &[("index", "image/small: search does not find it"), ("index", "is no item's")],
         ),
         of(
-            "words that are gone",
-            "DELETE FROM words WHERE rowid = (SELECT item_id FROM items WHERE id = 'small')",
-            &[("index", "the words are missing")],
+            "another archive",
+            "UPDATE state SET value = 'another' WHERE name = 'archive id'",
+            &[("index", "of another archive")],
         ),
         of(
-            "words of nobody",
-            "INSERT INTO words (rowid, headline) VALUES (999, 'nobody')",
-            &[("index", "999: words are left over")],
+            "a state of the archive in which others were written under the same numbers",
+            "UPDATE item_log SET at_ms = at_ms + 1",
+            &[("index", "of another state")],
         ),
-        of(
-            "facts of nobody",
-            "INSERT INTO facts VALUES (999, X'01')",
-            &[("index", "999: search must not find"), ("index", "999: the words are missing")],
-        ),
-        of(
-            "damaged facts",
-            "UPDATE facts SET facts = X'01' WHERE doc = 1",
-            &[("index", "damaged")],
-        ),
-        of(
-            "facts of another time",
-            "UPDATE items SET order_ms = order_ms + 1 WHERE id = 'small'",
-            &[("index", "image/small: its row")],
-        ),
-        of(
-            "an index that was not made to its end",
-            "UPDATE versions SET version = -1 WHERE what = 'index'",
-            &[("index", "not made to its end")],
+        seed(
+            "a damaged file of the index",
+            |data| {
+                let is_segment =
+                    |path: &PathBuf| path.extension().is_some_and(|kind| kind == "fast");
+                flip(&files(&data.join("search")).into_iter().find(is_segment).unwrap());
+            },
+            &[("index", "is damaged")],
         ),
     ]
 }
@@ -351,8 +340,8 @@ fn damaged_pages_of_the_database_are_told_with_their_table() {
     };
     let told = damaged(&|data| raw(data, root, &[0xFF; 64]));
     assert!(told.contains("table licenses"), "{told}");
-    // The header says that seven pages are free.
-    let told = damaged(&|data| raw(data, |_| 36, &7_u32.to_be_bytes()));
+    // The header says that seven hundred pages are free.
+    let told = damaged(&|data| raw(data, |_| 36, &700_u32.to_be_bytes()));
     assert!(told.to_lowercase().contains("freelist"), "{told}");
     // A file that is none is refused in clear words.
     let scratch = tempfile::tempdir().unwrap();

@@ -12,7 +12,7 @@ use reqwest::blocking::{Client, Response};
 use serde_json::{Value, json};
 
 use crate::common::server::alone;
-use crate::common::{DEMO_KEY, Server, news};
+use crate::common::{DEMO_KEY, Server, news, pause};
 use crate::faults::kit;
 use crate::search::{BUYER_KEY, ids};
 
@@ -240,6 +240,8 @@ fn feed(data: std::path::PathBuf, stopped: std::sync::mpsc::Receiver<()>) -> Joi
             let output = ingest.output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             count += 3;
+            // Readers take three at a time and have to keep up with it.
+            (0..20).for_each(|_| pause());
         }
         count
     })
@@ -319,6 +321,9 @@ fn a_server_killed_two_hundred_times_loses_and_doubles_nothing() {
     seen.poll_until(&server, &id, &format!("i{count}"));
     seen.check(count + 1);
     check_mails(&server, count + 1);
+    // The index that was killed as often holds each of them, once.
+    let found = server.get(&format!("/content/v1/text/search?q=isbrytare&s=0&ak={DEMO_KEY}"));
+    assert_eq!(found.json::<Value>().unwrap()["total"], count + 1);
 }
 
 /// A document whose headline tells its number.

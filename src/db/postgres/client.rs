@@ -150,16 +150,6 @@ impl Row<'_> {
             Raw::Null | Raw::Other => "?".to_owned(),
         })
     }
-
-    pub(in crate::db) fn blob(&self, at: usize) -> Result<Option<&[u8]>, DbError> {
-        match self.raw(at)? {
-            Raw::Null => Ok(None),
-            Raw::Bytes(bytes) => Ok(Some(bytes)),
-            raw @ (Raw::Int(_) | Raw::Bool(_) | Raw::Text(_) | Raw::Other) => {
-                Err(raw.wrong("bytes"))
-            }
-        }
-    }
 }
 
 /// A value that is not of the type that a statement expects.

@@ -10,7 +10,6 @@ use super::server::Server;
 use super::session::{Desk, Session};
 use super::{Client, SCHEMA, aside, number};
 use crate::db::connection::Purpose;
-use crate::db::statements::index::start_index;
 use crate::db::{DbError, EngineError};
 use crate::limits::{DB_ANSWER_TIME, DB_MIGRATE_MS, DB_MIGRATE_TRIES};
 
@@ -235,7 +234,6 @@ fn bring_up_to_date(
         }
         run_steps((desk, transaction), server, (steps, found))?;
     }
-    start_index(engine)?;
     Ok((found > 0 && found < latest).then_some((found, latest)))
 }
 

@@ -38,7 +38,6 @@
 //! lost, nobody knows: it is told as a failure.
 
 mod client;
-mod frequent;
 mod lives;
 mod migrations;
 mod server;
@@ -46,10 +45,9 @@ mod session;
 mod tls;
 #[cfg(test)]
 mod upgrade_tests;
-mod words;
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::Cell,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::Arc,
     thread,
@@ -67,14 +65,14 @@ pub(super) use server::Server;
 
 use super::connection::Purpose;
 use super::engine::Engine;
-use super::statements::{ClaimTx, FacetValues, ReadTx, WriteTx};
+use super::statements::{ClaimTx, ReadTx, WriteTx};
 use super::{DbError, threads::Read};
 use crate::clock::Stopwatch;
 use crate::limits::{DB_RETRY_FIRST, DB_RETRY_MAX};
 use session::{Desk, Session};
 
-/// Takes the turn of the one who writes; the numbers tell who wrote since, and what the schema is by now.
-const TAKE_TURN: &str = "SELECT version, schema FROM writer FOR UPDATE";
+/// Takes the turn of the one who writes; the number is that of the schema by now.
+const TAKE_TURN: &str = "SELECT schema FROM writer FOR UPDATE";
 /// What the schema is, for one who takes no turn.
 const SCHEMA: &str = "SELECT schema FROM writer";
 /// Says that something was written, with the end of the transaction.
@@ -89,9 +87,6 @@ pub(super) struct Connection {
     session: Option<Box<Session>>,
     /// Why there is no session.
     lost: Option<Lost>,
-    facet_values: RefCell<FacetValues>,
-    /// `writer.version` for which those hold: others may have written since.
-    facets_at: i64,
     /// `writer.version` as it was last seen, and when.
     seen: Option<(Stopwatch, i64)>,
     /// Sessions that were made.
@@ -107,16 +102,7 @@ struct Lost {
 
 impl Connection {
     pub(super) fn new(server: Arc<Server>, purpose: Purpose) -> Self {
-        Self {
-            server,
-            purpose,
-            session: None,
-            lost: None,
-            facet_values: RefCell::default(),
-            facets_at: -1,
-            seen: None,
-            sessions: 0,
-        }
+        Self { server, purpose, session: None, lost: None, seen: None, sessions: 0 }
     }
 
     /// The session, made anew where there is none that works.
@@ -137,7 +123,6 @@ impl Connection {
             match Session::open(&self.server, self.purpose) {
                 Ok(opened) => {
                     (*session, *lost, *seen) = (Some(Box::new(opened)), None, None);
-                    self.facets_at = -1;
                     self.sessions = self.sessions.wrapping_add(1);
                 }
                 Err(cause) => {
@@ -201,36 +186,6 @@ impl Connection {
         })
     }
 
-    /// Runs statements as one transaction that sees one state and does not wait for its turn to write:
-    /// for tables that nobody else writes at the same time.
-    ///
-    /// Fails when another transaction changed a row that it changes, and with [`DbError::Schema`] when the
-    /// schema is none of this version.
-    pub(super) fn beside<T: Send>(
-        &mut self,
-        work: impl FnOnce(Client<'_>) -> Result<T, DbError> + Send,
-    ) -> Result<T, DbError> {
-        aside(|| {
-            let server = Arc::clone(&self.server);
-            let Session { desk, client } = self.session()?;
-            let begin = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
-            let transaction = desk.wait(begin.start())?;
-            let wrote = Cell::new(false);
-            let run = || -> Result<T, DbError> {
-                let schema = number(&desk.wait(transaction.simple_query(SCHEMA))?)?;
-                migrations::expect(&server, schema)?;
-                work(Client::new(desk, &transaction, &wrote))
-            };
-            let outcome = run().and_then(|outcome| {
-                desk.wait(transaction.commit())?;
-                Ok(outcome)
-            });
-            desk.settle();
-            self.check(&outcome);
-            outcome
-        })
-    }
-
     /// Runs `write` as one transaction, when those of other nodes and threads have ended.
     ///
     /// An error of the commit itself leaves open whether it was done. Fails with [`DbError::Schema`] when the
@@ -249,41 +204,31 @@ impl Connection {
         write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
     ) -> Result<T, DbError> {
         self.session()?;
-        let Self { session: Some(session), server, facet_values, facets_at, .. } = self else {
+        let Self { session: Some(session), server, .. } = self else {
             return Err(DbError::Closed);
         };
         let Session { desk, client } = session.as_mut();
-        // Until the end: numbers that are given out within are gone with a transaction that fails.
-        let known_at = std::mem::replace(facets_at, -1);
         let transaction = desk.wait(latest(client))?;
         let wrote = Cell::new(false);
-        let run = || -> Result<(T, i64), DbError> {
-            let at = turn(desk, &transaction, server)?;
-            let engine = Client::new(desk, &transaction, &wrote).engine();
-            let tx = WriteTx::new(engine, facet_values);
-            if at != known_at {
-                tx.forget_facet_values();
-            }
-            let outcome = write(&tx)?;
+        let run = || -> Result<T, DbError> {
+            turn(desk, &transaction, server)?;
+            let outcome = write(&WriteTx::new(Client::new(desk, &transaction, &wrote).engine()))?;
             if wrote.get() {
                 desk.wait(transaction.batch_execute(TELL))?;
             }
-            Ok((outcome, at + i64::from(wrote.get())))
+            Ok(outcome)
         };
         match catch_unwind(AssertUnwindSafe(run)) {
             // What wrote nothing has nothing to flush.
-            Ok(Ok((outcome, at))) if wrote.get() => {
+            Ok(Ok(outcome)) if wrote.get() => {
                 desk.wait(transaction.commit())?;
-                *facets_at = at;
                 Ok(outcome)
             }
             ended => {
                 // The turn is given back at once, whatever happened.
                 drop(transaction);
                 desk.settle();
-                let (outcome, at) = ended.unwrap_or_else(|panic| resume_unwind(panic))?;
-                *facets_at = at;
-                Ok(outcome)
+                ended.unwrap_or_else(|panic| resume_unwind(panic))
             }
         }
     }
@@ -358,25 +303,18 @@ fn latest(
     client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start()
 }
 
-/// Waits for the turn to write; the version that the last one left.
+/// Waits for the turn to write.
 ///
 /// Fails with [`DbError::Schema`] when the schema is none of this version.
-fn turn(desk: &Desk, transaction: &Transaction<'_>, server: &Server) -> Result<i64, DbError> {
-    let found = desk.wait(transaction.simple_query(TAKE_TURN))?;
-    migrations::expect(server, number_at(&found, 1)?)?;
-    number(&found)
+fn turn(desk: &Desk, transaction: &Transaction<'_>, server: &Server) -> Result<(), DbError> {
+    migrations::expect(server, number(&desk.wait(transaction.simple_query(TAKE_TURN))?)?)
 }
 
 /// The one number that a query gives.
 fn number(found: &[SimpleQueryMessage]) -> Result<i64, DbError> {
-    number_at(found, 0)
-}
-
-/// The number in the column at `at` of the one row that a query gives.
-fn number_at(found: &[SimpleQueryMessage], at: usize) -> Result<i64, DbError> {
     let number = found.iter().find_map(|message| {
         let SimpleQueryMessage::Row(row) = message else { return None };
-        row.get(at)?.parse().ok()
+        row.get(0)?.parse().ok()
     });
     number.ok_or_else(|| DbError::Damaged {
         what: "table writer".to_owned(),

@@ -96,7 +96,7 @@ fn who_was_made_for_another_schema_writes_nothing_and_names_both() {
     let dir = tempfile::tempdir().unwrap();
     let Some(server) = scratch_server(dir.path()).unwrap() else { return };
     let db = Db::scratch(dir.path()).unwrap();
-    let note = "INSERT INTO state (name, value) VALUES ('a', 'b')";
+    let note = "INSERT INTO state (name, value) VALUES ('noted', 'b')";
     for other in [latest() + 1, latest() - 1] {
         let to = |schema: i64| {
             let sql = format!("UPDATE writer SET schema = {schema}");
@@ -104,7 +104,7 @@ fn who_was_made_for_another_schema_writes_nothing_and_names_both() {
         };
         to(other);
         is_refused(sql(&db, note), other);
-        assert!(db.read_blocking(|tx| tx.list_states("a")).unwrap().is_empty());
+        assert!(db.read_blocking(|tx| tx.list_states("noted")).unwrap().is_empty());
         to(latest());
     }
     sql(&db, note).unwrap();

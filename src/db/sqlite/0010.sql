@@ -82,3 +82,11 @@ CREATE TABLE mail_recipients (
 ) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX mail_recipients_by_token ON mail_recipients (token_hash);
 CREATE INDEX mail_recipients_by_use ON mail_recipients (used_ms);
+
+-- Search is an index beside the database, fed from the item log.
+DROP TABLE words;
+DROP TABLE facts;
+DROP TABLE facet_values;
+DELETE FROM versions WHERE what = 'index';
+-- Tells this archive from every other one, wherever its database is copied to.
+INSERT INTO state (name, value) VALUES ('archive id', lower(hex(randomblob(16))));

@@ -34,10 +34,6 @@ impl Row<'_> {
             ValueRef::Null | ValueRef::Real(_) => "?".to_owned(),
         })
     }
-
-    pub(in crate::db) fn blob(&self, at: usize) -> Result<Option<&[u8]>, DbError> {
-        Ok(self.0.get_ref(at)?.as_blob_or_null().map_err(rusqlite::Error::from)?)
-    }
 }
 
 impl ToSql for Param<'_> {

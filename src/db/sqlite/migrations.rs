@@ -584,9 +584,6 @@ mod tests {
         let columns = statement.query_map([], |row| row.get::<_, String>(0)).unwrap();
         // Made from documents, or true of one database and the nodes over it alone.
         let anew = [
-            "words",
-            "facts.",
-            "facet_values.",
             "versions.",
             "nodes.",
             "leases.",

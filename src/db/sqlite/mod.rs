@@ -5,23 +5,22 @@
 //!
 //! An engine brings what is here: a connection that reads in one state and writes one after the
 //! other; the schema; statements, rows and values of its driver ([`Client`], [`Row`]); errors that say
-//! whether they pass; an index of words; a number that rises when others committed; checks and copies
+//! whether they pass; a number that rises when others committed; checks and copies
 //! of itself. `statements` says what it must understand.
 
 mod check;
 mod client;
 pub(super) mod copy;
 mod migrations;
-mod words;
 
-use std::{cell::RefCell, path::Path, time::Duration};
+use std::{path::Path, time::Duration};
 
 use rusqlite::{ErrorCode, OpenFlags, TransactionBehavior};
 
 pub(super) use client::{Client, FromColumn, Row};
 
 use super::engine::{Engine, EngineError, params};
-use super::statements::{FacetValues, ReadTx, WriteTx, index::start_index, moving::moved_to};
+use super::statements::{ReadTx, WriteTx, moving::moved_to};
 use super::{DbError, threads::Read};
 use crate::limits::{DB_BUSY_MS, DB_CACHE_KIB, DB_WRITE_CACHE_KIB};
 
@@ -83,9 +82,6 @@ const DATA_VERSION: &str = "PRAGMA data_version";
 
 pub(super) struct Connection {
     raw: rusqlite::Connection,
-    facet_values: RefCell<FacetValues>,
-    /// The state of the database for which those hold: another process may have written others.
-    facets_at: i64,
 }
 
 impl Connection {
@@ -110,7 +106,7 @@ impl Connection {
         connection.busy_timeout(Duration::from_millis(DB_BUSY_MS))?;
         connection.pragma_update(None, "cache_size", -DB_CACHE_KIB)?;
         connection.set_prepared_statement_cache_capacity(64);
-        Ok(Self { raw: connection, facet_values: RefCell::default(), facets_at: 0 })
+        Ok(Self { raw: connection })
     }
 
     /// Gives the connection the memory of the one that writes.
@@ -182,33 +178,18 @@ impl Connection {
         write: impl FnOnce(&WriteTx<'_>) -> Result<T, DbError>,
         here_after_all: bool,
     ) -> Result<T, DbError> {
-        let facet_values = &self.facet_values;
         let transaction = self.raw.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let engine = Client(&transaction).engine();
-        // Rises when another connection committed, which may have emptied the index.
-        let at = engine.load_value(DATA_VERSION, params![])?;
-        let tx = WriteTx::new(engine, facet_values);
-        if at != self.facets_at {
-            tx.forget_facet_values();
-        }
+        let tx = WriteTx::new(engine);
         // A few microseconds beside the flush of a commit.
         if let Some(home) = moved_to(engine)?.filter(|_| !here_after_all) {
             return Err(DbError::Moved(home));
         }
-        // Until the end, so that a panic in between leaves nothing that is believed.
-        self.facets_at = -1;
         let outcome = write(&tx);
         drop(tx);
-        let outcome = outcome.and_then(|outcome| {
-            transaction.commit()?;
-            Ok(outcome)
-        });
-        self.facets_at = at;
-        if outcome.is_err() {
-            // Numbers that were given out within are gone with it.
-            *facet_values.borrow_mut() = FacetValues::default();
-        }
-        outcome
+        let outcome = outcome?;
+        transaction.commit()?;
+        Ok(outcome)
     }
 }
 
@@ -218,7 +199,6 @@ pub(super) fn migrate(path: &Path) -> Result<Connection, DbError> {
     migrations::all()
         .to_latest(&mut connection.raw)
         .map_err(|cause| DbError::Schema(format!("{}: {cause}", path.display())))?;
-    start_index(connection.engine())?;
     Ok(connection)
 }
 

@@ -1,8 +1,7 @@
-//! The database checked from within: its pages, references, items and index.
+//! The database checked from within: its pages, references and items.
 
 use std::ops::ControlFlow;
 
-use super::facts::Facts;
 use super::{ReadTx, time};
 use crate::db::DbError;
 use crate::db::engine::{Engine, Row, params};
@@ -88,7 +87,6 @@ impl ReadTx<'_> {
         found.note(self.secret_flaws());
         let items = self.named(&mut found, true).map(|()| Vec::new());
         found.note(items);
-        found.note(self.index_flaws());
         found.flaws.dedup();
         found
     }
@@ -166,63 +164,6 @@ impl ReadTx<'_> {
             }
             Ok(ControlFlow::Continue(()))
         })
-    }
-
-    /// Where the search index and the items do not agree.
-    pub fn index_flaws(&self) -> Result<Vec<Flaw>, DbError> {
-        if !self.index_is_current()? {
-            let text = "the search index is of another version or was not made to its end";
-            return Ok(vec![Flaw::Index(text.to_owned())]);
-        }
-        let served = "items.pubstatus NOT IN ('withheld', 'canceled')";
-        let mut flaws = self.flaws(
-            &format!(
-                "SELECT item_id, media_type, id FROM items LEFT JOIN facts ON doc = item_id
-                 WHERE doc IS NULL AND {served}"
-            ),
-            "items that search does not find",
-            |row| {
-                let (media_type, id) = (row.lossy(1)?, row.lossy(2)?);
-                Ok(Flaw::Index(format!("item {media_type}/{id}: search does not find it")))
-            },
-        )?;
-        let left_over = "SELECT doc FROM facts LEFT JOIN items ON item_id = doc
-             WHERE item_id IS NULL OR items.pubstatus IN ('withheld', 'canceled')";
-        flaws.extend(self.flaws(left_over, "rows of the search index", |row| {
-            let doc: i64 = row.get(0)?;
-            Ok(Flaw::Index(format!("search index row {doc}: search must not find its item")))
-        })?);
-        flaws.extend(self.engine.word_flaws()?);
-        flaws.extend(self.facts_flaws()?);
-        Ok(flaws)
-    }
-
-    /// Rows of facts that cannot be read or say something else than their item.
-    fn facts_flaws(&self) -> Result<Vec<Flaw>, DbError> {
-        let sql = "SELECT doc, facts, media_type, id, pubstatus, order_ms, embargoed_ms FROM items
-             JOIN facts ON doc = item_id";
-        let mut flaws = Vec::new();
-        self.engine.each(sql, params![], |row| {
-            let (media_type, id, status) = (row.lossy(2)?, row.lossy(3)?, row.lossy(4)?);
-            let times: (i64, Option<i64>) = (row.get(5)?, row.get(6)?);
-            let packed = row.blob(1).ok().flatten().unwrap_or_default();
-            let fits = Facts::read(row.get(0)?, packed).is_ok_and(|facts| {
-                facts.media_type.as_str() == media_type
-                    && facts.status.as_str() == status
-                    && (facts.order_ms, facts.embargoed_ms) == times
-            });
-            if fits {
-                return Ok(ControlFlow::Continue(()));
-            }
-            if flaws.len() == CHECK_FLAWS_MAX {
-                flaws.push(Flaw::More("there are more such rows of the search index".to_owned()));
-                return Ok(ControlFlow::Break(()));
-            }
-            let text = format!("item {media_type}/{id}: its row of the search index is damaged");
-            flaws.push(Flaw::Index(text));
-            Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(flaws)
     }
 
     fn flaws(

@@ -9,7 +9,6 @@ use crate::db::DbError;
 use crate::db::engine::{Row, params};
 use crate::item::{Asset, PubStatus};
 use crate::limits::SWEEP_ROWS;
-use crate::query::Indexed;
 use crate::types::ItemKey;
 
 /// An item to be written.
@@ -32,8 +31,6 @@ pub struct NewItem {
     /// Whether it counts as newly indexed for streams: a new item, or one whose `version` or
     /// `versioncreated` rose.
     pub fresh: bool,
-    /// What of the document is searched.
-    pub indexed: Indexed,
 }
 
 /// What [`WriteTx::write_item`] did.
@@ -119,7 +116,7 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Writes an item with its row in the item log and in the index.
+    /// Writes an item with its row in the item log.
     ///
     /// The version gets the number of the log row; what was there of the item before goes. One that
     /// is withdrawn leaves the collections that hold it.
@@ -148,7 +145,6 @@ impl WriteTx<'_> {
         )?;
         if let Some(previous) = previous {
             self.follow_in_collections(item)?;
-            self.remove_from_index(previous)?;
             self.engine.execute("DELETE FROM items WHERE item_id = ?1", params![previous])?;
         }
         self.engine.execute(
@@ -167,7 +163,7 @@ impl WriteTx<'_> {
                 stored_ms,
             ],
         )?;
-        self.add_to_index(doc, item)?;
+        self.item_row.set(doc);
         Ok(written)
     }
 
@@ -197,12 +193,11 @@ impl WriteTx<'_> {
 
 #[cfg(test)]
 mod tests {
-    use jiff::{Timestamp, tz::TimeZone};
+    use jiff::Timestamp;
 
     use super::*;
     use crate::clock;
     use crate::db::Db;
-    use crate::item::Document;
 
     #[test]
     fn the_item_log_is_swept_up_to_what_was_matched_and_keeps_its_newest_row() {
@@ -214,9 +209,7 @@ mod tests {
                 r#"{{"uri":"http://here/text/{id}","type":"text","headline":"words",
                     "versioncreated":"2026-01-01T00:00:00Z","pubstatus":"usable"}}"#
             );
-            let document = Document::from_stored(&json).unwrap();
             let item = NewItem {
-                indexed: Indexed::of(&key, &document, &TimeZone::UTC),
                 key,
                 document: json,
                 assets: None,

@@ -14,8 +14,7 @@
 //! - Texts sort by their bytes, and `lower` changes only ASCII: a database with the locale `C`.
 //! - `licenses.rowid` numbers licences in the order in which they came in.
 //!
-//! What has no such form is a method of [`Engine`]: the index of words, checks of the engine's own
-//! files, references that hold only at the end of a transaction. Schemas, copies and the noticing of
+//! What has no such form is a method of [`Engine`]: checks of the engine's own files, references that hold only at the end of a transaction. Schemas, copies and the noticing of
 //! what others wrote belong to an engine altogether.
 
 pub(super) mod accounts;
@@ -28,13 +27,11 @@ pub(super) mod collections;
 pub(super) mod deliveries;
 #[cfg(test)]
 mod delivery_tests;
-pub(super) mod facts;
 pub(super) mod failed_logins;
 pub(super) mod grants;
 pub(super) mod import;
 #[cfg(test)]
 mod import_tests;
-pub(super) mod index;
 pub(super) mod items;
 mod keys;
 pub(super) mod moving;
@@ -53,13 +50,15 @@ pub(super) mod sessions;
 pub(super) mod tokens;
 pub(super) mod users;
 
-use std::{cell::RefCell, collections::HashMap, rc::Rc};
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
 
 use jiff::Timestamp;
 
 use super::{DbError, engine::Engine};
 use crate::audit::Event;
-use crate::query::Facet;
 use crate::secrets::Keyring;
 
 /// All rows behind as many as the parameter that follows says.
@@ -113,19 +112,16 @@ pub struct WriteTx<'a> {
     changes: RefCell<Vec<accounts::AccountChange>>,
     /// What this transaction recorded in the audit log.
     events: Rc<RefCell<Vec<Event>>>,
-    /// What the connection knows of the numbers of facets' values.
-    facet_values: &'a RefCell<FacetValues>,
+    /// The row of the item log that this transaction wrote last; 0 while there is none.
+    item_row: Cell<i64>,
     /// What secrets are encrypted and decrypted with.
     keys: Option<&'a Keyring>,
 }
 
-/// The numbers of values by facet.
-pub(super) type FacetValues = [HashMap<String, u32>; Facet::ALL.len()];
-
 impl<'a> WriteTx<'a> {
-    pub(super) fn new(engine: Engine<'a>, facet_values: &'a RefCell<FacetValues>) -> Self {
+    pub(super) fn new(engine: Engine<'a>) -> Self {
         let (changes, events) = (RefCell::default(), Rc::default());
-        Self { engine, changes, events, facet_values, keys: None }
+        Self { engine, changes, events, item_row: Cell::new(0), keys: None }
     }
 
     /// The same transaction, in which nothing was done yet, with keys for what is stored encrypted.
@@ -133,10 +129,9 @@ impl<'a> WriteTx<'a> {
     where
         'a: 'k,
     {
-        let (engine, facet_values) = (self.engine, self.facet_values);
         // The connection logs the events after the commit, and holds the transaction given here.
         let (changes, events) = (RefCell::default(), Rc::clone(&self.events));
-        WriteTx { engine, changes, events, facet_values, keys: Some(keys) }
+        WriteTx { engine: self.engine, changes, events, item_row: Cell::new(0), keys: Some(keys) }
     }
 
     /// The same transaction for reading.
@@ -150,8 +145,9 @@ impl<'a> WriteTx<'a> {
         ClaimTx { engine: self.engine }
     }
 
-    pub(super) fn forget_facet_values(&self) {
-        *self.facet_values.borrow_mut() = FacetValues::default();
+    /// The row of the item log that this transaction wrote last; 0 while there is none.
+    pub(super) fn item_row(&self) -> i64 {
+        self.item_row.get()
     }
 }
 

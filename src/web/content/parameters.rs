@@ -211,6 +211,7 @@ pub(super) fn wanted(selection: Selection, caller: Option<&Principal>, now: Time
         statuses: vec![PubStatus::Usable],
         sees_embargoed: caller.is_some_and(Principal::sees_embargoed),
         after: None,
+        unseen: None,
         sort: SORT_DEFAULT,
         skip: 0,
         size: HITS_DEFAULT,

@@ -32,6 +32,21 @@ pub(super) fn operations() -> Vec<Operation> {
         )
         .gives("They may.", state("serving"))
         .answers(503, Answer::json("They may not.", not_serving));
+    let not_searching = object(
+        &["status", "reason"],
+        &[("status", one_of(&["building", "disabled", "draining"])), ("reason", string())],
+    );
+    let rows = json!({ "type": "integer", "minimum": 0 });
+    let searching = object(&["status"], &[("status", one_of(&["ready"])), ("rowsBehind", rows)]);
+    let search = get("/health/search", "getSearchReadiness")
+        .says(
+            "Whether searches should be sent here",
+            "Not while the search index is being built or the service stops, nor at a node that \
+             does not search. \
+             `rowsBehind` counts what was taken in and is not found yet.",
+        )
+        .answers(200, Answer::json("They should.", searching))
+        .answers(503, Answer::json("They should not.", not_searching));
     let metrics = get("/metrics", "getMetrics")
         .says("Counters, gauges and histograms", "In the text format of Prometheus.")
         .answers(200, Answer::of("The metrics.", "text/plain", string()));
@@ -46,7 +61,7 @@ pub(super) fn operations() -> Vec<Operation> {
         .answers(200, description)
         .answers(304, Answer::empty("The client has it.").with("ETag", "Its entity tag."))
         .answers(412, Answer::empty("It is not the one that the client insists on."));
-    [live, ready, serving, metrics, document]
+    [live, ready, serving, search, metrics, document]
         .map(|operation| operation.belongs(Tag::Operator, Access::Everybody))
         .into()
 }

@@ -241,10 +241,27 @@ impl Server {
         text.lines().filter_map(value).fold(0.0, |sum, value| sum + value)
     }
 
-    /// Runs a command of the binary on the server's data directory.
+    /// Runs a command of the binary on the server's data directory. What a command took in is found by
+    /// searches once it ends here, if the server searches.
     pub fn command(&self, arguments: &[&str]) -> Output {
         let mut command = wirephoto(self.dir.path());
-        output(command.args(arguments).arg("--data").arg(self.data()))
+        let output = output(command.args(arguments).arg("--data").arg(self.data()));
+        if arguments.first() == Some(&"ingest") {
+            self.wait_for_index();
+        }
+        output
+    }
+
+    /// Waits until searches find everything that was taken in, by whichever program. A server that does not
+    /// search or does not answer is not waited for.
+    pub fn wait_for_index(&self) {
+        let url = format!("{}/health/search", self.url);
+        self.until("an index that holds everything", || {
+            let Ok(answer) = self.client.get(&url).send() else { return Some(()) };
+            let Ok(state) = answer.json::<serde_json::Value>() else { return Some(()) };
+            let waits = state["status"] == "building" || state["rowsBehind"].as_i64() > Some(0);
+            (!waits).then_some(())
+        });
     }
 
     /// Repeats `look` until it gives something; the server has [`PATIENCE`] to make it true.

@@ -2,15 +2,12 @@
 //!
 //! Most tables are small beside the items and go as a whole. Items and the item log carry numbers that
 //! only rise and rows that never change, so they go in portions, each behind the last number that is
-//! there. What is made from documents, the index of words and facts, is made anew over there.
+//! there. The search index is no part of it: each process over there builds its own.
 
 mod tables;
 
 use std::ops::{ControlFlow, RangeInclusive};
 
-use jiff::tz::TimeZone;
-
-use super::index::read_item;
 use super::{ReadTx, WriteTx, damaged, int};
 use crate::db::engine::{Engine, Param, Row, ToParam, params};
 use crate::db::{DbError, Named};
@@ -272,11 +269,6 @@ impl ReadTx<'_> {
         self.reached(&ITEMS)
     }
 
-    /// How many items search may find.
-    pub(in crate::db) fn indexed_items(&self) -> Result<usize, DbError> {
-        self.engine.count("SELECT count(*) FROM facts", params![])
-    }
-
     /// The last number that the engine gave in a table, whose row may be gone.
     pub(in crate::db) fn number_given(&self, table: &Table) -> Result<Option<i64>, DbError> {
         table.numbered.map(|column| self.engine.number_given(table.name, column)).transpose()
@@ -388,12 +380,8 @@ impl WriteTx<'_> {
         }
     }
 
-    /// Writes items with what search knows of them, in the place of earlier versions.
-    pub(in crate::db) fn insert_items(
-        &self,
-        portion: &Portion,
-        zone: &TimeZone,
-    ) -> Result<(), DbError> {
+    /// Writes items, in the place of earlier versions.
+    pub(in crate::db) fn insert_items(&self, portion: &Portion) -> Result<(), DbError> {
         for row in &portion.rows {
             let [_, media_type, id, ..] = row.as_slice() else { continue };
             let sql = "SELECT item_id FROM items WHERE media_type = ?1 AND id = ?2";
@@ -402,22 +390,11 @@ impl WriteTx<'_> {
                 self.delete_version(doc)?;
             }
         }
-        self.insert_portion(portion)?;
-        for row in &portion.rows {
-            let Some(Value::Int(doc)) = row.first() else { continue };
-            let sql = "SELECT item_id, media_type, id, document, order_ms, embargoed_ms, stored_ms
-                 FROM items WHERE item_id = ?1";
-            let item = self.engine.load(sql, params![*doc], |row| read_item(row, zone))?;
-            if let Some(item) = item {
-                self.add_to_index(*doc, &item)?;
-            }
-        }
-        Ok(())
+        self.insert_portion(portion)
     }
 
     /// Removes a version of an item that is not there any more where it came from.
     pub(in crate::db) fn delete_version(&self, doc: i64) -> Result<(), DbError> {
-        self.remove_from_index(doc)?;
         self.engine.execute("DELETE FROM items WHERE item_id = ?1", params![doc]).map(drop)
     }
 

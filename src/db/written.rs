@@ -1,0 +1,43 @@
+//! The item that this process wrote last, for those that follow the item log.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The newest row of the item log that was committed through this handle. It is known from the moment
+/// at which the writer gets its answer, so that a search that begins then can wait for it.
+#[derive(Debug, Default)]
+pub(super) struct WrittenItems {
+    row: Mutex<i64>,
+    changed: Condvar,
+}
+
+impl WrittenItems {
+    /// Notes that the log was written up to `row`.
+    pub(super) fn note(&self, row: i64) {
+        let mut newest = self.lock();
+        if row > *newest {
+            *newest = row;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Begins anew at `row`: the log lost rows behind it.
+    pub(super) fn restart(&self, row: i64) {
+        *self.lock() = row;
+    }
+
+    /// The newest row; 0 while there is none.
+    pub(super) fn row(&self) -> i64 {
+        *self.lock()
+    }
+
+    /// Blocks until there is a row behind `row`, for `time` at most.
+    pub(super) fn wait_beyond(&self, row: i64, time: Duration) {
+        let waited = self.changed.wait_timeout_while(self.lock(), time, |newest| *newest <= row);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, i64> {
+        self.row.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
