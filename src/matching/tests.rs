@@ -74,7 +74,7 @@ fn interests() -> impl Strategy<Value = Interest> {
 
 /// Queries that no text is parsed to.
 fn odd() -> impl Strategy<Value = Query> {
-    let words = |words| Words { place: Place::Anywhere, words, prefix: false };
+    let words = |words| Words { place: Place::Anywhere, words, prefix: false, forms: false };
     prop::sample::select(vec![
         Query::And(Vec::new()),
         Query::Or(Vec::new()),

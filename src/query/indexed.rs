@@ -48,6 +48,8 @@ pub struct Indexed {
     pub facets: [Vec<String>; Facet::ALL.len()],
     /// The dates that the document has.
     pub dates: Vec<(DateField, Timestamp)>,
+    /// `language` as it is written, a language tag such as `sv` or `en-GB`; empty where it is unknown.
+    pub language: String,
 }
 
 /// How often a word stands that is marked for it.
@@ -91,7 +93,8 @@ impl Indexed {
         push_often(&mut tags, [&description, &body, &rest]);
         let facets = Facet::ALL.map(|facet| facet_values(document, facet));
         let dates = dates(document, zone);
-        Self { headline, description, body, rest, tags, length, facets, dates }
+        let language = document.text("language").unwrap_or_default().to_owned();
+        Self { headline, description, body, rest, tags, length, facets, dates, language }
     }
 }
 

@@ -5,7 +5,8 @@ use super::indexed::Indexed;
 use super::tree::{Dates, Query, Words};
 
 impl Query {
-    /// Whether a document satisfies the query, by the same rules as a look-up in the index.
+    /// Whether a document satisfies the query, by the same rules as a look-up in the index; words
+    /// match only as they are written.
     #[must_use]
     pub fn matches(&self, document: &Indexed) -> bool {
         match self {

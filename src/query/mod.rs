@@ -31,5 +31,5 @@ pub use facet::Facet;
 pub use field::{DateField, Place};
 pub use fold::{Word, words};
 pub use indexed::Indexed;
-pub use parse::{QueryError, parse};
+pub use parse::{QueryError, parse, parse_with_forms};
 pub use tree::{Dates, Query, Tokens, Words};

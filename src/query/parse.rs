@@ -43,8 +43,26 @@ pub struct QueryError {
 /// The result has no `And` within `And`, no `Or` within `Or`, no `Not` within `Not`, and
 /// [`Query::All`] only alone. Limits: [`crate::limits`], `QUERY_…` and `PHRASE_…`.
 ///
-/// Fails with the first thing that is wrong and its position.
+/// Every word matches only as it is written. Fails with the first thing that is wrong and its
+/// position.
 pub fn parse(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
+    parse_tree(text, zone).map(Query::as_written)
+}
+
+/// Parses the parameter `q` of a search that finds other forms of words too: [`Words::forms`].
+///
+/// They are found for a word of letters in lower case, as it was typed, that stands alone: without
+/// quotes, `*` or a hyphen to another word, in no field or in one of `headline`,
+/// `description_text` and `body_text`. A capital letter therefore asks for a name, `Bergen`, and
+/// finds no `berg`. Below `NOT` and `-` every word matches only as it is written, so that an
+/// exclusion takes away nothing that was not named.
+///
+/// The tree is otherwise the one that [`parse`] gives, and fails alike.
+pub fn parse_with_forms(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
+    parse_tree(text, zone).map(Query::excluding_as_written)
+}
+
+fn parse_tree(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
     let scanner = Scanner::new(text)?;
     let mut parser = Parser { scanner, zone, depth: 0, clauses: 0, prefixes: 0 };
     parser.scanner.skip_space();
@@ -190,7 +208,8 @@ impl Parser<'_> {
     fn phrase(&mut self, field: Option<Field>) -> Parsed {
         let start = self.scanner.position();
         let text = self.scanner.quoted()?;
-        self.leaf(field, &Run { text, start, star: None })
+        let phrase = self.leaf(field, &Run { text, start, star: None })?;
+        Ok(phrase.as_written())
     }
 
     fn run(&mut self, field: Option<Field>, run: &Run) -> Parsed {
@@ -312,7 +331,18 @@ fn find_words(place: Place, run: &Run) -> Result<Words, QueryError> {
             star,
         );
     }
-    Ok(Words { place, words: found, prefix })
+    let forms = found.len() == 1 && !prefix && may_have_forms(place, &run.text);
+    Ok(Words { place, words: found, prefix, forms })
+}
+
+/// Whether a word that was typed like this in a place may match in other forms.
+fn may_have_forms(place: Place, typed: &str) -> bool {
+    match place {
+        Place::Anywhere | Place::Headline | Place::Description | Place::Body => {
+            !typed.chars().any(|c| c.is_uppercase() || c.is_numeric())
+        }
+        Place::Named(_) => false,
+    }
 }
 
 fn no_date(text: &str, position: usize) -> QueryError {

@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use proptest::prelude::*;
 
 use super::tree::Query;
-use super::{QueryError, parse};
+use super::{QueryError, parse, parse_with_forms};
 use crate::limits::{
     PHRASE_WORDS_MAX, QUERY_CLAUSES_MAX, QUERY_DEPTH_MAX, QUERY_PREFIXES_MAX, QUERY_TEXT_BYTES_MAX,
 };
@@ -316,4 +316,65 @@ proptest! {
             prop_assert_eq!(parsed(&query.to_string()), Ok(query));
         }
     }
+}
+
+/// The words of a query that match in other forms, in their order.
+fn words_with_forms(text: &str) -> String {
+    fn collect(query: &Query, found: &mut Vec<String>) {
+        match query {
+            Query::All | Query::Dates(_) => {}
+            Query::Words(words) if words.forms => found.push(query.to_string()),
+            Query::Words(_) => {}
+            Query::And(parts) | Query::Or(parts) => {
+                parts.iter().for_each(|part| collect(part, found));
+            }
+            Query::Not(inner) => collect(inner, found),
+        }
+    }
+    let query = parse_with_forms(text, &TimeZone::UTC).unwrap();
+    assert_eq!(query.clone().as_written(), parse(text, &TimeZone::UTC).unwrap(), "{text}");
+    let mut found = Vec::new();
+    collect(&query, &mut found);
+    found.join(" ")
+}
+
+#[test]
+fn ok_words_in_lower_case_have_other_forms() {
+    let check = |text, expected| assert_eq!(words_with_forms(text), expected, "{text}");
+    check("hund katt OR älg", "hund katt älg");
+    check("(hund (katt OR +älg)) AND is", "hund katt älg is");
+    check("headline:hund Headline:Katt", "headline:hund");
+    check("headline:(hund Katt) description_text:älg", "headline:hund description_text:älg");
+    check("body_text:is body_html5:is", "body_text:is body_text:is");
+    check("hund, #katt", "hund katt");
+}
+
+#[test]
+fn ok_names_codes_phrases_beginnings_and_exclusions_have_none() {
+    for text in [
+        "Bergen",
+        "HUND",
+        "iPhone",
+        "Ärtor",
+        "covid19",
+        "04000000",
+        "\"hund\"",
+        "headline:\"hund\"",
+        "\"en hund\"",
+        "e-post",
+        "hund*",
+        "byline:berg",
+        "person.name:(berg OR sten)",
+        "subject.name:hundar",
+        "uri:image/hundar",
+        "-hund",
+        "NOT (hund OR (katt älg))",
+        "-(a -hund)",
+        "date:2026-03-02",
+        "",
+    ] {
+        assert_eq!(words_with_forms(text), "", "{text}");
+    }
+    assert_eq!(words_with_forms("hund -katt Bergen"), "hund");
+    assert_eq!(words_with_forms("NOT NOT hund"), "hund");
 }

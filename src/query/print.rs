@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter, Write};
 use super::tree::{Dates, Query, Words};
 
 /// The canonical spelling: it parses to the same query in any time zone, as long as it is not longer
-/// than queries may be.
+/// than queries may be. Whether a word matches in other forms is not part of it.
 ///
 /// [`Query::All`] is the empty text, which it is only alone.
 impl Display for Query {

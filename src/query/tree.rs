@@ -67,6 +67,31 @@ impl Query {
             }
         }
     }
+
+    /// The same query with every word only as it is written.
+    #[must_use]
+    pub fn as_written(self) -> Self {
+        let all = |parts: Vec<Self>| parts.into_iter().map(Self::as_written).collect();
+        match self {
+            Self::All | Self::Dates(_) => self,
+            Self::Words(words) => Self::Words(Words { forms: false, ..words }),
+            Self::And(parts) => Self::And(all(parts)),
+            Self::Or(parts) => Self::Or(all(parts)),
+            Self::Not(inner) => Self::Not(Box::new(inner.as_written())),
+        }
+    }
+
+    /// The same query in which what is excluded is excluded only as it is written.
+    #[must_use]
+    pub(super) fn excluding_as_written(self) -> Self {
+        let all = |parts: Vec<Self>| parts.into_iter().map(Self::excluding_as_written).collect();
+        match self {
+            Self::All | Self::Dates(_) | Self::Words(_) => self,
+            Self::And(parts) => Self::And(all(parts)),
+            Self::Or(parts) => Self::Or(all(parts)),
+            Self::Not(inner) => Self::Not(Box::new(inner.as_written())),
+        }
+    }
 }
 
 /// A word, a phrase, or the beginning of a word.
@@ -78,6 +103,10 @@ pub struct Words {
     pub words: Vec<Word>,
     /// Whether the last one is only the beginning of a word.
     pub prefix: bool,
+    /// Whether other forms of the word match too, of a single word in a text: `hund` then also finds
+    /// `hundar`. What the forms of a word are depends on the language of the document, which is for
+    /// the search index to know; [`Query::matches`] finds only what is written.
+    pub forms: bool,
 }
 
 /// What [`Words`] are in the spelling of the index.
