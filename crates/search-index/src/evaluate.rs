@@ -14,7 +14,7 @@ use crate::request::{Coverage, FacetCounts, Filter, Page, Place, Sort, SortDate}
 use crate::segment::Segment;
 use crate::sets::Condition;
 use crate::words::{IsOver, Look};
-use crate::{facets, order, rank};
+use crate::{facets, order, rank, stems};
 
 /// What a filter found in a snapshot.
 pub struct Found<'a> {
@@ -72,6 +72,19 @@ impl Found<'_> {
     #[must_use]
     pub fn total(&self) -> u64 {
         self.sets.iter().map(RoaringBitmap::len).sum()
+    }
+
+    /// The documents of each segment that are found and also satisfy `query`.
+    pub(crate) fn satisfying(
+        &self,
+        query: &Query,
+        is_over: IsOver<'_>,
+    ) -> Result<Vec<RoaringBitmap>> {
+        let of = |(segment, found): (&Segment, &RoaringBitmap)| {
+            let evaluation = Evaluation { snapshot: self.snapshot, segment, is_over };
+            Ok(found & evaluation.set(query)?.as_ref())
+        };
+        self.snapshot.segments.iter().zip(&self.sets).map(of).collect()
     }
 
     /// The numbers of the versions on a page; `query` says what is relevant.
@@ -256,6 +269,7 @@ impl<'a> Evaluation<'a> {
         let fields = &self.snapshot.shared.fields;
         let look = Look::new(self.snapshot, self.segment, self.is_over);
         match condition {
+            Condition::Words(words) if words.forms => self.forms(words, look),
             Condition::Words(words) => look.words(words),
             Condition::Dates(dates) => self.dates(*dates),
             Condition::MediaType(one) => look.any_of(fields.media_type, [one.as_str()]),
@@ -265,6 +279,15 @@ impl<'a> Evaluation<'a> {
                 look.any_of(field, codes.iter().map(String::as_str))
             }
         }
+    }
+
+    /// Documents with a word, or with another form of it.
+    fn forms(&self, words: &Words, look: Look<'_>) -> Result<RoaringBitmap> {
+        let written = Condition::Words(Words { forms: false, ..words.clone() });
+        let written = self.find_kept(written)?;
+        let terms = stems::terms_for(words);
+        let field = self.snapshot.shared.fields.stems;
+        Ok(look.any_of(field, terms.iter().map(String::as_str))? | &*written)
     }
 
     /// Documents with a date in a range.

@@ -30,6 +30,7 @@ mod request;
 mod schema;
 mod segment;
 mod sets;
+mod stems;
 mod words;
 mod writer;
 
@@ -39,5 +40,5 @@ pub use request::{Coverage, FacetCounts, Filter, Page, Place, Sort, SortDate};
 pub use writer::{Item, Position, Writer, stamp};
 
 /// The version of what is made of a document. It rises whenever the schema or the spelling of a
-/// term changes; an index of another version has to be rebuilt.
-pub const ANALYSIS: u32 = 1;
+/// term changes, and with the algorithms of stems; an index of another version has to be rebuilt.
+pub const ANALYSIS: u32 = 2;

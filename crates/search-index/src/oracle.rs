@@ -2,21 +2,25 @@
 //! has to find.
 //!
 //! Items have every kind of field, statuses, embargoes, products and dates that collide; queries use
-//! every operator. The query itself is tried on one document at a time by
-//! [`Query::matches`](wirephoto_pure::query::Query::matches), which has an oracle of its own beside
-//! it.
+//! every operator, and every other one finds other forms of its words. The query itself is tried on one
+//! document at a time by [`Query::matches`](wirephoto_pure::query::Query::matches), which has an oracle
+//! of its own beside it, and forms are looked for word by word in the texts.
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 use wirephoto_pure::item::{Document, PubStatus};
-use wirephoto_pure::query::{DateField, Facet, Indexed, parse};
+use wirephoto_pure::query::{
+    DateField, Facet, Indexed, Place as QueryPlace, Query, Word, Words, parse, parse_with_forms,
+    words,
+};
 use wirephoto_pure::types::{ItemKey, MediaType};
 
 use crate::request::{Coverage, FacetCounts, Filter, Page, Place, Sort, SortDate};
+use crate::stems::Language;
 
-const WORDS: [&str; 14] = [
+const WORDS: [&str; 27] = [
     "vinter",
     "isbrytare",
     "is",
@@ -31,7 +35,23 @@ const WORDS: [&str; 14] = [
     "Kvarken",
     "hav",
     "straße",
+    // Forms of the same words, some of them with accents that an ending or an algorithm takes away.
+    "hund",
+    "Hundar",
+    "hunden",
+    "bridge",
+    "bridges",
+    "möte",
+    "moten",
+    "möten",
+    "haus",
+    "häuser",
+    "vene",
+    "veneessä",
+    "covid19",
 ];
+/// Tags of languages; of some there are no stems.
+const LANGUAGES: [&str; 8] = ["sv", "en-GB", "nb", "no", "da", "fi", "DE", "fr"];
 const NAMES: [&str; 6] =
     ["Erik Berg", "Anna Berg", "Erik Anna", "Åsa Öberg", "Asa Oberg", "Bergen"];
 const PRODUCTS: [&str; 5] = ["FOTT", "FOIN", "TXIN", "TXUT", "SPT"];
@@ -57,6 +77,7 @@ pub fn start() -> Timestamp {
 pub struct Version {
     media_type: MediaType,
     id: u16,
+    language: Option<&'static str>,
     headline: Vec<&'static str>,
     description: Vec<&'static str>,
     body: Vec<&'static str>,
@@ -128,6 +149,9 @@ impl Version {
         set("place", list(&self.places, "name"));
         set("subject", list(&self.subjects, "code"));
         set("product", list(&self.products, "code"));
+        if let Some(language) = self.language {
+            set("language", language.into());
+        }
         if let Some(byline) = self.byline {
             set("byline", byline.into());
         }
@@ -145,6 +169,36 @@ impl Version {
         Document::from_fields(&self.key(), fields).expect("a document")
     }
 
+    /// Whether one of its texts has a form of the only word of `wanted`.
+    fn has_form(&self, wanted: &Words) -> bool {
+        let [word] = wanted.words.as_slice() else { return false };
+        let texts = [
+            (QueryPlace::Headline, &self.headline),
+            (QueryPlace::Description, &self.description),
+            (QueryPlace::Body, &self.body),
+        ];
+        texts.into_iter().any(|(place, text)| {
+            let text: Vec<Word> = text.iter().flat_map(|written| words(written)).collect();
+            (wanted.place == QueryPlace::Anywhere || wanted.place == place)
+                && text.iter().any(|own| self.is_form(own, word, &text))
+        })
+    }
+
+    /// Whether `own`, a word of `text`, is a form of `word`.
+    fn is_form(&self, own: &Word, word: &Word, text: &[Word]) -> bool {
+        // The spelling with an accent counts where a text has both.
+        let is_accented = |other: &Word| other.folded == own.folded && other.exact.is_some();
+        if own.exact.is_none() && text.iter().any(is_accented) {
+            return false;
+        }
+        !own.folded.contains(char::is_numeric)
+            && Language::of(self.language.unwrap_or_default()).iter().any(|language| {
+                let (own, wanted) = (language.stem(own), language.stem(word));
+                own.folded == wanted.folded
+                    && (wanted.accented.is_none() || own.accented == wanted.accented)
+            })
+    }
+
     /// What of the document is searched.
     #[must_use]
     pub fn indexed(&self) -> Indexed {
@@ -158,7 +212,7 @@ pub fn versions(most: usize) -> impl Strategy<Value = Vec<Version>> {
 }
 
 fn version() -> impl Strategy<Value = Version> {
-    let words = |most| proptest::collection::vec(select(&WORDS[..]), 0..most);
+    let some_words = |most| proptest::collection::vec(select(&WORDS[..]), 0..most);
     let some = |values: &'static [&'static str]| {
         proptest::collection::vec(select(values), 0..3).prop_map(|mut values| {
             values.sort_unstable();
@@ -166,18 +220,20 @@ fn version() -> impl Strategy<Value = Version> {
             values
         })
     };
-    let texts = (words(4), words(6), words(16));
+    let texts = (some_words(4), some_words(6), some_words(16));
     let lists = (some(&NAMES), some(&PLACES), some(&SUBJECTS), some(&PRODUCTS));
     let single = (
         proptest::option::of(select(&NAMES[..])),
         proptest::option::of(select(&["Agency", "Anna Berg"][..])),
     );
-    let what = (select(&TYPES[..]), 0..160_u16, select(&STATUSES[..]));
+    let language = proptest::option::weighted(0.8, select(&LANGUAGES[..]));
+    let what = (select(&TYPES[..]), 0..160_u16, select(&STATUSES[..]), language);
     let when = (0..60_i64, proptest::option::of(0..5_i64), proptest::option::of(-3..3_i64));
     (what, texts, lists, single, when).prop_map(|(what, texts, lists, single, when)| Version {
         media_type: what.0,
         id: what.1,
         status: what.2,
+        language: what.3,
         headline: texts.0,
         description: texts.1,
         body: texts.2,
@@ -198,6 +254,8 @@ fn version() -> impl Strategy<Value = Version> {
 pub struct Ask {
     /// The text of the query.
     pub text: String,
+    /// Whether it also finds other forms of its words.
+    pub forms: bool,
     /// What is found.
     pub filter: Filter,
     /// What is shown of it.
@@ -283,16 +341,19 @@ pub fn asks() -> impl Strategy<Value = Ask> {
     let sort = (select(dates.to_vec()), any::<bool>());
     let page = (sort, 0..12_usize, 0..30_usize);
     let facets = select(vec![vec![], Facet::ALL.to_vec(), vec![Facet::PersonName]]);
-    (what, range, statuses, any::<bool>(), page, facets).prop_map(
+    let flags = any::<(bool, bool)>();
+    (what, range, statuses, flags, page, facets).prop_map(
         move |(
             what,
             (from, until, after, newer_than),
             statuses,
-            hides,
+            flags,
             (sort, skip, size),
             facets,
         )| {
             let (text, media_type, products, products_excluded, coverage) = what;
+            let (hides, forms) = flags;
+            let parse = if forms { parse_with_forms } else { parse };
             let at = |hours: i64| start() + SignedDuration::from_hours(hours);
             let after = after
                 .map(|(hours, number)| Place { order_ms: at(hours).as_millisecond(), number });
@@ -311,7 +372,7 @@ pub fn asks() -> impl Strategy<Value = Ask> {
                 newer_than,
             };
             let sort = Sort::By { date: sort.0, descending: sort.1 };
-            Ask { text, filter, page: Page { sort, skip, size }, facets }
+            Ask { text, forms, filter, page: Page { sort, skip, size }, facets }
         },
     )
 }
@@ -399,5 +460,17 @@ fn matches(filter: &Filter, number: u32, version: &Version, indexed: &Indexed) -
         && filter.until.is_none_or(|until| version.order() < until)
         && filter.after.is_none_or(|after| place > after)
         && filter.newer_than.is_none_or(|newest| number > newest)
-        && filter.query.matches(indexed)
+        && satisfies(&filter.query, version, indexed)
+}
+
+/// Whether a version satisfies a query, other forms of words included.
+fn satisfies(query: &Query, version: &Version, indexed: &Indexed) -> bool {
+    let holds = |part: &Query| satisfies(part, version, indexed);
+    match query {
+        Query::All | Query::Dates(_) => query.matches(indexed),
+        Query::Words(words) => query.matches(indexed) || (words.forms && version.has_form(words)),
+        Query::And(parts) => parts.iter().all(holds),
+        Query::Or(parts) => parts.iter().any(holds),
+        Query::Not(inner) => !holds(inner),
+    }
 }

@@ -1,4 +1,5 @@
-//! Relevance: BM25, the headline weighted above the rest.
+//! Relevance: BM25, the headline weighted above the rest; what is found only by other forms of words
+//! comes behind everything that is found as written.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -65,11 +66,11 @@ struct Weighed {
     weight: f32,
 }
 
-/// What beginnings of words weigh: all that begin alike count as one word, as often as it stands
-/// anywhere, once.
-fn prefixes(snapshot: &Snapshot, words: &[&Words], is_over: IsOver<'_>) -> Result<Vec<Weighed>> {
+/// What beginnings of words and other forms of words weigh: all that begin alike, and all forms of a
+/// word, count as one word, as often as it stands anywhere, once.
+fn groups(snapshot: &Snapshot, words: &[&Words], is_over: IsOver<'_>) -> Result<Vec<Weighed>> {
     let mut weighed = Vec::new();
-    for words in words.iter().filter(|words| words.prefix) {
+    for words in words.iter().filter(|words| words.prefix || words.forms) {
         let sets = snapshot.holding(words, is_over)?;
         let rarity = rarity(sets.iter().map(|set| set.len()).sum(), snapshot.len());
         let headline = match words.place {
@@ -93,7 +94,8 @@ fn rarity(holding: u64, all: u64) -> f32 {
     ((all - holding + 0.5) / (holding + 0.5)).ln_1p()
 }
 
-/// The numbers of a page, the most relevant first, equally relevant ones newest first.
+/// The numbers of a page, the most relevant first, equally relevant ones newest first; all that the
+/// query finds as written come before what it finds by other forms of its words.
 pub(crate) fn by_relevance(
     found: &Found<'_>,
     query: &Query,
@@ -104,10 +106,13 @@ pub(crate) fn by_relevance(
     let snapshot = found.snapshot;
     let words = relevant(query);
     let scoring = scoring(&snapshot.shared.fields, &words);
-    let prefixes = prefixes(snapshot, &words, is_over)?;
-    if scoring.is_none() && prefixes.is_empty() {
+    let groups = groups(snapshot, &words, is_over)?;
+    if scoring.is_none() && groups.is_empty() {
         return Ok(order::by_order(found, true, page));
     }
+    let written = query.clone().as_written();
+    let has_forms = written != *query;
+    let written = has_forms.then(|| found.satisfying(&written, is_over)).transpose()?;
     let enabled = EnableScoring::enabled_from_searcher(&snapshot.searcher);
     let weight = scoring.map(|scoring| scoring.weight(enabled)).transpose()?;
     let mut least = Least::new(wanted);
@@ -122,16 +127,18 @@ pub(crate) fn by_relevance(
                 let reached = if docs.doc() < doc { docs.seek(doc) } else { docs.doc() };
                 if reached == doc { docs.score() } else { 0.0 }
             });
-            for prefix in &prefixes {
-                if prefix.sets.get(at).is_some_and(|set| set.contains(doc)) {
-                    score += prefix.weight;
+            for group in &groups {
+                if group.sets.get(at).is_some_and(|set| set.contains(doc)) {
+                    score += group.weight;
                 }
             }
             // Scores are never negative, so their bits order as they do.
             let bits = Reverse(score.max(0.0).to_bits());
-            if !least.is_beyond((bits, i64::MIN)) {
+            let is_other = written.as_ref().is_some_and(|sets| !sets[at].contains(doc));
+            if !least.is_beyond((is_other, bits, i64::MIN)) {
                 let place = segment.place(doc);
-                least.add(((bits, !place.order_ms), !place.number, place.number));
+                let key = (is_other, bits, !place.order_ms);
+                least.add((key, !place.number, place.number));
             }
         }
     }

@@ -41,6 +41,8 @@ pub(crate) struct Fields {
     pub(crate) properties: Field,
     /// Words with accents, behind the place where they stand.
     pub(crate) accents: Field,
+    /// Stems of the words of texts, behind their place and language.
+    pub(crate) stems: Field,
     /// The dates of a document, in milliseconds, in the order of [`DateField::ALL`].
     pub(crate) dates: [Field; DateField::ALL.len()],
     /// The values of facets, in the order of [`Facet::ALL`].
@@ -84,6 +86,7 @@ pub(crate) fn schema() -> (Schema, Fields) {
             text(TERMS, IndexRecordOption::WithFreqsAndPositions, false),
         ),
         accents: builder.add_text_field("accents", text(TERMS, IndexRecordOption::Basic, false)),
+        stems: builder.add_text_field("stems", text(TERMS, IndexRecordOption::Basic, false)),
         dates: DateField::ALL.map(|date| builder.add_i64_field(date_column(date), column.clone())),
         facets: Facet::ALL.map(|facet| add_facet(&mut builder, facet, &term)),
     };

@@ -9,6 +9,7 @@ use wirephoto_pure::types::ItemKey;
 
 use crate::error::Result;
 use crate::schema::Fields;
+use crate::stems;
 
 /// Memory of the thread that makes documents into a segment, in bytes; a segment is written when it
 /// is full. The engine asks for at least 15 MB.
@@ -108,8 +109,9 @@ impl Writer {
         let (properties, accents) = split_tags(tags);
         document.add_text(fields.properties, properties);
         if !accents.is_empty() {
-            document.add_text(fields.accents, accents);
+            document.add_text(fields.accents, &accents);
         }
+        document.add_text(fields.stems, stems::terms_of(item.indexed, &accents));
         for (date, at) in dates {
             let at_ms = at.as_millisecond();
             document.add_i64(fields.date(*date), at_ms);

@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails that way")]
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
+use wirephoto_pure::query::Indexed;
 use wirephoto_search_index::oracle::{self, Answer, Ask, Version};
-use wirephoto_search_index::{Index, Item, Position, Writer};
+use wirephoto_search_index::{Index, Item, Page, Position, Snapshot, Sort, SortDate, Writer};
 
 const MEMORY_BYTES: u64 = 100_000;
 
@@ -57,6 +60,7 @@ fn check(index: &Index, written: &[Version], asks: &[Ask]) {
             facets: found.facets(&ask.facets, on).unwrap(),
         };
         assert_eq!(answer, oracle::answer(&current, ask), "{ask:#?}");
+        check_relevance(&snapshot, &current, ask);
         // Versions that are named as removed appear nowhere, although the index has them.
         let gone: Vec<u32> = answer.hits.iter().copied().step_by(2).collect();
         let left: Vec<_> =
@@ -67,6 +71,22 @@ fn check(index: &Index, written: &[Version], asks: &[Ask]) {
         assert_eq!(found.page(ask.page, &ask.filter.query, on).unwrap(), without.hits);
         assert_eq!(found.facets(&ask.facets, on).unwrap(), without.facets);
     }
+}
+
+/// Checks that the most relevant ones are all that match, and first those that match as written.
+fn check_relevance(snapshot: &Snapshot, current: &[(u32, Version, Indexed)], ask: &Ask) {
+    let on = &|| false;
+    let found = snapshot.find(&ask.filter, &[], on).unwrap();
+    let page = |sort| Page { sort, skip: 0, size: current.len() };
+    let ranked = found.page(page(Sort::Relevance), &ask.filter.query, on).unwrap();
+    let mut written = ask.clone();
+    written.filter.query = written.filter.query.as_written();
+    written.page = page(Sort::By { date: SortDate::Order, descending: true });
+    let written = oracle::answer(current, &written);
+    let (first, others) = ranked.split_at_checked(written.hits.len()).unwrap();
+    let sorted = |numbers: &[u32]| -> BTreeSet<u32> { numbers.iter().copied().collect() };
+    assert_eq!(sorted(first), sorted(&written.hits), "{ask:#?}");
+    assert_eq!(written.total + others.len() as u64, found.total());
 }
 
 proptest! {

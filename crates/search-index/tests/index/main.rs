@@ -7,4 +7,5 @@ mod common;
 mod dates;
 mod facets;
 mod faults;
+mod forms;
 mod relevance;

@@ -1,0 +1,242 @@
+//! Stems: what the forms of a word have in common, by which a search for `hund` finds `hundar`.
+//!
+//! A document is stemmed in its own language. A query does not say its language, so its word is
+//! stemmed in every one of them and each stem is looked up among the documents of that language.
+//!
+//! Algorithms tell `område` from `omrade`: the letters of an ending decide, and `å` is no `a`. So
+//! the word as it is spelled is stemmed, and the accents go from the stem. The index has
+//! both spellings of a stem, `mot` and `möt` of `möten`: a query without accents finds every
+//! spelling and one with an accent only that one, as among words. Only accents of the stem count:
+//! the Finnish `veneessä` finds `vene` and `veneet`. An umlaut that an algorithm takes from a stem
+//! stays: `häuser` finds `häusern` and not `haus`, while `haus` finds all three.
+
+use frostem::{Algorithm, Stemmer};
+use wirephoto_pure::query::{Indexed, Place, Word, Words, words};
+
+/// The letters by which the places of stems are told apart in the index, with their places.
+const PLACES: [(&str, Place); 3] =
+    [("h", Place::Headline), ("d", Place::Description), ("b", Place::Body)];
+
+/// A language whose words are stemmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Language {
+    Swedish,
+    English,
+    Norwegian,
+    Danish,
+    Finnish,
+    German,
+}
+
+impl Language {
+    /// All of them.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Swedish, Self::English, Self::Norwegian, Self::Danish, Self::Finnish, Self::German];
+
+    /// The languages in which a document with this language tag is stemmed.
+    ///
+    /// The first part of the tag decides, in any case: `en-GB` is English. Swedish and English
+    /// where the language is unknown or has no algorithm here: photographs often do not say theirs.
+    pub(crate) fn of(tag: &str) -> &'static [Self] {
+        let primary = tag.split(['-', '_']).next().unwrap_or_default();
+        match primary.trim().to_ascii_lowercase().as_str() {
+            "sv" => &[Self::Swedish],
+            "en" => &[Self::English],
+            "no" | "nb" | "nn" => &[Self::Norwegian],
+            "da" => &[Self::Danish],
+            "fi" => &[Self::Finnish],
+            "de" => &[Self::German],
+            _ => &[Self::Swedish, Self::English],
+        }
+    }
+
+    /// Its name in the index.
+    fn code(self) -> &'static str {
+        match self {
+            Self::Swedish => "sv",
+            Self::English => "en",
+            Self::Norwegian => "no",
+            Self::Danish => "da",
+            Self::Finnish => "fi",
+            Self::German => "de",
+        }
+    }
+
+    /// The stem of a word.
+    pub(crate) fn stem(self, word: &Word) -> Stem {
+        let spelled = word.exact.as_deref().unwrap_or(&word.folded);
+        let stem = Stemmer::new(self.algorithm()).stem(spelled);
+        let folded = fold(&stem);
+        let accented = word.exact.as_deref().and_then(|exact| accented(exact, &folded));
+        Stem { folded, accented }
+    }
+
+    fn algorithm(self) -> Algorithm {
+        match self {
+            Self::Swedish => Algorithm::Swedish,
+            Self::English => Algorithm::English,
+            Self::Norwegian => Algorithm::Norwegian,
+            Self::Danish => Algorithm::Danish,
+            Self::Finnish => Algorithm::Finnish,
+            Self::German => Algorithm::German,
+        }
+    }
+}
+
+/// What the forms of a word have in common.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stem {
+    /// Without accents.
+    pub(crate) folded: String,
+    /// With the accents that the word has in it, if it has some.
+    pub(crate) accented: Option<String>,
+}
+
+/// A word without its accents.
+fn fold(word: &str) -> String {
+    if word.is_ascii() {
+        return word.to_owned();
+    }
+    words(word).map(|word| word.folded).collect()
+}
+
+/// The stem `folded` of the word `exact` with the accents that the word has in it; nothing where it
+/// has none.
+fn accented(exact: &str, folded: &str) -> Option<String> {
+    let (mut own, mut rest) = (String::with_capacity(exact.len()), folded);
+    let mut letters = [0; 4];
+    for c in exact.chars() {
+        // Algorithms also change the last letters of a stem, which then are those of the stem.
+        let Some(behind) = rest.strip_prefix(fold(c.encode_utf8(&mut letters)).as_str()) else {
+            break;
+        };
+        own.push(c);
+        rest = behind;
+    }
+    own.push_str(rest);
+    (own != folded).then_some(own)
+}
+
+/// The terms of the stems of a document, between single spaces, some of them more than once.
+/// `accents` are the words with accents among its tags, as the index spells them.
+///
+/// Only the words of texts have stems: the names of persons and places, bylines and codes match as
+/// they are written, and so does a word with a digit in it.
+///
+/// Where one text has two spellings of a word, `lagar` and `lågar`, the one with the accent is
+/// stemmed: which of the two a word without accents stood for is not known here.
+pub(crate) fn terms_of(indexed: &Indexed, accents: &str) -> String {
+    let languages = Language::of(&indexed.language);
+    let mut terms = String::new();
+    let texts = [&indexed.headline, &indexed.description, &indexed.body];
+    for ((letter, _), text) in PLACES.iter().zip(texts) {
+        for word in spelled(text, letter, accents) {
+            for language in languages {
+                let Stem { folded, accented } = language.stem(&word);
+                for stem in std::iter::once(folded).chain(accented) {
+                    if !terms.is_empty() {
+                        terms.push(' ');
+                    }
+                    push_term(&mut terms, letter, *language, &stem);
+                }
+            }
+        }
+    }
+    terms
+}
+
+/// The terms of which a document with a form of the word has one; of one word.
+pub(crate) fn terms_for(wanted: &Words) -> Vec<String> {
+    let is_meant = |place: Place| wanted.place == Place::Anywhere || wanted.place == place;
+    let mut terms = Vec::new();
+    for word in &wanted.words {
+        for language in Language::ALL {
+            let Stem { folded, accented } = language.stem(word);
+            let stem = accented.unwrap_or(folded);
+            for (letter, _) in PLACES.iter().filter(|(_, place)| is_meant(*place)) {
+                let mut term = String::new();
+                push_term(&mut term, letter, language, &stem);
+                terms.push(term);
+            }
+        }
+    }
+    terms
+}
+
+fn push_term(terms: &mut String, letter: &str, language: Language, stem: &str) {
+    for part in [letter, "=", language.code(), ".", stem] {
+        terms.push_str(part);
+    }
+}
+
+/// The words of a text as they are spelled, each once.
+fn spelled(text: &str, letter: &str, accents: &str) -> Vec<Word> {
+    let of_text = |token| {
+        let (place, word): (&str, &str) = str::split_once(token, "==")?;
+        (place == letter).then_some(word)
+    };
+    let mut found: Vec<Word> = accents.split(' ').filter_map(of_text).flat_map(words).collect();
+    found.sort_unstable_by(|one, other| one.folded.cmp(&other.folded));
+    let mut plain: Vec<&str> = text.split(' ').collect();
+    plain.sort_unstable();
+    plain.dedup();
+    let has_accent =
+        |text: &str| found.binary_search_by(|word| word.folded.as_str().cmp(text)).is_ok();
+    plain.retain(|text| !text.is_empty() && !has_accent(text));
+    found.extend(plain.into_iter().map(|text| Word { folded: text.to_owned(), exact: None }));
+    found.retain(|word| !word.folded.chars().any(char::is_numeric));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(language: Language, word: &str, folded: &str, accented: Option<&str>) {
+        let word = words(word).next().unwrap();
+        let expected = Stem { folded: folded.to_owned(), accented: accented.map(str::to_owned) };
+        assert_eq!(language.stem(&word), expected, "other stems are another ANALYSIS");
+    }
+
+    #[test]
+    fn stems_are_those_that_indexes_have() {
+        check(Language::Swedish, "hundarna", "hund", None);
+        check(Language::Swedish, "områden", "omrad", Some("områd"));
+        check(Language::English, "bridges", "bridg", None);
+        check(Language::English, "cafés", "cafe", Some("café"));
+        check(Language::Norwegian, "fjellene", "fjell", None);
+        check(Language::Norwegian, "båtens", "bat", Some("båt"));
+        check(Language::Danish, "gæsterne", "gaest", Some("gæst"));
+        check(Language::Finnish, "kylässä", "kyla", Some("kylä"));
+        check(Language::Finnish, "veneessä", "vene", None);
+        check(Language::German, "Häusern", "haus", Some("häus"));
+        check(Language::German, "Straßen", "strass", Some("straß"));
+    }
+
+    #[test]
+    fn a_tag_says_its_language_in_its_first_part() {
+        assert_eq!(Language::of("nb-NO"), [Language::Norwegian]);
+        assert_eq!(Language::of("DE"), [Language::German]);
+        assert_eq!(Language::of("en_GB"), [Language::English]);
+        for other in ["", "fr", "swe", "svenska"] {
+            assert_eq!(Language::of(other), [Language::Swedish, Language::English], "{other}");
+        }
+    }
+
+    #[test]
+    fn terms_have_their_place_and_the_spelling_with_an_accent_counts() {
+        let indexed = Indexed {
+            headline: "hundar moten".to_owned(),
+            body: "moten lagar 2026 hund hund".to_owned(),
+            language: "sv".to_owned(),
+            ..Indexed::default()
+        };
+        let accents = "==möten ==lågar b==lågar h==möten";
+        let terms = terms_of(&indexed, accents);
+        let mut terms: Vec<&str> = terms.split(' ').collect();
+        terms.sort_unstable();
+        let expected =
+            ["b=sv.hund", "b=sv.lag", "b=sv.låg", "b=sv.mot", "h=sv.hund", "h=sv.mot", "h=sv.möt"];
+        assert_eq!(terms, expected);
+    }
+}
