@@ -51,6 +51,8 @@ fn texts_are_folded_words_without_gaps() {
     assert_eq!(found.body, "tva");
     assert_eq!(found.rest, "");
     assert_eq!(found.length, 10);
+    assert_eq!(found.language, "");
+    assert_eq!(indexed(json!({ "language": "nb-NO" })).language, "nb-NO");
     let expected = "==strömmen ==två ==å b==två d==å h==strömmen";
     assert_eq!(tags(&found), expected);
 }

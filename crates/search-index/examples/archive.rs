@@ -1,12 +1,12 @@
 //! Takes an archive in and searches it: how long each takes, and how much memory.
 //!
 //! ```text
-//! archive ITEMS QUERIES FOLDER [TOTALS]
+//! archive ITEMS QUERIES FOLDER [TOTALS [forms]]
 //! ```
 //!
 //! ITEMS has a document a line and QUERIES the searches, both as `benches/compare/archive.py` makes
 //! them. An index that is in FOLDER already is opened. TOTALS gets a line for each search with its
-//! total, to compare with another engine.
+//! total, to compare with another engine. With `forms`, searches find other forms of words too.
 
 #![expect(clippy::disallowed_methods, reason = "it measures, and knows no clock of a server")]
 
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use jiff::{Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
 use serde_json::Value;
 use wirephoto_pure::item::{Document, PubStatus};
-use wirephoto_pure::query::{Facet, Indexed, parse};
+use wirephoto_pure::query::{Facet, Indexed, Query, QueryError, parse, parse_with_forms};
 use wirephoto_pure::types::{ItemKey, MediaType};
 use wirephoto_search_index::{
     ANALYSIS, Coverage, Filter, Index, Item, Page, Position, Snapshot, Sort, SortDate,
@@ -30,6 +30,8 @@ use wirephoto_search_index::{
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// How the text of a query is read.
+type Parse = fn(&str, &TimeZone) -> Result<Query, QueryError>;
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// Bytes for sets that are kept, as the server has by default.
@@ -54,7 +56,7 @@ struct Search {
 fn main() -> Outcome<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [items, queries, folder, totals @ ..] = arguments.as_slice() else {
-        return Err("archive ITEMS QUERIES FOLDER [TOTALS]".into());
+        return Err("archive ITEMS QUERIES FOLDER [TOTALS [forms]]".into());
     };
     let (folder, zone) = (Path::new(folder), TimeZone::get("Europe/Stockholm")?);
     if !folder.join("meta.json").exists() {
@@ -65,7 +67,8 @@ fn main() -> Outcome<()> {
     let index = Index::open(folder, MEMORY_BYTES)?;
     let snapshot = index.snapshot();
     say!("opened in {:.1?}: {} items, {} MB", watch.elapsed(), snapshot.len(), resident_mb());
-    let searches = read_searches(&fs::read_to_string(queries)?, &zone)?;
+    let parse = if totals.len() > 1 { parse_with_forms } else { parse };
+    let searches = read_searches(&fs::read_to_string(queries)?, &zone, parse)?;
     let mut lines = String::new();
     for round in ["first", "again", "again"] {
         let mut times = Vec::with_capacity(searches.len());
@@ -143,14 +146,19 @@ fn take_in(items: &Path, folder: &Path, zone: &TimeZone) -> Outcome<()> {
     Ok(())
 }
 
-fn read_searches(text: &str, zone: &TimeZone) -> Outcome<Vec<Search>> {
+fn read_searches(text: &str, zone: &TimeZone, parse: Parse) -> Outcome<Vec<Search>> {
     let made: Value = serde_json::from_str(text)?;
     let products: Vec<String> = serde_json::from_value(made["products"].clone())?;
     let queries = made["queries"].as_array().ok_or("no queries")?;
-    queries.iter().map(|one| read_search(one, &products, zone)).collect()
+    queries.iter().map(|one| read_search(one, &products, zone, parse)).collect()
 }
 
-fn read_search(one: &Value, products: &[String], zone: &TimeZone) -> Outcome<Search> {
+fn read_search(
+    one: &Value,
+    products: &[String],
+    zone: &TimeZone,
+    parse: Parse,
+) -> Outcome<Search> {
     let parameter = |name: &str| one["parameters"][name].as_str();
     let midnight = |day: &str| -> Outcome<Timestamp> {
         Ok(day.parse::<Date>()?.to_zoned(zone.clone())?.timestamp())

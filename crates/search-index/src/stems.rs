@@ -10,6 +10,8 @@
 //! the Finnish `veneessä` finds `vene` and `veneet`. An umlaut that an algorithm takes from a stem
 //! stays: `häuser` finds `häusern` and not `haus`, while `haus` finds all three.
 
+use std::collections::HashMap;
+
 use frostem::{Algorithm, Stemmer};
 use wirephoto_pure::query::{Indexed, Place, Word, Words, words};
 
@@ -117,32 +119,106 @@ fn accented(exact: &str, folded: &str) -> Option<String> {
     (own != folded).then_some(own)
 }
 
-/// The terms of the stems of a document, between single spaces, some of them more than once.
-/// `accents` are the words with accents among its tags, as the index spells them.
-///
-/// Only the words of texts have stems: the names of persons and places, bylines and codes match as
-/// they are written, and so does a word with a digit in it.
-///
-/// Where one text has two spellings of a word, `lagar` and `lågar`, the one with the accent is
-/// stemmed: which of the two a word without accents stood for is not known here.
-pub(crate) fn terms_of(indexed: &Indexed, accents: &str) -> String {
-    let languages = Language::of(&indexed.language);
-    let mut terms = String::new();
-    let texts = [&indexed.headline, &indexed.description, &indexed.body];
-    for ((letter, _), text) in PLACES.iter().zip(texts) {
-        for word in spelled(text, letter, accents) {
+/// Words whose stems are remembered at a time, about 150 bytes each.
+const KNOWN_MAX: usize = 100_000;
+
+/// Makes terms of documents, and remembers the stems of words: few words make most of the texts, and
+/// to stem one takes ten times as long as to find it here.
+#[derive(Default)]
+pub(crate) struct Stemming {
+    /// Words as they are spelled, behind the name of their language.
+    known: HashMap<String, Known>,
+    /// The word that is looked for.
+    key: String,
+    /// The number of the text that is read.
+    text: u64,
+}
+
+/// What is known of a word.
+struct Known {
+    /// None of what is no word, such as a number.
+    stem: Option<Stem>,
+    /// The last text that it stood in.
+    text: u64,
+}
+
+impl Stemming {
+    /// The terms of the stems of a document, between single spaces, some of them more than once.
+    /// `accents` are the words with accents among its tags, as the index spells them.
+    ///
+    /// Only the words of texts have stems: the names of persons and places, bylines and codes match
+    /// as they are written, and so does a word with a digit in it.
+    ///
+    /// Where one text has two spellings of a word, `lagar` and `lågar`, the one with the accent is
+    /// stemmed: which of the two a word without accents stood for is not known here.
+    pub(crate) fn terms_of(&mut self, indexed: &Indexed, accents: &str) -> String {
+        let texts = [&indexed.headline, &indexed.description, &indexed.body];
+        let languages = Language::of(&indexed.language);
+        let mut terms = String::with_capacity(texts.iter().map(|text| text.len() * 2).sum());
+        for ((letter, _), text) in PLACES.iter().zip(texts) {
+            self.text += 1;
+            let accented = accented_words(letter, accents);
             for language in languages {
-                let Stem { folded, accented } = language.stem(&word);
-                for stem in std::iter::once(folded).chain(accented) {
-                    if !terms.is_empty() {
-                        terms.push(' ');
+                for spelled in accented.iter().filter_map(|word| word.exact.as_deref()) {
+                    if let Some(stem) = self.stem_once(*language, spelled) {
+                        push_stem(&mut terms, letter, *language, stem);
                     }
-                    push_term(&mut terms, letter, *language, &stem);
+                }
+                for word in text.split(' ').filter(|word| !word.is_empty()) {
+                    let stem = self.stem_once(*language, word);
+                    if let Some(stem) = stem.filter(|_| !has_spelling(&accented, word)) {
+                        push_stem(&mut terms, letter, *language, stem);
+                    }
                 }
             }
         }
+        terms
     }
-    terms
+
+    /// The stem of a word as it is spelled, the first time in the text that is read; none of a word
+    /// with a digit in it.
+    fn stem_once(&mut self, language: Language, spelled: &str) -> Option<&Stem> {
+        self.key.clear();
+        self.key.push_str(language.code());
+        self.key.push_str(spelled);
+        if !self.known.contains_key(&self.key) {
+            if self.known.len() >= KNOWN_MAX {
+                self.known.clear();
+            }
+            let word = words(spelled).next().filter(|_| !spelled.contains(char::is_numeric));
+            let stem = word.map(|word| language.stem(&word));
+            self.known.insert(self.key.clone(), Known { stem, text: 0 });
+        }
+        let known = self.known.get_mut(&self.key)?;
+        let is_first = known.text != self.text;
+        known.text = self.text;
+        known.stem.as_ref().filter(|_| is_first)
+    }
+}
+
+/// The words with accents in a place, by their forms without.
+fn accented_words(letter: &str, accents: &str) -> Vec<Word> {
+    let of_place = |token| {
+        let (place, word) = str::split_once(token, "==")?;
+        (place == letter).then_some(word)
+    };
+    let mut found: Vec<Word> = accents.split(' ').filter_map(of_place).flat_map(words).collect();
+    found.sort_unstable_by(|one, other| one.folded.cmp(&other.folded));
+    found
+}
+
+/// Whether a word is one of `sorted` without its accents.
+fn has_spelling(sorted: &[Word], folded: &str) -> bool {
+    sorted.binary_search_by(|word| word.folded.as_str().cmp(folded)).is_ok()
+}
+
+fn push_stem(terms: &mut String, letter: &str, language: Language, stem: &Stem) {
+    for stem in std::iter::once(&stem.folded).chain(&stem.accented) {
+        if !terms.is_empty() {
+            terms.push(' ');
+        }
+        push_term(terms, letter, language, stem);
+    }
 }
 
 /// The terms of which a document with a form of the word has one; of one word.
@@ -167,25 +243,6 @@ fn push_term(terms: &mut String, letter: &str, language: Language, stem: &str) {
     for part in [letter, "=", language.code(), ".", stem] {
         terms.push_str(part);
     }
-}
-
-/// The words of a text as they are spelled, each once.
-fn spelled(text: &str, letter: &str, accents: &str) -> Vec<Word> {
-    let of_text = |token| {
-        let (place, word): (&str, &str) = str::split_once(token, "==")?;
-        (place == letter).then_some(word)
-    };
-    let mut found: Vec<Word> = accents.split(' ').filter_map(of_text).flat_map(words).collect();
-    found.sort_unstable_by(|one, other| one.folded.cmp(&other.folded));
-    let mut plain: Vec<&str> = text.split(' ').collect();
-    plain.sort_unstable();
-    plain.dedup();
-    let has_accent =
-        |text: &str| found.binary_search_by(|word| word.folded.as_str().cmp(text)).is_ok();
-    plain.retain(|text| !text.is_empty() && !has_accent(text));
-    found.extend(plain.into_iter().map(|text| Word { folded: text.to_owned(), exact: None }));
-    found.retain(|word| !word.folded.chars().any(char::is_numeric));
-    found
 }
 
 #[cfg(test)]
@@ -232,7 +289,9 @@ mod tests {
             ..Indexed::default()
         };
         let accents = "==möten ==lågar b==lågar h==möten";
-        let terms = terms_of(&indexed, accents);
+        let mut stemming = Stemming::default();
+        let terms = stemming.terms_of(&indexed, accents);
+        assert_eq!(stemming.terms_of(&indexed, accents), terms);
         let mut terms: Vec<&str> = terms.split(' ').collect();
         terms.sort_unstable();
         let expected =

@@ -9,7 +9,7 @@ use wirephoto_pure::types::ItemKey;
 
 use crate::error::Result;
 use crate::schema::Fields;
-use crate::stems;
+use crate::stems::Stemming;
 
 /// Memory of the thread that makes documents into a segment, in bytes; a segment is written when it
 /// is full. The engine asks for at least 15 MB.
@@ -65,6 +65,7 @@ pub fn stamp(key: &str, stored_ms: i64) -> u64 {
 pub struct Writer {
     engine: tantivy::IndexWriter,
     fields: Fields,
+    stemming: Stemming,
 }
 
 impl Writer {
@@ -79,7 +80,7 @@ impl Writer {
         let mut policy = LogMergePolicy::default();
         policy.set_del_docs_ratio_before_merge(REMOVED_SHARE_MAX);
         engine.set_merge_policy(Box::new(policy));
-        Ok(Self { engine, fields })
+        Ok(Self { engine, fields, stemming: Stemming::default() })
     }
 
     /// Adds a version.
@@ -111,7 +112,7 @@ impl Writer {
         if !accents.is_empty() {
             document.add_text(fields.accents, &accents);
         }
-        document.add_text(fields.stems, stems::terms_of(item.indexed, &accents));
+        document.add_text(fields.stems, self.stemming.terms_of(item.indexed, &accents));
         for (date, at) in dates {
             let at_ms = at.as_millisecond();
             document.add_i64(fields.date(*date), at_ms);
