@@ -52,6 +52,7 @@ mod reload;
 mod rights;
 mod scale;
 mod search;
+mod search_forms;
 mod site;
 mod site_account;
 mod site_channels;

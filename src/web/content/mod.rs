@@ -72,7 +72,7 @@ fn read(
     app: &App,
 ) -> Result<(Wanted, Form<UrlLinks>)> {
     let media_type = parameters.media_type(media_type, &MediaType::ALL);
-    let selection = parameters.selection();
+    let selection = parameters.selection_with_forms();
     let period = parameters.period(&Recent::ALL);
     let statuses = parameters.statuses();
     let (size, skip) = parameters.page();

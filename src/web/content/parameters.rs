@@ -47,6 +47,9 @@ const SORTS: [(&str, Sort); 9] = [
     ("relevance", Sort::Relevance),
 ];
 
+/// How `q` becomes a query.
+type Parse = fn(&str, &TimeZone) -> std::result::Result<query::Query, query::QueryError>;
+
 pub(super) const fn by(date: SortDate, descending: bool) -> Sort {
     Sort::By { date, descending }
 }
@@ -99,10 +102,24 @@ impl<'a> Parameters<'a> {
         self.problems.keep(choose(("path", "mediaType"), text, &choices))
     }
 
-    /// `q`, `p` and `agr`.
+    /// `q`, `p` and `agr`; words of `q` match only as they are written.
     pub(super) fn selection(&mut self) -> Option<Selection> {
+        self.parse_selection(query::parse)
+    }
+
+    /// The same with `forms`, which says whether other forms of words match too.
+    pub(super) fn selection_with_forms(&mut self) -> Option<Selection> {
+        let is_true = |text: &str| text.parse().ok();
+        let forms = self.keep(|query| query.parsed("forms", ("type", "true or false"), is_true));
+        let parse =
+            if forms.flatten() == Some(true) { query::parse_with_forms } else { query::parse };
+        let selection = self.parse_selection(parse);
+        forms.and(selection)
+    }
+
+    fn parse_selection(&mut self, parse: Parse) -> Option<Selection> {
         let (query, codes, agreements) =
-            (self.q(), self.keep(|query| query.list("p")), self.agr());
+            (self.q(parse), self.keep(|query| query.list("p")), self.agr());
         let (query, codes, agreements) = (query?, codes?, agreements?);
         let bare = || {
             let message = "p has a `-` without a product code behind it";
@@ -112,13 +129,13 @@ impl<'a> Parameters<'a> {
         self.problems.keep(selection.ok_or_else(bare))
     }
 
-    fn q(&mut self) -> Option<query::Query> {
+    fn q(&mut self, parse: Parse) -> Option<query::Query> {
         let zone = self.zone;
         self.keep(|query| {
             let wrong = |cause: query::QueryError| {
                 Error::invalid("query", "q", "format", format!("q: {cause}"))
             };
-            query::parse(query.text("q")?.unwrap_or_default(), zone).map_err(wrong)
+            parse(query.text("q")?.unwrap_or_default(), zone).map_err(wrong)
         })
     }
 

@@ -83,6 +83,19 @@ fn ok_every_choice_is_read() {
 }
 
 #[test]
+fn ok_a_search_alone_asks_for_other_forms_of_words() {
+    let searched = |text| read(text, |it| it.selection_with_forms()).unwrap();
+    let written = read("q=hund", |it| it.selection()).unwrap();
+    for text in ["q=hund", "q=hund&forms=false", "q=Hund&forms=true"] {
+        assert_eq!(searched(text), written, "{text}");
+    }
+    assert_ne!(searched("q=hund&forms=true"), written);
+    for ignored in ["q=hund&forms=true", "q=hund&forms=x"] {
+        assert_eq!(read(ignored, |it| it.selection()).unwrap(), written, "{ignored}");
+    }
+}
+
+#[test]
 fn ok_the_media_type_of_the_path_is_read() {
     let of = |text: &str, choices: &[MediaType]| read("", |it| it.media_type(text, choices));
     assert_eq!(of("_all", &MediaType::ALL).unwrap(), None);
@@ -124,6 +137,11 @@ fn err_each_bad_parameter_is_named_with_its_rule() {
     assert_eq!(refused("s=10001&fr=", page), ["maximum s", "type fr"]);
     assert_eq!(refused("s=1&s=2&fr=1.5", page), ["type s", "type fr"]);
     let selection = |it: &mut Parameters<'_>| it.selection();
+    let searched = |it: &mut Parameters<'_>| it.selection_with_forms();
+    for text in ["forms=", "forms=1", "forms=True", "forms=true&forms=true"] {
+        assert_eq!(refused(text, searched), ["type forms"], "{text}");
+    }
+    assert_eq!(refused("forms=yes&q=(a&p=-", searched), ["type forms", "format q"]);
     assert_eq!(refused("p=A,-", selection), ["pattern p"]);
     assert_eq!(refused("p=%FF", selection), ["format p"]);
     assert_eq!(refused("q=%ED%A0%80&agr=x", selection), ["format q", "type agr"]);

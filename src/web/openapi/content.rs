@@ -42,6 +42,7 @@ fn search() -> Operation {
         )
         .takes(media_type(&MediaType::ALL))
         .takes_all(selection())
+        .takes(forms())
         .takes_all(period(&["h", "d", "w", "m", "y"]))
         .takes(statuses())
         .takes_all(page())
@@ -143,6 +144,20 @@ pub(super) fn selection() -> [Value; 3] {
         ),
         list("agr", "Numbers of agreements of the caller of which one covers an item.", integer()),
     ]
+}
+
+/// `forms`.
+fn forms() -> Value {
+    query(
+        "forms",
+        "Whether words of `q` also match in other forms: `hund` finds *hundar* in a Swedish text. \
+         The languages are Swedish, English, Norwegian, Danish, Finnish and German, by the item's \
+         `language`; items of unknown and other languages are taken for Swedish and English. Only \
+         words in lower case without quotes or `*` have other forms, in no field or in `headline`, \
+         `description_text` and `body_text`; behind `NOT` and `-` they have none. By relevance, \
+         what matches as written comes first.",
+        json!({ "type": "boolean", "default": false }),
+    )
 }
 
 /// `tr`, `trs` and `tre`.

@@ -174,7 +174,7 @@ impl Fields {
         ])
     }
 
-    /// The same search on the search page.
+    /// The same search on the search page, whose words match only as they are written there too.
     pub(super) fn search_page(&self) -> String {
         let (codes, agreements) = (self.codes(), self.agr.join(","));
         let call = Call::get("/").query([
@@ -183,6 +183,7 @@ impl Fields {
             ("p", Some(codes.as_str())),
             ("agr", Some(agreements.as_str())),
             ("tr", Some(DRY_RUN_PERIOD)),
+            ("written", Some("1")),
         ]);
         call.target
     }

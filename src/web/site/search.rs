@@ -32,6 +32,8 @@ struct Wanted {
     sort: String,
     /// Also what no agreement of the visitor covers.
     all: bool,
+    /// Words match only as they are written, not in other forms.
+    written: bool,
     page: usize,
 }
 
@@ -69,6 +71,7 @@ impl Wanted {
             agr: site.query.list("agr")?.into_iter().map(str::to_owned).collect(),
             sort: text("sort")?.to_owned(),
             all: site.parameter("all")?.is_some(),
+            written: site.parameter("written")?.is_some(),
             page: page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1),
         })
     }
@@ -84,7 +87,7 @@ impl Wanted {
             "image" => String::new(),
             other => other.to_owned(),
         };
-        let all = if self.all { "1".to_owned() } else { String::new() };
+        let tick = |is_set: bool| if is_set { "1".to_owned() } else { String::new() };
         vec![
             ("type", media_type),
             ("q", self.q.clone()),
@@ -94,7 +97,8 @@ impl Wanted {
             ("p", self.p.join(",")),
             ("agr", self.agr.join(",")),
             ("sort", self.sort.clone()),
-            ("all", all),
+            ("all", tick(self.all)),
+            ("written", tick(self.written)),
         ]
     }
 
@@ -140,6 +144,7 @@ impl Wanted {
             given("trs", &self.trs),
             given("tre", &self.tre),
             given("sort", &self.sort),
+            given("forms", if self.written { "" } else { "true" }),
             given("s", &size),
             given("fr", if self.page > 1 { &from } else { "" }),
             given("facets", FACETS),
@@ -227,6 +232,7 @@ async fn show(
         newer_url => (wanted.page > 1).then(|| wanted.url(wanted.page - 1)),
         older_url => more.then(|| wanted.url(wanted.page + 1)),
         all_url => Wanted { all: true, page: 1, ..wanted.clone() }.url(1),
+        forms_url => Wanted { written: false, page: 1, ..wanted.clone() }.url(1),
         email_url => wanted.notification_url("email"),
         stream_url => wanted.notification_url("stream"),
         collections => PageValue::from(Serde(collections)),
@@ -306,6 +312,25 @@ mod tests {
         assert_eq!(
             text.notification_url("email"),
             "/notifications/new?type=email&mediaType=text&p=A%2CB"
+        );
+    }
+
+    #[test]
+    fn other_forms_of_words_are_found_unless_they_are_turned_off() {
+        let mut search = wanted("hund");
+        assert!(search.call().target.contains("q=hund&forms=true&"));
+        assert_eq!(search.url(1), "/?q=hund");
+        search.written = true;
+        assert!(!search.call().target.contains("forms"));
+        assert_eq!(search.url(2), "/?q=hund&written=1&page=2");
+        assert_eq!(search.with_product("FOTO").0.url(1), "/?q=hund&p=FOTO&written=1");
+        assert_eq!(
+            search.with_term("keyword:\"a\"").0.url(1),
+            "/?q=hund+keyword%3A%22a%22&written=1"
+        );
+        assert_eq!(
+            search.notification_url("email"),
+            "/notifications/new?type=email&mediaType=image&q=hund"
         );
     }
 
