@@ -1,5 +1,6 @@
 //! The matcher of notifications against search through the database.
 
+use jiff::tz::TimeZone;
 use proptest::prelude::*;
 use wirephoto_search_index::oracle::{self, Ask};
 
@@ -9,12 +10,14 @@ use super::{Coverage, Request};
 use crate::account::AgreementId;
 use crate::item::PubStatus;
 use crate::matching::{Cover, Interest, Item, Matcher};
-use crate::query::Facet;
+use crate::query::{Facet, parse};
 use crate::types::ItemKey;
 
-/// What an ask searches for only; when and for whom it is there is not asked.
+/// What an ask searches for only, as written: when and for whom it is there is not asked, and notifications
+/// never ask for other forms of words.
 fn whole(ask: &Ask) -> Request {
     Request {
+        query: parse(&ask.text, &TimeZone::UTC).unwrap(),
         from: None,
         until: None,
         statuses: vec![PubStatus::Usable, PubStatus::Replaced, PubStatus::Commissioned],

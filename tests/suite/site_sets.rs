@@ -82,8 +82,9 @@ fn a_search_becomes_a_notification_that_was_tried_first() {
     assert_eq!(said, "In the last 7 days 1 item would have matched.");
     let links = browser.eval("[...document.querySelectorAll('.tried .strip a')].map(a => a.href)");
     assert_eq!(links, json!([format!("{}/item/image/icebreaker-now", server.url)]));
+    // What notifies is matched as written, so the search that shows the same is, too.
     let same = browser.text("document.querySelector('.tried .hint a').getAttribute('href')");
-    assert_eq!(same, "/?type=image&q=isbrytare&p=FOTO&tr=w");
+    assert_eq!(same, "/?type=image&q=isbrytare&p=FOTO&tr=w&written=1");
     let found =
         api(&server, Method::GET, "/content/v1/image/search?q=isbrytare&p=FOTO&tr=w", None);
     assert_eq!(found["total"], 1);

@@ -4,7 +4,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use wirephoto_pure::item::{Document, PubStatus};
 use wirephoto_pure::query::{Indexed, parse_with_forms};
-use wirephoto_pure::types::{ItemKey, MediaType};
+use wirephoto_pure::types::ItemKey;
 use wirephoto_search_index::{Filter, Index, Item, Page, Sort, SortDate};
 
 use crate::common::{NEVER, filter, found, position};
@@ -27,7 +27,8 @@ impl Archive {
             let document = Document::parse(&key, &document.to_string()).unwrap();
             let item = Item {
                 number,
-                media_type: MediaType::Text,
+                key: &key,
+                stored_ms: i64::from(number),
                 status: PubStatus::Usable,
                 order_ms: i64::from(number) * 1000,
                 embargoed_ms: None,
