@@ -289,7 +289,7 @@ impl Check<'_> {
         }
         let (db, dir) = (&self.archive.db, search_dir(config));
         let of_index = check_index(&mut db.feed()?, &dir);
-        // What cannot be read is damaged: it is told, and the rest is looked at.
+        // A failure to read is reported as damage, and the rest of the check goes on.
         let of_index = of_index.unwrap_or_else(|cause| vec![Flaw::Page(cause.to_string())]);
         let replaced =
             (self.repair && of_index.iter().any(is_of_index)).then(|| replace_index(db, &dir));

@@ -39,20 +39,16 @@ impl Pulse {
 }
 
 /// Reads one consistent state after the other on a connection of its own, for readers that take long.
-pub struct Feed {
-    connection: Connection,
-    data_version: i64,
-}
+pub struct Feed(Pulse);
 
 impl Feed {
     pub(super) fn open(place: &Place) -> Result<Self, DbError> {
-        Ok(Self { connection: Connection::open(place, Purpose::Follow)?, data_version: -1 })
+        Pulse::open(place).map(Self)
     }
 
     /// Whether another connection committed since the last call; a few microseconds.
     pub fn has_news(&mut self) -> Result<bool, DbError> {
-        let found = self.connection.data_version()?;
-        Ok(std::mem::replace(&mut self.data_version, found) != found)
+        self.0.beats()
     }
 
     /// Runs `read` against one state. Blocks.
@@ -62,7 +58,7 @@ impl Feed {
         F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
     {
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        self.connection.read(Box::new(move |outcome| {
+        self.0.connection.read(Box::new(move |outcome| {
             drop(sender.send(outcome.and_then(|tx| read(&tx))));
         }));
         receiver.recv().map_err(|_| DbError::Closed)?

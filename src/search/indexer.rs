@@ -125,7 +125,7 @@ struct Worker {
     /// A check of all files under way; it gives the names of those that are damaged.
     checking: Option<Beside<Vec<String>>>,
     failure: Option<Failure>,
-    /// Until when ends of embargoes were told of.
+    /// The time up to which ended embargoes have woken waiting polls.
     embargoes_ms: i64,
     stop: Arc<AtomicBool>,
 }
@@ -177,7 +177,9 @@ impl Worker {
         let writer = Some(index.writer().map_err(Error::internal)?);
         let (row, archive) = (log_position(Some(position)), position.archive.clone());
         let mut open = Open { path, index, writer, position: row, archive };
-        while let Round::Committed { .. } = self.take_in(&mut open)? {}
+        while let Round::Committed { rebuild } = self.take_in(&mut open)? {
+            self.wants_build |= rebuild;
+        }
         self.shared.publish(Some(open.index.clone()), Standing::Ready);
         self.show(&open);
         self.open = Some(open);
@@ -198,6 +200,8 @@ impl Worker {
 
     /// Takes the next rows of the item log into an index.
     fn take_in(&mut self, open: &mut Open) -> Result<Round> {
+        // First, since a writer that is taken again says how far the last commit came.
+        open.writer()?;
         let after = open.position.clone();
         let changes = self.feed.read(move |tx| tx.index_changes(&after, INDEX_CHANGES_MAX))?;
         let Some(changes) = changes else {
@@ -289,8 +293,10 @@ impl Worker {
             self.has_begun = true;
         }
         if let Some(building) = self.building.take_if(|building| building.is_finished()) {
-            let built =
-                building.join().map_err(|_| Error::internal("a build of the index panicked"))?;
+            let joined = building.join();
+            let built = joined.unwrap_or_else(|_| Err(Error::internal("the build panicked")));
+            // What was asked for and failed is tried again beside the index in use.
+            self.wants_build |= built.is_err() && self.open.is_some();
             if built? {
                 self.exchange()?;
             }
@@ -350,7 +356,10 @@ impl Worker {
     /// cannot mend.
     fn follow(&mut self, mut open: Open) -> Result<()> {
         let has_news = self.feed.has_news();
-        let due = open.position.row < self.shared.db.written_row();
+        // After a failure, or where a comparison was cut short, there may be something without news of it.
+        let due = open.position.row < self.shared.db.written_row()
+            || self.failure.is_some()
+            || *self.shared.standing.borrow() != Standing::Ready;
         if !open.is_there() {
             self.close();
             return self.start_build("its folder is gone");
@@ -390,11 +399,10 @@ impl Worker {
     }
 
     fn report(&self) {
-        let (whole, items, row) = match &self.open {
-            Some(open) => (1.0, open.index.snapshot().len(), open.position.row),
-            None => (0.0, 0, 0),
+        let (items, row) = match &self.open {
+            Some(open) => (open.index.snapshot().len(), open.position.row),
+            None => (0, 0),
         };
-        metrics::gauge!(telemetry::SEARCH_INDEX_WHOLE).set(whole);
         metrics::gauge!(telemetry::SEARCH_INDEX_ITEMS).set(precise(items));
         let behind = self.shared.db.written_row().saturating_sub(row).max(0);
         metrics::gauge!(telemetry::SEARCH_INDEX_BEHIND)
@@ -428,8 +436,13 @@ impl Open {
         self.path.join("meta.json").exists()
     }
 
-    /// The writer, taken again after a failure.
+    /// The writer, taken again after a failure: then the index stands where its last commit says, which may
+    /// have been done although it was reported as a failure.
     fn writer(&mut self) -> Result<&mut Writer> {
+        if self.writer.is_none() {
+            self.index.refresh().map_err(Error::internal)?;
+            self.position = log_position(self.index.snapshot().position());
+        }
         Ok(match &mut self.writer {
             Some(writer) => writer,
             none => none.insert(self.index.writer().map_err(Error::internal)?),

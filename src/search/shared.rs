@@ -13,6 +13,7 @@ use crate::db::{Db, DbError, LogPosition, ReadTx};
 use crate::error::{Error, Kind, Result};
 use crate::limits::{SEARCH_FRESH_WAIT, SEARCH_REPLACED_MAX, SEARCH_RETRY_S, SEARCH_TIME_MAX};
 use crate::query::Facet;
+use crate::telemetry;
 use wirephoto_search_index::{Filter, Index, IndexError, Page, Place, Position, Snapshot};
 
 /// Versions that were replaced or withdrawn behind a row of the item log.
@@ -106,6 +107,8 @@ impl Shared {
 
     /// Has searches use `index`, or none while `standing` says why.
     pub(super) fn publish(&self, index: Option<Index>, standing: Standing) {
+        let whole = if index.is_some() { 1.0 } else { 0.0 };
+        metrics::gauge!(telemetry::SEARCH_INDEX_WHOLE).set(whole);
         *self.lock_index() = index;
         self.standing.send_replace(standing);
     }

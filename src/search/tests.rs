@@ -272,6 +272,28 @@ fn a_requested_index_is_built_beside_the_one_in_use() {
     assert_eq!(scene.ids("vinter"), ["d1"]);
 }
 
+/// Nobody searches when the command is run: the next process builds the index that was asked for, once.
+#[test]
+fn an_index_requested_while_no_process_searches_is_built_by_the_next_one() {
+    let mut scene = Scene::new();
+    scene.write(vec![text(1, "storm")]);
+    assert_eq!(scene.ids("storm"), ["d1"]);
+    scene.close();
+    scene.db.write_blocking(|tx| tx.request_reindex(start())).unwrap();
+    scene.open();
+    let waited = Stopwatch::start();
+    while !scene.dir.path().join("search/1/2").exists() {
+        assert!(waited.elapsed() < PATIENCE, "nothing was built");
+        std::thread::yield_now();
+    }
+    assert_eq!(scene.ids("storm"), ["d1"]);
+    scene.close();
+    scene.open();
+    scene.write(vec![text(2, "storm")]);
+    assert_eq!(scene.ids("storm"), ["d1", "d2"]);
+    assert!(!scene.dir.path().join("search/1/3").exists());
+}
+
 #[test]
 fn what_comes_after_an_item_is_later_or_as_late_and_stored_later() {
     let scene = Scene::new();
