@@ -24,12 +24,10 @@ use crate::types::ItemKey;
 /// - `ek=erik`: a word of the property with that short name, in order, values of it that are
 ///   neighbours parted by `.`;
 /// - `==ö`: a word with an accent that stands in headline, description, body or rest; `h==ö`,
-///   `d==ö`, `b==ö`, `ek==ö`: the place where it stands. Each of them once;
-/// - `erik+2`, `erik+4`, `erik+8`: a word that stands at least so often in description, body and
-///   rest together.
+///   `d==ö`, `b==ö`, `ek==ö`: the place where it stands. Each of them once.
 ///
 /// Tokens have lower-case letters and digits of any script, combining marks where a script has no
-/// letter for a letter with its mark, and in `tags` also `.`, `_`, `=` and `+`.
+/// letter for a letter with its mark, and in `tags` also `.`, `_` and `=`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Indexed {
     /// Words of the headline.
@@ -40,10 +38,8 @@ pub struct Indexed {
     pub body: String,
     /// Words of what else free words search.
     pub rest: String,
-    /// Tokens that are no words: words of one property, words with accents, words that stand often.
+    /// Tokens that are no words: words of one property, words with accents.
     pub tags: String,
-    /// Words in headline, description, body and rest.
-    pub length: u32,
     /// The values of every facet, each value once, in the order of [`Facet::ALL`].
     pub facets: [Vec<String>; Facet::ALL.len()],
     /// The dates that the document has.
@@ -51,9 +47,6 @@ pub struct Indexed {
     /// `language` as it is written, a language tag such as `sv` or `en-GB`; empty where it is unknown.
     pub language: String,
 }
-
-/// How often a word stands that is marked for it.
-const OFTEN: [usize; 3] = [2, 4, 8];
 
 /// Bytes of the tags of a photograph, so that they seldom grow; no limit.
 const TAGS_BYTES: usize = 4096;
@@ -88,13 +81,12 @@ impl Indexed {
                 reader.prose(Place::Body, &html.map(html::text).unwrap_or_default())
             }
         };
-        let Reader { rest, mut tags, accents, length, .. } = reader;
+        let Reader { rest, mut tags, accents, .. } = reader;
         push_accents(&mut tags, accents);
-        push_often(&mut tags, [&description, &body, &rest]);
         let facets = Facet::ALL.map(|facet| facet_values(document, facet));
         let dates = dates(document, zone);
         let language = document.text("language").unwrap_or_default().to_owned();
-        Self { headline, description, body, rest, tags, length, facets, dates, language }
+        Self { headline, description, body, rest, tags, facets, dates, language }
     }
 }
 
@@ -107,8 +99,6 @@ struct Reader {
     last: Option<&'static str>,
     /// Tokens of words with accents, some of them more than once.
     accents: Vec<String>,
-    /// Words in headline, description, body and rest.
-    length: u32,
     /// Words read so far.
     read: usize,
     fold: Fold,
@@ -188,7 +178,6 @@ impl Reader {
             if free {
                 space(&mut self.rest);
                 self.rest.push_str(&self.fold.folded);
-                self.length = self.length.saturating_add(1);
             }
             self.accent(Place::Named(name), free);
         }
@@ -200,7 +189,6 @@ impl Reader {
             if self.read(run) {
                 space(&mut column);
                 column.push_str(&self.fold.folded);
-                self.length = self.length.saturating_add(1);
                 self.accent(place, true);
             }
         }
@@ -255,31 +243,6 @@ fn push_accents(tags: &mut String, mut accents: Vec<String>) {
         space(tags);
         tags.push_str(&token);
     }
-}
-
-fn push_often(tags: &mut String, columns: [&str; 3]) {
-    let words = columns.into_iter().flat_map(|column| column.split(' '));
-    let words = words.filter(|word| !word.is_empty() && *word != GAP);
-    // Two numbers compare faster than two texts.
-    let mut words: Vec<_> = words.map(|word| (head(word), word)).collect();
-    words.sort_unstable();
-    for same in words.chunk_by(|a, b| a == b) {
-        for times in OFTEN.into_iter().filter(|times| same.len() >= *times) {
-            space(tags);
-            tags.push_str(same[0].1);
-            tags.push('+');
-            tags.push_str(&times.to_string());
-        }
-    }
-}
-
-/// The first bytes of a word as a number, which has the order of the words.
-fn head(word: &str) -> u64 {
-    let mut head = [0; 8];
-    for (to, from) in head.iter_mut().zip(word.bytes()) {
-        *to = from;
-    }
-    u64::from_be_bytes(head)
 }
 
 fn facet_values(document: &Document, facet: Facet) -> Vec<String> {

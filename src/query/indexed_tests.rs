@@ -50,7 +50,6 @@ fn texts_are_folded_words_without_gaps() {
     assert_eq!(found.description, "en isbrytare foto a");
     assert_eq!(found.body, "tva");
     assert_eq!(found.rest, "");
-    assert_eq!(found.length, 10);
     assert_eq!(found.language, "");
     assert_eq!(indexed(json!({ "language": "nb-NO" })).language, "nb-NO");
     let expected = "==strömmen ==två ==å b==två d==å h==strömmen";
@@ -84,26 +83,12 @@ fn the_item_itself_is_named() {
     let found = indexed_as("text/250924-Ko_1", json!({ "pubstatus": "replaced" }));
     let expected = "uri=text uri=250924 uri=ko uri=1 mediatype=text type=text pubstatus=replaced";
     assert_eq!(spelled_out(&found.tags), expected);
-    assert_eq!(found.length, 0);
 }
 
 #[test]
 fn uris_of_other_items_have_no_host() {
     let found = indexed(json!({ "replacedby": "https://tt.se/media/image/y2" }));
     assert_eq!(tags(&found), "replacedby=image replacedby=y2");
-}
-
-#[test]
-fn words_that_stand_often_are_marked() {
-    let found = indexed(json!({
-        "headline": "is is is is is is is is is",
-        "description_text": "snö regn snö snö",
-        "body_text": "Snö regn Hagel",
-        "slugline": "hagel",
-    }));
-    let expected = "slugline=hagel ==snö b==snö d==snö \
-        hagel+2 regn+2 sno+2 sno+4";
-    assert_eq!(tags(&found), expected);
 }
 
 #[test]
@@ -159,7 +144,6 @@ fn a_long_document_keeps_its_properties() {
     assert_eq!(found.rest, "is");
     // The item itself takes six words.
     assert_eq!(found.body.split(' ').count(), INDEXED_WORDS_MAX - 7);
-    assert_eq!(found.length as usize, INDEXED_WORDS_MAX - 6);
 }
 
 #[test]
