@@ -260,14 +260,14 @@ impl Compute {
 /// Niceness 5 in the terms of `thread_priority`, which go from 99 for -20 down to 0 for 19.
 const NICE: u8 = 34;
 
-/// Lets the thread that calls it yield to those that answer.
-fn step_back() {
+/// Lets the thread that calls it, and those that it starts, yield to those that answer.
+pub fn step_back() {
     let batch = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Batch);
     let thread = thread_priority::thread_native_id();
     let Ok(nice) = ThreadPriorityValue::try_from(NICE) else { return };
     let nice = ThreadPriority::Crossplatform(nice);
     if let Err(cause) = set_thread_priority_and_policy(thread, nice, batch) {
-        tracing::warn!("render threads keep their priority: {cause}");
+        tracing::warn!("a thread keeps its priority: {cause}");
     }
 }
 

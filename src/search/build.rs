@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::item::Document;
 use crate::limits::INDEX_BUILD_ITEMS;
 use crate::query::Indexed;
-use wirephoto_search_index::{ANALYSIS, Index, Item, Position, Writer};
+use wirephoto_search_index::{ANALYSIS, Adder, Index, Item, Position, Writer};
 
 /// Pages of items that are read ahead of the one that is being indexed.
 const PAGES_AHEAD: usize = 2;
@@ -37,7 +37,7 @@ pub(super) fn position_of(archive: &str, row: &LogPosition) -> Position {
 /// Builds an index of all items in the empty folder `path`, as of the end of the item log at the begin;
 /// what is written meanwhile is followed from there. `None` if it was stopped.
 ///
-/// Uses all cores: one thread reads, two analyse, one writes. Fails as the database or the disk does.
+/// One thread reads, two analyse, two write. Fails as the database or the disk does.
 pub(super) fn build(
     db: &Db,
     path: &Path,
@@ -49,7 +49,7 @@ pub(super) fn build(
         feed.read(|tx| Ok((tx.archive_id()?, tx.log_end()?, tx.count_items()?)))?;
     let last = u32::try_from(end.row).unwrap_or(u32::MAX);
     let index = Index::create(path, 0).map_err(Error::internal)?;
-    let mut writer = index.writer().map_err(Error::internal)?;
+    let mut writer = index.building_writer().map_err(Error::internal)?;
     let (mut done, mut finished) = (0, false);
     thread::scope(|scope| -> Result<()> {
         let (pages, ahead) = sync_channel(PAGES_AHEAD);
@@ -167,17 +167,28 @@ pub(super) fn add(
     versions: &[IndexedVersion],
     zone: &TimeZone,
 ) -> Result<()> {
-    // Reading a document takes as long as indexing it, which is another thread's.
-    let half = versions.len().div_ceil(2);
-    let (first, second) = versions.split_at(half);
-    let analysed = thread::scope(|scope| {
-        let second = scope.spawn(|| analyse(second, zone));
-        let mut all = analyse(first, zone);
-        all.extend(second.join().unwrap_or_default());
-        all
-    });
-    for (version, indexed) in versions.iter().zip(&analysed) {
-        let Some(indexed) = indexed else { continue };
+    let (first, second) = versions.split_at(versions.len().div_ceil(2));
+    let [mut adder, mut other] = writer.adders();
+    if second.is_empty() {
+        return add_each(&mut adder, first, zone);
+    }
+    thread::scope(|scope| {
+        let second = scope.spawn(|| add_each(&mut other, second, zone));
+        let added = add_each(&mut adder, first, zone);
+        second.join().unwrap_or_else(|_| Err(Error::internal("an item could not be read")))?;
+        added
+    })
+}
+
+fn add_each(adder: &mut Adder<'_>, versions: &[IndexedVersion], zone: &TimeZone) -> Result<()> {
+    for version in versions {
+        let document = match Document::from_stored(&version.document) {
+            Ok(document) => document,
+            Err(cause) => {
+                tracing::error!("item {} is not found by search: {cause}", version.key);
+                continue;
+            }
+        };
         let item = Item {
             number: version.number,
             key: &version.key,
@@ -185,20 +196,9 @@ pub(super) fn add(
             status: version.status,
             order_ms: version.order_ms,
             embargoed_ms: version.embargoed_ms,
-            indexed,
+            indexed: &Indexed::of(&version.key, &document, zone),
         };
-        writer.add(&item).map_err(Error::internal)?;
+        adder.add(&item).map_err(Error::internal)?;
     }
     Ok(())
-}
-
-fn analyse(versions: &[IndexedVersion], zone: &TimeZone) -> Vec<Option<Indexed>> {
-    let analyse = |version: &IndexedVersion| match Document::from_stored(&version.document) {
-        Ok(document) => Some(Indexed::of(&version.key, &document, zone)),
-        Err(cause) => {
-            tracing::error!("item {} is not found by search: {cause}", version.key);
-            None
-        }
-    };
-    versions.iter().map(analyse).collect()
 }

@@ -94,7 +94,12 @@ impl Index {
 
     /// The only writer of the index. Fails while there is another one, in any process.
     pub fn writer(&self) -> Result<Writer> {
-        Writer::new(&self.inner.engine, self.inner.shared.fields.clone())
+        Writer::following(&self.inner.engine, self.inner.shared.fields.clone())
+    }
+
+    /// The same for an index that is built: faster, in more memory.
+    pub fn building_writer(&self) -> Result<Writer> {
+        Writer::building(&self.inner.engine, self.inner.shared.fields.clone())
     }
 
     /// Makes what was committed visible.

@@ -37,7 +37,7 @@ mod writer;
 pub use error::{IndexError, Result};
 pub use index::{Index, Snapshot};
 pub use request::{Coverage, FacetCounts, Filter, Page, Place, Sort, SortDate};
-pub use writer::{Item, Position, Writer, stamp};
+pub use writer::{Adder, Item, Position, Writer, stamp};
 
 /// The version of what is made of a document. It rises whenever the schema or the spelling of a
 /// term changes, and with the algorithms of stems; an index of another version has to be rebuilt.

@@ -11,9 +11,13 @@ use crate::error::Result;
 use crate::schema::Fields;
 use crate::stems::Stemming;
 
-/// Memory of the thread that makes documents into a segment, in bytes; a segment is written when it
-/// is full. The engine asks for at least 15 MB.
-const WRITER_BYTES: usize = 64 << 20;
+/// How many threads make documents into segments, and the memory of each in bytes: a segment is written
+/// when it is full. The engine asks for at least 15 MB. One thread makes one segment of a commit.
+const FOLLOWING: (usize, usize) = (1, 64 << 20);
+/// The same for an index that is built. Larger segments are merged less often.
+const BUILDING: (usize, usize) = (2, 128 << 20);
+/// How many threads can add items at a time.
+const ADDERS: usize = 2;
 /// The share of removed documents at which a segment is rewritten. By default the engine never rewrites
 /// one for that.
 const REMOVED_SHARE_MAX: f32 = 0.2;
@@ -65,28 +69,83 @@ pub fn stamp(key: &str, stored_ms: i64) -> u64 {
 pub struct Writer {
     engine: tantivy::IndexWriter,
     fields: Fields,
-    stemming: Stemming,
+    /// Of each adder.
+    stemmings: [Stemming; ADDERS],
+}
+
+/// Adds items on a thread, beside another one.
+pub struct Adder<'a> {
+    engine: &'a tantivy::IndexWriter,
+    fields: &'a Fields,
+    stemming: &'a mut Stemming,
 }
 
 impl Writer {
+    /// A writer that adds few items at a time.
+    pub(crate) fn following(index: &tantivy::Index, fields: Fields) -> Result<Self> {
+        Self::new(index, fields, FOLLOWING)
+    }
+
+    /// A writer that adds as many items as there are.
+    pub(crate) fn building(index: &tantivy::Index, fields: Fields) -> Result<Self> {
+        Self::new(index, fields, BUILDING)
+    }
+
     /// Takes the lock of the index's folder. Fails while another writer holds it.
-    pub(crate) fn new(index: &tantivy::Index, fields: Fields) -> Result<Self> {
+    fn new(
+        index: &tantivy::Index,
+        fields: Fields,
+        (threads, thread_bytes): (usize, usize),
+    ) -> Result<Self> {
         let options = IndexWriterOptions::builder()
-            .num_worker_threads(1)
+            .num_worker_threads(threads)
             .num_merge_threads(1)
-            .memory_budget_per_thread(WRITER_BYTES)
+            .memory_budget_per_thread(thread_bytes)
             .build();
         let engine: tantivy::IndexWriter = index.writer_with_options(options)?;
         let mut policy = LogMergePolicy::default();
         policy.set_del_docs_ratio_before_merge(REMOVED_SHARE_MAX);
         engine.set_merge_policy(Box::new(policy));
-        Ok(Self { engine, fields, stemming: Stemming::default() })
+        Ok(Self { engine, fields, stemmings: Default::default() })
+    }
+
+    /// What adds items on as many threads as there are adders.
+    pub fn adders(&mut self) -> [Adder<'_>; ADDERS] {
+        let (engine, fields) = (&self.engine, &self.fields);
+        self.stemmings.each_mut().map(|stemming| Adder { engine, fields, stemming })
     }
 
     /// Adds a version.
     pub fn add(&mut self, item: &Item<'_>) -> Result<()> {
+        let [mut adder, ..] = self.adders();
+        adder.add(item)
+    }
+
+    /// Removes the version `number`, if it is there.
+    pub fn remove(&mut self, number: u32) {
+        self.engine.delete_term(Term::from_field_u64(self.fields.number, u64::from(number)));
+    }
+
+    /// Makes everything until now findable and safe from a crash, up to `position`.
+    pub fn commit(&mut self, position: &Position) -> Result<()> {
+        let payload = serde_json::to_string(position).map_err(std::io::Error::other)?;
+        let mut commit = self.engine.prepare_commit()?;
+        commit.set_payload(&payload);
+        commit.commit()?;
+        Ok(())
+    }
+
+    /// Waits until segments that are being merged are, and ends.
+    pub fn finish(self) -> Result<()> {
+        Ok(self.engine.wait_merging_threads()?)
+    }
+}
+
+impl Adder<'_> {
+    /// Adds a version.
+    pub fn add(&mut self, item: &Item<'_>) -> Result<()> {
         let mut document = TantivyDocument::default();
-        let fields = &self.fields;
+        let fields = self.fields;
         document.add_u64(fields.number, u64::from(item.number));
         document.add_i64(fields.order, item.order_ms);
         if let Some(until) = item.embargoed_ms {
@@ -125,35 +184,14 @@ impl Writer {
         self.engine.add_document(document)?;
         Ok(())
     }
-
-    /// Removes the version `number`, if it is there.
-    pub fn remove(&mut self, number: u32) {
-        self.engine.delete_term(Term::from_field_u64(self.fields.number, u64::from(number)));
-    }
-
-    /// Makes everything until now findable and safe from a crash, up to `position`.
-    pub fn commit(&mut self, position: &Position) -> Result<()> {
-        let payload = serde_json::to_string(position).map_err(std::io::Error::other)?;
-        let mut commit = self.engine.prepare_commit()?;
-        commit.set_payload(&payload);
-        commit.commit()?;
-        Ok(())
-    }
-
-    /// Waits until segments that are being merged are, and ends.
-    pub fn finish(self) -> Result<()> {
-        Ok(self.engine.wait_merging_threads()?)
-    }
 }
 
-/// Parts words of properties, with the gaps between their values, from words with accents. How often
-/// a word stands, which `tags` tell too, the engine counts itself.
+/// Parts words of properties, with the gaps between their values, from words with accents.
 fn split_tags(tags: &str) -> (String, String) {
     let (mut properties, mut accents) = (String::with_capacity(tags.len()), String::new());
     for token in tags.split(' ') {
         let text = match token.find("==") {
             Some(_) => &mut accents,
-            None if token.contains('+') => continue,
             None => &mut properties,
         };
         if !text.is_empty() {
@@ -170,7 +208,7 @@ mod tests {
 
     #[test]
     fn tags_are_words_of_properties_and_words_with_accents() {
-        let tags = "ek=erik ek=berg . ek=anna ==ö ek==ö erik+2";
+        let tags = "ek=erik ek=berg . ek=anna ==ö ek==ö";
         let (properties, accents) = split_tags(tags);
         assert_eq!(properties, "ek=erik ek=berg . ek=anna");
         assert_eq!(accents, "==ö ek==ö");
