@@ -20,8 +20,9 @@ use super::folder::IndexFolder;
 use super::shared::{Shared, log_position};
 use super::{IndexSettings, Standing};
 use crate::clock::{self, Stopwatch};
+use crate::compute::step_back;
 use crate::db::{Feed, IndexChange, IndexedVersion, LogPosition};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, Result};
 use crate::limits::{INDEX_CHANGES_MAX, INDEX_FOLLOW, INDEX_RETRY};
 use crate::telemetry;
 use wirephoto_search_index::{ANALYSIS, Index, Position, Writer};
@@ -36,15 +37,8 @@ pub(super) struct Indexer {
 }
 
 impl Indexer {
-    /// Starts the thread over a folder of its own.
-    ///
-    /// Fails when the folder cannot be used.
+    /// Starts the thread. A folder that cannot be used now is tried again: only searches need it.
     pub(super) fn start(shared: Arc<Shared>, settings: IndexSettings) -> Result<Self> {
-        let unusable = |cause| {
-            let message = format!("folder {} cannot be used", settings.dir.display());
-            Error::new(Kind::Unavailable, message).because(cause)
-        };
-        let folder = IndexFolder::claim(&settings.dir).map_err(unusable)?;
         // What was written before counts as written here: the first searches wait for it.
         let end = shared.db.read_blocking(|tx| tx.log_end())?;
         shared.db.note_written(end.row);
@@ -53,7 +47,7 @@ impl Indexer {
         let worker = Worker {
             shared,
             settings,
-            folder: Arc::new(folder),
+            folder: None,
             feed,
             open: None,
             has_begun: false,
@@ -113,7 +107,8 @@ type Beside<T> = JoinHandle<Result<T>>;
 struct Worker {
     shared: Arc<Shared>,
     settings: IndexSettings,
-    folder: Arc<IndexFolder>,
+    /// None until it could be claimed.
+    folder: Option<IndexFolder>,
     feed: Feed,
     open: Option<Open>,
     /// Whether it was looked for an index that is there.
@@ -151,12 +146,26 @@ impl Worker {
         self.stop.load(Ordering::Relaxed)
     }
 
+    /// The folder of this process, claimed the first time.
+    fn folder(&mut self) -> Result<&IndexFolder> {
+        Ok(match &mut self.folder {
+            Some(folder) => folder,
+            none => {
+                let dir = &self.settings.dir;
+                let unusable = |cause: std::io::Error| {
+                    Error::internal(format!("folder {} cannot be used: {cause}", dir.display()))
+                };
+                none.insert(IndexFolder::claim(dir).map_err(unusable)?)
+            }
+        })
+    }
+
     /// Opens the newest index if it is of this archive and version.
     fn begin(&mut self) -> Result<()> {
-        let Some(path) = self.folder.newest() else {
+        let Some(path) = self.folder()?.newest() else {
             return self.start_build("there is none yet");
         };
-        self.folder.remove_others(Some(&path)).map_err(Error::internal)?;
+        self.folder()?.remove_others(Some(&path)).map_err(Error::internal)?;
         let index = match Index::open(&path, self.settings.memory_bytes) {
             Ok(index) => index,
             Err(cause) => return self.start_build(&format!("it cannot be opened: {cause}")),
@@ -246,11 +255,12 @@ impl Worker {
     fn start_build(&mut self, why: &str) -> Result<()> {
         tracing::info!("the search index is built: {why}");
         metrics::counter!(telemetry::SEARCH_INDEX_REPAIRS, "kind" => "built").increment(1);
-        let path = self.folder.begin().map_err(Error::internal)?;
+        let path = self.folder()?.begin().map_err(Error::internal)?;
         let (shared, zone) = (Arc::clone(&self.shared), self.settings.zone.clone());
         let (stop, is_beside) = (Arc::clone(&self.stop), self.open.is_some());
         let thread = thread::Builder::new().name("search-build".to_owned());
         let work = move || {
+            step_back();
             let (watch, logged_s) = (Stopwatch::start(), Cell::new(0));
             let report = |done: u64, count: u64| {
                 if !is_beside {
@@ -313,13 +323,13 @@ impl Worker {
 
     /// Puts the index that was built in the place of the old one.
     fn exchange(&mut self) -> Result<()> {
-        let path = self.folder.publish().map_err(Error::internal)?;
+        let path = self.folder()?.publish().map_err(Error::internal)?;
         let index = Index::open(&path, self.settings.memory_bytes).map_err(Error::internal)?;
         let Some(position) = index.snapshot().position().cloned() else {
             return self.start_build("it was not built to its end");
         };
         self.adopt(path.clone(), index, &position)?;
-        self.folder.remove_others(Some(&path)).map_err(Error::internal)
+        self.folder()?.remove_others(Some(&path)).map_err(Error::internal)
     }
 
     /// Checks the files where a search met a fault, and builds anew what is damaged.

@@ -10,4 +10,5 @@ pub mod kit;
 mod ledger;
 mod net;
 mod nodes;
+mod search;
 mod turn;

@@ -1,0 +1,224 @@
+//! What breaks under the search index: its disk, its files, the clock, the database behind it. Afterwards it
+//! has what the database has, which `check` compares.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use reqwest::Method;
+use serde_json::Value;
+
+use super::kit::{Faults, PROVIDER, call, call_with, document, photograph, scene, text, upload};
+use crate::common::server::{output, wirephoto};
+use crate::common::{DEMO_KEY, Server};
+use crate::search::ids;
+
+const HOUR: i64 = 3600;
+
+/// The ids of all photographs, oldest first, or the status of the answer.
+fn found(server: &Server) -> Result<String, u16> {
+    let path = "/content/v1/image/search?s=50&sort=versioncreated:asc";
+    let response = call(server, Method::GET, path, DEMO_KEY).send().unwrap();
+    let status = response.status().as_u16();
+    if status != 200 {
+        assert_eq!(response.headers().contains_key("retry-after"), status == 503, "{status}");
+        return Err(status);
+    }
+    let hits: Value = response.json().unwrap();
+    let (ids, total) = (ids(&hits), hits["total"].as_u64().unwrap());
+    assert_eq!(ids.split_whitespace().count() as u64, total, "{ids}");
+    Ok(ids)
+}
+
+fn finds(server: &Server, expected: &str) {
+    server.until(&format!("a search to find {expected:?}"), || {
+        (sorted(&found(server).ok()?) == sorted(expected)).then_some(())
+    });
+}
+
+fn sorted(ids: &str) -> Vec<&str> {
+    let mut ids: Vec<_> = ids.split_whitespace().collect();
+    ids.sort_unstable();
+    ids
+}
+
+/// Takes in a photograph, which is acknowledged whatever happens to the index.
+fn take_in(server: &Server, id: &str, number: usize) {
+    let sent = upload(server, &format!("image/{id}"), "Ny", &photograph(number)).send().unwrap();
+    assert_eq!(sent.status(), 201, "{}", server.log());
+}
+
+fn withdraw(server: &Server, id: &str) {
+    let path = format!("/ingest/v1/image/{id}");
+    assert_eq!(call(server, Method::DELETE, &path, PROVIDER).send().unwrap().status(), 200);
+}
+
+fn repairs(server: &Server) -> f64 {
+    server.metric("wirephoto_search_index_repairs_total", "")
+}
+
+/// The index of `server` equals its items.
+fn check(server: &Server) {
+    let said = server.command(&["check"]);
+    let text = [said.stdout, said.stderr].concat();
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&text));
+}
+
+fn two() -> tempfile::TempDir {
+    scene(&[("image/one", document("Ett")), ("image/two", document("Två"))])
+}
+
+/// The files of the index that is in use.
+fn index(data: &Path) -> PathBuf {
+    let slot = data.join("search/1");
+    let entries = fs::read_dir(&slot).unwrap().flatten();
+    let newest = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u64>().ok()).max();
+    slot.join(newest.expect("an index").to_string())
+}
+
+#[test]
+fn a_full_disk_under_the_index_keeps_nothing_out_and_is_caught_up_with() {
+    let faults = Faults::new();
+    let server = faults.start(two(), &[]);
+    finds(&server, "one two");
+    for fault in ["enospc", "eio-fsync"] {
+        faults.set(&[&format!("{fault} /search/")]);
+        take_in(&server, fault, 3);
+        server.until("the fault to be told", || {
+            server.log().contains("the search index cannot be kept up to date").then_some(())
+        });
+        // What was there before is found, and what went is not.
+        let ids = found(&server).expect("an answer from what there is");
+        assert!(ids.contains("two"), "{fault}: {ids}");
+        if fault == "enospc" {
+            withdraw(&server, "one");
+        }
+        assert!(!found(&server).unwrap().contains("one"), "{fault}");
+        assert_eq!(server.get("/media/image/two_NormalPreview.jpg").status(), 200);
+        faults.clear();
+        server.until("it to be found", || found(&server).ok()?.contains(fault).then_some(()));
+    }
+    finds(&server, "two enospc eio-fsync");
+    server.until("the end to be told", || {
+        server.log().contains("the search index is kept up to date again").then_some(())
+    });
+    check(&server);
+    finds(&server.restart(&[]), "two enospc eio-fsync");
+}
+
+#[test]
+fn without_room_for_an_index_only_search_waits() {
+    let faults = Faults::new();
+    faults.set(&["enospc /search/1/"]);
+    let server = faults.start(two(), &[]);
+    assert_eq!(found(&server), Err(503));
+    assert_eq!(server.get("/health/search").status(), 503);
+    take_in(&server, "three", 3);
+    assert_eq!(server.get("/media/image/three_NormalPreview.jpg").status(), 200);
+    assert_eq!(found(&server), Err(503));
+    faults.clear();
+    finds(&server, "one two three");
+    assert_eq!(server.get("/health/search").status(), 200);
+    check(&server);
+}
+
+/// Another version of the program, half a file, no file: whatever the folder holds.
+#[test]
+fn an_index_that_this_version_cannot_read_is_built_again() {
+    let mut server = Server::start(two(), &[]);
+    finds(&server, "one two");
+    let replace = |from: &'static str, to: &'static str| {
+        move |meta: String| {
+            assert!(meta.contains(from), "{meta}");
+            meta.replacen(from, to, 1)
+        }
+    };
+    let changes: [(&str, Box<dyn Fn(String) -> String>); 5] = [
+        ("other terms", Box::new(replace(r#"\"analysis\":"#, r#"\"analysis\":9"#))),
+        ("another archive", Box::new(replace(r#"\"archive\":\""#, r#"\"archive\":\"0"#))),
+        ("other fields", Box::new(replace(r#""headline""#, r#""heading""#))),
+        ("half a file", Box::new(|meta: String| meta[..meta.len() / 2].to_owned())),
+        ("an empty file", Box::new(|_| String::new())),
+    ];
+    for (what, change) in changes {
+        let dir = server.kill();
+        let path = index(&dir.path().join("data")).join("meta.json");
+        fs::write(&path, change(fs::read_to_string(&path).unwrap())).unwrap();
+        server = Server::start(dir, &[]);
+        finds(&server, "one two");
+        assert_eq!(repairs(&server), 1.0, "{what}");
+        assert!(server.log().contains("the search index is built: "), "{what}: {}", server.log());
+        check(&server);
+    }
+    let server = server.restart(&[]);
+    finds(&server, "one two");
+    assert_eq!(repairs(&server), 0.0, "the last one is whole");
+}
+
+#[test]
+fn a_clock_that_jumps_keeps_nothing_from_being_found() {
+    let faults = Faults::new();
+    let server = faults.start(two(), &[]);
+    finds(&server, "one two");
+    let mut all = "one two".to_owned();
+    for (number, hours) in [30, -30, 24 * 400, 0].into_iter().enumerate() {
+        faults.set(&[&format!("clock {}", hours * HOUR)]);
+        let id = format!("jump{number}");
+        take_in(&server, &id, number + 3);
+        all = format!("{all} {id}");
+        finds(&server, &all);
+    }
+    withdraw(&server, "jump1");
+    let all = all.replace(" jump1", "");
+    finds(&server, &all);
+    check(&server);
+    assert_eq!(repairs(&server), 1.0, "that of the start");
+    finds(&server.restart(&[]), &all);
+}
+
+/// The files of the index are those of a later time than the database, as after a roll-back of a disk.
+#[test]
+fn an_index_of_a_later_time_than_the_database_is_made_equal_to_it() {
+    let server = Server::start(two(), &[]);
+    finds(&server, "one two");
+    let backup = server.dir.path().join("backup");
+    let said = server.command(&["backup", &backup.to_string_lossy()]);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    take_in(&server, "three", 3);
+    withdraw(&server, "two");
+    finds(&server, "one three");
+    let dir = server.kill();
+    let (data, later) = (dir.path().join("data"), dir.path().join("later"));
+    fs::rename(&data, &later).unwrap();
+    let mut command = wirephoto(dir.path());
+    command.arg("restore").arg(&backup).arg("--rebuild").arg("--data").arg(&data);
+    let said = output(&mut command);
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    drop(fs::remove_dir_all(data.join("search")));
+    fs::rename(later.join("search"), data.join("search")).unwrap();
+    let server = Server::start(dir, &[]);
+    finds(&server, "one two");
+    assert_eq!(repairs(&server), 1.0, "{}", server.log());
+    // Numbers of the log come again: what they mean now is what counts.
+    take_in(&server, "four", 4);
+    finds(&server, "one two four");
+    check(&server);
+}
+
+#[test]
+fn a_process_without_search_serves_the_rest_and_keeps_no_index() {
+    let server = Server::start(two(), &["search.enabled=false"]);
+    assert_eq!(found(&server), Err(503));
+    take_in(&server, "three", 3);
+    assert_eq!(server.get("/media/image/three_NormalPreview.jpg").status(), 200);
+    let item = call(&server, Method::GET, "/media/image/three.json", DEMO_KEY).send().unwrap();
+    assert_eq!(text(&item.json().unwrap(), "headline"), "Ny");
+    let made = call_with(
+        &server,
+        (Method::POST, "/collection/v1/collection"),
+        DEMO_KEY,
+        &serde_json::json!({ "name": "kept" }),
+    );
+    assert_eq!(made.send().unwrap().status(), 200);
+    assert!(!server.data().join("search").exists());
+    finds(&server.restart(&[]), "one two three");
+}
