@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Search over a large archive as its users meet it: time to take it in, to start, to answer over HTTP,
-# and resident memory. Needs wrk, python3, curl and a release build.
+# also while items come in, and resident memory. Needs wrk, python3, curl and a release build.
 #
 #   benches/compare/search.sh CORPUS [COUNT] [SECONDS]
 #
@@ -82,15 +82,21 @@ serve
 whole
 echo "start: $(awk -v a="$began" -v b="$(date +%s.%N)" 'BEGIN { printf "%.2f", b - a }') s"
 base="$(sed -n 's/^listening on //p' "$work/out")"
-resident() { awk '/^VmRSS/ { printf "%d MB resident", $2 / 1000 } /^VmHWM/ { printf " (%d MB at most) ", $2 / 1000 }' "/proc/$server/status"; echo; }
+resident() {
+    awk '/^VmHWM/ { most = $2 } /^VmRSS/ { now = $2 } /^RssAnon/ { own = $2 }
+        END { printf "%d MB resident (%d MB at most), %d MB of it no mapped files\n", now / 1000, most / 1000, own / 1000 }
+    ' "/proc/$server/status"
+}
 resident
 
-python3 - "$base" "$work/requests.tsv" <<'PYTHON'
+# Asks every query once for each name that follows.
+ask() {
+    python3 - "$base" "$work/requests.tsv" "$@" <<'PYTHON'
 import http.client, json, sys, time
 host = sys.argv[1].removeprefix('http://')
 requests = [line.rstrip('\n').split('\t') for line in open(sys.argv[2])]
 connection = http.client.HTTPConnection(host)
-for turn in ('first', 'second'):
+for turn in sys.argv[3:]:
     times, refused, hits = [], 0, 0
     for path, key in requests:
         began = time.perf_counter()
@@ -103,13 +109,25 @@ for turn in ('first', 'second'):
     slowest = sorted(zip(times, requests), reverse=True)[:5]
     times.sort()
     at = lambda share: times[min(len(times) * share // 100, len(times) - 1)]
-    print(f'{turn} time, one by one: p50 {at(50):.1f} ms, p90 {at(90):.1f} ms, p95 {at(95):.1f} ms, p99 {at(99):.1f} ms, '
+    print(f'{turn}, one by one: p50 {at(50):.1f} ms, p90 {at(90):.1f} ms, p95 {at(95):.1f} ms, p99 {at(99):.1f} ms, '
           f'max {at(100):.0f} ms; {refused} refused; {hits / len(times):.0f} matches on average')
     for ms, (path, _) in slowest:
         print(f'    {ms:.0f} ms {path}')
 PYTHON
+}
+ask 'first time' 'second time'
 resident
 for round in 1 2 3; do
     REQUESTS="$work/requests.tsv" wrk -t1 -c16 -d"${seconds}s" --latency -s benches/compare/search.lua "$base" | tail -1
 done
+resident
+# Last, because the archive grows. What came in before is found again as fast as before.
+ITEMS="$work/items.jsonl" KEY=bench-key-0000-0000-000000000001 \
+    wrk -t1 -c16 -d"$((seconds * 2))s" --latency -s benches/compare/feed.lua "$base" >"$work/fed" &
+feeder=$!
+sleep 1
+ask 'while items come in'
+wait "$feeder"
+tail -1 "$work/fed"
+whole
 resident
