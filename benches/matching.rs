@@ -312,10 +312,9 @@ fn main() -> io::Result<()> {
         .map(|number| item(number, &texts[draw.below(texts.len())], &mut draw))
         .collect();
     let learned = items.split_off(count);
-    say!("{} texts, {} words of an item", texts.len(), {
-        let lengths: u32 = items.iter().map(|item| item.indexed.length).sum();
-        usize::try_from(lengths).expect("small") / count
-    });
+    let words = |item: &Owned| item.indexed.body.split(' ').count();
+    let average = items.iter().map(words).sum::<usize>() / count;
+    say!("{} texts, {average} words in the body of an item", texts.len());
     let mut criterion = Criterion::default().sample_size(20).configure_from_args();
     let before = resident();
     for size in sizes {
