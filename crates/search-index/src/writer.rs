@@ -18,6 +18,12 @@ const FOLLOWING: (usize, usize) = (1, 64 << 20);
 const BUILDING: (usize, usize) = (2, 128 << 20);
 /// How many threads can add items at a time.
 const ADDERS: usize = 2;
+/// Segments of about one size that are merged into one: up to this many times as large as the smallest of
+/// them, as a power of two. What came in one by one is merged in small steps: by default the engine takes all
+/// segments below 10,000 documents for one size, and writes those again with every eighth commit.
+const LAYER_LOG2: f64 = 2.5;
+/// Documents up to which segments count as of one size.
+const LAYER_DOCUMENTS: u32 = 64;
 /// The share of removed documents at which a segment is rewritten. By default the engine never rewrites
 /// one for that.
 const REMOVED_SHARE_MAX: f32 = 0.2;
@@ -105,6 +111,8 @@ impl Writer {
         let engine: tantivy::IndexWriter = index.writer_with_options(options)?;
         let mut policy = LogMergePolicy::default();
         policy.set_del_docs_ratio_before_merge(REMOVED_SHARE_MAX);
+        policy.set_level_log_size(LAYER_LOG2);
+        policy.set_min_layer_size(LAYER_DOCUMENTS);
         engine.set_merge_policy(Box::new(policy));
         Ok(Self { engine, fields, stemmings: Default::default() })
     }
