@@ -2,7 +2,8 @@
 -- of its own; each connection with a pause of PAUSE ms before each. KEY is a provider's API key.
 local items = {}
 for line in io.lines(os.getenv('ITEMS')) do
-    table.insert(items, { line:match('/media/(%a+)/'), line })
+    local before, kind, behind = line:match('^(.-/media/(%a+)/)[^"]*(.*)$')
+    table.insert(items, { kind, before, behind })
     if #items == 20000 then break end
 end
 local headers = { ['Authorization'] = 'ApiKey ' .. os.getenv('KEY'), ['Content-Type'] = 'application/json' }
@@ -14,8 +15,8 @@ end
 
 function request()
     at = at + 1
-    local item = items[(at - 1) % #items + 1]
-    return wrk.format('PUT', string.format('/ingest/v1/%s/fed-%d-%d', item[1], began, at), headers, item[2])
+    local item, id = items[(at - 1) % #items + 1], string.format('fed-%d-%d', began, at)
+    return wrk.format('PUT', '/ingest/v1/' .. item[1] .. '/' .. id, headers, item[2] .. id .. item[3])
 end
 
 function done(summary, latency)

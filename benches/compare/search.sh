@@ -49,7 +49,8 @@ with open(f'{work}/requests.tsv', 'w') as out:
         key = 2 if one['agreement'] else 1
         out.write(f"{one['path']}?{urllib.parse.urlencode(one['parameters'])}\tbench-key-0000-0000-00000000000{key}\n")
 PYTHON
-"$binary" import --data "$work/data" "$work/accounts.json" >/dev/null
+# An archive that has moved takes no writes.
+[ -f "$work/moved" ] || "$binary" import --data "$work/data" "$work/accounts.json" >/dev/null
 
 data="$work/data" settings=(--set telemetry.log_level=warn)
 serve() {
@@ -64,7 +65,8 @@ if [ -n "${DATABASE:-}" ]; then
         touch "$work/moved"
     fi
     data="$work/there"
-    settings+=(--set "database.url=$DATABASE" --set "store.originals=$work/data/originals")
+    settings+=(--set "database.url=$DATABASE" --set "store.originals=$work/data/originals"
+        --set "secrets.key_file=$work/data/secrets.key")
     psql "$DATABASE" -AtXc VACUUM -c ANALYZE
 fi
 whole() {
