@@ -296,6 +296,7 @@ fn programs(config: &Config) -> Result<Programs> {
     let limits = ProgramLimits {
         memory_bytes: config.media.program_memory_bytes,
         time: Duration::from_secs(u64::from(config.media.program_time_s)),
+        pdf_processor: Duration::from_secs(u64::from(config.media.pdf_processor_s)),
     };
     Ok(Programs::new(own, find_program(&config.media.ffmpeg), limits))
 }

@@ -245,6 +245,7 @@ settings! {
         render_time_s: f32 = "30", 0.001..=3600.0, "s", "Work that one render may take; then it is stopped and answered 503";
         program_memory_bytes: u64 = "1073741824", 67_108_864..=68_719_476_736, "bytes", "Memory of a program that reads a PDF or a video";
         program_time_s: u32 = "60", 1..=3600, "s", "Time that it may take";
+        pdf_processor_s: u32 = "10", 1..=3600, "s", "Processor time that it may take for a PDF";
         ffmpeg: PathBuf = "ffmpeg", Any, "program", "Makes previews and stills of videos that come without; a path, or a name to look up; empty: none";
         video_px: u32 = "640", 64..=4096, "px", "Long side of a video Preview that is made";
         sender: String = "Wirephoto", Any, "text", "Who sends, in NewsML-G2 messages";

@@ -104,8 +104,10 @@ pub struct PdfFacts {
 pub struct ProgramLimits {
     /// Bytes of memory.
     pub memory_bytes: u64,
-    /// Time on the clock and of the processor.
+    /// Time on the clock.
     pub time: Duration,
+    /// Time of the processor for a PDF.
+    pub pdf_processor: Duration,
 }
 
 /// Starts the programs.
@@ -127,7 +129,7 @@ impl Programs {
     /// Does `task` with the PDF at `file`; a page gets `long_px` pixels on its long side. Blocks.
     pub fn pdf(&self, task: PdfTask, file: &Path, long_px: u32) -> Result<Vec<u8>, ProgramError> {
         let memory = self.limits.memory_bytes.to_string();
-        let seconds = self.limits.time.as_secs().to_string();
+        let seconds = self.limits.pdf_processor.as_secs().to_string();
         let long = long_px.to_string();
         let words = [
             "pdf",

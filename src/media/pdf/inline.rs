@@ -19,13 +19,7 @@ pub(super) fn inline_image(
     scanner: &mut Scanner<'_>,
     resources: &Dictionary,
 ) -> Result<Option<Vec<u8>>, PdfError> {
-    let dictionary = read_dictionary(scanner);
-    // One byte of white space ends `ID`.
-    let start = (scanner.at + 1).min(scanner.bytes.len());
-    let length = data_length(scope, &dictionary, &scanner.bytes[start..], resources)?;
-    let content = &scanner.bytes[start..start + length];
-    scanner.at = start + length;
-    skip_end(scanner);
+    let (dictionary, content) = read(scope, scanner, resources)?;
     let picture = Picture { dictionary: &dictionary, content, resources };
     let Some(change) = grey_image(scope, &picture)? else { return Ok(None) };
     // An inline image cannot point at a mask; readers ignore its colour key as well.
@@ -43,6 +37,24 @@ pub(super) fn inline_image(
     text.extend_from_slice(&change.content);
     text.extend_from_slice(b"\nEI");
     Ok(Some(text))
+}
+
+/// The entries and the data of the image after `BI`; leaves the scanner after `EI`.
+///
+/// Fails when a limit is reached.
+pub(super) fn read<'a>(
+    scope: &mut Scope<'_>,
+    scanner: &mut Scanner<'a>,
+    resources: &Dictionary,
+) -> Result<(Dictionary, &'a [u8]), PdfError> {
+    let dictionary = read_dictionary(scanner);
+    // One byte of white space ends `ID`.
+    let start = (scanner.at + 1).min(scanner.bytes.len());
+    let length = data_length(scope, &dictionary, &scanner.bytes[start..], resources)?;
+    let content = &scanner.bytes[start..start + length];
+    scanner.at = start + length;
+    skip_end(scanner);
+    Ok((dictionary, content))
 }
 
 /// The entries up to `ID`, with their long names.

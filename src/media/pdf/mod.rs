@@ -43,6 +43,7 @@ mod scope;
 mod shading;
 mod space;
 mod walk;
+mod weight;
 mod write;
 
 use std::collections::HashMap;
@@ -66,7 +67,8 @@ pub struct PdfLimits {
     /// Bytes that all streams together unpack to, decoded images included. While the file is read,
     /// each object stream counts on its own.
     pub decoded_bytes: usize,
-    /// Operators of all content streams together. Functions may take 32 steps for each.
+    /// Operators of all content streams together, and those that drawing page 1 executes, where a form counts
+    /// as often as it is drawn. Functions may take 32 steps for each.
     pub operators: u64,
     /// Pixels of the picture that [`raster`] makes.
     pub pixels: u64,

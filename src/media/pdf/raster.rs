@@ -1,5 +1,7 @@
 //! Page 1 as a picture, drawn by hayro.
 
+use std::collections::HashMap;
+
 use hayro::hayro_interpret::InterpreterSettings;
 use hayro::hayro_interpret::util::TransformExt as _;
 use hayro::hayro_syntax::page::Page;
@@ -9,7 +11,9 @@ use hayro::vello_cpu::color::palette::css::WHITE;
 use hayro::vello_cpu::{self, Pixmap, RasterizerSettings, RenderContext, TargetInit};
 use hayro::{RenderCache, RenderSettings, render_into};
 
-use crate::media::pdf::{PdfError, PdfLimits};
+use crate::media::pdf::budget::Budget;
+use crate::media::pdf::scope::Session;
+use crate::media::pdf::{PdfError, PdfLimits, load, weight};
 
 /// A picture in sRGB.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,15 +35,16 @@ pub struct Raster {
 /// Cost: some milliseconds for a map, more for large images; a hostile file may take long, much
 /// memory, or overflow the stack. Call it where that can be contained.
 ///
-/// Fails when the file is not a PDF, needs a password, has no page, or the picture would have more
-/// than `limits.pixels`.
+/// Fails when the file is not a PDF, needs a password, has no page, draws itself or more than
+/// `limits.operators`, or the picture would have more than `limits.pixels`.
 pub fn raster(bytes: &[u8], long_side_px: u32, limits: &PdfLimits) -> Result<Raster, PdfError> {
     if bytes.len() > limits.bytes {
         return Err(PdfError::TooManyBytes { found: bytes.len(), max: limits.bytes });
     }
-    if !crate::media::pdf::load::has_header(bytes) {
+    if !load::has_header(bytes) {
         return Err(PdfError::NotPdf { found: bytes.len() });
     }
+    check_weight(bytes, limits)?;
     let pdf = Pdf::new(bytes.to_vec()).map_err(|error| match error {
         LoadPdfError::Decryption(_) => PdfError::Encrypted,
         LoadPdfError::Invalid => PdfError::Malformed { what: "its structure" },
@@ -49,6 +54,15 @@ pub fn raster(bytes: &[u8], long_side_px: u32, limits: &PdfLimits) -> Result<Ras
     let pixmap = draw(page, width, height);
     let rgb = pixmap.data().iter().flat_map(|pixel| [pixel.r, pixel.g, pixel.b]).collect();
     Ok(Raster { width: u32::from(width), height: u32::from(height), rgb })
+}
+
+/// Refuses what would be drawn without end, before hayro draws it.
+fn check_weight(bytes: &[u8], limits: &PdfLimits) -> Result<(), PdfError> {
+    let document = load::load(bytes, limits)?;
+    let pages = load::pages(&document, limits)?;
+    let page = pages.pages.first().ok_or(PdfError::NoPages)?;
+    let mut session = Session { budget: Budget::new(limits), spaces: HashMap::new() };
+    weight::check(&document, &mut session, page, limits.operators)
 }
 
 /// The size of the picture in pixels.

@@ -164,6 +164,22 @@ fn documents() -> Vec<Bomb> {
     let form =
         b"<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject << /I 5 0 R >> \
                  >> /Length 5 >>\nstream\n/I Do\nendstream";
+    // Each of thirty-six forms draws the next one twice: 69 billion rectangles.
+    let forms: Vec<String> = (5..=40)
+        .map(|number| {
+            let (name, text) =
+                (number + 1, if number == 40 { "0 0 9 9 re f" } else { "/I Do /I Do " });
+            format!(
+                "<< /Type /XObject /Subtype /Form /BBox [0 0 9 9] /Resources << /XObject \
+                 << /I {name} 0 R >> >> /Length 12 >>\nstream\n{text}\nendstream"
+            )
+        })
+        .collect();
+    let draw = "<< /Length 5 >>\nstream\n/I Do\nendstream";
+    let head = ["<< /Type /Catalog /Pages 2 0 R >>", pages, page, draw];
+    let objects: Vec<&[u8]> =
+        head.into_iter().chain(forms.iter().map(String::as_str)).map(str::as_bytes).collect();
+    let forms = file(&objects);
     let circle = file(&[
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Kids [2 0 R 2 0 R] /Parent 2 0 R /Count 99999999 >>",
@@ -182,6 +198,7 @@ fn documents() -> Vec<Bomb> {
         pdf("pdf-of-two-hundred-thousand-arrays", deep),
         pdf("pdf-of-a-million-saved-states", drawn(&b"q ".repeat(1_000_000), "", b"null")),
         pdf("pdf-with-a-form-in-itself", drawn(b"/I Do", "", form)),
+        pdf("pdf-of-forms-in-forms", forms),
         pdf("pdf-with-an-image-of-four-gigapixels", drawn(b"100 0 0 100 0 0 cm /I Do", "", image)),
         pdf("pdf-that-draws-without-end", drawn(&b"0 0 9 9 re f ".repeat(300_000), "", b"null")),
         bomb("eps-that-never-ends", "eps", eps.as_bytes().to_vec(), Said::Bounded),
