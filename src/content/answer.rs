@@ -1,6 +1,6 @@
 //! The text of answers, written from what a search found.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, hash_map::Entry};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -11,7 +11,7 @@ use super::covers;
 use super::named::Sight;
 use crate::db::{ReadTx, StoredItem};
 use crate::error::{Error, Result};
-use crate::item::{Document, Links, PubStatus, RenditionSizes, Served};
+use crate::item::{Document, Held, Links, PubStatus, RenditionSizes, Served};
 use crate::limits::ANSWER_BYTES_MAX;
 use crate::query::Facet;
 use crate::search::{Coverage, Found, Hit};
@@ -106,7 +106,7 @@ impl<L: Links> Writer<L> {
     ) -> Result<Listed> {
         let mut listed = Listed { text: nothing(), hits: 0, read: Vec::new() };
         let mut text = b"{\"hits\":[".to_vec();
-        let mut held = Held { tx, known: HashMap::new() };
+        let mut linked = Linked { tx, known: HashMap::new() };
         let matched = tx.matched_seq()?;
         for key in keys {
             let Some((version, item)) = tx.find_version(key)? else {
@@ -130,7 +130,7 @@ impl<L: Links> Writer<L> {
             if listed.hits > 0 {
                 text.push(b',');
             }
-            let document = self.document(Hit { key: key.clone(), item }, &mut held)?;
+            let document = self.document(Hit { key: key.clone(), item }, &mut linked)?;
             serde_json::to_writer(&mut text, &document).map_err(Error::internal)?;
             if text.len() > ANSWER_BYTES_MAX && listed.hits > 0 {
                 text.truncate(before);
@@ -148,14 +148,14 @@ impl<L: Links> Writer<L> {
     /// for.
     pub(super) fn named(&self, keys: &[ItemKey], sight: &Sight, tx: &ReadTx<'_>) -> Result<Bytes> {
         let mut text = b"[".to_vec();
-        let mut held = Held { tx, known: HashMap::new() };
+        let mut linked = Linked { tx, known: HashMap::new() };
         for key in keys {
             let Some(item) = tx.find_item(key)?.filter(|item| sight.shows(item)) else { continue };
             let before = text.len();
             if before > 1 {
                 text.push(b',');
             }
-            let document = self.document(Hit { key: key.clone(), item }, &mut held)?;
+            let document = self.document(Hit { key: key.clone(), item }, &mut linked)?;
             serde_json::to_writer(&mut text, &document).map_err(Error::internal)?;
             if text.len() > ANSWER_BYTES_MAX {
                 text.truncate(before);
@@ -169,12 +169,12 @@ impl<L: Links> Writer<L> {
     fn write_hits(&self, hits: Vec<Hit>, tx: &ReadTx<'_>, text: &mut Vec<u8>) -> Result<()> {
         text.reserve(hits.len().saturating_mul(DOCUMENT_BYTES).min(TEXT_BYTES_MAX));
         text.push(b'[');
-        let mut held = Held { tx, known: HashMap::new() };
+        let mut linked = Linked { tx, known: HashMap::new() };
         for (index, hit) in hits.into_iter().enumerate() {
             if index > 0 {
                 text.push(b',');
             }
-            let document = self.document(hit, &mut held)?;
+            let document = self.document(hit, &mut linked)?;
             serde_json::to_writer(&mut *text, &document).map_err(Error::internal)?;
             if text.len() > ANSWER_BYTES_MAX {
                 let message = format!("the answer has more than {ANSWER_BYTES_MAX} bytes");
@@ -186,42 +186,38 @@ impl<L: Links> Writer<L> {
     }
 
     /// The document of one hit as it is served.
-    fn document(&self, hit: Hit, held: &mut Held<'_>) -> Result<Value> {
+    fn document(&self, hit: Hit, linked: &mut Linked<'_>) -> Result<Value> {
         let Hit { key, item: StoredItem { document, assets, .. } } = hit;
         let damaged = |cause| Error::internal(format!("item {key}: {cause}"));
         let document = Document::from_stored(&document).map_err(damaged)?;
         let Form { layout, links } = &self.form;
-        let held = held.among(document.linked_items(*layout))?;
+        linked.look_up(document.linked_items(*layout))?;
         let (sizes, layout) = (self.sizes, *layout);
         let served = Served { key: &key, assets: &assets, sizes, crop: None, layout };
-        served.document(document, links, &|key| held.contains(key)).map_err(Error::internal)
+        served.document(document, links, &|key| linked.held(key)).map_err(Error::internal)
     }
 }
 
-/// Which items there are, each looked up once for an answer.
-struct Held<'a> {
+/// What there is of items that documents name, each looked up once for an answer.
+struct Linked<'a> {
     tx: &'a ReadTx<'a>,
-    known: HashMap<ItemKey, bool>,
+    known: HashMap<ItemKey, Held>,
 }
 
-impl Held<'_> {
-    /// Those of `keys` that there are.
-    fn among(&mut self, keys: HashSet<ItemKey>) -> Result<HashSet<ItemKey>> {
-        let mut held = HashSet::new();
+impl Linked<'_> {
+    /// Looks up those of `keys` that are not known yet.
+    fn look_up(&mut self, keys: HashSet<ItemKey>) -> Result<()> {
         for key in keys {
-            let exists = match self.known.get(&key) {
-                Some(exists) => *exists,
-                None => {
-                    let exists = self.tx.item_exists(&key)?;
-                    self.known.insert(key.clone(), exists);
-                    exists
-                }
-            };
-            if exists {
-                held.insert(key);
+            if let Entry::Vacant(unknown) = self.known.entry(key) {
+                let held = self.tx.find_held(unknown.key())?;
+                unknown.insert(held);
             }
         }
-        Ok(held)
+        Ok(())
+    }
+
+    fn held(&self, key: &ItemKey) -> Held {
+        self.known.get(key).copied().unwrap_or(Held::Nothing)
     }
 }
 

@@ -62,11 +62,22 @@ fn collect(fields: &Map<String, Value>, depth: usize, keys: &mut HashSet<ItemKey
     }
 }
 
+/// What this service has of an item that a document names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Held {
+    /// It is not there.
+    Nothing,
+    /// It came as a document alone, so that it has no renditions.
+    Document,
+    /// It has files.
+    Files,
+}
+
 /// Moves the addresses in documents.
 pub(super) struct Addresses<'a, L> {
     pub(super) links: &'a L,
-    /// Whether this service has an item.
-    pub(super) holds: &'a dyn Fn(&ItemKey) -> bool,
+    /// What there is of an item.
+    pub(super) held: &'a dyn Fn(&ItemKey) -> Held,
 }
 
 impl<L: Links> Addresses<'_, L> {
@@ -128,8 +139,8 @@ impl<L: Links> Addresses<'_, L> {
         named.crop.map_or_else(|| item.clone(), |crop| format!("{item}{crop}"))
     }
 
-    /// Associations and assignments. Those of items that this service lacks keep their `uri` and
-    /// are mere links, because their renditions are elsewhere.
+    /// Associations and assignments. Those of items that this service lacks keep their `uri`. They and
+    /// those that came as documents alone are mere links: their renditions are elsewhere.
     fn write_nested(&self, fields: &mut Map<String, Value>, depth: usize) {
         for name in NESTED {
             let Some(Value::Object(nested)) = fields.get_mut(name) else { continue };
@@ -139,13 +150,14 @@ impl<L: Links> Addresses<'_, L> {
                 let named = uri.and_then(|uri| ItemUri::parse(uri).ok());
                 // What lies deeper was not looked up.
                 let is_near = depth < ASSOCIATION_DEPTH_MAX;
-                let named = named.filter(|named| is_near && (self.holds)(&named.key));
-                if let Some(named) = &named {
-                    one.insert("uri".to_owned(), Value::String(self.uri(named)));
+                let held = named.as_ref().filter(|_| is_near).map(|named| (self.held)(&named.key));
+                let held = held.unwrap_or(Held::Nothing);
+                if let Some(named) = named.filter(|_| held != Held::Nothing) {
+                    one.insert("uri".to_owned(), Value::String(self.uri(&named)));
                     self.write_renditions(&named.key, one);
                     self.write_own(one);
                 }
-                if named.is_none() || is_empty(one.get("renditions")) {
+                if held != Held::Files || is_empty(one.get("renditions")) {
                     become_link(one);
                 }
                 self.write_nested(one, depth + 1);

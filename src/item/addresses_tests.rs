@@ -44,7 +44,11 @@ fn served(key: &str, document: &Value, assets: &[Asset], layout: Layout) -> Valu
     let key: ItemKey = key.parse().expect("key");
     let document = Document::parse(&key, &document.to_string()).expect("valid");
     let served = Served { key: &key, assets, sizes: SIZES, crop: None, layout };
-    let holds = |key: &ItemKey| key.to_string() == "image/held";
+    let holds = |key: &ItemKey| match key.to_string().as_str() {
+        "image/held" => Held::Files,
+        "image/bare" => Held::Document,
+        _ => Held::Nothing,
+    };
     let value = served.document(document, &TestLinks, &holds).expect("no crop");
     Document::parse(&key, &value.to_string()).expect("what is served is valid");
     value
@@ -101,6 +105,10 @@ fn associations_that_we_hold_are_moved_and_others_become_links() {
     let mut expected = json!({ "a000": association(BASE, crop), "a001": link(theirs, "foreign") });
     expected["a001"]["associations"] = json!({ "a000": association(BASE, "held") });
     assert_eq!(found["associations"], expected);
+    // One that came as a document alone is ours and has no renditions.
+    let bare = json!({ "associations": { "a000": association(theirs, "bare") } });
+    let found = served("text/t", &bare, &[], Layout::Full);
+    assert_eq!(found["associations"]["a000"], link(BASE, "bare"));
     let assigned = json!({ "assignments": { "a0": association(theirs, "held") } });
     let found = served("planning/p", &assigned, &[], Layout::Full);
     assert_eq!(found["assignments"]["a0"], association(BASE, "held"));

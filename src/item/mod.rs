@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 use crate::limits::REPLACING_MAX;
 use crate::types::{AssociationKey, ItemKey, MediaType};
 
+pub use addresses::Held;
 pub use asset::{Asset, AssetFile, Files, Graphic, Picture, Video};
 pub use layout::Layout;
 pub use renditions::{Links, RenditionSizes, Served};

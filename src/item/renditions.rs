@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Asset, AssetFile, Document, Files, Graphic, Layout, Video, addresses::Addresses};
+use super::addresses::{Addresses, Held};
+use super::{Asset, AssetFile, Document, Files, Graphic, Layout, Video};
 use crate::types::{
     AssociationKey, CropError, ItemKey, MediaType, Rect, RenditionExtension, RenditionName, Size,
     Usage, Variant, scale_crop,
@@ -157,15 +158,15 @@ impl Served<'_> {
     /// The document with our addresses.
     ///
     /// Renditions are those of the item's files and of its associated objects' files, whatever the
-    /// document lists. `holds` says which of [`Document::linked_items`] this service has; the others
-    /// become mere links.
+    /// document lists. `held` says what this service has of [`Document::linked_items`]; what has no
+    /// files becomes a mere link.
     ///
     /// Fails with [`CropError`] when the crop leaves the hires image.
     pub fn document<L: Links>(
         &self,
         document: Document,
         links: &L,
-        holds: &dyn Fn(&ItemKey) -> bool,
+        held: &dyn Fn(&ItemKey) -> Held,
     ) -> Result<Value, CropError> {
         let renditions = self.renditions(None, links)?;
         let mut fields = document.fields;
@@ -178,8 +179,8 @@ impl Served<'_> {
         if self.layout == Layout::Full && !fields.contains_key("$standard") {
             fields.insert("$standard".to_owned(), standard());
         }
-        Addresses { links, holds }.write(self.key, &mut fields);
-        self.write_associations(&mut fields, links, holds)?;
+        Addresses { links, held }.write(self.key, &mut fields);
+        self.write_associations(&mut fields, links, held)?;
         Ok(Value::Object(fields))
     }
 
@@ -189,7 +190,7 @@ impl Served<'_> {
         &self,
         fields: &mut Map<String, Value>,
         links: &L,
-        holds: &dyn Fn(&ItemKey) -> bool,
+        held: &dyn Fn(&ItemKey) -> Held,
     ) -> Result<(), CropError> {
         let Some(Value::Object(associations)) = fields.get_mut("associations") else {
             return Ok(());
@@ -198,7 +199,9 @@ impl Served<'_> {
             let Ok(key) = AssociationKey::parse(key) else { continue };
             let Some(associated) = associated.as_object_mut() else { continue };
             let uri = associated.get("uri").and_then(Value::as_str).unwrap_or_default();
-            if ItemKey::from_uri(uri).is_ok_and(|item| item != *self.key && holds(&item)) {
+            if ItemKey::from_uri(uri)
+                .is_ok_and(|item| item != *self.key && held(&item) == Held::Files)
+            {
                 continue;
             }
             let renditions = self.renditions(Some(&key), links)?;
@@ -226,7 +229,7 @@ impl Served<'_> {
         };
         let mut renditions = Map::new();
         for (place, (name, extension)) in listed.iter().enumerate() {
-            if self.layout == Layout::Bare && name.usage != Usage::Thumbnail {
+            if self.layout == Layout::Bare && *name != THUMBNAIL {
                 continue;
             }
             let href = links.file(self.key, association, *name, *extension);

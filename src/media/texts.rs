@@ -1,6 +1,6 @@
 //! The texts that are made of a document: `.json`, `.xml` and the text formats.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Entry, Media, TextAnswer, keys::CacheKeys, plan};
 use crate::db::ReadTx;
 use crate::error::{Error, Kind, Result};
-use crate::item::{Layout, Served};
+use crate::item::{Held, Layout, Served};
 use crate::media::format::{self, Message};
 use crate::media::path::DocumentExtension;
 use crate::types::{CropSpec, Hash, ItemKey, MediaType, Rect};
@@ -65,7 +65,8 @@ impl Media {
         linked: HashSet<ItemKey>,
     ) -> Result<Bytes> {
         if crop.is_none() && linked.is_empty() {
-            return entry.text(extension, || self.write_text(entry, (extension, None), &linked));
+            return entry
+                .text(extension, || self.write_text(entry, (extension, None), &HashMap::new()));
         }
         let held = self.held(linked).await?;
         self.write_text(entry, (extension, crop), &held)
@@ -75,7 +76,7 @@ impl Media {
         &self,
         entry: &Entry,
         (extension, crop): (DocumentExtension, Option<Rect>),
-        held: &HashSet<ItemKey>,
+        held: &HashMap<ItemKey, Held>,
     ) -> Result<Bytes> {
         let document = self.document(entry, crop, held)?;
         Ok(match extension {
@@ -96,19 +97,14 @@ impl Media {
         })
     }
 
-    /// Those of `keys` that the archive has.
-    async fn held(&self, keys: HashSet<ItemKey>) -> Result<HashSet<ItemKey>> {
+    /// What the archive has of `keys`.
+    async fn held(&self, keys: HashSet<ItemKey>) -> Result<HashMap<ItemKey, Held>> {
         if keys.is_empty() {
-            return Ok(keys);
+            return Ok(HashMap::new());
         }
         let read = move |tx: &ReadTx<'_>| {
-            let mut held = HashSet::new();
-            for key in keys {
-                if tx.item_exists(&key)? {
-                    held.insert(key);
-                }
-            }
-            Ok(held)
+            let look_up = |key: ItemKey| tx.find_held(&key).map(|held| (key, held));
+            keys.into_iter().map(look_up).collect()
         };
         Ok(self.inner.orders.db().read(read).await?)
     }
@@ -118,12 +114,12 @@ impl Media {
         &self,
         entry: &Entry,
         crop: Option<Rect>,
-        held: &HashSet<ItemKey>,
+        held: &HashMap<ItemKey, Held>,
     ) -> Result<Value> {
         let (sizes, layout) = (self.inner.settings.sizes, Layout::Full);
         let served = Served { key: &entry.key, assets: &entry.assets, sizes, crop, layout };
-        let holds = |key: &ItemKey| held.contains(key);
-        let document = served.document(entry.document.clone(), &self.inner.links, &holds);
+        let held = |key: &ItemKey| held.get(key).copied().unwrap_or(Held::Nothing);
+        let document = served.document(entry.document.clone(), &self.inner.links, &held);
         document.map_err(|error| plan::bad_crop(&error))
     }
 }

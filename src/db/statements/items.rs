@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::db::DbError;
 use crate::db::engine::{Row, params};
-use crate::item::{Asset, PubStatus};
+use crate::item::{Asset, Held, PubStatus};
 use crate::limits::SWEEP_ROWS;
 use crate::types::ItemKey;
 
@@ -93,13 +93,18 @@ impl ReadTx<'_> {
         )
     }
 
-    /// Whether there is an item `key` that is not withdrawn.
-    pub fn item_exists(&self, key: &ItemKey) -> Result<bool, DbError> {
-        self.engine.exists(
-            "SELECT 1 FROM items WHERE media_type = ?1 AND id = ?2
-             AND pubstatus NOT IN ('withheld', 'canceled')",
+    /// What there is of the item `key`, unless it is withdrawn.
+    pub fn find_held(&self, key: &ItemKey) -> Result<Held, DbError> {
+        let has_files: Option<i64> = self.engine.find_value(
+            "SELECT CASE assets WHEN '[]' THEN 0 ELSE 1 END FROM items
+             WHERE media_type = ?1 AND id = ?2 AND pubstatus NOT IN ('withheld', 'canceled')",
             params![key.media_type.as_str(), key.id.as_str()],
-        )
+        )?;
+        Ok(match has_files {
+            None => Held::Nothing,
+            Some(0) => Held::Document,
+            Some(_) => Held::Files,
+        })
     }
 
     /// The item whose current version has the number `doc`, with its files.
