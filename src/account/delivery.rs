@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{AgreementId, ChannelId, OrganizationId, UserId};
-use crate::types::ItemKey;
+use crate::types::{CropSpec, ItemKey};
 
 /// How far a delivery got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +54,8 @@ pub struct Delivery {
     pub channel: ChannelId,
     /// The item.
     pub item: ItemKey,
+    /// The editors' crop by whose uri it was asked for, in pixels of the hires image.
+    pub crop: Option<CropSpec>,
     /// What of the item: another version is another delivery.
     pub version: String,
     /// The agreement that the request named.

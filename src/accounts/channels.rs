@@ -215,7 +215,7 @@ impl Accounts {
 
     /// Queues a delivery that failed as if it were new.
     pub fn retry_delivery(&self, id: uuid::Uuid, now: Timestamp) -> Result<(), AccountsError> {
-        if self.db.write_blocking(move |tx| tx.requeue_delivery(id, now))? {
+        if self.db.write_blocking(move |tx| tx.requeue_delivery(id, DeliveryState::Failed, now))? {
             return Ok(());
         }
         match self.db.read_blocking(move |tx| tx.find_delivery(id))? {

@@ -221,7 +221,7 @@ impl<'a> Bench<'a> {
             let caller = Caller { principal: Some(&self.operator), agr: None };
             match media.resolve(&path, caller, clock::now()).await? {
                 Answer::Rendition(answer) => media.obtain(&answer, patience).await,
-                Answer::Page(_) | Answer::Text(_) | Answer::File(_) => {
+                Answer::Page(..) | Answer::Text(_) | Answer::File(_) => {
                     Err(Error::internal("no rendition"))
                 }
             }

@@ -55,6 +55,7 @@ mod tests {
             organization: OrganizationId(1),
             channel: ChannelId::new("a", "b").unwrap(),
             item: "image/a".parse().unwrap(),
+            crop: None,
             version: String::new(),
             agreement: None,
             state: DeliveryState::Sending,

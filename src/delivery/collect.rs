@@ -1,13 +1,13 @@
 //! The files of an item that a channel sends, through the plans and caches of media URLs.
 
 use super::Trouble;
+use crate::account::Delivery;
 use crate::clock;
 use crate::media::Caller;
 use crate::media::CollectedFile;
 use crate::media::Media;
 use crate::media::Wanted;
 use crate::media::path::Format;
-use crate::types::ItemKey;
 
 /// What goes out of an item.
 pub(super) struct Collected {
@@ -17,20 +17,24 @@ pub(super) struct Collected {
     pub(super) headline: String,
 }
 
-/// The files of `formats` that the item `key` has.
+/// The files of `formats` that the item of `delivery` has.
 ///
 /// A channel lists formats for every media type, so what this item does not have is left out; it
 /// fails when nothing is left. What a text is illustrated with is bought with it.
 pub(super) async fn collect(
     media: &Media,
-    key: &ItemKey,
+    delivery: &Delivery,
     formats: &[Format],
     caller: Caller<'_>,
 ) -> Result<Collected, Trouble> {
-    let now = clock::now();
+    let (now, key) = (clock::now(), &delivery.item);
     let entry = media.item(key, caller.visitor(), now).await?;
     let headline = entry.document.text("headline").unwrap_or_default().to_owned();
-    let collected = media.collect(key, Wanted::Formats(formats), caller, now).await?;
-    media.purchase(&collected.sale, caller, now).await?;
+    let wanted = Wanted::Formats(formats, delivery.crop);
+    let collected = media.collect(key, wanted, caller, now).await?;
+    // What is sent once more was bought with the first time.
+    if delivery.delivered.is_none() {
+        media.purchase(&collected.sale, caller, now).await?;
+    }
     Ok(Collected { files: collected.files, headline })
 }

@@ -13,7 +13,7 @@ pub fn delivery(delivery: &Delivery, links: &impl Links) -> Value {
     fields.insert("id".to_owned(), json!(delivery.id.to_string()));
     fields.insert("state".to_owned(), json!(delivery.state.as_str()));
     fields.insert("channel".to_owned(), json!(delivery.channel.to_string()));
-    fields.insert("item".to_owned(), json!(links.item(&delivery.item)));
+    fields.insert("item".to_owned(), json!(uri(delivery, links)));
     fields.insert("attempts".to_owned(), json!(delivery.attempts));
     fields.insert("created".to_owned(), json!(delivery.created));
     fields.insert("updated".to_owned(), json!(delivery.updated));
@@ -29,6 +29,12 @@ pub fn delivery(delivery: &Delivery, links: &impl Links) -> Value {
     optional("delivered", delivery.delivered.map(|at| json!(at)));
     optional("error", delivery.error.as_ref().map(|text| json!(text)));
     Value::Object(fields)
+}
+
+/// The uri of what is delivered, with the crop that it was asked for by.
+pub(super) fn uri(delivery: &Delivery, links: &impl Links) -> String {
+    let crop = delivery.crop.map(|crop| crop.to_string()).unwrap_or_default();
+    format!("{}{crop}", links.item(&delivery.item))
 }
 
 /// A channel as its owner sees it, without secrets.

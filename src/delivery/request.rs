@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::{Deliveries, formats};
 use crate::account::{Channel, ChannelId, ChannelMethod, Delivery, DeliveryState};
 use crate::auth::Principal;
-use crate::db::{Enqueued, NewDelivery, ReadTx};
+use crate::db::{Enqueued, NewDelivery, ReadTx, WriteTx};
 use crate::error::{Error, Kind, Result};
 use crate::limits::OUTBOUND_FILES_MAX;
 use crate::media::Caller;
@@ -16,7 +16,7 @@ use crate::media::Entry;
 use crate::media::Wanted;
 use crate::media::path::Format;
 use crate::orders::ItemFacts;
-use crate::types::{Hash, ItemKey};
+use crate::types::{CropSpec, Hash, ItemKey};
 
 /// Who wants what sent through which channel.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,8 @@ pub struct Request<'a> {
     pub caller: Caller<'a>,
     /// The item.
     pub item: &'a ItemKey,
+    /// The editors' crop on its uri, in pixels of the hires image.
+    pub crop: Option<CropSpec>,
     /// The channel.
     pub channel: &'a ChannelId,
 }
@@ -53,10 +55,12 @@ impl Checked<'_> {
 
 /// What is sent: another version of the item, or other formats, are another delivery. It is known
 /// before anything is rendered.
-fn version(entry: &Entry, channel: &Channel) -> String {
+fn version(entry: &Entry, channel: &Channel, crop: Option<CropSpec>) -> String {
     let stored = entry.stored.as_millisecond().to_string();
     let mut parts = vec![stored.as_str(), entry.document.text("version").unwrap_or_default()];
     parts.extend(channel.formats.iter().map(String::as_str));
+    let crop = crop.map(|crop| crop.to_string());
+    parts.extend(crop.as_deref());
     Hash::of(parts.join("\0").as_bytes()).short()
 }
 
@@ -65,20 +69,22 @@ fn overloaded() -> Error {
 }
 
 impl Deliveries {
-    /// Queues the delivery that `request` asks for, and records its purchase first. One that is
-    /// there already is left as it is, and nothing is bought; one that failed is queued again.
+    /// Queues the delivery that `request` asks for, and records its purchase first; with whether it was
+    /// queued. One that is there already is left as it is, and nothing is bought, but the agreements must
+    /// still allow it; one that failed is queued again.
     ///
     /// Fails with [`Kind::Unauthenticated`]; with [`Kind::NotFound`] for an item that the caller
     /// does not see or that has none of the channel's formats, and for a channel that it does not
     /// have; with [`Kind::InvalidArgument`] for one of the method `download` and for more files
     /// than one delivery takes; as a purchase does; and with [`Kind::Overloaded`], before
     /// anything is bought, when too many deliveries of the organization wait.
-    pub async fn trigger(&self, request: Request<'_>, now: Timestamp) -> Result<Delivery> {
+    pub async fn trigger(&self, request: Request<'_>, now: Timestamp) -> Result<(Delivery, bool)> {
         let checked = self.check(request, now).await?;
         if let Some(known) = checked.under_way() {
-            return Ok(known.clone());
+            self.check_agreements(request, &checked, now).await?;
+            return Ok((known.clone(), false));
         }
-        let Request { caller: Caller { agr, .. }, item, channel } = request;
+        let Request { caller: Caller { agr, .. }, item, crop, channel } = request;
         let max = self.settings().queue_max;
         // Somebody without an organization has no agreement either, and is told so.
         if let Some(organization) = checked.principal.user().organization
@@ -95,39 +101,84 @@ impl Deliveries {
             organization,
             channel: channel.clone(),
             item: item.clone(),
+            crop,
             version: checked.version,
             agreement: agr,
         };
         match self.db().write(move |tx| tx.queue_delivery(&new, max, now)).await? {
             Enqueued::Queued(delivery) => {
                 self.inner.wake.notify_one();
-                Ok(delivery)
+                Ok((delivery, true))
             }
-            Enqueued::Known(delivery) => Ok(delivery),
+            Enqueued::Known(delivery) => Ok((delivery, false)),
             Enqueued::Full => Err(overloaded()),
         }
     }
 
     /// Decides what [`Deliveries::trigger`] would answer and writes nothing: the delivery, if it
-    /// is there already.
-    pub async fn look(&self, request: Request<'_>, now: Timestamp) -> Result<Option<Delivery>> {
+    /// is there already, with whether it would be queued.
+    pub async fn look(
+        &self,
+        request: Request<'_>,
+        now: Timestamp,
+    ) -> Result<(Option<Delivery>, bool)> {
         let checked = self.check(request, now).await?;
-        if checked.under_way().is_none() {
+        let is_new = checked.under_way().is_none();
+        if is_new {
             self.check_files(request, &checked, now).await?;
-            let (item, agr) = (checked.item(), request.caller.agr);
-            self.inner.orders.check(checked.principal, item, agr, now).await?.granted()?;
         }
-        Ok(checked.known)
+        self.check_agreements(request, &checked, now).await?;
+        Ok((checked.known, is_new))
+    }
+
+    /// Fails as the purchase of what is delivered would.
+    async fn check_agreements(
+        &self,
+        Request { caller, .. }: Request<'_>,
+        checked: &Checked<'_>,
+        now: Timestamp,
+    ) -> Result<()> {
+        let checking = self.inner.orders.check(checked.principal, checked.item(), caller.agr, now);
+        checking.await?.granted()?;
+        Ok(())
+    }
+
+    /// Sends the delivery `id`, which has come to an end, once more; nothing is bought. Gives the delivery
+    /// with whether it was queued: one that is under way goes on.
+    ///
+    /// Fails with [`Kind::NotFound`] when `principal` sees no such delivery, and with
+    /// [`Kind::Overloaded`] when too many deliveries of the organization wait.
+    pub async fn repeat(
+        &self,
+        principal: &Principal,
+        id: Uuid,
+        now: Timestamp,
+    ) -> Result<(Delivery, bool)> {
+        let known = self.find(principal, id).await?;
+        let ended = match known.state {
+            DeliveryState::Queued | DeliveryState::Sending => return Ok((known, false)),
+            ended @ (DeliveryState::Delivered | DeliveryState::Failed) => ended,
+        };
+        let (max, organization) = (self.settings().queue_max, known.organization);
+        let queued = move |tx: &WriteTx<'_>| match tx.as_read().is_queue_full(organization, max)? {
+            true => Ok(None),
+            false => tx.requeue_delivery(id, ended, now).map(Some),
+        };
+        let queued = self.db().write(queued).await?.ok_or_else(overloaded)?;
+        if queued {
+            self.inner.wake.notify_one();
+        }
+        Ok((self.find(principal, id).await?, queued))
     }
 
     /// Looks whether there is something to send, before it is paid for.
     async fn check_files(
         &self,
-        Request { caller, item, channel }: Request<'_>,
+        Request { caller, item, crop, channel }: Request<'_>,
         checked: &Checked<'_>,
         now: Timestamp,
     ) -> Result<()> {
-        let wanted = Wanted::Formats(&checked.formats);
+        let wanted = Wanted::Formats(&checked.formats, crop);
         let none = || format!("{item} has none of the channel's formats");
         match self.inner.media.count_wanted(item, wanted, caller, now).await {
             Ok(1..=OUTBOUND_FILES_MAX) => Ok(()),
@@ -146,7 +197,7 @@ impl Deliveries {
     }
 
     async fn check<'a>(&self, request: Request<'a>, now: Timestamp) -> Result<Checked<'a>> {
-        let Request { caller, item, channel: id } = request;
+        let Request { caller, item, crop, channel: id } = request;
         let principal = caller.known()?;
         let channel = self.channel(principal, id).await?;
         if channel.method == ChannelMethod::Download {
@@ -156,7 +207,7 @@ impl Deliveries {
             return Err(Error::invalid("query", "channel", "enum", message));
         }
         let entry = self.inner.media.item(item, Some(principal), now).await?;
-        let version = version(&entry, &channel);
+        let version = version(&entry, &channel, crop);
         let (wanted, key, own) = (id.clone(), item.clone(), version.clone());
         let find = move |tx: &ReadTx<'_>| tx.find_delivery_of(&wanted, &key, &own);
         let known = self.db().read(find).await?;

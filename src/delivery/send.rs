@@ -78,7 +78,7 @@ impl Sender {
             files.into_iter().map(|one| file(media, one)).collect::<Result<Vec<_>, _>>()?;
         let parcel = Parcel {
             id: delivery.id.to_string(),
-            item_uri: crate::item::Links::item(media.links(), &delivery.item),
+            item_uri: super::json::uri(delivery, media.links()),
             headline,
             version: delivery.version.clone(),
             introductions,

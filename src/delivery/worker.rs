@@ -240,7 +240,7 @@ impl Deliveries {
         }
         let caller = Caller { principal: Some(&principal), agr: delivery.agreement };
         let wanted = formats(&channel)?;
-        let collected = collect::collect(&self.inner.media, &delivery.item, &wanted, caller);
+        let collected = collect::collect(&self.inner.media, delivery, &wanted, caller);
         let collected = collected.await?;
         Ok((channel, principal, collected))
     }

@@ -64,7 +64,7 @@ pub fn is_public(entry: &Entry, now: Timestamp) -> bool {
 pub fn is_open(path: &MediaPath) -> bool {
     let picture = has_picture(path.key().media_type);
     match path.target() {
-        Target::Item => true,
+        Target::Item(_) => true,
         Target::Rendition(file) => {
             let small = match file.name().usage {
                 Usage::Preview | Usage::Thumbnail => true,
@@ -91,7 +91,7 @@ pub fn is_open(path: &MediaPath) -> bool {
 #[must_use]
 pub fn needs_purchase(path: &MediaPath) -> bool {
     match path.target() {
-        Target::Item | Target::Pricelist => false,
+        Target::Item(_) | Target::Pricelist => false,
         Target::Rendition(file) => match file.extension() {
             RenditionExtension::Pdf | RenditionExtension::Eps => true,
             RenditionExtension::Jpg | RenditionExtension::Mp4 => match file.name().usage {

@@ -15,13 +15,13 @@ use super::{
 use crate::error::Error;
 use crate::item::Asset;
 use crate::orders::Decision;
-use crate::types::{AssociationKey, ItemKey};
+use crate::types::{AssociationKey, CropSpec, ItemKey};
 
 /// What a media URL stands for.
 #[derive(Debug)]
 pub enum Answer {
     /// The item's page on the customer web site.
-    Page(ItemKey),
+    Page(ItemKey, Option<CropSpec>),
     /// A document or text.
     Text(TextAnswer),
     /// A JPEG that is in a cache, in the store, or to be rendered.
@@ -35,7 +35,7 @@ impl Answer {
     #[must_use]
     pub fn cache_keys(&self) -> CacheKeys {
         match self {
-            Self::Page(key) => CacheKeys::of(key, []),
+            Self::Page(key, _) => CacheKeys::of(key, []),
             Self::Text(text) => text.keys.clone(),
             Self::Rendition(rendition) => rendition.keys.clone(),
             Self::File(file) => file.keys.clone(),

@@ -14,7 +14,7 @@ use super::{
     answer::{FileContent, Sale, stored_body},
     budget::{Client, Payer},
     cache::{Body, Part},
-    facts,
+    facts, framing,
     keys::CacheKeys,
     texts,
 };
@@ -24,8 +24,12 @@ use crate::limits::{ARCHIVE_RENDERS_AT_A_TIME, ASSOCIATIONS_SENT_MAX};
 use crate::media::archive::{
     Archive, DosTime, Entry as ArchiveEntry, EntryName, Method, Piece, pack,
 };
-use crate::media::path::{DocumentExtension, Format, MediaPath, RenditionExtension, Target};
-use crate::types::{AssociationKey, Hash, ItemKey, MediaType, RenditionName, Usage, Variant};
+use crate::media::path::{
+    DocumentExtension, Format, MediaPath, Operation, RenditionExtension, Target,
+};
+use crate::types::{
+    AssociationKey, CropSpec, Hash, ItemKey, MediaType, RenditionName, Usage, Variant,
+};
 
 const PREVIEW: RenditionName = RenditionName::new(Variant::Normal, Usage::Preview);
 
@@ -34,8 +38,9 @@ const PREVIEW: RenditionName = RenditionName::new(Variant::Normal, Usage::Previe
 pub enum Wanted<'a> {
     /// Those that decision 3 names for the media type.
     Default,
-    /// Those that a channel names. Of a text, formats of pictures mean its associated pictures.
-    Formats(&'a [Format]),
+    /// Those that a channel names, of a picture within the editors' crop in pixels of the hires image. Of a
+    /// text, formats of pictures mean its associated pictures.
+    Formats(&'a [Format], Option<CropSpec>),
 }
 
 /// A file before its bytes are at hand.
@@ -259,9 +264,9 @@ impl Media {
         let mut sale = Sale::of(entry, self.decide(&whole, entry, caller, now).await?);
         let mut members = Vec::new();
         let default = defaults(entry.key.media_type).unwrap_or_default();
-        let formats = match wanted {
-            Wanted::Default => &default,
-            Wanted::Formats(formats) => formats,
+        let (formats, crop) = match wanted {
+            Wanted::Default => (default.as_slice(), None),
+            Wanted::Formats(formats, crop) => (formats, crop),
         };
         for format in formats {
             let path = format.path(&entry.key);
@@ -271,7 +276,12 @@ impl Media {
                     members.extend(self.associated(entry, &path, (caller, now), &mut sale).await?);
                 }
             } else {
-                members.extend(self.member(entry, &path, &path).await?);
+                let framed = framing::framed(entry, path.clone(), crop, &self.inner.settings)?;
+                // As it is called, the crop is in pixels of the hires image.
+                let cropped = crop.map(Operation::Crop).filter(|_| framed != path);
+                let named = cropped.and_then(|crop| path.clone().with_operation(crop).ok());
+                let named = named.unwrap_or(path);
+                members.extend(self.member(entry, &framed, &named).await?);
             }
         }
         if matches!(wanted, Wanted::Default) && texts::is_text(entry.key.media_type) {
@@ -354,7 +364,7 @@ impl Media {
         named: &MediaPath,
     ) -> Result<Option<Member>> {
         let (mime, source) = match path.target() {
-            Target::Item | Target::Pricelist => return Ok(None),
+            Target::Item(_) | Target::Pricelist => return Ok(None),
             Target::Document(file) => {
                 let extension = file.extension();
                 let is_text = texts::is_text(entry.key.media_type);
@@ -366,7 +376,7 @@ impl Media {
                 if !fits {
                     return Ok(None);
                 }
-                let text = self.text(entry, (extension, None), false).await?;
+                let text = self.text(entry, (extension, file.crop()), false).await?;
                 (text.mime, Source::Text(text.body))
             }
             Target::Rendition(file) if file.extension() == RenditionExtension::Jpg => {
@@ -468,7 +478,7 @@ fn found<T>(result: Result<T>) -> Result<Option<T>> {
 fn is_jpeg(path: &MediaPath) -> bool {
     match path.target() {
         Target::Rendition(file) => file.extension() == RenditionExtension::Jpg,
-        Target::Item | Target::Pricelist | Target::Document(_) => false,
+        Target::Item(_) | Target::Pricelist | Target::Document(_) => false,
     }
 }
 

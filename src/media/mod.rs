@@ -12,6 +12,7 @@ mod cache;
 mod catalog;
 mod collect;
 mod flight;
+mod framing;
 pub mod keys;
 mod links;
 mod make;
@@ -56,7 +57,7 @@ use crate::media::path::{
     DocumentExtension, MediaPath, RenditionExtension, RenditionFile, Target,
 };
 use crate::orders::{self, Decision, ItemFacts, Orders};
-use crate::types::{Hash, ItemKey};
+use crate::types::{Hash, ItemKey, ItemUri};
 
 /// The media section's state; cheap to clone.
 #[derive(Clone)]
@@ -179,9 +180,9 @@ impl Media {
         now: Timestamp,
     ) -> Result<Answer> {
         match path.target() {
-            Target::Item => {
+            Target::Item(crop) => {
                 self.item(path.key(), caller.visitor(), now).await?;
-                Ok(Answer::Page(path.key().clone()))
+                Ok(Answer::Page(path.key().clone(), *crop))
             }
             Target::Pricelist => self.pricelist(path, caller, now).await.map(Answer::Text),
             Target::Document(file) if file.extension() == DocumentExtension::Zip => {
@@ -294,7 +295,7 @@ impl Media {
     }
 
     /// The item whose rendition `path` names, and the rendition's path there: an associated object
-    /// that is an item of its own is shown by that item.
+    /// that is an item of its own is shown by that item, within the crop that the editors gave it.
     ///
     /// Fails with [`Kind::NotFound`] when the item has no such associated object, or when its own
     /// item may not be seen.
@@ -312,10 +313,10 @@ impl Media {
         let missing = || access::not_available(path);
         let associated = entry.document.association(key).ok_or_else(missing)?;
         let uri = associated.get("uri").and_then(Value::as_str).unwrap_or_default();
-        let Some(own) = ItemKey::from_uri(uri).ok().filter(|own| *own != entry.key) else {
+        let Some(named) = ItemUri::parse(uri).ok().filter(|named| named.key != entry.key) else {
             return Ok((Arc::clone(entry), path.clone()));
         };
-        let Some(item) = self.inner.catalog.find(&own).await? else {
+        let Some(item) = self.inner.catalog.find(&named.key).await? else {
             return Ok((Arc::clone(entry), path.clone()));
         };
         if !access::is_visible(&item, principal, now) {
@@ -325,10 +326,11 @@ impl Media {
             // It came as a document alone.
             return Ok((Arc::clone(entry), path.clone()));
         }
-        let own = MediaPath::rendition(own, file.name(), file.extension());
+        let own = MediaPath::rendition(named.key, file.name(), file.extension());
         let own = file.operations().iter().try_fold(own, |own, operation| {
             own.with_operation(*operation).map_err(|_| missing())
         })?;
+        let own = framing::framed(&item, own, named.crop, &self.inner.settings)?;
         Ok((item, own))
     }
 
@@ -410,7 +412,7 @@ impl Media {
             {
                 entry.plan(file.name(), make)?
             }
-            Target::Item | Target::Pricelist | Target::Document(_) | Target::Rendition(_) => {
+            Target::Item(_) | Target::Pricelist | Target::Document(_) | Target::Rendition(_) => {
                 Arc::new(make()?)
             }
         };
@@ -426,7 +428,7 @@ impl Media {
             named: None,
             association: match path.target() {
                 Target::Rendition(file) => file.association().cloned(),
-                Target::Item | Target::Pricelist | Target::Document(_) => None,
+                Target::Item(_) | Target::Pricelist | Target::Document(_) => None,
             },
         })
     }

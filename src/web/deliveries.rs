@@ -20,23 +20,23 @@ use super::{
     App,
     api::{self, Answer, Caller},
     credentials,
-    request::{self, Problems, Query},
+    request::{self, Presence, Problems, Query},
     respond,
 };
-use crate::account::{ChannelId, DeliveryState};
+use crate::account::{ChannelId, Delivery, DeliveryState};
 use crate::clock;
 use crate::delivery;
 use crate::delivery::Request;
 use crate::error::{Error, Result};
-use crate::limits::{DELIVERIES_LISTED_MAX, DELIVERIES_SIZE_DEFAULT};
+use crate::limits::{DELIVERIES_LISTED_MAX, DELIVERIES_SIZE_DEFAULT, JSON_BODY_BYTES_MAX};
 use crate::media;
-use crate::types::ItemKey;
+use crate::types::{CropSpec, ItemKey};
 
 /// The addresses of this file.
 pub(super) fn routes() -> Router<App> {
     Router::new()
         .route("/user/v1/delivery", get(list_deliveries))
-        .route("/user/v1/delivery/{id}", get(load_delivery))
+        .route("/user/v1/delivery/{id}", get(load_delivery).post(repeat_delivery))
 }
 
 async fn list_deliveries(State(app): State<App>, Caller(caller): Caller, uri: Uri) -> Answer {
@@ -52,11 +52,38 @@ async fn load_delivery(
     Caller(caller): Caller,
     id: Result<Path<String>, PathRejection>,
 ) -> Answer {
-    let id = request::segment("id", id)?;
-    let wrong = |_| Error::invalid("path", "id", "format", "id is not a UUID");
-    let id = Uuid::try_parse(&id).map_err(wrong)?;
+    let id = delivery_id(id)?;
     let found = app.shared.deliveries.find(&caller, id).await?;
     api::json(&delivery::json::delivery(&found, app.shared.media.links()))
+}
+
+fn delivery_id(id: Result<Path<String>, PathRejection>) -> Result<Uuid> {
+    let id = request::segment("id", id)?;
+    let wrong = |_| Error::invalid("path", "id", "format", "id is not a UUID");
+    Uuid::try_parse(&id).map_err(wrong)
+}
+
+/// `{"again": true}`: the delivery is sent once more.
+async fn repeat_delivery(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    id: Result<Path<String>, PathRejection>,
+    request: axum::extract::Request,
+) -> Answer {
+    let id = delivery_id(id)?;
+    let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
+    check_again(&body)?;
+    let (found, queued) = app.shared.deliveries.repeat(&caller, id, clock::now()).await?;
+    Ok(told(&app, &found, queued))
+}
+
+/// Nothing else can be asked of a delivery.
+fn check_again(body: &Value) -> Result<()> {
+    request::object(body, |delivery| {
+        if !delivery.flag("again", Presence::Required).given().unwrap_or(true) {
+            delivery.break_rule("again", "enum", "must be true");
+        }
+    })
 }
 
 /// What `GET /user/v1/delivery` asks for.
@@ -101,32 +128,38 @@ pub(super) fn channel(uri: &Uri) -> Result<Option<ChannelId>> {
 pub(super) async fn trigger(
     app: &App,
     method: &Method,
-    (item, channel): (&ItemKey, &ChannelId),
+    (item, crop, channel): (&ItemKey, Option<CropSpec>, &ChannelId),
     caller: media::Caller<'_>,
 ) -> Result<Response> {
-    let (asked, now) = (Request { caller, item, channel }, clock::now());
+    let (asked, now) = (Request { caller, item, crop, channel }, clock::now());
     let deliveries = &app.shared.deliveries;
-    let found = if *method == Method::HEAD {
-        deliveries.look(asked, now).await?
-    } else {
-        Some(deliveries.trigger(asked, now).await?)
-    };
-    let links = app.shared.media.links();
-    let body = found.as_ref().filter(|_| *method != Method::HEAD).map(|found| {
-        let whole = delivery::json::delivery(found, links);
-        let told = ["id", "state", "channel", "item"];
-        let told = told.into_iter().map(|name| (name.to_owned(), whole[name].clone()));
-        Body::from(Value::Object(told.collect()).to_string())
-    });
-    let kind = HeaderValue::from_static("application/json");
-    let mut response = respond::typed(StatusCode::ACCEPTED, kind, body.unwrap_or_default());
+    if *method == Method::HEAD {
+        let (found, would_queue) = deliveries.look(asked, now).await?;
+        return Ok(answer(found.as_ref(), would_queue, Body::empty()));
+    }
+    let (found, queued) = deliveries.trigger(asked, now).await?;
+    Ok(told(app, &found, queued))
+}
+
+/// The answer to what queues a delivery: 202 with the delivery and its address, 200 where nothing had to
+/// be queued.
+fn told(app: &App, found: &Delivery, queued: bool) -> Response {
+    let whole = delivery::json::delivery(found, app.shared.media.links());
+    let told = ["id", "state", "channel", "item"];
+    let told = told.into_iter().map(|name| (name.to_owned(), whole[name].clone()));
+    answer(Some(found), queued, Body::from(Value::Object(told.collect()).to_string()))
+}
+
+fn answer(found: Option<&Delivery>, queued: bool, body: Body) -> Response {
+    let status = if queued { StatusCode::ACCEPTED } else { StatusCode::OK };
+    let mut response = respond::typed(status, HeaderValue::from_static("application/json"), body);
     if let Some(found) = found
         && let Ok(address) = HeaderValue::from_str(&format!("/user/v1/delivery/{}", found.id))
     {
         response.headers_mut().insert(header::LOCATION, address);
     }
     api::no_store(response.headers_mut());
-    Ok(response)
+    response
 }
 
 #[cfg(test)]

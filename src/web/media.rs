@@ -25,6 +25,7 @@ use crate::account::AgreementId;
 use crate::auth::Principal;
 use crate::clock;
 use crate::error::{Error, Kind, Result};
+use crate::item::has_picture;
 use crate::limits::{MEDIA_PATH_BYTES_MAX, RESOLVED_MAX};
 use crate::media;
 use crate::media::Answer;
@@ -41,7 +42,7 @@ use crate::media::keys::CacheKeys;
 use crate::media::path::DocumentExtension;
 use crate::media::path::MediaPath;
 use crate::media::path::Target;
-use crate::types::ItemKey;
+use crate::types::{CropSpec, ItemKey};
 
 const JPEG: HeaderValue = HeaderValue::from_static("image/jpeg");
 
@@ -140,9 +141,10 @@ async fn answer(app: &App, came: Came<'_>) -> Result<Response> {
         Error::invalid("path", error.part(), "format", respond::shorten(&error.to_string()))
     })?;
     let principal = credentials::principal(app, headers, uri).await?;
-    if matches!(path.target(), Target::Item) && credentials::query_value(uri, "channel").is_some()
+    if let Target::Item(crop) = path.target()
+        && credentials::query_value(uri, "channel").is_some()
     {
-        return delivery(app, method, uri, path.key(), principal.as_deref()).await;
+        return delivery(app, method, uri, (path.key(), *crop), principal.as_deref()).await;
     }
     let refused = match given(app, came, &path, principal.as_deref()).await {
         Err(error) if !media::access::needs_purchase(&path) => error,
@@ -185,7 +187,7 @@ async fn given(
     // Somebody unknown is told so first, whatever else is wrong.
     let is_bought = principal.is_some() && media::access::needs_purchase(path);
     // An item's address takes it for deliveries; a bad one is told without a channel too.
-    let takes = is_bought || matches!(path.target(), Target::Item);
+    let takes = is_bought || matches!(path.target(), Target::Item(_));
     let agr = if takes { agreement(uri)? } else { None };
     let caller = Caller { principal, agr };
     let client = Client::of(principal, address);
@@ -194,7 +196,7 @@ async fn given(
         let answer = resolved(app, uri, path, &asked).await?;
         let keys = answer.cache_keys();
         let response = match answer {
-            Answer::Page(key) => Some(redirect(&format!("{}/item/{key}", app.shared.site_url))),
+            Answer::Page(key, crop) => Some(redirect(&page(&app.shared.site_url, &key, crop))),
             Answer::Text(answer) => Some(document(app, &asked, &answer)?),
             Answer::Rendition(answer) => rendition(app, &asked, &answer).await?,
             Answer::File(answer) => file(app, &asked, &answer).await?,
@@ -217,17 +219,34 @@ async fn resolved(app: &App, uri: &Uri, path: &MediaPath, asked: &Asked<'_>) -> 
     let media = &app.shared.media;
     let is_archive = match path.target() {
         Target::Document(file) => file.extension() == DocumentExtension::Zip,
-        Target::Item | Target::Pricelist | Target::Rendition(_) => false,
+        Target::Item(_) | Target::Pricelist | Target::Rendition(_) => false,
     };
     let caller = asked.caller;
     if is_archive {
         caller.known()?;
         if let Some(channel) = deliveries::channel(uri)? {
             let formats = app.shared.deliveries.formats_of_channel(caller, &channel).await?;
-            return media.archive(path.key(), Wanted::Formats(&formats), caller, asked.now).await;
+            return media
+                .archive(path.key(), Wanted::Formats(&formats, None), caller, asked.now)
+                .await;
         }
     }
     media.resolve(path, caller, asked.now).await
+}
+
+/// The page of an item on the customer web site; with a crop, the studio that shows it.
+fn page(site: &str, key: &ItemKey, crop: Option<CropSpec>) -> String {
+    match crop {
+        Some(crop) if has_picture(key.media_type) => {
+            let sides = [("w", crop.width()), ("h", crop.height())];
+            let corner = [("x", Some(crop.x())), ("y", Some(crop.y()))];
+            let given = |(name, px): (&str, Option<u32>)| Some(format!("{name}={}", px?));
+            let parameters: Vec<_> = sides.into_iter().chain(corner).filter_map(given).collect();
+            let parameters = parameters.join("&");
+            format!("{site}/item/{key}/crop?{parameters}")
+        }
+        _ => format!("{site}/item/{key}"),
+    }
 }
 
 /// With a channel the item's URL asks for a delivery, which is never open. Somebody unknown is told
@@ -236,7 +255,7 @@ async fn delivery(
     app: &App,
     method: &Method,
     uri: &Uri,
-    item: &ItemKey,
+    (item, crop): (&ItemKey, Option<CropSpec>),
     principal: Option<&Principal>,
 ) -> Result<Response> {
     Caller { principal, agr: None }.known()?;
@@ -244,7 +263,7 @@ async fn delivery(
         return Err(Error::internal("a query lost its channel"));
     };
     let caller = Caller { principal, agr: agreement(uri)? };
-    let mut response = deliveries::trigger(app, method, (item, &channel), caller).await?;
+    let mut response = deliveries::trigger(app, method, (item, crop, &channel), caller).await?;
     allow_origins(response.headers_mut());
     Ok(response)
 }
@@ -259,7 +278,7 @@ pub(super) async fn download(app: &App, path: &MediaPath, caller: Caller<'_>) ->
         let response = match app.shared.media.resolve(path, caller, asked.now).await? {
             Answer::Rendition(answer) => rendition(app, &asked, &answer).await?,
             Answer::File(answer) => file(app, &asked, &answer).await?,
-            Answer::Page(_) | Answer::Text(_) => return Err(media::access::not_available(path)),
+            Answer::Page(..) | Answer::Text(_) => return Err(media::access::not_available(path)),
         };
         if let Some(response) = response {
             return Ok(response);

@@ -1,9 +1,9 @@
 //! Media URLs (Spec §4 Media interface): which are known, what malformed ones are told.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::common::pictures::{Picture, with_orientation};
-use crate::common::{DEMO_KEY, LARGE, Server};
+use crate::common::{DEMO_KEY, LARGE, Server, news};
 
 /// The one detail of a 400.
 fn refusal(server: &Server, path: &str) -> (String, String) {
@@ -96,6 +96,56 @@ fn the_item_url_redirects_to_its_page() {
     let location = response.headers()["location"].to_str().unwrap();
     assert_eq!(location, format!("{}/item/{LARGE}", server.url));
     assert_eq!(server.client.get(location).send().unwrap().status(), 200);
+}
+
+#[test]
+fn the_editors_crop_of_an_association_is_what_its_addresses_show() {
+    let server = Server::demo();
+    let (clock, crop) = ("/media/image/demo-urtavla", "-crop_w800_h600_x10_y20");
+    let mut text = news::document("Text", &["FOTO"], "2026-03-09T12:00:00+01:00");
+    text["associations"] = json!({
+        "a001": { "uri": format!("http://other.example{clock}{crop}") },
+        "a002": { "uri": format!("http://other.example{clock}-crop_w99999_h600") },
+    });
+    news::take_in(&server, "text/cropped", &text);
+    let key = format!("ApiKey {DEMO_KEY}");
+    let get = |path: &str| server.get_with(path, &[("authorization", &key)]);
+    let tag = |path: &str| {
+        let response = get(path);
+        assert_eq!(response.status(), 200, "{path}");
+        response.headers()["etag"].to_str().unwrap().to_owned()
+    };
+    // The uri itself leads to the studio, which shows the crop.
+    let page = server.get(&format!("{clock}{crop}"));
+    assert_eq!(page.status(), 302);
+    let location = page.headers()["location"].to_str().unwrap();
+    assert_eq!(
+        location,
+        format!("{}/item/image/demo-urtavla/crop?w=800&h=600&x=10&y=20", server.url)
+    );
+    let shown = server.client.get(location).send().unwrap().text().unwrap();
+    assert!(shown.contains("_NormalPreview.jpg"), "{shown}");
+    let list = |path: &str| get(path).text().unwrap();
+    let licences = list(&format!("{clock}/pricelist"));
+    assert!(licences.contains("uuid"), "{licences}");
+    assert_eq!(list(&format!("{clock}{crop}/pricelist")), licences);
+    // Below the text it is the rendition that the `.json` with that crop names.
+    let document: Value = get(&format!("{clock}{crop}.json")).json().unwrap();
+    for rendition in document["renditions"].as_object().unwrap().values() {
+        let href = rendition["href"].as_str().unwrap();
+        let (path, (_, suffix)) =
+            (href.strip_prefix(&server.url).unwrap(), href.rsplit_once('_').unwrap());
+        assert_eq!(tag(&format!("/media/text/cropped/a001_{suffix}")), tag(path), "{path}");
+    }
+    let hires = get("/media/text/cropped/a001_NormalHires.jpg").bytes().unwrap();
+    assert_eq!(Picture::decode(&hires).size(), (800, 600));
+    // A crop of the address lies within that piece.
+    let inner = "/media/text/cropped/a001-crop_w30_h20_x5_y6_NormalHires.jpg";
+    assert_eq!(tag(inner), tag(&format!("{clock}-crop_w30_h20_x15_y26.jpg")));
+    assert_eq!(get("/media/text/cropped/a001-crop_w801_NormalHires.jpg").status(), 400);
+    // One that does not fit the picture, which may be another one by now, is none.
+    let whole = format!("{clock}_NormalPreview.jpg");
+    assert_eq!(tag("/media/text/cropped/a002_NormalPreview.jpg"), tag(&whole));
 }
 
 #[test]

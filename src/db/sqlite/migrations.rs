@@ -538,6 +538,7 @@ pub(super) fn all() -> Migrations<'static> {
         M::up(PURGES),
         M::up(NODES),
         M::up(include_str!("0010.sql")),
+        M::up(include_str!("0011.sql")),
     ])
 }
 

@@ -18,7 +18,7 @@ use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::account::{AgreementId, ChannelId, Delivery, DeliveryState, OrganizationId, UserId};
 use crate::db::DbError;
 use crate::db::engine::{Row, params};
-use crate::types::ItemKey;
+use crate::types::{CropSpec, CropSyntaxError, ItemKey, token};
 
 /// A delivery that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub struct NewDelivery {
     pub channel: ChannelId,
     /// The item.
     pub item: ItemKey,
+    /// The crop that the item's uri carried.
+    pub crop: Option<CropSpec>,
     /// What of the item.
     pub version: String,
     /// The agreement that the request names.
@@ -122,7 +124,7 @@ const FREE: &str = "(user_id, channel) NOT IN (SELECT user_id, channel FROM unde
 /// The columns that [`read_delivery`] reads.
 const COLUMNS: &str = "delivery_id, deliveries.user_id, deliveries.organization_id, user_name, \
      channel, media_type, item_id, version, agreement_id, state, attempts, next_ms, error, \
-     deliveries.created_ms, queued_ms, updated_ms, delivered_ms";
+     deliveries.created_ms, queued_ms, updated_ms, delivered_ms, crop";
 const FROM: &str = "deliveries JOIN users USING (user_id)";
 
 fn read_delivery(row: &Row<'_>) -> Result<Delivery, DbError> {
@@ -132,6 +134,7 @@ fn read_delivery(row: &Row<'_>) -> Result<Delivery, DbError> {
     let channel = ChannelId::new(&owner, &channel).map_err(|why| damaged(&what, &why))?;
     let (media_type, item): (String, String) = (row.get(5)?, row.get(6)?);
     let item = format!("{media_type}/{item}").parse().map_err(|why| damaged(&what, &why))?;
+    let crop: Option<String> = row.get(17)?;
     let state: String = row.get(9)?;
     let state = DeliveryState::find(&state).ok_or_else(|| damaged(&what, &"its state"))?;
     let optional = |column| {
@@ -154,7 +157,13 @@ fn read_delivery(row: &Row<'_>) -> Result<Delivery, DbError> {
         queued: time(&what, row.get(14)?)?,
         updated: time(&what, row.get(15)?)?,
         delivered: optional(16)?,
+        crop: crop.map(|text| read_crop(&text).map_err(|why| damaged(&what, &why))).transpose()?,
     })
+}
+
+fn read_crop(text: &str) -> Result<CropSpec, CropSyntaxError> {
+    let (_, parameters) = token::split_crop(text).unwrap_or_default();
+    CropSpec::parse(parameters)
 }
 
 impl ReadTx<'_> {
@@ -258,15 +267,15 @@ impl WriteTx<'_> {
                      WHERE delivery_id = ?1",
                     params![known.id.to_string(), organization, agreement],
                 )?;
-                self.requeue_delivery(known.id, now)?;
+                self.requeue_delivery(known.id, DeliveryState::Failed, now)?;
                 self.queued(known.id)
             }
             None => {
                 self.engine.execute(
                     "INSERT INTO deliveries (delivery_id, user_id, organization_id, channel,
                          media_type, item_id, version, agreement_id, state, attempts, next_ms,
-                         created_ms, queued_ms, updated_ms)
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'queued', 0, ?9, ?9, ?9, ?9)",
+                         created_ms, queued_ms, updated_ms, crop)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'queued', 0, ?9, ?9, ?9, ?9, ?10)",
                     params![
                         new.id.to_string(),
                         new.user.0,
@@ -277,6 +286,7 @@ impl WriteTx<'_> {
                         new.version,
                         new.agreement.map(|id| id.0),
                         now.as_millisecond(),
+                        new.crop.map(|crop| crop.to_string()),
                     ],
                 )?;
                 self.queued(new.id)
@@ -289,12 +299,19 @@ impl WriteTx<'_> {
         found.map(Enqueued::Queued).ok_or_else(|| damaged(format!("delivery {id}"), &"is gone"))
     }
 
-    /// Queues a delivery that failed as if it were new; `false` when there is none that failed.
-    pub fn requeue_delivery(&self, id: Uuid, now: Timestamp) -> Result<bool, DbError> {
+    /// Queues a delivery that ended as `ended` says as if it were new; `false` when there is none that did.
+    /// When it was delivered first stays known.
+    pub fn requeue_delivery(
+        &self,
+        id: Uuid,
+        ended: DeliveryState,
+        now: Timestamp,
+    ) -> Result<bool, DbError> {
         let sql = "UPDATE deliveries SET state = 'queued', attempts = 0, claim = NULL,
                  next_ms = ?2, queued_ms = ?2, updated_ms = ?2, error = NULL
-             WHERE delivery_id = ?1 AND state = 'failed'";
-        Ok(self.engine.execute(sql, params![id.to_string(), now.as_millisecond()])? > 0)
+             WHERE delivery_id = ?1 AND state = ?3 AND next_ms IS NULL";
+        let values = params![id.to_string(), now.as_millisecond(), ended.as_str()];
+        Ok(self.engine.execute(sql, values)? > 0)
     }
 
     /// Claims the delivery that is due for the longest time under the name `claim`, until `until`

@@ -53,6 +53,7 @@ fn new(number: u128, item: &str) -> NewDelivery {
         organization: OrganizationId(1),
         channel: desk(),
         item: item.parse().unwrap(),
+        crop: None,
         version: "v1".to_owned(),
         agreement: None,
     }
@@ -223,7 +224,10 @@ fn what_failed_for_now_comes_back_and_what_failed_for_good_only_when_it_is_asked
     let again = queue(&db, &new(9, "image/a"), 100);
     assert_eq!((again.id, again.state, again.attempts), (id, DeliveryState::Queued, 0));
     assert_eq!((again.error, again.queued, again.created), (None, at(100), at(10)));
-    assert!(!write(&db, move |tx| tx.requeue_delivery(id, at(101))), "it waits already");
+    assert!(
+        !write(&db, move |tx| tx.requeue_delivery(id, DeliveryState::Failed, at(101))),
+        "it waits already"
+    );
 }
 
 #[test]

@@ -63,7 +63,7 @@ impl Format {
             return Err(FormatError::Unknown { found: text.to_owned() });
         }
         let has_crop = match path.target() {
-            Target::Item | Target::Pricelist => return Err(FormatError::NoFile),
+            Target::Item(_) | Target::Pricelist => return Err(FormatError::NoFile),
             Target::Rendition(file) => file.operations().iter().any(|operation| match operation {
                 Operation::Crop(_) => true,
                 Operation::Watermark => false,
@@ -96,7 +96,7 @@ impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             // Never: `parse` refuses both.
-            Target::Item | Target::Pricelist => Ok(()),
+            Target::Item(_) | Target::Pricelist => Ok(()),
             Target::Rendition(file) => write!(f, "{file}"),
             Target::Document(file) => write!(f, "{file}"),
         }

@@ -3,8 +3,8 @@
 //! A [`MediaPath`] is what follows `/media/`:
 //!
 //! ```text
-//! <mediaType>/<id>                                                   the item
-//! <mediaType>/<id>/pricelist                                         its licences
+//! <mediaType>/<id>[-crop_…]                                          the item
+//! <mediaType>/<id>[-crop_…]/pricelist                                its licences
 //! <mediaType>/<id>[-<operation>…][_<variant><usage>].<extension>     a file of it
 //! <mediaType>/<id>/<association>[-<operation>…]_<variant><usage>.<extension>
 //! ```
@@ -47,8 +47,9 @@ pub struct MediaPath {
 /// What of the item a media path names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
-    /// The item itself: the customer web site, or a delivery.
-    Item,
+    /// The item itself: the customer web site, or a delivery. The crop of a stored `uri`, in pixels of the
+    /// item's hires image, stays on it.
+    Item(Option<CropSpec>),
     /// The licences that the caller could use.
     Pricelist,
     /// A picture, a printable graphic or a video.
@@ -127,7 +128,7 @@ impl MediaPath {
 
     /// The path of an item itself.
     pub fn item(key: ItemKey) -> Self {
-        Self { key, target: Target::Item }
+        Self { key, target: Target::Item(None) }
     }
 
     /// The path of an item's licences.
@@ -162,12 +163,15 @@ impl MediaPath {
     /// The same path with one more operation, behind those that it has.
     ///
     /// Fails with [`PathError::RepeatedOperation`], [`PathError::OperationNotTaken`] (anything but
-    /// a `.jpg`, and a crop of a `.json`) or [`PathError::MissingExtension`].
+    /// a `.jpg`, and a crop of a `.json` and of the item itself) or [`PathError::MissingExtension`].
     pub fn with_operation(mut self, operation: Operation) -> Result<Self, PathError> {
         match &mut self.target {
-            Target::Item | Target::Pricelist => {
-                return Err(PathError::MissingExtension { found: operation.name().to_owned() });
-            }
+            Target::Item(crop) => match operation {
+                Operation::Crop(_) if crop.is_some() => return Err(operation.repeated()),
+                Operation::Crop(spec) => *crop = Some(spec),
+                Operation::Watermark => return Err(missing_extension(operation)),
+            },
+            Target::Pricelist => return Err(missing_extension(operation)),
             Target::Rendition(file) if file.extension.takes_operations() => {
                 file.operations.push(operation)?;
             }
@@ -190,6 +194,10 @@ impl MediaPath {
     }
 }
 
+fn missing_extension(operation: Operation) -> PathError {
+    PathError::MissingExtension { found: operation.name().to_owned() }
+}
+
 impl DocumentFile {
     /// Adds a crop; no other operation, and only to a `.json`.
     fn add(&mut self, operation: Operation) -> Result<(), PathError> {
@@ -210,7 +218,8 @@ impl fmt::Display for MediaPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.key)?;
         match &self.target {
-            Target::Item => Ok(()),
+            Target::Item(None) => Ok(()),
+            Target::Item(Some(crop)) => write!(f, "{crop}"),
             Target::Pricelist => write!(f, "/{}", parse::PRICELIST),
             Target::Rendition(file) => write!(f, "{file}"),
             Target::Document(file) => write!(f, "{file}"),

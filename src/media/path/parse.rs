@@ -23,7 +23,10 @@ pub(crate) fn parse(path: &str) -> Result<MediaPath, PathError> {
     }
     match parts[..] {
         [media_type, name] => parse_file(MediaType::parse(media_type)?, name),
-        [media_type, id, PRICELIST] => Ok(MediaPath::pricelist(parse_key(media_type, id)?)),
+        [media_type, name, PRICELIST] => {
+            let item = parse_item(MediaType::parse(media_type)?, name)?;
+            Ok(MediaPath::pricelist(item.key().clone()))
+        }
         [media_type, id, name] => parse_association(parse_key(media_type, id)?, name),
         [media_type] => Err(match MediaType::parse(media_type) {
             Ok(_) => PathError::MissingId,
@@ -51,6 +54,16 @@ fn parse_key(media_type: &str, id: &str) -> Result<ItemKey, PathError> {
     Ok(ItemKey::new(media_type, parse_id_of_item(id)?))
 }
 
+/// The item itself, with the crop that a stored uri may carry.
+fn parse_item(media_type: MediaType, name: &str) -> Result<MediaPath, PathError> {
+    let (id, crop) = match token::split_crop(name) {
+        Some((id, parameters)) => (id, Some(Operation::Crop(CropSpec::parse(parameters)?))),
+        None => (name, None),
+    };
+    let path = MediaPath::item(ItemKey::new(media_type, parse_id_of_item(id)?));
+    crop.into_iter().try_fold(path, MediaPath::with_operation)
+}
+
 /// An id that stands alone: here an operation or a suffix wants its extension.
 fn parse_id_of_item(text: &str) -> Result<ItemId, PathError> {
     ItemId::parse(text).map_err(|error| match error {
@@ -69,7 +82,7 @@ fn parse_id_of_item(text: &str) -> Result<ItemId, PathError> {
 /// The second of two parts: the item itself or a file of it.
 fn parse_file(media_type: MediaType, name: &str) -> Result<MediaPath, PathError> {
     if !name.contains('.') {
-        return Ok(MediaPath::item(ItemKey::new(media_type, parse_id_of_item(name)?)));
+        return parse_item(media_type, name);
     }
     let (stem, extension) = split_extension(name)?;
     let name = split_name(stem, extension)?;

@@ -92,7 +92,7 @@ fn any_path() -> impl Strategy<Value = MediaPath> {
 /// Each call of `choose(n)` decides among `n` ways.
 fn respell(path: &MediaPath, mut choose: impl FnMut(usize) -> usize) -> String {
     let (operations, suffix, extension) = match path.target() {
-        Target::Item | Target::Pricelist => return path.print(),
+        Target::Item(_) | Target::Pricelist => return path.print(),
         Target::Document(file) => {
             let crop = file.crop().map(Operation::Crop);
             (crop.into_iter().collect(), String::new(), file.extension().as_str())
@@ -124,7 +124,7 @@ fn respell(path: &MediaPath, mut choose: impl FnMut(usize) -> usize) -> String {
     let tail: String = tail.chars().map(flip).collect();
     let association = match path.target() {
         Target::Rendition(file) => file.association().map(|key| format!("/{key}")),
-        Target::Item | Target::Pricelist | Target::Document(_) => None,
+        Target::Item(_) | Target::Pricelist | Target::Document(_) => None,
     };
     format!("{}{}{tail}", path.key(), association.unwrap_or_default())
 }

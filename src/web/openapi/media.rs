@@ -40,14 +40,21 @@ fn documents() -> [Operation; 4] {
             "Leads to its page on the customer web site. With `channel` it is sent through that \
              channel of the caller instead, which is a purchase as a download is. One version of an \
              item goes through a channel once: asking again tells of the delivery that is there, \
-             and one that failed is tried again. `HEAD` triggers nothing.",
+             and one that failed is tried again. `POST /user/v1/delivery/{id}` sends one once more. A uri \
+             may carry the crop of an association, `-crop_w…_h…_x…_y…`: then the page shows it, and \
+             pictures are sent within it. `HEAD` triggers nothing.",
         )
         .takes_all(item_path())
         .takes(query("channel", CHANNEL, channel()))
         .takes(query("agr", "The number of the agreement that is to pay a delivery.", integer()))
         .answers(
             202,
-            Answer::json("The delivery is in the queue, or was.", reference("Triggered"))
+            Answer::json("The delivery is in the queue.", reference("Triggered"))
+                .with("Location", "Where it can be looked at."),
+        )
+        .answers(
+            200,
+            Answer::json("The delivery was there before.", reference("Triggered"))
                 .with("Location", "Where it can be looked at."),
         )
         .answers(302, Answer::empty("To the page.").with("Location", "Its address."))

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    operation::{Access, Operation, Tag, delete, get, path, post, put, query, required},
+    operation::{Access, Answer, Operation, Tag, delete, get, path, post, put, query, required},
     schemas::{NO_CONTROLS, array, integer, one_of, reference, short_text},
 };
 use crate::account::{DeliveryState, DeviceKind, OrderStatus};
@@ -184,7 +184,7 @@ fn orders() -> [Operation; 3] {
         .map(|operation| operation.belongs(Tag::Order, Access::Caller).refuses(&REFUSED))
 }
 
-fn deliveries() -> [Operation; 2] {
+fn deliveries() -> [Operation; 3] {
     let max = i64::try_from(DELIVERIES_LISTED_MAX).unwrap_or(i64::MAX);
     let default = i64::try_from(DELIVERIES_SIZE_DEFAULT).unwrap_or_default();
     let state = one_of(&DeliveryState::ALL.map(DeliveryState::as_str));
@@ -201,10 +201,26 @@ fn deliveries() -> [Operation; 2] {
     let id = json!({ "type": "string", "format": "uuid" });
     let load = get("/user/v1/delivery/{id}", "getDelivery")
         .says("A delivery", "How far it got, and why the last try failed.")
-        .takes(path("id", "The delivery's id.", id))
+        .takes(path("id", "The delivery's id.", id.clone()))
         .gives("The delivery.", reference("Delivery"))
         .refuses(&[404]);
-    [list, load]
+    let again = json!({
+        "type": "object", "additionalProperties": false, "required": ["again"],
+        "properties": { "again": { "type": "boolean", "enum": [true] } },
+    });
+    let triggered = |text| Answer::json(text, reference("Triggered"));
+    let repeat = post("/user/v1/delivery/{id}", "repeatDelivery")
+        .says(
+            "Send a delivery once more",
+            "For a receiver that lost the files, say. Nothing is bought; the agreements of its owner must \
+             still cover the item.",
+        )
+        .takes(path("id", "The delivery's id.", id))
+        .json_body("What is asked for.", again)
+        .answers(202, triggered("The delivery is in the queue again."))
+        .answers(200, triggered("The delivery was in the queue."))
+        .refuses(&[404, 413]);
+    [list, load, repeat]
         .map(|operation| operation.belongs(Tag::Delivery, Access::Caller).refuses(&REFUSED))
 }
 

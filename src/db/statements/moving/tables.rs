@@ -288,6 +288,7 @@ pub(in crate::db) const TABLES: &[Table] = &[
             ("channel", Text),
             ("media_type", Text),
             ("item_id", Text),
+            ("crop", Text),
             ("version", Text),
             ("agreement_id", Int),
             ("state", Text),
