@@ -14,11 +14,11 @@ use reqwest::{StatusCode, blocking::Client};
 use serde_json::{Value, json};
 
 use crate::backup::{Done, load};
+use crate::buckets::Bucket;
 use crate::common::postgres::Cluster;
 use crate::common::server::{output, wirephoto};
 use crate::common::{DEMO_KEY, PATIENCE, Server, news, pause, pictures::Picture};
 use crate::search::ids;
-use crate::store_s3::Bucket;
 
 /// The same addresses from every server, so that the same bytes come.
 const SETTINGS: [&str; 3] =

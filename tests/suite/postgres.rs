@@ -22,13 +22,13 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::balancer::haproxy;
+use crate::buckets::Bucket;
 use crate::common::postgres::{self, Cluster};
 use crate::common::server::{output, wirephoto};
 use crate::common::{DEMO_KEY, Server, checkout, news, pictures::Picture, tokens};
 use crate::deliveries::{Posted, hook, id, trigger};
 use crate::receivers::python;
 use crate::search::ids;
-use crate::store_s3::Bucket;
 
 const ROOT: &str = "/collection/v1/collection";
 

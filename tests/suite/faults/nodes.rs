@@ -14,6 +14,7 @@ use tempfile::TempDir;
 use super::kit::{Site, document, scene_with, until};
 use super::ledger::{Doubt, Items, Ledger, Random, Tokens, done, item};
 use super::net::Net;
+use crate::buckets::of_bucket;
 use crate::cdn::{Front, example};
 use crate::common::pictures::Picture;
 use crate::common::ports::free_port;
@@ -21,7 +22,6 @@ use crate::common::postgres::{self, Cluster};
 use crate::common::server::output;
 use crate::common::{PATIENCE, Server, pause};
 use crate::receivers::Receiver;
-use crate::store_s3::of_bucket;
 
 const SETTINGS: [&str; 9] = [
     "server.unready_s=0",
