@@ -204,6 +204,10 @@ impl BucketSettings {
                 "store.session_token"
             }
             Some("SignatureDoesNotMatch") => "store.secret_access_key",
+            // What Garage calls it.
+            Some("AccessDenied") if text.contains("Invalid signature") => {
+                "store.secret_access_key"
+            }
             Some(
                 "AuthorizationHeaderMalformed"
                 | "PermanentRedirect"
@@ -426,5 +430,50 @@ impl HttpService for Connector {
         Self: 'future,
     {
         Box::pin(self.count(request))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The setting that is blamed when a service answers this status with this code and message.
+    fn check((status, code, message): (u16, &str, &str), expected: &'static str) {
+        let settings = BucketSettings {
+            bucket: "pictures".to_owned(),
+            prefix: String::new(),
+            endpoint: "https://s3.example".to_owned(),
+            region: "eu-north-1".to_owned(),
+            access_key_id: "id".to_owned(),
+            secret_access_key: "key".to_owned(),
+            session_token: String::new(),
+            path_style: true,
+            plain_http: false,
+            ca: PathBuf::new(),
+            answer: Duration::from_secs(1),
+            give_up: Duration::from_secs(1),
+            requests: 1,
+        };
+        let said = format!(
+            "Server returned non-2xx status code: {status} : <Error><Code>{code}</Code>\
+             <Message>{message}</Message></Error>"
+        );
+        let error = object_store::Error::Generic { store: "S3", source: said.into() };
+        let told = settings.blame("", &error);
+        let StoreError::Setting { setting, why } = &told else { panic!("{told:?}") };
+        assert_eq!(*setting, expected, "{why}");
+        assert!(why.contains(&format!("{code}: {message}")), "{why}");
+    }
+
+    #[test]
+    fn what_a_service_says_names_the_setting_that_is_likely_to_be_wrong() {
+        check((404, "NoSuchBucket", "no such bucket"), "store.originals");
+        check((403, "InvalidAccessKeyId", "who is that"), "store.access_key_id");
+        check((403, "SignatureDoesNotMatch", "check your key"), "store.secret_access_key");
+        check((403, "AccessDenied", "Access Denied."), "store.access_key_id");
+        check((400, "AuthorizationHeaderMalformed", "the region is wrong"), "store.region");
+        // Garage.
+        check((403, "AccessDenied", "Forbidden: No such key: GK1"), "store.access_key_id");
+        check((403, "AccessDenied", "Forbidden: Invalid signature"), "store.secret_access_key");
     }
 }
