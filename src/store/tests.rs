@@ -1,7 +1,13 @@
-//! What holds for every store: in a folder, and in a bucket over the library's own store of
-//! objects in memory. `tests/suite/store_s3.rs` has the bucket over the wire.
+//! What holds for every store: in a folder, in a bucket over the library's own store of objects in
+//! memory, and in one of an S3 server where `tests/garage.sh` names one. `tests/suite/store_s3.rs` has
+//! the service over such a bucket.
 
-use std::{ops::Range, path::Path, sync::Arc, time::Duration};
+use std::{
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures_util::TryStreamExt;
@@ -9,44 +15,91 @@ use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path as 
 
 use super::breaker::Breaker;
 use super::bucket::{Bucket, Objects};
-use super::{BlobReader, Derived, Kind, Place, Store, StoreError, Taken};
+use super::{
+    BlobReader, BucketSettings, Derived, Kind, Patience, Place, Store, StoreError, Taken,
+};
 use crate::types::Hash;
 
 /// More than one part, and no multiple of it.
 const LARGE: usize = 9_000_123;
 
+/// The variable with an S3 server of region `eu-north-1` that has the bucket `bilder`: address, id of a
+/// key and key, with spaces between them.
+const SERVER: &str = "WIREPHOTO_TEST_S3";
+
 struct Scene {
     dir: tempfile::TempDir,
     store: Store,
-    objects: Arc<InMemory>,
+    /// Its objects past the store; none of a folder.
+    objects: Arc<dyn ObjectStore>,
+    /// What their keys begin with.
+    prefix: Key,
 }
 
 fn folder() -> Scene {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(&dir.path().join("originals")).unwrap();
-    Scene { dir, store, objects: Arc::default() }
+    Scene { dir, store, objects: Arc::new(InMemory::new()), prefix: Key::default() }
 }
 
 fn bucket() -> Scene {
-    let (dir, objects) = (tempfile::tempdir().unwrap(), Arc::new(InMemory::new()));
-    let place = ("s3://test".to_owned(), Key::from("a/b"));
-    let over: Arc<dyn ObjectStore> = Arc::<InMemory>::clone(&objects);
+    let (dir, prefix) = (tempfile::tempdir().unwrap(), Key::from("a/b"));
+    let place = ("s3://test".to_owned(), prefix.clone());
+    let objects: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
     let over = Objects {
-        all: Arc::clone(&over),
-        once: over,
+        all: Arc::clone(&objects),
+        once: Arc::clone(&objects),
         breaker: Arc::new(Breaker::new(place.0.clone())),
         settings: None,
     };
     let bucket = Bucket::over(over, place, (Duration::from_secs(20), 8)).unwrap();
     let store = Store::over(bucket, &dir.path().join("scratch")).unwrap();
-    Scene { dir, store, objects }
+    Scene { dir, store, objects, prefix }
 }
 
-/// Checks what holds for both.
+/// A bucket of the server, if there is one.
+#[expect(clippy::disallowed_methods, reason = "a test may look at its environment")]
+fn server() -> Option<Scene> {
+    let server = std::env::var(SERVER).ok()?;
+    let [endpoint, id, key] = server.split(' ').collect::<Vec<_>>()[..] else {
+        panic!("{SERVER}: expected an address, an id and a key");
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let settings = BucketSettings {
+        bucket: "bilder".to_owned(),
+        prefix: uuid::Uuid::now_v7().to_string(),
+        endpoint: endpoint.to_owned(),
+        region: "eu-north-1".to_owned(),
+        access_key_id: id.to_owned(),
+        secret_access_key: key.to_owned(),
+        session_token: String::new(),
+        path_style: true,
+        plain_http: true,
+        ca: PathBuf::new(),
+        answer: Duration::from_secs(60),
+        give_up: Duration::from_secs(60),
+        requests: 8,
+    };
+    let breaker = Arc::new(Breaker::new(settings.place()));
+    let objects = Arc::new(settings.open(&breaker, 0).unwrap());
+    let scratch = dir.path().join("scratch");
+    let store = Store::in_bucket(&settings, &scratch, Patience::None).unwrap();
+    Some(Scene { dir, store, objects, prefix: Key::from(settings.prefix) })
+}
+
+/// One of each kind of bucket.
+fn buckets() -> impl Iterator<Item = Scene> {
+    std::iter::once(bucket()).chain(server())
+}
+
+/// One of each kind of store.
+fn all() -> impl Iterator<Item = Scene> {
+    std::iter::once(folder()).chain(buckets())
+}
+
+/// Checks what holds for all.
 fn each(check: impl Fn(&Scene)) {
-    for scene in [folder(), bucket()] {
-        check(&scene);
-    }
+    all().for_each(|scene| check(&scene));
 }
 
 impl Scene {
@@ -63,7 +116,7 @@ impl Scene {
         let name = hash.to_string();
         let (start, rest) = name.split_at(2);
         if self.is_bucket() {
-            let key = Key::from(format!("a/b/originals/{start}/{rest}"));
+            let key = self.prefix.clone().join("originals").join(start).join(rest);
             wait(self.objects.put(&key, Bytes::copy_from_slice(bytes).into())).unwrap();
         } else {
             let path = self.dir.path().join("originals").join(start).join(rest);
@@ -73,7 +126,7 @@ impl Scene {
 }
 
 fn wait<T>(work: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
 fn bytes(length: usize) -> Vec<u8> {
@@ -90,7 +143,7 @@ fn a_store_that_can_be_written_is_proven_and_nothing_stays_of_it() {
     each(|scene| {
         scene.store.prove().unwrap();
         assert_eq!(scene.store.list().unwrap(), []);
-        let left: Vec<_> = wait(scene.objects.list(None).try_collect()).unwrap();
+        let left: Vec<_> = wait(scene.objects.list(Some(&scene.prefix)).try_collect()).unwrap();
         assert_eq!(left, []);
     });
 }
@@ -173,12 +226,12 @@ fn a_file_is_copied_in_under_its_hash() {
 
 #[test]
 fn a_blob_is_taken_over_once_and_only_with_its_own_bytes() {
-    for from in [folder(), bucket()] {
-        for to in [folder(), bucket()] {
+    for from in all() {
+        for to in all() {
             check_taking_over(&from, &to);
         }
         let large = from.store.write(&bytes(LARGE)).unwrap();
-        for to in [folder(), bucket()] {
+        for to in all() {
             let taken = to.store.take_over(&from.store, large, LARGE as u64);
             assert!(matches!(taken, Ok(Taken::Copied)));
             assert!(to.store.is_whole(large, LARGE as u64));
@@ -210,13 +263,16 @@ fn check_taking_over(from: &Scene, to: &Scene) {
     to.store.remove(hash).unwrap();
     assert!(matches!(refused(hash, 7), StoreError::Changed(_)));
     assert!(!to.store.is_whole(hash, 7));
-    assert_eq!(to.store.leftovers().unwrap(), [] as [std::path::PathBuf; 0]);
+    assert_eq!(to.store.leftovers().unwrap(), [] as [PathBuf; 0]);
     to.store.flush().unwrap();
 }
 
 #[test]
 fn what_is_not_sent_to_its_end_does_not_show() {
-    let scene = bucket();
+    buckets().for_each(|scene| check_sending(&scene));
+}
+
+fn check_sending(scene: &Scene) {
     let Place::Bucket(blobs) = &scene.store.place else { panic!("a bucket") };
     let all = bytes(LARGE);
     let hash = Hash::of(&all);
@@ -236,7 +292,10 @@ fn what_is_not_sent_to_its_end_does_not_show() {
 
 #[test]
 fn an_object_that_is_replaced_while_it_is_read_is_noticed() {
-    let scene = bucket();
+    buckets().for_each(|scene| check_replacing(&scene));
+}
+
+fn check_replacing(scene: &Scene) {
     let hash = scene.store.write(&bytes(LARGE)).unwrap();
     let open = || -> BlobReader { scene.store.reader(hash, LARGE as u64).unwrap() };
     let reader = open();
@@ -279,10 +338,13 @@ fn derived_files_are_written_read_and_removed() {
 
 #[test]
 fn a_side_file_is_fetched_once() {
-    let scene = bucket();
+    buckets().for_each(|scene| check_fetching_once(&scene));
+}
+
+fn check_fetching_once(scene: &Scene) {
     let (derived, hash) = (scene.derived(), Hash([9; 32]));
     derived.write(Kind::Index, hash, b"index").unwrap();
-    let key = Key::from(format!("a/b/index/09/{}", "09".repeat(31)));
+    let key = scene.prefix.clone().join("index").join("09").join("09".repeat(31));
     wait(scene.objects.delete(&key)).unwrap();
     assert_eq!(derived.read(Kind::Index, hash, 10).unwrap().unwrap(), b"index");
     derived.forget(hash);
