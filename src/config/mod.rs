@@ -205,7 +205,7 @@ settings! {
     store: Store {
         originals: Place = "", Any, "folder or bucket", "Where originals lie: a folder, or s3://BUCKET/PREFIX, which then has what is derived from them too; empty: originals/ in the data directory";
         endpoint: BaseUrl = "", Any, "URL", "Base of the service that has the bucket; empty: Amazon's in the region";
-        region: String = "us-east-1", Any, "name", "Region of the bucket; services of one place take any";
+        region: String = "us-east-1", Any, "name", "Region of the bucket; Garage wants its s3_region, most services of one place take any";
         access_key_id: String = "", Any, "text", "Id of the key to the bucket";
         secret_access_key: Hidden = "", Any, "text", "The key itself; never shown";
         session_token: Hidden = "", Any, "text", "What goes with a key that is valid for a while only; never shown; empty: the key is a lasting one";

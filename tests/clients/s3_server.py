@@ -1,8 +1,6 @@
 """An S3 server that checks signatures, with the bucket `bilder`. Prints one line of JSON when it is
-ready; each line of its input is a key, answered with one line about the object, or an order as JSON:
-list, damage, delete. Its second argument is the address to listen at, if not loopback."""
+ready, and then obeys `bucket_orders`. Its second argument is the address to listen at, if not loopback."""
 
-import hashlib
 import json
 import logging
 import os
@@ -15,6 +13,7 @@ os.environ["INITIAL_NO_AUTH_ACTION_COUNT"] = "7"
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
 
 import boto3
+import bucket_orders
 from moto.server import ThreadedMotoServer
 
 address = sys.argv[2] or "127.0.0.1"
@@ -46,38 +45,4 @@ client = boto3.client(
     aws_secret_access_key=key["SecretAccessKey"],
     endpoint_url=endpoint,
 )
-
-
-def obey(order):
-    """Does what the store must notice, past it."""
-    if order["do"] == "list":
-        pages = client.get_paginator("list_objects_v2").paginate(
-            Bucket="bilder", Prefix=order["prefix"]
-        )
-        return [found["Key"] for page in pages for found in page.get("Contents", [])]
-    if order["do"] == "open":
-        return len(client.list_multipart_uploads(Bucket="bilder").get("Uploads", []))
-    if order["do"] == "delete":
-        client.delete_object(Bucket="bilder", Key=order["key"])
-        return None
-    body = bytearray(client.get_object(Bucket="bilder", Key=order["key"])["Body"].read())
-    body[order["at"]] ^= 0x10
-    client.put_object(Bucket="bilder", Key=order["key"], Body=bytes(body))
-    return None
-
-
-for line in sys.stdin:
-    if line.startswith("{"):
-        print(json.dumps(obey(json.loads(line))), flush=True)
-        continue
-    found = client.get_object(Bucket="bilder", Key=line.strip())
-    body = found["Body"].read()
-    facts = {
-        "size": len(body),
-        "sha256": hashlib.sha256(body).hexdigest(),
-        "type": found["ContentType"],
-        "parts": int(found["ETag"].strip('"').partition("-")[2] or 1),
-        "count": client.list_objects_v2(Bucket="bilder")["KeyCount"],
-        "open": len(client.list_multipart_uploads(Bucket="bilder").get("Uploads", [])),
-    }
-    print(json.dumps(facts), flush=True)
+bucket_orders.serve(client)

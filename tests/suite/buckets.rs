@@ -1,5 +1,8 @@
 //! An S3 server of a test's own with a gate before it, which counts bytes and breaks what a test wants
 //! to be broken; archives whose originals lie in it.
+//!
+//! The server is an emulation that checks signatures. With the variable `WIREPHOTO_TEST_GARAGE`, the path of
+//! the program, it is a cluster of three nodes of Garage (`tests/garage.sh`).
 
 use std::{
     fs,
@@ -16,7 +19,7 @@ use reqwest::{Method, blocking::Response};
 use serde_json::{Value, json};
 
 use crate::common::server::{output, wirephoto};
-use crate::common::{DEMO_KEY, Server, checkout};
+use crate::common::{DEMO_KEY, Server, checkout, ports::free_port};
 use crate::faults::kit::{self, call};
 use crate::receivers::Receiver;
 
@@ -113,7 +116,7 @@ impl State {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The S3 server takes one request a connection.
+    /// One request a connection, so that each passes here.
     fn serve(&self, mut client: TcpStream, server: &str) {
         let mut head = Vec::new();
         let mut piece = [0; 65_536];
@@ -153,7 +156,9 @@ impl State {
         }
     }
 
-    fn pass(&self, mut client: TcpStream, head: Vec<u8>, server: &str) {
+    fn pass(&self, mut client: TcpStream, mut head: Vec<u8>, server: &str) {
+        let line = head.windows(2).position(|end| end == b"\r\n").unwrap();
+        head.splice(line..line, *b"\r\nConnection: close");
         let mut server = TcpStream::connect(server).unwrap();
         let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
         std::thread::spawn(move || {
@@ -172,6 +177,20 @@ impl State {
     }
 }
 
+/// The variable that names the program of Garage.
+const GARAGE: &str = "WIREPHOTO_TEST_GARAGE";
+
+/// Whether buckets lie in Garage.
+pub fn is_garage() -> bool {
+    std::env::var_os(GARAGE).is_some()
+}
+
+/// How the S3 server refuses.
+pub struct Refusals {
+    pub unknown_key: &'static str,
+    pub wrong_secret: &'static str,
+}
+
 /// An S3 server behind a gate.
 pub struct Bucket {
     pub s3: Receiver,
@@ -180,9 +199,25 @@ pub struct Bucket {
 
 impl Bucket {
     pub fn start() -> Self {
-        let s3 = Receiver::start("s3_server.py", "");
+        let s3 = if is_garage() {
+            let ports = [(); 6].map(|()| free_port().to_string());
+            Receiver::start("garage_server.py", &ports.join(","))
+        } else {
+            Receiver::start("s3_server.py", "")
+        };
         let gate = Gate::before(s3.ready["port"].as_u64().unwrap());
         Self { s3, gate }
+    }
+
+    pub fn refusals(&self) -> Refusals {
+        if is_garage() {
+            Refusals {
+                unknown_key: "AccessDenied: Forbidden: No such key",
+                wrong_secret: "AccessDenied: Forbidden: Invalid signature",
+            }
+        } else {
+            Refusals { unknown_key: "InvalidAccessKeyId", wrong_secret: "SignatureDoesNotMatch" }
+        }
     }
 
     /// Requests that the S3 server got so far.

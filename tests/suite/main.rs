@@ -23,6 +23,7 @@ mod deliveries;
 mod engine;
 mod faults;
 mod formats;
+mod garage;
 mod hostile;
 mod http;
 mod ingest;

@@ -90,11 +90,16 @@ pub fn mails(data: &Path) -> Vec<String> {
 fn what_comes_in_and_goes_through_one_node_comes_and_goes_at_the_other() {
     let first = server(&QUICK);
     let second = beside(&first, &[]);
-    let auth = provider(&first);
+    items_come_and_go_at_both(&first, &second);
+}
+
+/// What comes in and goes through the first node comes and goes at the second.
+pub fn items_come_and_go_at_both(first: &Server, second: &Server) {
+    let auth = provider(first);
     let jpeg = Picture::corners(320, 240).jpeg();
     let item = json!({ "headline": "Hamn" }).to_string().into_bytes();
     let parts = form(&[("NormalHires.jpg", &jpeg), ("item", &item)]);
-    assert_eq!(put(&first, "image/h", &auth, parts).status(), 201);
+    assert_eq!(put(first, "image/h", &auth, parts).status(), 201);
     let preview = "/media/image/h_NormalPreview.jpg";
     let crop = "/media/image/h-crop_w100_h80_x10_y10_NormalPreview.jpg";
     second.until("the photograph to come", || (second.get(preview).status() == 200).then_some(()));
