@@ -196,30 +196,42 @@ impl BucketSettings {
     /// Which setting is likely to be wrong when the first request of a kind to the bucket fails; `what`
     /// was tried, and is empty where it was only looked at.
     pub(super) fn blame(&self, what: &str, error: &object_store::Error) -> StoreError {
-        let text = chain(error);
-        let setting = match code(&text).as_deref() {
-            Some("NoSuchBucket" | "InvalidBucketName") => "store.originals",
-            Some("InvalidAccessKeyId") => "store.access_key_id",
-            Some("InvalidToken" | "ExpiredToken" | "TokenRefreshRequired") => {
-                "store.session_token"
-            }
-            Some("SignatureDoesNotMatch") => "store.secret_access_key",
-            // What Garage calls it.
-            Some("AccessDenied") if text.contains("Invalid signature") => {
-                "store.secret_access_key"
-            }
-            Some(
-                "AuthorizationHeaderMalformed"
-                | "PermanentRedirect"
-                | "TemporaryRedirect"
-                | "IllegalLocationConstraintException",
-            ) => "store.region",
-            Some("AccessDenied" | "AllAccessDisabled" | "AccountProblem") => "store.access_key_id",
-            Some(_) | None if text.contains(" 403 ") => "store.access_key_id",
-            Some(_) | None if text.contains(" 404 ") => "store.originals",
-            Some(_) | None => "store.endpoint",
-        };
+        let setting = likely_setting(&chain(error));
         bad(setting, format!("{} at {}: {what}{}", self.place(), self.host(), words(error)))
+    }
+}
+
+/// The setting that is likely to be wrong, by what the service answered: its status between spaces, and
+/// the body.
+fn likely_setting(answer: &str) -> &'static str {
+    match code(answer).as_deref() {
+        Some("NoSuchBucket" | "InvalidBucketName") => "store.originals",
+        Some("InvalidAccessKeyId") => "store.access_key_id",
+        Some("InvalidToken" | "ExpiredToken" | "TokenRefreshRequired") => "store.session_token",
+        Some("SignatureDoesNotMatch") => "store.secret_access_key",
+        // What Garage calls it.
+        Some("AccessDenied") if answer.contains("Invalid signature") => "store.secret_access_key",
+        Some(
+            "AuthorizationHeaderMalformed"
+            | "PermanentRedirect"
+            | "TemporaryRedirect"
+            | "IllegalLocationConstraintException",
+        ) => "store.region",
+        Some("AccessDenied" | "AllAccessDisabled" | "AccountProblem") => "store.access_key_id",
+        Some(_) | None if answer.contains(" 403 ") => "store.access_key_id",
+        Some(_) | None if answer.contains(" 404 ") => "store.originals",
+        Some(_) | None => "store.endpoint",
+    }
+}
+
+/// Why a service that answers with this status and body is taken to fail; a refusal names the setting that
+/// is likely to be wrong.
+fn why_ill(status: u16, body: &[u8]) -> String {
+    let answer = format!(" {status} {}", String::from_utf8_lossy(body));
+    let said = said(&answer).map(|said| format!(": {}", tidy(&said))).unwrap_or_default();
+    match status {
+        401 | 403 => format!("it answers {status}{said}; see {}", likely_setting(&answer)),
+        _ => format!("it answers {status}{said}"),
     }
 }
 
@@ -286,17 +298,27 @@ fn code(text: &str) -> Option<String> {
 /// they tell how the request was signed.
 pub(super) fn words(error: &(dyn std::error::Error + 'static)) -> String {
     let text = chain(error);
-    let said = match (code(&text), element(&text, "Message")) {
-        (Some(code), Some(message)) => format!("{code}: {message}"),
-        (Some(code), None) => code,
-        (None, _) => {
-            let mut deepest = error;
-            while let Some(cause) = deepest.source() {
-                deepest = cause;
-            }
-            deepest.to_string()
+    let said = said(&text).unwrap_or_else(|| {
+        let mut deepest = error;
+        while let Some(cause) = deepest.source() {
+            deepest = cause;
         }
-    };
+        deepest.to_string()
+    });
+    tidy(&said)
+}
+
+/// Code and message of an answer that is an error.
+fn said(answer: &str) -> Option<String> {
+    let code = code(answer)?;
+    Some(match element(answer, "Message") {
+        Some(message) => format!("{code}: {message}"),
+        None => code,
+    })
+}
+
+/// One short line of what a service or the system says.
+fn tidy(said: &str) -> String {
     let said = said.split(['<', '\n']).next().unwrap_or_default().trim_end_matches([' ', ':']);
     said.chars().filter(|c| !c.is_control()).take(limits::OUTBOUND_SAID_CHARS_MAX).collect()
 }
@@ -362,7 +384,8 @@ impl Connector {
         Ok(body.into())
     }
 
-    async fn ask(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+    /// Sends a request; the response, and its body once more.
+    async fn ask(&self, request: HttpRequest) -> Result<(HttpResponse, Bytes), HttpError> {
         let (parts, body) = request.into_parts();
         let url = Url::parse(&parts.uri.to_string());
         let url = url.map_err(|error| HttpError::new(HttpErrorKind::Decode, error))?;
@@ -376,10 +399,10 @@ impl Connector {
         let body = self.body(&mut response).await?;
         let bytes = u64::try_from(body.len()).unwrap_or(u64::MAX);
         metrics::counter!(telemetry::BUCKET_BYTES, "direction" => "in").increment(bytes);
-        let mut answer = HttpResponse::new(HttpResponseBody::from(body));
+        let mut answer = HttpResponse::new(HttpResponseBody::from(body.clone()));
         *answer.status_mut() = response.status();
         *answer.headers_mut() = std::mem::take(response.headers_mut());
-        Ok(answer)
+        Ok((answer, body))
     }
 
     async fn count(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
@@ -393,23 +416,23 @@ impl Connector {
         let began = self.breaker.now();
         let answer = self.ask(request).await;
         match &answer {
-            Ok(answer) if is_ill(method, answer.status().as_u16()) => {
+            Ok((answer, body)) if is_ill(method, answer.status().as_u16()) => {
                 let status = answer.status().as_u16();
                 let refused = matches!(status, 401 | 403);
                 let fault = if refused { Fault::Refused } else { Fault::Silent };
-                self.breaker.failed(began, (fault, &format!("it answers {status}")));
+                self.breaker.failed(began, (fault, &why_ill(status, body)));
             }
             Ok(_) => self.breaker.answered(),
             Err(error) => self.breaker.failed(began, (Fault::Silent, &words(error))),
         }
         let outcome = match &answer {
-            Ok(answer) if answer.status().is_success() => "done",
+            Ok((answer, _)) if answer.status().is_success() => "done",
             Ok(_) => "refused",
             Err(_) => "failed",
         };
         metrics::counter!(telemetry::BUCKET_REQUESTS, "method" => method, "outcome" => outcome)
             .increment(1);
-        answer
+        answer.map(|(answer, _)| answer)
     }
 }
 
@@ -475,5 +498,21 @@ mod tests {
         // Garage.
         check((403, "AccessDenied", "Forbidden: No such key: GK1"), "store.access_key_id");
         check((403, "AccessDenied", "Forbidden: Invalid signature"), "store.secret_access_key");
+    }
+
+    #[test]
+    fn what_a_failing_service_says_is_why_it_is_left_alone() {
+        assert_eq!(
+            why_ill(
+                403,
+                b"<Error><Code>AccessDenied</Code><Message>No such key</Message></Error>"
+            ),
+            "it answers 403: AccessDenied: No such key; see store.access_key_id"
+        );
+        assert_eq!(
+            why_ill(503, b"<Error><Code>SlowDown</Code></Error>"),
+            "it answers 503: SlowDown"
+        );
+        assert_eq!(why_ill(502, b"<html>Bad Gateway"), "it answers 502");
     }
 }

@@ -232,7 +232,15 @@ fn a_revoked_key_is_named_and_its_replacement_finds_everything() {
         assert!([200, 503].contains(&status), "{status}: {}", server.log());
         (status == 503).then_some(())
     });
-    assert!(server.log().contains("AccessDenied: Forbidden: No such key"), "{}", server.log());
+    server.until("the circuit to open", || {
+        numbers.set(numbers.get() + 1);
+        assert_eq!(crop(&server, numbers.get()), 503, "{}", server.log());
+        (server.metric("wirephoto_bucket_away", "") == 1.0).then_some(())
+    });
+    let log = server.log();
+    let opened = log.lines().find(|line| line.contains("it is left alone")).expect("it is logged");
+    assert!(opened.contains("AccessDenied: Forbidden: No such key"), "{opened}");
+    assert!(opened.contains("see store.access_key_id"), "{opened}");
     fails(&server, &settings, &["check"], &["store.access_key_id", "No such key"]);
     let key: Value = bucket.obey(&json!({ "do": "key" }));
     let with = |id: &Value, secret: &Value| {

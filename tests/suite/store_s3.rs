@@ -307,6 +307,8 @@ fn a_bucket_that_only_fails_is_left_alone_until_it_answers_again() {
     let left_alone = log.matches("it is left alone until it answers again: ").count();
     assert!(left_alone >= 2, "{log}");
     assert_eq!(log.matches("answers again\"").count(), left_alone, "{log}");
+    let refused = "it answers 403: AccessDenied: Not by this key; see store.access_key_id";
+    assert!(log.contains(refused), "{log}");
 }
 
 #[test]
