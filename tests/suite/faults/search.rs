@@ -121,6 +121,9 @@ fn without_room_for_an_index_only_search_waits() {
     check(&server);
 }
 
+/// What happens to the file that says what the index is.
+type Change = Box<dyn Fn(String) -> String>;
+
 /// Another version of the program, half a file, no file: whatever the folder holds.
 #[test]
 fn an_index_that_this_version_cannot_read_is_built_again() {
@@ -132,7 +135,7 @@ fn an_index_that_this_version_cannot_read_is_built_again() {
             meta.replacen(from, to, 1)
         }
     };
-    let changes: [(&str, Box<dyn Fn(String) -> String>); 5] = [
+    let changes: [(&str, Change); 5] = [
         ("other terms", Box::new(replace(r#"\"analysis\":"#, r#"\"analysis\":9"#))),
         ("another archive", Box::new(replace(r#"\"archive\":\""#, r#"\"archive\":\"0"#))),
         ("other fields", Box::new(replace(r#""headline""#, r#""heading""#))),
