@@ -135,8 +135,9 @@ pub(super) fn from_header(value: &str) -> Credentials<'_> {
     }
 }
 
-/// The first value of the query parameter `name`, decoded.
+/// The first value of the query parameter `name`, decoded; an empty one counts as absent.
 pub(super) fn query_value<'a>(uri: &'a Uri, name: &str) -> Option<Cow<'a, str>> {
     let query = uri.query()?;
-    form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value)
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    pairs.find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value)
 }

@@ -161,15 +161,10 @@ pub struct Upload {
 /// rest of the body is read as far as [`BODY_DISCARD_BYTES_MAX`].
 pub async fn read(spool: &Spool, media_type: MediaType, request: Request) -> Result<Upload> {
     let kind = kind_of(request.headers());
-    if kind.eq_ignore_ascii_case("application/json") {
+    // As with every JSON body, the type that the request gives it does not matter.
+    if !kind.eq_ignore_ascii_case("multipart/form-data") {
         let document = read_bare(request.into_body()).await?;
         return Ok(Upload { document, is_bare: true, ..Upload::default() });
-    }
-    if !kind.eq_ignore_ascii_case("multipart/form-data") {
-        discard(request.into_body()).await;
-        let message = "the body is of another type, expected multipart/form-data with the part \
-                       item, or application/json";
-        return Err(Error::invalid("headers", "Content-Type", "enum", message));
     }
     let mut parts = Multipart::from_request(request, &()).await.map_err(|cause| {
         let message = format!("Content-Type: {}", cause.body_text());

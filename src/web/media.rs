@@ -17,6 +17,7 @@ use super::{
     credentials, deliveries, disposition, edge,
     edge::Work,
     range::{ByteRange, Multipart, RangeDecision, ranges, unsatisfied},
+    request::Query,
     respond,
     session::{self, Visitor},
     timing,
@@ -289,12 +290,9 @@ pub(super) async fn download(app: &App, path: &MediaPath, caller: Caller<'_>) ->
 
 /// The agreement that is to pay, from the query parameter `agr`.
 pub(super) fn agreement(uri: &Uri) -> Result<Option<AgreementId>> {
-    let Some(text) = credentials::query_value(uri, "agr") else { return Ok(None) };
-    let malformed = |_| {
-        let message = format!("agr is {:?}, expected a number", respond::shorten(&text));
-        Error::invalid("query", "agr", "type", message)
-    };
-    text.parse().map(AgreementId).map(Some).map_err(malformed)
+    // What is too large for 64 bits is read as the last of them.
+    let found = Query::of(uri)?.integer("agr", i64::MIN + 1..=i64::MAX - 1)?;
+    Ok(found.map(AgreementId))
 }
 
 /// To the item's page on the customer web site.

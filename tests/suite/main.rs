@@ -51,6 +51,7 @@ mod push;
 mod push_services;
 mod receivers;
 mod reload;
+mod requests;
 mod rights;
 mod scale;
 mod search;

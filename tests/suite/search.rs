@@ -191,9 +191,9 @@ fn a_bad_parameter_is_a_400_that_names_it() {
     };
     check("s=10001", &["maximum query s"]);
     check("s=-1&fr=x&tr=z", &["enum query tr", "minimum query s", "type query fr"]);
-    check("trs=2026-13-01&tre=", &["format query trs", "format query tre"]);
+    check("trs=2026-13-01&tre=x", &["format query trs", "format query tre"]);
     check(
-        "sort=up&layout=&facets=x",
+        "sort=up&layout=x&facets=x",
         &["enum query sort", "enum query facets", "enum query layout"],
     );
     check("pubstatus=withheld", &["enum query pubstatus"]);

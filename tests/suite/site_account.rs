@@ -80,7 +80,20 @@ impl<'a> Person<'a> {
     }
 
     pub fn get(&self, path: &str) -> Response {
-        self.server.get_with(path, &[("cookie", &self.cookie)])
+        self.get_with(path, &[])
+    }
+
+    pub fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Response {
+        let cookie = [("cookie", self.cookie.as_str())];
+        self.server.get_with(path, &[&cookie[..], headers].concat())
+    }
+
+    /// What a page of another site has the browser send: the cookie, and a body of a type that needs no
+    /// question before it.
+    pub fn forge(&self, method: Method, path: &str, (kind, body): (&str, &str)) -> Response {
+        let request = self.server.client.request(method, format!("{}{path}", self.server.url));
+        let request = request.header(COOKIE, &self.cookie).header(ORIGIN, "https://evil.example");
+        request.header(CONTENT_TYPE, kind).body(body.to_owned()).send().unwrap()
     }
 
     pub fn page(&self, path: &str) -> String {

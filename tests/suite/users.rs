@@ -238,12 +238,10 @@ fn a_profile_that_is_no_object_or_too_large_is_refused() {
     let not_text = (400, vec!["format path property".to_owned()]);
     assert_eq!(key.refused(Method::GET, "/user/v1/profile/%FF", None), not_text);
     let url = format!("{}/user/v1/profile?ak={DEMO_KEY}", server.url);
-    for (kind, body, expected) in [
-        ("application/json", "{\"a\":", "format body "),
-        ("text/plain", "{}", "enum headers Content-Type"),
-    ] {
-        let request = server.client.put(&url).header(CONTENT_TYPE, kind).body(body);
-        assert_eq!(refusal(request.send().unwrap()), (400, vec![expected.to_owned()]));
+    for kind in ["application/json", "text/plain", "application/x-www-form-urlencoded"] {
+        let request = server.client.put(&url).header(CONTENT_TYPE, kind).body("{\"a\":");
+        let expected = (400, vec!["format body ".to_owned()]);
+        assert_eq!(refusal(request.send().unwrap()), expected, "{kind}");
     }
     let plain = server.client.put(&url).body("{\"a\":1}").send().unwrap();
     assert_eq!(plain.status(), 200, "a body without a type is JSON");

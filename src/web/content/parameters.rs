@@ -1,7 +1,4 @@
 //! The parameters that searches, streams and notifications share (Spec §4 Shared parameters).
-//!
-//! Spec §4 is silent on parameters without a value: an empty `q` and an empty list count as not
-//! given, an empty number, date or choice is refused.
 
 use jiff::{Timestamp, tz::TimeZone};
 

@@ -84,11 +84,9 @@ fn read(
     parameters.end(given)
 }
 
-/// The item whose uri `last` is, on whichever host.
-///
-/// Spec §4 is silent on an empty one: there is no last item yet.
+/// The item whose uri `last` is, on whichever host; nothing where there is no last item yet.
 pub(super) fn last(query: &Query) -> Result<Option<ItemKey>> {
-    let Some(uri) = query.text("last")?.filter(|uri| !uri.is_empty()) else { return Ok(None) };
+    let Some(uri) = query.text("last")? else { return Ok(None) };
     let wrong = |cause| {
         let uri = respond::shorten(uri);
         Error::invalid("query", "last", "format", format!("last is `{uri}`: {cause}"))

@@ -222,7 +222,9 @@ scope `roles`.
 
 A 400 names everything that is wrong with a request: `errors` has an entry for each part, with \
 `errorCode`, `location`, `message` and `path`. Unknown query parameters are ignored, unknown \
-properties of a body are not. Lists in a query are written `p=a,b`, `p=a&p=b` or `p[]=a&p[]=b`.
+properties of a body are not. Lists in a query are written `p=a,b`, `p=a&p=b` or `p[]=a&p[]=b`; \
+a parameter without a value counts as absent, and an integer may be written `20.0`. A JSON body is \
+read whatever its `Content-Type`.
 
 Every `GET` answers `HEAD` too. Another method on a known address is a 405. Every answer has an \
 `X-Request-Id`, which the log knows; what a client sends there is taken over.";

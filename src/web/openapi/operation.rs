@@ -412,9 +412,11 @@ pub(super) fn path(name: &str, description: &str, schema: Value) -> Value {
     parameter("path", name, description, schema, true)
 }
 
-/// A parameter in the query that may be left out.
+/// A parameter in the query that may be left out, or have no value.
 pub(super) fn query(name: &str, description: &str, schema: Value) -> Value {
-    parameter("query", name, description, schema, false)
+    let mut parameter = parameter("query", name, description, schema, false);
+    parameter["allowEmptyValue"] = json!(true);
+    parameter
 }
 
 /// A parameter in the query that must be there.
@@ -433,7 +435,7 @@ pub(super) fn list(name: &str, description: &str, items: Value) -> Value {
         "{description} A list: `{name}=a,b`, and as well `{name}=a&{name}=b` or \
          `{name}[]=a&{name}[]=b`."
     );
-    let mut parameter = query(name, &description, array(items));
+    let mut parameter = parameter("query", name, &description, array(items), false);
     parameter["style"] = json!("form");
     parameter["explode"] = json!(false);
     parameter

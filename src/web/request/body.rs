@@ -1,10 +1,10 @@
 //! JSON bodies of requests, read under a cap.
+//!
+//! What a request says of the type of its body does not matter: `curl -d` calls every body a form.
+//! A form of another site's page can therefore send JSON as well. It gains nothing by that, since
+//! no API takes a cookie for credentials ([`crate::web::credentials`]).
 
-use axum::{
-    body::Body,
-    extract::Request,
-    http::{HeaderMap, header},
-};
+use axum::{body::Body, extract::Request};
 use futures_util::StreamExt;
 use serde_json::Value;
 
@@ -13,10 +13,9 @@ use crate::limits::BODY_DISCARD_BYTES_MAX;
 
 /// Reads the body of `request` as JSON of `bytes_max` bytes at most.
 ///
-/// Fails with [`Kind::TooLarge`] beyond that, and as a failed validation when the body says to be
-/// of another type, breaks off, is empty or is not JSON.
+/// Fails with [`Kind::TooLarge`] beyond that, and as a failed validation when the body breaks off,
+/// is empty or is not JSON.
 pub async fn json(request: Request, bytes_max: usize) -> Result<Value> {
-    check_type(request.headers())?;
     let bytes = read(request.into_body(), bytes_max).await?;
     parse_json(&bytes)
 }
@@ -29,19 +28,6 @@ pub fn parse_json(bytes: &[u8]) -> Result<Value> {
     let wrong =
         |cause| Error::invalid("body", "", "format", format!("the body is not JSON: {cause}"));
     serde_json::from_slice(bytes).map_err(wrong)
-}
-
-/// A body without a type counts as JSON; the parameters of the type do not matter, because JSON
-/// is UTF-8 whatever they say.
-fn check_type(headers: &HeaderMap) -> Result<()> {
-    let Some(line) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
-    let line = line.to_str().unwrap_or_default();
-    let kind = line.split(';').next().unwrap_or_default().trim();
-    if kind.eq_ignore_ascii_case("application/json") {
-        return Ok(());
-    }
-    let message = "the body is of another type, expected application/json";
-    Err(Error::invalid("headers", "Content-Type", "enum", message))
 }
 
 async fn read(body: Body, bytes_max: usize) -> Result<Vec<u8>> {

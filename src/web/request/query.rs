@@ -2,6 +2,8 @@
 //!
 //! Queries are form-encoded: `+` is a space. A list is written `p=a,b`, `p=a&p=b` or
 //! `p[]=a&p[]=b`, in any mixture; the public client library sends the last form.
+//!
+//! Spec §4 is silent on parameters without a value, as forms send them (`trs=`): they count as absent.
 
 use std::ops::RangeInclusive;
 
@@ -53,12 +55,23 @@ impl Query {
         Ok(Self { pairs: pairs.into_iter().filter_map(decoded).collect() })
     }
 
-    /// The parameter `name`.
+    /// The parameter `name`; one without a value counts as absent.
     ///
     /// Fails when it is there more than once, for nobody could say which of them counts, and when
     /// it is not UTF-8.
     pub fn text(&self, name: &str) -> Result<Option<&str>> {
-        let mut found = self.pairs.iter().filter(|(key, _)| key == name);
+        self.single(name, |value| value.as_deref() != Some(""))
+    }
+
+    /// The field `name` of a form that the query was made from: empty where somebody emptied it.
+    ///
+    /// Fails as [`Query::text`] does.
+    pub fn field(&self, name: &str) -> Result<Option<&str>> {
+        self.single(name, |_| true)
+    }
+
+    fn single(&self, name: &str, counts: impl Fn(&Value) -> bool) -> Result<Option<&str>> {
+        let mut found = self.pairs.iter().filter(|(key, value)| key == name && counts(value));
         let first = found.next();
         if found.next().is_some() {
             let message = format!("{name} is there more than once");
@@ -69,8 +82,7 @@ impl Query {
 
     /// The parameter `name`, which must be there and not be empty.
     pub fn required<'a>(&'a self, name: &str) -> Result<&'a str> {
-        let found = self.text(name)?.filter(|value| !value.is_empty());
-        found.ok_or_else(|| missing(name))
+        self.text(name)?.ok_or_else(|| missing(name))
     }
 
     /// The parameter `name` as `find` reads it; `rule` (`format` or `pattern`) and `expected` say
@@ -180,16 +192,23 @@ pub(in crate::web) fn choose<T: Copy>(
     Err(Error::invalid(location, name, "enum", message))
 }
 
-/// Digits with an optional sign. A number too large for 64 bits is the largest or smallest one,
-/// which no range holds.
+/// Digits with an optional sign, and a fraction of zeros at most: clients whose numbers are all
+/// floating-point write `20.0`. A number too large for 64 bits is the largest or smallest one, which no
+/// range holds.
 fn integer(name: &str, text: &str) -> Result<i64> {
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    let whole = match text.split_once('.') {
+        Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => {
+            whole
+        }
+        Some(_) | None => text,
+    };
+    let digits = whole.strip_prefix(['-', '+']).unwrap_or(whole);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         let message = format!("{name} is `{}`, expected an integer", shorten(text));
         return Err(Error::invalid("query", name, "type", message));
     }
     let limit = if text.starts_with('-') { i64::MIN } else { i64::MAX };
-    Ok(text.parse().unwrap_or(limit))
+    Ok(whole.parse().unwrap_or(limit))
 }
 
 fn shorten(text: &str) -> String {

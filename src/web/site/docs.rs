@@ -81,7 +81,7 @@ impl Typed {
     fn of(trial: &Trial, site: &Site) -> Result<Self> {
         let mut typed = Self { path: Vec::new(), query: Vec::new(), body: None };
         for field in &trial.fields {
-            let given = site.query.text(&format!("{}.{}", field.place, field.name))?;
+            let given = site.query.field(&format!("{}.{}", field.place, field.name))?;
             let pair = (field.name.clone(), given.unwrap_or(&field.value).to_owned());
             let pairs = if field.place == "path" { &mut typed.path } else { &mut typed.query };
             pairs.push(pair);
@@ -91,7 +91,7 @@ impl Typed {
         }
         if let Some(Sample { text, .. }) = &trial.body {
             // Browsers send the ends of lines as two characters.
-            let given = site.query.text("body")?.map(|text| text.replace("\r\n", "\n"));
+            let given = site.query.field("body")?.map(|text| text.replace("\r\n", "\n"));
             typed.body = Some(given.unwrap_or_else(|| text.clone()));
         }
         Ok(typed)
