@@ -272,7 +272,7 @@ async fn serve(listener: TcpListener, terms: Terms, app: App, signals: StopSigna
         tracing::info!("stopping: no new connections, requests under way finish");
         shared.stopping.send_replace(true);
     });
-    let report = web::listener::serve(listener, web::router(app), terms, stopping).await;
+    let report = web::listener::serve(listener, web::service(app), terms, stopping).await;
     tracing::info!(finished = report.finished, cut = report.cut, "stopped");
     Ok(())
 }
@@ -289,7 +289,7 @@ async fn serve_admin(listener: TcpListener, terms: Terms, app: App) {
     };
     let stopping = app.shared.stopping.subscribe();
     let terms = Terms { certificate: None, ..terms };
-    web::listener::serve(listener, web::admin_router(app), terms, stopping).await;
+    web::listener::serve(listener, web::admin_service(app), terms, stopping).await;
 }
 
 /// Fills in the base of links where none is set, and warns where a proxy hides the clients.

@@ -27,7 +27,8 @@ const PREFIXES: [&str; 11] = [
 ];
 const METHODS: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS";
 
-fn is_api(path: &str) -> bool {
+/// Whether an address is one of the APIs.
+pub(super) fn is_api(path: &str) -> bool {
     PREFIXES.iter().any(|prefix| {
         path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     })

@@ -34,6 +34,7 @@ mod respond;
 mod security;
 mod session;
 pub mod site;
+mod slash;
 mod surrogate;
 mod timing;
 mod unsubscribe;
@@ -58,6 +59,7 @@ use axum::{
     routing::{any, get, post},
 };
 use metrics_exporter_prometheus::PrometheusHandle;
+use tower::util::MapRequest;
 
 use crate::audit::Audit;
 use crate::auth::Auth;
@@ -186,9 +188,12 @@ pub use site::Activity;
 use site::Apis;
 pub use surrogate::Surrogate;
 
-/// The router over the addresses that a process of this role has.
-pub fn router(app: App) -> Router {
-    match app.shared.node.role() {
+/// A router that takes addresses with a slash at their end for those without it.
+pub type WebService = MapRequest<Router, fn(Request) -> Request>;
+
+/// The service over the addresses that a process of this role has.
+pub fn service(app: App) -> WebService {
+    let router = match app.shared.node.role() {
         Role::All | Role::Web => whole(app),
         Role::Worker => {
             let routes = tools(&app);
@@ -198,7 +203,8 @@ pub fn router(app: App) -> Router {
             let routes = tools(&app).merge(pictures());
             part(app, routes)
         }
-    }
+    };
+    MapRequest::new(router, slash::trim)
 }
 
 /// The router of a process that leaves most addresses to others.
@@ -225,9 +231,10 @@ fn whole(app: App) -> Router {
         .with_state(app)
 }
 
-/// The router of the listener for operators' tools alone.
-pub fn admin_router(app: App) -> Router {
-    part(app, health().merge(measures()))
+/// The service of the listener for operators' tools alone.
+pub fn admin_service(app: App) -> WebService {
+    let routes = health().merge(measures());
+    MapRequest::new(part(app, routes), slash::trim)
 }
 
 /// What operators' tools call at the listener for everybody.
@@ -298,6 +305,9 @@ async fn watch(State(app): State<App>, request: Request, next: Next) -> Response
 }
 
 async fn not_found(request: Request) -> Response {
+    if let Some(redirect) = slash::redirect(request.uri()) {
+        return redirect;
+    }
     let path = request.uri().path();
     let message = format!("no address {}", respond::shorten(path));
     respond::error(&Error::new(Kind::NotFound, message))

@@ -1,4 +1,5 @@
-//! How requests are read that clients write in different ways: bodies, numbers, empty parameters.
+//! How requests are read that clients write in different ways: bodies, numbers, empty parameters, addresses with a
+//! slash at their end.
 
 use reqwest::{
     Method,
@@ -85,6 +86,7 @@ fn a_page_of_another_site_writes_nothing_in_a_visitors_name() {
         let body = (kind, "{\"name\": \"Forged\"}");
         for (method, path) in [
             (Method::POST, "/collection/v1/collection"),
+            (Method::POST, "/collection/v1/collection/"),
             (Method::POST, "/user/v1/key"),
             (Method::PUT, "/user/v1/profile"),
             (Method::POST, "/content/v1/image/notification/stream?q=x"),
@@ -169,4 +171,59 @@ fn a_parameter_without_a_value_is_as_absent() {
     let expected = ["required title", "required email", "required schedule"];
     let missing = refused(made("title=&email=&schedule="));
     assert_eq!(missing, (400, expected.map(str::to_owned).to_vec()));
+}
+
+#[test]
+fn a_slash_at_the_end_of_an_address_changes_nothing() {
+    let server = Server::demo();
+    for path in [
+        "/content/v1/image/search?q=klocka&s=1",
+        "/content/v1/image/notification",
+        "/user/v1/user",
+        "/user/v1/profile/a",
+        "/collection/v1/collection",
+        "/api/search/agreements?ak=demo-key-0000-0000-000000000001",
+        "/media/image/demo-urtavla.json",
+        "/media/image/demo-urtavla_NormalPreview.jpg",
+        "/media/image/demo-urtavla/pricelist",
+        "/media/image/demo-urtavla",
+        "/openapi.json",
+        "/health/live",
+        "/.well-known/openid-configuration",
+    ] {
+        let (place, query) = path.split_once('?').unwrap_or((path, ""));
+        let slashed = format!("{place}/?{query}");
+        let get = |path: &str| send(&server, Method::GET, path, (None, ""));
+        let (plain, same) = (get(path), get(&slashed));
+        assert_eq!(same.status(), plain.status(), "{slashed}");
+        assert!(plain.status().as_u16() < 400, "{path}: {}", plain.status());
+        let tag = |answer: &Response| answer.headers().get("etag").cloned();
+        assert_eq!(tag(&same), tag(&plain), "{slashed}");
+        assert_eq!(same.bytes().expect("body"), plain.bytes().expect("body"), "{slashed}");
+    }
+    let made =
+        send(&server, Method::POST, "/collection/v1/collection/", (None, "{\"name\":\"a\"}"));
+    assert_eq!(made.status(), 200);
+    // A token of a device stays out of the log however it is written.
+    let path = "/user/v1/device/token-of-a-phone/?type=ios&model=x";
+    assert_eq!(send(&server, Method::PUT, path, (None, "")).status(), 200);
+    server.until("the line of the request", || {
+        server.log().contains("/user/v1/device/{token}").then_some(())
+    });
+    assert!(!server.log().contains("token-of-a-phone"), "{}", server.log());
+    // Pages redirect, and never to another site.
+    for (path, target) in [
+        ("/account/", Some("/account")),
+        ("/docs/?x=1", Some("/docs?x=1")),
+        ("/item/image/demo-urtavla/", Some("/item/image/demo-urtavla")),
+        ("/o/login/?return_to=/docs", Some("/o/login?return_to=/docs")),
+        ("//evil.example/", None),
+        ("//evil.example/account/", None),
+        ("/nothing/", None),
+    ] {
+        let answer = server.get(path);
+        let location = answer.headers().get("location").map(|it| it.to_str().expect("ASCII"));
+        let status = if target.is_some() { 308 } else { 404 };
+        assert_eq!((answer.status().as_u16(), location), (status, target), "{path}");
+    }
 }
