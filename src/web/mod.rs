@@ -13,6 +13,7 @@ mod content;
 mod cors;
 mod credentials;
 mod deliveries;
+mod deprecation;
 mod disposition;
 mod edge;
 pub mod form;

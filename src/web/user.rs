@@ -4,13 +4,15 @@ use axum::{
     Router,
     extract::{Path, Request, State, rejection::PathRejection},
     http::Uri,
+    response::{IntoResponse, Response},
     routing::{get, put},
 };
 use serde_json::{Map, Value};
 
 use super::{
     App,
-    api::{self, Answer, Caller},
+    api::{self, Answer, Caller, Failure},
+    deprecation,
     request::{self, Field, Object, Presence, Problems, Query, Text},
 };
 use crate::account::{Access, Device, DeviceKind, Phone, UserId};
@@ -41,9 +43,12 @@ pub(super) fn routes() -> Router<App> {
         .route("/user/v1/organization/user/{id}", get(load_user).put(update_user))
 }
 
-async fn agreements(Caller(caller): Caller) -> Answer {
-    let agreements = Users::agreements(&caller, clock::now());
-    api::json(&agreements.map(json::OldAgreement::from).collect::<Vec<_>>())
+async fn agreements(caller: Result<Caller, Failure>) -> Response {
+    let list = |Caller(caller): Caller| {
+        let agreements = Users::agreements(&caller, clock::now());
+        api::json(&agreements.map(json::OldAgreement::from).collect::<Vec<_>>())
+    };
+    deprecation::mark(caller.and_then(list).into_response(), "/user/v1/user")
 }
 
 async fn user(Caller(caller): Caller) -> Answer {

@@ -227,3 +227,23 @@ fn a_slash_at_the_end_of_an_address_changes_nothing() {
         assert_eq!((answer.status().as_u16(), location), (status, target), "{path}");
     }
 }
+
+#[test]
+fn every_deprecated_interface_says_so_and_names_its_successor() {
+    let server = Server::demo();
+    for (path, successor) in [
+        ("/user/v1/agreement", "/user/v1/user"),
+        ("/content/v1/image/stream?wait=0", "/content/v1/image/notification/stream"),
+        ("/api/search?ak=demo-key-0000-0000-000000000001", "/content/v1/_all/search"),
+    ] {
+        let open = server.get(path);
+        for answer in [send(&server, Method::GET, path, (None, "")), open] {
+            let header = |name: &str| answer.headers()[name].to_str().expect("ASCII").to_owned();
+            assert!(header("deprecation").starts_with('@'), "{path}");
+            let link = format!("<{successor}>; rel=\"successor-version\"");
+            assert_eq!(header("link"), link, "{path}");
+        }
+    }
+    let current = send(&server, Method::GET, "/user/v1/user", (None, ""));
+    assert!(!current.headers().contains_key("deprecation"));
+}

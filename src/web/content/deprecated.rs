@@ -1,10 +1,9 @@
-//! The deprecated search interface (Spec §4), and how an answer says that it is deprecated.
+//! The deprecated search interface (Spec §4).
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     extract::{Request, State},
-    http::{HeaderName, HeaderValue, header},
     response::{IntoResponse, Response},
 };
 use serde::Serialize;
@@ -24,13 +23,9 @@ use crate::web::{
     App,
     api::{self, Answer},
     credentials,
+    deprecation::mark,
     request::Query,
 };
-
-/// RFC 9745. The interfaces were deprecated before this service first had them; the date is the
-/// first of the year in which it did.
-const DEPRECATED: (HeaderName, HeaderValue) =
-    (HeaderName::from_static("deprecation"), HeaderValue::from_static("@1767225600"));
 
 /// The values of `tr`.
 const TIMES: [(&str, Recent); 4] =
@@ -43,17 +38,6 @@ const SORTS: [(&str, Sort); 4] = [
     ("stor", by(SortDate::VersionStored, true)),
     ("rel", Sort::Relevance),
 ];
-
-/// The answer with the word that the address is deprecated and the one that took its place.
-pub(super) fn mark(mut response: Response, successor: &str) -> Response {
-    let headers = response.headers_mut();
-    let (name, value) = DEPRECATED;
-    headers.insert(name, value);
-    if let Ok(link) = HeaderValue::from_str(&format!("<{successor}>; rel=\"successor-version\"")) {
-        headers.insert(header::LINK, link);
-    }
-    response
-}
 
 /// `GET /api/search`.
 pub(super) async fn search(State(app): State<App>, request: Request) -> Response {

@@ -9,7 +9,7 @@ use axum::{
 use jiff::Timestamp;
 
 use super::{
-    Basic, Segment, Visit, deprecated,
+    Basic, Segment, Visit,
     parameters::{self, Parameters},
 };
 use crate::clock;
@@ -23,6 +23,7 @@ use crate::types::{ItemKey, ItemUri};
 use crate::web::{
     App,
     api::{self, Answer},
+    deprecation,
     request::{self, Query},
     respond,
 };
@@ -40,7 +41,7 @@ pub(super) async fn stream(
     };
     let successor = format!("/content/v1/{successor}/notification/stream");
     let answer = poll(&app, media_type, request).await.into_response();
-    deprecated::mark(answer, &successor)
+    deprecation::mark(answer, &successor)
 }
 
 async fn poll(app: &App, media_type: Result<String>, request: Request) -> Answer {

@@ -115,7 +115,7 @@ fn old_agreements() -> Operation {
 }
 
 /// An answer that says that its address is deprecated.
-fn marked(answer: Answer) -> Answer {
+pub(super) fn marked(answer: Answer) -> Answer {
     answer
         .with("Deprecation", "Since when the address is deprecated (RFC 9745).")
         .with("Link", "The address that took its place, with the relation `successor-version`.")

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
+    content::marked,
     operation::{Access, Answer, Operation, Tag, delete, get, path, post, put, query, required},
     schemas::{NO_CONTROLS, array, integer, one_of, reference, short_text},
 };
@@ -32,12 +33,14 @@ fn of_caller(operation: Operation) -> Operation {
 }
 
 fn caller() -> [Operation; 2] {
+    let agreements =
+        Answer::json("The agreements in force.", array(reference("DeprecatedAgreement")));
     let agreements = get("/user/v1/agreement", "getAgreements")
         .says(
             "The caller's agreements, as an older list",
             "Use `GET /user/v1/user` instead: this list has no word for prepaid agreements.",
         )
-        .gives("The agreements in force.", array(reference("DeprecatedAgreement")))
+        .answers(200, marked(agreements))
         .deprecated();
     let user = get("/user/v1/user", "getUser")
         .says(
