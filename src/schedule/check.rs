@@ -9,9 +9,23 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 use super::ScheduleError;
 use crate::limits::{SCHEDULE_CHARS_MAX, TIME_ZONE_CHARS_MAX};
 
+/// Characters of a nickname that a message repeats.
+const NICKNAME_CHARS_SHOWN: usize = 20;
+
 const DAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 const MONTHS: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
+
+/// The nicknames of expressions and what they stand for, as in the crontabs of Unix.
+const NICKNAMES: [(&str, &str); 7] = [
+    ("@hourly", "0 * * * *"),
+    ("@daily", "0 0 * * *"),
+    ("@midnight", "0 0 * * *"),
+    ("@weekly", "0 0 * * 0"),
+    ("@monthly", "0 0 1 * *"),
+    ("@yearly", "0 0 1 1 *"),
+    ("@annually", "0 0 1 1 *"),
+];
 
 /// What letters a field may have.
 #[derive(Clone, Copy)]
@@ -24,6 +38,23 @@ enum Field {
 }
 
 const FIELDS: [Field; 5] = [Field::Minute, Field::Hour, Field::Day, Field::Month, Field::Weekday];
+
+/// The expression that a nickname stands for; what has no `@` in front stays as it is.
+///
+/// Fails for a nickname that is none of ours, such as `@reboot`.
+pub(super) fn spell_out(cron: &str) -> Result<&str, ScheduleError> {
+    let trimmed = cron.trim_matches(' ');
+    if !trimmed.starts_with('@') {
+        return Ok(cron);
+    }
+    let found = NICKNAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(trimmed));
+    let names = || NICKNAMES.map(|(name, _)| name).join(", ");
+    let unknown = || {
+        let shown: String = trimmed.chars().take(NICKNAME_CHARS_SHOWN).collect();
+        ScheduleError::Cron(format!("{shown:?} is no schedule; expected one of {}", names()))
+    };
+    found.map(|(_, expression)| *expression).ok_or_else(unknown)
+}
 
 /// Fails for what is no expression of five fields.
 pub(super) fn expression(cron: &str) -> Result<(), ScheduleError> {

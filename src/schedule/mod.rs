@@ -68,12 +68,15 @@ impl Schedule {
     /// IANA time zone `zone`.
     ///
     /// Days and months may have names (`MON`, `jan`), `L`, `W` and `#` mean what croner says. A day
-    /// matches when its day of month or its day of week does, and a field `*` does not count.
+    /// matches when its day of month or its day of week does, and a field `*` does not count. The
+    /// nicknames `@hourly`, `@daily`, `@weekly` and so on stand for whole expressions.
     ///
     /// Fails with a text for the user.
     ///
-    /// Spec §4 Notifications; agreed: 5 fields. Spec is silent on nicknames like `@daily`: refused.
+    /// Spec §4 Notifications; agreed: 5 fields. Spec is silent on nicknames: they mean what they mean
+    /// to cron.
     pub fn parse(cron: &str, zone: &str) -> Result<Self, ScheduleError> {
+        let cron = check::spell_out(cron)?;
         check::expression(cron)?;
         let zone = check::zone(zone)?;
         let parser =

@@ -56,6 +56,25 @@ fn a_time_that_comes_twice_in_autumn_runs_the_first_time() {
 }
 
 #[test]
+fn a_nickname_is_the_expression_that_it_stands_for() {
+    let year = ("2026-03-01T11:30:00Z", "2027-03-01T11:30:00Z");
+    for (nickname, cron) in [
+        ("@hourly", "0 * * * *"),
+        ("@daily", "0 0 * * *"),
+        ("@midnight", "0 0 * * *"),
+        ("@weekly", "0 0 * * SUN"),
+        ("@monthly", "0 0 1 * *"),
+        ("@yearly", "0 0 1 1 *"),
+        ("@annually", "0 0 1 JAN *"),
+        (" @Daily ", "0 0 * * *"),
+    ] {
+        let found = runs(nickname, "Europe/Stockholm", year);
+        assert_eq!(found, runs(cron, "Europe/Stockholm", year), "{nickname}");
+        assert!(!found.is_empty(), "{nickname}");
+    }
+}
+
+#[test]
 fn an_expression_for_every_hour_keeps_its_pace() {
     let spring = runs("*/30 * * * *", "Europe/Stockholm", SPRING);
     assert_eq!(spring[..3], ["29 01:00+01:00", "29 01:30+01:00", "29 03:00+02:00"]);
@@ -159,7 +178,16 @@ fn what_is_no_expression_is_refused() {
     check("0 7 * *", &fields(4));
     check("0 0 7 * * *", &fields(6));
     check("0 0 7 * * * 2026", &fields(7));
-    check("@daily", "'@' has no meaning in a schedule");
+    let nicknames = "@hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually";
+    for text in ["@", "@reboot", "@daily@", "@daily 0"] {
+        check(text, &format!("{text:?} is no schedule; expected one of {nicknames}"));
+    }
+    let shown = format!("@{}", "x".repeat(19));
+    check(
+        &format!("@{}", "x".repeat(5000)),
+        &format!("{shown:?} is no schedule; expected one of {nicknames}"),
+    );
+    check("0 7 * * @daily", "'@' has no meaning in a schedule");
     check("0 7 * * *\n", "'\\n' has no meaning in a schedule");
     check("0\t7 * * *", "'\\t' has no meaning in a schedule");
     check("0 7 * * *\0", "'\\0' has no meaning in a schedule");

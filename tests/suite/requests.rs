@@ -229,6 +229,23 @@ fn a_slash_at_the_end_of_an_address_changes_nothing() {
 }
 
 #[test]
+fn schedules_have_the_nicknames_of_cron() {
+    let server = Server::demo();
+    let make = |schedule: &str| {
+        let query = format!("title=Ice&email=a@b.example&schedule={schedule}");
+        let path = format!("/content/v1/text/notification/scheduled-email?{query}");
+        send(&server, Method::POST, &path, (None, ""))
+    };
+    for schedule in ["@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@yearly"] {
+        let made = make(schedule);
+        assert_eq!(made.status(), 200, "{schedule}");
+        let made: Value = made.json().expect("JSON");
+        assert_eq!(made["schedule"], schedule, "{made}");
+    }
+    assert_eq!(refused(make("@reboot")), (400, vec!["format schedule".to_owned()]));
+}
+
+#[test]
 fn every_deprecated_interface_says_so_and_names_its_successor() {
     let server = Server::demo();
     for (path, successor) in [

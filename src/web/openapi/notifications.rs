@@ -69,7 +69,8 @@ fn email() -> Value {
 fn schedule() -> [Value; 3] {
     let mut zone = line();
     zone["default"] = json!("Europe/Stockholm");
-    let cron = "When mails are sent: a cron expression of five fields.";
+    let cron = "When mails are sent: a cron expression of five fields, or `@hourly`, `@daily`, \
+                `@weekly`, `@monthly` or `@yearly`.";
     [
         required("schedule", cron, json!({ "type": "string", "examples": ["0 7 * * 1-5"] })),
         query("timezone", "Name of the time zone in which the schedule is read.", zone),
@@ -223,7 +224,7 @@ pub(super) fn schemas() -> Part {
             ("p", described(array(string()), "Product codes.")),
             ("agr", described(array(integer()), "Agreements of the caller.")),
             ("tr", described(one_of(&RECENT), "Only items of that time.")),
-            ("schedule", described(string(), "A cron expression of five fields.")),
+            ("schedule", described(string(), "A cron expression, as it was given.")),
             ("timezone", described(string(), "The zone in which the schedule is read.")),
             ("email", described(string(), "Where mails go.")),
         ],
