@@ -36,7 +36,7 @@ use crate::steady::Steady;
 use crate::traces::{self, Export, Traces};
 use crate::users::Users;
 use crate::web::{
-    Activity, App, Pages, Shared, Surrogate, Tuned,
+    Activity, App, Compressor, Pages, Shared, Surrogate, Tuned,
     listener::ListenerLimits,
     openapi::{Bases, Description},
 };
@@ -221,6 +221,7 @@ pub(super) fn shared(
         site_name: config.server.site_name.clone(),
         zone: config.ingest.timezone.0.clone(),
         surrogate: Surrogate::of(config)?,
+        compressor: Compressor::default(),
         tuned: Live::new(tuned(config)),
         traces,
         description: Description::new(bases, &pages, &config.server.site_name)?,
@@ -241,6 +242,7 @@ pub(super) fn tuned(config: &Config) -> Tuned {
         trusted_proxies: config.server.trusted_proxies.clone(),
         open_cache_control: open_policy(config),
         work_headers: config.server.work_headers,
+        compression: config.server.compression,
         patience: seconds(config.server.request_timeout_s),
         unready: seconds(config.server.unready_s),
     }

@@ -185,6 +185,7 @@ settings! {
         unready_s: u32 = "1", 0..=600, "s", "Time between /health/ready turning 503 at a stop and the end of new connections";
         drain_s: u32 = "30", 0..=600, "s", "Time that requests under way have to finish after a stop was asked for";
         work_headers: bool = "true", Any, "", "Whether renditions say how they were made: Server-Timing and Wirephoto-Path";
+        compression: bool = "true", Any, "", "Whether JSON, XML, HTML and other texts are compressed for clients that accept gzip or brotli";
         site_name: String = "Wirephoto", Any, "text", "Name on the pages";
     }
     /// Where the database and everything derived lie.

@@ -16,6 +16,7 @@ pub const RELOADABLE: &[&str] = &[
     "server.request_timeout_s",
     "server.unready_s",
     "server.work_headers",
+    "server.compression",
     "media.max_age_s",
     "media.stale_while_revalidate_s",
     "search.open_images",

@@ -3,6 +3,7 @@
 mod accounts;
 mod audit;
 mod bucket;
+mod compression;
 mod database;
 mod logins;
 mod search;
@@ -10,6 +11,7 @@ mod search;
 pub use accounts::*;
 pub use audit::*;
 pub use bucket::*;
+pub use compression::*;
 pub use database::*;
 pub use logins::*;
 pub use search::*;

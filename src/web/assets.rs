@@ -9,6 +9,7 @@ use axum::{
 use rust_embed::RustEmbed;
 
 use super::{
+    compression::Unchanging,
     conditional::{ETag, Precondition, Validators, evaluate},
     respond,
 };
@@ -61,6 +62,7 @@ fn serve(method: &Method, headers: &HeaderMap, path: &str) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::ETAG, validators.etag.print());
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
+    response.extensions_mut().insert(Unchanging);
     response
 }
 

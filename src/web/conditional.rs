@@ -52,10 +52,12 @@ pub enum Precondition {
     Failed,
 }
 
-/// One tag of a field's list: its opaque part and whether it was weak.
-struct Tag<'a> {
-    opaque: &'a [u8],
-    weak: bool,
+/// One tag of a field's list.
+pub(super) struct Tag<'a> {
+    /// What stands between the quotes.
+    pub(super) opaque: &'a [u8],
+    /// Whether `W/` stands in front.
+    pub(super) weak: bool,
 }
 
 /// What a list of entity tags says about the current one.
@@ -157,19 +159,22 @@ fn tags_match(
 ) -> TagMatch {
     let mut found = TagMatch::Absent;
     for value in headers.get_all(field) {
-        let mut rest = value.as_bytes();
-        if rest.trim_ascii() == b"*" {
+        if value.as_bytes().trim_ascii() == b"*" || tags(value.as_bytes()).any(|tag| matches(&tag))
+        {
             return TagMatch::Matches;
-        }
-        while let Some((tag, after)) = take_tag(rest) {
-            if matches(&tag) {
-                return TagMatch::Matches;
-            }
-            rest = after;
         }
         found = TagMatch::Differs;
     }
     found
+}
+
+/// The tags of a list, as far as it can be read.
+pub(super) fn tags(mut list: &[u8]) -> impl Iterator<Item = Tag<'_>> {
+    std::iter::from_fn(move || {
+        let (tag, rest) = take_tag(list)?;
+        list = rest;
+        Some(tag)
+    })
 }
 
 /// Splits the first tag off a list; empty list elements are skipped.

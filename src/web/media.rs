@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use super::{
     App,
     body::body,
+    compression::Negotiation,
     conditional::{ETag, Precondition, Validators, evaluate, print_date},
     credentials, deliveries, disposition, edge,
     edge::Work,
@@ -198,7 +199,7 @@ async fn given(
         let keys = answer.cache_keys();
         let response = match answer {
             Answer::Page(key, crop) => Some(redirect(&page(&app.shared.site_url, &key, crop))),
-            Answer::Text(answer) => Some(document(app, &asked, &answer)?),
+            Answer::Text(answer) => Some(document(app, &asked, &answer).await?),
             Answer::Rendition(answer) => rendition(app, &asked, &answer).await?,
             Answer::File(answer) => file(app, &asked, &answer).await?,
         };
@@ -348,7 +349,17 @@ fn keep_errors_out_of_caches(response: &mut Response) {
     }
 }
 
-fn document(app: &App, asked: &Asked<'_>, answer: &TextAnswer) -> Result<Response> {
+/// Delivers a document, a text or a list of licences, compressed for clients that accept it.
+async fn document(app: &App, asked: &Asked<'_>, answer: &TextAnswer) -> Result<Response> {
+    let Some(negotiation) = Negotiation::of(app, asked.headers) else {
+        return plain_document(app, asked, answer);
+    };
+    let headers = negotiation.with_plain_tags(asked.headers);
+    let response = plain_document(app, &Asked { headers: &headers, ..*asked }, answer)?;
+    Ok(negotiation.finish(app, response).await)
+}
+
+fn plain_document(app: &App, asked: &Asked<'_>, answer: &TextAnswer) -> Result<Response> {
     let validators = validators(&answer.etag, answer.modified)?;
     if let Some(response) = decided(app, asked, &validators, answer.open) {
         return Ok(response);

@@ -8,6 +8,7 @@ mod assets;
 mod body;
 mod channels;
 mod collections;
+mod compression;
 pub mod conditional;
 mod content;
 mod cors;
@@ -102,6 +103,8 @@ pub struct Tuned {
     pub open_cache_control: String,
     /// Whether renditions say how they were made.
     pub work_headers: bool,
+    /// Whether texts are compressed for clients that accept it.
+    pub compression: bool,
     /// How long a request waits for its rendition.
     pub patience: Duration,
     /// Time between readiness turning false and the end of new connections.
@@ -152,6 +155,8 @@ pub struct Shared {
     pub zone: jiff::tz::TimeZone,
     /// How answers name to a CDN what they show.
     pub surrogate: Surrogate,
+    /// What compressing answers takes.
+    pub compressor: Compressor,
     /// What of the settings changes while the service runs.
     pub tuned: Live<Tuned>,
     /// Where traces of requests go; nowhere unless the operator wants them.
@@ -184,6 +189,7 @@ impl Shared {
     }
 }
 
+pub use compression::Compressor;
 pub use pages::Pages;
 pub use site::Activity;
 use site::Apis;
@@ -197,15 +203,22 @@ pub fn service(app: App) -> WebService {
     let router = match app.shared.node.role() {
         Role::All | Role::Web => whole(app),
         Role::Worker => {
-            let routes = tools(&app);
+            let routes = compressed(&app, tools(&app));
             part(app, routes)
         }
         Role::Edge => {
-            let routes = tools(&app).merge(pictures());
+            let routes = compressed(&app, tools(&app)).merge(pictures());
             part(app, routes)
         }
     };
     MapRequest::new(router, slash::trim)
+}
+
+/// The routes with their answers compressed for clients that accept it.
+///
+/// Those of pictures are left out: a cached one must not pass through anything that it has no use for.
+fn compressed(app: &App, routes: Router<App>) -> Router<App> {
+    routes.layer(middleware::from_fn_with_state(app.clone(), compression::around))
 }
 
 /// The router of a process that leaves most addresses to others.
@@ -222,9 +235,10 @@ fn part(app: App, routes: Router<App>) -> Router {
 fn whole(app: App) -> Router {
     let apis = apis(&app);
     // Pages call the APIs by a router of their own, without what stands around every request.
-    let called = Apis(apis.clone().with_state(app.clone()));
+    let called = Apis(apis.clone().merge(pictures()).with_state(app.clone()));
     let pages = pages().layer(middleware::from_fn_with_state(app.clone(), site::dress));
-    apis.merge(pages.layer(Extension(called)))
+    compressed(&app, apis.merge(pages.layer(Extension(called))))
+        .merge(pictures())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(middleware::from_fn(cors::allow))
@@ -234,7 +248,7 @@ fn whole(app: App) -> Router {
 
 /// The service of the listener for operators' tools alone.
 pub fn admin_service(app: App) -> WebService {
-    let routes = health().merge(measures());
+    let routes = compressed(&app, health().merge(measures()));
     MapRequest::new(part(app, routes), slash::trim)
 }
 
@@ -265,10 +279,9 @@ fn pictures() -> Router<App> {
     Router::new().route("/media/{*path}", any(media::media)).route("/media/", any(media::media))
 }
 
-/// What programs call.
+/// What programs call besides media.
 fn apis(app: &App) -> Router<App> {
     tools(app)
-        .merge(pictures())
         .route("/o/oauth2/token", post(oauth::token))
         .route("/o/oauth2/revoke", post(oauth::revoke))
         .route("/o/oauth2/keys", get(oauth::keys))

@@ -3,11 +3,13 @@
 
 use std::{
     fs,
+    io::Read,
     process::{Child, Command, Stdio},
     sync::Barrier,
     thread,
 };
 
+use flate2::read::GzDecoder;
 use reqwest::{
     Method,
     blocking::{Client, Response},
@@ -233,12 +235,38 @@ fn check_rules(server: &Server, front: &Front) {
     let own = front.ask(Method::GET, PREVIEW, &[("authorization", &key)]);
     assert_ne!(header(&own, "x-cache"), "HIT");
     assert_eq!(front.get("/media/image/none.json").status(), 404);
+    check_codings(server, front);
     check_purchases(server, front);
     check_clients(server, front);
     assert_eq!(server.get("/metrics").status(), 200);
     for path in ["/metrics", "/metrics?x=1", "/metrics/"] {
         assert_eq!(front.get(path).status(), 404, "{path} is nobody's business");
     }
+}
+
+/// Documents are kept by coding: nobody gets one that he does not accept.
+fn check_codings(server: &Server, front: &Front) {
+    let path = "/media/image/b.json";
+    let plain = server.bytes(path);
+    let ask = |accept, more: &[(&str, &str)]| {
+        let headers = [&[("accept-encoding", accept)], more].concat();
+        front.ask(Method::GET, path, &headers)
+    };
+    for _ in 0..2 {
+        let coded = ask("gzip", &[]);
+        let facts = (coded.status().as_u16(), header(&coded, "content-encoding"));
+        assert_eq!(facts, (200, "gzip"));
+        let mut text = Vec::new();
+        GzDecoder::new(&*coded.bytes().unwrap()).read_to_end(&mut text).unwrap();
+        assert_eq!(text, plain);
+        let whole = ask("identity", &[]);
+        assert_eq!((whole.status().as_u16(), header(&whole, "content-encoding")), (200, ""));
+        assert_eq!(whole.bytes().unwrap(), plain);
+    }
+    let coded = ask("gzip", &[]);
+    assert_eq!(said(&coded), (200, "HIT"));
+    let tag = header(&coded, "etag").to_owned();
+    assert_eq!(ask("gzip", &[("if-none-match", &tag)]).status(), 304);
 }
 
 /// Whoever only asks about a Hires, or has it, buys nothing; a part of it is bought and sent as a part.

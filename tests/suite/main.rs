@@ -18,6 +18,7 @@ mod cdn;
 mod clients;
 mod collections;
 mod common;
+mod compression;
 mod damage;
 mod deliveries;
 mod engine;

@@ -17,7 +17,7 @@ use crate::common::{LARGE, PATIENCE, Server, pause};
 
 /// Writes the settings file that the server finds by itself, sends SIGHUP and waits until the log
 /// has one line more with `mark`.
-fn reload(server: &Server, toml: &str, mark: &str) -> String {
+pub fn reload(server: &Server, toml: &str, mark: &str) -> String {
     let count = || server.log().matches(mark).count();
     let before = count();
     fs::write(server.dir.path().join("wirephoto.toml"), toml).unwrap();

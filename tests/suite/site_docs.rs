@@ -273,7 +273,7 @@ fn the_documentation_is_one_page_for_all_strangers_and_nobody_keeps_that_of_a_me
     let [one, other] = [server.get("/docs"), server.get("/docs")];
     assert_eq!(one.headers()["etag"], other.headers()["etag"]);
     let etag = one.headers()["etag"].to_str().expect("ASCII").to_owned();
-    assert_eq!(one.headers()["vary"], "Cookie, Accept-Language");
+    assert_eq!(one.headers()["vary"], "Cookie, Accept-Language, Accept-Encoding");
     assert_eq!(text(one), text(other));
     assert_eq!(server.get_with("/docs", &[("if-none-match", &etag)]).status(), 304);
     let swedish = server.get_with("/docs", &[("accept-language", "sv"), ("if-none-match", &etag)]);

@@ -24,7 +24,7 @@ mod trial;
 mod user;
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use axum::{
     Router,
@@ -40,6 +40,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     App,
+    compression::Unchanging,
     conditional::{ETag, Precondition, Validators, evaluate},
     pages::{self, Pages},
     respond,
@@ -226,7 +227,7 @@ properties of a body are not. Lists in a query are written `p=a,b`, `p=a&p=b` or
 a parameter without a value counts as absent, and an integer may be written `20.0`. A JSON body is \
 read whatever its `Content-Type`.
 
-Every `GET` answers `HEAD` too. Another method on a known address is a 405. Every answer has an \
+Texts are compressed for clients that accept `br` or `gzip`. Every `GET` answers `HEAD` too. Another method on a known address is a 405. Every answer has an \
 `X-Request-Id`, which the log knows; what a client sends there is taken over.";
 
 /// The headings below which something stands.
@@ -317,6 +318,7 @@ fn send(kept: &Kept, kind: &'static str, method: &Method, headers: &HeaderMap) -
         Precondition::Failed => without_body(StatusCode::PRECONDITION_FAILED),
     };
     response.headers_mut().insert(header::ETAG, kept.etag.print());
+    response.extensions_mut().insert(Unchanging);
     response
 }
 

@@ -150,6 +150,11 @@ fn routes() -> BTreeSet<Route> {
     found.collect()
 }
 
+/// The addresses that `src/web` registers, with the names of their parts left out.
+pub(in crate::web) fn paths() -> BTreeSet<String> {
+    routes().into_iter().map(|(path, _)| path).collect()
+}
+
 /// Whether a description of `path` is about what the route `route` serves.
 fn is_served_by(path: &str, route: &str) -> bool {
     match route.strip_suffix("{*}") {

@@ -1,0 +1,149 @@
+//! What a client accepts, by its `Accept-Encoding` (RFC 9110 §12.5.3).
+
+use axum::http::{HeaderMap, header};
+
+use super::encode::Coding;
+
+/// The codings that a client accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Accepted {
+    brotli: bool,
+    gzip: bool,
+    preferred: Option<Coding>,
+}
+
+/// The weights that a field gives.
+#[derive(Default)]
+struct Weights {
+    brotli: Option<f32>,
+    gzip: Option<f32>,
+    identity: Option<f32>,
+    others: Option<f32>,
+}
+
+impl Accepted {
+    /// Reads the field of these headers. Without one nothing is coded; members that cannot be read
+    /// are passed over.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        let lines = headers.get_all(header::ACCEPT_ENCODING).iter();
+        let lines = lines.filter_map(|line| line.to_str().ok());
+        let mut weights = Weights::default();
+        for (name, weight) in lines.flat_map(|line| line.split(',')).filter_map(member) {
+            let place = match name.to_ascii_lowercase().as_str() {
+                "br" => &mut weights.brotli,
+                // Applications are to take `x-gzip` for `gzip` (RFC 9110 §8.4.1.3).
+                "gzip" | "x-gzip" => &mut weights.gzip,
+                "identity" => &mut weights.identity,
+                "*" => &mut weights.others,
+                _ => continue,
+            };
+            *place = Some(weight);
+        }
+        weights.accepted()
+    }
+
+    /// The coding that the client likes best; none where it likes the plain body better.
+    pub(super) fn preferred(&self) -> Option<Coding> {
+        self.preferred
+    }
+
+    /// Whether the client accepts this coding.
+    pub(super) fn has(&self, coding: Coding) -> bool {
+        match coding {
+            Coding::Brotli => self.brotli,
+            Coding::Gzip => self.gzip,
+        }
+    }
+}
+
+impl Weights {
+    fn accepted(&self) -> Accepted {
+        let weight = |own: Option<f32>| own.or(self.others).unwrap_or(0.0);
+        let (brotli, gzip) = (weight(self.brotli), weight(self.gzip));
+        // Of two that are liked equally the shorter one is sent.
+        let (coding, best) =
+            if brotli >= gzip { (Coding::Brotli, brotli) } else { (Coding::Gzip, gzip) };
+        let plain_is_better = self.identity.is_some_and(|identity| identity > best);
+        let preferred = (best > 0.0 && !plain_is_better).then_some(coding);
+        Accepted { brotli: brotli > 0.0, gzip: gzip > 0.0, preferred }
+    }
+}
+
+/// A coding with its weight; nothing where it cannot be read.
+fn member(text: &str) -> Option<(&str, f32)> {
+    let (name, parameters) = text.split_once(';').unwrap_or((text, ""));
+    let name = name.trim();
+    if name.is_empty() {
+        return None;
+    }
+    let parameters = parameters.trim();
+    if parameters.is_empty() {
+        return Some((name, 1.0));
+    }
+    let (key, value) = parameters.split_once('=')?;
+    let weight: f32 = value.trim().parse().ok()?;
+    let is_weight = key.trim().eq_ignore_ascii_case("q") && (0.0..=1.0).contains(&weight);
+    is_weight.then_some((name, weight))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn accepted(lines: &[&str]) -> Accepted {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(header::ACCEPT_ENCODING, HeaderValue::from_str(line).unwrap());
+        }
+        Accepted::of(&headers)
+    }
+
+    #[test]
+    fn the_coding_with_the_highest_weight_is_preferred() {
+        let (br, gzip) = (Some(Coding::Brotli), Some(Coding::Gzip));
+        for (lines, expected) in [
+            (&[][..], None),
+            (&[""], None),
+            (&["identity"], None),
+            (&["deflate, zstd"], None),
+            (&["gzip"], gzip),
+            (&["X-GZip"], gzip),
+            (&["gzip, deflate, br, zstd"], br),
+            (&["gzip", "br"], br),
+            (&["br;q=0.5, gzip"], gzip),
+            (&["br;q=0.5, gzip;q=0.8"], gzip),
+            (&["br ; Q=1.000 ,gzip; q=1"], br),
+            (&["br;q=0, gzip;q=0"], None),
+            (&["br;q=0, *"], gzip),
+            (&["*"], br),
+            (&["*;q=0"], None),
+            (&["gzip;q=0.5, identity"], None),
+            (&["gzip;q=0.5, identity;q=0.5"], gzip),
+            (&["gzip, identity;q=0"], gzip),
+            (&["br;q=2, gzip"], gzip),
+            (&["br;q=NaN, gzip;q=x, ;q=1, br;level=4"], None),
+        ] {
+            assert_eq!(accepted(lines).preferred(), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn every_coding_with_a_weight_is_accepted() {
+        let found = accepted(&["gzip;q=0.1, identity"]);
+        assert!(found.has(Coding::Gzip) && !found.has(Coding::Brotli));
+        let found = accepted(&["gzip;q=0, *;q=0.1"]);
+        assert!(!found.has(Coding::Gzip) && found.has(Coding::Brotli));
+        assert!(!accepted(&[]).has(Coding::Gzip));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_preferred_is_accepted(text in "[a-z*;=0-9., -]{0,40}") {
+            let found = accepted(&[&text]);
+            prop_assert!(found.preferred().is_none_or(|coding| found.has(coding)));
+        }
+    }
+}
