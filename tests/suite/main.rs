@@ -21,6 +21,7 @@ mod common;
 mod compression;
 mod damage;
 mod deliveries;
+mod documented;
 mod engine;
 mod faults;
 mod formats;

@@ -8,7 +8,7 @@ use std::{
     net::TcpListener,
     os::unix::fs::symlink,
     path::Path,
-    process::{Child, Command, Output, Stdio},
+    process::{Child, Output, Stdio},
     sync::{
         Mutex,
         atomic::{AtomicBool, Ordering},
@@ -27,6 +27,7 @@ use crate::common::postgres::{self, Cluster};
 use crate::common::server::{output, wirephoto};
 use crate::common::{DEMO_KEY, Server, checkout, news, pictures::Picture, tokens};
 use crate::deliveries::{Posted, hook, id, trigger};
+use crate::documented::{pages::block, run::with};
 use crate::receivers::python;
 use crate::search::ids;
 
@@ -159,11 +160,19 @@ fn an_archive_in_postgresql_is_served_searched_and_kept() {
     assert!(said.contains("schema 9999"), "{said}");
 }
 
-/// Runs the line of `docs/postgresql.md` that begins so, in the folder `dir`.
-fn as_documented(beginning: &str, dir: &Path, url: &str) -> Output {
-    let docs = fs::read_to_string(checkout("docs/postgresql.md")).unwrap();
-    let line = docs.lines().find(|line| line.starts_with(beginning)).expect("a command");
-    output(postgres::shell(line, url).current_dir(dir))
+/// Runs the block of `docs/postgresql.md` that begins so in the folder `dir`, with the data directory `data`, on
+/// the database at `url`.
+fn as_documented(start: &str, dir: &Path, data: &Path, url: &str) -> Output {
+    let (backup, place) = (dir.join("backup"), data.to_str().unwrap());
+    fs::create_dir_all(&backup).unwrap();
+    let mut block = block("docs/postgresql.md", start).text;
+    if let Some((_, address)) = block.split_once("URL='") {
+        block = block.replace(address.split('\'').next().unwrap(), url);
+    }
+    let block = with(&block, &[("DATA", place), ("/backup", backup.to_str().unwrap())]);
+    let mut shell = postgres::shell(&format!("set -e\n{block}"), url);
+    shell.env("WIREPHOTO_DATABASE__URL", url).env("WIREPHOTO_DATA__DIR", place);
+    output(shell.current_dir(dir))
 }
 
 #[test]
@@ -185,7 +194,8 @@ fn a_dump_that_is_taken_beside_the_service_is_the_archive_of_that_moment_again()
                 call(&server, Method::POST, ROOT, Some(&body));
             }
         });
-        let dumped = as_documented("pg_dump ", dir, &archive.cluster.url("archive"));
+        let url = archive.cluster.url("archive");
+        let dumped = as_documented("export PGPASSWORD", dir, &dir.join("data"), &url);
         stop.store(true, Ordering::Relaxed);
         dumped
     });
@@ -193,18 +203,15 @@ fn a_dump_that_is_taken_beside_the_service_is_the_archive_of_that_moment_again()
     let home = tempfile::tempdir().unwrap();
     let data = home.path().join("data");
     fs::create_dir(&data).unwrap();
-    let copied = Command::new("cp").arg("-a").arg(dir.join("data/originals")).arg(&data).status();
-    assert!(copied.unwrap().success());
     // What comes in later is not of that moment.
     archive.take_in(&[("image/new", photograph("Slussen"))]);
     archive.run(&["withdraw", "image/ice"], 0);
     let url = archive.cluster.database("restored");
-    let restored = as_documented("pg_restore ", dir, &url);
+    let restored = as_documented("pg_restore ", dir, &data, &url);
     assert!(restored.status.success(), "{}", text(&restored));
     drop(server);
     let Archive { cluster, .. } = archive;
     let again = Archive { cluster, setting: format!("database.url={url}"), dir: home };
-    again.run(&["check", "--repair"], 0);
     again.run(&["check"], 0);
     let server = again.node();
     for (query, expected) in [

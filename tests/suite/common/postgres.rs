@@ -90,13 +90,14 @@ pub fn session(url: &str) -> Command {
     psql
 }
 
-/// A shell that runs a line as an operator does, with PostgreSQL's programs at hand and the address of a
-/// database in `$URL`.
+/// A shell that runs a line as an operator does, with PostgreSQL's programs and ours at hand and the address
+/// of a database in `$URL`.
 pub fn shell(line: &str, url: &str) -> Command {
     let others = env::var("PATH").unwrap_or_default();
     let mut shell = Command::new("sh");
     shell.args(["-c", line]).env("URL", url).stdin(Stdio::null());
-    shell.env("PATH", format!("{}:{others}", programs().display()));
+    let own = Path::new(env!("CARGO_BIN_EXE_wirephoto")).parent().expect("a folder");
+    shell.env("PATH", format!("{}:{}:{others}", programs().display(), own.display()));
     shell
 }
 

@@ -1,0 +1,309 @@
+//! Every block of code in README.md and docs/ is run as it stands there, or says here why not.
+//!
+//! [`REGISTER`] has a line for each block. A new block fails until it has one, and a line fails whose block
+//! or whose test is gone.
+
+pub mod pages;
+pub mod run;
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use serde_json::Value;
+
+use crate::common::{checkout, server::output, server::wirephoto};
+use pages::{Block, blocks};
+
+/// How a block is known to be true.
+#[derive(Clone, Copy, Debug)]
+enum Proof {
+    /// A test of that name takes the block from the page and runs it.
+    Run(&'static str),
+    /// A test of that name does the same in its own words, which these are: each stands in the block and in the
+    /// test's file.
+    Alike(&'static str, &'static [&'static str]),
+    /// Settings: the binary reads them.
+    Settings,
+    /// JSON that parses.
+    Json,
+    /// No commands: addresses, answers, files.
+    Shown,
+    /// Tests of this tree, or its fuzz targets, which are there under these names.
+    Tests,
+    /// Commands that need what no test has. What they name of ours is there, and their options are.
+    Outside(&'static str),
+}
+
+use Proof::{Alike, Json, Outside, Run, Settings, Shown, Tests};
+
+/// The blocks, by page and the beginning of their first line.
+const REGISTER: &[(&str, &str, Proof)] = &[
+    ("README.md", "/media/image/<id>.jpg ", Shown),
+    ("README.md", "./run", Alike("tests/run.sh", &["./run"])),
+    ("README.md", "wirephoto ingest ~/Pictures", Run("commands_of_the_readme_work_as_printed")),
+    ("README.md", "ASAN_OPTIONS=", Tests),
+    ("README.md", "RUSTC_BOOTSTRAP=1 RUSTFLAGS=", Tests),
+    ("README.md", "Server-Timing: ", Shown),
+    (
+        "README.md",
+        "wirephoto serve ",
+        Run("every_command_in_the_readme_is_one_that_the_binary_has"),
+    ),
+    ("README.md", "KEY=...", Run("calls_of_the_readme_work_as_printed")),
+    ("README.md", "key=$(wirephoto key add", Run("commands_of_the_readme_work_as_printed")),
+    (
+        "README.md",
+        "curl http://127.0.0.1:8080/o/oauth2",
+        Run("the_login_in_the_readme_gives_a_token"),
+    ),
+    ("README.md", "curl -i 'http", Run("calls_of_the_readme_work_as_printed")),
+    ("README.md", "wirephoto channel add", Run("channels_of_the_readme_work_as_printed")),
+    ("README.md", "curl -X POST 'http", Run("calls_of_the_readme_work_as_printed")),
+    ("README.md", "curl -X POST -H", Run("calls_of_the_readme_work_as_printed")),
+    (
+        "README.md",
+        "curl 'http://127.0.0.1:8080/content",
+        Run("calls_of_the_readme_work_as_printed"),
+    ),
+    ("docs/audit.md", "wirephoto audit list --action", Run(AUDIT)),
+    ("docs/audit.md", "wirephoto audit list --user demo-editor", Run(AUDIT)),
+    ("docs/audit.md", "wirephoto audit list --object user/", Run(AUDIT)),
+    ("docs/backup.md", "wirephoto backup", Run("backups_work_as_documented")),
+    ("docs/backup.md", "TARGET/wirephoto-", Shown),
+    ("docs/backup.md", "15 2 * * 1-6", Run("backups_work_as_documented")),
+    ("docs/backup.md", "wirephoto restore", Run("backups_work_as_documented")),
+    ("docs/backup.md", "wirephoto check", Run("backups_work_as_documented")),
+    ("docs/balancer.md", "[server]", Settings),
+    ("docs/cdn.md", "cargo test", Tests),
+    ("docs/cdn.md", "Surrogate-Key: ", Shown),
+    ("docs/cdn.md", "[cdn]", Settings),
+    ("docs/cdn.md", "[server]", Settings),
+    ("docs/faults.md", "FAULT_ROUNDS=10 cargo test", Tests),
+    (
+        "docs/faults.md",
+        "benches/compare/faults.sh",
+        Outside("a measurement of minutes on machines of one's own"),
+    ),
+    ("docs/faults.md", "FAULT_KILLS=500 cargo test", Tests),
+    ("docs/fuzzing.md", "ASAN_OPTIONS=", Tests),
+    ("docs/hostile-media.md", "HOSTILE_FILES=all cargo test", Tests),
+    (
+        "docs/install.md",
+        "cargo install --locked cargo-deb",
+        Alike("tests/packaging.sh", &["packaging/deb.sh"]),
+    ),
+    ("docs/install.md", "sudo -u wirephoto", Run("a_service_is_kept_as_documented")),
+    ("docs/install.md", "[Service]", Shown),
+    ("docs/install.md", "docker build", Outside("images are built where there is Docker")),
+    ("docs/install.md", "until wirephoto health", Run("a_service_is_kept_as_documented")),
+    ("docs/install.md", "wirephoto man", Run("manual_and_completions_are_made_as_documented")),
+    ("docs/install.md", "scrape_configs:", Shown),
+    (
+        "docs/moving.md",
+        "wirephoto migrate --data DIR --to postgres://USER",
+        Alike(MOVES, &["--to", "--store"]),
+    ),
+    (
+        "docs/moving.md",
+        "wirephoto migrate --data DIR --to postgres://…",
+        Alike(MOVES, &["--switch", "--store"]),
+    ),
+    (
+        "docs/moving.md",
+        "wirephoto migrate --data DIR --undo",
+        Alike("a_switch_is_taken_back", &["--undo", "--to"]),
+    ),
+    ("docs/overload.md", "HTTP/1.1 503", Shown),
+    ("docs/postgresql.md", "CREATE ROLE", Run("a_database_is_made_as_documented")),
+    ("docs/postgresql.md", "[database]", Settings),
+    ("docs/postgresql.md", "export PGPASSWORD", Run(DUMPS)),
+    ("docs/postgresql.md", "pg_restore", Run(DUMPS)),
+    ("docs/postgresql.md", "WIREPHOTO_TEST_POSTGRES=", Tests),
+    ("docs/running.md", "[server]", Settings),
+    ("docs/running.md", "[telemetry]", Settings),
+    ("docs/s3.md", "[store]", Settings),
+    ("docs/s3.md", "{", Json),
+    ("docs/s3.md", "wirephoto: the originals", Shown),
+    ("docs/s3.md", "cargo test", Tests),
+    ("docs/scopes.md", "wirephoto client add", Run("a_service_is_kept_as_documented")),
+    ("docs/scopes.md", "{\"client_id\"", Shown),
+    ("docs/secrets.md", "the secrets in the database", Shown),
+    ("docs/secrets.md", "wirephoto secrets rotate", Run("a_service_is_kept_as_documented")),
+];
+
+const AUDIT: &str = "the_audit_log_is_listed_as_its_documentation_shows";
+const DUMPS: &str = "a_dump_that_is_taken_beside_the_service_is_the_archive_of_that_moment_again";
+const MOVES: &str = "an_archive_moves_while_it_is_used_and_nothing_acknowledged_is_left_behind";
+
+/// What a line of a block without commands must not begin with.
+const PROGRAMS: [&str; 13] = [
+    "wirephoto ",
+    "curl ",
+    "cargo ",
+    "docker ",
+    "sudo ",
+    "pg_",
+    "psql ",
+    "./",
+    "systemctl ",
+    "rsync ",
+    "apt ",
+    "packaging/",
+    "benches/",
+];
+
+fn read(path: &str) -> String {
+    fs::read_to_string(checkout(path)).unwrap_or_else(|cause| panic!("{path}: {cause}"))
+}
+
+/// The sources of the tests, each with its path.
+fn sources(dir: &Path, found: &mut Vec<(String, String)>) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            found.push((path.to_string_lossy().into_owned(), fs::read_to_string(&path).unwrap()));
+        }
+    }
+}
+
+fn all_sources(dir: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    sources(&checkout(dir), &mut found);
+    found
+}
+
+/// The source that a test of that name stands in.
+fn source_of(test: &str) -> String {
+    if Path::new(test).extension().is_some_and(|end| end == "sh") {
+        return read(test);
+    }
+    let mark = format!("#[test]\nfn {test}(");
+    let found = all_sources("tests/suite").into_iter().find(|(_, text)| text.contains(&mark));
+    found.unwrap_or_else(|| panic!("there is no test {test}")).1
+}
+
+fn proof_of(block: &Block) -> Proof {
+    let found = REGISTER
+        .iter()
+        .filter(|(page, start, _)| block.page == *page && block.first_line().starts_with(start));
+    let longest = found.max_by_key(|(_, start, _)| start.len());
+    let (page, first) = (&block.page, block.first_line());
+    longest.unwrap_or_else(|| panic!("{page}: no test runs the block {first:?}: see REGISTER")).2
+}
+
+#[test]
+fn every_block_of_the_documentation_is_run_by_a_test() {
+    let blocks = blocks();
+    assert!(blocks.len() > 40, "{}", blocks.len());
+    for block in &blocks {
+        let first = format!("{}: {:?}", block.page, block.first_line());
+        match proof_of(block) {
+            Run(test) => {
+                // Where the test takes it from, by the beginning of its line or by the page.
+                let source = source_of(test);
+                assert!(source.contains(&block.page), "{first}: {test} does not read the page");
+            }
+            Alike(test, words) => {
+                let source = source_of(test);
+                for word in words {
+                    assert!(block.text.contains(word) && source.contains(word), "{first}: {word}");
+                }
+            }
+            Settings => check_settings(block),
+            Json => drop(serde_json::from_str::<Value>(&block.text).expect(&first)),
+            Shown => {
+                let is_command = |line: &str| PROGRAMS.iter().any(|it| line.starts_with(it));
+                let wrong = block.text.lines().find(|line| is_command(line.trim()));
+                // An error that is shown begins with the program's name, too.
+                assert!(wrong.is_none(), "{first}: {wrong:?} is a command");
+            }
+            Tests => check_tests(block),
+            Outside(why) => {
+                assert!(!why.is_empty());
+                check_files_and_options(block);
+            }
+        }
+    }
+    for (page, start, _) in REGISTER {
+        let is_there =
+            |block: &&Block| block.page == *page && block.first_line().starts_with(start);
+        assert!(blocks.iter().any(|block| is_there(&block)), "{page} has no block {start:?}");
+    }
+}
+
+#[track_caller]
+fn check_settings(block: &Block) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("settings.toml");
+    fs::write(&file, &block.text).unwrap();
+    let said = output(wirephoto(dir.path()).args(["config", "--config"]).arg(&file));
+    let stderr = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.success(), "{}: {stderr}\n{}", block.page, block.text);
+}
+
+/// Checks that what `cargo test` and `cargo fuzz` are told to run is there, and that variables in front of
+/// them are read.
+fn check_tests(block: &Block) {
+    let suite = all_sources("tests/suite");
+    let units = all_sources("src");
+    for command in block.commands() {
+        let command = command.split("  #").next().unwrap_or_default().trim();
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let cargo = words.iter().position(|word| *word == "cargo").expect(command);
+        for (name, _) in words[..cargo].iter().filter_map(|word| word.split_once('=')) {
+            // Those of the compiler and its sanitizers are theirs.
+            let is_foreign = name.starts_with("RUST") || name.starts_with("ASAN");
+            let is_read = suite.iter().any(|(_, text)| text.contains(&format!("\"{name}\"")));
+            assert!(is_foreign || is_read, "{command}: no test reads {name}");
+        }
+        if words.contains(&"fuzz") {
+            let manifest = read("tests/fuzz/Cargo.toml");
+            let target = format!("name = \"{}\"", words.last().unwrap());
+            assert!(manifest.contains(&target), "{command}: no such target");
+            continue;
+        }
+        let filters: Vec<&str> = words[cargo..]
+            .iter()
+            .copied()
+            .skip_while(|word| !["--", "--lib", "suite"].contains(word))
+            .skip(1)
+            .filter(|word| !word.starts_with('-') && !word.contains("linux"))
+            .collect();
+        assert!(!filters.is_empty(), "{command}");
+        for filter in filters {
+            let all = if words.contains(&"suite") { &suite } else { &units };
+            assert!(has_test(all, filter), "{command}: no test is called {filter}");
+        }
+    }
+}
+
+/// Whether a test, or a module with tests, fits a filter such as `a::b` or `part_of_a_name`.
+fn has_test(sources: &[(String, String)], filter: &str) -> bool {
+    let path = filter.trim_end_matches("::").replace("::", "/");
+    sources.iter().any(|(file, text)| {
+        let is_module =
+            file.contains(&format!("/{path}.rs")) || file.contains(&format!("/{path}/"));
+        let mut names = text.split("#[test]\nfn ").skip(1);
+        is_module || names.any(|rest| rest.split('(').next().unwrap_or_default().contains(filter))
+    })
+}
+
+/// Checks that files of ours that commands name are there, and that the binary has their options.
+fn check_files_and_options(block: &Block) {
+    for command in block.commands() {
+        let command = command.split("  #").next().unwrap_or_default();
+        let words: Vec<&str> = command.split_whitespace().collect();
+        if let Some(script) = words.first().filter(|word| word.contains('/')) {
+            assert!(checkout(script).exists(), "{command}: {script} is not there");
+        }
+        let Some(at) = words.iter().rposition(|word| *word == "wirephoto") else { continue };
+        let arguments = &words[at + 1..];
+        let names: BTreeSet<&&str> = arguments.iter().filter(|it| it.starts_with("--")).collect();
+        let Some(name) = arguments.first() else { continue };
+        let dir = tempfile::tempdir().unwrap();
+        let help = output(wirephoto(dir.path()).args([name, "--help"]));
+        let help = String::from_utf8_lossy(&help.stdout).into_owned();
+        assert!(names.iter().all(|option| help.contains(**option)), "{command}: {help}");
+    }
+}

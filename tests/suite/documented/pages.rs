@@ -1,0 +1,99 @@
+//! The code blocks of README.md and docs/, as they stand there.
+
+use std::{fs, path::Path};
+
+use crate::common::checkout;
+
+/// A block of code on a page.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// The page, from the root of the checkout.
+    pub page: String,
+    /// Its lines, without what they are all indented by.
+    pub text: String,
+}
+
+impl Block {
+    /// The first line that says something.
+    pub fn first_line(&self) -> &str {
+        self.text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default()
+    }
+
+    /// Its commands: lines that end in a backslash go on in the next one.
+    pub fn commands(&self) -> Vec<String> {
+        let joined = self.text.replace("\\\n", "");
+        let lines = joined.lines().map(str::trim).filter(|line| !line.is_empty());
+        lines.map(str::to_owned).collect()
+    }
+}
+
+/// The names of the pages.
+pub fn pages() -> Vec<String> {
+    let docs = fs::read_dir(checkout("docs")).expect("docs");
+    let names =
+        docs.map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"));
+    let is_page = |name: &String| Path::new(name).extension().is_some_and(|end| end == "md");
+    let mut pages: Vec<String> =
+        names.filter(is_page).map(|name| format!("docs/{name}")).collect();
+    pages.push("README.md".to_owned());
+    pages.sort();
+    pages
+}
+
+/// The blocks of all pages.
+pub fn blocks() -> Vec<Block> {
+    pages().iter().flat_map(|page| blocks_of(page)).collect()
+}
+
+/// The block of `page` whose first line begins with `start`.
+#[track_caller]
+pub fn block(page: &str, start: &str) -> Block {
+    let mut found = blocks_of(page).into_iter().filter(|one| one.first_line().starts_with(start));
+    let block = found.next().unwrap_or_else(|| panic!("{page} has no block with {start:?}"));
+    assert!(found.next().is_none(), "{page} has several blocks with {start:?}");
+    block
+}
+
+fn blocks_of(page: &str) -> Vec<Block> {
+    let text = fs::read_to_string(checkout(page)).expect("a page");
+    let parsed = parse(&text);
+    parsed.into_iter().map(|text| Block { page: page.to_owned(), text }).collect()
+}
+
+/// The texts of blocks between fences, and of those that are indented by four spaces behind an empty line.
+fn parse(text: &str) -> Vec<String> {
+    let (mut found, mut lines) = (Vec::new(), text.lines().peekable());
+    let mut is_behind_gap = true;
+    while let Some(line) = lines.next() {
+        if line.trim_start().starts_with("```") {
+            let within: Vec<&str> =
+                lines.by_ref().take_while(|line| !line.trim_start().starts_with("```")).collect();
+            found.push(within.join("\n"));
+        } else if is_behind_gap && let Some(first) = indented(line) {
+            let mut within = vec![first];
+            while let Some(next) = lines.peek().and_then(|line| indented(line)) {
+                within.push(next);
+                lines.next();
+            }
+            found.push(within.join("\n"));
+        }
+        is_behind_gap = line.trim().is_empty();
+    }
+    found
+}
+
+/// A line of an indented block; the lines that a list goes on in are none.
+fn indented(line: &str) -> Option<&str> {
+    let text = line.strip_prefix("    ")?;
+    (!text.trim().is_empty() && !text.trim_start().starts_with(['-', '*'])).then_some(text)
+}
+
+#[test]
+fn blocks_are_found_between_fences_and_where_they_are_indented() {
+    let page = "a\n\n```\none \\\n  two\n\nthree\n```\n\ntext\n    no block\n\n    four\n    five\n\nb\n\n```toml\n[x]\n```\n";
+    let found = parse(page);
+    assert_eq!(found, ["one \\\n  two\n\nthree", "four\nfive", "[x]"]);
+    let block = Block { page: String::new(), text: found[0].clone() };
+    assert_eq!(block.commands(), ["one   two", "three"]);
+    assert_eq!(block.first_line(), "one \\");
+}

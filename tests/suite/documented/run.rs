@@ -1,0 +1,299 @@
+//! Runs blocks of the documentation as a reader does: with the binary on the path and `curl`, at the address that
+//! the pages name.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::pages::block;
+use crate::common::postgres::{self, Cluster};
+use crate::common::server::{alone, demo_originals, output, wirephoto};
+use crate::common::{DEMO_KEY, LARGE, Server, pictures::Picture};
+use crate::items::provider;
+
+/// A reader in front of a terminal, with a service beside.
+struct Desk {
+    server: Server,
+    /// Where the reader works: home and settings.
+    home: TempDir,
+    /// Where the service has its originals.
+    originals: String,
+}
+
+impl Desk {
+    /// Beside a service over the demo archive.
+    fn demo() -> Self {
+        let originals = demo_originals();
+        let originals = originals.strip_prefix("store.originals=").unwrap().to_owned();
+        Self::beside(Server::demo(), originals)
+    }
+
+    /// Beside a service over two small pictures and the accounts of the demo.
+    fn small() -> Self {
+        let jpeg = Picture::corners(64, 48).jpeg();
+        let server = Server::with_pictures(&[], &[("quay", jpeg.clone()), ("ferry", jpeg)]);
+        let originals = server.data().join("originals").to_string_lossy().into_owned();
+        Self::beside(server, originals)
+    }
+
+    fn beside(server: Server, originals: String) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        // A refusal is a failure, and the address of the pages leads to the service.
+        let address = server.url.strip_prefix("http://").unwrap();
+        let rules = ["127.0.0.1", "localhost"]
+            .map(|name| format!("connect-to = \"{name}:8080:{address}\"\n"))
+            .concat();
+        let rules = format!("fail-with-body\nsilent\nshow-error\nnoproxy = \"*\"\n{rules}");
+        fs::write(home.path().join(".curlrc"), rules).unwrap();
+        Self { server, home, originals }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn data(&self) -> String {
+        self.server.data().to_string_lossy().into_owned()
+    }
+
+    /// The settings of the service as a file.
+    fn settings(&self) -> String {
+        let file = self.path("wirephoto.toml");
+        let listen = self.server.url.strip_prefix("http://").unwrap();
+        let (data, originals) = (self.data(), &self.originals);
+        let text = format!(
+            "[server]\nlisten = \"{listen}\"\n[data]\ndir = \"{data}\"\n\
+             [store]\noriginals = \"{originals}\"\n"
+        );
+        fs::write(&file, text).unwrap();
+        file.to_string_lossy().into_owned()
+    }
+
+    /// Runs `text` in a shell, which must succeed: what it printed.
+    #[track_caller]
+    fn run(&self, text: &str) -> String {
+        let mut shell = Command::new("bash");
+        alone(&mut shell, self.server.dir.path());
+        let others = std::env::var("PATH").unwrap_or_default();
+        shell.args(["-euo", "pipefail", "-c", text]).current_dir(self.home.path());
+        let own = Path::new(env!("CARGO_BIN_EXE_wirephoto")).parent().unwrap();
+        shell.env("PATH", format!("{}:{others}", own.display()));
+        shell.env("HOME", self.home.path()).env("CURL_HOME", self.home.path());
+        shell.env("WIREPHOTO_DATA__DIR", self.data());
+        shell.env("WIREPHOTO_STORE__ORIGINALS", &self.originals);
+        let said = output(shell.stdin(Stdio::null()));
+        let (out, errors) =
+            (String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
+        assert!(said.status.success(), "{text}\n{out}{errors}");
+        out.into_owned()
+    }
+
+    /// A photograph in the file `name` of the reader's.
+    fn photograph(&self, name: &str) -> PathBuf {
+        let file = self.path(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, Picture::corners(80, 60).jpeg()).unwrap();
+        file
+    }
+
+    /// Waits for an item that a command took in.
+    fn shows(&self, item: &str) {
+        let path = format!("/media/image/{item}.json");
+        self.server.until(item, || (self.server.get(&path).status() == 200).then_some(()));
+    }
+}
+
+/// The text with what is elsewhere for each reader; all of it stands there.
+#[track_caller]
+pub fn with(text: &str, replaced: &[(&str, &str)]) -> String {
+    let mut text = text.to_owned();
+    for (name, value) in replaced {
+        assert!(text.contains(name), "{text} does not name {name}");
+        text = text.replace(name, value);
+    }
+    text
+}
+
+fn json_of(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|cause| panic!("{cause}: {text}"))
+}
+
+#[test]
+fn calls_of_the_readme_work_as_printed() {
+    let desk = Desk::demo();
+    let page = "README.md";
+    let searches = block(page, "curl 'http://127.0.0.1:8080/content").commands();
+    let found: Vec<Value> = searches.iter().map(|call| json_of(&desk.run(call))).collect();
+    assert!(found.len() == 3 && found.iter().all(|it| it["hits"].is_array()), "{found:?}");
+    assert!(found[0]["total"].as_u64() > Some(0), "{}", found[0]);
+
+    let calls = block(page, "curl -X POST 'http").commands();
+    let stream = json_of(&desk.run(&calls[0]));
+    let listed = json_of(&desk.run(&calls[1]));
+    let ids = listed.as_array().unwrap().iter().map(|one| &one["id"]);
+    assert!(ids.into_iter().any(|id| *id == stream["id"]), "{listed}");
+
+    let calls = block(page, "curl -X POST -H").commands();
+    let made = json_of(&desk.run(&calls[0]));
+    let id = made["id"].as_str().unwrap();
+    desk.run(&with(&calls[1], &[("<id>", id)]));
+    let address = format!("/collection/v1/collection/{id}?ak={DEMO_KEY}");
+    let kept: Value = desk.server.get(&address).json().unwrap();
+    assert!(kept["content"][0].as_str().unwrap().ends_with("/demo-bridge-cables"), "{kept}");
+    desk.run(&with(&calls[2], &[("<id>", id)]));
+    let mut files = fs::read_dir(desk.home.path()).unwrap().map(|entry| entry.unwrap().path());
+    let archive = files.find(|file| file.extension().is_some_and(|end| end == "zip"));
+    assert!(fs::read(archive.expect("an archive")).unwrap().starts_with(b"PK"));
+
+    let calls = block(page, "curl -i 'http").commands();
+    let said = desk.run(&calls[0]);
+    assert!(said.contains(" 202 ") && said.contains("ocation: "), "{said}");
+    assert!(json_of(&desk.run(&calls[1])).is_object());
+
+    desk.photograph("photo.jpg");
+    fs::write(desk.path("item.json"), json!({ "headline": "Harbour" }).to_string()).unwrap();
+    let auth = provider(&desk.server);
+    let key = format!("BASE=http://127.0.0.1:8080 KEY={}", auth.strip_prefix("ApiKey ").unwrap());
+    let sent = json_of(&desk.run(&with(&block(page, "KEY=...").text, &[("KEY=...", &key)])));
+    assert!(sent["uri"].as_str().unwrap().ends_with("/media/image/harbour-7"), "{sent}");
+}
+
+#[test]
+fn commands_of_the_readme_work_as_printed() {
+    let desk = Desk::small();
+    let page = "README.md";
+    desk.photograph("Pictures/harbour/pilot.jpg");
+    desk.run(&block(page, "wirephoto ingest ~/Pictures").text);
+    desk.shows("pilot");
+    let keys = block(page, "key=$(wirephoto key add").text;
+    let said = desk.run(&format!("{keys}\nprintf '%s' \"$key\""));
+    assert!(said.contains("laptop"), "{said}");
+    assert!(said.lines().last().unwrap().len() > 20, "the key is in the variable: {said}");
+    let users = json_of(&desk.run("wirephoto user list --json"));
+    let editor = users.as_array().unwrap().iter().find(|user| user["userName"] == "demo-editor");
+    assert_eq!(editor.unwrap()["active"], false, "{users}");
+}
+
+#[test]
+fn channels_of_the_readme_work_as_printed() {
+    let desk = Desk::demo();
+    let commands = block("README.md", "wirephoto channel add").commands();
+    let [folder, paper, list, retry] = commands.as_slice() else { panic!("{commands:?}") };
+    let settings = json!({
+        "host": "paper.example", "username": "wire", "password": "x", "path": "in",
+        "hostKey": format!("SHA256:{}", "A".repeat(43)),
+    });
+    fs::write(desk.path("paper.json"), settings.to_string()).unwrap();
+    desk.run(paper);
+    desk.run(folder);
+    // A file where the channel's folder should be has the delivery fail.
+    let place = desk.server.data().join("deliveries/desk");
+    fs::create_dir_all(place.parent().unwrap()).unwrap();
+    fs::write(&place, "").unwrap();
+    let item = format!("/media/{LARGE}?channel=user:demo-editor:desk&ak={DEMO_KEY}");
+    let delivery: Value = desk.server.until("the channel to be known", || {
+        let answer = desk.server.get(&item);
+        (answer.status() == 202).then(|| answer.json().unwrap())
+    });
+    let id = delivery["id"].as_str().unwrap();
+    desk.server.until("the delivery to fail", || desk.run(list).contains(id).then_some(()));
+    fs::remove_file(&place).unwrap();
+    desk.run(&with(retry, &[("0198c5e2-…", id)]));
+    desk.server.until("the delivery", || place.is_dir().then_some(()));
+}
+
+#[test]
+fn backups_work_as_documented() {
+    let desk = Desk::small();
+    let page = "docs/backup.md";
+    let (data, target, again) = (desk.data(), desk.path("backup"), desk.path("again"));
+    let (target, again) = (target.to_str().unwrap(), again.to_str().unwrap());
+    let backup = block(page, "wirephoto backup").text;
+    desk.run(&with(&backup, &[("DIR", &data), ("TARGET", target)]));
+    assert!(Path::new(target).join("backup.json").exists());
+    let settings = desk.settings();
+    let own =
+        [("/etc/wirephoto/wirephoto.toml", settings.as_str()), ("/backup/wirephoto", target)];
+    let nightly = block(page, "15 2 * * 1-6").commands();
+    assert_eq!(nightly.len(), 2);
+    for line in nightly {
+        // Five fields of time and the user stand in front of the command.
+        let words: Vec<&str> = line.split_whitespace().collect();
+        assert_eq!(words[5], "wirephoto", "{line}");
+        desk.run(&with(&words[6..].join(" "), &own));
+    }
+    let elsewhere = format!("export WIREPHOTO_STORE__ORIGINALS={again}/originals\n");
+    let restore =
+        with(&block(page, "wirephoto restore").text, &[("DIR", again), ("SOURCE", target)]);
+    let check = with(&block(page, "wirephoto check").text, &[("DIR", again)]);
+    desk.run(&format!("{elsewhere}{restore}\n{check} --repair\n{check}"));
+    assert!(Path::new(again).join("originals").is_dir());
+}
+
+#[test]
+fn a_service_is_kept_as_documented() {
+    let desk = Desk::small();
+    let settings = desk.settings();
+    let config = ("/etc/wirephoto/wirephoto.toml", settings.as_str());
+    // Whoever runs the test stands for the user `wirephoto`.
+    let user = ("sudo -u wirephoto ", "");
+    let commands = block("docs/install.md", "sudo -u wirephoto").commands();
+    let buoy = desk.photograph("photographs/buoy.jpg");
+    let folder = buoy.parent().unwrap().to_str().unwrap();
+    desk.run(&with(&commands[0], &[user, config, ("/srv/photographs", folder)]));
+    desk.shows("buoy");
+    let key = desk.run(&with(&commands[1], &[("add editor", "add demo-editor"), user, config]));
+    assert!(key.trim().len() > 20, "{key}");
+    desk.run(&with(&block("docs/install.md", "until wirephoto health").text, &[config]));
+    desk.run(&block("docs/scopes.md", "wirephoto client add").text);
+    assert!(desk.run("wirephoto client list").contains("desk-plugin"));
+    let key = || fs::read(desk.server.data().join("secrets.key")).unwrap();
+    let before = key();
+    desk.run(&block("docs/secrets.md", "wirephoto secrets rotate").text);
+    assert_ne!(before, key());
+}
+
+#[test]
+fn manual_and_completions_are_made_as_documented() {
+    let desk = Desk::small();
+    let root = desk.path("root");
+    let made = ["usr/local/share/man/man5", "etc/bash_completion.d"];
+    let made = made.into_iter().chain(["usr/local/share/zsh/site-functions"]);
+    made.for_each(|place| fs::create_dir_all(root.join(place)).unwrap());
+    fs::create_dir_all(desk.path(".config/fish/completions")).unwrap();
+    let root = root.to_str().unwrap();
+    let (usr, etc) = (format!("{root}/usr/local"), format!("{root}/etc/bash"));
+    let commands = block("docs/install.md", "wirephoto man").text;
+    desk.run(&with(&commands, &[("/usr/local", &usr), ("/etc/bash", &etc)]));
+    for file in [
+        "root/usr/local/share/man/man1/wirephoto.1",
+        "root/usr/local/share/man/man5/wirephoto.toml.5",
+        "root/etc/bash_completion.d/wirephoto",
+        "root/usr/local/share/zsh/site-functions/_wirephoto",
+        ".config/fish/completions/wirephoto.fish",
+    ] {
+        assert!(fs::metadata(desk.path(file)).unwrap().len() > 100, "{file}");
+    }
+}
+
+#[test]
+fn a_database_is_made_as_documented() {
+    let cluster = Cluster::start();
+    // The user of the cluster has the name of the role that the page makes.
+    let statements =
+        with(&block("docs/postgresql.md", "CREATE ROLE").text, &[("wirephoto", "desk")]);
+    for statement in statements.lines() {
+        postgres::run(&cluster.url("postgres"), statement);
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let url = cluster.url("desk").replace("wirephoto@", "desk@");
+    let mut command = wirephoto(dir.path());
+    command.args(["check", "--set", &format!("database.url={url}"), "--data"]);
+    let said = output(command.arg(dir.path().join("data")));
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+}
