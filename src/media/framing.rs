@@ -66,8 +66,6 @@ fn within(entry: &Entry, file: &RenditionFile, frame: Rect) -> Result<MediaPath>
     let crop = Operation::Crop(CropSpec::try_from(cut).map_err(Error::internal)?);
     let path = MediaPath::rendition(entry.key.clone(), file.name(), file.extension());
     let missing = access::not_available(&path);
-    let operations = std::iter::once(crop).chain(mark);
-    let framed =
-        operations.fold(Ok(path), |path, one| path.and_then(|path| path.with_operation(one)));
-    framed.map_err(|_| missing)
+    let mut operations = std::iter::once(crop).chain(mark);
+    operations.try_fold(path, MediaPath::with_operation).map_err(|_| missing)
 }
