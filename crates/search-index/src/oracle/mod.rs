@@ -6,18 +6,19 @@
 //! document at a time by [`Query::matches`](wirephoto_pure::query::Query::matches), which has an oracle
 //! of its own beside it, and forms are looked for word by word in the texts.
 
+mod queries;
+
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 use wirephoto_pure::item::{Document, PubStatus};
-use wirephoto_pure::query::{
-    DateField, Facet, Indexed, Place as QueryPlace, Query, Word, Words, parse, parse_with_forms,
-    words,
-};
+use wirephoto_pure::query::{DateField, Indexed, Place as QueryPlace, Query, Word, Words, words};
 use wirephoto_pure::types::{ItemKey, MediaType};
 
-use crate::request::{Coverage, FacetCounts, Filter, Page, Place, Sort, SortDate};
+pub use queries::{Ask, asks};
+
+use crate::request::{Coverage, FacetCounts, Filter, Place, Sort, SortDate};
 use crate::stems::Language;
 
 const WORDS: [&str; 27] = [
@@ -247,134 +248,6 @@ fn version() -> impl Strategy<Value = Version> {
         date: when.1,
         embargo_hours: when.2,
     })
-}
-
-/// A search, as drawn.
-#[derive(Clone, Debug)]
-pub struct Ask {
-    /// The text of the query.
-    pub text: String,
-    /// Whether it also finds other forms of its words.
-    pub forms: bool,
-    /// What is found.
-    pub filter: Filter,
-    /// What is shown of it.
-    pub page: Page,
-    /// What is counted.
-    pub facets: Vec<Facet>,
-}
-
-/// The text of a query.
-fn query() -> impl Strategy<Value = String> {
-    let fields = [
-        "",
-        "",
-        "",
-        "headline:",
-        "description_text:",
-        "body_text:",
-        "person.name:",
-        "byline:",
-        "place.name:",
-        "copyrightholder:",
-    ];
-    let field = || select(fields.to_vec());
-    let word = (field(), select(&WORDS[..])).prop_map(|(field, word)| format!("{field}{word}"));
-    let phrase = (field(), proptest::collection::vec(select(&WORDS[..]), 2..4));
-    let phrase = phrase.prop_map(|(field, words)| format!("{field}\"{}\"", words.join(" ")));
-    let name = (field(), select(&NAMES[..]), any::<bool>()).prop_map(|(field, name, whole)| {
-        if whole { format!("{field}\"{name}\"") } else { format!("{field}{}", &name[..4].trim()) }
-    });
-    let starts = ["is", "fo", "vi", "stor", "berg", "Åsa-Ö", "storm-is", "Erik-b", "strass", "ol"];
-    let prefix = (field(), select(starts.to_vec()));
-    let prefix = prefix
-        .prop_filter("two letters at least", |(_, start)| start.len() > 1)
-        .prop_map(|(field, start)| format!("{field}{start}*"));
-    let code = prop_oneof![
-        select(&SUBJECTS[..]).prop_map(|code| format!("subject.code:\"{code}\"")),
-        select(&PRODUCTS[..]).prop_map(|code| format!("product.code:{code}")),
-        (0..160_u16, select(&TYPES[..])).prop_map(|(id, media_type)| format!(
-            "uri:\"https://photos.example/media/{media_type}/o{id}\""
-        )),
-    ];
-    let moment = |hours: i64| (start() + SignedDuration::from_hours(hours)).to_string();
-    let range =
-        (select(vec!["versioncreated", "date"]), 0..60_i64, 1..40_i64, any::<(bool, bool)>())
-            .prop_map(move |(field, from, length, (open, whole))| {
-                let from_text = if open { "*".to_owned() } else { moment(from) };
-                let (opening, closing) = if whole { ('[', ']') } else { ('{', '}') };
-                format!("{field}:{opening}{from_text} TO {}{closing}", moment(from + length))
-            });
-    let leaf = prop_oneof![5 => word, 2 => phrase, 2 => name, 2 => prefix, 2 => code, 2 => range];
-    leaf.prop_recursive(3, 14, 3, |inner| {
-        let several = || proptest::collection::vec(inner.clone(), 2..4);
-        prop_oneof![
-            several().prop_map(|parts| format!("({})", parts.join(" "))),
-            several().prop_map(|parts| format!("({})", parts.join(" AND "))),
-            several().prop_map(|parts| format!("({})", parts.join(" OR "))),
-            inner.clone().prop_map(|part| format!("NOT {part}")),
-            (inner.clone(), inner).prop_map(|(one, other)| format!("({one} -({other}))")),
-        ]
-    })
-}
-
-/// A search for what [`versions`] draws.
-///
-/// # Panics
-///
-/// Never: what is drawn is a query.
-#[expect(clippy::expect_used, reason = "what is drawn is a query")]
-pub fn asks() -> impl Strategy<Value = Ask> {
-    let codes = || proptest::collection::vec(select(&PRODUCTS[..]), 0..3);
-    let names = |codes: Vec<&str>| codes.into_iter().map(str::to_owned).collect::<Vec<_>>();
-    // Some have more beginnings of words than one query may have.
-    let text = query().prop_filter("a query", |text| parse(text, &TimeZone::UTC).is_ok());
-    let text = prop_oneof![1 => Just(String::new()), 6 => text];
-    let media_type = proptest::option::of(select(&TYPES[..]));
-    let what = (text, media_type, codes(), codes(), proptest::option::weighted(0.4, codes()));
-    let hours = || proptest::option::weighted(0.3, 0..60_i64);
-    let statuses = proptest::collection::vec(select(&STATUSES[..]), 1..3);
-    let after = proptest::option::weighted(0.2, (0..60_i64, 0..400_u32));
-    let range = (hours(), hours(), after, proptest::option::weighted(0.2, 0..400_u32));
-    let dates =
-        [SortDate::Order, SortDate::Date, SortDate::VersionCreated, SortDate::VersionStored];
-    let sort = (select(dates.to_vec()), any::<bool>());
-    let page = (sort, 0..12_usize, 0..30_usize);
-    let facets = select(vec![vec![], Facet::ALL.to_vec(), vec![Facet::PersonName]]);
-    let flags = any::<(bool, bool)>();
-    (what, range, statuses, flags, page, facets).prop_map(
-        move |(
-            what,
-            (from, until, after, newer_than),
-            statuses,
-            flags,
-            (sort, skip, size),
-            facets,
-        )| {
-            let (text, media_type, products, products_excluded, coverage) = what;
-            let (hides, forms) = flags;
-            let parse = if forms { parse_with_forms } else { parse };
-            let at = |hours: i64| start() + SignedDuration::from_hours(hours);
-            let after = after
-                .map(|(hours, number)| Place { order_ms: at(hours).as_millisecond(), number });
-            let filter = Filter {
-                media_type,
-                query: parse(&text, &TimeZone::UTC).expect("a query"),
-                products: names(products),
-                products_excluded: names(products_excluded),
-                coverage: coverage
-                    .map_or(Coverage::Everything, |codes| Coverage::Products(names(codes))),
-                from: from.map(at),
-                until: until.map(at),
-                statuses,
-                hides_embargoed_at: hides.then(start),
-                after,
-                newer_than,
-            };
-            let sort = Sort::By { date: sort.0, descending: sort.1 };
-            Ask { text, forms, filter, page: Page { sort, skip, size }, facets }
-        },
-    )
 }
 
 /// What a search finds.
