@@ -355,9 +355,9 @@ pub const QUERY_PREFIXES_MAX: usize = 20;
 pub const PREFIX_CHARS_MIN: usize = 2;
 /// Words of one phrase.
 pub const PHRASE_WORDS_MAX: usize = 100;
-/// Places of the index over interests at which one of them is filed; a query has no more clauses, a
-/// parameter no more values. One that needed more would be filed under its media type.
-pub const MATCHING_KEYS_MAX: usize = 1000;
+/// Places of the index over interests at which one of them is filed: for each clause of a query a word and
+/// an id; a parameter has fewer values. One that needs more is filed under its media type.
+pub const MATCHING_KEYS_MAX: usize = 2 * QUERY_CLAUSES_MAX;
 /// Counters of words by which the rare ones are told, in each of two rows of 4 bytes: 2 MiB. Words
 /// that share a counter seem more frequent than they are, which costs time only.
 pub const RARITY_COUNTERS: usize = 1 << 18;

@@ -1,9 +1,10 @@
-//! Words, phrases, prefixes and dates that queries share, each looked at once for an item.
+//! Words, phrases, prefixes, dates and numbers that queries share, each looked at once for an item.
 
 use std::sync::Arc;
 
 use super::table::Table;
-use crate::query::{Dates, Indexed, Place, Query, Words};
+use crate::query::{Dates, Indexed, Numbers, Place, Query, Words, id_token};
+use crate::types::ItemId;
 
 /// Texts of [`Indexed`] as bits, in the order of [`texts`].
 pub(super) type Columns = u8;
@@ -41,6 +42,8 @@ pub(super) enum Leaf {
         exact: Box<[u32]>,
     },
     Dates(Dates),
+    Numbers(Numbers),
+    Present(Place),
 }
 
 /// One interest at a place of the index.
@@ -116,12 +119,14 @@ impl Leaves {
         self.take(Leaf::Words { columns, phrase, prefix: words.prefix, exact })
     }
 
-    /// The number of a range of dates, in use once more.
-    pub(super) fn take_dates(&mut self, dates: Dates) -> u32 {
-        self.take(Leaf::Dates(dates))
+    /// The number of an id, in use once more.
+    pub(super) fn take_id(&mut self, id: &ItemId) -> u32 {
+        let phrase = [self.take_token(id_token(id), false)].into();
+        self.take(Leaf::Words { columns: TAGS, phrase, prefix: false, exact: [].into() })
     }
 
-    fn take(&mut self, leaf: Leaf) -> u32 {
+    /// The number of a leaf, in use once more, whose tokens are in use for it.
+    pub(super) fn take(&mut self, leaf: Leaf) -> u32 {
         let leaf = Arc::new(leaf);
         let (number, is_new) = self.leaves.take(Arc::clone(&leaf));
         if !is_new {
@@ -235,6 +240,8 @@ impl Leaves {
         }
         let holds = match self.leaves.key(number).as_ref() {
             Leaf::Dates(dates) => Query::Dates(*dates).matches(indexed),
+            Leaf::Numbers(numbers) => Query::Numbers(*numbers).matches(indexed),
+            Leaf::Present(place) => Query::Present(*place).matches(indexed),
             Leaf::Words { columns, phrase, prefix, exact } => {
                 exact.iter().all(|token| self.columns_of(*token) & TAGS != 0)
                     && self.stands(phrase, *columns, *prefix, indexed)

@@ -27,8 +27,11 @@ fn operation(operation: u32, operand: usize) -> u32 {
 pub(super) fn compile(query: &Query, leaves: &mut Leaves, program: &mut Vec<u32>) {
     match query {
         Query::All => program.push(operation(AND, 0)),
-        Query::Words(words) => program.push(operation(LEAF, at(leaves.take_words(words)))),
-        Query::Dates(dates) => program.push(operation(LEAF, at(leaves.take_dates(*dates)))),
+        Query::Words(words) => push_leaf(leaves.take_words(words), program),
+        Query::Dates(dates) => push_leaf(leaves.take(Leaf::Dates(*dates)), program),
+        Query::Numbers(numbers) => push_leaf(leaves.take(Leaf::Numbers(*numbers)), program),
+        Query::Present(place) => push_leaf(leaves.take(Leaf::Present(*place)), program),
+        Query::Item(id) => push_leaf(leaves.take_id(id), program),
         Query::And(parts) => compile_parts(AND, parts, leaves, program),
         Query::Or(parts) => compile_parts(OR, parts, leaves, program),
         Query::Not(part) => {
@@ -36,6 +39,10 @@ pub(super) fn compile(query: &Query, leaves: &mut Leaves, program: &mut Vec<u32>
             compile(part, leaves, program);
         }
     }
+}
+
+fn push_leaf(leaf: u32, program: &mut Vec<u32>) {
+    program.push(operation(LEAF, at(leaf)));
 }
 
 fn compile_parts(kind: u32, parts: &[Query], leaves: &mut Leaves, program: &mut Vec<u32>) {

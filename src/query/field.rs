@@ -36,7 +36,7 @@ impl Place {
     pub fn find(name: &str) -> Option<Self> {
         match property::find(name)? {
             Field::Words(place) => Some(place),
-            Field::Date(_) => None,
+            Field::Ordered(_) | Field::Id => None,
         }
     }
 

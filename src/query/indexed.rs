@@ -1,13 +1,14 @@
 //! What of a document is searched, in the spelling of the index.
 
 use jiff::{Timestamp, tz::TimeZone};
-use serde_json::{Number, Value};
+use serde_json::Value;
 
 use super::facet::Facet;
 use super::field::{DateField, Place};
 use super::fold::{Fold, runs};
 use super::html;
 use super::moment;
+use super::number::{Number, NumberField};
 use super::property::{self, Property};
 use super::tree;
 use crate::item::Document;
@@ -24,10 +25,11 @@ use crate::types::ItemKey;
 /// - `ek=erik`: a word of the property with that short name, in order, values of it that are
 ///   neighbours parted by `.`;
 /// - `==ö`: a word with an accent that stands in headline, description, body or rest; `h==ö`,
-///   `d==ö`, `b==ö`, `ek==ö`: the place where it stands. Each of them once.
+///   `d==ö`, `b==ö`, `ek==ö`: the place where it stands. Each of them once;
+/// - `i==x-1`: the id of the item, as it is.
 ///
 /// Tokens have lower-case letters and digits of any script, combining marks where a script has no
-/// letter for a letter with its mark, and in `tags` also `.`, `_` and `=`.
+/// letter for a letter with its mark, and in `tags` also `.`, `_` and `=`; ids have capitals and `-`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Indexed {
     /// Words of the headline.
@@ -44,6 +46,8 @@ pub struct Indexed {
     pub facets: [Vec<String>; Facet::ALL.len()],
     /// The dates that the document has.
     pub dates: Vec<(DateField, Timestamp)>,
+    /// The numbers that the document has, in its order; of lists, those of each entry.
+    pub numbers: Vec<(NumberField, Number)>,
     /// `language` as it is written, a language tag such as `sv` or `en-GB`; empty where it is unknown.
     pub language: String,
 }
@@ -81,12 +85,12 @@ impl Indexed {
                 reader.prose(Place::Body, &html.map(html::text).unwrap_or_default())
             }
         };
-        let Reader { rest, mut tags, accents, .. } = reader;
+        let Reader { rest, mut tags, accents, numbers, .. } = reader;
         push_accents(&mut tags, accents);
         let facets = Facet::ALL.map(|facet| facet_values(document, facet));
         let dates = dates(document, zone);
         let language = document.text("language").unwrap_or_default().to_owned();
-        Self { headline, description, body, rest, tags, facets, dates, language }
+        Self { headline, description, body, rest, tags, facets, dates, numbers, language }
     }
 }
 
@@ -99,6 +103,7 @@ struct Reader {
     last: Option<&'static str>,
     /// Tokens of words with accents, some of them more than once.
     accents: Vec<String>,
+    numbers: Vec<(NumberField, Number)>,
     /// Words read so far.
     read: usize,
     fold: Fold,
@@ -107,6 +112,7 @@ struct Reader {
 impl Reader {
     /// What the document says about the item itself; it may be left out there.
     fn own(&mut self, key: &ItemKey, document: &Document) {
+        self.tags.push_str(&tree::id_token(&key.id));
         self.named(property::URI, &key.to_string());
         self.named(property::MEDIA_TYPE, key.media_type.as_str());
         self.named(property::TYPE, key.media_type.document_type());
@@ -127,7 +133,13 @@ impl Reader {
             }
             Value::Array(values) => values.iter().for_each(|value| self.walk(path, value)),
             Value::String(text) => self.named(path, text),
-            Value::Number(number) => self.named(path, &number_text(number)),
+            Value::Number(number) => match NumberField::find(path) {
+                Some(field) => {
+                    let number = number.as_f64().and_then(Number::new);
+                    self.numbers.extend(number.map(|number| (field, number)));
+                }
+                None => self.named(path, &number_text(number)),
+            },
             Value::Bool(is) => self.named(path, if *is { "true" } else { "false" }),
             Value::Null => {}
         }
@@ -215,7 +227,7 @@ impl Reader {
 }
 
 /// A number as people write it.
-fn number_text(number: &Number) -> String {
+fn number_text(number: &serde_json::Number) -> String {
     match number.as_f64() {
         // `4.0` is 4; the display of such a float has no point.
         Some(float) if float.fract() == 0.0 && float.abs() < 1e15 => float.to_string(),

@@ -3,7 +3,7 @@
 use jiff::{Timestamp, tz::TimeZone};
 use serde_json::{Value, json};
 
-use super::{DateField, Facet, Indexed, property};
+use super::{DateField, Facet, Indexed, Number, NumberField, property};
 use crate::item::Document;
 use crate::limits::{FACET_CHARS_MAX, FACET_VALUES_MAX, INDEXED_WORDS_MAX};
 use crate::types::ItemKey;
@@ -21,7 +21,7 @@ fn indexed(document: Value) -> Indexed {
 
 /// The tags without what every item has.
 fn tags(indexed: &Indexed) -> String {
-    let own = "uri=image uri=x uri=1 mediatype=image type=picture pubstatus=usable";
+    let own = "i==x-1 uri=image uri=x uri=1 mediatype=image type=picture pubstatus=usable";
     let tags = spelled_out(&indexed.tags);
     let rest = tags.strip_prefix(own).expect("tags of the item itself");
     rest.strip_prefix(" ").unwrap_or(rest).to_owned()
@@ -62,10 +62,11 @@ fn values_are_parted_and_named() {
         "byline": "Åsa Ek/TT",
         "person": [{ "name": "Erik Berg", "rel": "mentions" }, { "name": "Eva" }],
         "subject": [
-            { "code": "13000000", "name": "Teknik", "scheme": "http://tt.se/spec/subref/1.0/" },
-            { "name": "is", "scheme": "http://tt.se/spec/keyword/1.0/" },
+            { "code": "13000000", "name": "Teknik", "scheme": "http://tt.se/spec/subref/1.0/",
+              "relevance": 5 },
+            { "name": "is", "scheme": "http://tt.se/spec/keyword/1.0/", "relevance": 70 },
         ],
-        "urgency": 4,
+        "urgency": -0.5,
         "wordcount": 120.0,
         "signals": { "retransmission": true },
         "version": "1",
@@ -73,15 +74,23 @@ fn values_are_parted_and_named() {
     assert_eq!(found.rest, "asa ek tt . erik berg . eva . 13000000 . teknik . is");
     let expected = "byline=asa byline=ek byline=tt person.name=erik person.name=berg \
         person.rel=mentions person.name=eva signals.retransmission=true \
-        subject.code=13000000 subject.name=teknik . subject.name=is urgency=4 version=1 \
-        wordcount=120 keyword=is ==åsa byline==åsa";
+        subject.code=13000000 subject.name=teknik . subject.name=is version=1 keyword=is ==åsa \
+        byline==åsa";
     assert_eq!(tags(&found), expected);
+    let number = |text| Number::parse(text).unwrap();
+    let numbers = [
+        (NumberField::SubjectRelevance, number("5")),
+        (NumberField::SubjectRelevance, number("70")),
+        (NumberField::Urgency, number("-0.5")),
+        (NumberField::WordCount, number("120")),
+    ];
+    assert_eq!(found.numbers, numbers);
 }
 
 #[test]
 fn the_item_itself_is_named() {
     let found = indexed_as("text/250924-Ko_1", json!({ "pubstatus": "replaced" }));
-    let expected = "uri=text uri=250924 uri=ko uri=1 mediatype=text type=text pubstatus=replaced";
+    let expected = "i==250924-Ko_1 uri=text uri=250924 uri=ko uri=1 mediatype=text type=text pubstatus=replaced";
     assert_eq!(spelled_out(&found.tags), expected);
 }
 

@@ -2,7 +2,7 @@
 
 use super::field::Place;
 use super::indexed::Indexed;
-use super::tree::{Dates, Query, Words};
+use super::tree::{Dates, Query, Words, id_token, named_start};
 
 impl Query {
     /// Whether a document satisfies the query, by the same rules as a look-up in the index; words
@@ -13,9 +13,33 @@ impl Query {
             Self::All => true,
             Self::Words(words) => words.stand_in(document),
             Self::Dates(dates) => dates.lie_in(document),
+            Self::Numbers(numbers) => {
+                let mut own = document.numbers.iter().filter(|(field, _)| *field == numbers.field);
+                own.any(|&(_, number)| numbers.contains(number))
+            }
+            Self::Present(place) => is_present(*place, document),
+            Self::Item(id) => {
+                let token = id_token(id);
+                document.tags.split(' ').any(|tag| tag == token)
+            }
             Self::And(parts) => parts.iter().all(|part| part.matches(document)),
             Self::Or(parts) => parts.iter().any(|part| part.matches(document)),
             Self::Not(inner) => !inner.matches(document),
+        }
+    }
+}
+
+/// Whether a document has a word in a place.
+fn is_present(place: Place, document: &Indexed) -> bool {
+    let has_words = |text: &str| !text.is_empty();
+    match place {
+        Place::Anywhere => true,
+        Place::Headline => has_words(&document.headline),
+        Place::Description => has_words(&document.description),
+        Place::Body => has_words(&document.body),
+        Place::Named(name) => {
+            let start = named_start(name);
+            document.tags.split(' ').any(|tag| tag.starts_with(&start))
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
+use super::address;
 use super::field::{DateField, Place};
-use crate::types::ItemUri;
+use super::number::NumberField;
+use super::range::Ordered;
 
 /// A property whose words are indexed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,9 +23,14 @@ pub(super) struct Property {
 pub(super) enum Field {
     /// Words of a place.
     Words(Place),
-    /// A date.
-    Date(DateField),
+    /// A date or number.
+    Ordered(Ordered),
+    /// The id of the item, as a whole.
+    Id,
 }
+
+/// What queries call [`Field::Id`]; no property of documents.
+pub(super) const ID: &str = "id";
 
 /// The item's own identity, `<mediaType>/<id>`.
 pub(super) const URI: &str = "uri";
@@ -69,16 +76,23 @@ const CODES_MAX: usize = LETTERS.len() * LETTERS.len();
 /// Finds what a query calls `name`, in any case.
 pub(super) fn find(name: &str) -> Option<Field> {
     let name = name.to_ascii_lowercase();
-    let place = match name.as_str() {
+    let date = DateField::ALL.into_iter().find(|date| date.as_str() == name).map(Ordered::Date);
+    let ordered = date.or_else(|| NumberField::find(&name).map(Ordered::Number));
+    if let Some(ordered) = ordered {
+        return Some(Field::Ordered(ordered));
+    }
+    Some(Field::Words(match name.as_str() {
+        ID => return Some(Field::Id),
         "headline" => Place::Headline,
         "description_text" => Place::Description,
         "body_text" | "body_html5" | "body_richhtml5" => Place::Body,
-        name => match DateField::ALL.into_iter().find(|date| date.as_str() == name) {
-            Some(date) => return Some(Field::Date(date)),
-            None => Place::Named(property(name)?.name),
-        },
-    };
-    Some(Field::Words(place))
+        name => Place::Named(property(name)?.name),
+    }))
+}
+
+/// Whether every item has a value of the property.
+pub(super) fn is_in_every_item(name: &str) -> bool {
+    [URI, MEDIA_TYPE, TYPE, PUB_STATUS].contains(&name)
 }
 
 /// Whether the values of a property are URIs of items.
@@ -89,9 +103,9 @@ pub(super) fn names_items(name: &str) -> bool {
 /// What of a value of such a property is indexed and looked up: `<mediaType>/<id>`, whatever host
 /// it has, and of anything else all of it (decision 1).
 pub(super) fn item_words(value: &str) -> Cow<'_, str> {
-    match ItemUri::parse(value.trim()) {
-        Ok(uri) => uri.key.to_string().into(),
-        Err(_) => value.into(),
+    match address::find_item(value) {
+        Some(key) => key.to_string().into(),
+        None => value.into(),
     }
 }
 
@@ -144,17 +158,16 @@ pub(super) const TOP: [&str; 45] = [
     "wordcount",
 ];
 
-/// Every property that can be named but headline, description, body and dates, and whether free
-/// words search it. The shortest come first: most steps of a look-up then compare two numbers.
+/// Every property that can be named but headline, description, body, dates and numbers, and whether
+/// free words search it. The shortest come first: most steps of a look-up then compare two numbers.
 ///
 /// Left out are what other items or renditions are, names of vocabularies (`scheme`), which are
 /// the same for all, layout, rights in other languages, and positions.
-const PROPERTIES: [(&str, bool); 164] = [
+const PROPERTIES: [(&str, bool); 155] = [
     ("job", false),
     ("uri", false),
     ("slug", true),
     ("type", false),
-    ("week", false),
     ("title", true),
     ("byline", true),
     ("ednote", false),
@@ -163,20 +176,15 @@ const PROPERTIES: [(&str, bool); 164] = [
     ("keyword", false),
     ("located", true),
     ("profile", false),
-    ("urgency", false),
     ("version", false),
-    ("webprio", false),
     ("language", false),
     ("mimetype", false),
     ("slugline", true),
-    ("charcount", false),
     ("event.rel", false),
     ("mediatype", false),
-    ("newsvalue", false),
     ("place.rel", false),
     ("pubstatus", false),
     ("replacing", false),
-    ("wordcount", false),
     ("event.code", false),
     ("event.name", true),
     ("genre.code", false),
@@ -227,13 +235,11 @@ const PROPERTIES: [(&str, bool); 164] = [
     ("description_usage", false),
     ("organisation.code", false),
     ("organisation.name", true),
-    ("subject.relevance", false),
     ("body_event.address", true),
     ("body_event.country", true),
     ("body_event.note_pm", true),
     ("representationtype", false),
     ("signals.updatetype", false),
-    ("subject.confidence", false),
     ("body_event.eventurl", false),
     ("body_event.eventweb", false),
     ("body_event.extraurl", false),
@@ -257,7 +263,6 @@ const PROPERTIES: [(&str, bool); 164] = [
     ("place.contactinfo.name", false),
     ("place.contactinfo.role", false),
     ("place.contactinfo.type", false),
-    ("signals.multipagecount", false),
     ("signals.retransmission", false),
     ("advice.environment.code", false),
     ("body_event.municipality", false),
@@ -384,6 +389,24 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_the_numbers_of_the_schema() {
+        let text = include_str!("../../assets/schemas/ttninjs-schema_1.6.json");
+        let schema: Value = serde_json::from_str(text).unwrap();
+        let leaves = schema_leaves();
+        let is_number = |path: &&String| {
+            let node = path.split('.').fold(&schema, |node, name| {
+                let definition = node["$ref"].as_str().and_then(|to| to.strip_prefix('#'));
+                let node = definition.map_or(node, |to| schema.pointer(to).expect("a definition"));
+                &node.get("items").unwrap_or(node)["properties"][name]
+            });
+            ["number", "integer"].contains(&node["type"].as_str().unwrap_or_default())
+        };
+        let expected: BTreeSet<&str> = NumberField::ALL.map(NumberField::as_str).into();
+        let found: BTreeSet<&str> = leaves.iter().filter(is_number).map(String::as_str).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
     fn the_table_is_sorted_and_every_property_is_reached() {
         assert!(PROPERTIES.is_sorted_by(|(a, _), (b, _)| (a.len(), a) < (b.len(), b)));
         let ours = [URI, MEDIA_TYPE, TYPE, PUB_STATUS, KEYWORD];
@@ -404,7 +427,9 @@ mod tests {
     fn names_are_found_in_any_case() {
         assert_eq!(find("Person.NAME"), Some(Field::Words(Place::Named("person.name"))));
         assert_eq!(find("body_richhtml5"), Some(Field::Words(Place::Body)));
-        assert_eq!(find("DateTime"), Some(Field::Date(DateField::DateTime)));
+        assert_eq!(find("DateTime"), Some(Field::Ordered(Ordered::Date(DateField::DateTime))));
+        let urgency = Field::Ordered(Ordered::Number(NumberField::Urgency));
+        assert_eq!(find("Urgency"), Some(urgency));
         assert_eq!(find("person"), None);
         assert_eq!(find("renditions.r00.href"), None);
     }

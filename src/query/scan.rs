@@ -1,5 +1,7 @@
 //! The characters of a query, and the pieces that a term is made of.
 
+use super::address;
+use super::fold::belongs;
 use super::parse::QueryError;
 use crate::limits::QUERY_TEXT_BYTES_MAX;
 
@@ -12,15 +14,14 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    pub(super) const ALL: [Self; 3] = [Self::And, Self::Or, Self::Not];
-
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Self::And => "AND",
-            Self::Or => "OR",
-            Self::Not => "NOT",
-        }
-    }
+    /// How they are written. A `!` is read like the sign `-`.
+    const SPELLINGS: [(&str, Self); 5] = [
+        ("AND", Self::And),
+        ("OR", Self::Or),
+        ("NOT", Self::Not),
+        ("&&", Self::And),
+        ("||", Self::Or),
+    ];
 }
 
 /// What a colon in a run of characters is.
@@ -28,8 +29,6 @@ impl Operator {
 pub(super) enum Colon {
     /// The end of a field's name.
     EndsName,
-    /// The same, unless it is that of `http://`.
-    EndsNameOrScheme,
     /// A character like others.
     Character,
 }
@@ -43,6 +42,10 @@ pub(super) struct Run {
     pub(super) start: usize,
     /// Where the star at its end is.
     pub(super) star: Option<usize>,
+    /// The first `<`, `>` or `=` without a backslash: where in the text, in bytes, and where in the query.
+    pub(super) comparison: Option<(usize, usize)>,
+    /// Whether it is an address such as `https://…`, of which every character but the star stands for itself.
+    pub(super) is_address: bool,
 }
 
 /// Reads a query from its first character on. Positions are in characters; the first is 1.
@@ -95,58 +98,132 @@ impl Scanner {
         }
     }
 
+    /// Skips spaces, and punctuation that stands alone, as in `storm – Kvarken` and `storm & hav`.
+    ///
+    /// What has a meaning in queries is no such punctuation, nor is what has one in other query
+    /// languages: `|`, `<`, `=`.
+    pub(super) fn skip_blank(&mut self) {
+        loop {
+            self.skip_space();
+            let rest = &self.chars[self.at..];
+            let length = rest.iter().position(|&c| is_delimiter(c)).unwrap_or(rest.len());
+            let is_mark = |c: &char| !belongs(*c) && !"*^~|<>=:\\".contains(*c);
+            let (piece, behind) = rest.split_at(length);
+            let is_sign = piece.first().is_none_or(|c| matches!(c, '!' | '+' | '-'));
+            let is_alone = behind.first().is_none_or(|&c| c.is_whitespace() || c == ')');
+            let has_operator = piece.windows(2).any(|pair| pair == ['&', '&']);
+            if is_sign || !is_alone || !piece.iter().all(is_mark) || has_operator {
+                return;
+            }
+            self.at += length;
+        }
+    }
+
+    /// The operator that comes next with the number of its characters, if one does.
+    fn operator_ahead(&self) -> Option<(Operator, usize)> {
+        let rest = &self.chars[self.at..];
+        Operator::SPELLINGS.into_iter().find_map(|(name, operator)| {
+            let is_word = name.starts_with(char::is_alphabetic);
+            let ends = !is_word || rest.get(name.len()).is_none_or(|&c| is_delimiter(c));
+            (begins(rest, name) && ends).then_some((operator, name.len()))
+        })
+    }
+
+    /// Whether `&&` or `||` comes next, which end a word also without a space.
+    fn is_operator_sign(&self) -> bool {
+        let rest = &self.chars[self.at..];
+        begins(rest, "&&") || begins(rest, "||")
+    }
+
     /// The operator that comes next, if one does.
     pub(super) fn upcoming(&self) -> Option<Operator> {
-        let rest = &self.chars[self.at..];
-        Operator::ALL.into_iter().find(|operator| {
-            let name = operator.as_str();
-            let behind = rest.get(name.len());
-            rest.len() >= name.len()
-                && rest.iter().copied().zip(name.chars()).all(|(found, c)| found == c)
-                && behind.is_none_or(|&c| is_delimiter(c))
-        })
+        self.operator_ahead().map(|(operator, _)| operator)
     }
 
     /// Takes the operator if it comes next.
     pub(super) fn takes(&mut self, operator: Operator) -> bool {
-        let found = self.upcoming() == Some(operator);
-        if found {
-            self.at += operator.as_str().len();
-        }
-        found
+        let found = self.operator_ahead().filter(|(found, _)| *found == operator);
+        self.at += found.map_or(0, |(_, length)| length);
+        found.is_some()
     }
 
-    /// Takes characters up to a space, parenthesis, bracket or quote, or a colon that ends a name.
+    /// The characters of the operator that comes next, for a message.
+    pub(super) fn operator_text(&self) -> String {
+        let length = self.operator_ahead().map_or(0, |(_, length)| length);
+        self.chars[self.at..self.at + length].iter().collect()
+    }
+
+    /// Takes characters up to a space, parenthesis, bracket, quote, `&&` or `||`, or a colon that ends a name.
     ///
     /// A backslash makes the next character one without a meaning. Fails on a star that is not at
-    /// the end.
+    /// the end, and on what other query languages give a meaning that this one does not know.
     pub(super) fn run(&mut self, colon: Colon) -> Result<Run, QueryError> {
-        let mut run = Run { text: String::new(), start: self.position(), star: None };
+        let is_address = address::is_absolute(&self.chars[self.at..]);
+        let start = self.position();
+        let text = String::new();
+        let mut run = Run { text, start, star: None, comparison: None, is_address };
         while let Some(c) = self.peek() {
-            if is_delimiter(c) || (c == ':' && self.ends_name(colon)) {
+            let ends = match is_address {
+                true => is_delimiter(c) && !matches!(c, '[' | ']' | '{' | '}'),
+                false => {
+                    let ends_name = c == ':' && colon == Colon::EndsName;
+                    is_delimiter(c) || ends_name || self.is_operator_sign()
+                }
+            };
+            if ends {
                 break;
             }
             if let Some(position) = run.star {
-                let what = "a * stands only at the end of a word".to_owned();
-                return Err(QueryError { what, position });
+                return Err(star_within(position));
+            }
+            if !is_address {
+                self.check_meaning(c, &run)?;
             }
             match c {
                 '*' => {
+                    if run.text.is_empty() && self.follows_term(run.start) {
+                        return Err(star_within(run.start));
+                    }
                     run.star = Some(self.position());
                     self.at += 1;
                 }
+                '<' | '>' | '=' => {
+                    run.comparison.get_or_insert((run.text.len(), self.position()));
+                    run.text.push(c);
+                    self.at += 1;
+                }
+                _ if is_address => run.text.extend(self.next()),
                 _ => run.text.push(self.literal()?),
             }
         }
         Ok(run)
     }
 
-    fn ends_name(&self, colon: Colon) -> bool {
-        match colon {
-            Colon::EndsName => true,
-            Colon::EndsNameOrScheme => !self.chars[self.at + 1..].starts_with(&['/', '/']),
-            Colon::Character => false,
-        }
+    /// Fails when the next character `c` of `run` has a meaning in other query languages.
+    fn check_meaning(&self, c: char, run: &Run) -> Result<(), QueryError> {
+        let rest = &self.chars[self.at..];
+        let is_first = self.position() == run.start;
+        let what = match c {
+            // A question mark at the end of a word is one.
+            '?' if rest.get(1).is_some_and(|c| belongs(*c)) => {
+                "a ? within a word stands for no letter (in quotes it is text)"
+            }
+            '^' => "^ has no meaning, words have no weights (in quotes it is text)",
+            '~' if !is_first || self.follows_term(run.start) => {
+                "~ has no meaning, words match as they are written (in quotes it is text)"
+            }
+            '/' if is_first && closes_regex(rest) => {
+                "regular expressions are not searched for (in quotes / is text)"
+            }
+            _ => return Ok(()),
+        };
+        Err(self.error(what))
+    }
+
+    /// Whether a phrase or a group ends directly before a position.
+    fn follows_term(&self, position: usize) -> bool {
+        let before = position.checked_sub(2).and_then(|at| self.chars.get(at));
+        before.is_some_and(|&c| is_quote(c) || c == ')')
     }
 
     /// Takes the next character, or the one behind a backslash.
@@ -174,10 +251,10 @@ impl Scanner {
         }
     }
 
-    /// Takes characters up to a space, parenthesis, bracket or quote.
+    /// Takes characters up to a space, parenthesis, bracket, quote, `&&` or `||`.
     pub(super) fn bound(&mut self) -> String {
         let start = self.at;
-        while self.peek().is_some_and(|c| !is_delimiter(c)) {
+        while self.peek().is_some_and(|c| !is_delimiter(c)) && !self.is_operator_sign() {
             self.at += 1;
         }
         self.chars[start..self.at].iter().collect()
@@ -187,6 +264,24 @@ impl Scanner {
 /// Quotes as programs and as people write them; each of them opens and closes.
 pub(super) fn is_quote(c: char) -> bool {
     matches!(c, '"' | '“' | '”')
+}
+
+fn star_within(position: usize) -> QueryError {
+    QueryError { what: "a * stands only at the end of a word".to_owned(), position }
+}
+
+/// Whether characters begin with a text.
+fn begins(chars: &[char], text: &str) -> bool {
+    let mut chars = chars.iter();
+    text.chars().all(|c| chars.next() == Some(&c))
+}
+
+/// Whether a `/`, which `rest` begins with, opens a regular expression: another one ends a word.
+fn closes_regex(rest: &[char]) -> bool {
+    let ends = |at: usize| rest.get(at + 1).is_none_or(|&c| is_delimiter(c));
+    let closes =
+        |at: usize| rest[at] == '/' && rest[at - 1] != '\\' && !rest[at - 1].is_whitespace();
+    (2..rest.len()).any(|at| closes(at) && ends(at))
 }
 
 fn is_delimiter(c: char) -> bool {

@@ -4,7 +4,9 @@ use jiff::Timestamp;
 
 use super::field::{DateField, Place};
 use super::fold::Word;
+use super::number::Numbers;
 use super::property;
+use crate::types::ItemId;
 
 /// A query as a tree. Its depth and the number of its leaves are bounded by the parser.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +17,12 @@ pub enum Query {
     Words(Words),
     /// Documents with a date in this range.
     Dates(Dates),
+    /// Documents with a number in this range.
+    Numbers(Numbers),
+    /// Documents with a word in this place, which is not [`Place::Anywhere`].
+    Present(Place),
+    /// Items with this id, of whatever media type.
+    Item(ItemId),
     /// Documents that satisfy all of these, at least one.
     And(Vec<Query>),
     /// Documents that satisfy one of these, at least one.
@@ -32,7 +40,13 @@ impl Query {
             match part {
                 Self::And(inner) => all.extend(inner),
                 Self::All => {}
-                Self::Words(_) | Self::Dates(_) | Self::Or(_) | Self::Not(_) => all.push(part),
+                Self::Words(_)
+                | Self::Dates(_)
+                | Self::Numbers(_)
+                | Self::Present(_)
+                | Self::Item(_)
+                | Self::Or(_)
+                | Self::Not(_) => all.push(part),
             }
         }
         match all.len() {
@@ -42,16 +56,22 @@ impl Query {
         }
     }
 
-    /// Documents that satisfy one of `parts`, of which there is one. `Or` within it is spread.
+    /// Documents that satisfy one of `parts`, of which there is one: every document if one part is that. `Or`
+    /// within it is spread.
     #[must_use]
     pub(super) fn or(parts: Vec<Self>) -> Self {
         let mut any = Vec::with_capacity(parts.len());
         for part in parts {
             match part {
                 Self::Or(inner) => any.extend(inner),
-                Self::All | Self::Words(_) | Self::Dates(_) | Self::And(_) | Self::Not(_) => {
-                    any.push(part);
-                }
+                Self::All => return Self::All,
+                Self::Words(_)
+                | Self::Dates(_)
+                | Self::Numbers(_)
+                | Self::Present(_)
+                | Self::Item(_)
+                | Self::And(_)
+                | Self::Not(_) => any.push(part),
             }
         }
         if any.len() == 1 { any.remove(0) } else { Self::Or(any) }
@@ -62,9 +82,14 @@ impl Query {
     pub(super) fn negated(inner: Self) -> Self {
         match inner {
             Self::Not(inner) => *inner,
-            Self::All | Self::Words(_) | Self::Dates(_) | Self::And(_) | Self::Or(_) => {
-                Self::Not(Box::new(inner))
-            }
+            Self::All
+            | Self::Words(_)
+            | Self::Dates(_)
+            | Self::Numbers(_)
+            | Self::Present(_)
+            | Self::Item(_)
+            | Self::And(_)
+            | Self::Or(_) => Self::Not(Box::new(inner)),
         }
     }
 
@@ -73,7 +98,9 @@ impl Query {
     pub fn as_written(self) -> Self {
         let all = |parts: Vec<Self>| parts.into_iter().map(Self::as_written).collect();
         match self {
-            Self::All | Self::Dates(_) => self,
+            Self::All | Self::Dates(_) | Self::Numbers(_) | Self::Present(_) | Self::Item(_) => {
+                self
+            }
             Self::Words(words) => Self::Words(Words { forms: false, ..words }),
             Self::And(parts) => Self::And(all(parts)),
             Self::Or(parts) => Self::Or(all(parts)),
@@ -86,7 +113,12 @@ impl Query {
     pub(super) fn excluding_as_written(self) -> Self {
         let all = |parts: Vec<Self>| parts.into_iter().map(Self::excluding_as_written).collect();
         match self {
-            Self::All | Self::Dates(_) | Self::Words(_) => self,
+            Self::All
+            | Self::Dates(_)
+            | Self::Words(_)
+            | Self::Numbers(_)
+            | Self::Present(_)
+            | Self::Item(_) => self,
             Self::And(parts) => Self::And(all(parts)),
             Self::Or(parts) => Self::Or(all(parts)),
             Self::Not(inner) => Self::Not(Box::new(inner.as_written())),
@@ -150,10 +182,22 @@ impl Words {
 
 /// The token of a word of a property.
 fn named(name: &str, folded: &str) -> String {
+    format!("{}{folded}", named_start(name))
+}
+
+/// The beginning of every token of a word of a property.
+#[must_use]
+pub fn named_start(name: &str) -> String {
     let mut token = String::from_iter(property::code(name));
     token.push('=');
-    token.push_str(folded);
     token
+}
+
+/// The token of the id of an item, among the tokens of words with accents: ids are found as a whole, in
+/// their own case.
+#[must_use]
+pub fn id_token(id: &ItemId) -> String {
+    format!("i=={id}")
 }
 
 /// The token that a word with an accent stands in a place.

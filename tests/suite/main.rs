@@ -58,6 +58,7 @@ mod rights;
 mod scale;
 mod search;
 mod search_forms;
+mod search_language;
 mod site;
 mod site_account;
 mod site_channels;

@@ -5,8 +5,9 @@ use std::ops::{BitAndAssign, SubAssign};
 use std::sync::Arc;
 
 use roaring::{MultiOps, RoaringBitmap};
+use tantivy::columnar::Column;
 use wirephoto_pure::item::PubStatus;
-use wirephoto_pure::query::{DateField, Dates, Facet, Query, Words};
+use wirephoto_pure::query::{DateField, Dates, Facet, Number, Numbers, Query, Words, id_token};
 
 use crate::error::{IndexError, Result};
 use crate::index::Snapshot;
@@ -153,7 +154,13 @@ impl<'a> Evaluation<'a> {
         match &filter.query {
             Query::All => {}
             Query::And(parts) => self.split(parts, &mut required, &mut excluded)?,
-            whole @ (Query::Words(_) | Query::Dates(_) | Query::Or(_) | Query::Not(_)) => {
+            whole @ (Query::Words(_)
+            | Query::Dates(_)
+            | Query::Numbers(_)
+            | Query::Present(_)
+            | Query::Item(_)
+            | Query::Or(_)
+            | Query::Not(_)) => {
                 self.split(std::slice::from_ref(whole), &mut required, &mut excluded)?;
             }
         }
@@ -206,9 +213,13 @@ impl<'a> Evaluation<'a> {
             match part {
                 Query::All => {}
                 Query::Not(part) => excluded.push(self.set(part)?),
-                Query::Words(_) | Query::Dates(_) | Query::And(_) | Query::Or(_) => {
-                    required.push(self.set(part)?);
-                }
+                Query::Words(_)
+                | Query::Dates(_)
+                | Query::Numbers(_)
+                | Query::Present(_)
+                | Query::Item(_)
+                | Query::And(_)
+                | Query::Or(_) => required.push(self.set(part)?),
             }
         }
         Ok(())
@@ -221,6 +232,9 @@ impl<'a> Evaluation<'a> {
             Query::All => Ok(live()),
             Query::Words(words) => self.kept(Condition::Words(words.clone())),
             Query::Dates(dates) => self.kept(Condition::Dates(*dates)),
+            Query::Numbers(numbers) => self.kept(Condition::Numbers(*numbers)),
+            Query::Present(place) => self.kept(Condition::Present(*place)),
+            Query::Item(id) => self.kept(Condition::Item(id.clone())),
             Query::And(parts) => {
                 let (mut required, mut excluded) = (vec![live()], Vec::new());
                 self.split(parts, &mut required, &mut excluded)?;
@@ -272,6 +286,9 @@ impl<'a> Evaluation<'a> {
             Condition::Words(words) if words.forms => self.forms(words, look),
             Condition::Words(words) => look.words(words),
             Condition::Dates(dates) => self.dates(*dates),
+            Condition::Numbers(numbers) => self.numbers(*numbers),
+            Condition::Present(place) => look.present(*place),
+            Condition::Item(id) => look.any_of(fields.accents, [id_token(id).as_str()]),
             Condition::MediaType(one) => look.any_of(fields.media_type, [one.as_str()]),
             Condition::Status(one) => look.any_of(fields.status, [one.as_str()]),
             Condition::Products(codes) => {
@@ -298,17 +315,25 @@ impl<'a> Evaluation<'a> {
         else {
             return Ok(RoaringBitmap::new());
         };
-        if last < from {
-            return Ok(RoaringBitmap::new());
+        Ok(self.in_range(&self.segment.dates(dates.field)?, from, last))
+    }
+
+    /// Documents with a number in a range.
+    fn numbers(&self, numbers: Numbers) -> Result<RoaringBitmap> {
+        let from = numbers.from.map_or(i64::MIN, Number::key);
+        let last = numbers.until.map_or(i64::MAX, Number::key);
+        Ok(self.in_range(&self.segment.numbers(numbers.field)?, from, last))
+    }
+
+    /// Documents with a value of `column` that is `from` or `last` or between them.
+    fn in_range(&self, column: &Column<i64>, from: i64, last: i64) -> RoaringBitmap {
+        // The engine takes the smallest value of a segment for one of a range that ends before it.
+        if last < from || last < column.min_value() {
+            return RoaringBitmap::new();
         }
         let mut docs = Vec::new();
-        let column = self.segment.dates(dates.field)?;
-        // The engine takes the earliest date of a segment for one of a range that ends before it.
-        if last < column.min_value() {
-            return Ok(RoaringBitmap::new());
-        }
         column.get_docids_for_value_range(from..=last, 0..self.segment.max_doc(), &mut docs);
-        Ok(RoaringBitmap::from_sorted_iter(docs).unwrap_or_default())
+        RoaringBitmap::from_sorted_iter(docs).unwrap_or_default()
     }
 }
 

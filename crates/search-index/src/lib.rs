@@ -41,4 +41,4 @@ pub use writer::{Adder, Item, Position, Writer, stamp};
 
 /// The version of what is made of a document. It rises whenever the schema or the spelling of a
 /// term changes, and with the algorithms of stems; an index of another version has to be rebuilt.
-pub const ANALYSIS: u32 = 2;
+pub const ANALYSIS: u32 = 3;

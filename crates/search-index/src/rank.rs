@@ -29,7 +29,12 @@ const DOCS_BETWEEN_LOOKS: usize = 4096;
 /// The words that make a document relevant: those that are asked for, not those that are excluded.
 fn relevant(query: &Query) -> Vec<&Words> {
     match query {
-        Query::All | Query::Dates(_) | Query::Not(_) => Vec::new(),
+        Query::All
+        | Query::Dates(_)
+        | Query::Numbers(_)
+        | Query::Present(_)
+        | Query::Item(_)
+        | Query::Not(_) => Vec::new(),
         Query::Words(words) => vec![words],
         Query::And(parts) | Query::Or(parts) => parts.iter().flat_map(relevant).collect(),
     }

@@ -5,7 +5,7 @@ use tantivy::schema::{
     TextOptions,
 };
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerManager};
-use wirephoto_pure::query::{DateField, Facet};
+use wirephoto_pure::query::{DateField, Facet, NumberField};
 
 /// The name of the tokenizer of texts that are terms already.
 const TERMS: &str = "terms";
@@ -39,12 +39,14 @@ pub(crate) struct Fields {
     /// Words of single properties, each behind the short name of its property. One field for all
     /// of them, without norms: a field of its own costs each document a byte, and each commit time.
     pub(crate) properties: Field,
-    /// Words with accents, behind the place where they stand.
+    /// Words with accents, behind the place where they stand, and the item's id.
     pub(crate) accents: Field,
     /// Stems of the words of texts, behind their place and language.
     pub(crate) stems: Field,
     /// The dates of a document, in milliseconds, in the order of [`DateField::ALL`].
     pub(crate) dates: [Field; DateField::ALL.len()],
+    /// The numbers of a document, as integers that order as they do, in the order of [`NumberField::ALL`].
+    pub(crate) numbers: [Field; NumberField::ALL.len()],
     /// The values of facets, in the order of [`Facet::ALL`].
     pub(crate) facets: [Field; Facet::ALL.len()],
 }
@@ -54,6 +56,12 @@ impl Fields {
     pub(crate) fn date(&self, date: DateField) -> Field {
         let at = DateField::ALL.iter().position(|one| *one == date);
         self.dates[at.unwrap_or_default()]
+    }
+
+    /// The field of a number.
+    pub(crate) fn number_of(&self, number: NumberField) -> Field {
+        let at = NumberField::ALL.iter().position(|one| *one == number);
+        self.numbers[at.unwrap_or_default()]
     }
 
     /// The field of a facet.
@@ -88,6 +96,8 @@ pub(crate) fn schema() -> (Schema, Fields) {
         accents: builder.add_text_field("accents", text(TERMS, IndexRecordOption::Basic, false)),
         stems: builder.add_text_field("stems", text(TERMS, IndexRecordOption::Basic, false)),
         dates: DateField::ALL.map(|date| builder.add_i64_field(date_column(date), column.clone())),
+        numbers: NumberField::ALL
+            .map(|number| builder.add_i64_field(number_column(number), column.clone())),
         facets: Facet::ALL.map(|facet| add_facet(&mut builder, facet, &term)),
     };
     (builder.build(), fields)
@@ -113,6 +123,21 @@ fn add_facet(builder: &mut SchemaBuilder, facet: Facet, term: &TextOptions) -> F
 /// The column of a date.
 pub(crate) fn date_column(date: DateField) -> &'static str {
     date.as_str()
+}
+
+/// The column of a number. Names of columns have no dots, which would part objects.
+pub(crate) fn number_column(number: NumberField) -> &'static str {
+    match number {
+        NumberField::SubjectRelevance => "subject_relevance",
+        NumberField::SubjectConfidence => "subject_confidence",
+        NumberField::MultiPageCount => "signals_multipagecount",
+        NumberField::Urgency
+        | NumberField::Week
+        | NumberField::WebPrio
+        | NumberField::NewsValue
+        | NumberField::CharCount
+        | NumberField::WordCount => number.as_str(),
+    }
 }
 
 /// The column of a facet. Names of columns have no dots, which would part objects.

@@ -7,12 +7,12 @@ use tantivy::columnar::{Column, ColumnValues};
 use tantivy::index::SegmentId;
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{SegmentReader, Term};
-use wirephoto_pure::query::{DateField, Facet};
+use wirephoto_pure::query::{DateField, Facet, NumberField};
 
 use crate::error::Result;
 use crate::facets::Values;
 use crate::request::Place;
-use crate::schema::{HIDDEN_UNTIL, NUMBER, ORDER, STAMP, date_column};
+use crate::schema::{HIDDEN_UNTIL, NUMBER, ORDER, STAMP, date_column, number_column};
 
 /// What is known of a segment for as long as it lives, whatever is removed from it.
 pub(crate) struct Known {
@@ -105,6 +105,11 @@ impl Segment {
     /// The column of a date, with nothing for documents that do not have it.
     pub(crate) fn dates(&self, date: DateField) -> Result<Column<i64>> {
         Ok(self.reader.fast_fields().i64(date_column(date))?)
+    }
+
+    /// The column of a number, with nothing for documents that do not have it.
+    pub(crate) fn numbers(&self, number: NumberField) -> Result<Column<i64>> {
+        Ok(self.reader.fast_fields().i64(number_column(number))?)
     }
 
     /// How many documents, from the first on, are later than or at `ms`.

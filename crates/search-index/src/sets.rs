@@ -6,14 +6,17 @@ use std::sync::Arc;
 use roaring::RoaringBitmap;
 use tantivy::index::SegmentId;
 use wirephoto_pure::item::PubStatus;
-use wirephoto_pure::query::{Dates, Facet, Words};
-use wirephoto_pure::types::MediaType;
+use wirephoto_pure::query::{Dates, Facet, Numbers, Place, Words};
+use wirephoto_pure::types::{ItemId, MediaType};
 
 /// A condition whose documents are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Condition {
     Words(Words),
     Dates(Dates),
+    Numbers(Numbers),
+    Present(Place),
+    Item(ItemId),
     MediaType(MediaType),
     Status(PubStatus),
     /// One of these product codes, in order.
@@ -26,7 +29,12 @@ impl Condition {
         match self {
             Self::Words(words) => words.words.iter().map(|word| word.folded.len() * 2 + 64).sum(),
             Self::Products(codes) => codes.iter().map(|code| code.len() + 24).sum(),
-            Self::Dates(_) | Self::MediaType(_) | Self::Status(_) => 0,
+            Self::Item(id) => id.as_str().len(),
+            Self::Dates(_)
+            | Self::Numbers(_)
+            | Self::Present(_)
+            | Self::MediaType(_)
+            | Self::Status(_) => 0,
         }
     }
 }

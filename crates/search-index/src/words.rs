@@ -6,7 +6,7 @@ use roaring::RoaringBitmap;
 use tantivy::query::{EnableScoring, PhraseQuery, Query as _, RegexPhraseQuery};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet as _, InvertedIndexReader, TERMINATED, Term};
-use wirephoto_pure::query::{Place, Words};
+use wirephoto_pure::query::{Place, Words, named_start};
 
 use crate::error::{IndexError, Result};
 use crate::index::Snapshot;
@@ -69,6 +69,37 @@ impl<'a> Look<'a> {
             found &= accents.any_of(fields.accents, [accent.as_str()])?;
         }
         Ok(found)
+    }
+
+    /// The documents with any word in a place.
+    pub(crate) fn present(mut self, place: Place) -> Result<RoaringBitmap> {
+        for field in fields_of(&self.snapshot.shared.fields, place) {
+            match place {
+                Place::Named(name) => self.prefix(field, &named_start(name))?,
+                Place::Anywhere | Place::Headline | Place::Description | Place::Body => {
+                    self.with_words(field)?;
+                }
+            }
+        }
+        Ok(self.found.finish())
+    }
+
+    /// Documents with a word in a field of texts, by the number of its words that relevance needs.
+    fn with_words(&mut self, field: Field) -> Result<()> {
+        let lengths = self.segment.reader.get_fieldnorms_reader(field)?;
+        let mut block = Vec::with_capacity(DOCS_BETWEEN_LOOKS);
+        for doc in 0..self.segment.max_doc() {
+            if lengths.fieldnorm_id(doc) > 0 {
+                block.push(doc);
+            }
+            if block.len() == DOCS_BETWEEN_LOOKS {
+                self.found.add(&block);
+                self.passed(block.len())?;
+                block.clear();
+            }
+        }
+        self.found.add(&block);
+        Ok(())
     }
 
     /// The documents with one of `terms`, each as it is spelled in `field`.

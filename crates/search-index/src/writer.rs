@@ -162,7 +162,8 @@ impl Adder<'_> {
         document.add_u64(fields.stamp, stamp(&item.key.to_string(), item.stored_ms));
         document.add_text(fields.media_type, item.key.media_type.as_str());
         document.add_text(fields.status, item.status.as_str());
-        let Indexed { headline, description, body, rest, tags, facets, dates, .. } = item.indexed;
+        let Indexed { headline, description, body, rest, tags, .. } = item.indexed;
+        let Indexed { facets, dates, numbers, .. } = item.indexed;
         let texts = [
             (fields.headline, headline),
             (fields.description, description),
@@ -183,6 +184,9 @@ impl Adder<'_> {
         for (date, at) in dates {
             let at_ms = at.as_millisecond();
             document.add_i64(fields.date(*date), at_ms);
+        }
+        for (field, number) in numbers {
+            document.add_i64(fields.number_of(*field), number.key());
         }
         for (field, values) in fields.facets.iter().zip(facets) {
             for value in values {

@@ -133,8 +133,9 @@ pub(super) fn selection() -> [Value; 3] {
     [
         query(
             "q",
-            "Words that must all be there, with `OR`, `AND`, `NOT`, `+`, `-`, parentheses, \
-             \"phrases\", `field:value`, `prefix*` and `field:[a TO b]` on dates.",
+            "Words that must all be there, with `OR` (`||`), `AND` (`&&`), `NOT` (`-`, `!`), \
+             parentheses, \"phrases\", `field:value`, `prefix*`, `*`, and of dates and numbers \
+             `field:[a TO b]` and `field:>a`. An address or id of an item finds it.",
             string(),
         ),
         list(

@@ -13,7 +13,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::{Map, Value, json};
 use wirephoto_pure::item::{Document, PubStatus};
-use wirephoto_pure::query::{DateField, Indexed, Place as QueryPlace, Query, Word, Words, words};
+use wirephoto_pure::query::{
+    DateField, Indexed, Number, NumberField, Place as QueryPlace, Query, Word, Words, words,
+};
 use wirephoto_pure::types::{ItemKey, MediaType};
 
 pub use queries::{Ask, asks};
@@ -58,6 +60,8 @@ const NAMES: [&str; 6] =
 const PRODUCTS: [&str; 5] = ["FOTT", "FOIN", "TXIN", "TXUT", "SPT"];
 const SUBJECTS: [&str; 4] = ["medtop:15000000", "medtop:15000001", "sport", "väder"];
 const PLACES: [&str; 4] = ["Umeå", "Umea", "Stockholm Södermalm", "Vaasa"];
+/// Numbers of documents and queries, some of them close to each other.
+const NUMBERS: [f64; 8] = [-2.0, -0.5, 0.0, 1.0, 3.0, 3.000_000_000_000_000_4, 4.0, 70.0];
 const TYPES: [MediaType; 3] = [MediaType::Image, MediaType::Text, MediaType::Planning];
 const STATUSES: [PubStatus; 5] = [
     PubStatus::Usable,
@@ -88,6 +92,9 @@ pub struct Version {
     products: Vec<&'static str>,
     byline: Option<&'static str>,
     holder: Option<&'static str>,
+    urgency: Option<f64>,
+    /// Of the subjects; the last ones have none.
+    relevances: Vec<u8>,
     status: PubStatus,
     hours: i64,
     date: Option<i64>,
@@ -148,7 +155,16 @@ impl Version {
         set("body_text", self.body.join(" – ").into());
         set("person", list(&self.persons, "name"));
         set("place", list(&self.places, "name"));
-        set("subject", list(&self.subjects, "code"));
+        let mut subjects = list(&self.subjects, "code");
+        for (subject, relevance) in
+            subjects.as_array_mut().into_iter().flatten().zip(&self.relevances)
+        {
+            subject["relevance"] = (*relevance).into();
+        }
+        set("subject", subjects);
+        if let Some(urgency) = self.urgency {
+            set("urgency", urgency.into());
+        }
         set("product", list(&self.products, "code"));
         if let Some(language) = self.language {
             set("language", language.into());
@@ -200,6 +216,23 @@ impl Version {
             })
     }
 
+    /// Its numbers, read from what was drawn.
+    fn numbers(&self, field: NumberField) -> Vec<f64> {
+        match field {
+            NumberField::Urgency => self.urgency.into_iter().collect(),
+            NumberField::SubjectRelevance => {
+                self.relevances.iter().take(self.subjects.len()).copied().map(f64::from).collect()
+            }
+            NumberField::Week
+            | NumberField::WebPrio
+            | NumberField::NewsValue
+            | NumberField::CharCount
+            | NumberField::WordCount
+            | NumberField::SubjectConfidence
+            | NumberField::MultiPageCount => Vec::new(),
+        }
+    }
+
     /// What of the document is searched.
     #[must_use]
     pub fn indexed(&self) -> Indexed {
@@ -228,9 +261,14 @@ fn version() -> impl Strategy<Value = Version> {
         proptest::option::of(select(&["Agency", "Anna Berg"][..])),
     );
     let language = proptest::option::weighted(0.8, select(&LANGUAGES[..]));
+    let numbers = (
+        proptest::option::of(select(&NUMBERS[..])),
+        proptest::collection::vec(select(&[0, 3, 70][..]), 0..3),
+    );
     let what = (select(&TYPES[..]), 0..160_u16, select(&STATUSES[..]), language);
     let when = (0..60_i64, proptest::option::of(0..5_i64), proptest::option::of(-3..3_i64));
-    (what, texts, lists, single, when).prop_map(|(what, texts, lists, single, when)| Version {
+    let all = (what, texts, lists, single, numbers, when);
+    all.prop_map(|(what, texts, lists, single, numbers, when)| Version {
         media_type: what.0,
         id: what.1,
         status: what.2,
@@ -244,6 +282,8 @@ fn version() -> impl Strategy<Value = Version> {
         products: lists.3,
         byline: single.0,
         holder: single.1,
+        urgency: numbers.0,
+        relevances: numbers.1,
         hours: when.0,
         date: when.1,
         embargo_hours: when.2,
@@ -340,7 +380,12 @@ fn matches(filter: &Filter, number: u32, version: &Version, indexed: &Indexed) -
 fn satisfies(query: &Query, version: &Version, indexed: &Indexed) -> bool {
     let holds = |part: &Query| satisfies(part, version, indexed);
     match query {
-        Query::All | Query::Dates(_) => query.matches(indexed),
+        Query::All | Query::Dates(_) | Query::Present(_) => query.matches(indexed),
+        Query::Numbers(numbers) => {
+            let own = version.numbers(numbers.field);
+            own.into_iter().filter_map(Number::new).any(|number| numbers.contains(number))
+        }
+        Query::Item(id) => version.key().id == *id,
         Query::Words(words) => query.matches(indexed) || (words.forms && version.has_form(words)),
         Query::And(parts) => parts.iter().all(holds),
         Query::Or(parts) => parts.iter().any(holds),

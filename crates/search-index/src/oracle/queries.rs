@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use wirephoto_pure::query::{Facet, parse, parse_with_forms};
 
-use super::{NAMES, PRODUCTS, STATUSES, SUBJECTS, TYPES, WORDS, start};
+use super::{NAMES, NUMBERS, PRODUCTS, STATUSES, SUBJECTS, TYPES, WORDS, start};
 use crate::request::{Coverage, Filter, Page, Place, Sort, SortDate};
 
 /// A search, as drawn.
@@ -56,6 +56,51 @@ fn query() -> impl Strategy<Value = String> {
             "uri:\"https://photos.example/media/{media_type}/o{id}\""
         )),
     ];
+    let leaf = prop_oneof![
+        10 => word,
+        4 => phrase,
+        4 => name,
+        4 => prefix,
+        4 => code,
+        5 => items(),
+        5 => dates(),
+        5 => numbers(),
+    ];
+    leaf.prop_recursive(3, 14, 3, |inner| {
+        let several = || proptest::collection::vec(inner.clone(), 2..4);
+        prop_oneof![
+            several().prop_map(|parts| format!("({})", parts.join(" "))),
+            several().prop_map(|parts| format!("({})", parts.join(" AND "))),
+            several().prop_map(|parts| format!("({})", parts.join(" && "))),
+            several().prop_map(|parts| format!("({})", parts.join(" OR "))),
+            several().prop_map(|parts| format!("({})", parts.join(" || "))),
+            inner.clone().prop_map(|part| format!("NOT {part}")),
+            inner.clone().prop_map(|part| format!("!{part}")),
+            (inner.clone(), inner).prop_map(|(one, other)| format!("({one} -({other}))")),
+        ]
+    })
+}
+
+/// The text of a query for an item, for all of them, or for those with a value.
+fn items() -> impl Strategy<Value = String> {
+    let item =
+        (0..160_u16, select(&TYPES[..]), 0..5_u8).prop_map(|(id, media_type, how)| match how {
+            0 => format!("o{id}"),
+            1 => format!("id:o{id}"),
+            2 => format!("https://photos.example/item/{media_type}/o{id}?page=2"),
+            _ => format!("http://photos.example/media/{media_type}/o{id}_NormalPreview.jpg"),
+        });
+    let present =
+        select(vec!["headline", "body_text", "person.name", "byline", "urgency", "date"]);
+    prop_oneof![
+        6 => item,
+        1 => select(vec!["*", "*:*"]).prop_map(str::to_owned),
+        3 => present.prop_map(|field| format!("{field}:*")),
+    ]
+}
+
+/// The text of a query for a date.
+fn dates() -> impl Strategy<Value = String> {
     let moment = |hours: i64| (start() + SignedDuration::from_hours(hours)).to_string();
     let range =
         (select(vec!["versioncreated", "date"]), 0..60_i64, 1..40_i64, any::<(bool, bool)>())
@@ -64,17 +109,31 @@ fn query() -> impl Strategy<Value = String> {
                 let (opening, closing) = if whole { ('[', ']') } else { ('{', '}') };
                 format!("{field}:{opening}{from_text} TO {}{closing}", moment(from + length))
             });
-    let leaf = prop_oneof![5 => word, 2 => phrase, 2 => name, 2 => prefix, 2 => code, 2 => range];
-    leaf.prop_recursive(3, 14, 3, |inner| {
-        let several = || proptest::collection::vec(inner.clone(), 2..4);
-        prop_oneof![
-            several().prop_map(|parts| format!("({})", parts.join(" "))),
-            several().prop_map(|parts| format!("({})", parts.join(" AND "))),
-            several().prop_map(|parts| format!("({})", parts.join(" OR "))),
-            inner.clone().prop_map(|part| format!("NOT {part}")),
-            (inner.clone(), inner).prop_map(|(one, other)| format!("({one} -({other}))")),
-        ]
-    })
+    let compared = (select(vec!["versioncreated", "date"]), sign(), 0..60_i64)
+        .prop_map(move |(field, sign, hours)| format!("{field}:{sign}{}", moment(hours)));
+    prop_oneof![3 => range, 2 => compared]
+}
+
+fn sign() -> impl Strategy<Value = &'static str> {
+    select(vec![">", ">=", "<", "<="])
+}
+
+/// The text of a query for a number.
+fn numbers() -> impl Strategy<Value = String> {
+    let field = || select(vec!["urgency", "subject.relevance"]);
+    let one = (field(), select(vec!["", ">", ">=", "<", "<="]), select(&NUMBERS[..]))
+        .prop_map(|(field, sign, number)| format!("{field}:{sign}{number}"));
+    let ends =
+        (proptest::option::of(select(&NUMBERS[..])), proptest::option::of(select(&NUMBERS[..])));
+    let range = (field(), ends, any::<(bool, bool)>()).prop_map(|(field, ends, includes)| {
+        let text = |end: Option<f64>| end.map_or("*".to_owned(), |number| number.to_string());
+        let opening = if includes.0 { '[' } else { '{' };
+        let closing = if includes.1 { ']' } else { '}' };
+        format!("{field}:{opening}{} TO {}{closing}", text(ends.0), text(ends.1))
+    });
+    // Some ranges are empty, which are no queries.
+    let range = range.prop_filter("a range", |text| parse(text, &TimeZone::UTC).is_ok());
+    prop_oneof![one, range]
 }
 
 /// A search for what [`versions`](super::versions) draws.

@@ -1,0 +1,171 @@
+//! Numbers of documents, and ranges of them.
+
+use std::fmt::{self, Display, Formatter};
+
+/// A property whose values are numbers, which are compared as numbers and not as words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum NumberField {
+    /// `urgency`.
+    Urgency,
+    /// `week`.
+    Week,
+    /// `webprio`.
+    WebPrio,
+    /// `newsvalue`.
+    NewsValue,
+    /// `charcount`.
+    CharCount,
+    /// `wordcount`.
+    WordCount,
+    /// `subject.relevance`, of which a document has several.
+    SubjectRelevance,
+    /// `subject.confidence`, of which a document has several.
+    SubjectConfidence,
+    /// `signals.multipagecount`.
+    MultiPageCount,
+}
+
+impl NumberField {
+    /// Every such property; the place in the list is its column in the index.
+    pub const ALL: [Self; 9] = [
+        Self::Urgency,
+        Self::Week,
+        Self::WebPrio,
+        Self::NewsValue,
+        Self::CharCount,
+        Self::WordCount,
+        Self::SubjectRelevance,
+        Self::SubjectConfidence,
+        Self::MultiPageCount,
+    ];
+
+    /// The property's path in the document.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Urgency => "urgency",
+            Self::Week => "week",
+            Self::WebPrio => "webprio",
+            Self::NewsValue => "newsvalue",
+            Self::CharCount => "charcount",
+            Self::WordCount => "wordcount",
+            Self::SubjectRelevance => "subject.relevance",
+            Self::SubjectConfidence => "subject.confidence",
+            Self::MultiPageCount => "signals.multipagecount",
+        }
+    }
+
+    /// The property with this path.
+    pub(super) fn find(path: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|field| field.as_str() == path)
+    }
+}
+
+/// A finite number, as an integer that orders as the numbers do: the bits of an IEEE 754 double with those
+/// of negative numbers reversed. Neighbouring integers are neighbouring doubles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Number(i64);
+
+impl Number {
+    /// The number `value`; none of an infinite one. Both zeros are one number.
+    #[must_use]
+    pub fn new(value: f64) -> Option<Self> {
+        let bits = (value + 0.0).to_bits().cast_signed();
+        value.is_finite().then_some(Self(reversed(bits)))
+    }
+
+    /// Reads digits with perhaps a `-` before them and a point among them.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+        let is_number =
+            |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        let shaped = is_number(whole) && is_number(fraction);
+        shaped.then(|| text.parse().ok()).flatten().and_then(Self::new)
+    }
+
+    /// The integer that orders as the numbers do.
+    #[must_use]
+    pub fn key(self) -> i64 {
+        self.0
+    }
+
+    /// The next larger number.
+    pub(super) fn above(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+
+    /// The next smaller number.
+    pub(super) fn below(self) -> Self {
+        Self(self.0.saturating_sub(1))
+    }
+}
+
+/// Bits of a double as an integer that orders as the doubles do, and back.
+fn reversed(bits: i64) -> i64 {
+    if bits < 0 { bits ^ i64::MAX } else { bits }
+}
+
+/// As short as the number can be read back exactly.
+impl Display for Number {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f64::from_bits(reversed(self.0).cast_unsigned()).fmt(f)
+    }
+}
+
+/// A range of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Numbers {
+    /// Which number.
+    pub field: NumberField,
+    /// The smallest one, inclusive.
+    pub from: Option<Number>,
+    /// The largest one, inclusive.
+    pub until: Option<Number>,
+}
+
+impl Numbers {
+    /// Whether a number lies in the range.
+    #[must_use]
+    pub fn contains(&self, number: Number) -> bool {
+        self.from.is_none_or(|from| from <= number)
+            && self.until.is_none_or(|until| number <= until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ok_numbers_print_to_what_parses_the_same() {
+        for text in ["0", "4", "-1", "0.5", "-2.25", "120000", "3.0000000000000004"] {
+            assert_eq!(Number::parse(text).unwrap().to_string(), text);
+        }
+        assert_eq!(Number::parse("4.0"), Number::parse("4"));
+        assert_eq!(Number::parse("-0"), Number::parse("0"));
+        assert_eq!(Number::parse("007"), Number::parse("7"));
+    }
+
+    #[test]
+    fn err_other_texts_are_no_numbers() {
+        let huge = "9".repeat(400);
+        for text in
+            ["", "-", ".", "1.", ".5", "+1", "1e3", "1,5", "inf", "NaN", "--1", "1-", &huge]
+        {
+            assert_eq!(Number::parse(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_order_as_doubles_do(one in any::<f64>(), other in any::<f64>()) {
+            let (Some(a), Some(b)) = (Number::new(one), Number::new(other)) else { return Ok(()) };
+            prop_assert_eq!(a.cmp(&b), one.partial_cmp(&other).unwrap());
+            prop_assert!(a.below() < a && a < a.above());
+            prop_assert_eq!(Number::parse(&a.to_string()), Some(a));
+        }
+    }
+}

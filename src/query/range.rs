@@ -1,0 +1,162 @@
+//! Ranges of dates and numbers: `[a TO b]`, `>a`, and a single value.
+
+use jiff::tz::TimeZone;
+
+use super::field::DateField;
+use super::moment::Moment;
+use super::number::{Number, NumberField, Numbers};
+use super::parse::{QueryError, excerpt};
+use super::scan::Scanner;
+use super::tree::{Dates, Query};
+
+/// A property of which ranges can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ordered {
+    Date(DateField),
+    Number(NumberField),
+}
+
+impl Ordered {
+    /// What a value of it is called.
+    pub(super) fn kind(self) -> &'static str {
+        match self {
+            Self::Date(_) => "date",
+            Self::Number(_) => "number",
+        }
+    }
+}
+
+/// One end of a range, as it is written.
+#[derive(Clone, Debug)]
+pub(super) struct Bound {
+    pub(super) text: String,
+    /// Where it begins.
+    pub(super) position: usize,
+    /// Whether the value itself is part of the range.
+    pub(super) inclusive: bool,
+}
+
+/// A range as it is written; an end that is not there is open.
+#[derive(Clone, Debug)]
+pub(super) struct Range {
+    pub(super) from: Option<Bound>,
+    pub(super) until: Option<Bound>,
+    /// Where it begins.
+    pub(super) start: usize,
+}
+
+impl Range {
+    /// Reads what stands in brackets, of which the first comes next; `kind` is what its values are called.
+    pub(super) fn bracketed(scanner: &mut Scanner, kind: &str) -> Result<Self, QueryError> {
+        let start = scanner.position();
+        let from_inclusive = scanner.next() == Some('[');
+        let from = read_bound(scanner, kind, from_inclusive)?;
+        scanner.skip_space();
+        let position = scanner.position();
+        if scanner.bound() != "TO" {
+            return Err(QueryError { what: "expected TO".to_owned(), position });
+        }
+        let until = read_bound(scanner, kind, true)?;
+        scanner.skip_space();
+        let inclusive = match scanner.peek() {
+            Some(']') => true,
+            Some('}') => false,
+            _ => return Err(scanner.error("expected ]")),
+        };
+        scanner.next();
+        let until = until.map(|bound| Bound { inclusive, ..bound });
+        Ok(Self { from, until, start })
+    }
+
+    /// The range of one value.
+    pub(super) fn of(text: &str, position: usize) -> Self {
+        let bound = Some(Bound { text: text.to_owned(), position, inclusive: true });
+        Self { from: bound.clone(), until: bound, start: position }
+    }
+
+    /// The query for values of `field` in the range; days, and times without an offset, are those of `zone`.
+    ///
+    /// Fails when a bound is no value of the field, and when nothing can lie in the range.
+    pub(super) fn query(&self, field: Ordered, zone: &TimeZone) -> Result<Query, QueryError> {
+        let (query, is_empty) = match field {
+            Ordered::Date(field) => {
+                let dates = self.dates(field, zone)?;
+                let ends = dates.from.zip(dates.until);
+                (Query::Dates(dates), ends.is_some_and(|(from, until)| until <= from))
+            }
+            Ordered::Number(field) => {
+                let numbers = self.numbers(field)?;
+                let ends = numbers.from.zip(numbers.until);
+                (Query::Numbers(numbers), ends.is_some_and(|(from, until)| until < from))
+            }
+        };
+        if is_empty {
+            let what = "the range is empty".to_owned();
+            return Err(QueryError { what, position: self.start });
+        }
+        Ok(query)
+    }
+
+    fn dates(&self, field: DateField, zone: &TimeZone) -> Result<Dates, QueryError> {
+        let moment = |bound: &Bound| {
+            Moment::parse(&bound.text, zone).ok_or_else(|| no_date(&bound.text, bound.position))
+        };
+        let from = match &self.from {
+            Some(bound) if bound.inclusive => Some(moment(bound)?.start),
+            Some(bound) => Some(moment(bound)?.end),
+            None => None,
+        };
+        let until = match &self.until {
+            Some(bound) if bound.inclusive => Some(moment(bound)?.end),
+            Some(bound) => Some(moment(bound)?.start),
+            None => None,
+        };
+        Ok(Dates { field, from, until })
+    }
+
+    fn numbers(&self, field: NumberField) -> Result<Numbers, QueryError> {
+        let number = |bound: &Bound| {
+            Number::parse(&bound.text).ok_or_else(|| no_number(&bound.text, bound.position))
+        };
+        let from = match &self.from {
+            Some(bound) if bound.inclusive => Some(number(bound)?),
+            Some(bound) => Some(number(bound)?.above()),
+            None => None,
+        };
+        let until = match &self.until {
+            Some(bound) if bound.inclusive => Some(number(bound)?),
+            Some(bound) => Some(number(bound)?.below()),
+            None => None,
+        };
+        Ok(Numbers { field, from, until })
+    }
+}
+
+/// A bound in brackets; none when it is open.
+fn read_bound(
+    scanner: &mut Scanner,
+    kind: &str,
+    inclusive: bool,
+) -> Result<Option<Bound>, QueryError> {
+    scanner.skip_space();
+    let position = scanner.position();
+    match scanner.bound() {
+        text if text == "*" => Ok(None),
+        text if text.is_empty() || text == "TO" => {
+            let what = format!("expected a {kind} or *");
+            Err(QueryError { what, position })
+        }
+        text => Ok(Some(Bound { text, position, inclusive })),
+    }
+}
+
+fn no_date(text: &str, position: usize) -> QueryError {
+    let text = excerpt(text);
+    let forms = "expected YYYY, YYYY-MM, YYYY-MM-DD or a time such as 2026-03-02T09:15:00+01:00";
+    QueryError { what: format!("{text} is no date, {forms}"), position }
+}
+
+fn no_number(text: &str, position: usize) -> QueryError {
+    let what = format!("{} is no number, expected digits such as 4, -1 or 0.5", excerpt(text));
+    QueryError { what, position }
+}
