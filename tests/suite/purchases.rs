@@ -207,12 +207,14 @@ fn agr_picks_the_agreement_that_pays() {
     for agr in ["703", "1001", "99", "-1", "0"] {
         refuses(&server, &format!("{}?agr={agr}", hires(0)), "agreement_required");
     }
-    for agr in ["", "x", "702,701", "7.0", "99999999999999999999"] {
+    for (agr, rule) in
+        [("x", "type"), ("702,701", "type"), ("7.5", "type"), ("99999999999999999999", "maximum")]
+    {
         let response = request(&server, &format!("{}?agr={agr}", hires(0)), &[]);
         assert_eq!(response.status(), 400, "{agr}");
         let body: Value = response.json().unwrap();
         let error = &body["errors"][0];
-        assert_eq!(error["errorCode"], "type.openapi.requestValidation");
+        assert_eq!(error["errorCode"], format!("{rule}.openapi.requestValidation"));
         assert_eq!((&error["location"], &error["path"]), (&json!("query"), &json!("agr")));
     }
     let open = format!("/media/image/{}_NormalPreview.jpg?agr=x", ITEMS[0]);

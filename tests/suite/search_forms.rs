@@ -94,7 +94,7 @@ fn what_comes_in_later_is_found_in_other_forms_too() {
 #[test]
 fn a_value_that_is_neither_true_nor_false_is_a_400_that_names_it() {
     let server = server();
-    for value in ["", "1", "yes", "TRUE", "true&forms=true"] {
+    for value in ["1", "yes", "TRUE", "true&forms=true"] {
         let path = format!("/content/v1/image/search?q=hund&forms={value}");
         let response = server.get(&path);
         assert_eq!(response.status(), 400, "{value}");

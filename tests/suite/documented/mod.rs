@@ -124,6 +124,13 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/s3.md", "{", Json),
     ("docs/s3.md", "wirephoto: the originals", Shown),
     ("docs/s3.md", "cargo test", Tests),
+    (
+        "docs/s3.md",
+        "garage bucket create",
+        Outside(
+            "it needs a cluster, which tests/garage.sh makes with such a bucket, key and rights",
+        ),
+    ),
     ("docs/scopes.md", "wirephoto client add", Run("a_service_is_kept_as_documented")),
     ("docs/scopes.md", "{\"client_id\"", Shown),
     ("docs/secrets.md", "the secrets in the database", Shown),
