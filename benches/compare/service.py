@@ -43,7 +43,7 @@ class Server:
 
     def __init__(self, **settings):
         command = [binary, "serve", "--listen", "127.0.0.1:0", "--data", data]
-        settings = {"telemetry.log_level": "warn", **settings}
+        settings = {"telemetry.log_level": "warn", "media.client_megapixels_s": 0, **settings}
         for name, value in settings.items():
             command += ["--set", f"{name}={value}"]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -119,7 +119,15 @@ def start_nginx(root):
 def ingest():
     accounts = os.path.join(work, "accounts.json")
     with open(accounts, "w") as file:
-        json.dump({"users": [{"userName": "bench"}], "apiKeys": [{"user": "bench", "key": KEY}]}, file)
+        json.dump({
+            "organizations": [{"id": 1, "name": "Bench"}],
+            "products": [{"id": 1, "code": "BENCH"}],
+            "agreements": [{"id": 1, "organization": 1, "type": "Subscription", "superAgreement": True,
+                            "products": ["BENCH"]}],
+            "users": [{"id": 1, "organization": 1, "userName": "bench", "roles": ["ROLE_OFP"], "agreements": [1],
+                       "emailAddress": "bench@example.com", "firstName": "Bench", "lastName": "Bench"}],
+            "apiKeys": [{"user": "bench", "key": KEY, "name": "bench"}],
+        }, file)
     wirephoto("import", accounts)
     items = []
     for photo in photos:
