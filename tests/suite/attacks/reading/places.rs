@@ -127,7 +127,7 @@ fn renditions_of_other_hosts_leave_in_no_form() {
 fn a_hostile_document_runs_nothing_on_a_page_and_in_no_format() {
     let server = Server::with_pictures::<&str>(&[], &[]);
     let auth = provider(&server);
-    let hostile = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{ 7 * 7 }}";
+    let hostile = "\"'><img src=x onerror=alert(1)><script>alert(2)</script>{{ 7919 * 7907 }}";
     let concept = json!([{ "name": hostile, "code": hostile }]);
     let document = json!({
         "headline": hostile, "description_text": hostile, "byline": hostile, "source": hostile,
@@ -147,7 +147,7 @@ fn a_hostile_document_runs_nothing_on_a_page_and_in_no_format() {
         for bad in ["<img src=x", "<script>alert", "onmouseover=\"x", "onclick=", "javascript:"] {
             assert!(!page.contains(bad), "{path} {bad}");
         }
-        assert!(!page.contains("49"), "{path}: a template was evaluated");
+        assert!(!page.contains("62615533"), "{path}: a template was evaluated");
     }
     let news =
         String::from_utf8(server.bytes(&format!("/media/text/x.xml?ak={DEMO_KEY}"))).unwrap();
