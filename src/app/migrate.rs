@@ -94,7 +94,7 @@ pub fn migrate(
     let moving = wanted
         .to
         .map(|url| {
-            let to = Db::connect(&url.0, &config.database.password.0)?;
+            let to = Db::connect(&url.0, &config.database_password())?;
             Moving::begin((&archive.db, &to), rows)
         })
         .transpose()
@@ -250,7 +250,7 @@ pub fn take_back(
             let message = format!("this archive has moved to {home}; --to names another database");
             return Err(Error::new(Kind::Conflict, message));
         }
-        let there = Db::connect(&url.0, &config.database.password.0).map_err(unanswered)?;
+        let there = Db::connect(&url.0, &config.database_password()).map_err(unanswered)?;
         archive.db.leave(&there).map_err(unanswered)?;
     }
     archive.db.stay()?;

@@ -27,7 +27,9 @@ use crate::audit;
 use crate::auth::Hasher;
 use crate::clock;
 use crate::compute::Memory;
-use crate::config::{AddressStyle, Config, PdfActiveContent, Place, find_program};
+use crate::config::{
+    AddressStyle, BucketCredentials, Config, PdfActiveContent, Place, Secret, find_program,
+};
 use crate::db::{Db, DbError};
 use crate::error::{Error, Kind, Result};
 use crate::ingest::{Ingest, IngestLimits};
@@ -38,10 +40,8 @@ use crate::media::original::Originals;
 use crate::modes;
 use crate::nodes::{Keeper, Node};
 use crate::programs::{ProgramLimits, Programs};
-use crate::store::{BucketSettings, Patience, Store, StoreError};
-
-/// Bytes that tell whether a folder has room; a database takes as much to be opened.
-const PROBE_BYTES: usize = 64 * 1024;
+use crate::readiness::write_probe;
+use crate::store::{BucketSettings, Credentials, Patience, Store, StoreError};
 
 /// What every command works on: the database and the store of a data directory.
 pub struct Archive {
@@ -233,7 +233,7 @@ fn unusable_originals(cause: StoreError) -> Error {
 fn connect(config: &Config, only_reads: bool) -> Result<Db> {
     let given = &config.database;
     let connect = if only_reads { Db::connect_to_read } else { Db::connect };
-    let db = connect(&given.url.0, &given.password.0).map_err(unusable_database)?;
+    let db = connect(&given.url.0, &config.database_password()).map_err(unusable_database)?;
     db.is_being_filled().map_err(unusable_database).and_then(refuse_part)?;
     Ok(db)
 }
@@ -265,9 +265,7 @@ fn open_store(config: &Config, patience: Patience) -> std::result::Result<Store,
         prefix: prefix.clone(),
         endpoint: given.endpoint.0.clone(),
         region: given.region.clone(),
-        access_key_id: given.access_key_id.clone(),
-        secret_access_key: given.secret_access_key.0.clone(),
-        session_token: given.session_token.0.clone(),
+        credentials: credentials(config),
         path_style: match given.address_style {
             AddressStyle::Auto => !given.endpoint.0.is_empty(),
             AddressStyle::Path => true,
@@ -282,12 +280,33 @@ fn open_store(config: &Config, patience: Patience) -> std::result::Result<Store,
     Store::in_bucket(&settings, &config.data.dir.join("scratch"), patience)
 }
 
-/// Writes a file into `dir` as a database needs one, and removes it.
-fn probe(dir: &Path) -> std::io::Result<()> {
-    let path = dir.join(format!(".probe-{}", std::process::id()));
-    let written = fs::write(&path, [0; PROBE_BYTES]);
-    drop(fs::remove_file(&path));
-    written
+/// Where the key to the bucket comes from.
+fn credentials(config: &Config) -> Credentials {
+    let given = &config.store;
+    match given.credentials {
+        BucketCredentials::Key => Credentials::Key {
+            id: Secret::new(
+                &given.access_key_id,
+                ("store.access_key_id_file", &given.access_key_id_file),
+            ),
+            secret: Secret::new(
+                &given.secret_access_key.0,
+                ("store.secret_access_key_file", &given.secret_access_key_file),
+            ),
+            token: Secret::new(
+                &given.session_token.0,
+                ("store.session_token_file", &given.session_token_file),
+            ),
+        },
+        BucketCredentials::WebIdentity => Credentials::WebIdentity {
+            role: given.role_arn.clone(),
+            token_file: given.web_identity_token_file.clone(),
+            service: given.credentials_url.0.clone(),
+        },
+        BucketCredentials::Instance => {
+            Credentials::Instance { service: given.credentials_url.0.clone() }
+        }
+    }
 }
 
 /// The programs that read what our own code should not.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::value::Value;
+use super::value::{BaseUrl, Value};
 
 /// Where originals lie.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +96,58 @@ impl Value for AddressStyle {
     }
 }
 
+/// Addresses of one service, each a base without a slash at its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Endpoints(pub Vec<String>);
+
+/// Addresses of one service at most: as many as a database has hosts.
+const ENDPOINTS_MAX: usize = 16;
+
+impl Value for Endpoints {
+    fn parse(text: &str) -> Result<Self, String> {
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let read = |part: &str| BaseUrl::parse(part).map(|base| base.0);
+        let bases = parts.map(read).collect::<Result<Vec<_>, _>>()?;
+        if bases.len() > ENDPOINTS_MAX {
+            return Err(format!("expected {ENDPOINTS_MAX} addresses at most"));
+        }
+        Ok(Self(bases))
+    }
+    fn print(&self) -> String {
+        self.0.join(",")
+    }
+}
+
+/// Where the key to a bucket comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BucketCredentials {
+    /// From the settings, or files that they name.
+    Key,
+    /// From Amazon's token service, for a token that somebody else issues.
+    WebIdentity,
+    /// From the metadata service of the machine.
+    Instance,
+}
+
+impl Value for BucketCredentials {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "key" => Ok(Self::Key),
+            "web-identity" => Ok(Self::WebIdentity),
+            "instance" => Ok(Self::Instance),
+            _ => Err("expected key, web-identity or instance".to_owned()),
+        }
+    }
+    fn print(&self) -> String {
+        match self {
+            Self::Key => "key",
+            Self::WebIdentity => "web-identity",
+            Self::Instance => "instance",
+        }
+        .to_owned()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,6 +161,15 @@ mod tests {
         assert_eq!(Place::parse("s3://pictures/a/").unwrap().print(), "s3://pictures/a");
         let bucket = Place::Bucket { bucket: "pictures".to_owned(), prefix: "a".to_owned() };
         assert_eq!(Place::parse("s3://pictures/a"), Ok(bucket));
+    }
+
+    #[test]
+    fn several_endpoints_are_read_in_their_order() {
+        let read = |text: &str| Endpoints::parse(text).map(|read| read.print());
+        assert_eq!(read("").unwrap(), "");
+        assert_eq!(read("https://a:1/, http://b").unwrap(), "https://a:1,http://b");
+        assert!(read("https://a,b").is_err());
+        assert!(read(&["http://a"; 17].join(",")).is_err());
     }
 
     #[test]

@@ -64,6 +64,7 @@ pub use statements::{ClaimTx, ReadTx, WriteTx};
 
 use crate::audit::{self, Action};
 use crate::error::{Error, Kind, Result};
+use crate::config::Secret;
 use crate::secrets::{KeyId, KeySource, Keyring, SecretError, SecretKey};
 use connection::Place;
 use sqlite::copy::{Standing, copy, latest, look, look_to_read};
@@ -278,8 +279,8 @@ impl Db {
     /// version of the product made the schema, or when it is no database for this; with
     /// [`DbError::InUse`] when the schema is an older one and nodes live on it. To see that takes seconds
     /// where nodes were killed.
-    pub fn connect(url: &str, password: &str) -> Result<Self, DbError> {
-        let server = Arc::new(postgres::Server::parse(url, password)?);
+    pub fn connect(url: &str, password: &Secret) -> Result<Self, DbError> {
+        let server = Arc::new(postgres::Server::parse(url)?.with_password(password));
         let upgraded = postgres::migrate(&server)?;
         let threads = Threads::start(&Place::Server(server), None)?;
         Ok(Self::over(threads, false, upgraded))
@@ -290,8 +291,9 @@ impl Db {
     /// engine.
     ///
     /// Fails with [`DbError::Schema`] when the schema is not of this version of the product.
-    pub fn connect_to_read(url: &str, password: &str) -> Result<Self, DbError> {
-        let server = Arc::new(postgres::Server::parse(url, password)?.for_reading());
+    pub fn connect_to_read(url: &str, password: &Secret) -> Result<Self, DbError> {
+        let server = postgres::Server::parse(url)?.with_password(password);
+        let server = Arc::new(server.for_reading());
         postgres::look(&server)?;
         let threads = Threads::start(&Place::Server(server), None)?;
         Ok(Self::over(threads, true, None))

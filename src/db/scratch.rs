@@ -16,11 +16,11 @@ pub(in crate::db) fn scratch_server(dir: &Path) -> Result<Option<Arc<postgres::S
     let Ok(url) = std::env::var(SERVER) else { return Ok(None) };
     let name = Hash::of(dir.as_os_str().as_encoded_bytes()).to_string();
     let name = format!("test_{}", &name[..16]);
-    let whole = Arc::new(postgres::Server::parse(&url, "")?);
+    let whole = Arc::new(postgres::Server::parse(&url)?);
     postgres::run(&whole, Purpose::Write, &format!("CREATE SCHEMA IF NOT EXISTS {name}"))?;
     let mark = if url.contains('?') { '&' } else { '?' };
     let url = format!("{url}{mark}options=-c%20search_path%3D{name}");
-    Ok(Some(Arc::new(postgres::Server::parse(&url, "")?.looked_at_each_time())))
+    Ok(Some(Arc::new(postgres::Server::parse(&url)?.looked_at_each_time())))
 }
 
 impl Db {

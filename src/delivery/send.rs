@@ -19,7 +19,7 @@ use crate::media::Media;
 use crate::modes;
 use crate::outbound::{
     Authority, Content, Destination, File, Introduction, MailAddress, MailSettings, MailTransport,
-    Mailer, Outbound, Parcel, Secret, Smtp, SmtpSecurity, Waits,
+    Mailer, Outbound, Parcel, Smtp, SmtpSecurity, Waits,
 };
 
 /// The files of a delivery, and what recipients of a mail are told in front.
@@ -194,8 +194,7 @@ fn mail_settings(config: &Config) -> Result<MailSettings> {
                 MailTls::StartTls => SmtpSecurity::StartTls,
                 MailTls::Tls => SmtpSecurity::Tls,
             },
-            account: has_login
-                .then(|| (mail.username.clone(), Secret::new(mail.password.0.clone()))),
+            account: has_login.then(|| (mail.username.clone(), config.mail_password())),
             authority: authority(&mail.ca)?,
         }))
     };

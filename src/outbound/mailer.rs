@@ -8,12 +8,12 @@ use lettre::transport::smtp::{
     extension::ClientId,
 };
 
+use crate::config::Secret;
 use crate::limits;
 use crate::modes;
 use crate::outbound::{
     error::{Fault, Refusal, SendError, Step},
     mail::{Composed, Mail, MailAddress},
-    settings::Secret,
     stage::{Stage, Waits, place},
     tls::Authority,
 };
@@ -97,15 +97,19 @@ impl Mailer {
     /// reachable, does not know us or refuses the mail; [`SendError::temporary`] tells which of
     /// these a later try may mend.
     pub async fn send(&self, mail: &Mail) -> Result<(), SendError> {
-        let (place, secrets) = match &self.settings.transport {
-            MailTransport::Outbox { .. } => ("mail outbox".to_owned(), Vec::new()),
-            MailTransport::Smtp(smtp) => {
-                let account = smtp.account.iter();
-                let secrets = account.map(|(_, password)| password.reveal()).collect();
-                (place(&smtp.host, smtp.port), secrets)
-            }
+        let (place, account) = match &self.settings.transport {
+            MailTransport::Outbox { .. } => ("mail outbox".to_owned(), None),
+            MailTransport::Smtp(smtp) => (place(&smtp.host, smtp.port), smtp.account.as_ref()),
         };
-        let stage = Stage { place, waits: self.waits, secrets };
+        // As it is now: it may have been rotated.
+        let password = account.map(|(_, password)| password.read()).transpose();
+        let read = password.as_ref().ok().and_then(Option::as_deref);
+        let stage = Stage { place, waits: self.waits, secrets: read.into_iter().collect() };
+        let login = account.map(|(user, _)| user.clone()).zip(read.map(str::to_owned));
+        if let Err(cause) = &password {
+            let cause = io::Error::other(cause.to_string());
+            return Err(stage.fail(Step::Prepare, Fault::Local(cause)));
+        }
         let composed = mail.compose(&self.settings);
         let composed = composed.map_err(|fault| stage.fail(Step::Prepare, fault))?;
         match &self.settings.transport {
@@ -117,14 +121,14 @@ impl Mailer {
                 let kept = async { kept.await.map_err(io::Error::other)?.map_err(Fault::Local) };
                 stage.answer(Step::Post, kept).await
             }
-            MailTransport::Smtp(smtp) => self.post(&stage, smtp, &composed).await,
+            MailTransport::Smtp(smtp) => self.post(&stage, (smtp, login), &composed).await,
         }
     }
 
     async fn post(
         &self,
         stage: &Stage<'_>,
-        smtp: &Smtp,
+        (smtp, login): (&Smtp, Option<(String, String)>),
         mail: &Composed,
     ) -> Result<(), SendError> {
         let name = ClientId::Domain(self.settings.domain.clone());
@@ -144,12 +148,12 @@ impl Mailer {
             }
             stage.answer(Step::Secure, server.starttls(tls, &name)).await?;
         }
-        if let Some((user, password)) = &smtp.account {
+        if let Some((user, password)) = login {
             let mechanisms = [Mechanism::Plain, Mechanism::Login];
             if server.server_info().get_auth_mechanism(&mechanisms).is_none() {
                 return Err(stage.fail(Step::LogIn, Refusal::NoLogin));
             }
-            let credentials = Credentials::new(user.clone(), password.reveal().to_owned());
+            let credentials = Credentials::new(user, password);
             let login = async {
                 let answer = server.auth(&mechanisms, &credentials).await;
                 answer.map(drop).map_err(|error| Fault::from(error).of_login())

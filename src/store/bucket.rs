@@ -155,8 +155,8 @@ impl Bucket {
     pub(super) fn open(settings: &BucketSettings, patience: Patience) -> Result<Self, StoreError> {
         let breaker = Arc::new(Breaker::new(settings.place()));
         let objects = Objects {
-            all: Arc::new(settings.open(&breaker, BUCKET_RETRIES_MAX)?),
-            once: Arc::new(settings.open(&breaker, 0)?),
+            all: settings.open(&breaker, BUCKET_RETRIES_MAX)?,
+            once: settings.open(&breaker, 0)?,
             breaker,
             settings: Some(settings.clone()),
         };

@@ -9,7 +9,9 @@ mod blobs;
 mod breaker;
 mod bucket;
 mod copy;
+mod credentials;
 mod derived;
+mod endpoints;
 mod folder;
 mod near;
 mod s3;
@@ -30,6 +32,7 @@ use bucket::{Bucket, Object};
 pub use copy::Taken;
 pub use derived::{Derived, Kind};
 use folder::Folder;
+pub use credentials::Credentials;
 pub use s3::BucketSettings;
 
 use crate::limits::BUCKET_READ_BYTES;

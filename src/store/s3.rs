@@ -8,7 +8,7 @@ use std::{fmt, fs, future::Future, io, path::PathBuf, pin::Pin, sync::Arc, time:
 
 use bytes::Bytes;
 use object_store::{
-    BackoffConfig, RetryConfig,
+    BackoffConfig, ObjectStore, RetryConfig,
     aws::{AmazonS3, AmazonS3Builder},
     client::{
         ClientOptions, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
@@ -24,6 +24,8 @@ use rustls::{
 use super::{
     StoreError,
     breaker::{Breaker, Fault},
+    credentials::Credentials,
+    endpoints::Endpoints,
 };
 use crate::limits;
 use crate::telemetry;
@@ -35,16 +37,13 @@ pub struct BucketSettings {
     pub bucket: String,
     /// What all keys begin with, without a slash at either end; may be empty.
     pub prefix: String,
-    /// Base of the service, without a slash at its end; empty: Amazon's in the region.
-    pub endpoint: String,
+    /// Bases of the service, without a slash at their ends, any of which will do; none: Amazon's in the
+    /// region.
+    pub endpoints: Vec<String>,
     /// Its region.
     pub region: String,
-    /// Id of the key.
-    pub access_key_id: String,
-    /// The key.
-    pub secret_access_key: String,
-    /// What goes with a key that is valid for a while only; empty: nothing.
-    pub session_token: String,
+    /// Where the key comes from.
+    pub credentials: Credentials,
     /// Whether the bucket is the first part of the path, and not of the host's name.
     pub path_style: bool,
     /// Whether the endpoint may be `http://`.
@@ -65,7 +64,7 @@ impl fmt::Debug for BucketSettings {
     }
 }
 
-fn bad(setting: &'static str, why: impl Into<String>) -> StoreError {
+pub(super) fn bad(setting: &'static str, why: impl Into<String>) -> StoreError {
     StoreError::Setting { setting, why: why.into() }
 }
 
@@ -78,9 +77,9 @@ impl BucketSettings {
 
     /// The host that is spoken to, as messages name it.
     fn host(&self) -> String {
-        match self.endpoint.as_str() {
-            "" => format!("s3.{}.amazonaws.com", self.region),
-            endpoint => endpoint.to_owned(),
+        match self.endpoints.as_slice() {
+            [] => format!("s3.{}.amazonaws.com", self.region),
+            endpoints => endpoints.join(","),
         }
     }
 
@@ -92,18 +91,31 @@ impl BucketSettings {
         &self,
         breaker: &Arc<Breaker>,
         retries_max: usize,
+    ) -> Result<Arc<dyn ObjectStore>, StoreError> {
+        let rounds = retries_max;
+        Ok(match self.endpoints.as_slice() {
+            [] => Arc::new(self.open_at(None, breaker, retries_max)?),
+            [one] => Arc::new(self.open_at(Some(one), breaker, retries_max)?),
+            // Who fails is not asked again at once: the next one is.
+            several => {
+                let open = |endpoint: &String| self.open_at(Some(endpoint), breaker, 0);
+                let all = several.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+                Arc::new(Endpoints::new(all, rounds))
+            }
+        })
+    }
+
+    fn open_at(
+        &self,
+        endpoint: Option<&str>,
+        breaker: &Arc<Breaker>,
+        retries_max: usize,
     ) -> Result<AmazonS3, StoreError> {
-        if self.access_key_id.is_empty() {
-            return Err(bad("store.access_key_id", "a bucket needs it"));
-        }
-        if self.secret_access_key.is_empty() {
-            return Err(bad("store.secret_access_key", "a bucket needs it"));
-        }
         let region = self.region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         if self.region.is_empty() || !region {
             return Err(bad("store.region", "expected a region's name such as eu-north-1"));
         }
-        if self.endpoint.starts_with("http://") && !self.plain_http {
+        if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) && !self.plain_http {
             let why = "expected https://; store.plain_http permits http://";
             return Err(bad("store.endpoint", why));
         }
@@ -115,16 +127,12 @@ impl BucketSettings {
             .with_retry(self.retry(retries_max))
             .with_bucket_name(&self.bucket)
             .with_region(&self.region)
-            .with_access_key_id(&self.access_key_id)
-            .with_secret_access_key(&self.secret_access_key)
             // Not all services have the request that deletes several.
             .with_disable_bulk_delete(true)
             .with_virtual_hosted_style_request(!self.path_style);
-        if !self.session_token.is_empty() {
-            builder = builder.with_token(&self.session_token);
-        }
-        if !self.endpoint.is_empty() {
-            builder = builder.with_endpoint(self.endpoint_with_bucket()?);
+        builder = self.credentials.give(builder)?;
+        if let Some(endpoint) = endpoint {
+            builder = builder.with_endpoint(self.endpoint_with_bucket(endpoint)?);
         }
         builder.build().map_err(|error| bad("store.endpoint", words(&error)))
     }
@@ -139,9 +147,9 @@ impl BucketSettings {
     }
 
     /// The library wants the bucket in the host's name already when it belongs there.
-    fn endpoint_with_bucket(&self) -> Result<String, StoreError> {
-        let mut endpoint = Url::parse(&self.endpoint)
-            .map_err(|error| bad("store.endpoint", error.to_string()))?;
+    fn endpoint_with_bucket(&self, endpoint: &str) -> Result<String, StoreError> {
+        let mut endpoint =
+            Url::parse(endpoint).map_err(|error| bad("store.endpoint", error.to_string()))?;
         if !self.path_style {
             let host = endpoint.host_str().map(|host| format!("{}.{host}", self.bucket));
             // An address of numbers takes no name in front.
@@ -169,11 +177,19 @@ impl BucketSettings {
             // The environment is not read; a proxy would be a setting.
             .no_proxy()
             .http1_only()
-            .connect_timeout(self.answer)
+            .connect_timeout(self.connecting())
             .pool_max_idle_per_host(self.requests)
             .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")))
             .build();
         built.map_err(|error| bad("store.ca", error.without_url().to_string()))
+    }
+
+    /// Time for a connection: where there is another address it is asked soon.
+    fn connecting(&self) -> Duration {
+        match self.endpoints.len() {
+            0 | 1 => self.answer,
+            _ => self.answer.min(CONNECT_MAX),
+        }
     }
 
     fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, StoreError> {
@@ -243,12 +259,21 @@ pub(super) fn is_slow(error: &object_store::Error) -> bool {
     text.contains(NO_ANSWER) || again.iter().any(|status| text.contains(status))
 }
 
+/// Whether another address of the same service may answer better: nothing came, or that it fails itself.
+pub(super) fn is_elsewhere_perhaps(error: &object_store::Error) -> bool {
+    let object_store::Error::Generic { .. } = error else { return false };
+    let text = chain(error);
+    !(400..500).any(|status| status != 429 && text.contains(&format!(" {status} ")))
+}
+
 /// Whether the bucket does not let us.
 pub(super) fn is_refusal(error: &object_store::Error) -> bool {
     let text = chain(error);
     [" 401 ", " 403 "].iter().any(|status| text.contains(status))
 }
 
+/// Time for a connection to one of several addresses.
+const CONNECT_MAX: Duration = Duration::from_secs(3);
 /// How the message of a request begins that was not answered in time.
 const NO_ANSWER: &str = "no answer within";
 
@@ -465,11 +490,9 @@ mod tests {
         let settings = BucketSettings {
             bucket: "pictures".to_owned(),
             prefix: String::new(),
-            endpoint: "https://s3.example".to_owned(),
+            endpoints: vec!["https://s3.example".to_owned()],
             region: "eu-north-1".to_owned(),
-            access_key_id: "id".to_owned(),
-            secret_access_key: "key".to_owned(),
-            session_token: String::new(),
+            credentials: Credentials::key("id", "key"),
             path_style: true,
             plain_http: false,
             ca: PathBuf::new(),

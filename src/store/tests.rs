@@ -15,6 +15,7 @@ use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path as 
 
 use super::breaker::Breaker;
 use super::bucket::{Bucket, Objects};
+use super::credentials::Credentials;
 use super::{
     BlobReader, BucketSettings, Derived, Kind, Patience, Place, Store, StoreError, Taken,
 };
@@ -68,11 +69,10 @@ fn server() -> Option<Scene> {
     let settings = BucketSettings {
         bucket: "bilder".to_owned(),
         prefix: uuid::Uuid::now_v7().to_string(),
-        endpoint: endpoint.to_owned(),
+        // One service behind two addresses, as far as the store can tell.
+        endpoints: vec![endpoint.to_owned(); 2],
         region: "eu-north-1".to_owned(),
-        access_key_id: id.to_owned(),
-        secret_access_key: key.to_owned(),
-        session_token: String::new(),
+        credentials: Credentials::key(id, key),
         path_style: true,
         plain_http: true,
         ca: PathBuf::new(),
@@ -81,7 +81,7 @@ fn server() -> Option<Scene> {
         requests: 8,
     };
     let breaker = Arc::new(Breaker::new(settings.place()));
-    let objects = Arc::new(settings.open(&breaker, 0).unwrap());
+    let objects = settings.open(&breaker, 0).unwrap();
     let scratch = dir.path().join("scratch");
     let store = Store::in_bucket(&settings, &scratch, Patience::None).unwrap();
     Some(Scene { dir, store, objects, prefix: Key::from(settings.prefix) })

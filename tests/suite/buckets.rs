@@ -53,7 +53,7 @@ struct Rules {
 
 /// Stands in front of the S3 server.
 pub struct Gate {
-    port: u16,
+    pub port: u16,
     state: Arc<State>,
 }
 
@@ -68,7 +68,7 @@ struct State {
 }
 
 impl Gate {
-    fn before(port: u64) -> Self {
+    pub fn before(port: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let state = Arc::<State>::default();
         let gate = Self { port: listener.local_addr().unwrap().port(), state: Arc::clone(&state) };

@@ -13,6 +13,7 @@ mod accounts;
 mod attacks;
 mod backup;
 mod balancer;
+mod bucket_keys;
 mod buckets;
 mod cdn;
 mod clients;

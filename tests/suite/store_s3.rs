@@ -7,7 +7,8 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::buckets::{
-    BASE, Bucket, HASTY, HEAVY, Way, body, get, import, run, serve, take_in, text, well,
+    BASE, Bucket, Gate, HASTY, HEAVY, Way, body, get, import, of_bucket, run, serve, take_in,
+    text, well,
 };
 use crate::common::server::{output, wirephoto};
 use crate::common::{
@@ -410,6 +411,54 @@ fn a_key_that_is_valid_for_a_while_goes_with_its_token() {
     assert_eq!(status, 1, "{said}");
     assert!(said.contains("store.session_token") && said.contains("InvalidToken"), "{said}");
     assert!(!said.contains("t0ken"), "{said}");
+}
+
+#[test]
+fn an_address_of_several_that_fails_costs_no_request() {
+    let bucket = Bucket::start();
+    let second = Gate::before(bucket.s3.ready["port"].as_u64().unwrap());
+    let dir = tempfile::tempdir().unwrap();
+    let endpoints = format!("127.0.0.1:{},http://127.0.0.1:{}", bucket.gate.port, second.port);
+    let own = of_bucket(&bucket.s3, &endpoints, "wire");
+    let more = BASE.iter().chain(&HASTY).map(|setting| (*setting).to_owned());
+    let settings: Vec<String> = own.into_iter().chain(more).collect();
+    take_in(dir.path(), &settings);
+    let server = serve(dir, &settings);
+    let mut width = 100;
+    let mut crop = || {
+        width += 1;
+        let path = format!("/media/image/demo-trumma-och-vin-crop_w{width}_h90_x40_y60.jpg");
+        get(&server, &path).status().as_u16()
+    };
+    let put = |number: usize| {
+        let key = format!("image/new{number}");
+        let request = kit::upload(&server, &key, "Ny", &kit::photograph(number));
+        request.send().unwrap().status().as_u16()
+    };
+    assert_eq!((crop(), put(0), second.asked("")), (200, 201, 0), "the first one answers");
+    for (number, way) in [Way::Close, Way::Hang].into_iter().enumerate() {
+        let (broken, whole) = match number {
+            0 => (&bucket.gate, &second),
+            _ => (&second, &bucket.gate),
+        };
+        broken.breaks("/bilder", way);
+        let before = whole.asked("");
+        assert_eq!((crop(), put(number + 1)), (200, 201), "{way:?}: {}", server.log());
+        assert!(whole.asked("") > before, "{way:?}");
+        // The one that answered last is asked first.
+        let before = broken.asked("");
+        assert_eq!(crop(), 200);
+        assert_eq!(broken.asked(""), before, "{way:?}");
+        assert_eq!(server.metric("wirephoto_bucket_away", ""), 0.0);
+        broken.mends();
+    }
+    bucket.gate.breaks("/bilder", Way::Close);
+    second.breaks("/bilder", Way::Close);
+    assert_eq!(crop(), 503, "{}", server.log());
+    for number in 0..3 {
+        second.mends();
+        body(&server, &format!("/media/image/new{number}.jpg"));
+    }
 }
 
 #[test]

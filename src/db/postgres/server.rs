@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::client::Mismatch;
 use super::tls::Tls;
+use crate::config::Secret;
 use crate::db::{DbError, EngineError};
 use crate::limits::{DB_CONNECT_TIME, DB_HOSTS_MAX, DB_KEEPALIVE_S, DB_KEEPALIVES, DB_LOOK};
 
@@ -135,6 +136,8 @@ pub(in crate::db) struct Server {
     /// Whether any host is asked first.
     any_first: bool,
     only_reads: bool,
+    /// In place of the one in the address.
+    password: Option<Secret>,
     tls: Tls,
     /// Hosts and database, for messages.
     name: String,
@@ -150,10 +153,10 @@ pub(in crate::db) struct Server {
 const MODES: &str = "sslmode is disable, require or verify-full";
 
 impl Server {
-    /// Reads an address `postgres://USER@HOST:PORT/DATABASE`; `password` counts where it is not empty.
+    /// Reads an address `postgres://USER@HOST:PORT/DATABASE`.
     ///
     /// Of an address that is wrong the error repeats nothing: a password may stand in it.
-    pub(in crate::db) fn parse(url: &str, password: &str) -> Result<Self, DbError> {
+    pub(in crate::db) fn parse(url: &str) -> Result<Self, DbError> {
         let wrong = |why: &str| DbError::Address(format!("database.url: {why}"));
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let query = rest.split_once('?').map_or("", |(_, query)| query);
@@ -176,9 +179,6 @@ impl Server {
         if differs(config.get_ports().len()) || differs(config.get_hostaddrs().len()) {
             return Err(wrong("it names as many ports as hosts, or one"));
         }
-        if !password.is_empty() {
-            config.password(password);
-        }
         let encrypted = tls.is_some();
         let tls = match tls {
             None => Tls::none(),
@@ -193,12 +193,29 @@ impl Server {
             first: AtomicUsize::new(0),
             any_first,
             only_reads: false,
+            password: None,
             tls,
             name,
             look: DB_LOOK,
             told_schema: AtomicBool::new(false),
             told_deaf: AtomicBool::new(false),
         })
+    }
+
+    /// The same with this password, if there is one, in place of that in the address.
+    pub(in crate::db) fn with_password(mut self, password: &Secret) -> Self {
+        self.password = (!password.is_empty()).then(|| password.clone());
+        self
+    }
+
+    /// The settings of a host with the password as it is now.
+    pub(super) fn login(&self, config: &Config) -> Result<Config, Postgres> {
+        let mut config = config.clone();
+        if let Some(password) = &self.password {
+            let password = password.read();
+            config.password(password.map_err(|cause| Postgres::Unreachable(cause.to_string()))?);
+        }
+        Ok(config)
     }
 
     /// The same for a process that only reads: one that takes no writes will do, for instance a copy that
@@ -374,7 +391,7 @@ mod tests {
     #[test]
     fn ok_an_address_says_where_and_never_the_password() {
         let url = "postgres://wp:hunter2@db1:5433,db2/archive?sslmode=require&connect_timeout=3";
-        let server = Server::parse(url, "").unwrap();
+        let server = Server::parse(url).unwrap();
         assert_eq!(server.name(), "PostgreSQL database archive at db1,db2");
         let hosts: Vec<&Config> = server.hosts().map(|(_, config)| config).collect();
         let names: Vec<&[Host]> = hosts.iter().map(|config| config.get_hosts()).collect();
@@ -391,16 +408,17 @@ mod tests {
         // Who answered is asked first.
         server.answered(1);
         assert_eq!(server.hosts().map(|(at, _)| at).collect::<Vec<_>>(), [1, 0]);
-        let server = Server::parse("postgres://wp:old@db1/archive", "new").unwrap();
+        let server = Server::parse("postgres://wp:old@db1/archive").unwrap();
+        let server = server.with_password(&Secret::text("new"));
         let (_, config) = server.hosts().next().unwrap();
-        assert_eq!(config.get_password(), Some(&b"new"[..]));
+        assert_eq!(server.login(config).unwrap().get_password(), Some(&b"new"[..]));
         assert_eq!(config.get_ssl_mode(), SslMode::Disable);
     }
 
     #[test]
     fn a_host_over_a_network_without_tls_is_named() {
         let check = |url: &str, expected: &[&str]| {
-            assert_eq!(Server::parse(url, "").unwrap().in_clear_text(), expected, "{url}");
+            assert_eq!(Server::parse(url).unwrap().in_clear_text(), expected, "{url}");
         };
         check("postgres://wp@db1,db2/x", &["db1", "db2"]);
         check("postgres://wp@db1/x?sslmode=disable", &["db1"]);
@@ -441,7 +459,7 @@ mod tests {
             ("postgres://wp:hunter2@db/x?sslmode=require&sslrootcert=/no/file", "/no/file"),
             ("postgres://wp:hunter2@db/x?zzz=1", "no address such as"),
         ] {
-            let message = Server::parse(url, "").err().map(|why| why.to_string());
+            let message = Server::parse(url).err().map(|why| why.to_string());
             let message = message.unwrap_or_default();
             assert!(message.contains(part), "{url} gives {message:?}");
             assert!(!message.contains("hunter2"), "{message}");

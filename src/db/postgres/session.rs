@@ -76,7 +76,11 @@ impl Session {
         let mut refused = Vec::new();
         for (at, config) in server.hosts() {
             let heard = Arc::new(Heard::default());
-            let greeting = greet((server, config), purpose, Arc::clone(&heard));
+            let config = match server.login(config) {
+                Ok(config) => config,
+                Err(cause) => return Err(unusable(&cause)),
+            };
+            let greeting = greet((server, &config), purpose, Arc::clone(&heard));
             // The time of the driver is that of a socket; a server may take it and then say nothing.
             match runtime.block_on(async { timeout(DB_CONNECT_TIME * 2, greeting).await }) {
                 Ok(Ok(client)) => {
