@@ -31,6 +31,7 @@ pub mod orders;
 pub mod outbound;
 pub mod programs;
 pub mod push;
+pub mod readiness;
 pub mod recipients;
 pub mod search;
 pub mod secrets;

@@ -120,6 +120,12 @@ pub fn open_to_others(path: &Path) -> Option<u32> {
     (mode & OPEN != 0).then_some(mode)
 }
 
+/// Bytes that a process without special rights may still write to the file system of `dir`.
+pub fn free_bytes(dir: &Path) -> io::Result<u64> {
+    let facts = rustix::fs::statvfs(dir)?;
+    Ok(facts.f_bavail.saturating_mul(facts.f_frsize))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::crowd::each;
 use super::open_store;
+use super::ownership::refuse_foreign;
 use super::secrets::{BackupKey, copy_key, is_older_key, key_to_restore, lacking, restore_key};
 use crate::audit;
 use crate::config::Config;
@@ -488,13 +489,21 @@ pub fn restore(config: &Config, source: &Path, hear: Hear<'_>) -> Result<Restore
     let snapshot = Snapshot::open(&part)?;
     whole(&snapshot, &copied)?;
     let (named, rows) = snapshot.read(|tx| tx.named_originals())?;
+    // A schema of before has none.
+    let id = snapshot.read(|tx| tx.archive_id()).ok();
     drop(snapshot);
     rows.iter().for_each(|row| hear(Heard::Failed(&row.to_string())));
     let from = open_source(&source.join("originals"))?;
     let to = open_store(config, Patience::None).map_err(store_failed)?;
     to.prove().map_err(store_failed)?;
+    if let Some(id) = &id {
+        refuse_foreign(&to, id)?;
+    }
     let how = How { workers: config.ingest_workers(), verify: true, strict: false };
     let (tally, lost) = carry((&from, &to), &named, how, hear)?;
+    if let Some(id) = id {
+        to.set_mark(&id).map_err(store_failed)?;
+    }
     // Before the database: an archive without its key could not be served.
     restore_key(key)?;
     fs::rename(&part, dir.join(DATABASE)).map_err(fail)?;

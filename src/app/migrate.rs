@@ -8,6 +8,7 @@ use std::sync::{
 
 use super::backup::{Heard, How, Tally, carry, store_failed};
 use super::crowd::each;
+use super::ownership::refuse_foreign;
 use super::secrets::key_source;
 use super::{Archive, open_store};
 use crate::audit::{self, Action};
@@ -90,6 +91,10 @@ pub fn migrate(
     }
     let archive = Archive::open(config)?;
     let there = target(config, wanted)?;
+    let id = archive.db.read_blocking(|tx| tx.archive_id())?;
+    if let Some((stores, _)) = &there {
+        refuse_foreign(&stores.to, &id)?;
+    }
     record(&archive.db, wanted);
     let moving = wanted
         .to
@@ -118,6 +123,7 @@ pub fn migrate(
             let (tally, lost) = carry((&stores.from, &stores.to), &named, how, hear)?;
             moved.lost = lost + flaws.len();
             moved.originals = Some(tally);
+            stores.to.set_mark(&id).map_err(store_failed)?;
             moved.derived = carry_derived((&archive, derived), stores.workers, &named)?;
             last
         }

@@ -5,7 +5,9 @@ pub mod backup;
 pub mod check;
 mod crowd;
 mod demo;
+pub mod doctor;
 pub mod migrate;
+pub mod ownership;
 mod purging;
 mod reload;
 pub mod secrets;
@@ -20,6 +22,7 @@ use std::{fs, path::Path, sync::Arc, time::Duration};
 pub use demo::{demo_warning, find_demo, refuse_public_demo, remove_demo_accounts, take_in_demo};
 pub use server::{Launch, Server, allow_connections};
 
+use ownership::{Names, Settled, settle};
 use secrets::{MissingKey, unlock};
 
 use crate::accounts::{Accounts, Imported};
@@ -38,7 +41,7 @@ use crate::media::DecodeLimits;
 use crate::media::Settings;
 use crate::media::original::Originals;
 use crate::modes;
-use crate::nodes::{Keeper, Node};
+use crate::nodes::{About, Keeper, Node};
 use crate::programs::{ProgramLimits, Programs};
 use crate::readiness::write_probe;
 use crate::store::{BucketSettings, Credentials, Patience, Store, StoreError};
@@ -51,12 +54,41 @@ pub struct Archive {
     pub originals: Originals,
     /// What files that come in hold while they are taken in, at all doors together.
     pub memory: Arc<Memory>,
+    /// What is needed to go on finding out whose the store is, where it did not answer.
+    unsettled: Option<Names>,
+}
+
+/// How an archive is opened.
+#[derive(Clone, Copy)]
+struct Opening {
+    /// What becomes of a bucket that does not answer.
+    patience: Patience,
+    /// What becomes of secrets without their key.
+    missing: MissingKey,
+    /// Nothing is written.
+    only_reads: bool,
+    /// Whether the store must belong to the archive.
+    settles: bool,
+}
+
+impl Opening {
+    const COMMAND: Self = Self {
+        patience: Patience::None,
+        missing: MissingKey::Waits,
+        only_reads: false,
+        settles: true,
+    };
 }
 
 impl Archive {
     /// Opens the data directory, which is made when it is missing.
     pub fn open(config: &Config) -> Result<Self> {
-        Self::open_by(config, (Patience::None, MissingKey::Waits), false)
+        Self::open_by(config, Opening::COMMAND)
+    }
+
+    /// The same, whatever archive the store belongs to.
+    fn open_unsettled(config: &Config) -> Result<Self> {
+        Self::open_by(config, Opening { settles: false, ..Opening::COMMAND })
     }
 
     /// The same for a command that writes originals: a bucket proves that it can be written.
@@ -73,7 +105,9 @@ impl Archive {
         let only_reads = config.server.role.only_reads();
         // A node that only reads serves media, which needs no secrets.
         let missing = if only_reads { MissingKey::Waits } else { MissingKey::Fails };
-        let archive = Self::open_by(config, (Patience::Serve, missing), only_reads)?;
+        let patience = Patience::Serve;
+        let opening = Opening { patience, missing, only_reads, settles: true };
+        let archive = Self::open_by(config, opening)?;
         warnings(config, &archive.db).iter().for_each(|warning| tracing::warn!("{warning}"));
         if archive.db.secrets_key()?.is_none() {
             tracing::warn!(
@@ -100,11 +134,8 @@ impl Archive {
         }
     }
 
-    fn open_by(
-        config: &Config,
-        (patience, missing): (Patience, MissingKey),
-        only_reads: bool,
-    ) -> Result<Self> {
+    fn open_by(config: &Config, opening: Opening) -> Result<Self> {
+        let Opening { patience, missing, only_reads, settles } = opening;
         audit::store_rows(config.audit.retention_days > 0);
         let dir = &config.data.dir;
         let unusable = |cause: String| {
@@ -114,7 +145,7 @@ impl Archive {
         modes::create_private_folder(dir).map_err(|cause| unusable(cause.to_string()))?;
         let db = if config.database.url.0.is_empty() {
             let opened = if only_reads { Db::open_to_read(dir) } else { Db::open(dir) };
-            opened.map_err(|cause| match probe(dir) {
+            opened.map_err(|cause| match write_probe(dir) {
                 // The database says little of what the system said.
                 Err(system) => unusable(format!("{cause}: {system}")),
                 Ok(()) => unusable(cause.to_string()),
@@ -128,18 +159,21 @@ impl Archive {
                 Place::Data | Place::Folder(_) => unusable(cause.to_string()),
                 Place::Bucket { .. } => unusable_originals(cause),
             })?;
+        let names = Names::of(config, &store);
+        let is_settled = !settles || settle(&db, &store, &names)? == Settled::Ours;
         let derived = store
             .derived(&dir.join("derived"), config.store.side_files_bytes)
             .map_err(|cause| unusable(cause.to_string()))?;
         let DecodeLimits { header, .. } = DecodeLimits::of(config);
         let originals = Originals::new(store, derived, header, config.media.preview_px);
         let memory = Arc::new(Memory::new(config.ingest.memory_bytes));
-        Ok(Self { db, originals, memory })
+        Ok(Self { db, originals, memory, unsettled: (!is_settled).then_some(names) })
     }
 
     /// Begins a life of this process among the nodes of the database, as long as what is given lasts.
     pub fn live(&self, config: &Config) -> Result<(Node, Keeper)> {
-        let node = Node::start(&self.db, &config.data.dir, config.server.role, clock::now())?;
+        let whose = (config.server.role, About::new(config.alike()));
+        let node = Node::start(&self.db, &config.data.dir, whose, clock::now())?;
         let keeper = node.keep()?;
         if !config.database.url.0.is_empty() {
             // Whoever takes a move back looks for nodes and says in the same transaction that the database is
@@ -263,7 +297,7 @@ fn open_store(config: &Config, patience: Patience) -> std::result::Result<Store,
     let settings = BucketSettings {
         bucket: bucket.clone(),
         prefix: prefix.clone(),
-        endpoint: given.endpoint.0.clone(),
+        endpoints: given.endpoint.0.clone(),
         region: given.region.clone(),
         credentials: credentials(config),
         path_style: match given.address_style {

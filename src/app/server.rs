@@ -9,17 +9,18 @@ use std::{
 use tokio::{
     runtime::Runtime,
     signal::unix::{Signal, SignalKind, signal},
-    sync::watch,
+    sync::{oneshot, watch},
 };
 
 use super::{
     Archive,
     audit_log::{sweep_events, write_events},
+    ownership::{Names, settle_later},
     purging::Purging,
     reload::{Reload, certificate},
     services::{
-        Services, hash_limits, listener_limits, poll_limits, shared, start_oauth, start_outgoing,
-        start_search, start_senders, start_traces, start_uploads,
+        Services, hash_limits, listener_limits, poll_limits, readiness, shared, start_media,
+        start_oauth, start_outgoing, start_search, start_senders, start_traces, start_uploads,
     },
     sweeps::{sweep_accounts, sweep_deliveries, sweep_item_log, sweep_recipients},
     systemd,
@@ -27,16 +28,14 @@ use super::{
 };
 use crate::auth::Auth;
 use crate::clock;
-use crate::compute::Compute;
 use crate::config::{BaseUrl, Config, Role, Sources};
 use crate::content::Content;
+use crate::db::Db;
 use crate::error::{Error, Kind, Result};
 use crate::jobs;
 use crate::limits::{FILES_BESIDE_CONNECTIONS, METRICS_UPKEEP, STOP_GRANTED, WARM_QUEUE_MAX};
 use crate::live::Live;
 use crate::media;
-use crate::media::Media;
-use crate::media::Settings;
 use crate::nodes::{Keeper, Node};
 use crate::orders::Orders;
 use crate::steady::Steady;
@@ -85,19 +84,16 @@ impl Server {
         let (traces, export) = start_traces(&config)?;
         let ingest = archive.ingest(&config)?.for_server();
         let watcher = start_watcher(&config, &archive, &node)?;
-        let Archive { db, originals, memory: _ } = archive;
-        begin(originals.store())?;
+        let Archive { db, originals, memory: _, unsettled } = archive;
+        let store = originals.store().clone();
+        begin((&db, &store), unsettled)?;
+        db.open_connections();
         let (listener, admin) = listeners(&config)?;
         let address = listener.local_addr().map_err(Error::internal)?;
         settle_public_url(&mut config, address);
-        let media_config = &config.media;
-        let workers = config.render_workers();
-        let compute = Compute::start(workers, media_config.queue, media_config.memory_bytes)?;
-        let cache_dir = config.data.dir.join("derived").join("cache");
         let auth = Auth::start(db.clone(), hash_limits(&config))?;
         let orders = Orders::new(db.clone(), Some(auth.clone()));
-        let settings = Settings::of(&config)?;
-        let media = Media::start(settings, orders.clone(), originals, compute, &cache_dir)?;
+        let media = start_media(&config, &orders, originals)?;
         let (wanted, to_warm) = tokio::sync::mpsc::channel(WARM_QUEUE_MAX);
         let warms = config.media.warm && node.role() != Role::Worker;
         let wanted = warms.then_some(wanted);
@@ -113,13 +109,19 @@ impl Server {
         let (outgoing, asks) = start_outgoing(&config, (&media, &orders, &content), &auth, whose)?;
         let matcher = start_matcher(&db, &outgoing.notifications, whose)?;
         let waker = start_waker(&db, &outgoing.notifications, &node)?;
+        let readiness = readiness(&config, (&db, store), &content, &node);
         let services = Services { media, content, auth, oauth, orders, outgoing, uploads };
-        let app = App { shared: Arc::new(shared(&config, (services, node), metrics, traces)?) };
+        let app = App {
+            shared: Arc::new(shared(&config, (services, node, readiness), metrics, traces)?),
+        };
         let terms = Terms { limits: Live::new(listener_limits(&config)), certificate };
         // Before anybody is told that the server listens: a signal in between would kill it.
         let (runtime, signals) = runtime()?;
         let warmer = media::warm::run(app.shared.media.clone(), to_warm);
         runtime.spawn(warmer);
+        let (looked, first_look) = oneshot::channel();
+        let stopping = app.shared.stopping.subscribe();
+        runtime.spawn(app.shared.readiness.clone().watch(looked, stopping));
         runtime.spawn(app.shared.notifications.serve_streams(asks, clock::now));
         spawn_sweeps(&runtime, &app.shared, &steady, &config);
         let drain = terms.limits.get().drain;
@@ -129,6 +131,8 @@ impl Server {
         let reload = Reload { given, running: config, shared, terms: terms.clone() };
         let threads = [Some(follower), matcher, waker, watcher].into_iter().flatten().collect();
         keeper.node().work(clock::now());
+        // Whoever is told that it serves may ask at once whether it is ready.
+        drop(first_look.blocking_recv());
         Ok(Self {
             listener,
             admin,
@@ -223,8 +227,12 @@ fn spawn_sweeps(runtime: &Runtime, shared: &Shared, steady: &Arc<Steady>, config
     }
 }
 
-/// Tells the metrics how the store is, and removes what a killed process left in it.
-fn begin(store: &Store) -> Result<()> {
+/// Tells the metrics how the store is, removes what a killed process left in it, and goes on finding out
+/// whose it is where it did not answer.
+fn begin((db, store): (&Db, &Store), unsettled: Option<Names>) -> Result<()> {
+    if let Some(names) = unsettled {
+        settle_later(db.clone(), store.clone(), names)?;
+    }
     store.report();
     let swept = store.sweep().map_err(Error::internal)?;
     if swept > 0 {

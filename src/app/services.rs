@@ -14,6 +14,7 @@ use crate::audit::Audit;
 use crate::auth::{Auth, HashLimits};
 use crate::clock::{self, Stopwatch};
 use crate::collections::Collections;
+use crate::compute::Compute;
 use crate::config::Config;
 use crate::content::Content;
 use crate::db::Db;
@@ -23,16 +24,19 @@ use crate::ingest::{Ingest, Spool, Uploads};
 use crate::letters::Letters;
 use crate::limits::{SEARCH_START_LOOK, SEARCH_START_WAIT};
 use crate::live::Live;
-use crate::media::Media;
+use crate::media::original::Originals;
+use crate::media::{Media, Settings};
 use crate::nodes::Node;
 use crate::notifications::{self, Asks, Notifications};
 use crate::oauth::{Lifetimes, OAuth};
 use crate::orders::Orders;
 use crate::push::Push;
+use crate::readiness::{Parts, Readiness};
 use crate::recipients::{RecipientSettings, Recipients};
 use crate::search::{IndexSettings, Search, Standing};
 use crate::slots::SlotLimits;
 use crate::steady::Steady;
+use crate::store::Store;
 use crate::traces::{self, Export, Traces};
 use crate::users::Users;
 use crate::web::{
@@ -136,6 +140,35 @@ pub(super) fn start_senders(
     senders
 }
 
+/// Starts the media section, with as many workers as the settings want.
+pub(super) fn start_media(
+    config: &Config,
+    orders: &Orders,
+    originals: Originals,
+) -> Result<Media> {
+    let given = &config.media;
+    let compute = Compute::start(config.render_workers(), given.queue, given.memory_bytes)?;
+    let cache_dir = config.data.dir.join("derived").join("cache");
+    Media::start(Settings::of(config)?, orders.clone(), originals, compute, &cache_dir)
+}
+
+/// What tells whether this node can do what others can.
+pub(super) fn readiness(
+    config: &Config,
+    (db, store): (&Db, Store),
+    content: &Content,
+    node: &Node,
+) -> Readiness {
+    Readiness::new(Parts {
+        db: db.clone(),
+        store,
+        search: content.engine().clone(),
+        node: node.clone(),
+        dir: config.data.dir.clone(),
+        file_bytes_max: config.media.file_bytes_max,
+    })
+}
+
 /// Starts search, where this process answers requests and the settings want it. An index that is whole is
 /// waited for, and a small one that has to be built; a large one is built while everything else works.
 pub(super) fn start_search(config: &Config, db: &Db) -> Result<Search> {
@@ -186,7 +219,7 @@ pub(super) fn lifetimes(config: &Config) -> Lifetimes {
 
 pub(super) fn shared(
     config: &Config,
-    (services, node): (Services, Node),
+    (services, node, readiness): (Services, Node, Readiness),
     metrics: metrics_exporter_prometheus::PrometheusHandle,
     traces: Option<Traces>,
 ) -> Result<Shared> {
@@ -228,6 +261,7 @@ pub(super) fn shared(
         pages,
         activity: Activity::new(db),
         node,
+        readiness,
         draining: AtomicBool::new(false),
         stopping: tokio::sync::watch::Sender::new(false),
     })

@@ -138,7 +138,7 @@ impl<'a> Bench<'a> {
         // A caller has one rendition under way, and its worker may not be back yet.
         let compute = Compute::start(workers, workers, self.config.media.memory_bytes)?;
         let client = |_| {
-            let Archive { db, originals, memory: _ } = self.archive;
+            let Archive { db, originals, .. } = self.archive;
             let (orders, originals) = (Orders::new(db.clone(), None), originals.clone());
             let cache = self.config.data.dir.join("derived").join("cache");
             Media::start(self.settings.clone(), orders, originals, compute.clone(), &cache)

@@ -60,7 +60,13 @@ impl Scene {
         let db = Db::scratch(dir.path()).unwrap();
         let urls = format!("http://127.0.0.1:{port}/a http://127.0.0.1:{port}/b");
         let steady = Arc::new(Steady::start(&db, None));
-        let node = Node::start(&db, dir.path(), config::Role::All, now()).unwrap();
+        let node = Node::start(
+            &db,
+            dir.path(),
+            (config::Role::All, crate::nodes::About::default()),
+            now(),
+        )
+        .unwrap();
         node.work(now());
         let cdn = Cdn::open(&settings(&dir, &urls), &db, (&steady, &node)).unwrap();
         let lanes = cdn.unwrap().lanes;

@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use jiff::Timestamp;
 use reqwest::{Client, redirect::Policy};
 use serde_json::{Value, json};
 
@@ -22,7 +23,8 @@ pub(super) fn ask(config: &Config, base: Option<&str>, json: bool) -> Result<(),
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(Error::internal)?;
     let failed = |cause: String| Error::new(Kind::Unavailable, format!("{url}: {cause}"));
-    let (status, body) = runtime.block_on(get(&url)).map_err(failed)?;
+    let reply = runtime.block_on(get(&url, Certificates::Any)).map_err(failed)?;
+    let Reply { status, body, date: _ } = reply;
     let ready = status == 200 && body["status"] == "ready";
     let reason = body["reason"].as_str();
     if json {
@@ -49,15 +51,37 @@ fn address(listen: SocketAddr, tls: bool) -> String {
     format!("{scheme}://{}", SocketAddr::new(ip, listen.port()))
 }
 
-/// Status and document of an answer; null where it is no JSON. A certificate is believed as it is:
-/// it names the public address, not the one that is asked here, and no secret is sent.
-async fn get(url: &str) -> Result<(u16, Value), String> {
+/// Which certificates are believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Certificates {
+    /// Those that browsers believe.
+    Checked,
+    /// Any: it names the public address, not the one that is asked, and no secret is sent.
+    Any,
+}
+
+/// What a service answered.
+pub(super) struct Reply {
+    /// Its status.
+    pub(super) status: u16,
+    /// Its document; null where it is no JSON.
+    pub(super) body: Value,
+    /// What its clock said.
+    pub(super) date: Option<Timestamp>,
+}
+
+/// Asks for a document.
+pub(super) async fn get(url: &str, certificates: Certificates) -> Result<Reply, String> {
     // It fails only where there is one already.
     drop(rustls::crypto::aws_lc_rs::default_provider().install_default());
     let client = Client::builder().timeout(HEALTH_WAIT).redirect(Policy::none()).no_proxy();
-    let client = client.tls_danger_accept_invalid_certs(true).build().map_err(words)?;
+    let client = client.tls_danger_accept_invalid_certs(certificates == Certificates::Any);
+    let client = client.build().map_err(words)?;
     let mut response = client.get(url).send().await.map_err(words)?;
     let status = response.status().as_u16();
+    let date = response.headers().get("date").and_then(|date| date.to_str().ok());
+    let date = date.and_then(|date| jiff::fmt::rfc2822::parse(date).ok());
+    let date = date.map(|date| date.timestamp());
     let mut body = Vec::new();
     while let Some(piece) = response.chunk().await.map_err(words)? {
         body.extend_from_slice(&piece);
@@ -65,7 +89,7 @@ async fn get(url: &str) -> Result<(u16, Value), String> {
             return Err("the answer is too long to be that of this service".to_owned());
         }
     }
-    Ok((status, serde_json::from_slice(&body).unwrap_or_default()))
+    Ok(Reply { status, body: serde_json::from_slice(&body).unwrap_or_default(), date })
 }
 
 /// An error down to its first cause, which is the one that tells something.

@@ -4,6 +4,7 @@ mod accounts;
 mod audit;
 mod channels;
 mod demo;
+mod doctor;
 mod health;
 mod ingest;
 mod keep;
@@ -16,6 +17,7 @@ mod purge;
 mod record;
 mod secrets;
 mod signing_key;
+mod store;
 mod table;
 
 use std::{
@@ -172,6 +174,20 @@ enum Command {
         /// Prints a JSON array.
         #[arg(long)]
         json: bool,
+    },
+    /// Looks at disk, database, store, nodes, clocks and the public address from this machine, and says what
+    /// is wrong; exit status 1 if something does not work.
+    Doctor {
+        #[command(flatten)]
+        common: Common,
+        /// Prints one JSON object a line.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Tells to which archive a store of originals belongs.
+    Store {
+        #[command(subcommand)]
+        command: store::StoreCommand,
     },
     /// Lists events of the audit log: who did what, when, with which credentials.
     Audit {
@@ -363,6 +379,11 @@ fn name_and_value(text: &str) -> Result<(String, String), String> {
 }
 
 impl Common {
+    /// The settings that a command without flags of its own has.
+    fn config(&self) -> Result<Config, Trouble> {
+        Ok(config::load(&self.sources(&[]))?.0)
+    }
+
     fn sources(&self, more: &[(&str, &Option<String>)]) -> Sources {
         let mut flags = self.given.settings.clone();
         let named = [("data.dir", &self.data)];
@@ -462,20 +483,15 @@ fn dispatch(command: Command) -> Result<(), Trouble> {
             serve(common.sources(&flags), Demo { wanted: demo, public: demo_public })
         }
         Command::Ingest { common, json, paths } => {
-            let (config, _) = config::load(&common.sources(&[]))?;
-            ingest::take_in(&config, &paths, json)
+            ingest::take_in(&common.config()?, &paths, json)
         }
         Command::Withdraw { common, json, uris } => {
-            let (config, _) = config::load(&common.sources(&[]))?;
-            ingest::withdraw(&config, &uris, json)
+            ingest::withdraw(&common.config()?, &uris, json)
         }
         Command::Purge { common, json, all, uris } => {
-            let (config, _) = config::load(&common.sources(&[]))?;
-            purge::purge(&config, &uris, all, json)
+            purge::purge(&common.config()?, &uris, all, json)
         }
-        Command::Import { common, json, file } => {
-            accounts::import(&config::load(&common.sources(&[]))?.0, &file, json)
-        }
+        Command::Import { common, json, file } => accounts::import(&common.config()?, &file, json),
         Command::User { command } => accounts::user(command),
         Command::Client { command } => accounts::client(command),
         Command::SigningKey { command } => signing_key::run(command),
@@ -485,9 +501,9 @@ fn dispatch(command: Command) -> Result<(), Trouble> {
         Command::Secrets { command } => secrets::run(command),
         Command::Delivery { command } => channels::delivery(command),
         Command::Outbox { command } => outbox::run(command),
-        Command::Nodes { common, json } => {
-            nodes::list(&config::load(&common.sources(&[]))?.0, json)
-        }
+        Command::Doctor { common, json } => doctor::run(&common.config()?, json),
+        Command::Store { command } => store::run(command),
+        Command::Nodes { common, json } => nodes::list(&common.config()?, json),
         Command::Audit { command } => audit::run(command),
         Command::Check { common, repair, json } => {
             keep::check(&config::load(&common.sources(&[]))?.0, repair, json)

@@ -88,6 +88,9 @@ pub(super) fn of(command: &Command) -> Recorded {
     match command {
         Command::Serve { .. }
         | Command::Nodes { .. }
+        | Command::Doctor { .. }
+        // It records itself, in the archive that it opens.
+        | Command::Store { .. }
         | Command::Bench { .. }
         | Command::Health { .. }
         | Command::Audit { .. }

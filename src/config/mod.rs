@@ -21,8 +21,8 @@ pub use load::{Sources, find_program, load};
 pub use place::{AddressStyle, BucketCredentials, Endpoints, Place};
 pub use reload::{Changes, RELOADABLE};
 pub use role::Role;
-pub use value::{
 pub use secret::Secret;
+pub use value::{
     Addresses, AdminAddress, BaseUrl, DatabaseUrl, FieldName, Hidden, MailTls, Network,
     PdfActiveContent, Value, Zone,
 };
@@ -199,8 +199,8 @@ settings! {
     database: Database {
         url: DatabaseUrl = "", Any, "address", "PostgreSQL database, postgres://USER@HOST:PORT/DATABASE; a password in it is not shown; empty: SQLite in the data directory";
         password: Hidden = "", Any, "text", "Password for it, if not in the address; never shown";
-    }
         password_file: PathBuf = "", Any, "file", "File that holds that password in its place, read for each connection: a new one counts without a restart";
+    }
     /// The key that secrets in the database are encrypted with: passwords of channels, the signing key.
     secrets: Secrets {
         key_file: PathBuf = "", Any, "file", "Key that secrets in the database are encrypted with; empty: secrets.key in the data directory, made on the first start beside SQLite; every node of an archive needs the same";
@@ -211,17 +211,19 @@ settings! {
         originals: Place = "", Any, "folder or bucket", "Where originals lie: a folder, or s3://BUCKET/PREFIX, which then has what is derived from them too; empty: originals/ in the data directory";
         endpoint: Endpoints = "", Any, "URLs", "Base of the service that has the bucket, or several of one service separated by commas: where one does not answer, the next one is asked; empty: Amazon's in the region";
         region: String = "us-east-1", Any, "name", "Region of the bucket; Garage wants its s3_region, most services of one place take any";
-        access_key_id: String = "", Any, "text", "Id of the key to the bucket";
         credentials: BucketCredentials = "key", Any, "key, web-identity, instance", "Where the key to the bucket comes from: these settings; Amazon's token service, for the role of role_arn and the token of web_identity_token_file; or the metadata service of the machine, for its role";
+        access_key_id: String = "", Any, "text", "Id of the key to the bucket";
+        access_key_id_file: PathBuf = "", Any, "file", "File that holds it in its place, read again each second while it is used: a new key counts without a restart; so are the next two";
         secret_access_key: Hidden = "", Any, "text", "The key itself; never shown";
+        secret_access_key_file: PathBuf = "", Any, "file", "File that holds it in its place";
         session_token: Hidden = "", Any, "text", "What goes with a key that is valid for a while only; never shown; empty: the key is a lasting one";
-        address_style: AddressStyle = "auto", Any, "auto, path, host", "Where addresses name the bucket; auto: in the path where an endpoint is set, else in the host's name";
-        plain_http: bool = "false", Any, "", "Whether the endpoint may be http://, over which everybody on the way can read";
-        ca: PathBuf = "", Any, "file", "Certificates (PEM) that the endpoint is believed by, besides the public ones; empty: these only";
         session_token_file: PathBuf = "", Any, "file", "File that holds it in its place";
         credentials_url: BaseUrl = "", Any, "URL", "Base of that token or metadata service; empty: Amazon's";
         role_arn: String = "", Any, "text", "Role that is taken with a web identity, arn:aws:iam::…:role/…";
         web_identity_token_file: PathBuf = "", Any, "file", "File that holds the token of a web identity, which its issuer renews";
+        address_style: AddressStyle = "auto", Any, "auto, path, host", "Where addresses name the bucket; auto: in the path where an endpoint is set, else in the host's name";
+        plain_http: bool = "false", Any, "", "Whether the endpoint may be http://, over which everybody on the way can read";
+        ca: PathBuf = "", Any, "file", "Certificates (PEM) that the endpoint is believed by, besides the public ones; empty: these only";
         answer_s: u32 = "10", 1..=600, "s", "Time that the bucket has to begin an answer, and for each piece of it; then the request is sent again";
         give_up_s: u32 = "25", 1..=3600, "s", "Time for all tries of a request, besides what its bytes take at 64 KiB/s; then what needs it is answered 503";
         requests: usize = "64", 1..=4096, "requests", "Requests to the bucket at a time";
@@ -306,10 +308,10 @@ settings! {
         tls: MailTls = "starttls", Any, "none, starttls, tls", "How the connection to it is encrypted";
         username: String = "", Any, "text", "User name at the mail server; empty: no login";
         password: Hidden = "", Any, "text", "Password there; never shown";
+        password_file: PathBuf = "", Any, "file", "File that holds it in its place, read for each mail";
         ca: PathBuf = "", Any, "file", "Certificates in PEM that the mail server is believed by, besides the public ones; empty: these only";
         from: String = "Wirephoto <wirephoto@localhost>", Any, "address", "Sender of mails";
         outbox: PathBuf = "", Any, "folder", "Folder that mails are written to without a mail server; empty: outbox/ in the data directory";
-        password_file: PathBuf = "", Any, "file", "File that holds it in its place, read for each mail";
         user_per_hour: u32 = "1000", 0..=1_000_000, "mails", "Mails that notifications and channels of one user send in an hour; more wait and those of a notification become one; 0: no limit";
         recipient_per_hour: u32 = "200", 0..=1_000_000, "mails", "The same to one address, for all users together; 0: no limit";
         confirm_foreign: bool = "false", Any, "", "Whether an address that is not the user's own is mailed only after its owner agreed on a page";
@@ -390,20 +392,20 @@ pub fn default_rows() -> Vec<Row> {
     config.rows(&values)
 }
 
-impl Config {
-    /// Base of links to media, `http://…` without a slash at the end.
-    #[must_use]
-    pub fn media_url(&self) -> &str {
-        first(&[&self.server.media_url, &self.server.public_url])
-    }
+/// The settings that all nodes of an archive should have alike, and those of `media`: renditions come from
+/// them, links and captions.
+const ALIKE: [&str; 3] = ["server.public_url", "server.media_url", "store.originals"];
 
-    /// Base of the OAuth2 addresses, the issuer.
+impl Config {
     /// The settings that all nodes of an archive should have alike, with their values; none of them is
     /// secret.
     #[must_use]
     pub fn alike(&self) -> BTreeMap<String, String> {
         let rows = self.rows(&load::Values::default()).into_iter();
-        let alike = rows.filter(|row| row.name.starts_with("media.") || ALIKE.contains(&row.name));
+        let alike = rows
+            .filter(|row| row.name.starts_with("media.") || ALIKE.contains(&row.name))
+            // What changes while a node runs it would tell as it was.
+            .filter(|row| !row.reloads);
         alike.map(|row| (row.name.to_owned(), row.value)).collect()
     }
 
@@ -421,6 +423,13 @@ impl Config {
         Secret::new(&given.password.0, ("mail.password_file", &given.password_file))
     }
 
+    /// Base of links to media, `http://…` without a slash at the end.
+    #[must_use]
+    pub fn media_url(&self) -> &str {
+        first(&[&self.server.media_url, &self.server.public_url])
+    }
+
+    /// Base of the OAuth2 addresses, the issuer.
     #[must_use]
     pub fn auth_url(&self) -> &str {
         first(&[&self.server.auth_url, &self.server.public_url])

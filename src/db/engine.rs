@@ -6,7 +6,7 @@
 
 use std::{fmt, ops::ControlFlow};
 
-use super::{DbError, Flaw, postgres, sqlite};
+use super::{DatabaseFacts, DbError, Flaw, postgres, sqlite};
 use crate::telemetry;
 
 /// An error of an engine's driver.
@@ -377,6 +377,13 @@ impl Engine<'_> {
     }
 
     /// What is wrong with the engine's own files.
+    pub(super) fn facts(&self) -> Result<DatabaseFacts, DbError> {
+        match self {
+            Self::Sqlite(client) => client.facts(),
+            Self::Postgres(client) => client.facts(),
+        }
+    }
+
     pub(super) fn page_flaws(&self) -> Result<Vec<Flaw>, DbError> {
         match self {
             Self::Sqlite(client) => client.page_flaws("integrity_check"),

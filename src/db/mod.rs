@@ -40,6 +40,7 @@ pub use statements::channels::NewChannel;
 pub use statements::check::{Flaw, Inspection, Named};
 pub use statements::collections::{Collection, CollectionHead, LostItem, NewCollection};
 pub use statements::deliveries::{DeliveriesOf, Enqueued, NewDelivery, Outcome, Queue, Turn};
+pub use statements::facts::DatabaseFacts;
 pub use statements::failed_logins::{FailedLogins, WindowStart};
 pub use statements::grants::{Code, Family, NewCode, NewConsent, NewFamily, RefreshToken};
 pub use statements::import::{
@@ -63,8 +64,8 @@ pub use statements::users::{NewMember, UserRequestLimits};
 pub use statements::{ClaimTx, ReadTx, WriteTx};
 
 use crate::audit::{self, Action};
-use crate::error::{Error, Kind, Result};
 use crate::config::Secret;
+use crate::error::{Error, Kind, Result};
 use crate::secrets::{KeyId, KeySource, Keyring, SecretError, SecretKey};
 use connection::Place;
 use sqlite::copy::{Standing, copy, latest, look, look_to_read};
@@ -439,6 +440,36 @@ impl Db {
             drop(sender.send(connection.claim(claim)));
         }))?;
         receiver.recv().map_err(|_| DbError::Closed)?
+    }
+
+    /// Asks a connection of each kind that is not for single reads whether it reaches the database: one that
+    /// searches, and those that write, without their turn to write. The answers come when what each does
+    /// now is done.
+    #[must_use]
+    pub fn reach(&self) -> Vec<oneshot::Receiver<Result<(), DbError>>> {
+        // Where a queue is full the sender is dropped, and nothing is known.
+        let (sender, searches) = oneshot::channel();
+        drop(self.threads.submit_search(Box::new(move |outcome| {
+            drop(sender.send(outcome.map(drop)));
+        })));
+        if self.only_reads {
+            return vec![searches];
+        }
+        let (sender, writes) = oneshot::channel();
+        drop(self.threads.submit_write(Box::new(move |connection| {
+            drop(sender.send(connection.look(|_| Ok(()))));
+        })));
+        let (sender, claims) = oneshot::channel();
+        drop(self.threads.submit_claim(Box::new(move |connection| {
+            drop(sender.send(connection.look(|_| Ok(()))));
+        })));
+        vec![searches, writes, claims]
+    }
+
+    /// Opens the connections that read and search, which would else be opened with their first use. Blocks, for
+    /// some seconds at most.
+    pub fn open_connections(&self) {
+        self.threads.open_readers();
     }
 
     /// Whether every write through this handle is refused.

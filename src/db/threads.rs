@@ -4,9 +4,11 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
         mpsc::{self, Receiver, SyncSender, TrySendError},
     },
     thread::{self, JoinHandle},
+    time::Duration,
 };
 
 use super::connection::{Connection, Place, Purpose};
@@ -15,6 +17,8 @@ use crate::clock::Stopwatch;
 use crate::limits::{DB_FIRST_MAX, DB_QUEUE_MAX, DB_READERS, DB_SEARCHERS, SEARCH_QUEUE_MAX};
 use crate::telemetry;
 
+/// Time that a connection may take to be opened before others are waited for no longer.
+const OPEN_MAX: Duration = Duration::from_secs(2);
 /// A read, given its transaction or the reason why there is none.
 pub(super) type Read = Box<dyn FnOnce(Result<ReadTx<'_>, DbError>) + Send>;
 /// A write, given the connection that it opens its transaction on.
@@ -111,6 +115,35 @@ impl Threads {
     pub(super) fn submit_read(&self, read: Read) -> Result<(), DbError> {
         let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
         submit(&queues.reads, Queued::new("read", read))
+    }
+
+    /// Has each thread that reads or searches take a turn, and so open its connection. What is wrong with
+    /// one is told to whoever uses it.
+    pub(super) fn open_readers(&self) {
+        let open = |count: usize, submit: &dyn Fn(Read) -> Result<(), DbError>| {
+            // Each holds its thread until all have one.
+            let (barrier, (done, all)) =
+                (Arc::new(AtomicUsize::new(0)), mpsc::sync_channel(count));
+            for _ in 0..count {
+                let (barrier, done) = (Arc::clone(&barrier), done.clone());
+                let held = submit(Box::new(move |_| {
+                    barrier.fetch_add(1, Ordering::SeqCst);
+                    let since = Stopwatch::start();
+                    while barrier.load(Ordering::SeqCst) < count && since.elapsed() < OPEN_MAX {
+                        thread::park_timeout(Duration::from_millis(1));
+                    }
+                    done.send(()).ok();
+                }));
+                if held.is_err() {
+                    return;
+                }
+            }
+            for _ in 0..count {
+                all.recv_timeout(OPEN_MAX).ok();
+            }
+        };
+        open(DB_READERS, &|read| self.submit_read(read));
+        open(DB_SEARCHERS, &|read| self.submit_search(read));
     }
 
     /// Queues a search without waiting for its turn.

@@ -20,5 +20,8 @@ pub const BUCKET_ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const BUCKET_BYTES_S_MIN: u64 = 64 * 1024;
 /// Tries of a request to a bucket after the first, within `store.give_up_s`.
 pub const BUCKET_RETRIES_MAX: usize = 4;
+/// Originals that are looked for in a store which does not say to which archive it belongs: those of so many
+/// items that came first and last.
+pub const STORE_SAMPLE_ITEMS: usize = 16;
 /// Time for the list of all originals in a bucket: a thousand in a tenth of a second, 30 millions.
 pub const BUCKET_LIST_TIME: std::time::Duration = std::time::Duration::from_secs(3600);

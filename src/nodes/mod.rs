@@ -11,6 +11,7 @@
 //! happen once looks for its lease or life in the transaction that does it; [`Node::holds`] alone is a
 //! hint for whether to begin.
 
+mod about;
 pub mod limits;
 mod observe;
 mod sending;
@@ -38,6 +39,7 @@ use crate::clock::{self, Stopwatch};
 use crate::config::Role;
 use crate::db::{Begun, Db, DbError, WriteTx};
 use crate::error::{Error, Kind, Result};
+pub use about::{About, Fault, tells_of};
 use limits::{ALONE_AGAIN, STILL};
 pub use observe::{Observed, observe};
 pub use sending::Sending;
@@ -101,6 +103,9 @@ pub struct Node {
 struct Inner {
     db: Db,
     role: Role,
+    about: About,
+    /// What it cannot do now.
+    faults: Mutex<Vec<Fault>>,
     state: Mutex<State>,
     wanted: Arc<Mutex<Wanted>>,
     /// The leases that it holds as far as it knows.
@@ -135,7 +140,12 @@ impl Node {
     /// nobody waits for it before it works ([`Node::work`]). Blocks.
     ///
     /// Where the database cannot be written that is done later. A node that only reads has no life.
-    pub fn start(db: &Db, dir: &Path, role: Role, now: Timestamp) -> Result<Self> {
+    pub fn start(
+        db: &Db,
+        dir: &Path,
+        (role, about): (Role, About),
+        now: Timestamp,
+    ) -> Result<Self> {
         let unusable = |cause| {
             let message = format!("folder {} cannot be used", dir.join("nodes").display());
             Error::new(Kind::Unavailable, message).because(cause)
@@ -163,6 +173,8 @@ impl Node {
             inner: Arc::new(Inner {
                 db: db.clone(),
                 role,
+                about,
+                faults: Mutex::default(),
                 state: Mutex::new(state),
                 wanted: Arc::new(Mutex::new(Wanted { works: false, leases })),
                 held: channel::Sender::new(Vec::new()),
@@ -193,10 +205,10 @@ impl Node {
         if !lives {
             return;
         }
-        let (followed, wanted) = (self.followed(), Arc::clone(&self.inner.wanted));
+        let (shown, wanted) = (self.shown(), Arc::clone(&self.inner.wanted));
         let taken = self.inner.db.write_first(move |tx| {
             // Before anybody is given anything: who joins must find it.
-            tx.beat(life, followed, now)?;
+            tx.beat(life, (shown.0, &shown.1), now)?;
             Ok((take_free(tx, &wanted, life)?, tx.as_read().list_nodes()?.len() > 1))
         });
         let is_one_of_many = match taken {
@@ -224,6 +236,18 @@ impl Node {
 
     fn wanted(&self) -> MutexGuard<'_, Wanted> {
         lock(&self.inner.wanted)
+    }
+
+    /// What a sign of life tells: the row of the item log up to which it gives nobody old versions, and
+    /// what it cannot do now.
+    fn shown(&self) -> (i64, String) {
+        (self.followed(), about::print(&lock(&self.inner.faults)))
+    }
+
+    /// Says what this node cannot do from now on; the others learn it with the next sign of life, which
+    /// does not wait for its time when that changed.
+    pub fn report(&self, faults: &[Fault]) {
+        faults.clone_into(&mut lock(&self.inner.faults));
     }
 
     fn followed(&self) -> i64 {
@@ -377,8 +401,9 @@ impl Node {
         let watch = Stopwatch::start();
         drop(state);
         let (followed, wanted) = (self.followed(), Arc::clone(&self.inner.wanted));
+        let about = self.inner.about.print();
         let begun = self.inner.db.write_first(move |tx| {
-            let begun = tx.begin_life((life, &name), (role, followed), &over, now)?;
+            let begun = tx.begin_life((life, &name), (role, followed, &about), &over, now)?;
             Ok((begun, take_free(tx, &wanted, life)?))
         })?;
         let mut state = self.state();

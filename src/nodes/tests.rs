@@ -7,7 +7,7 @@ use crate::account::Lane;
 use crate::db::ClaimedBy;
 
 fn node(db: &Db, dir: &Path) -> Node {
-    let node = Node::start(db, dir, Role::All, clock::now()).expect("started");
+    let node = Node::start(db, dir, (Role::All, About::default()), clock::now()).expect("started");
     node.work(clock::now());
     node
 }
@@ -83,11 +83,11 @@ fn a_beat_that_stands_still_is_ended_once_and_one_that_rises_is_not() {
     let (first, second) = (node(&db, dir.path()), node(&db, dir.path()));
     let (life, other) = (first.life(), second.life());
     db.write_blocking(move |tx| {
-        assert!(tx.beat(life, 7, clock::now())?);
+        assert!(tx.beat(life, (7, ""), clock::now())?);
         assert!(!tx.end_still_life(life, 1, clock::now())?, "it rose meanwhile");
         assert!(tx.end_still_life(life, 2, clock::now())?);
         assert!(!tx.end_still_life(life, 2, clock::now())?);
-        assert!(!tx.beat(life, 7, clock::now())?);
+        assert!(!tx.beat(life, (7, ""), clock::now())?);
         assert!(!tx.take_lease("matching", life)?, "who is dead takes nothing");
         assert!(tx.take_lease("matching", other)?);
         Ok(())
@@ -120,7 +120,8 @@ fn a_node_that_does_not_work_yet_holds_nothing_and_nobody_waits_for_it() {
     let db = Db::scratch(dir.path()).expect("opened");
     let worker = node(&db, dir.path());
     worker.follow(3);
-    let comes = Node::start(&db, dir.path(), Role::All, clock::now()).expect("started");
+    let comes = Node::start(&db, dir.path(), (Role::All, About::default()), clock::now())
+        .expect("started");
     let (mut others, mut its) = (Others::new(true), Others::new(true));
     end(&worker);
     its.look(&comes);

@@ -1,11 +1,14 @@
 //! Shows that a node lives, sees which others do, and takes leases that are free.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
 
 use uuid::Uuid;
 
 use super::limits::{BEAT, BEAT_ALONE, BEATS_MIN, SKEW_S, STILL};
-use super::{Lease, Node, take_free};
+use super::{About, Lease, Node, take_free};
 use crate::clock::{self, Stopwatch};
 use crate::db::{DbError, NodeRow};
 use crate::telemetry;
@@ -13,12 +16,14 @@ use crate::telemetry;
 /// What a node saw of the others.
 pub(super) struct Others {
     seen: HashMap<Uuid, Seen>,
-    /// Since the last sign of life of its own, and the row of the item log that it told of.
-    beaten: Option<(Stopwatch, i64)>,
+    /// Since the last sign of life of its own, and what it told of.
+    beaten: Option<(Stopwatch, (i64, String))>,
     /// Own signs of life that were written.
     beats: u32,
     /// Since when nobody holds a lease that some node should hold.
     vacant: HashMap<Lease, Stopwatch>,
+    /// The settings in which others differ, each with the name of such a node.
+    differences: BTreeMap<String, String>,
     failing: bool,
 }
 
@@ -40,6 +45,7 @@ impl Others {
             beaten: None,
             beats: 0,
             vacant: HashMap::new(),
+            differences: BTreeMap::new(),
             failing: !lives,
         }
     }
@@ -68,24 +74,30 @@ impl Others {
         if !node.state().lives {
             return node.begin(clock::now());
         }
-        let followed = node.followed();
-        let is_shown = |(since, told): &(Stopwatch, i64)| {
+        let shown = node.shown();
+        let is_shown = |(since, (told, faults)): &(Stopwatch, (i64, String))| {
+            let (followed, faults_now) = &shown;
+            if faults != faults_now {
+                return false;
+            }
             // Who comes is seen with the next look, long before it may judge. That this node follows at all
             // who comes must find.
             match node.followed_by_others() {
-                None => since.elapsed() < BEAT_ALONE && (*told == followed || *told != i64::MAX),
-                Some(_) => since.elapsed() < BEAT && *told == followed,
+                None => since.elapsed() < BEAT_ALONE && (told == followed || *told != i64::MAX),
+                Some(_) => since.elapsed() < BEAT && told == followed,
             }
         };
         if self.beaten.as_ref().is_some_and(is_shown) {
             return Ok(());
         }
         let (life, now, watch) = (node.life(), clock::now(), Stopwatch::start());
-        let lives = node.inner.db.write_first(move |tx| tx.beat(life, followed, now))?;
+        let (followed, faults) = shown.clone();
+        let lives =
+            node.inner.db.write_first(move |tx| tx.beat(life, (followed, &faults), now))?;
         let mut state = node.state();
         if lives {
             state.confirmed = Some(watch);
-            self.beaten = Some((watch, followed));
+            self.beaten = Some((watch, shown));
             self.beats = self.beats.saturating_add(1);
             return Ok(());
         }
@@ -125,6 +137,7 @@ impl Others {
                 tracing::warn!(life = %dead, "a node is dead, others take over what it had");
             }
         }
+        self.compare(node, &nodes, life);
         let others = nodes.iter().filter(|row| row.life != life);
         let followed = others.map(|row| row.followed).min();
         let holder = |name: &str| {
@@ -163,6 +176,37 @@ impl Others {
             tracing::warn!(node, seconds = apart, "the clock of another node differs");
         }
         false
+    }
+
+    /// Tells of settings in which another node differs, when that begins.
+    fn compare(&mut self, node: &Node, nodes: &[NodeRow], life: Uuid) {
+        let mut found = BTreeMap::new();
+        for row in nodes.iter().filter(|row| row.life != life) {
+            for name in node.inner.about.differences(&About::of(row)) {
+                found.entry(name).or_insert_with(|| row.node.clone());
+            }
+        }
+        if found == self.differences {
+            return;
+        }
+        let differs = |name: &str, value: u8| {
+            metrics::gauge!(telemetry::NODES_DIFFER, "setting" => name.to_owned()).set(value);
+        };
+        for name in self.differences.keys().filter(|name| !found.contains_key(*name)) {
+            differs(name, 0);
+        }
+        for (name, other) in &found {
+            differs(name, 1);
+            if !self.differences.contains_key(name) {
+                tracing::warn!(
+                    setting = name,
+                    node = other,
+                    "another node has another value of {name}: one rendition then has two tags and \
+                     captions; `wirephoto doctor` shows both"
+                );
+            }
+        }
+        self.differences = found;
     }
 
     fn report(&mut self, node: &Node, held: &[Lease], is_held: &dyn Fn(Lease) -> bool) {

@@ -90,7 +90,8 @@ fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (Services, Settings)
         domain: "b.example".to_owned(),
         attachments_bytes_max: 1 << 20,
     };
-    let node = Node::start(db, dir, config.server.role, start()).unwrap();
+    let node = Node::start(db, dir, (config.server.role, crate::nodes::About::default()), start())
+        .unwrap();
     node.work(start());
     let mailer = Mailer::new(mail, Waits::default());
     let limits = RecipientSettings::of(&config);

@@ -57,6 +57,8 @@ pub(super) struct Bucket {
 
 struct Inner {
     objects: Arc<dyn ObjectStore>,
+    /// The same for requests that are not tried again.
+    once: Arc<dyn ObjectStore>,
     breaker: Arc<Breaker>,
     /// How it is spoken to; of a bucket in memory nothing.
     settings: Option<BucketSettings>,
@@ -201,11 +203,21 @@ impl Bucket {
             .build();
         let Objects { all: objects, once, breaker, settings } = objects;
         let nowhere = prefix.clone().join(NOWHERE);
-        runtime.spawn(find_out(once, Arc::clone(&breaker), (nowhere, give_up)));
+        runtime.spawn(find_out(Arc::clone(&once), Arc::clone(&breaker), (nowhere, give_up)));
         let turns = Arc::new(Semaphore::new(requests));
         let runtime = Some(runtime);
-        let inner =
-            Inner { objects, breaker, settings, place, prefix, give_up, turns, opened, runtime };
+        let inner = Inner {
+            objects,
+            once,
+            breaker,
+            settings,
+            place,
+            prefix,
+            give_up,
+            turns,
+            opened,
+            runtime,
+        };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -313,6 +325,60 @@ impl Bucket {
     /// Writes to the metrics whether it is left alone.
     pub(super) fn report(&self) {
         self.inner.breaker.report();
+    }
+
+    /// The bucket with its prefix, as messages name it.
+    pub(super) fn name(&self) -> String {
+        let Inner { place, prefix, .. } = self.inner.as_ref();
+        match prefix.as_ref() {
+            "" => place.clone(),
+            prefix => format!("{place}/{prefix}"),
+        }
+    }
+
+    /// The first bytes of an object beside the folders, `bytes_max` at most; `None` if there is none. With a
+    /// `limit` it is asked once, whatever is known of the bucket, and not for longer.
+    pub(super) fn small(
+        &self,
+        name: &'static str,
+        bytes_max: u64,
+        limit: Option<Duration>,
+    ) -> Result<Option<Bytes>, StoreError> {
+        let key = self.inner.prefix.clone().join(name);
+        let found = match limit {
+            None => self.ask(bytes_max, get(self.objects(), key.clone(), 0..bytes_max, None)),
+            Some(limit) => {
+                let once = Arc::clone(&self.inner.once);
+                self.spawn((limit, false), get(once, key.clone(), 0..bytes_max, None))
+            }
+        };
+        match found.wait() {
+            Ok((_, bytes)) => Ok(Some(bytes)),
+            Err(Failure::Bucket(error)) if s3::is_too_short(&error) => Ok(Some(Bytes::new())),
+            Err(Failure::Bucket(error))
+                if s3::is_missing(&error) && !s3::is_without_bucket(&error) =>
+            {
+                Ok(None)
+            }
+            Err(failure) => Err(self.away(&key, failure)),
+        }
+    }
+
+    /// Writes an object beside the folders.
+    pub(super) fn put_small(&self, name: &'static str, bytes: Bytes) -> Result<(), StoreError> {
+        let key = self.inner.prefix.clone().join(name);
+        let (objects, to) = (self.objects(), key.clone());
+        let put = async move { objects.put(&to, PutPayload::from_bytes(bytes)).await.map(drop) };
+        self.ask(0, put).wait().map_err(|failure| self.away(&key, failure))
+    }
+
+    fn away(&self, key: &Path, failure: Failure) -> StoreError {
+        let place = format!("{}/{key}", self.inner.place);
+        let cause = match failure {
+            Failure::Time(cause) => cause,
+            Failure::Bucket(error) => io::Error::other(s3::words(&error)),
+        };
+        StoreError::Away { place, cause }
     }
 
     /// Writes a small object, reads it and removes it.

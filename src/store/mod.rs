@@ -13,6 +13,7 @@ mod credentials;
 mod derived;
 mod endpoints;
 mod folder;
+mod mark;
 mod near;
 mod s3;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use std::{
     io,
     ops::Range,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -30,9 +32,10 @@ use blobs::Blobs;
 pub use bucket::Patience;
 use bucket::{Bucket, Object};
 pub use copy::Taken;
+pub use credentials::Credentials;
 pub use derived::{Derived, Kind};
 use folder::Folder;
-pub use credentials::Credentials;
+use mark::Owner;
 pub use s3::BucketSettings;
 
 use crate::limits::BUCKET_READ_BYTES;
@@ -73,6 +76,14 @@ pub enum StoreError {
         /// What it says, or why it said nothing; no source, which would be told twice.
         cause: io::Error,
     },
+    /// The store belongs to another archive, or does not say to which.
+    #[error("{place}: {why}")]
+    Foreign {
+        /// Folder or bucket.
+        place: String,
+        /// What it says, and what was expected.
+        why: String,
+    },
     /// The bucket cannot be used as the settings say.
     #[error("{setting}: {why}")]
     Setting {
@@ -90,7 +101,7 @@ impl StoreError {
             Self::Missing(_) | Self::Length { .. } | Self::Changed(_) | Self::Io { .. } => {
                 Ok(self)
             }
-            Self::Away { .. } | Self::Setting { .. } => Err(self),
+            Self::Away { .. } | Self::Foreign { .. } | Self::Setting { .. } => Err(self),
         }
     }
 }
@@ -102,6 +113,7 @@ pub const COPY_BYTES: usize = 256 * 1024;
 #[derive(Clone, Debug)]
 pub struct Store {
     place: Place,
+    owner: Arc<Owner>,
 }
 
 #[derive(Clone, Debug)]
@@ -115,13 +127,17 @@ impl Store {
     ///
     /// Fails with [`StoreError::Io`] when it cannot be made or written.
     pub fn open(dir: &Path) -> Result<Self, StoreError> {
-        Ok(Self { place: Place::Folder(Folder::open(dir)?) })
+        Ok(Self::new(Place::Folder(Folder::open(dir)?)))
     }
 
     /// A store in the folder `dir` as it is, to read from; the folder need not be writable.
     #[must_use]
     pub fn at(dir: &Path) -> Self {
-        Self { place: Place::Folder(Folder::at(dir)) }
+        Self::new(Place::Folder(Folder::at(dir)))
+    }
+
+    fn new(place: Place) -> Self {
+        Self { place, owner: Arc::default() }
     }
 
     /// Opens a bucket; what is to go into it is made in the folder `scratch`.
@@ -137,7 +153,7 @@ impl Store {
 
     fn over(bucket: Bucket, scratch: &Path) -> Result<Self, StoreError> {
         let scratch = Folder::open(scratch)?;
-        Ok(Self { place: Place::Bucket(Blobs { bucket, scratch }) })
+        Ok(Self::new(Place::Bucket(Blobs { bucket, scratch })))
     }
 
     /// The derived files of its blobs: in the folder `dir`, or beside the blobs in their bucket, with
@@ -180,6 +196,7 @@ impl Store {
     /// When this returns the blob is on disk, name and all.
     pub fn write(&self, bytes: &[u8]) -> Result<Hash, StoreError> {
         let hash = Hash::of(bytes);
+        self.check_owner()?;
         match &self.place {
             Place::Folder(folder) => folder.write(hash, bytes)?,
             Place::Bucket(blobs) => blobs.write(hash, bytes)?,
@@ -196,6 +213,7 @@ impl Store {
         source: &Path,
         seen: &mut dyn FnMut(&[u8]),
     ) -> Result<(Hash, u64), StoreError> {
+        self.check_owner()?;
         match &self.place {
             Place::Folder(folder) => folder.copy(source, seen),
             Place::Bucket(blobs) => blobs.copy(source, seen),
@@ -267,6 +285,7 @@ impl Store {
     /// When this returns the blob is on disk; [`Store::flush`] does the same for its name. Fails
     /// when this store cannot be written, or the other one is a bucket that does not answer.
     pub fn take_over(&self, from: &Self, hash: Hash, length: u64) -> Result<Taken, StoreError> {
+        self.check_owner()?;
         match &self.place {
             Place::Folder(folder) => folder.take_over(from, hash, length),
             Place::Bucket(blobs) => blobs.take_over(from, hash, length),
@@ -276,6 +295,7 @@ impl Store {
     /// The same where one that is there is not what it should be: it stays as it is until the
     /// other store's was found whole, which then takes its place.
     pub fn replace(&self, from: &Self, hash: Hash, length: u64) -> Result<Taken, StoreError> {
+        self.check_owner()?;
         match &self.place {
             Place::Folder(folder) => folder.replace(from, hash, length),
             Place::Bucket(blobs) => blobs.replace(from, hash, length),

@@ -130,6 +130,13 @@ pub const PURGE_LAG_SECONDS: &str = "wirephoto_purge_lag_seconds";
 pub const FOLLOW_BEHIND_SECONDS: &str = "wirephoto_follow_behind_seconds";
 /// Nodes of the database that live (gauge).
 pub const NODES: &str = "wirephoto_nodes";
+/// Settings that all nodes should have alike and that another living node has otherwise, by setting: 1 or 0
+/// (gauge).
+pub const NODES_DIFFER: &str = "wirephoto_nodes_differ";
+/// Whether this node is ready: 1 or 0 (gauge).
+pub const READY: &str = "wirephoto_ready";
+/// Whether this node cannot do something now, by fault: database, search, store, disk (gauge).
+pub const FAULT: &str = "wirephoto_fault";
 /// Whether this node does the work that one node does at a time, by lease: matching, purging, sweeping
 /// (gauge).
 pub const LEASE_HELD: &str = "wirephoto_lease_held";
@@ -241,6 +248,9 @@ fn describe() {
     counter!(HASHES, "Passwords and client secrets hashed to be compared");
     gauge!(FOLLOW_BEHIND_SECONDS, "Seconds since this node last saw the end of the item log");
     gauge!(NODES, "Nodes of the database that live");
+    gauge!(NODES_DIFFER, "1 for a setting that another living node has otherwise");
+    gauge!(READY, "1 while this node is ready to answer requests");
+    gauge!(FAULT, "1 while this node cannot do something, by fault");
     gauge!(LEASE_HELD, "Whether this node does the work that one node does at a time, by lease");
     gauge!(LEASE_VACANT_SECONDS, "Seconds for which no node has done that work, by lease");
     counter!(DATABASE_ERRORS, "Calls of the database that the engine could not do, by kind");

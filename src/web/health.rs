@@ -9,8 +9,8 @@ use axum::{
 use serde_json::json;
 
 use super::{App, respond};
-use crate::account::OrganizationId;
 use crate::nodes::limits::VACANT;
+use crate::readiness::Verdict;
 use crate::search::Standing;
 use crate::telemetry;
 
@@ -32,25 +32,23 @@ pub(super) async fn serving(State(app): State<App>) -> Response {
     uncached(respond::json_text(status, text.to_string().into()))
 }
 
-/// `GET /health/ready`: the database answers and the service is not stopping; else 503. Where no node has
-/// done the work beside requests for a while, what is ready says so: this node answers all the same.
+/// `GET /health/ready`: the service is not stopping, and this node can do what others can; else 503. What is
+/// wrong with all nodes, and that no node has done the work beside requests for a while, is told by a node that is
+/// ready too: it answers all the same.
 pub(super) async fn ready(State(app): State<App>) -> Response {
-    let state = if app.shared.is_draining() {
-        Err("draining")
+    let verdict = app.shared.readiness.verdict();
+    let (status, mut text) = if app.shared.is_draining() {
+        (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "not ready", "reason": "draining" }))
+    } else if verdict.is_ready {
+        (StatusCode::OK, ready_text(&app, &verdict))
     } else {
-        let read =
-            app.shared.db.read(|tx| tx.find_organization(OrganizationId(0)).map(drop)).await;
-        read.map_err(|cause| {
-            tracing::error!("not ready: {cause}");
-            "the database cannot be read"
-        })
+        let reason = verdict.reason();
+        (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "not ready", "reason": reason }))
     };
-    let (status, text) = match state {
-        Ok(()) => (StatusCode::OK, ready_text(&app)),
-        Err(why) => {
-            (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "not ready", "reason": why }))
-        }
-    };
+    if !verdict.faults.is_empty() {
+        let faults = verdict.faults.iter().map(|(fault, _)| fault.as_str());
+        text["faults"] = faults.collect::<Vec<_>>().into();
+    }
     uncached(respond::json_text(status, text.to_string().into()))
 }
 
@@ -80,13 +78,19 @@ pub(super) async fn search(State(app): State<App>) -> Response {
     uncached(respond::json_text(status, text.to_string().into()))
 }
 
-fn ready_text(app: &App) -> serde_json::Value {
+fn ready_text(app: &App, verdict: &Verdict) -> serde_json::Value {
     let mut text = json!({ "status": "ready" });
+    let mut details = Vec::new();
+    if !verdict.faults.is_empty() {
+        details.push(verdict.reason());
+    }
     if let Some(unmatched) = app.shared.node.unmatched().filter(|time| *time >= VACANT) {
         let seconds = unmatched.as_secs();
-        let detail =
-            format!("no worker for {seconds} s: notifications, mails and deliveries wait");
-        text["detail"] = detail.into();
+        details
+            .push(format!("no worker for {seconds} s: notifications, mails and deliveries wait"));
+    }
+    if !details.is_empty() {
+        text["detail"] = details.join("; ").into();
     }
     text
 }

@@ -79,6 +79,7 @@ use crate::nodes::Node;
 use crate::notifications::Notifications;
 use crate::oauth::OAuth;
 use crate::orders::Orders;
+use crate::readiness::Readiness;
 use crate::recipients::Recipients;
 use crate::traces::Traces;
 use crate::users::Users;
@@ -169,6 +170,8 @@ pub struct Shared {
     pub activity: Activity,
     /// This process among those that serve the archive.
     pub node: Node,
+    /// Whether this node can do what others can.
+    pub readiness: Readiness,
     /// Set when the service stops: readiness turns false before connections close.
     pub draining: AtomicBool,
     /// Set when connections are to end: whoever waits for something answers with what there is.

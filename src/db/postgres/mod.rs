@@ -38,6 +38,7 @@
 //! lost, nobody knows: it is told as a failure.
 
 mod client;
+mod facts;
 mod lives;
 mod migrations;
 mod server;

@@ -66,8 +66,9 @@ fn sql(db: &Db, sql: &str) -> Result<(), DbError> {
 }
 
 fn live(db: &Db) {
-    let begin =
-        |tx: &crate::db::WriteTx<'_>| tx.begin_life((LIFE, "node-1"), ("all", 0), &[], now());
+    let begin = |tx: &crate::db::WriteTx<'_>| {
+        tx.begin_life((LIFE, "node-1"), ("all", 0, "{}"), &[], now())
+    };
     assert_eq!(db.write_blocking(begin).unwrap(), Begun::Lives);
 }
 
@@ -122,7 +123,7 @@ fn an_upgrade_is_refused_beside_a_node_that_lives() {
         while !stop.load(Ordering::SeqCst) {
             if nodes(&db) > 1 {
                 // It may have to wait for its turn for too long.
-                drop(db.write_blocking(|tx| tx.beat(LIFE, 0, now())));
+                drop(db.write_blocking(|tx| tx.beat(LIFE, (0, ""), now())));
             }
             thread::yield_now();
         }
@@ -142,7 +143,7 @@ fn an_upgrade_is_refused_beside_a_node_that_lives() {
     assert!(words.contains("stop"), "{words}");
     // It is as it was, and goes on.
     assert_eq!(nodes(&db), 1);
-    assert!(db.write_blocking(|tx| tx.beat(LIFE, 0, now())).unwrap());
+    assert!(db.write_blocking(|tx| tx.beat(LIFE, (0, ""), now())).unwrap());
 }
 
 #[test]

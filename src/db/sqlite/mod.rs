@@ -11,6 +11,7 @@
 mod check;
 mod client;
 pub(super) mod copy;
+mod facts;
 mod migrations;
 
 use std::{path::Path, time::Duration};

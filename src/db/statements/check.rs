@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use super::{ReadTx, time};
+use super::{ReadTx, int, time};
 use crate::db::DbError;
 use crate::db::engine::{Engine, Row, params};
 use crate::item::{Asset, Document};
@@ -96,6 +96,24 @@ impl ReadTx<'_> {
         let mut found = Inspection::default();
         self.named(&mut found, false)?;
         Ok((found.named, found.flaws))
+    }
+
+    /// Originals of the items that came first and last, `items` of each at most.
+    pub fn sample_originals(&self, items: usize) -> Result<Vec<Hash>, DbError> {
+        let mut found = Vec::new();
+        for order in ["ASC", "DESC"] {
+            let sql = format!(
+                "SELECT assets FROM items WHERE assets <> '[]' ORDER BY item_id {order} LIMIT ?1"
+            );
+            let lists = self.engine.list(&sql, params![int(items)], |row| row.get::<String>(0))?;
+            // A list that cannot be read names nothing; `check` tells of it.
+            let assets =
+                lists.iter().filter_map(|list| serde_json::from_str::<Vec<Asset>>(list).ok());
+            found.extend(assets.flatten().map(|asset| asset.blob()));
+        }
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
     }
 
     fn reference_flaws(&self) -> Result<Vec<Flaw>, DbError> {

@@ -27,6 +27,7 @@ pub(super) mod collections;
 pub(super) mod deliveries;
 #[cfg(test)]
 mod delivery_tests;
+pub(super) mod facts;
 pub(super) mod failed_logins;
 pub(super) mod grants;
 pub(super) mod import;
@@ -69,7 +70,7 @@ fn damaged(what: impl Into<String>, why: &dyn std::fmt::Display) -> DbError {
 }
 
 /// A time that is stored in milliseconds; `what` names its row.
-fn time(what: &str, ms: i64) -> Result<Timestamp, DbError> {
+pub(in crate::db) fn time(what: &str, ms: i64) -> Result<Timestamp, DbError> {
     Timestamp::from_millisecond(ms).map_err(|why| damaged(what, &why))
 }
 

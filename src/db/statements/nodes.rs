@@ -29,6 +29,10 @@ pub struct NodeRow {
     pub followed: i64,
     /// What its clock said at the last beat.
     pub seen: Timestamp,
+    /// What it said of itself when its life began, in JSON.
+    pub about: String,
+    /// What it cannot do now: names with spaces between them.
+    pub faults: String,
 }
 
 /// How a life began.
@@ -50,13 +54,16 @@ fn read_node(row: &Row<'_>) -> Result<NodeRow, DbError> {
         beat: row.get(3)?,
         followed: row.get(4)?,
         seen: time(&what, row.get(5)?)?,
+        about: row.get(6)?,
+        faults: row.get(7)?,
     })
 }
 
 impl ReadTx<'_> {
     /// The nodes that live.
     pub fn list_nodes(&self) -> Result<Vec<NodeRow>, DbError> {
-        let sql = "SELECT life, node, role, beat, followed, seen_ms FROM nodes ORDER BY node";
+        let sql = "SELECT life, node, role, beat, followed, seen_ms, about, faults
+             FROM nodes ORDER BY node";
         self.engine.list(sql, params![], read_node)
     }
 
@@ -91,7 +98,7 @@ impl WriteTx<'_> {
     pub fn begin_life(
         &self,
         (life, node): (Uuid, &str),
-        (role, followed): (&str, i64),
+        (role, followed, about): (&str, i64, &str),
         over: &[String],
         now: Timestamp,
     ) -> Result<Begun, DbError> {
@@ -100,9 +107,9 @@ impl WriteTx<'_> {
             self.engine.execute("DELETE FROM nodes WHERE node = ?1", params![name])?;
         }
         let written = self.engine.execute(
-            "INSERT INTO nodes (life, node, role, beat, followed, seen_ms)
-             VALUES (?1, ?2, ?3, 0, ?4, ?5) ON CONFLICT (node) DO NOTHING",
-            params![life.to_string(), node, role, followed, now.as_millisecond()],
+            "INSERT INTO nodes (life, node, role, beat, followed, seen_ms, about)
+             VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6) ON CONFLICT (node) DO NOTHING",
+            params![life.to_string(), node, role, followed, now.as_millisecond(), about],
         )?;
         if written == 0 {
             return Ok(Begun::Taken);
@@ -111,10 +118,17 @@ impl WriteTx<'_> {
         Ok(Begun::Lives)
     }
 
-    /// Says that a life lasts, and how far it followed the item log; `false` when it was ended.
-    pub fn beat(&self, life: Uuid, followed: i64, now: Timestamp) -> Result<bool, DbError> {
-        let sql = "UPDATE nodes SET beat = beat + 1, followed = ?2, seen_ms = ?3 WHERE life = ?1";
-        let values = params![life.to_string(), followed, now.as_millisecond()];
+    /// Says that a life lasts, how far it followed the item log and what it cannot do now; `false` when it
+    /// was ended.
+    pub fn beat(
+        &self,
+        life: Uuid,
+        (followed, faults): (i64, &str),
+        now: Timestamp,
+    ) -> Result<bool, DbError> {
+        let sql = "UPDATE nodes SET beat = beat + 1, followed = ?2, seen_ms = ?3, faults = ?4
+             WHERE life = ?1";
+        let values = params![life.to_string(), followed, now.as_millisecond(), faults];
         Ok(self.engine.execute(sql, values)? > 0)
     }
 

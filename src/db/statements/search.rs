@@ -60,6 +60,8 @@ pub struct VersionPage {
 
 /// The name of the archive's id in the table `state`.
 const ARCHIVE_ID: &str = "archive id";
+/// The name of the note in the table `state` that a store belongs to this archive.
+const STORE: &str = "store";
 /// What a row of the log says of itself that asks for a new search index.
 const REINDEX: &str = "reindex";
 
@@ -77,6 +79,11 @@ impl ReadTx<'_> {
     /// moved or restored.
     pub fn archive_id(&self) -> Result<String, DbError> {
         self.engine.load_value("SELECT value FROM state WHERE name = ?1", params![ARCHIVE_ID])
+    }
+
+    /// Whether a store was said to belong to this archive.
+    pub fn has_store(&self) -> Result<bool, DbError> {
+        self.engine.exists("SELECT 1 FROM state WHERE name = ?1", params![STORE])
     }
 
     /// How many items there are.
@@ -206,6 +213,15 @@ impl ReadTx<'_> {
         let sql = "SELECT order_ms, item_id FROM items WHERE media_type = ?1 AND id = ?2";
         let key = params![key.media_type.as_str(), key.id.as_str()];
         self.engine.find(sql, key, |row| Ok((row.get(0)?, number("item", row.get(1)?)?)))
+    }
+}
+
+impl WriteTx<'_> {
+    /// Notes that a store belongs to this archive; `false` where that was noted before.
+    pub fn claim_store(&self) -> Result<bool, DbError> {
+        let sql = "INSERT INTO state (name, value) VALUES (?1, 'claimed')
+             ON CONFLICT (name) DO NOTHING";
+        Ok(self.engine.execute(sql, params![STORE])? > 0)
     }
 }
 

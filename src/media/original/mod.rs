@@ -65,7 +65,9 @@ impl OriginalError {
     #[must_use]
     pub fn is_resource(&self) -> bool {
         match self {
-            Self::Store(StoreError::Io { .. } | StoreError::Away { .. }) => true,
+            Self::Store(
+                StoreError::Io { .. } | StoreError::Away { .. } | StoreError::Foreign { .. },
+            ) => true,
             Self::Store(
                 StoreError::Missing(_)
                 | StoreError::Length { .. }
@@ -604,6 +606,7 @@ impl Original {
                     | StoreError::Length { .. }
                     | StoreError::Changed(_)
                     | StoreError::Io { .. }
+                    | StoreError::Foreign { .. }
                     | StoreError::Setting { .. } => damaged(),
                 })?;
                 let start = working.entrance.index.entries.first().map_or(0, |e| e.place / 8);

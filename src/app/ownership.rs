@@ -1,0 +1,256 @@
+//! Database and store of originals know each other: both have the id of the archive.
+//!
+//! A process whose settings name the database of one archive and the store of another one would take
+//! photographs in that no other node finds, so it does not start. A store of before that has no id
+//! yet gets it from the first process that finds the database's originals there.
+
+use std::{sync::mpsc, time::Duration};
+
+use super::Archive;
+use crate::audit::{self, Action};
+use crate::clock::Stopwatch;
+use crate::config::{Config, Value};
+use crate::db::{DATABASE, Db};
+use crate::error::{Error, Kind, Result};
+use crate::limits::STORE_SAMPLE_ITEMS;
+use crate::store::{Store, StoreError};
+
+/// Time between two tries to find out whose a store is that did not answer.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Time for which another process is waited for that marks a store, and between two looks.
+const MARK_MAX: Duration = Duration::from_secs(2);
+const MARK_AGAIN: Duration = Duration::from_millis(50);
+
+/// Whose a store turned out to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// The database's.
+    Ours,
+    /// It does not answer, so nobody knows yet; it takes no writes until then.
+    Unknown,
+}
+
+/// How a store and a database are called in messages.
+#[derive(Clone, Debug)]
+pub(super) struct Names {
+    database: String,
+    store: String,
+}
+
+impl Names {
+    pub(super) fn of(config: &Config, store: &Store) -> Self {
+        let database = match config.database.url.0.as_str() {
+            "" => config.data.dir.join(DATABASE).display().to_string(),
+            _ => config.database.url.print(),
+        };
+        Self { database, store: store.name() }
+    }
+}
+
+/// Finds out whether the store belongs to the database's archive, and says so in a store that has the
+/// originals and no id, or that is the first one of a new archive. From then on the store refuses writes while
+/// it says something else.
+///
+/// Fails with [`Kind::Conflict`] when the store belongs to another archive, or says nothing and lacks the
+/// originals.
+pub(super) fn settle(db: &Db, store: &Store, names: &Names) -> Result<Settled> {
+    let (id, claimed) = db.read_blocking(|tx| Ok((tx.archive_id()?, tx.has_store()?)))?;
+    store.expect(&id);
+    let mark = match store.mark() {
+        Ok(mark) => mark,
+        Err(StoreError::Away { .. }) => return Ok(Settled::Unknown),
+        Err(other) => return Err(unusable(other)),
+    };
+    match mark {
+        Some(found) if found == id => {
+            if !claimed && !db.only_reads() {
+                db.write_blocking(|tx| tx.claim_store())?;
+            }
+            Ok(Settled::Ours)
+        }
+        Some(found) => Err(names.foreign(&found, &id)),
+        None => settle_unmarked((db, store), names, &id),
+    }
+}
+
+/// The same for a store without an id.
+fn settle_unmarked((db, store): (&Db, &Store), names: &Names, id: &str) -> Result<Settled> {
+    let (there, looked) = match sample(db, store) {
+        Ok(counts) => counts,
+        Err(StoreError::Away { .. }) => return Ok(Settled::Unknown),
+        Err(other) => return Err(unusable(other)),
+    };
+    if there * 2 < looked {
+        return Err(names.lacks(there, looked));
+    }
+    if db.only_reads() {
+        return Ok(Settled::Ours);
+    }
+    let is_first = db.write_blocking(|tx| tx.claim_store())?;
+    if looked == 0 && !is_first {
+        // Another process may be about to say that this is the store.
+        return wait_for_mark(store, id)?.then_some(Settled::Ours).ok_or_else(|| names.second());
+    }
+    match store.set_mark(id) {
+        Ok(()) => {
+            tracing::info!("{} belongs to the archive {id} from now on", names.store);
+            Ok(Settled::Ours)
+        }
+        // One that cannot be written is read; writes find that out by themselves.
+        Err(cause) => {
+            tracing::warn!("it is not noted in {} whose it is: {cause}", names.store);
+            Ok(Settled::Unknown)
+        }
+    }
+}
+
+/// Whether somebody else marks the store as that of the archive `id` soon.
+fn wait_for_mark(store: &Store, id: &str) -> Result<bool> {
+    let (_open, never) = mpsc::channel::<()>();
+    let since = Stopwatch::start();
+    loop {
+        if store.mark().map_err(unusable)?.as_deref() == Some(id) {
+            return Ok(true);
+        }
+        if since.elapsed() >= MARK_MAX {
+            return Ok(false);
+        }
+        match never.recv_timeout(MARK_AGAIN) {
+            Ok(()) | Err(_) => {}
+        }
+    }
+}
+
+impl Names {
+    fn foreign(&self, found: &str, id: &str) -> Error {
+        let Self { database, store } = self;
+        Error::new(
+            Kind::Conflict,
+            format!(
+                "the store of originals {store} belongs to another archive ({found}) than the \
+                 database {database} ({id}): look at store.originals and database.url; where this \
+                 store is to replace the other one, `wirephoto store adopt` says so"
+            ),
+        )
+    }
+
+    fn lacks(&self, there: usize, looked: usize) -> Error {
+        let Self { database, store } = self;
+        Error::new(
+            Kind::Conflict,
+            format!(
+                "the store of originals {store} has {there} of {looked} originals of the database \
+                 {database} that were looked for, and no id of an archive: look at store.originals \
+                 (is a disk not mounted?); where they are lost, `wirephoto store adopt` takes this \
+                 store all the same"
+            ),
+        )
+    }
+
+    fn second(&self) -> Error {
+        let Self { database, store } = self;
+        Error::new(
+            Kind::Conflict,
+            format!(
+                "the database {database} has another store of originals than {store}, which has no id \
+                 of an archive: look at store.originals, which is the same for all nodes; where \
+                 this store is to replace the other one, `wirephoto store adopt` says so"
+            ),
+        )
+    }
+}
+
+/// How many originals of the oldest and newest items are in the store, of how many.
+fn sample(db: &Db, store: &Store) -> std::result::Result<(usize, usize), StoreError> {
+    let named = db.read_blocking(|tx| tx.sample_originals(STORE_SAMPLE_ITEMS));
+    let named = named.map_err(|cause| StoreError::Io {
+        path: "items".to_owned(),
+        cause: std::io::Error::other(cause),
+    })?;
+    let mut there = 0;
+    for hash in &named {
+        there += usize::from(store.age(*hash)?.is_some());
+    }
+    Ok((there, named.len()))
+}
+
+fn unusable(cause: StoreError) -> Error {
+    Error::new(Kind::Unavailable, "the store of originals cannot be used").because(cause)
+}
+
+/// Goes on finding out whose a store is that did not answer, on a thread of its own that ends with the
+/// finding.
+pub(super) fn settle_later(db: Db, store: Store, names: Names) -> Result<()> {
+    let settle = move || {
+        let (_open, never) = mpsc::channel::<()>();
+        let mut told = None;
+        loop {
+            match never.recv_timeout(AGAIN) {
+                Ok(()) | Err(_) => {}
+            }
+            match settle(&db, &store, &names) {
+                Ok(Settled::Ours) => return,
+                Ok(Settled::Unknown) => {}
+                Err(cause) => {
+                    let said = cause.to_string();
+                    if told.as_ref() != Some(&said) {
+                        tracing::error!("originals are not taken in: {said}");
+                        told = Some(said);
+                    }
+                }
+            }
+        }
+    };
+    let thread = std::thread::Builder::new().name("store-owner".to_owned());
+    thread.spawn(settle).map(drop).map_err(Error::internal)
+}
+
+/// What was found in a store that an archive took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Adopted {
+    /// The id of the archive.
+    pub archive: String,
+    /// The id that the store had before.
+    pub before: Option<String>,
+    /// The store.
+    pub store: String,
+    /// Originals that the items name.
+    pub named: usize,
+    /// Those of them that are not there, or have another length.
+    pub missing: usize,
+}
+
+/// Says that the store of the settings belongs to the database of the settings from now on, whatever it
+/// said before, and looks which originals it lacks.
+pub fn adopt(config: &Config) -> Result<Adopted> {
+    let archive = Archive::open_unsettled(config)?;
+    let store = archive.originals.store();
+    store.prove().map_err(unusable)?;
+    let id = archive.db.read_blocking(|tx| tx.archive_id())?;
+    let before = store.mark().map_err(unusable)?;
+    let (named, _) = archive.db.read_blocking(|tx| tx.named_originals())?;
+    let there = store.list().map_err(unusable)?;
+    let missing = named.iter().filter(|one| there.binary_search(&one.hash).is_err()).count();
+    store.set_mark(&id).map_err(unusable)?;
+    let event = audit::event(Action::Command).with(format!("store adopt: {}", store.name()));
+    archive.db.write_blocking(move |tx| {
+        tx.claim_store()?;
+        tx.write_audit(&event)
+    })?;
+    Ok(Adopted { archive: id, before, store: store.name(), named: named.len(), missing })
+}
+
+/// Fails when a store that originals are to be copied to belongs to another archive than `id`.
+pub(super) fn refuse_foreign(store: &Store, id: &str) -> Result<()> {
+    match store.mark().map_err(unusable)? {
+        Some(found) if found != id => {
+            let message = format!(
+                "{} belongs to another archive ({found}) than what comes there ({id})",
+                store.name()
+            );
+            Err(Error::new(Kind::Conflict, message))
+        }
+        Some(_) | None => Ok(()),
+    }
+}

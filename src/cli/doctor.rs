@@ -1,0 +1,81 @@
+//! `wirephoto doctor`: looks at everything that the service needs, from this machine.
+
+use serde_json::json;
+
+use super::health::{Certificates, Reply, get};
+use super::table::table;
+use super::{Trouble, say};
+use crate::app::doctor::{Finding, Level, examine};
+use crate::clock;
+use crate::config::Config;
+use crate::error::Error;
+use crate::nodes::limits::SKEW_S;
+
+/// Prints what was found; ends with status 1 where something does not work.
+pub(super) fn run(config: &Config, json: bool) -> Result<(), Trouble> {
+    let mut found = examine(config);
+    found.extend(public_view(config)?);
+    if json {
+        for one in &found {
+            let line = json!({
+                "level": one.level.as_str(), "about": one.about, "text": one.text,
+            });
+            say(&line.to_string());
+        }
+    } else {
+        let row = |one: &Finding| {
+            [one.level.as_str().to_owned(), one.about.to_owned(), one.text.clone()]
+        };
+        say(&table(["", "ABOUT", "FOUND"], &found.iter().map(row).collect::<Vec<_>>()));
+    }
+    match found.iter().any(|one| one.level == Level::Problem) {
+        true => Err(Trouble::Reported),
+        false => Ok(()),
+    }
+}
+
+/// What clients see under the public addresses: a balancer, a proxy, a certificate.
+fn public_view(config: &Config) -> Result<Vec<Finding>, Trouble> {
+    let base = config.server.public_url.0.as_str();
+    if base.is_empty() {
+        let text = "server.public_url is empty: links are written with the address listened on";
+        return Ok(vec![Finding::new(Level::Warning, "public", text)]);
+    }
+    let url = format!("{base}/health/ready");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(Error::internal)?;
+    Ok(match runtime.block_on(get(&url, Certificates::Checked)) {
+        Ok(reply) => seen(&url, &reply),
+        Err(cause) => {
+            let text = format!("{url}: {cause} (as seen from this machine)");
+            vec![Finding::new(Level::Problem, "public", text)]
+        }
+    })
+}
+
+fn seen(url: &str, Reply { status, body, date }: &Reply) -> Vec<Finding> {
+    let is_ours = body["status"].is_string();
+    let mut found = vec![match (*status, is_ours) {
+        (200, true) => Finding::new(Level::Fine, "public", format!("{url}: ready")),
+        (_, true) => {
+            let why = body["reason"].as_str().unwrap_or_default();
+            Finding::new(Level::Problem, "public", format!("{url}: {status}, {why}"))
+        }
+        (_, false) => {
+            let text = format!(
+                "{url}: {status}, and not an answer of this service: does the proxy pass \
+                 /health/ready on?"
+            );
+            Finding::new(Level::Warning, "public", text)
+        }
+    }];
+    if let Some(date) = date {
+        let seconds = date.duration_since(clock::now()).as_secs_f64();
+        if seconds.abs() >= SKEW_S {
+            let text =
+                format!("the clock behind {url} is {seconds:+.0} s off that of this machine");
+            found.push(Finding::new(Level::Warning, "clock", text));
+        }
+    }
+    found
+}

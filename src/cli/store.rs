@@ -1,0 +1,47 @@
+//! `wirephoto store`: the store of originals.
+
+use clap::Subcommand;
+use serde_json::json;
+
+use super::{Common, Trouble, complain, say};
+use crate::app::ownership::{self, Adopted};
+
+/// What is done with it.
+#[derive(Debug, Subcommand)]
+pub(super) enum StoreCommand {
+    /// Says that the store of the settings belongs to the database of the settings from now on.
+    ///
+    /// A store and a database have the id of their archive, and a process that finds two ids does not
+    /// start. This is for a store that replaces another one: it writes the database's id into it, and
+    /// tells how many originals it lacks. Stop the service before.
+    Adopt {
+        #[command(flatten)]
+        common: Common,
+        /// Prints a JSON object.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Does it.
+pub(super) fn run(command: StoreCommand) -> Result<(), Trouble> {
+    let StoreCommand::Adopt { common, json } = command;
+    let Adopted { archive, before, store, named, missing } = ownership::adopt(&common.config()?)?;
+    if json {
+        let facts = json!({
+            "store": store, "archive": archive, "before": before,
+            "originals": named, "missing": missing,
+        });
+        say(&facts.to_string());
+        return Ok(());
+    }
+    let before = before.filter(|before| *before != archive);
+    let before = before.map(|id| format!(" (before: {id})")).unwrap_or_default();
+    say(&format!("{store} belongs to the archive {archive} now{before}"));
+    if missing > 0 {
+        complain(&format!(
+            "{missing} of {named} originals are not in it; `wirephoto check` names their items"
+        ));
+    }
+    Ok(())
+}

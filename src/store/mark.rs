@@ -1,0 +1,183 @@
+//! Whose store it is: the id of the archive, which its database has too, in a file or object of its own
+//! beside the originals.
+//!
+//! A node whose settings name another store than its database belongs to would take originals in that no
+//! other node finds. So each write looks at the mark first: in a folder each time, in a bucket when
+//! the last look is some seconds old.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    sync::{Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+
+use super::bucket::Bucket;
+use super::folder::{Folder, failed};
+use super::{Place, Store, StoreError};
+use crate::clock::Stopwatch;
+use crate::modes;
+
+/// The name of the file or object.
+pub(super) const MARK: &str = "archive-id";
+/// Its bytes at most: what is longer is no id.
+pub(super) const MARK_BYTES_MAX: u64 = 128;
+/// Time for which a bucket is believed to be the one that was looked at.
+const BELIEVED: Duration = Duration::from_secs(5);
+/// Time that a look at a store may take that finds out whether it can be reached.
+const LOOK_MAX: Duration = Duration::from_secs(2);
+
+/// The archive that a store has to belong to, once that is known.
+#[derive(Debug, Default)]
+pub(super) struct Owner {
+    id: OnceLock<String>,
+    /// Since a bucket was last seen to belong to it.
+    seen: Mutex<Option<Stopwatch>>,
+}
+
+impl Owner {
+    fn is_believed(&self) -> bool {
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.is_some_and(|since| since.elapsed() < BELIEVED)
+    }
+
+    fn note(&self, seen: Option<Stopwatch>) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+    }
+}
+
+impl Store {
+    /// The store, as messages name it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match &self.place {
+            Place::Folder(folder) => folder.dir.display().to_string(),
+            Place::Bucket(blobs) => blobs.bucket.name(),
+        }
+    }
+
+    /// The id of the archive that the store says it belongs to; `None` where it says nothing.
+    pub fn mark(&self) -> Result<Option<String>, StoreError> {
+        match &self.place {
+            Place::Folder(folder) => read_file(folder),
+            Place::Bucket(blobs) => blobs.bucket.read_mark(None),
+        }
+    }
+
+    /// Says from now on that the store belongs to the archive `id`, whatever it said before.
+    pub fn set_mark(&self, id: &str) -> Result<(), StoreError> {
+        match &self.place {
+            Place::Folder(folder) => write_file(folder, id),
+            Place::Bucket(blobs) => blobs.bucket.write_mark(Bytes::from(id.to_owned())),
+        }
+    }
+
+    /// Refuses every write from now on while the store does not say that it belongs to the archive `id`.
+    /// What was expected first stays.
+    pub fn expect(&self, id: &str) {
+        self.owner.id.get_or_init(|| id.to_owned());
+    }
+
+    /// Fails with [`StoreError::Foreign`] where the store does not belong to the archive that is
+    /// expected.
+    pub(super) fn check_owner(&self) -> Result<(), StoreError> {
+        let Some(expected) = self.owner.id.get() else { return Ok(()) };
+        if self.is_far() && self.owner.is_believed() {
+            return Ok(());
+        }
+        let since = Stopwatch::start();
+        self.compare(expected, self.mark()?, since)
+    }
+
+    /// Whether the store can be reached and belongs to the archive that is expected, found out within some
+    /// seconds. Blocks.
+    pub fn look(&self) -> Result<(), StoreError> {
+        let since = Stopwatch::start();
+        let mark = match &self.place {
+            Place::Folder(folder) => read_file(folder)?,
+            Place::Bucket(blobs) => blobs.bucket.read_mark(Some(LOOK_MAX))?,
+        };
+        match self.owner.id.get() {
+            Some(expected) => self.compare(expected, mark, since),
+            None => Ok(()),
+        }
+    }
+
+    fn compare(
+        &self,
+        expected: &str,
+        found: Option<String>,
+        since: Stopwatch,
+    ) -> Result<(), StoreError> {
+        if found.as_deref() == Some(expected) {
+            self.owner.note(Some(since));
+            return Ok(());
+        }
+        self.owner.note(None);
+        let why = match found {
+            Some(found) => format!(
+                "it belongs to the archive {found}, and the database is that of {expected}"
+            ),
+            None => format!(
+                "{MARK} is missing in it, which says that it belongs to the archive {expected}"
+            ),
+        };
+        Err(StoreError::Foreign { place: self.name(), why })
+    }
+}
+
+/// What a mark says, without the end of its line.
+pub(super) fn read_id(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).trim().chars().filter(|c| !c.is_control()).collect()
+}
+
+fn read_file(folder: &Folder) -> Result<Option<String>, StoreError> {
+    use std::io::Read;
+    let path = folder.dir.join(MARK);
+    let mut bytes = Vec::new();
+    let read =
+        File::open(&path).and_then(|file| file.take(MARK_BYTES_MAX).read_to_end(&mut bytes));
+    match read {
+        Ok(_) => Ok(Some(read_id(&bytes))),
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            // A folder that is gone is no folder without a mark.
+            fs::metadata(&folder.dir).map_err(failed(&folder.dir))?;
+            Ok(None)
+        }
+        Err(cause) => Err(failed(&path)(cause)),
+    }
+}
+
+fn write_file(folder: &Folder, id: &str) -> Result<(), StoreError> {
+    let path = folder.dir.join(MARK);
+    let part = folder.temporary("mark");
+    let written = File::create_new(&part).and_then(|mut file| {
+        writeln!(file, "{id}")?;
+        file.sync_all()?;
+        modes::give_to_owner_of_folder(&part);
+        fs::rename(&part, &path)?;
+        File::open(&folder.dir)?.sync_all()
+    });
+    written.map_err(|cause| {
+        // It was not written; that its remains cannot be removed either adds nothing.
+        drop(fs::remove_file(&part));
+        failed(&path)(cause)
+    })
+}
+
+impl Bucket {
+    /// What the mark says; `limit` is for a look that finds out whether the bucket answers, whatever is
+    /// known of it.
+    fn read_mark(&self, limit: Option<Duration>) -> Result<Option<String>, StoreError> {
+        match self.small(MARK, MARK_BYTES_MAX, limit)? {
+            Some(bytes) => Ok(Some(read_id(&bytes))),
+            None => Ok(None),
+        }
+    }
+
+    fn write_mark(&self, id: Bytes) -> Result<(), StoreError> {
+        self.put_small(MARK, id)
+    }
+}
