@@ -43,6 +43,8 @@ pub(super) struct Looks {
     reached: Vec<oneshot::Receiver<Result<(), DbError>>>,
     /// Why one of them cannot be used, as far as that is known.
     unreached: Option<String>,
+    /// Whether the database could not be used at the last look.
+    was_away: bool,
 }
 
 /// Something outside the process that is looked at on a thread that may block.
@@ -104,12 +106,18 @@ async fn within<T>(read: impl Future<Output = Result<T, DbError>>) -> Result<Opt
 impl Looks {
     pub(super) fn new(parts: Parts) -> Self {
         let (store, disk) = (Outside::default(), Outside::default());
-        Self { parts, store, disk, reached: Vec::new(), unreached: None }
+        Self { parts, store, disk, reached: Vec::new(), unreached: None, was_away: false }
     }
 
     pub(super) async fn look(&mut self) -> Verdict {
         self.begin();
         let (database, nodes) = self.database().await;
+        if self.was_away && database.is_none() {
+            // Those that broke are opened now, and not by whoever needs them first.
+            let db = self.parts.db.clone();
+            drop(tokio::task::spawn_blocking(move || db.open_connections()));
+        }
+        self.was_away = database.is_some();
         let found = [
             (Fault::Database, database),
             (Fault::Search, self.search()),

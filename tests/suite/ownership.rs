@@ -171,7 +171,7 @@ fn a_restore_and_a_migration_leave_the_store_of_another_archive_alone() {
     assert_eq!(fs::read_dir(&other).unwrap().count(), before);
     // Into an empty place both go, and what is there is the archive's.
     well(empty.path(), &[], &["restore", &text(&backup)]);
-    well(empty.path(), &[], &["check"]);
+    well(empty.path(), &[], &["check", "--repair"]);
     assert_eq!(id_of(empty.path()), id_of(ours.path()));
     let moved = ours.path().join("moved");
     well(ours.path(), &[], &["migrate", "--store", &text(&moved)]);

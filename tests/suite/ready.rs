@@ -202,11 +202,13 @@ fn a_node_that_a_new_password_shut_out_steps_aside_and_a_file_lets_it_in_again()
     let setting = format!("database.password_file={}", file.display());
     // The first node has the password in its settings, the second one in a file.
     let pair = Pair::start((None, 1), &|cluster, at| {
+        if at == 1 {
+            return vec![setting.clone()];
+        }
         postgres::run(&cluster.url("postgres"), "ALTER ROLE wirephoto PASSWORD 'first'");
-        if at == 1 { vec![setting.clone()] } else { owned(&["database.password=first"]) }
+        cluster.rules("host all wirephoto 127.0.0.1/32 scram-sha-256\n");
+        owned(&["database.password=first"])
     });
-    let rules = "host all wirephoto 127.0.0.1/32 scram-sha-256\n";
-    pair.cluster.rules(rules);
     for at in [0, 1] {
         pair.until_ready(at, true, &[]);
     }
