@@ -107,6 +107,33 @@ pub fn channel_settings(
     Ok(settings)
 }
 
+/// Converts settings that were given as text into the booleans and numbers that the method expects.
+///
+/// `texts` names the settings that may be converted. A text stays one where the method takes texts, so a
+/// password of digits is not mistaken for a number; one that is neither boolean nor number stays too, and
+/// [`channel_settings`] refuses it. Cost: that of [`Destination::parse`] for each conversion.
+#[must_use]
+pub fn typed_settings(
+    method: ChannelMethod,
+    mut settings: Map<String, Value>,
+    texts: &[String],
+) -> Map<String, Value> {
+    loop {
+        let parsed = Destination::parse(method, &Value::from(settings.clone()));
+        let Err(SettingsError::Invalid { name, .. }) = parsed else { return settings };
+        let text = settings.get(name).and_then(Value::as_str);
+        let text = text.filter(|_| texts.iter().any(|given| given == name));
+        match text.and_then(|text| serde_json::from_str(text).ok()) {
+            Some(typed @ (Value::Bool(_) | Value::Number(_))) => {
+                settings.insert(name.to_owned(), typed);
+            }
+            Some(Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_)) | None => {
+                return settings;
+            }
+        }
+    }
+}
+
 /// The settings of a channel for a list, with `***` for every secret. Settings that this version
 /// cannot read could be secrets all of them. Private keys stay closed: every page of an item lists
 /// channels, and opening one takes its time.

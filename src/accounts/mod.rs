@@ -23,6 +23,7 @@ mod tests;
 
 pub use channels::{
     ChannelProblem, ChannelRequest, channel_formats, channel_settings, shown_settings,
+    typed_settings,
 };
 pub use import::{Counts, Imported};
 pub use published::{RemovedAccounts, has_published_key};

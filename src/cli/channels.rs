@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{Trouble, accounts::On, say, table::table};
 use crate::account::{Channel, ChannelId, ChannelMethod, Delivery, DeliveryState};
-use crate::accounts::{ChannelRequest, shown_settings};
+use crate::accounts::{ChannelRequest, shown_settings, typed_settings};
 use crate::clock;
 use crate::limits::CHANNEL_SETTINGS_BYTES_MAX;
 
@@ -34,9 +34,9 @@ pub(super) enum ChannelCommand {
             allow_hyphen_values = true
         )]
         formats: Vec<String>,
-        /// A setting of the method: NAME=TEXT, or NAME:=JSON for numbers, true, false and lists;
-        /// can be repeated. Secrets are safer in a file.
-        #[arg(id = "channel_settings", long = "setting", value_name = "NAME=TEXT")]
+        /// A setting of the method, such as port=2222 or allowHttp=true; NAME:=JSON for lists; can be
+        /// repeated. Secrets are safer in a file.
+        #[arg(id = "channel_settings", long = "setting", value_name = "NAME=VALUE")]
         settings: Vec<String>,
         /// A file with a JSON object of settings.
         #[arg(long, value_name = "FILE")]
@@ -109,13 +109,13 @@ fn state(text: &str) -> Result<DeliveryState, String> {
     DeliveryState::find(text).ok_or_else(|| format!("expected one of {names}"))
 }
 
-/// A setting as it was typed. What is wrong with it is not repeated, as the parser of arguments
-/// would: it may be a password.
+/// Reads one `--setting`; the value of `NAME=VALUE` is a text. An error does not repeat the argument, as the
+/// parser of arguments would: it may hold a password.
 fn setting(text: &str) -> Result<(String, Value), Trouble> {
     let usage = |why: String| Trouble::Usage(format!("--setting: {why}"));
     let parts = text.split_once('=');
     let (name, value) =
-        parts.ok_or_else(|| usage("expected NAME=TEXT or NAME:=JSON".to_owned()))?;
+        parts.ok_or_else(|| usage("expected NAME=VALUE or NAME:=JSON".to_owned()))?;
     match name.strip_suffix(':') {
         None => Ok((name.to_owned(), value.into())),
         Some(name) => match serde_json::from_str(value) {
@@ -125,8 +125,13 @@ fn setting(text: &str) -> Result<(String, Value), Trouble> {
     }
 }
 
-/// The settings of the file and then those of the flags.
-fn settings(file: Option<PathBuf>, flags: &[String]) -> Result<Map<String, Value>, Trouble> {
+/// Reads the settings of the file and then those of the flags. A flag `NAME=VALUE` becomes a number or a
+/// boolean where the method expects one; a file has JSON and is taken at its word.
+fn settings(
+    method: ChannelMethod,
+    file: Option<PathBuf>,
+    flags: &[String],
+) -> Result<Map<String, Value>, Trouble> {
     let mut settings = Map::new();
     if let Some(file) = file {
         let shown = file.display();
@@ -140,10 +145,11 @@ fn settings(file: Option<PathBuf>, flags: &[String]) -> Result<Map<String, Value
         let parsed = serde_json::from_str(&text);
         settings = parsed.map_err(|_| bad("is not a JSON object".to_owned()))?;
     }
-    for flag in flags {
-        settings.extend([setting(flag)?]);
-    }
-    Ok(settings)
+    let given: Vec<_> = flags.iter().map(|flag| setting(flag)).collect::<Result<_, _>>()?;
+    let is_text = |(name, value): &(String, Value)| value.is_string().then(|| name.clone());
+    let texts: Vec<String> = given.iter().filter_map(is_text).collect();
+    settings.extend(given);
+    Ok(typed_settings(method, settings, &texts))
 }
 
 pub(super) fn channel(command: ChannelCommand) -> Result<(), Trouble> {
@@ -157,7 +163,7 @@ pub(super) fn channel(command: ChannelCommand) -> Result<(), Trouble> {
             settings: given,
             settings_file,
         } => {
-            let settings = settings(settings_file, &given)?;
+            let settings = settings(method, settings_file, &given)?;
             let method = method.as_str().to_owned();
             let request = ChannelRequest { owner, name, method, formats, settings };
             let id = on.open()?.add_channel(request, clock::now())?;
@@ -288,7 +294,7 @@ mod tests {
         check("port:=21", Ok(("port", json!(21))));
         check("to:=[\"a@b\"]", Ok(("to", json!(["a@b"]))));
         check("path=", Ok(("path", json!(""))));
-        check("secret", Err("NAME=TEXT"));
+        check("secret", Err("NAME=VALUE"));
         check("password:=secret", Err("password:= is not"));
     }
 }

@@ -87,7 +87,7 @@ pub fn add(server: &Server, name: &str, method: &str, settings: &[String]) {
 /// Settings of a webhook that listens on this machine.
 pub fn hook(port: u16) -> Vec<String> {
     let url = format!("url=http://127.0.0.1:{port}/in/secret-path");
-    vec![url, format!("secret={SECRET}"), "allowHttp:=true".to_owned()]
+    vec![url, format!("secret={SECRET}"), "allowHttp=true".to_owned()]
 }
 
 /// The next connection; it has [`PATIENCE`] to come.
@@ -631,7 +631,7 @@ fn channels_come_and_go_by_command_and_their_secrets_are_never_shown() {
     };
     let secret = format!("secret={SECRET}");
     bad(&[&add[..], &["--setting", &secret]].concat(), 1, "settings.url is missing");
-    bad(&[&add[..], &["--setting", SECRET]].concat(), 2, "NAME=TEXT");
+    bad(&[&add[..], &["--setting", SECRET]].concat(), 2, "NAME=VALUE");
     bad(&[&add[..], &["--setting", &format!("secret:={SECRET}")]].concat(), 2, "JSON");
     bad(
         &["channel", "add", "nobody", "x", "--method", "download", "--format", ".json"],

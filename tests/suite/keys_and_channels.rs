@@ -450,3 +450,37 @@ fn a_channel_that_cannot_be_is_refused_by_the_path_of_what_is_wrong() {
     let allowed = tests.position(|status| status == 503);
     assert!(allowed >= Some(10), "too many within a minute: {allowed:?}");
 }
+
+#[test]
+fn booleans_and_numbers_of_a_channel_are_given_on_the_command_line() {
+    let server = Server::demo();
+    let add = |(name, method): (&str, &str), settings: &[&str], status: i32| {
+        let mut arguments = vec!["channel", "add", "demo-editor", name, "--method", method];
+        arguments.extend(["--format", ".jpg"]);
+        arguments.extend(settings.iter().flat_map(|setting| ["--setting", setting]));
+        run(&server, &arguments, status).1
+    };
+    let secret = format!("secret={SECRET}");
+    let hook = |allow: &'static str| ["url=http://hooks.example/in", &secret, allow];
+    add(("clear", "webhook"), &hook("allowHttp=true"), 0);
+    let refused = add(("yes", "webhook"), &hook("allowHttp=yes"), 1);
+    assert!(refused.contains("settings.allowHttp is not true or false"), "{refused}");
+    let refused = add(("no", "webhook"), &hook("allowHttp=false"), 1);
+    assert!(refused.contains("settings.allowHttp permits http"), "{refused}");
+    // A user name and a password of digits stay texts.
+    let account = ["host=h", "username=1", "password=2"];
+    add(("press", "ftps"), &[&account[..], &["port=2121", "implicit=true"]].concat(), 0);
+    add(("json", "ftps"), &[&account[..], &["port:=2122", "implicit:=false"]].concat(), 0);
+    let refused = add(("port", "ftp"), &[&account[..], &["port=0"]].concat(), 1);
+    assert!(refused.contains("settings.port is not a number from 1 to 65535"), "{refused}");
+    let (stdout, _) = run(&server, &["channel", "list", "--user", "demo-editor", "--json"], 0);
+    let listed: Value = serde_json::from_str(&stdout).unwrap();
+    let settings = |name: &str| {
+        let found = listed.as_array().unwrap().iter().find(|one| one["name"] == name);
+        found.unwrap()["settings"].clone()
+    };
+    assert_eq!(settings("clear")["url"], "http://hooks.example:80/***");
+    let press = settings("press");
+    assert_eq!((&press["port"], &press["implicit"]), (&json!(2121), &json!(true)), "{press}");
+    assert_eq!(settings("json")["port"], 2122);
+}
