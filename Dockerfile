@@ -24,9 +24,9 @@ RUN if [ -n "$PACKAGES" ]; then \
     && useradd --system --uid 10001 --user-group --no-create-home wirephoto \
     && install -d -o wirephoto -g wirephoto -m 0700 /var/lib/wirephoto
 COPY --from=build /src/target/release/wirephoto /usr/bin/wirephoto
-# For `serve --demo`, which looks below the working directory.
-COPY media-store/demo /usr/share/wirephoto/media-store/demo
-COPY media-store/accounts.json /usr/share/wirephoto/media-store/accounts.json
+# For `serve --demo`, which looks in share/wirephoto beside the binary's folder.
+COPY media-store/demo /usr/share/wirephoto/demo
+COPY media-store/accounts.json /usr/share/wirephoto/accounts.json
 WORKDIR /usr/share/wirephoto
 # Settings of the environment count for every command: docker exec wirephoto wirephoto key list
 ENV WIREPHOTO_SERVER__LISTEN=0.0.0.0:8080 \

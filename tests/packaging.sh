@@ -128,6 +128,9 @@ lib/systemd/system/wirephoto.service
 ./usr/share/doc/wirephoto/sbom.cdx.json
 ./usr/share/doc/wirephoto/third-party.txt
 ./usr/share/wirephoto/alerts.yml
+-rw-r--r-- ./usr/share/wirephoto/accounts.json
+-rw-r--r-- ./usr/share/wirephoto/demo/SOURCES.md
+-rw-r--r-- ./usr/share/wirephoto/demo/image/demo-urtavla/NormalHires.jpg
 WANTED
     dpkg-deb --info "$work"/deb/*.deb postinst | grep -q 'adduser --quiet --system' || fail "postinst makes no user"
     dpkg-deb --info "$work"/deb/*.deb conffiles | grep -qx '/etc/wirephoto/wirephoto.toml' || fail "the settings are no conffile"

@@ -19,15 +19,25 @@ const DEMO_ACCOUNTS: &str = "demo-accounts";
 /// The accounts file of the demo, which every version so far had in this form.
 const ACCOUNTS: &str = include_str!("../../media-store/accounts.json");
 
-/// The demo archive beside the data directory or the working directory.
+/// Finds the folder that holds the demo archive, `demo/` with its `accounts.json`: the data directory,
+/// `media-store` below the working directory, or `share/wirephoto` of the installation that the binary belongs
+/// to (`/usr/share/wirephoto` for `/usr/bin/wirephoto`).
 ///
-/// Fails when there is none; the message names the places that were looked at.
+/// Fails when none does; the message names the places and says where the archive can be had.
 pub fn find_demo(config: &Config) -> Result<PathBuf> {
-    let places = [config.data.dir.clone(), PathBuf::from("media-store")];
+    let mut places = vec![config.data.dir.clone(), PathBuf::from("media-store")];
+    let binary = std::env::current_exe().ok();
+    let installed = binary.as_deref().and_then(Path::parent).and_then(Path::parent);
+    places.extend(installed.map(|prefix| prefix.join("share").join("wirephoto")));
     let found = places.iter().find(|place| place.join("demo").is_dir());
     found.cloned().ok_or_else(|| {
-        let looked = places.each_ref().map(|place| place.join("demo").display().to_string());
-        let message = format!("no demo archive in {}", looked.join(" or "));
+        let searched = places.iter().map(|place| place.join("demo").display().to_string());
+        let message = format!(
+            "there is no demo archive in {}: it is too large for the binary. The Debian package and the \
+             container have it, and so has the source tree: start in its root, or copy its folder \
+             media-store/demo and the file media-store/accounts.json beside it to one of these places",
+            searched.collect::<Vec<_>>().join(" or ")
+        );
         Error::new(Kind::NotFound, message)
     })
 }

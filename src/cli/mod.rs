@@ -569,6 +569,8 @@ fn serve(sources: Sources, Demo { wanted: demo, public }: Demo) -> Result<(), Tr
     if demo && !public {
         app::refuse_public_demo(&config).map_err(|error| Trouble::Usage(error.to_string()))?;
     }
+    // Before a data directory is made.
+    let place = if demo { Some(app::find_demo(&config)?) } else { None };
     let telemetry = &config.telemetry;
     let (format, level) = (telemetry.log_format, telemetry.log_level.as_str());
     let logs = Logs::start(LogSetup { format, level, file: &telemetry.log_file })
@@ -578,7 +580,6 @@ fn serve(sources: Sources, Demo { wanted: demo, public }: Demo) -> Result<(), Tr
     if !demo && let Some(warning) = app::demo_warning(&archive.db)? {
         tracing::warn!("{warning}");
     }
-    let place = if demo { Some(app::find_demo(&config)?) } else { None };
     let (node, keeper) = archive.live(&config)?;
     if let Some(place) = &place {
         // Of several that start, the others find all of it there.

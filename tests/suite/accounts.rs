@@ -4,12 +4,12 @@ use std::{
     fs,
     io::Write,
     path::{Path, PathBuf},
-    process::{Output, Stdio},
+    process::{Command, Output, Stdio},
 };
 
 use serde_json::{Value, json};
 
-use crate::common::server::{output, wirephoto};
+use crate::common::server::{alone, output, wirephoto};
 use crate::common::{LARGE, Server, checkout, postgres};
 
 /// A data directory, and commands that work on it. Hashing is cheap here.
@@ -354,4 +354,42 @@ fn the_demo_does_not_undo_what_was_changed_in_its_accounts() {
     fs::write(&accounts, text.replacen("Demo desk", "Demo desk one", 1)).unwrap();
     start();
     assert!(is_active(), "another file is");
+}
+
+#[test]
+fn the_demo_is_found_beside_an_installed_binary() {
+    let dir = tempfile::tempdir().unwrap();
+    let (bin, empty) = (dir.path().join("bin"), dir.path().join("empty"));
+    fs::create_dir(&bin).unwrap();
+    fs::create_dir(&empty).unwrap();
+    let binary = bin.join("wirephoto");
+    fs::copy(env!("CARGO_BIN_EXE_wirephoto"), &binary).unwrap();
+    let serve = || {
+        let mut command = Command::new(&binary);
+        alone(&mut command, dir.path());
+        command.args(["serve", "--demo", "--data", "archive", "--listen", "127.0.0.1:0"]);
+        command.args(CHEAP).current_dir(&empty);
+        command
+    };
+    let (_, stderr) = texts(&output(&mut serve()), Some(1));
+    for word in ["archive/demo", "media-store/demo", "share/wirephoto/demo", "source tree"] {
+        assert!(stderr.contains(word), "{word}: {stderr}");
+    }
+    assert_eq!(fs::read_dir(&empty).unwrap().count(), 0, "nothing is left behind");
+    let share = dir.path().join("share/wirephoto");
+    let item = Path::new("demo/image/demo-Falcon9-DSCOVR");
+    fs::create_dir_all(share.join(item)).unwrap();
+    for name in ["item.json", "NormalHires.jpg"] {
+        let file = item.join(name);
+        fs::copy(checkout("media-store").join(&file), share.join(file)).unwrap();
+    }
+    fs::copy(demo_accounts(), share.join("accounts.json")).unwrap();
+    let mut child = serve().stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+    let mut line = || lines.next().unwrap().unwrap();
+    let (taken, listening) = (line(), line());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(taken, "took in 1 items of the demo archive");
+    assert!(listening.starts_with("listening on"), "{listening}");
 }

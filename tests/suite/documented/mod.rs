@@ -91,6 +91,14 @@ const REGISTER: &[(&str, &str, Proof)] = &[
         "cargo install --locked cargo-deb",
         Alike("tests/packaging.sh", &["packaging/deb.sh"]),
     ),
+    (
+        "docs/install.md",
+        "wirephoto serve --demo",
+        Alike(
+            "the_demo_is_found_beside_an_installed_binary",
+            &["serve", "--demo", "--data", "--listen"],
+        ),
+    ),
     ("docs/install.md", "sudo -u wirephoto", Run("a_service_is_kept_as_documented")),
     ("docs/install.md", "[Service]", Shown),
     ("docs/install.md", "docker build", Outside("images are built where there is Docker")),
