@@ -10,7 +10,7 @@
 use std::{
     collections::BTreeSet,
     fs,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{
         atomic::{AtomicUsize, Ordering},
         mpsc,
@@ -21,6 +21,9 @@ use std::{
 use super::Archive;
 use super::crowd::each;
 use super::demo::demo_warning;
+pub use super::problem::{FileOfItem, Problem, Repair};
+pub use super::progress::Earlier;
+use super::progress::Progress;
 use super::services::search_dir;
 use super::warnings;
 use crate::clock::Stopwatch;
@@ -35,175 +38,35 @@ use crate::search::{check_index, replace_index};
 use crate::store::Kind;
 use crate::types::{Hash, ItemKey};
 
-/// Something wrong with the archive.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Problem {
-    /// An item names an original that is not in the store.
-    Missing {
-        /// The item's file.
-        of: FileOfItem,
-        /// The original.
-        hash: Hash,
-    },
-    /// An original's bytes are not those that came in.
-    Damaged {
-        /// The item's file.
-        of: FileOfItem,
-        /// The original.
-        hash: Hash,
-    },
-    /// The disk does not give an original.
-    Unreadable {
-        /// The item's file.
-        of: FileOfItem,
-        /// The original.
-        hash: Hash,
-        /// What the system says.
-        why: String,
-    },
-    /// A derived file is missing, damaged or of an older version.
-    Derived {
-        /// Which: `index`, `working` or `level`.
-        kind: &'static str,
-        /// The item's file.
-        of: FileOfItem,
-        /// The original.
-        hash: Hash,
-        /// Whether it was made again.
-        repaired: Repair,
-    },
-    /// No item names an original.
-    Orphaned {
-        /// The original.
-        hash: Hash,
-    },
-    /// A file of the rendition cache is damaged.
-    Cached {
-        /// The file.
-        file: PathBuf,
-        /// Whether it was removed.
-        repaired: Repair,
-    },
-    /// A file that an interrupted write left.
-    Leftover {
-        /// The file.
-        file: PathBuf,
-        /// Whether it was removed.
-        repaired: Repair,
-    },
-    /// Something that an operator should know, and that is no damage.
-    Warning(String),
-    /// The database is not what it should be.
-    Database {
-        /// What is wrong.
-        flaw: Flaw,
-        /// Whether the search index was made anew, where it is that.
-        repaired: Repair,
+/// How much of the originals a check reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// Every original and what is derived from it, byte for byte.
+    Full,
+    /// None but a random sample: of the others presence and length are compared.
+    Quick {
+        /// How many originals are read.
+        sample: usize,
     },
 }
 
-/// What became of a repair: `None` if none was tried, else why it failed.
-pub type Repair = Option<std::result::Result<(), String>>;
-
-/// A file of an item: `image/abc NormalHires`.
-pub type FileOfItem = String;
-
-impl Problem {
-    fn repaired(&self) -> Option<&Repair> {
-        match self {
-            Self::Derived { repaired, .. }
-            | Self::Cached { repaired, .. }
-            | Self::Leftover { repaired, .. }
-            | Self::Database { repaired, .. } => Some(repaired),
-            Self::Missing { .. }
-            | Self::Damaged { .. }
-            | Self::Unreadable { .. }
-            | Self::Orphaned { .. }
-            | Self::Warning(_) => None,
-        }
-    }
-
-    /// Whether it is about the way in which the archive is kept, and nothing of it is wrong.
-    #[must_use]
-    pub fn is_warning(&self) -> bool {
-        matches!(self, Self::Warning(_))
-    }
-
-    /// Whether it is still there.
-    #[must_use]
-    pub fn remains(&self) -> bool {
-        !matches!(self.repaired(), Some(Some(Ok(()))))
-    }
-
-    /// What it is, in a word.
-    #[must_use]
-    pub fn word(&self) -> &'static str {
-        if !self.remains() {
-            return "repaired";
-        }
-        match self {
-            Self::Missing { .. } => "missing",
-            Self::Damaged { .. } | Self::Unreadable { .. } => "damaged",
-            Self::Derived { .. } => "derived",
-            Self::Orphaned { .. } => "orphaned",
-            Self::Cached { .. } => "cache",
-            Self::Leftover { .. } => "leftover",
-            Self::Warning(_) => "warning",
-            Self::Database { flaw, .. } => match flaw {
-                Flaw::Page(_) => "database",
-                Flaw::Reference(_) => "reference",
-                Flaw::Row(_) => "row",
-                Flaw::Index(_) => "index",
-                Flaw::Secret(_) => "secret",
-                Flaw::More(_) => "more",
-            },
-        }
-    }
+/// What is asked of a check.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckRequest {
+    /// How much it reads.
+    pub depth: Depth,
+    /// Recreates derived files that are not right, and removes those that nobody needs. A full check does so
+    /// alone.
+    pub repair: bool,
+    /// Skips the originals that an interrupted full check has read.
+    pub resume: bool,
 }
 
-impl std::fmt::Display for Problem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let ends =
-            |f: &mut std::fmt::Formatter<'_>, ends: [&str; 3], repaired: &Repair| match repaired {
-                None => write!(f, "; {}", ends[0]),
-                Some(Ok(())) => write!(f, "; {}", ends[1]),
-                Some(Err(cause)) => write!(f, "; {}: {cause}", ends[2]),
-            };
-        match self {
-            Self::Missing { of, hash } => write!(f, "{of}: original {hash} is missing"),
-            Self::Damaged { of, hash } => {
-                write!(f, "{of}: original {hash} was changed after it came in")
-            }
-            Self::Unreadable { of, hash, why } => {
-                write!(f, "{of}: original {hash} cannot be read: {why}")
-            }
-            Self::Derived { kind, of, hash, repaired } => {
-                write!(f, "{of}: the {kind} file of original {hash} is missing or damaged")?;
-                let later = "it will be made again when it is needed, or by --repair";
-                ends(f, [later, "made again", "it cannot be made again"], repaired)
-            }
-            Self::Orphaned { hash } => write!(f, "original {hash} is named by no item"),
-            Self::Warning(text) => f.write_str(text),
-            Self::Cached { file, repaired } => {
-                write!(f, "{}: this file of the rendition cache is damaged", file.display())?;
-                let later = "it will be passed over, or removed by --repair";
-                ends(f, [later, "removed", "it cannot be removed"], repaired)
-            }
-            Self::Leftover { file, repaired } => {
-                write!(f, "{}: an interrupted write left this file", file.display())?;
-                let later = "--repair removes it";
-                ends(f, [later, "removed", "it cannot be removed"], repaired)
-            }
-            Self::Database { flaw, repaired } => {
-                if !matches!(flaw, Flaw::Index(_)) {
-                    return write!(f, "database: {flaw}");
-                }
-                write!(f, "search: {flaw}")?;
-                let later = "--repair or `wirephoto reindex` has a new index built";
-                let done = "a new index is built by the service, or when it starts";
-                ends(f, [later, done, "it cannot be replaced"], repaired)
-            }
-        }
+impl CheckRequest {
+    /// A check that reads everything.
+    #[must_use]
+    pub fn full(repair: bool) -> Self {
+        Self { depth: Depth::Full, repair, resume: false }
     }
 }
 
@@ -212,7 +75,11 @@ impl std::fmt::Display for Problem {
 pub struct Report {
     /// Originals that items name.
     pub originals: usize,
-    /// Problems that remain.
+    /// Originals that were read.
+    pub read: usize,
+    /// What an interrupted check had done that this one continues.
+    pub earlier: Option<Earlier>,
+    /// Problems that remain, those of the interrupted check included.
     pub remaining: usize,
     /// Derived files of originals that are gone, which were removed.
     pub removed: usize,
@@ -222,59 +89,89 @@ pub struct Report {
 }
 
 /// A check under way.
-struct Check<'a> {
-    archive: &'a Archive,
+pub(super) struct Check<'a> {
+    pub(super) archive: &'a Archive,
     repair: bool,
     tell: &'a (dyn Fn(&Problem) + Sync),
-    remaining: AtomicUsize,
+    pub(super) remaining: AtomicUsize,
 }
 
-/// Checks the database, every original, byte for byte, and what is derived from them; `tell` hears
-/// of each problem as it is found, from several threads.
+/// Checks the archive as `request` says; `tell` hears of each problem as it is found, from several
+/// threads.
 ///
-/// With `repair`, what is derived and not right is made again, and what of it nobody needs is
-/// removed. Originals are never touched, nor is the database but for its search index: what is
-/// lost there comes back from a backup.
+/// A full check covers the database, every original, byte for byte, and what is derived from them. With
+/// `repair`, what is derived and not right is made again, and what of it nobody needs is removed.
+/// Originals are never touched, nor is the database but for its search index and the note of how far the
+/// check came: what is lost there comes back from a backup.
 pub fn check(
     archive: &Archive,
     config: &Config,
-    repair: bool,
+    request: CheckRequest,
     tell: &(dyn Fn(&Problem) + Sync),
 ) -> Result<Report> {
+    let CheckRequest { depth, repair, resume } = request;
     let check = Check { archive, repair, tell, remaining: AtomicUsize::new(0) };
     let mut notes = warnings(config, &archive.db);
     notes.extend(demo_warning(&archive.db)?);
     notes.into_iter().for_each(|note| check.tell(&Problem::Warning(note)));
-    // The store first: what comes in meanwhile is then in the database too, or in neither list.
-    let stored = archive.originals.store().list().map_err(Error::internal)?;
-    let derived = archive.originals.list_derived().map_err(Error::internal)?;
-    let found = archive.db.read_blocking(|tx| Ok(tx.inspect()))?;
-    check.tell_flaws(&found, config)?;
-    let workers = config.ingest_workers();
-    each(workers, found.named.iter().copied(), &|named| check.original(named))?;
-    let is_named = |hash: &Hash| found.named.binary_search_by_key(hash, |one| one.hash).is_ok();
-    let mut removed = 0;
-    // Whether an original is nobody's can be told only when all items were read.
-    if found.whole {
-        let orphans = stored.into_iter().filter(|hash| !is_named(hash)).collect();
-        for hash in still_orphans(archive, orphans)? {
-            check.tell(&Problem::Orphaned { hash });
-        }
-        if repair {
-            let unnamed: BTreeSet<Hash> =
-                derived.iter().map(|(_, hash)| *hash).filter(|hash| !is_named(hash)).collect();
-            let gone = still_orphans(archive, unnamed.into_iter().collect())?;
-            let keep = |hash| gone.binary_search(&hash).is_err();
-            removed = archive.originals.sweep_derived(&derived, &keep).map_err(Error::internal)?;
-        }
+    match depth {
+        Depth::Full => check.full(config, resume),
+        Depth::Quick { sample } => check.quick(config.ingest_workers(), sample),
     }
-    check.files(&config.data.dir.join("derived").join("cache"))?;
-    let remaining = check.remaining.into_inner();
-    Ok(Report { originals: found.named.len(), remaining, removed, whole: found.whole })
 }
 
 impl Check<'_> {
-    fn tell(&self, problem: &Problem) {
+    fn full(self, config: &Config, resume: bool) -> Result<Report> {
+        let archive = self.archive;
+        // The store first: what comes in meanwhile is then in the database too, or in neither list.
+        let stored = archive.originals.store().list().map_err(Error::internal)?;
+        let derived = archive.originals.list_derived().map_err(Error::internal)?;
+        let found = archive.db.read_blocking(|tx| Ok(tx.inspect()))?;
+        self.tell_flaws(&found, config)?;
+        let progress = Progress::begin(&archive.db, &found.named, resume)?;
+        let left = found.named.iter().enumerate().skip(progress.first());
+        each(config.ingest_workers(), left, &|(index, named)| {
+            progress.done(index, self.original(*named));
+            Ok(())
+        })?;
+        let is_named =
+            |hash: &Hash| found.named.binary_search_by_key(hash, |one| one.hash).is_ok();
+        let mut removed = 0;
+        // Whether an original is nobody's can be told only when all items were read.
+        if found.whole {
+            let orphans = stored.into_iter().filter(|hash| !is_named(hash)).collect();
+            self.tell_orphans(orphans)?;
+            if self.repair {
+                let unnamed: BTreeSet<Hash> =
+                    derived.iter().map(|(_, hash)| *hash).filter(|hash| !is_named(hash)).collect();
+                let gone = still_orphans(archive, unnamed.into_iter().collect())?;
+                let keep = |hash| gone.binary_search(&hash).is_err();
+                let swept = archive.originals.sweep_derived(&derived, &keep);
+                removed = swept.map_err(Error::internal)?;
+            }
+        }
+        self.files(&config.data.dir.join("derived").join("cache"))?;
+        let earlier = progress.end();
+        let of_earlier = earlier.map_or(0, |earlier| earlier.problems);
+        Ok(Report {
+            originals: found.named.len(),
+            read: found.named.len() - earlier.map_or(0, |earlier| earlier.originals),
+            earlier,
+            remaining: self.remaining.into_inner() + of_earlier,
+            removed,
+            whole: found.whole,
+        })
+    }
+
+    /// Reports those of `orphans` that no item names although they had time to come in.
+    pub(super) fn tell_orphans(&self, orphans: Vec<Hash>) -> Result<()> {
+        for hash in still_orphans(self.archive, orphans)? {
+            self.tell(&Problem::Orphaned { hash });
+        }
+        Ok(())
+    }
+
+    pub(super) fn tell(&self, problem: &Problem) {
         if problem.remains() && !problem.is_warning() {
             self.remaining.fetch_add(1, Ordering::Relaxed);
         }
@@ -301,7 +198,8 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn original(&self, named: Named) -> Result<()> {
+    /// Reads an original and what is derived from it; gives the number of problems that remain.
+    pub(super) fn original(&self, named: Named) -> usize {
         let Named { hash, length, .. } = named;
         let is_derived = |finding: &Finding| matches!(finding, Finding::Derived(_));
         let mut looked = self.archive.originals.check(hash, length);
@@ -310,33 +208,36 @@ impl Check<'_> {
             looked = self.archive.originals.check(hash, length);
         }
         let found = match looked {
-            Ok(found) if found.is_empty() => return Ok(()),
+            Ok(found) if found.is_empty() => return 0,
             Ok(found) => found,
             Err(cause) => {
                 let (of, why) = (self.file_of(named), cause.to_string());
                 self.tell(&Problem::Unreadable { of, hash, why });
-                return Ok(());
+                return 1;
             }
         };
         let of = self.file_of(named);
         let derived = found.iter().any(is_derived);
         let repaired = (self.repair && derived).then(|| remake(self.archive, hash, length));
+        let mut remaining = 0;
         for finding in found {
             let of = of.clone();
-            self.tell(&match finding {
+            let problem = match finding {
                 Finding::Missing => Problem::Missing { of, hash },
                 Finding::Changed => Problem::Damaged { of, hash },
                 Finding::Derived(kind) => {
                     let kind = Kind::as_str(kind);
                     Problem::Derived { kind, of, hash, repaired: repaired.clone() }
                 }
-            });
+            };
+            remaining += usize::from(problem.remains());
+            self.tell(&problem);
         }
-        Ok(())
+        remaining
     }
 
     /// The file of an item that an original is, as of now.
-    fn file_of(&self, named: Named) -> FileOfItem {
+    pub(super) fn file_of(&self, named: Named) -> FileOfItem {
         let found = self.archive.db.read_blocking(move |tx| tx.files_of_version(named.doc));
         let found = match found {
             Ok(found) => found,
@@ -398,7 +299,8 @@ fn still_orphans(archive: &Archive, mut orphans: Vec<Hash>) -> Result<Vec<Hash>>
     Ok(orphans)
 }
 
-fn file_of(key: &ItemKey, asset: &Asset) -> FileOfItem {
+/// How a file of an item is named: `image/abc NormalHires.jpg`.
+pub(super) fn file_of(key: &ItemKey, asset: &Asset) -> FileOfItem {
     let association = asset.association.as_ref().map(|key| format!("{key}_")).unwrap_or_default();
     format!("{key} {association}{}{}", asset.name(), asset.extension().as_str())
 }
@@ -437,7 +339,7 @@ mod tests {
         let then = SystemTime::from(crate::clock::now()) - Duration::from_secs(7200);
         File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
         let began = AtomicBool::new(false);
-        let report = check(&archive, &config, true, &|problem| {
+        let report = check(&archive, &config, CheckRequest::full(true), &|problem| {
             if problem.is_warning() {
                 return;
             }

@@ -6,13 +6,14 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
+use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use super::{Trouble, complain, open_archive, opened, record, say};
 use crate::app::Archive;
 use crate::app::backup::{self, Heard, Restored, Tally, Wanted};
-use crate::app::check::{self, Problem, Report};
+use crate::app::check::{self, CheckRequest, Depth, Earlier, Problem, Report};
 use crate::clock;
 use crate::config::Config;
 
@@ -33,22 +34,65 @@ fn print(problem: &Problem, json: bool) {
     }
 }
 
-pub(super) fn check(config: &Config, repair: bool, json: bool) -> Result<(), Trouble> {
-    let archive = match repair {
+/// How much `wirephoto check` does.
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct CheckArgs {
+    /// Makes derived files and the search index again where they are not right, and removes
+    /// what nobody needs. Originals are never touched.
+    #[arg(long)]
+    pub(super) repair: bool,
+    /// Looks whether each original is there with its length, and reads none.
+    #[arg(long, conflicts_with_all = ["repair", "resume"])]
+    quick: bool,
+    /// Does what --quick does, and reads N originals, picked at random, with what is derived from them.
+    #[arg(long, value_name = "N", conflicts_with_all = ["repair", "resume"])]
+    sample: Option<usize>,
+    /// Continues a check that was interrupted: skips the originals that it has read.
+    #[arg(long)]
+    resume: bool,
+}
+
+impl CheckArgs {
+    pub(super) fn request(self) -> CheckRequest {
+        let Self { repair, quick, sample, resume } = self;
+        let depth = match (quick, sample) {
+            (false, None) => Depth::Full,
+            (true, None) => Depth::Quick { sample: 0 },
+            (_, Some(sample)) => Depth::Quick { sample },
+        };
+        CheckRequest { depth, repair, resume }
+    }
+}
+
+pub(super) fn check(config: &Config, request: CheckRequest, json: bool) -> Result<(), Trouble> {
+    let archive = match request.repair {
         true => opened(Archive::open_to_write(config)?),
         false => open_archive(config)?,
     };
     if let Some(warning) = config.hidden_clients() {
         complain(&format!("warning: {warning}"));
     }
-    let report = check::check(&archive, config, repair, &|problem| print(problem, json))?;
-    let Report { originals, remaining, removed, whole } = report;
+    let report = check::check(&archive, config, request, &|problem| print(problem, json))?;
+    let Report { originals, read, earlier, remaining, removed, whole } = report;
     if json {
-        let line = json!({ "originals": originals, "problems": remaining, "removed": removed,
-            "allItemsRead": whole });
+        let mut line = json!({ "originals": originals, "read": read, "problems": remaining,
+            "removed": removed, "allItemsRead": whole });
+        if let Some(Earlier { originals, problems, began }) = earlier {
+            line["resumed"] =
+                json!({ "originals": originals, "problems": problems, "began": began });
+        }
         say(&line.to_string());
     } else {
         let mut text = format!("{originals} originals checked, {remaining} problems");
+        if let Depth::Quick { .. } = request.depth {
+            text.push_str(&format!("; presence and length, {read} of them read"));
+        }
+        if let Some(Earlier { originals, problems, began }) = earlier {
+            text.push_str(&format!(
+                "; {originals} originals with {problems} problems were read by the check that began \
+                 {began} and was interrupted"
+            ));
+        }
         if removed > 0 {
             text.push_str(&format!(
                 "; {removed} derived files of originals that are gone removed"
@@ -128,21 +172,23 @@ pub(super) fn restore(
     // What a check says of it; that nothing is derived yet is no fault then.
     let archive = open_archive(config)?;
     let waiting = AtomicUsize::new(0);
-    let report = check::check(&archive, config, rebuild, &|problem| match problem {
-        Problem::Derived { repaired: None, .. } => {
-            waiting.fetch_add(1, Ordering::Relaxed);
-        }
-        Problem::Derived { repaired: Some(Ok(())), .. } => {}
-        Problem::Missing { .. }
-        | Problem::Damaged { .. }
-        | Problem::Unreadable { .. }
-        | Problem::Derived { repaired: Some(Err(_)), .. }
-        | Problem::Orphaned { .. }
-        | Problem::Cached { .. }
-        | Problem::Leftover { .. }
-        | Problem::Warning(_)
-        | Problem::Database { .. } => print(problem, json),
-    })?;
+    let report =
+        check::check(&archive, config, CheckRequest::full(rebuild), &|problem| match problem {
+            Problem::Derived { repaired: None, .. } => {
+                waiting.fetch_add(1, Ordering::Relaxed);
+            }
+            Problem::Derived { repaired: Some(Ok(())), .. } => {}
+            Problem::Missing { .. }
+            | Problem::Damaged { .. }
+            | Problem::Length { .. }
+            | Problem::Unreadable { .. }
+            | Problem::Derived { repaired: Some(Err(_)), .. }
+            | Problem::Orphaned { .. }
+            | Problem::Cached { .. }
+            | Problem::Leftover { .. }
+            | Problem::Warning(_)
+            | Problem::Database { .. } => print(problem, json),
+        })?;
     let waiting = waiting.into_inner();
     let problems = report.remaining.saturating_sub(waiting);
     let originals = report.originals;

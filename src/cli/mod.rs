@@ -199,10 +199,8 @@ enum Command {
     Check {
         #[command(flatten)]
         common: Common,
-        /// Makes derived files and the search index again where they are not right, and removes
-        /// what nobody needs. Originals are never touched.
-        #[arg(long)]
-        repair: bool,
+        #[command(flatten)]
+        wanted: keep::CheckArgs,
         /// Prints one JSON object a line.
         #[arg(long)]
         json: bool,
@@ -505,8 +503,8 @@ fn dispatch(command: Command) -> Result<(), Trouble> {
         Command::Store { command } => store::run(command),
         Command::Nodes { common, json } => nodes::list(&common.config()?, json),
         Command::Audit { command } => audit::run(command),
-        Command::Check { common, repair, json } => {
-            keep::check(&config::load(&common.sources(&[]))?.0, repair, json)
+        Command::Check { common, wanted, json } => {
+            keep::check(&config::load(&common.sources(&[]))?.0, wanted.request(), json)
         }
         Command::Backup { common, prune, verify, without_key, json, target } => {
             let (config, _) = config::load(&common.sources(&[]))?;

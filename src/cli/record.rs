@@ -12,6 +12,7 @@ use super::accounts::{ClientCommand, Key, User};
 use super::channels::{ChannelCommand, DeliveryCommand};
 use super::complain;
 use super::demo::DemoCommand;
+use super::keep::CheckArgs;
 use super::outbox::OutboxCommand;
 use super::secrets::SecretsCommand;
 use super::signing_key::SigningKeyCommand;
@@ -99,7 +100,7 @@ pub(super) fn of(command: &Command) -> Recorded {
         | Command::Pdf(_)
         | Command::Limited(_)
         | Command::Config { .. }
-        | Command::Check { repair: false, .. } => Recorded::Nothing,
+        | Command::Check { wanted: CheckArgs { repair: false, .. }, .. } => Recorded::Nothing,
         // Items record that they are withdrawn, and a migration records itself before it begins: its
         // database takes no writes afterwards.
         Command::Withdraw { .. } | Command::Migrate { undo: false, .. } => Recorded::Parts,
@@ -118,7 +119,9 @@ pub(super) fn of(command: &Command) -> Recorded {
         Command::Backup { target, .. } => {
             event_about(Action::Command, ObjectKind::Path, &target.display(), "backup")
         }
-        Command::Check { repair: true, .. } => event(Action::Command, "check --repair"),
+        Command::Check { wanted: CheckArgs { repair: true, .. }, .. } => {
+            event(Action::Command, "check --repair")
+        }
         Command::Reindex { .. } => event(Action::Command, "reindex"),
         Command::User { command } => of_user(command),
         Command::Client { command } => of_client(command),

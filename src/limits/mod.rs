@@ -3,6 +3,7 @@
 mod accounts;
 mod audit;
 mod bucket;
+mod checks;
 mod compression;
 mod database;
 mod logins;
@@ -11,6 +12,7 @@ mod search;
 pub use accounts::*;
 pub use audit::*;
 pub use bucket::*;
+pub use checks::*;
 pub use compression::*;
 pub use database::*;
 pub use logins::*;

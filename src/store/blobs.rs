@@ -105,6 +105,10 @@ impl Blobs {
         self.bucket.list(FOLDER)
     }
 
+    pub(super) fn sizes(&self) -> Result<Vec<(Hash, u64)>, StoreError> {
+        self.bucket.sizes(FOLDER)
+    }
+
     pub(super) fn age(&self, hash: Hash) -> Result<Option<Duration>, StoreError> {
         self.bucket.age(&self.key(hash), hash)
     }

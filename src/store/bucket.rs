@@ -590,13 +590,18 @@ impl Bucket {
 
     /// The hashes that have an object in `folder`, sorted.
     pub(super) fn list(&self, folder: &'static str) -> Result<Vec<Hash>, StoreError> {
+        Ok(self.sizes(folder)?.into_iter().map(|(hash, _)| hash).collect())
+    }
+
+    /// The hashes that have an object in `folder` with the bytes of each, sorted.
+    pub(super) fn sizes(&self, folder: &'static str) -> Result<Vec<(Hash, u64)>, StoreError> {
         let (objects, within) = (self.objects(), self.inner.prefix.clone().join(folder));
         let key = within.clone();
         let list = async move {
             let mut found = Vec::new();
             let mut listed = objects.list(Some(&within));
             while let Some(facts) = listed.try_next().await? {
-                found.extend(hash_of(&facts.location));
+                found.extend(hash_of(&facts.location).map(|hash| (hash, facts.size)));
             }
             found.sort_unstable();
             Ok(found)

@@ -126,6 +126,19 @@ impl Folder {
         list(&self.dir)
     }
 
+    pub(super) fn sizes(&self) -> Result<Vec<(Hash, u64)>, StoreError> {
+        let size = |hash| {
+            let path = self.path(hash);
+            match fs::metadata(&path) {
+                Ok(facts) => Some(Ok((hash, facts.len()))),
+                // It was removed since the folder was read.
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
+                Err(cause) => Some(Err(failed(&path)(cause))),
+            }
+        };
+        self.list()?.into_iter().filter_map(size).collect()
+    }
+
     pub(super) fn sweep(&self) -> Result<usize, StoreError> {
         let left = self.leftovers()?;
         Ok(left.iter().filter(|path| fs::remove_file(path).is_ok()).count())

@@ -259,6 +259,16 @@ impl Store {
         }
     }
 
+    /// The keys of all blobs with their lengths in bytes, sorted by key.
+    ///
+    /// Reads no blob: a folder is asked for the facts of each file, a bucket gives them with its listing.
+    pub fn sizes(&self) -> Result<Vec<(Hash, u64)>, StoreError> {
+        match &self.place {
+            Place::Folder(folder) => folder.sizes(),
+            Place::Bucket(blobs) => blobs.sizes(),
+        }
+    }
+
     /// Removes what interrupted writes left behind on this machine; gives how many files it removed.
     ///
     /// Parts of interrupted uploads do not show in a bucket; its own rule removes them.

@@ -4,7 +4,7 @@
 use std::{
     fs::{self, File},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     time::{Duration, SystemTime},
 };
 
@@ -352,4 +352,100 @@ fn damaged_pages_of_the_database_are_told_with_their_table() {
     let output = output(command.args(["check", "--data"]).arg(&data));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.code() == Some(1) && said.contains("not a database"), "{said}");
+}
+
+/// The originals below a data directory, in the order of their hashes.
+fn originals(data: &Path) -> Vec<PathBuf> {
+    let mut found = files(&data.join("originals"));
+    found.sort();
+    found
+}
+
+/// What a check says at its end, with `--json`.
+fn summary(data: &Path, arguments: &[&str]) -> Value {
+    let mut command = wirephoto(data.parent().unwrap());
+    let output = output(command.args(["check", "--json"]).args(arguments).arg("--data").arg(data));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    serde_json::from_str(said.lines().last().unwrap_or_else(|| panic!("{output:?}"))).unwrap()
+}
+
+#[test]
+fn a_quick_check_compares_presence_and_length_and_a_sample_is_read() {
+    let server = archive();
+    let data = server.data();
+    let quick = ["--quick"];
+    assert_eq!(check(&data, &quick), (Vec::new(), 0));
+    let small = originals(&data).into_iter().min_by_key(|path| fs::metadata(path).unwrap().len());
+    flip(&small.unwrap());
+    assert_eq!(check(&data, &quick), (Vec::new(), 0), "no original is read");
+    let said = summary(&data, &quick);
+    assert_eq!((&said["originals"], &said["read"]), (&2.into(), &0.into()), "{said}");
+    // As many as there are: which is picked is random.
+    let (problems, status) = check(&data, &["--sample", "2"]);
+    assert_eq!((problems.len(), status), (1, 1), "{problems:?}");
+    assert!(problems[0].0 == "damaged" && problems[0].1.contains("image/small"), "{problems:?}");
+    assert_eq!(summary(&data, &["--sample", "1"])["read"], 1);
+    assert_eq!(summary(&data, &["--quick", "--sample", "9"])["read"], 2);
+    let large = largest(&data, "originals");
+    let length = fs::metadata(&large).unwrap().len();
+    change(&large, |bytes| bytes.push(7));
+    old(&data.join("originals/ab").join("0".repeat(62)));
+    let (mut problems, status) = check(&data, &quick);
+    problems.sort();
+    assert_eq!((problems.len(), status), (2, 1), "{problems:?}");
+    let told = format!("it has {} bytes and had {length}", length + 1);
+    assert!(
+        problems[0].1.contains("image/large") && problems[0].1.contains(&told),
+        "{problems:?}"
+    );
+    assert!(problems[1].0 == "orphaned" && problems[1].1.contains("ab000"), "{problems:?}");
+    fs::remove_file(&large).unwrap();
+    let (problems, _) = check(&data, &quick);
+    assert!(problems.iter().any(|(word, text)| word == "missing" && text.contains("large")));
+    let mut command = wirephoto(server.dir.path());
+    let refused = output(command.args(["check", "--quick", "--repair", "--data"]).arg(&data));
+    assert_eq!(refused.status.code(), Some(2), "a quick check repairs nothing");
+}
+
+#[test]
+fn an_interrupted_check_is_continued_where_it_was() {
+    let pictures: Vec<(String, Vec<u8>)> = (0..4_usize)
+        .map(|n| (format!("wave{n}"), Picture::waves(64 + 8 * n, 48).jpeg()))
+        .collect();
+    let mut server = Server::with_pictures(&["media.warm=false"], &pictures);
+    server.signal("KILL");
+    server.child.wait().unwrap();
+    let data = server.data();
+    let originals = originals(&data);
+    let (first, last) = (&originals[0], &originals[3]);
+    flip(first);
+    // Opening a pipe waits for who writes to it: the check stands still before the last original.
+    let aside = server.dir.path().join("aside");
+    fs::rename(last, &aside).unwrap();
+    assert!(Command::new("mkfifo").arg(last).status().unwrap().success());
+    let mut command = wirephoto(server.dir.path());
+    command.args(["check", "--json", "--set", "ingest.workers=1", "--data"]).arg(&data);
+    let mut interrupted = command.stdout(Stdio::null()).spawn().unwrap();
+    server.until("a note of how far the check came", || {
+        let database = Connection::open(data.join("wirephoto.db")).unwrap();
+        let sql = "SELECT count(*) FROM state WHERE name = 'check'";
+        let notes: i64 = database.query_row(sql, [], |row| row.get(0)).unwrap();
+        (notes == 1).then_some(())
+    });
+    interrupted.kill().unwrap();
+    interrupted.wait().unwrap();
+    fs::remove_file(last).unwrap();
+    fs::rename(&aside, last).unwrap();
+    let mut command = wirephoto(server.dir.path());
+    let output = output(command.args(["check", "--json", "--resume", "--data"]).arg(&data));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(!said.contains("\"problem\":"), "the damaged one was read before: {said}");
+    let end: Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    let skipped = end["resumed"]["originals"].as_u64().unwrap();
+    assert!((1..4).contains(&skipped) && end["read"] == 4 - skipped, "{end}");
+    // What was found before counts, also for the exit status.
+    assert_eq!((&end["problems"], &end["resumed"]["problems"]), (&1.into(), &1.into()), "{end}");
+    assert_eq!(output.status.code(), Some(1));
+    let end = summary(&data, &["--resume"]);
+    assert_eq!((&end["read"], &end["resumed"]), (&4.into(), &Value::Null), "nothing to continue");
 }

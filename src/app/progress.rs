@@ -1,0 +1,130 @@
+//! How far a check of all originals came, stored in the database so that an interrupted one can be continued.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::{self, Stopwatch};
+use crate::db::{Db, Named};
+use crate::error::Result;
+use crate::limits::CHECK_NOTED;
+use crate::types::Hash;
+
+/// The name of the note in the table `state`.
+const NAME: &str = "check";
+
+/// What an interrupted check had done.
+#[derive(Clone, Copy, Debug)]
+pub struct Earlier {
+    /// Originals that it had read.
+    pub originals: usize,
+    /// Problems of these that remained.
+    pub problems: usize,
+    /// When it began.
+    pub began: Timestamp,
+}
+
+/// The note: every original up to `through`, in the order of hashes, was read.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Note {
+    began: Timestamp,
+    through: Hash,
+    problems: usize,
+}
+
+/// The progress of a check of the originals `named`, which are done in any order.
+pub(super) struct Progress<'a> {
+    db: &'a Db,
+    named: &'a [Named],
+    began: Timestamp,
+    earlier: Option<Earlier>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Originals before this one were all read.
+    next: usize,
+    /// Problems of these that remain, the interrupted check's included.
+    problems: usize,
+    /// Those behind it that were read already, with their problems: as many as there are workers, unless one
+    /// of them hangs.
+    ahead: BTreeMap<usize, usize>,
+    /// Since the last note, if there was one.
+    noted: Option<Stopwatch>,
+    failing: bool,
+}
+
+impl<'a> Progress<'a> {
+    /// Begins at the first original, or with `resume` at the first one that an interrupted check has not read.
+    pub(super) fn begin(db: &'a Db, named: &'a [Named], resume: bool) -> Result<Self> {
+        let note = match resume {
+            true => db.read_blocking(|tx| tx.find_state(NAME))?,
+            false => None,
+        };
+        // A note that a later version wrote in another form counts as none.
+        let note: Option<Note> = note.and_then(|text| serde_json::from_str(&text).ok());
+        let earlier = note.map(|note| Earlier {
+            originals: named.partition_point(|one| one.hash <= note.through),
+            problems: note.problems,
+            began: note.began,
+        });
+        let state = State {
+            next: earlier.map_or(0, |earlier| earlier.originals),
+            problems: earlier.map_or(0, |earlier| earlier.problems),
+            ahead: BTreeMap::new(),
+            noted: None,
+            failing: false,
+        };
+        let began = earlier.map_or_else(clock::now, |earlier| earlier.began);
+        Ok(Self { db, named, began, earlier, state: Mutex::new(state) })
+    }
+
+    /// The index of the first original that is left.
+    pub(super) fn first(&self) -> usize {
+        self.earlier.map_or(0, |earlier| earlier.originals)
+    }
+
+    /// Says that the original with this index was read and has so many problems.
+    pub(super) fn done(&self, index: usize, problems: usize) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.ahead.insert(index, problems);
+        let before = state.next;
+        let mut next = before;
+        while let Some(problems) = state.ahead.remove(&next) {
+            state.problems += problems;
+            next += 1;
+        }
+        state.next = next;
+        let is_due = state.noted.as_ref().is_none_or(|since| since.elapsed() >= CHECK_NOTED);
+        if next == before || !is_due {
+            return;
+        }
+        let Some(last) = self.named.get(next - 1) else { return };
+        let note = Note { began: self.began, through: last.hash, problems: state.problems };
+        let written = serde_json::to_string(&note)
+            .map(|text| self.db.write_blocking(move |tx| tx.write_state(NAME, &text)));
+        let fails = !matches!(written, Ok(Ok(())));
+        if fails && !state.failing {
+            // Such as a database that takes no writes any more; the check itself needs none.
+            tracing::warn!("how far the check came cannot be stored: it cannot be resumed");
+        }
+        state.failing = fails;
+        state.noted = Some(Stopwatch::start());
+    }
+
+    /// Says that all were read: there is nothing to continue. Gives what an interrupted check had done.
+    pub(super) fn end(self) -> Option<Earlier> {
+        let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if !state.failing {
+            let removed = self.db.write_blocking(|tx| tx.remove_state(NAME));
+            if let Err(cause) = removed {
+                tracing::warn!("the note of a check cannot be removed: {cause}");
+            }
+        }
+        self.earlier
+    }
+}

@@ -1,0 +1,132 @@
+//! A check of the originals that reads none of them, or a random sample: presence and length.
+
+use uuid::Uuid;
+
+use super::check::{Check, Problem, Report};
+use super::crowd::each;
+use crate::db::Named;
+use crate::error::{Error, Result};
+use crate::types::Hash;
+
+impl Check<'_> {
+    /// Compares the originals that items name with the store's listing, and reads `sample` of those that are
+    /// there, picked at random, on `workers` threads.
+    ///
+    /// Cost: one pass over the files of all items and one listing of the store; 90 bytes an original.
+    pub(super) fn quick(self, workers: usize, sample: usize) -> Result<Report> {
+        // The items first: an original is in the store before an item names it, and stays, so each of these
+        // must be in the listing.
+        let (named, rows) = self.archive.db.read_blocking(|tx| tx.named_originals())?;
+        let stored = self.archive.originals.store().sizes().map_err(Error::internal)?;
+        let whole = rows.is_empty();
+        for flaw in rows {
+            self.tell(&Problem::Database { flaw, repaired: None });
+        }
+        let found = Comparison::of(&named, &stored);
+        for named in found.missing {
+            self.tell(&Problem::Missing { of: self.file_of(named), hash: named.hash });
+        }
+        for (named, found) in found.other_length {
+            let (of, Named { hash, length: expected, .. }) = (self.file_of(named), named);
+            self.tell(&Problem::Length { of, hash, found, expected });
+        }
+        if whole {
+            self.tell_orphans(found.unnamed)?;
+        }
+        let sampled = pick(found.there, sample);
+        let read = sampled.len();
+        each(workers, sampled.into_iter(), &|named| {
+            self.original(named);
+            Ok(())
+        })?;
+        let remaining = self.remaining.into_inner();
+        Ok(Report { originals: named.len(), read, remaining, whole, ..Report::default() })
+    }
+}
+
+/// What items name beside what a store has.
+#[derive(Default)]
+pub(super) struct Comparison {
+    /// Originals that are there with their length.
+    pub(super) there: Vec<Named>,
+    /// Originals that are not there.
+    pub(super) missing: Vec<Named>,
+    /// Originals that are there with another length, in bytes.
+    pub(super) other_length: Vec<(Named, u64)>,
+    /// Blobs of the store that no item names.
+    pub(super) unnamed: Vec<Hash>,
+}
+
+impl Comparison {
+    /// Compares two lists, both sorted by hash.
+    pub(super) fn of(named: &[Named], stored: &[(Hash, u64)]) -> Self {
+        let mut found = Self::default();
+        for one in named {
+            match stored.binary_search_by_key(&one.hash, |(hash, _)| *hash) {
+                Ok(at) if stored[at].1 == one.length => found.there.push(*one),
+                Ok(at) => found.other_length.push((*one, stored[at].1)),
+                Err(_) => found.missing.push(*one),
+            }
+        }
+        let is_named = |hash: &Hash| named.binary_search_by_key(hash, |one| one.hash).is_ok();
+        let hashes = stored.iter().map(|(hash, _)| *hash);
+        found.unnamed = hashes.filter(|hash| !is_named(hash)).collect();
+        found
+    }
+}
+
+/// Picks `count` of `from` at random, each with the same probability; all of them where there are no more.
+fn pick(mut from: Vec<Named>, count: usize) -> Vec<Named> {
+    let count = count.min(from.len());
+    // The first steps of a Fisher-Yates shuffle.
+    for at in 0..count {
+        let left = from.len() - at;
+        from.swap(at, at + random_below(left));
+    }
+    from.truncate(count);
+    from
+}
+
+/// A random number below `bound`, which is not 0.
+fn random_below(bound: usize) -> usize {
+    // The bias of the remainder is below 2^-40 for a million originals.
+    let drawn = Uuid::new_v4().as_u128() % (bound as u128);
+    usize::try_from(drawn).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn a_sample_has_no_original_twice_and_each_can_be_in_it() {
+        let all: Vec<Named> = (0..20_u8)
+            .map(|n| Named { hash: Hash::of(&[n]), length: 1, doc: i64::from(n) })
+            .collect();
+        let docs = |count: usize| -> BTreeSet<i64> {
+            pick(all.clone(), count).iter().map(|one| one.doc).collect()
+        };
+        assert_eq!(docs(7).len(), 7);
+        assert_eq!(docs(20).len(), 20);
+        assert_eq!(docs(1000).len(), 20);
+        assert!(docs(0).is_empty());
+        // That one of twenty is in none of 400 samples of five has a chance of 1 in 10^48.
+        let seen: BTreeSet<i64> = (0..400).flat_map(|_| docs(5)).collect();
+        assert_eq!(seen.len(), 20);
+    }
+
+    #[test]
+    fn what_is_named_and_what_is_stored_are_told_apart() {
+        let mut hashes: Vec<Hash> = (0..4_u8).map(|n| Hash::of(&[n])).collect();
+        hashes.sort_unstable();
+        let named = |at: usize| Named { hash: hashes[at], length: 10, doc: 0 };
+        let stored = [(hashes[0], 10), (hashes[1], 9), (hashes[3], 10)];
+        let found = Comparison::of(&[named(0), named(1), named(2)], &stored);
+        assert_eq!(found.there, [named(0)]);
+        assert_eq!(found.other_length, [(named(1), 9)]);
+        assert_eq!(found.missing, [named(2)]);
+        assert_eq!(found.unnamed, [hashes[3]]);
+    }
+}
