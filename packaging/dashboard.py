@@ -112,6 +112,16 @@ ROWS = [
             (rate("wirephoto_originals_not_indexed_total"), "can only be decoded as a whole"),
             (rate("wirephoto_index_rebuilds_total"), "derived files made again"),
         ]),
+        ("Damaged originals", "short", [
+            (total("wirephoto_originals_damaged_total"), "found since the start"),
+        ]),
+        ("Scrub: done of this pass", "percentunit", [
+            (largest("wirephoto_scrub_done_ratio"), "done"),
+        ]),
+        ("Scrub: since", "s", [
+            (f"time() - max (wirephoto_scrub_began_seconds{{{S}}} > 0)", "this pass began"),
+            (f"time() - max (wirephoto_scrub_ended_seconds{{{S}}} > 0)", "the last one ended"),
+        ]),
         ("Requests to the bucket", "ops", [
             (rate("wirephoto_bucket_requests_total", "method, outcome"), "{{method}} {{outcome}}"),
         ]),

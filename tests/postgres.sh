@@ -43,5 +43,5 @@ fi
 cargo test --locked --lib -- db:: search:: nodes:: delivery:: activity:: orders:: users:: collections:: accounts:: cdn:: oauth:: notifications:: auth::
 cargo test --locked --test suite -- \
     accounts:: collections:: items:: keys_and_channels:: media:: notifications:: oauth:: purchases:: \
-    purges:: search:: stream:: users:: nodes:: nodes_work:: withdrawal:: deliveries:: \
+    purges:: scrub:: search:: stream:: users:: nodes:: nodes_work:: withdrawal:: deliveries:: \
     --skip faults:: --skip nodes::an_edge_does_not_start --skip nodes::two_nodes_that_start_at_once_over_nothing

@@ -13,6 +13,7 @@ mod progress;
 mod purging;
 mod quick;
 mod reload;
+mod scrub;
 pub mod secrets;
 mod server;
 mod services;

@@ -18,6 +18,7 @@ use super::{
     ownership::{Names, settle_later},
     purging::Purging,
     reload::{Reload, certificate},
+    scrub::Scrub,
     services::{
         Services, hash_limits, listener_limits, poll_limits, readiness, shared, start_media,
         start_oauth, start_outgoing, start_search, start_senders, start_traces, start_uploads,
@@ -36,7 +37,7 @@ use crate::jobs;
 use crate::limits::{FILES_BESIDE_CONNECTIONS, METRICS_UPKEEP, STOP_GRANTED, WARM_QUEUE_MAX};
 use crate::live::Live;
 use crate::media;
-use crate::nodes::{Keeper, Node};
+use crate::nodes::{Keeper, Lease, Node};
 use crate::orders::Orders;
 use crate::steady::Steady;
 use crate::store::Store;
@@ -88,6 +89,7 @@ impl Server {
         let store = originals.store().clone();
         begin((&db, &store), unsettled)?;
         db.open_connections();
+        let scrub = scrub_of(&config, (&db, &store), &node);
         let (listener, admin) = listeners(&config)?;
         let address = listener.local_addr().map_err(Error::internal)?;
         settle_public_url(&mut config, address);
@@ -124,6 +126,9 @@ impl Server {
         runtime.spawn(app.shared.readiness.clone().watch(looked, stopping));
         runtime.spawn(app.shared.notifications.serve_streams(asks, clock::now));
         spawn_sweeps(&runtime, &app.shared, &steady, &config);
+        if let Some(scrub) = scrub {
+            runtime.spawn(scrub.run());
+        }
         let drain = terms.limits.get().drain;
         let mut senders = start_senders(&runtime, &app, drain);
         senders.extend(purging.start(&runtime, &app, drain));
@@ -225,6 +230,16 @@ fn spawn_sweeps(runtime: &Runtime, shared: &Shared, steady: &Arc<Steady>, config
         runtime.spawn(sweep_events(shared.db.clone(), days, steady, node));
         runtime.spawn(jobs::expire(shared.collections.clone(), whose()));
     }
+}
+
+/// The scrub of the originals, where the settings ask for one and this process does such work.
+fn scrub_of(config: &Config, (db, store): (&Db, &Store), node: &Node) -> Option<Scrub> {
+    let period = config.store.scrub_days.of(&config.store.originals)?;
+    if !node.role().works() {
+        return None;
+    }
+    node.want(Lease::Scrubbing, None);
+    Some(Scrub { db: db.clone(), store: store.clone(), node: node.clone(), period })
 }
 
 /// Tells the metrics how the store is, removes what a killed process left in it, and goes on finding out

@@ -74,7 +74,7 @@ pub(super) fn start_watcher(
         Error::new(Kind::Unavailable, message).because(cause)
     };
     let watch = Watch::open(dir, ingest, config.ingest_workers()).map_err(unusable)?;
-    node.want(Lease::Watching, &watch.name().map_err(unusable)?.to_string());
+    node.want(Lease::Watching, Some(&watch.name().map_err(unusable)?.to_string()));
     let node = node.clone();
     let interval = Duration::from_millis(u64::from(config.ingest.watch_interval_ms));
     let (stop, stopped) = mpsc::channel();

@@ -18,7 +18,7 @@ use std::{
 };
 
 pub use load::{Sources, find_program, load};
-pub use place::{AddressStyle, BucketCredentials, Endpoints, Place};
+pub use place::{AddressStyle, BucketCredentials, Endpoints, Place, ScrubPeriod};
 pub use reload::{Changes, RELOADABLE};
 pub use role::Role;
 pub use secret::Secret;
@@ -228,6 +228,7 @@ settings! {
         give_up_s: u32 = "25", 1..=3600, "s", "Time for all tries of a request, besides what its bytes take at 64 KiB/s; then what needs it is answered 503";
         requests: usize = "64", 1..=4096, "requests", "Requests to the bucket at a time";
         side_files_bytes: u64 = "1073741824", 0..=1_125_899_906_842_624, "bytes", "Disk for copies of the bucket's side files, in derived/ of the data directory; 0: none";
+        scrub_days: ScrubPeriod = "auto", Any, "days", "Time in which one node reads every original once in the background and compares it with its checksum; auto: 30 for a folder, 0 for a bucket, where reads cost money; 0: never";
     }
     /// Renditions: sizes, quality, the watermark, limits and workers.
     media: Media {

@@ -1,6 +1,6 @@
 //! The settings that say where originals lie, and how a bucket is spoken to.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use super::value::{BaseUrl, Value};
 
@@ -148,6 +148,52 @@ impl Value for BucketCredentials {
     }
 }
 
+/// In which time all originals are read once in the background.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ScrubPeriod {
+    /// [`ScrubPeriod::FOLDER_DAYS`] where originals lie in a folder, never where they lie in a bucket: reading
+    /// one costs money at many services, and the service compares checksums itself.
+    Auto,
+    /// In so many days; never where it is 0.
+    Days(f32),
+}
+
+impl ScrubPeriod {
+    /// Days for originals in a folder.
+    const FOLDER_DAYS: f32 = 30.0;
+    const DAYS_MAX: f32 = 3650.0;
+
+    /// The time for originals that lie at `place`; `None` where none are read.
+    #[must_use]
+    pub fn of(self, place: &Place) -> Option<Duration> {
+        let days = match (self, place) {
+            (Self::Days(days), _) => days,
+            (Self::Auto, Place::Data | Place::Folder(_)) => Self::FOLDER_DAYS,
+            (Self::Auto, Place::Bucket { .. }) => 0.0,
+        };
+        (days > 0.0).then(|| Duration::from_secs_f32(days * 86_400.0))
+    }
+}
+
+impl Value for ScrubPeriod {
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text == "auto" {
+            return Ok(Self::Auto);
+        }
+        match text.parse() {
+            Ok(days) if (0.0..=Self::DAYS_MAX).contains(&days) => Ok(Self::Days(days)),
+            Ok(_) | Err(_) => Err(format!("expected auto, or 0 to {}", Self::DAYS_MAX)),
+        }
+    }
+    fn print(&self) -> String {
+        match self {
+            Self::Auto => "auto".to_owned(),
+            Self::Days(days) => days.to_string(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,6 +233,23 @@ mod tests {
             "https://pictures",
         ] {
             assert!(Place::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn originals_in_a_folder_are_read_once_a_month_and_those_in_a_bucket_where_it_is_set() {
+        let bucket = Place::parse("s3://pictures").unwrap();
+        let days = |text: &str, place: &Place| {
+            let period = ScrubPeriod::parse(text).unwrap();
+            assert_eq!(period.print(), text);
+            period.of(place).map(|time| time.as_secs_f32() / 86_400.0)
+        };
+        assert_eq!(days("auto", &Place::Data), Some(30.0));
+        assert_eq!(days("auto", &bucket), None);
+        assert_eq!(days("0.5", &bucket), Some(0.5));
+        assert_eq!(days("0", &Place::Data), None);
+        for text in ["", "-1", "4000", "NaN", "monthly"] {
+            assert!(ScrubPeriod::parse(text).is_err(), "{text}");
         }
     }
 }

@@ -59,12 +59,20 @@ pub enum Lease {
     Watching,
     /// Makes what a start needs: the demo archive.
     Starting,
+    /// Reads originals in the background and compares them with their checksums.
+    Scrubbing,
 }
 
 impl Lease {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Matching, Self::Purging, Self::Sweeping, Self::Watching, Self::Starting];
+    pub const ALL: [Self; 6] = [
+        Self::Matching,
+        Self::Purging,
+        Self::Sweeping,
+        Self::Watching,
+        Self::Starting,
+        Self::Scrubbing,
+    ];
 
     /// Its name; that of a watched folder has the folder's behind it.
     #[must_use]
@@ -75,6 +83,7 @@ impl Lease {
             Self::Sweeping => "sweeping",
             Self::Watching => "watching",
             Self::Starting => "starting",
+            Self::Scrubbing => "scrubbing",
         }
     }
 }
@@ -312,9 +321,14 @@ impl Node {
         });
     }
 
-    /// Wants the lease of work of which there is more than one kind; `which` tells them apart.
-    pub fn want(&self, lease: Lease, which: &str) {
-        self.wanted().leases.push((lease, format!("{} {which}", lease.as_str())));
+    /// Wants a lease that not every node of its role takes; `which` tells pieces of work apart of which there
+    /// is more than one.
+    pub fn want(&self, lease: Lease, which: Option<&str>) {
+        let name = match which {
+            Some(which) => format!("{} {which}", lease.as_str()),
+            None => lease.as_str().to_owned(),
+        };
+        self.wanted().leases.push((lease, name));
     }
 
     /// Wants no lease of that kind any more, and gives one back that it holds. Blocks.

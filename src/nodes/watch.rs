@@ -210,7 +210,7 @@ impl Others {
     }
 
     fn report(&mut self, node: &Node, held: &[Lease], is_held: &dyn Fn(Lease) -> bool) {
-        for lease in [Lease::Matching, Lease::Purging, Lease::Sweeping] {
+        for lease in [Lease::Matching, Lease::Purging, Lease::Sweeping, Lease::Scrubbing] {
             let name = lease.as_str();
             let ours = u8::from(held.contains(&lease));
             metrics::gauge!(telemetry::LEASE_HELD, "lease" => name).set(ours);

@@ -49,6 +49,15 @@ pub const ITEMS_CHANGED: &str = "wirephoto_items_changed_total";
 pub const NOT_INDEXED: &str = "wirephoto_originals_not_indexed_total";
 /// Originals whose derived files were made again (counter).
 pub const INDEX_REBUILDS: &str = "wirephoto_index_rebuilds_total";
+/// Originals that were found damaged or missing (counter).
+pub const ORIGINALS_DAMAGED: &str = "wirephoto_originals_damaged_total";
+/// Part of the items whose originals this pass of the background scrub has read, at the node that scrubs (gauge).
+pub const SCRUB_DONE_RATIO: &str = "wirephoto_scrub_done_ratio";
+/// When this pass began, in seconds since 1970; 0 at nodes that do not scrub (gauge).
+pub const SCRUB_BEGAN_SECONDS: &str = "wirephoto_scrub_began_seconds";
+/// When the last whole pass ended, in seconds since 1970; 0 before the first one and at nodes that do not scrub
+/// (gauge).
+pub const SCRUB_ENDED_SECONDS: &str = "wirephoto_scrub_ended_seconds";
 /// Requests to the bucket of originals, by method and outcome: done, refused, failed (counter).
 pub const BUCKET_REQUESTS: &str = "wirephoto_bucket_requests_total";
 /// Bytes of bodies to and from the bucket of originals, by direction: in, out (counter).
@@ -137,8 +146,8 @@ pub const NODES_DIFFER: &str = "wirephoto_nodes_differ";
 pub const READY: &str = "wirephoto_ready";
 /// Whether this node cannot do something now, by fault: database, search, store, disk (gauge).
 pub const FAULT: &str = "wirephoto_fault";
-/// Whether this node does the work that one node does at a time, by lease: matching, purging, sweeping
-/// (gauge).
+/// Whether this node does the work that one node does at a time, by lease: matching, purging, sweeping,
+/// scrubbing (gauge).
 pub const LEASE_HELD: &str = "wirephoto_lease_held";
 /// Seconds for which no node has done that work, by lease: matching, sweeping (gauge).
 pub const LEASE_VACANT_SECONDS: &str = "wirephoto_lease_vacant_seconds";
@@ -179,6 +188,7 @@ pub fn start_metrics() -> Result<PrometheusHandle> {
 fn begin() {
     for counter in [
         metrics::counter!(CLOCK_JUMPS),
+        metrics::counter!(ORIGINALS_DAMAGED),
         metrics::counter!(LOG_LINES_LOST),
         metrics::counter!(AUDIT_EVENTS_LOST),
         metrics::counter!(NOTIFICATIONS_LOST),
@@ -217,6 +227,10 @@ fn describe() {
         "Jumps of the time of day by a minute or more, by a day or more between two lives"
     );
     counter!(INDEX_REBUILDS, "Originals whose derived files were made again");
+    counter!(ORIGINALS_DAMAGED, "Originals that were found damaged or missing");
+    gauge!(SCRUB_DONE_RATIO, "Part of this pass that the background scrub has done");
+    gauge!(SCRUB_BEGAN_SECONDS, "Begin of this pass of the scrub, seconds since 1970");
+    gauge!(SCRUB_ENDED_SECONDS, "End of the last whole pass of the scrub, seconds since 1970");
     counter!(BUCKET_REQUESTS, "Requests to the bucket of originals, by method and outcome");
     counter!(BUCKET_BYTES, "Bytes of bodies to and from the bucket of originals, by direction");
     gauge!(BUCKET_AWAY, "1 while the bucket of originals is left alone because it only failed");

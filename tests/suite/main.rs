@@ -59,6 +59,7 @@ mod reload;
 mod requests;
 mod rights;
 mod scale;
+mod scrub;
 mod search;
 mod search_forms;
 mod search_language;

@@ -264,7 +264,7 @@ fn a_command_lists_the_nodes_that_live_with_their_leases() {
         leases.extend(node["leases"].as_array().unwrap().clone());
     }
     leases.sort_by_key(Value::to_string);
-    assert_eq!(leases, ["matching", "sweeping"], "each is one node's");
+    assert_eq!(leases, ["matching", "scrubbing", "sweeping"], "each is one node's");
     let table = String::from_utf8(first.command(&["nodes"]).stdout).unwrap();
     assert!(table.starts_with("NODE"), "{table}");
     assert!(table.contains("matching") && table.lines().count() == 3, "{table}");
@@ -284,7 +284,7 @@ fn a_node_that_is_alone_is_listed_alone() {
     let nodes = listed(&server);
     assert_eq!(nodes.len(), 1);
     assert!(nodes[0]["beats"].is_null() && nodes[0]["lastSign"].is_string(), "{nodes:?}");
-    assert_eq!(nodes[0]["leases"], json!(["matching", "sweeping"]));
+    assert_eq!(nodes[0]["leases"], json!(["matching", "scrubbing", "sweeping"]));
     assert!(server.stop().0.success());
 }
 

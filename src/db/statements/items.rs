@@ -107,6 +107,17 @@ impl ReadTx<'_> {
         })
     }
 
+    /// The numbers of items above `after` and up to `through`, in their order, at most `limit` of them.
+    pub fn list_item_numbers(
+        &self,
+        (after, through): (i64, i64),
+        limit: usize,
+    ) -> Result<Vec<i64>, DbError> {
+        let sql = "SELECT item_id FROM items WHERE item_id > ?1 AND item_id <= ?2
+             ORDER BY item_id LIMIT ?3";
+        self.engine.list_values(sql, params![after, through, int(limit)])
+    }
+
     /// The item whose current version has the number `doc`, with its files.
     pub fn files_of_version(&self, doc: i64) -> Result<Option<(ItemKey, Vec<Asset>)>, DbError> {
         let sql = "SELECT media_type, id, assets FROM items WHERE item_id = ?1";

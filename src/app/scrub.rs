@@ -1,0 +1,361 @@
+//! The scrub: reads every original once in a period, in the background, and compares it with its checksum.
+//!
+//! One node does it at a time ([`Lease::Scrubbing`]). A pass goes through the items in the order of their
+//! numbers; an item that is written meanwhile gets a number behind all others and is left to the next pass. How
+//! far the pass came is a note in the database, so restarts and other nodes continue it.
+//!
+//! Each item has the same share of the period, so the load is spread evenly, whatever the archive's size;
+//! within an original no more than [`SCRUB_BYTES_S_MAX`] are read. Memory: the numbers of [`SCRUB_ITEMS`] items.
+
+use std::{collections::VecDeque, io, ops::ControlFlow, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::check::file_of;
+use crate::clock::{self, Stopwatch};
+use crate::db::{Db, DbError};
+use crate::item::Asset;
+use crate::limits::{
+    SCRUB_BYTES_S_MAX, SCRUB_ITEMS, SCRUB_LOOK, SCRUB_NOTED, SCRUB_RETRY, SCRUB_TOLD_MAX,
+};
+use crate::nodes::{Lease, Node};
+use crate::store::{BlobReader, Store, StoreError};
+use crate::telemetry;
+use crate::types::{Hash, ItemKey};
+
+/// The name of the note in the table `state`.
+const NAME: &str = "scrub";
+
+/// Reads the originals of an archive, again and again.
+#[derive(Clone)]
+pub(super) struct Scrub {
+    pub(super) db: Db,
+    pub(super) store: Store,
+    pub(super) node: Node,
+    /// In which time all of them are read once.
+    pub(super) period: Duration,
+}
+
+/// A pass under way, as the note has it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Pass {
+    began: Timestamp,
+    /// The number of the last item that belongs to it.
+    last: i64,
+    /// Items at its beginning.
+    items: u64,
+    /// Items that were read.
+    done: u64,
+    /// The number of the last one of them.
+    at: i64,
+    /// When the next item is to be read.
+    due: Timestamp,
+    /// Damaged originals, of which no more than [`SCRUB_TOLD_MAX`] are remembered.
+    damaged: Vec<Hash>,
+    /// When the pass before it ended.
+    #[serde(default)]
+    ended: Option<Timestamp>,
+}
+
+impl Pass {
+    /// The time that each of its items has.
+    fn share(&self, period: Duration) -> Duration {
+        period.div_f64(f64::from(u32::try_from(self.items.max(1)).unwrap_or(u32::MAX)))
+    }
+
+    fn report(&self) {
+        let of = |count: u64| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+        let ratio = (of(self.done) / of(self.items.max(1))).min(1.0);
+        report(ratio, Some(self.began), self.ended);
+    }
+}
+
+/// Sets the gauges of the pass.
+fn report(ratio: f64, began: Option<Timestamp>, ended: Option<Timestamp>) {
+    let seconds = |at: Option<Timestamp>| {
+        at.map_or(0.0, |at| at.duration_since(Timestamp::UNIX_EPOCH).as_secs_f64())
+    };
+    metrics::gauge!(telemetry::SCRUB_DONE_RATIO).set(ratio);
+    metrics::gauge!(telemetry::SCRUB_BEGAN_SECONDS).set(seconds(began));
+    metrics::gauge!(telemetry::SCRUB_ENDED_SECONDS).set(seconds(ended));
+}
+
+/// What was found of one original.
+enum Found {
+    Whole,
+    /// Why it is not what came in.
+    Damaged(String),
+    /// The bucket does not give it now.
+    Away(StoreError),
+}
+
+/// Why this node stops scrubbing for now.
+enum Stopped {
+    /// Another node does it, or may do it.
+    Lost,
+    Failed(DbError),
+}
+
+impl From<DbError> for Stopped {
+    fn from(cause: DbError) -> Self {
+        Self::Failed(cause)
+    }
+}
+
+impl Scrub {
+    /// Reads originals whenever this node holds the lease, until the service stops.
+    pub(super) async fn run(self) {
+        let mut failing = false;
+        loop {
+            self.node.held(Lease::Scrubbing).await;
+            let stopped = self.scrub(self.node.life(), &mut failing).await;
+            report(0.0, None, None);
+            if let Stopped::Failed(cause) = stopped {
+                if !failing {
+                    tracing::error!("the scrub cannot read or write the database: {cause}");
+                }
+                failing = true;
+                tokio::time::sleep(SCRUB_RETRY).await;
+            }
+        }
+    }
+
+    /// Goes on with the pass that is under way, and with the next ones, for as long as the lease is this life's.
+    async fn scrub(&self, life: Uuid, failing: &mut bool) -> Stopped {
+        match self.passes(life, failing).await {
+            Ok(never) => match never {},
+            Err(stopped) => stopped,
+        }
+    }
+
+    async fn passes(
+        &self,
+        life: Uuid,
+        failing: &mut bool,
+    ) -> Result<std::convert::Infallible, Stopped> {
+        let noted = self.db.read(|tx| tx.find_state(NAME)).await?;
+        // A note that a later version wrote in another form counts as none.
+        let noted: Option<Pass> = noted.and_then(|text| serde_json::from_str(&text).ok());
+        let mut pass = match noted {
+            Some(pass) => pass,
+            None => {
+                // Noted at once: a service that is started often still comes to its first item.
+                let pass = self.begin(None).await?;
+                self.note(&pass, life).await?;
+                pass
+            }
+        };
+        let mut since_note: Option<Stopwatch> = None;
+        let mut numbers = VecDeque::new();
+        loop {
+            if *failing {
+                tracing::info!("the scrub reads and writes the database again");
+                *failing = false;
+            }
+            pass.report();
+            if numbers.is_empty() {
+                let range = (pass.at, pass.last);
+                let read = self.db.read(move |tx| tx.list_item_numbers(range, SCRUB_ITEMS));
+                numbers = read.await?.into();
+            }
+            let Some(number) = numbers.pop_front() else {
+                pass = self.end(pass, life).await?;
+                since_note = Some(Stopwatch::start());
+                continue;
+            };
+            let share = pass.share(self.period);
+            self.wait(pass.due, share, life).await?;
+            self.item(number, &mut pass, life).await?;
+            pass.at = number;
+            pass.done += 1;
+            // What was late is not caught up with in a rush.
+            pass.due = later(pass.due, share).max(clock::now());
+            let is_due = since_note.as_ref().is_none_or(|since| since.elapsed() >= SCRUB_NOTED);
+            if is_due || share >= SCRUB_NOTED {
+                self.note(&pass, life).await?;
+                since_note = Some(Stopwatch::start());
+            }
+        }
+    }
+
+    async fn begin(&self, ended: Option<Timestamp>) -> Result<Pass, DbError> {
+        let read = self.db.read(|tx| Ok((tx.last_version()?, tx.count_items()?)));
+        let ((last, items), began) = (read.await?, clock::now());
+        let (due, damaged) = (began, Vec::new());
+        let mut pass = Pass { began, last, items, done: 0, at: 0, due, damaged, ended };
+        pass.due = later(began, pass.share(self.period));
+        Ok(pass)
+    }
+
+    /// Ends a pass and begins the next one; over an archive without items it waits for a first one.
+    async fn end(&self, mut pass: Pass, life: Uuid) -> Result<Pass, Stopped> {
+        if pass.done > 0 {
+            let damaged = pass.damaged.len();
+            tracing::info!(items = pass.done, damaged, "the scrub has read all originals");
+            pass.ended = Some(clock::now());
+        } else {
+            self.wait(later(clock::now(), SCRUB_RETRY), SCRUB_RETRY, life).await?;
+        }
+        let next = self.begin(pass.ended).await?;
+        self.note(&next, life).await?;
+        Ok(next)
+    }
+
+    /// Waits until `due`, but for no longer than `longest`: the clock may have jumped.
+    async fn wait(&self, due: Timestamp, longest: Duration, life: Uuid) -> Result<(), Stopped> {
+        let waited = Stopwatch::start();
+        loop {
+            if !self.node.holds(Lease::Scrubbing) || self.node.life() != life {
+                return Err(Stopped::Lost);
+            }
+            let left = Duration::try_from(due.duration_since(clock::now())).unwrap_or_default();
+            let left = left.min(longest.saturating_sub(waited.elapsed()));
+            if left.is_zero() {
+                return Ok(());
+            }
+            tokio::time::sleep(left.min(SCRUB_LOOK)).await;
+        }
+    }
+
+    /// Writes how far the pass came, in a transaction in which the life holds the lease.
+    async fn note(&self, pass: &Pass, life: Uuid) -> Result<(), Stopped> {
+        let text =
+            serde_json::to_string(pass).map_err(|cause| DbError::File(cause.to_string()))?;
+        let written = self.db.write(move |tx| {
+            if !tx.holds_lease(Lease::Scrubbing.as_str(), life)? {
+                return Ok(false);
+            }
+            tx.write_state(NAME, &text).map(|()| true)
+        });
+        if written.await? {
+            return Ok(());
+        }
+        self.node.lost(Lease::Scrubbing);
+        Err(Stopped::Lost)
+    }
+
+    /// Reads the originals of an item; one that the bucket does not give is waited for.
+    async fn item(&self, number: i64, pass: &mut Pass, life: Uuid) -> Result<(), Stopped> {
+        let found = match self.db.read(move |tx| tx.files_of_version(number)).await {
+            Ok(found) => found,
+            Err(DbError::Damaged { .. }) => {
+                tracing::error!(
+                    number,
+                    "the row of an item cannot be read; see `wirephoto check`"
+                );
+                None
+            }
+            Err(other) => return Err(other.into()),
+        };
+        // One that was replaced since is left to the next pass.
+        let Some((key, assets)) = found else { return Ok(()) };
+        for (index, asset) in assets.iter().enumerate() {
+            if assets[..index].iter().any(|other| other.blob() == asset.blob()) {
+                continue;
+            }
+            let mut is_away = false;
+            while let ControlFlow::Continue(cause) = self.original(&key, asset, pass).await {
+                if !is_away {
+                    tracing::warn!("the scrub waits until originals can be read: {cause}");
+                }
+                is_away = true;
+                self.wait(later(clock::now(), SCRUB_RETRY), SCRUB_RETRY, life).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads an original; one that is damaged is logged with its item, and counted once in a pass. Continues
+    /// where the store cannot be reached.
+    async fn original(
+        &self,
+        key: &ItemKey,
+        asset: &Asset,
+        pass: &mut Pass,
+    ) -> ControlFlow<(), StoreError> {
+        let (hash, length) = (asset.blob(), asset.length());
+        let mut found = self.look(hash, length).await;
+        if let Found::Damaged(_) = found {
+            // One that was damaged may have been replaced while it was read.
+            found = self.look(hash, length).await;
+        }
+        let why = match found {
+            Found::Whole => return ControlFlow::Break(()),
+            Found::Away(cause) => return ControlFlow::Continue(cause),
+            Found::Damaged(why) => why,
+        };
+        let is_known = pass.damaged.contains(&hash);
+        let is_remembered = is_known || pass.damaged.len() < SCRUB_TOLD_MAX;
+        if !is_known {
+            metrics::counter!(telemetry::ORIGINALS_DAMAGED).increment(1);
+        }
+        if !is_known && is_remembered {
+            pass.damaged.push(hash);
+        }
+        if is_remembered {
+            let file = file_of(key, asset);
+            tracing::error!(original = %hash, file, "the scrub found a damaged original: {why}");
+            if pass.damaged.len() == SCRUB_TOLD_MAX && !is_known {
+                tracing::error!(
+                    "the scrub does not name further damaged originals of this pass; \
+                     `wirephoto check` does"
+                );
+            }
+        }
+        ControlFlow::Break(())
+    }
+
+    async fn look(&self, hash: Hash, length: u64) -> Found {
+        match self.sum(hash, length).await {
+            Ok(found) if found == hash => Found::Whole,
+            Ok(_) => Found::Damaged("it was changed after it came in".to_owned()),
+            Err(StoreError::Missing(_)) => Found::Damaged("it is missing".to_owned()),
+            Err(
+                cause @ (StoreError::Length { .. }
+                | StoreError::Changed(_)
+                | StoreError::Io { .. }),
+            ) => Found::Damaged(cause.to_string()),
+            Err(cause @ (StoreError::Away { .. } | StoreError::Setting { .. })) => {
+                Found::Away(cause)
+            }
+        }
+    }
+
+    /// Reads an original piece by piece, with rests in between, and hashes it.
+    async fn sum(&self, hash: Hash, length: u64) -> Result<Hash, StoreError> {
+        let store = self.store.clone();
+        let reader = blocking(move || {
+            store.forget(hash);
+            store.reader(hash, length)
+        });
+        let reader: Arc<BlobReader> = Arc::new(reader.await?);
+        let mut sum = Hash::begin();
+        for range in reader.pieces() {
+            let bytes = range.end - range.start;
+            let reader = Arc::clone(&reader);
+            sum = blocking(move || {
+                sum.update(&reader.read(range)?);
+                Ok(sum)
+            })
+            .await?;
+            let rest = Duration::from_micros(bytes.saturating_mul(1_000_000) / SCRUB_BYTES_S_MAX);
+            tokio::time::sleep(rest).await;
+        }
+        Ok(sum.finish())
+    }
+}
+
+fn later(at: Timestamp, by: Duration) -> Timestamp {
+    at.saturating_add(by).unwrap_or(Timestamp::MAX)
+}
+
+/// Does what blocks on a thread for that.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|cause| {
+        Err(StoreError::Io { path: "an original".to_owned(), cause: io::Error::other(cause) })
+    })
+}
