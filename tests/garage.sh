@@ -25,7 +25,7 @@ fi
 
 # Garage issues no session tokens.
 cargo test --locked --test suite -- \
-    garage:: store_s3:: migrate::an_archive_moves postgres::hits_and_304s_need_neither \
+    garage:: store_s3:: backup_bucket:: migrate::an_archive_moves postgres::hits_and_304s_need_neither \
     --skip store_s3::a_key_that_is_valid_for_a_while
 
 # The store's unit tests expect a running server. The suite has installed its Python packages.

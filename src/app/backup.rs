@@ -1,7 +1,7 @@
 //! A copy of the archive, made while it is served, and its way back.
 //!
 //! A backup is a folder: one copy of the database, the originals by their hashes as in the data
-//! directory, and `backup.json`, which names the database and is written last. The database comes
+//! directory or in a bucket, and `backup.json`, which names the database and is written last. The database comes
 //! first, as one state of one moment; an original is in the store before a state names it and is
 //! never removed, so all that this state names can be copied after it. Where they lie in a bucket,
 //! they are fetched: the folder is whole on its own. What is derived is not copied, nor are mails
@@ -19,68 +19,22 @@ use std::{
 };
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
 
+use super::copies::CopyPlace;
 use super::crowd::each;
+use super::manifest::{FORM, FORM_BUCKET, MANIFEST, Manifest, read_manifest};
 use super::open_store;
 use super::ownership::refuse_foreign;
-use super::secrets::{BackupKey, copy_key, is_older_key, key_to_restore, lacking, restore_key};
+use super::secrets::{copy_key, is_older_key, key_to_restore, lacking, restore_key};
 use crate::audit;
-use crate::config::Config;
+use crate::config::{Config, Place, Value};
 use crate::db::{DATABASE, Db, Flaw, Lock, Named, Snapshot};
 use crate::error::{Error, Kind, Result};
-use crate::limits::MANIFEST_BYTES_MAX;
 use crate::store::{COPY_BYTES, Patience, Store, StoreError, Taken};
 use crate::types::Hash;
 
-/// The name of the note that makes a folder a whole backup.
-const MANIFEST: &str = "backup.json";
 /// The name of the lock of a backup under way; it marks the folder as ours.
 const LOCK: &str = "backup.lock";
-/// The form of the folder that this version writes and reads.
-const FORM: u32 = 1;
-
-/// What a backup holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Manifest {
-    /// The form of the folder.
-    pub form: u32,
-    /// The version of the product that made it.
-    pub version: String,
-    /// The moment whose state it is.
-    pub at: Timestamp,
-    /// The number of the database's schema.
-    pub schema: u32,
-    /// The name of the copy of the database.
-    pub database: String,
-    /// Its bytes.
-    pub database_bytes: u64,
-    /// Its SHA-256.
-    pub database_sum: Hash,
-    /// Items in it.
-    pub items: u64,
-    /// Originals that they name.
-    pub originals: usize,
-    /// Bytes of these.
-    pub originals_bytes: u64,
-    /// Originals that could not be copied because the archive had lost them, and rows of items
-    /// that could not be read.
-    pub lost: usize,
-    /// The id of the key that secrets in the database are encrypted with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub secrets_key: Option<String>,
-    /// The name of the copy of that key; nothing where it is kept apart.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub secrets_key_file: Option<String>,
-}
-
-impl Manifest {
-    fn key(&self) -> BackupKey {
-        BackupKey { id: self.secrets_key.clone(), file: self.secrets_key_file.clone() }
-    }
-}
-
 /// What is heard of work under way, from several threads.
 #[derive(Clone, Copy, Debug)]
 pub enum Heard<'a> {
@@ -102,12 +56,20 @@ pub type Hear<'a> = &'a (dyn Fn(Heard<'_>) + Sync);
 pub struct Wanted<'a> {
     /// The folder, a new one or one of an earlier backup.
     pub target: &'a Path,
-    /// Removes originals from the folder that the new state does not name.
+    /// The bucket for the originals, reached with the settings `backup.*`; without one they go into the folder.
+    pub bucket: Option<&'a Place>,
+    /// Removes originals from the folder or bucket that the new state does not name.
     pub prune: bool,
-    /// Reads the originals that the folder has already, and copies those anew that are damaged.
+    /// Reads the originals that are there already, and copies those anew that are damaged.
     pub verify: bool,
     /// Leaves the key of the database's secrets out of the folder.
     pub without_key: bool,
+}
+
+impl<'a> Wanted<'a> {
+    fn place(&self) -> CopyPlace<'a> {
+        self.bucket.map_or(CopyPlace::Within(self.target), CopyPlace::Elsewhere)
+    }
 }
 
 /// What became of the originals.
@@ -123,7 +85,7 @@ pub struct Tally {
     pub pruned: usize,
 }
 
-fn failed(path: &Path, cause: &dyn std::fmt::Display) -> Error {
+pub(super) fn failed(path: &Path, cause: &dyn std::fmt::Display) -> Error {
     Error::new(Kind::Unavailable, format!("{}: {cause}", path.display()))
 }
 
@@ -138,7 +100,7 @@ fn is_a_file(config: &Config) -> Result<()> {
         return Ok(());
     }
     let message = "the database is PostgreSQL's (database.url): back it up and restore it with \
-         pg_dump and pg_restore, and the originals by copying their folder or bucket after that; \
+         pg_dump and pg_restore, and the originals after that with --originals-only; \
          docs/postgresql.md says how";
     Err(Error::new(Kind::Unsupported, message))
 }
@@ -164,7 +126,7 @@ pub fn backup(
     // Nobody restores or upgrades while the database is copied. Originals are never removed, so
     // they are copied without it: that may take hours, and an upgrade does not wait for it.
     let shared = Lock::share(dir)?;
-    let _alone = prepare(target)?;
+    let _alone = prepare(target, wanted.bucket.is_none())?;
     let name = format!("wirephoto-{}.db", now.strftime("%Y%m%dT%H%M%S%3fZ"));
     let part = target.join(format!("{name}.part"));
     let copied = Db::copy(dir, &part, &mut |done, all| hear(Heard::Pages(done, all)));
@@ -208,23 +170,24 @@ fn fill(
     drop(snapshot);
     rows.iter().for_each(|row| hear(Heard::Failed(&row.to_string())));
     let from = open_store(config, Patience::None).map_err(store_failed)?;
-    let to = Store::open(&target.join("originals")).map_err(store_failed)?;
+    let to = wanted.place().open_to_write(config)?;
     let how = How { workers: config.ingest_workers(), verify: wanted.verify, strict: false };
     let (mut tally, lost) = carry((&from, &to), &named, how, hear)?;
     let manifest = Manifest {
-        form: FORM,
+        form: if wanted.bucket.is_some() { FORM_BUCKET } else { FORM },
         version: env!("CARGO_PKG_VERSION").to_owned(),
         at: now,
         schema,
         database: name,
         database_bytes: fs::metadata(part).map_err(|cause| failed(part, &cause))?.len(),
-        database_sum: sum(part).map_err(|cause| failed(part, &cause))?,
+        database_sum: copy_sum(part)?,
         items,
         originals: named.len(),
         originals_bytes: named.iter().map(|one| one.length).sum(),
         lost: lost + rows.len(),
         secrets_key: key.id,
         secrets_key_file: key.file,
+        bucket: wanted.bucket.map(Place::print),
     };
     finish(target, part, &manifest)?;
     // What a damaged row names cannot be told, and a copy in the backup may be the last one.
@@ -237,8 +200,8 @@ fn fill(
 }
 
 /// Makes the folder or looks whether it is one of ours, takes it for this process alone, and
-/// removes what interrupted backups left.
-fn prepare(target: &Path) -> Result<File> {
+/// removes what interrupted backups left. It gets a folder for originals where it is to have them.
+pub(super) fn prepare(target: &Path, has_originals: bool) -> Result<File> {
     let fail = |cause: io::Error| failed(target, &cause);
     DirBuilder::new().recursive(true).mode(0o700).create(target).map_err(fail)?;
     let lock = target.join(LOCK);
@@ -258,6 +221,9 @@ fn prepare(target: &Path) -> Result<File> {
         if name.contains(".part") {
             fs::remove_file(target.join(name)).map_err(fail)?;
         }
+    }
+    if !has_originals {
+        return Ok(held);
     }
     let originals = target.join("originals");
     DirBuilder::new().recursive(true).mode(0o700).create(&originals).map_err(fail)?;
@@ -389,6 +355,11 @@ fn prune(store: &Store, named: &[Named]) -> Result<usize> {
     Ok(pruned)
 }
 
+/// The SHA-256 of a copy of the database.
+pub(super) fn copy_sum(path: &Path) -> Result<Hash> {
+    sum(path).map_err(|cause| failed(path, &cause))
+}
+
 /// The SHA-256 of a file.
 fn sum(path: &Path) -> io::Result<Hash> {
     copy_and_sum(path, &mut io::sink())
@@ -408,46 +379,6 @@ fn copy_and_sum(from: &Path, to: &mut dyn Write) -> io::Result<Hash> {
     }
 }
 
-/// Reads the note of a backup.
-///
-/// Fails when there is none, as after an interrupted backup, or a later version wrote it.
-pub fn read_manifest(source: &Path) -> Result<Manifest> {
-    let path = source.join(MANIFEST);
-    let refuse = |why: String| Err(Error::new(Kind::Conflict, why));
-    let facts = match fs::metadata(&path) {
-        Ok(facts) => facts,
-        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
-            return refuse(format!(
-                "{} holds no whole backup: there is no {MANIFEST}, which is written last",
-                source.display()
-            ));
-        }
-        Err(cause) => return Err(failed(&path, &cause)),
-    };
-    if facts.len() > MANIFEST_BYTES_MAX {
-        return refuse(format!("{} is no note of a backup: it is too long", path.display()));
-    }
-    let text = fs::read_to_string(&path).map_err(|cause| failed(&path, &cause))?;
-    let manifest: Manifest = match serde_json::from_str(&text) {
-        Ok(manifest) => manifest,
-        Err(cause) => {
-            return refuse(format!("{} cannot be read: {cause}", path.display()));
-        }
-    };
-    if manifest.form > FORM {
-        return refuse(format!(
-            "{} is of form {} and this version of wirephoto reads forms up to {FORM}",
-            path.display(),
-            manifest.form
-        ));
-    }
-    let name = &manifest.database;
-    if name.contains('/') || !name.starts_with("wirephoto-") {
-        return refuse(format!("{}: `{name}` is no name of a database", path.display()));
-    }
-    Ok(manifest)
-}
-
 /// What was restored.
 #[derive(Clone, Debug)]
 pub struct Restored {
@@ -459,14 +390,22 @@ pub struct Restored {
     pub lacks: Option<String>,
 }
 
-/// Restores the backup in `source` into the data directory, which must hold no archive.
+/// Restores the backup in `source` into the data directory, which must hold no archive. Its originals lie in
+/// `bucket` if it is given, else where the backup says.
 ///
 /// The database comes last: a restore that was cut short leaves no archive and can be repeated.
 /// Everything is checked against its sum on the way. Fails when the directory holds an archive,
 /// somebody works on it, or the backup is not whole or of a later version.
-pub fn restore(config: &Config, source: &Path, hear: Hear<'_>) -> Result<Restored> {
+pub fn restore(
+    config: &Config,
+    (source, bucket): (&Path, Option<&Place>),
+    hear: Hear<'_>,
+) -> Result<Restored> {
     is_a_file(config)?;
     let manifest = read_manifest(source)?;
+    let noted = manifest.place()?;
+    let place = bucket.or(noted.as_ref());
+    let place = place.map_or(CopyPlace::Within(source), CopyPlace::Elsewhere);
     let _reading = match File::open(source.join(LOCK)) {
         Ok(lock) => {
             lock.try_lock_shared().map_err(|cause| busy(source, cause))?;
@@ -493,7 +432,7 @@ pub fn restore(config: &Config, source: &Path, hear: Hear<'_>) -> Result<Restore
     let id = snapshot.read(|tx| tx.archive_id()).ok();
     drop(snapshot);
     rows.iter().for_each(|row| hear(Heard::Failed(&row.to_string())));
-    let from = open_source(&source.join("originals"))?;
+    let from = place.open_to_read(config)?;
     let to = open_store(config, Patience::None).map_err(store_failed)?;
     to.prove().map_err(store_failed)?;
     if let Some(id) = &id {
@@ -525,15 +464,6 @@ fn holds_none(dir: &Path) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The originals of a backup, which may lie on a disk that cannot be written.
-fn open_source(dir: &Path) -> Result<Store> {
-    if !dir.is_dir() {
-        let message = format!("{} is missing in the backup", dir.display());
-        return Err(Error::new(Kind::Conflict, message));
-    }
-    Ok(Store::at(dir))
 }
 
 /// Copies the database of a backup to `part` and compares it with what the note says.

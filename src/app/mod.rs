@@ -3,9 +3,11 @@
 mod audit_log;
 pub mod backup;
 pub mod check;
+pub mod copies;
 mod crowd;
 mod demo;
 pub mod doctor;
+mod manifest;
 pub mod migrate;
 pub mod ownership;
 mod problem;
@@ -20,6 +22,7 @@ mod services;
 mod sweeps;
 mod systemd;
 mod threads;
+pub mod verify;
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 

@@ -2,20 +2,22 @@
 
 use std::{
     io::{self, IsTerminal},
-    path::Path,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
-use super::{Trouble, complain, open_archive, opened, record, say};
+use super::{Common, Trouble, complain, open_archive, opened, record, say};
 use crate::app::Archive;
 use crate::app::backup::{self, Heard, Restored, Tally, Wanted};
 use crate::app::check::{self, CheckRequest, Depth, Earlier, Problem, Report};
+use crate::app::copies::{self, CopyPlace};
+use crate::app::verify::{Verified, VerifyRequest, verify};
 use crate::clock;
-use crate::config::Config;
+use crate::config::{self, Config, Place, Value};
 
 /// The end of a summary where rows of items are damaged.
 const NOT_ALL_READ: &str = "; not all items could be read, so originals that only they name were \
@@ -106,20 +108,187 @@ pub(super) fn check(config: &Config, request: CheckRequest, json: bool) -> Resul
     if remaining > 0 { Err(Trouble::Reported) } else { Ok(()) }
 }
 
-/// What is asked of a backup.
-#[derive(Clone, Copy)]
-pub(super) struct Asked {
-    pub prune: bool,
-    pub verify: bool,
-    pub without_key: bool,
-    pub json: bool,
+/// Reads the place of a backup's originals.
+fn bucket(text: &str) -> Result<Place, String> {
+    match Place::parse(text)? {
+        place @ Place::Bucket { .. } => Ok(place),
+        Place::Data | Place::Folder(_) => Err("expected s3://BUCKET/PREFIX".to_owned()),
+    }
 }
 
-pub(super) fn backup(config: &Config, target: &Path, asked: Asked) -> Result<(), Trouble> {
-    let bar = Bar::new(asked.json);
-    let Asked { prune, verify, without_key, json: _ } = asked;
-    let wanted = Wanted { target, prune, verify, without_key };
-    let made = backup::backup(config, wanted, clock::now(), &|heard| bar.hear(heard));
+/// What `wirephoto backup` copies, and where to.
+#[derive(Args, Debug)]
+pub(super) struct BackupArgs {
+    /// Removes originals from the backup that the archive does not name any more.
+    #[arg(long, conflicts_with = "originals_only")]
+    prune: bool,
+    /// Reads the originals that the backup has already, and copies damaged ones anew.
+    #[arg(long)]
+    verify: bool,
+    /// Leaves out the key that secrets in the database are encrypted with: it is kept elsewhere.
+    #[arg(long, conflicts_with = "originals_only")]
+    without_key: bool,
+    /// Bucket for the originals, s3://BUCKET/PREFIX, reached with the settings backup.*; the rest goes into TARGET.
+    #[arg(long, value_name = "PLACE", value_parser = bucket)]
+    bucket: Option<Place>,
+    /// Copies all originals of the store and nothing else, for a database that is dumped by its own tools. It
+    /// needs no TARGET where --bucket is given.
+    #[arg(long)]
+    originals_only: bool,
+    /// The folder, a new one or one of an earlier backup.
+    #[arg(value_name = "TARGET", required_unless_present = "originals_only")]
+    target: Option<PathBuf>,
+}
+
+impl BackupArgs {
+    /// The folder or bucket, for the audit log.
+    pub(super) fn place(&self) -> String {
+        place_of(self.target.as_deref(), self.bucket.as_ref())
+    }
+}
+
+/// What `wirephoto restore` brings back, and where from.
+#[derive(Args, Debug)]
+pub(super) struct RestoreArgs {
+    /// Makes the derived files now; else each is made when it is needed.
+    #[arg(long, conflicts_with = "originals_only")]
+    rebuild: bool,
+    /// Bucket that has the originals, s3://BUCKET/PREFIX, if not the one that the backup names.
+    #[arg(long, value_name = "PLACE", value_parser = bucket)]
+    bucket: Option<Place>,
+    /// Copies originals that the archive's store has lost or that are damaged there, and nothing else. It needs
+    /// no SOURCE where --bucket is given, and the service may run.
+    #[arg(long)]
+    originals_only: bool,
+    /// The folder of the backup.
+    #[arg(value_name = "SOURCE", required_unless_present = "originals_only")]
+    source: Option<PathBuf>,
+}
+
+impl RestoreArgs {
+    /// The folder or bucket, for the audit log.
+    pub(super) fn place(&self) -> String {
+        place_of(self.source.as_deref(), self.bucket.as_ref())
+    }
+}
+
+fn place_of(folder: Option<&Path>, bucket: Option<&Place>) -> String {
+    match (folder, bucket) {
+        (Some(folder), _) => folder.display().to_string(),
+        (None, Some(bucket)) => bucket.print(),
+        (None, None) => String::new(),
+    }
+}
+
+/// What can be done with a backup besides making one.
+#[derive(Debug, Subcommand)]
+pub(super) enum BackupCommand {
+    /// Says whether a database and a copy of its originals fit: each original that the database names is
+    /// there with its length; exit status 1 if not.
+    ///
+    /// The database is that of a backup, or without TARGET the one of the settings, as before a dump by
+    /// PostgreSQL's own tools counts as a backup.
+    Verify {
+        #[command(flatten)]
+        common: Common,
+        /// Reads the originals and compares them with their checksums.
+        #[arg(long)]
+        read: bool,
+        /// Bucket that has the originals, s3://BUCKET/PREFIX, if not the one that the backup names; reached
+        /// with the settings backup.*.
+        #[arg(long, value_name = "PLACE", value_parser = bucket)]
+        bucket: Option<Place>,
+        /// Folder that has the originals, in place of a bucket.
+        #[arg(long, value_name = "DIR", conflicts_with = "bucket")]
+        originals: Option<PathBuf>,
+        /// Prints one JSON object a line.
+        #[arg(long)]
+        json: bool,
+        /// The folder of the backup.
+        #[arg(value_name = "TARGET")]
+        target: Option<PathBuf>,
+    },
+}
+
+pub(super) fn backup_command(command: BackupCommand) -> Result<(), Trouble> {
+    let BackupCommand::Verify { common, read, bucket, originals, json, target } = command;
+    let (config, _) = config::load(&common.sources(&[]))?;
+    let place = bucket.or(originals.map(Place::Folder));
+    if place.is_none() && target.is_none() {
+        let message = "name the TARGET of a backup, or the originals with --bucket or --originals";
+        return Err(Trouble::Usage(message.to_owned()));
+    }
+    let request = VerifyRequest { backup: target.as_deref(), place: place.as_ref(), read };
+    let verified = verify(&config, request, &|problem| print(problem, json))?;
+    let Verified { place, originals, read, problems, unnamed } = verified;
+    if json {
+        let line = json!({ "place": place, "originals": originals, "read": read,
+            "problems": problems, "unnamed": unnamed });
+        say(&line.to_string());
+    } else {
+        let fits = if problems == 0 { "fits" } else { "does not fit" };
+        let mut text = format!(
+            "{place} {fits}: {originals} originals named, {problems} problems, {read} originals read"
+        );
+        if unnamed > 0 {
+            text.push_str(&format!("; {unnamed} more are there, which does no harm"));
+        }
+        say(&text);
+    }
+    if problems > 0 { Err(Trouble::Reported) } else { Ok(()) }
+}
+
+/// The place of copies of originals alone.
+fn copy_place<'a>(
+    folder: Option<&'a Path>,
+    bucket: Option<&'a Place>,
+) -> Result<CopyPlace<'a>, Trouble> {
+    match (bucket, folder) {
+        (Some(_), Some(_)) => {
+            let message = "--originals-only: name a folder or --bucket, not both";
+            Err(Trouble::Usage(message.to_owned()))
+        }
+        (Some(bucket), None) => Ok(CopyPlace::Elsewhere(bucket)),
+        (None, Some(folder)) => Ok(CopyPlace::Within(folder)),
+        (None, None) => {
+            let message = "--originals-only: name a folder or --bucket";
+            Err(Trouble::Usage(message.to_owned()))
+        }
+    }
+}
+
+/// Says what became of originals that were copied alone.
+fn copied(place: CopyPlace<'_>, (tally, lost): (Tally, usize), json: bool) -> Result<(), Trouble> {
+    let Tally { copied, copied_bytes, there, pruned: _ } = tally;
+    if json {
+        let line = json!({ "place": place.print(), "copied": copied, "copiedBytes": copied_bytes,
+            "there": there, "lost": lost });
+        say(&line.to_string());
+    } else {
+        let mut text =
+            format!("{}: {copied} originals copied, {there} there already", place.print());
+        if lost > 0 {
+            text.push_str(&format!("; {lost} could not be copied"));
+        }
+        say(&text);
+    }
+    if lost > 0 { Err(Trouble::Reported) } else { Ok(()) }
+}
+
+pub(super) fn backup(config: &Config, wanted: &BackupArgs, json: bool) -> Result<(), Trouble> {
+    let BackupArgs { prune, verify, without_key, bucket, originals_only, target } = wanted;
+    let (bucket, target) = (bucket.as_ref(), target.as_deref());
+    let bar = Bar::new(json);
+    let hear = |heard: Heard<'_>| bar.hear(heard);
+    let Some(target) = target.filter(|_| !originals_only) else {
+        let place = copy_place(target, bucket)?;
+        let done = copies::copy_originals(config, place, *verify, &hear);
+        bar.shown.finish_and_clear();
+        return copied(place, done?, json);
+    };
+    let (prune, verify, without_key) = (*prune, *verify, *without_key);
+    let wanted = Wanted { target, bucket, prune, verify, without_key };
+    let made = backup::backup(config, wanted, clock::now(), &hear);
     bar.shown.finish_and_clear();
     let (manifest, tally) = made?;
     if manifest.secrets_key_file.is_some() {
@@ -128,7 +297,7 @@ pub(super) fn backup(config: &Config, target: &Path, asked: Asked) -> Result<(),
     // What opens the archive opens it after the copy: nothing that fails here loses a backup.
     backup::open_to_record(config).iter().for_each(record::opened);
     let Tally { copied, copied_bytes, there, pruned } = tally;
-    if asked.json {
+    if json {
         let mut line = serde_json::to_value(&manifest).unwrap_or_default();
         line["copied"] = copied.into();
         line["copiedBytes"] = copied_bytes.into();
@@ -143,6 +312,9 @@ pub(super) fn backup(config: &Config, target: &Path, asked: Asked) -> Result<(),
             manifest.originals,
             manifest.schema,
         );
+        if let Some(bucket) = &manifest.bucket {
+            text.push_str(&format!("; the originals are in {bucket}"));
+        }
         if pruned > 0 {
             text.push_str(&format!("; {pruned} originals that no item names removed"));
         }
@@ -157,13 +329,18 @@ pub(super) fn backup(config: &Config, target: &Path, asked: Asked) -> Result<(),
     if manifest.lost > 0 { Err(Trouble::Reported) } else { Ok(()) }
 }
 
-pub(super) fn restore(
-    config: &Config,
-    source: &Path,
-    (rebuild, json): (bool, bool),
-) -> Result<(), Trouble> {
+pub(super) fn restore(config: &Config, wanted: &RestoreArgs, json: bool) -> Result<(), Trouble> {
+    let RestoreArgs { rebuild, bucket, originals_only, source } = wanted;
+    let (bucket, source) = (bucket.as_ref(), source.as_deref());
     let bar = Bar::new(json);
-    let restored = backup::restore(config, source, &|heard| bar.hear(heard));
+    let hear = |heard: Heard<'_>| bar.hear(heard);
+    let Some(source) = source.filter(|_| !originals_only) else {
+        let place = copy_place(source, bucket)?;
+        let done = copies::restore_originals(config, place, &hear);
+        bar.shown.finish_and_clear();
+        return copied(place, done?, json);
+    };
+    let restored = backup::restore(config, (source, bucket), &hear);
     bar.shown.finish_and_clear();
     let Restored { tally, lost, lacks } = restored?;
     if let Some(lacks) = &lacks {
@@ -173,7 +350,7 @@ pub(super) fn restore(
     let archive = open_archive(config)?;
     let waiting = AtomicUsize::new(0);
     let report =
-        check::check(&archive, config, CheckRequest::full(rebuild), &|problem| match problem {
+        check::check(&archive, config, CheckRequest::full(*rebuild), &|problem| match problem {
             Problem::Derived { repaired: None, .. } => {
                 waiting.fetch_add(1, Ordering::Relaxed);
             }

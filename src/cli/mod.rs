@@ -208,39 +208,29 @@ enum Command {
     /// Copies the archive as it is at this moment into a folder, while the service runs.
     ///
     /// An earlier backup of the same archive there is brought up to date: only new originals are
-    /// copied, and it stays whole until the new one is.
+    /// copied, and it stays whole until the new one is. With --bucket the originals go into a bucket and the
+    /// folder has the rest. A folder called verify is written ./verify.
+    #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
     Backup {
         #[command(flatten)]
         common: Common,
-        /// Removes originals from the folder that the archive does not name any more.
-        #[arg(long)]
-        prune: bool,
-        /// Reads the originals that the folder has already, and copies damaged ones anew.
-        #[arg(long)]
-        verify: bool,
-        /// Leaves out the key that secrets in the database are encrypted with: it is kept elsewhere.
-        #[arg(long)]
-        without_key: bool,
+        #[command(flatten)]
+        wanted: keep::BackupArgs,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
-        /// The folder, a new one or one of an earlier backup.
-        #[arg(value_name = "TARGET")]
-        target: PathBuf,
+        #[command(subcommand)]
+        command: Option<keep::BackupCommand>,
     },
     /// Copies a backup into a data directory that holds no archive, and checks it there.
     Restore {
         #[command(flatten)]
         common: Common,
-        /// Makes the derived files now; else each is made when it is needed.
-        #[arg(long)]
-        rebuild: bool,
+        #[command(flatten)]
+        wanted: keep::RestoreArgs,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
-        /// The folder of the backup.
-        #[arg(value_name = "SOURCE")]
-        source: PathBuf,
     },
     /// Moves the archive into PostgreSQL and S3 while the service runs; writes wait for a moment at
     /// the end.
@@ -506,13 +496,12 @@ fn dispatch(command: Command) -> Result<(), Trouble> {
         Command::Check { common, wanted, json } => {
             keep::check(&config::load(&common.sources(&[]))?.0, wanted.request(), json)
         }
-        Command::Backup { common, prune, verify, without_key, json, target } => {
-            let (config, _) = config::load(&common.sources(&[]))?;
-            keep::backup(&config, &target, keep::Asked { prune, verify, without_key, json })
+        Command::Backup { command: Some(command), .. } => keep::backup_command(command),
+        Command::Backup { common, wanted, json, command: None } => {
+            keep::backup(&config::load(&common.sources(&[]))?.0, &wanted, json)
         }
-        Command::Restore { common, rebuild, json, source } => {
-            let (config, _) = config::load(&common.sources(&[]))?;
-            keep::restore(&config, &source, (rebuild, json))
+        Command::Restore { common, wanted, json } => {
+            keep::restore(&config::load(&common.sources(&[]))?.0, &wanted, json)
         }
         Command::Migrate { common, to, store, switch, verify, undo, force, json } => {
             let given = migrate::Given { to, store, switch, verify, undo, force };

@@ -12,7 +12,7 @@ use super::accounts::{ClientCommand, Key, User};
 use super::channels::{ChannelCommand, DeliveryCommand};
 use super::complain;
 use super::demo::DemoCommand;
-use super::keep::CheckArgs;
+use super::keep::{BackupCommand, CheckArgs};
 use super::outbox::OutboxCommand;
 use super::secrets::SecretsCommand;
 use super::signing_key::SigningKeyCommand;
@@ -113,11 +113,12 @@ pub(super) fn of(command: &Command) -> Recorded {
         Command::Import { file, .. } => {
             event_about(Action::Command, ObjectKind::Path, &file.display(), "import")
         }
-        Command::Restore { source, .. } => {
-            event_about(Action::Command, ObjectKind::Path, &source.display(), "restore")
+        Command::Restore { wanted, .. } => {
+            event_about(Action::Command, ObjectKind::Path, &wanted.place(), "restore")
         }
-        Command::Backup { target, .. } => {
-            event_about(Action::Command, ObjectKind::Path, &target.display(), "backup")
+        Command::Backup { command: Some(BackupCommand::Verify { .. }), .. } => Recorded::Nothing,
+        Command::Backup { wanted, command: None, .. } => {
+            event_about(Action::Command, ObjectKind::Path, &wanted.place(), "backup")
         }
         Command::Check { wanted: CheckArgs { repair: true, .. }, .. } => {
             event(Action::Command, "check --repair")

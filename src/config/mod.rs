@@ -230,6 +230,20 @@ settings! {
         side_files_bytes: u64 = "1073741824", 0..=1_125_899_906_842_624, "bytes", "Disk for copies of the bucket's side files, in derived/ of the data directory; 0: none";
         scrub_days: ScrubPeriod = "auto", Any, "days", "Time in which one node reads every original once in the background and compares it with its checksum; auto: 30 for a folder, 0 for a bucket, where reads cost money; 0: never";
     }
+    /// How the bucket of a backup is reached, which `wirephoto backup --bucket` names.
+    backup: Backup {
+        endpoint: Endpoints = "", Any, "URLs", "Base of the service that has the bucket of a backup, or several of one service separated by commas; empty: Amazon's in the region";
+        region: String = "us-east-1", Any, "name", "Region of that bucket";
+        access_key_id: String = "", Any, "text", "Id of the key to that bucket";
+        access_key_id_file: PathBuf = "", Any, "file", "File that holds it in its place";
+        secret_access_key: Hidden = "", Any, "text", "The key itself; never shown";
+        secret_access_key_file: PathBuf = "", Any, "file", "File that holds it in its place";
+        session_token: Hidden = "", Any, "text", "What goes with a key that is valid for a while only; never shown; empty: the key is a lasting one";
+        session_token_file: PathBuf = "", Any, "file", "File that holds it in its place";
+        address_style: AddressStyle = "auto", Any, "auto, path, host", "Where addresses name that bucket; auto: in the path where an endpoint is set, else in the host's name";
+        plain_http: bool = "false", Any, "", "Whether that endpoint may be http://, over which everybody on the way can read";
+        ca: PathBuf = "", Any, "file", "Certificates (PEM) that the endpoint is believed by, besides the public ones; empty: these only";
+    }
     /// Renditions: sizes, quality, the watermark, limits and workers.
     media: Media {
         preview_px: u32 = "1024", 16..=8192, "px", "Long side of a Preview";

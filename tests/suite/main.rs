@@ -12,6 +12,7 @@
 mod accounts;
 mod attacks;
 mod backup;
+mod backup_bucket;
 mod balancer;
 mod bucket_keys;
 mod buckets;

@@ -67,7 +67,16 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/audit.md", "wirephoto audit list --action", Run(AUDIT)),
     ("docs/audit.md", "wirephoto audit list --user demo-editor", Run(AUDIT)),
     ("docs/audit.md", "wirephoto audit list --object user/", Run(AUDIT)),
-    ("docs/backup.md", "wirephoto backup", Run("backups_work_as_documented")),
+    ("docs/backup.md", "wirephoto backup --data DIR TARGET", Run("backups_work_as_documented")),
+    (
+        "docs/backup.md",
+        "wirephoto backup --data DIR --bucket",
+        Alike(
+            "a_backup_with_its_originals_in_a_bucket_is_verified_and_restored",
+            &["backup", "--bucket", "verify", "restore"],
+        ),
+    ),
+    ("docs/backup.md", "[backup]", Settings),
     ("docs/backup.md", "TARGET/wirephoto-", Shown),
     ("docs/backup.md", "15 2 * * 1-6", Run("backups_work_as_documented")),
     ("docs/backup.md", "wirephoto restore", Run("backups_work_as_documented")),

@@ -213,7 +213,7 @@ fn backups_work_as_documented() {
     let page = "docs/backup.md";
     let (data, target, again) = (desk.data(), desk.path("backup"), desk.path("again"));
     let (target, again) = (target.to_str().unwrap(), again.to_str().unwrap());
-    let backup = block(page, "wirephoto backup").text;
+    let backup = block(page, "wirephoto backup --data DIR TARGET").text;
     desk.run(&with(&backup, &[("DIR", &data), ("TARGET", target)]));
     assert!(Path::new(target).join("backup.json").exists());
     let settings = desk.settings();

@@ -1,0 +1,177 @@
+//! Originals of a backup: the folder or the bucket that they lie in, and copies of originals alone, for a database
+//! that has tools of its own.
+
+use std::{io, path::Path, time::Duration};
+
+use super::backup::{Hear, How, Tally, carry, prepare, store_failed};
+use super::open_store;
+use crate::config::{AddressStyle, Config, Place, Secret, Value};
+use crate::db::Named;
+use crate::error::{Error, Kind, Result};
+use crate::store::{BucketSettings, Credentials, Patience, Store, StoreError};
+
+/// Where the originals of a backup lie.
+#[derive(Clone, Copy, Debug)]
+pub enum CopyPlace<'a> {
+    /// In `originals/` of the backup's folder.
+    Within(&'a Path),
+    /// In a bucket, reached with the settings `backup.*`, or in a folder as it is.
+    Elsewhere(&'a Place),
+}
+
+impl CopyPlace<'_> {
+    /// As messages name it.
+    #[must_use]
+    pub fn print(&self) -> String {
+        match self {
+            Self::Within(dir) => dir.join("originals").display().to_string(),
+            Self::Elsewhere(place) => place.print(),
+        }
+    }
+
+    /// Opens the place to read originals of a backup from it; a folder need not be writable.
+    pub(super) fn open_to_read(&self, config: &Config) -> Result<Store> {
+        match self {
+            Self::Within(dir) => folder(&dir.join("originals")),
+            Self::Elsewhere(Place::Folder(dir)) => folder(dir),
+            Self::Elsewhere(Place::Bucket { bucket, prefix }) => {
+                open_bucket(config, (bucket, prefix))
+            }
+            Self::Elsewhere(Place::Data) => {
+                let message = "expected a folder or s3://BUCKET/PREFIX";
+                Err(Error::new(Kind::InvalidArgument, message))
+            }
+        }
+    }
+
+    /// Opens the place to write originals to it; a bucket proves that it can be written.
+    ///
+    /// Fails where it is the place of the archive's own originals.
+    pub(super) fn open_to_write(&self, config: &Config) -> Result<Store> {
+        if let Self::Elsewhere(place) = self
+            && **place == config.store.originals
+            && config.backup.endpoint == config.store.endpoint
+        {
+            let message = format!("{} holds the originals of the archive itself", place.print());
+            return Err(Error::new(Kind::InvalidArgument, message));
+        }
+        match self {
+            Self::Within(dir) => Store::open(&dir.join("originals")).map_err(store_failed),
+            Self::Elsewhere(_) => {
+                let store = self.open_to_read(config)?;
+                store.prove().map_err(refused)?;
+                Ok(store)
+            }
+        }
+    }
+}
+
+/// The originals in a folder, which may lie on a disk that cannot be written.
+fn folder(dir: &Path) -> Result<Store> {
+    if !dir.is_dir() {
+        let message = format!("{} is missing in the backup", dir.display());
+        return Err(Error::new(Kind::Conflict, message));
+    }
+    Ok(Store::at(dir))
+}
+
+/// The bucket of a backup. Its time limits are those of the archive's own (`store.*`).
+fn open_bucket(config: &Config, (bucket, prefix): (&str, &str)) -> Result<Store> {
+    let (given, limits) = (&config.backup, &config.store);
+    let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
+    let settings = BucketSettings {
+        bucket: bucket.to_owned(),
+        prefix: prefix.to_owned(),
+        endpoints: given.endpoint.0.clone(),
+        region: given.region.clone(),
+        credentials: Credentials::Key {
+            id: Secret::new(
+                &given.access_key_id,
+                ("backup.access_key_id_file", &given.access_key_id_file),
+            ),
+            secret: Secret::new(
+                &given.secret_access_key.0,
+                ("backup.secret_access_key_file", &given.secret_access_key_file),
+            ),
+            token: Secret::new(
+                &given.session_token.0,
+                ("backup.session_token_file", &given.session_token_file),
+            ),
+        },
+        path_style: match given.address_style {
+            AddressStyle::Auto => !given.endpoint.0.is_empty(),
+            AddressStyle::Path => true,
+            AddressStyle::Host => false,
+        },
+        plain_http: given.plain_http,
+        ca: given.ca.clone(),
+        answer: seconds(limits.answer_s),
+        give_up: seconds(limits.give_up_s),
+        requests: limits.requests,
+    };
+    Store::in_bucket(&settings, &config.data.dir.join("scratch"), Patience::None).map_err(refused)
+}
+
+/// The error of the bucket of a backup, which names the setting `backup.*` that is likely to be wrong.
+fn refused(cause: StoreError) -> Error {
+    let words = match cause {
+        StoreError::Setting { setting, why } => {
+            let setting = match setting {
+                "store.originals" => "--bucket".to_owned(),
+                setting => setting.replacen("store.", "backup.", 1),
+            };
+            format!("{setting}: {}", why.replace(" store.", " backup."))
+        }
+        StoreError::Missing(_)
+        | StoreError::Length { .. }
+        | StoreError::Changed(_)
+        | StoreError::Io { .. }
+        | StoreError::Foreign { .. }
+        | StoreError::Away { .. } => cause.to_string(),
+    };
+    Error::new(Kind::Unavailable, "the bucket of the backup cannot be used")
+        .because(io::Error::other(words))
+}
+
+/// Copies every original that the archive's store has to `to`; those that are there already stay, and with
+/// `verify` they are read, and damaged ones replaced. Gives how many could not be copied.
+///
+/// All of them, and not those alone that items name: a dump of the database may be older than the copy and name
+/// an original whose item was replaced since.
+pub fn copy_originals(
+    config: &Config,
+    to: CopyPlace<'_>,
+    verify: bool,
+    hear: Hear<'_>,
+) -> Result<(Tally, usize)> {
+    let _alone = match to {
+        CopyPlace::Within(dir) => Some(prepare(dir, true)?),
+        CopyPlace::Elsewhere(_) => None,
+    };
+    let from = open_store(config, Patience::None).map_err(store_failed)?;
+    let to = to.open_to_write(config)?;
+    carry((&from, &to), &listed(&from)?, how(config, verify), hear)
+}
+
+/// Copies every original of a backup into the archive's store: those that are lost there come back, and those
+/// that are damaged are replaced. The service may run. Gives how many could not be copied.
+pub fn restore_originals(
+    config: &Config,
+    from: CopyPlace<'_>,
+    hear: Hear<'_>,
+) -> Result<(Tally, usize)> {
+    let from = from.open_to_read(config)?;
+    let to = open_store(config, Patience::None).map_err(store_failed)?;
+    to.prove().map_err(store_failed)?;
+    carry((&from, &to), &listed(&from)?, how(config, true), hear)
+}
+
+fn how(config: &Config, verify: bool) -> How {
+    How { workers: config.ingest_workers(), verify, strict: false }
+}
+
+/// What a store has, as if items named it.
+fn listed(store: &Store) -> Result<Vec<Named>> {
+    let sizes = store.sizes().map_err(store_failed)?;
+    Ok(sizes.into_iter().map(|(hash, length)| Named { hash, length, doc: 0 }).collect())
+}

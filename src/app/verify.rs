@@ -1,0 +1,153 @@
+//! Whether a database and a copy of its originals fit: every original that the database names is there, with its
+//! length, and its bytes where that is asked for.
+
+use std::{
+    path::Path,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use super::backup::{copy_sum, store_failed};
+use super::check::{Problem, file_of};
+use super::connect;
+use super::copies::CopyPlace;
+use super::crowd::each;
+use super::manifest::read_manifest;
+use super::quick::Comparison;
+use crate::config::{Config, Place};
+use crate::db::{DATABASE, Db, DbError, Named, ReadTx, Snapshot};
+use crate::error::{Error, Kind, Result};
+
+/// What is compared.
+#[derive(Clone, Copy, Debug)]
+pub struct VerifyRequest<'a> {
+    /// The folder of a backup; without one the database of the settings is looked at.
+    pub backup: Option<&'a Path>,
+    /// Where the originals lie, if not where the backup says.
+    pub place: Option<&'a Place>,
+    /// Reads the originals and compares them with their checksums.
+    pub read: bool,
+}
+
+/// What was compared.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// Where the originals lie.
+    pub place: String,
+    /// Originals that the database names.
+    pub originals: usize,
+    /// Originals that were read.
+    pub read: usize,
+    /// Originals that are missing, have another length or other bytes, and rows of items that cannot be read.
+    pub problems: usize,
+    /// Originals that are there and that the database does not name; they do no harm.
+    pub unnamed: usize,
+}
+
+/// The database that names originals.
+enum Source {
+    Copy(Box<Mutex<Snapshot>>),
+    Served(Db),
+}
+
+impl Source {
+    fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&ReadTx<'_>) -> std::result::Result<T, DbError> + Send + 'static,
+    ) -> std::result::Result<T, DbError> {
+        match self {
+            Self::Copy(copy) => copy.lock().unwrap_or_else(PoisonError::into_inner).read(read),
+            Self::Served(db) => db.read_blocking(read),
+        }
+    }
+
+    fn file_of(&self, named: Named) -> String {
+        let found = self.read(move |tx| tx.files_of_version(named.doc));
+        let name = found.ok().flatten().and_then(|(key, assets)| {
+            let asset = assets.iter().find(|asset| asset.blob() == named.hash)?;
+            Some(file_of(&key, asset))
+        });
+        name.unwrap_or_else(|| "an item that was replaced meanwhile".to_owned())
+    }
+}
+
+/// Compares a database with a copy of its originals; `tell` hears of each problem, from several threads.
+///
+/// Fails when one of the two cannot be used: a backup that is not whole, a copy of the database that has another
+/// checksum than its note says, a bucket that refuses.
+pub fn verify(
+    config: &Config,
+    request: VerifyRequest<'_>,
+    tell: &(dyn Fn(&Problem) + Sync),
+) -> Result<Verified> {
+    let (source, noted) = match request.backup {
+        Some(dir) => of_backup(dir)?,
+        None => (Source::Served(database(config)?), None),
+    };
+    let place = match (request.place, &noted, request.backup) {
+        (Some(place), ..) | (None, Some(place), _) => CopyPlace::Elsewhere(place),
+        (None, None, Some(dir)) => CopyPlace::Within(dir),
+        (None, None, None) => {
+            let message = "--bucket or --originals names what the database is compared with";
+            return Err(Error::new(Kind::InvalidArgument, message));
+        }
+    };
+    let store = place.open_to_read(config)?;
+    // The database first: an original is in the store before it is named.
+    let (named, rows) = source.read(|tx| tx.named_originals())?;
+    let stored = store.sizes().map_err(store_failed)?;
+    let problems = AtomicUsize::new(0);
+    let tell = |problem: &Problem| {
+        problems.fetch_add(1, Ordering::Relaxed);
+        tell(problem);
+    };
+    for flaw in rows {
+        tell(&Problem::Database { flaw, repaired: None });
+    }
+    let found = Comparison::of(&named, &stored);
+    for named in found.missing {
+        tell(&Problem::Missing { of: source.file_of(named), hash: named.hash });
+    }
+    for (named, found) in found.other_length {
+        let (of, Named { hash, length: expected, .. }) = (source.file_of(named), named);
+        tell(&Problem::Length { of, hash, found, expected });
+    }
+    let to_read = if request.read { found.there } else { Vec::new() };
+    let read = to_read.len();
+    each(config.ingest_workers(), to_read.into_iter(), &|named| {
+        if !store.is_whole(named.hash, named.length) {
+            tell(&Problem::Damaged { of: source.file_of(named), hash: named.hash });
+        }
+        Ok(())
+    })?;
+    let (originals, unnamed) = (named.len(), found.unnamed.len());
+    let problems = problems.load(Ordering::Relaxed);
+    Ok(Verified { place: place.print(), originals, read, problems, unnamed })
+}
+
+/// The database of a backup, and the place of its originals if that is another one than its folder.
+fn of_backup(dir: &Path) -> Result<(Source, Option<Place>)> {
+    let manifest = read_manifest(dir)?;
+    let copied = dir.join(&manifest.database);
+    if copy_sum(&copied)? != manifest.database_sum {
+        let message = format!("{} is damaged: its sum is another one", copied.display());
+        return Err(Error::new(Kind::Conflict, message));
+    }
+    let snapshot = Snapshot::open(&copied)?;
+    Ok((Source::Copy(Box::new(Mutex::new(snapshot))), manifest.place()?))
+}
+
+/// The database of the settings.
+fn database(config: &Config) -> Result<Db> {
+    if !config.database.url.0.is_empty() {
+        return connect(config, false);
+    }
+    let dir = config.data.dir.as_path();
+    if !dir.join(DATABASE).is_file() {
+        let message = format!("{} holds no archive: there is no {DATABASE}", dir.display());
+        return Err(Error::new(Kind::NotFound, message));
+    }
+    Ok(Db::open(dir)?)
+}
