@@ -116,17 +116,17 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/install.md", "scrape_configs:", Shown),
     (
         "docs/moving.md",
-        "wirephoto migrate --data DIR --to postgres://USER",
+        "wirephoto migrate --config FILE --to postgres://USER",
         Alike(MOVES, &["--to", "--store"]),
     ),
     (
         "docs/moving.md",
-        "wirephoto migrate --data DIR --to postgres://…",
+        "wirephoto migrate --config FILE --to postgres://…",
         Alike(MOVES, &["--switch", "--store"]),
     ),
     (
         "docs/moving.md",
-        "wirephoto migrate --data DIR --undo",
+        "wirephoto migrate --config FILE --undo",
         Alike("a_switch_is_taken_back", &["--undo", "--to"]),
     ),
     ("docs/overload.md", "HTTP/1.1 503", Shown),

@@ -17,8 +17,8 @@ use crate::common::{DEMO_KEY, LARGE, Server, pictures::Picture};
 use crate::items::provider;
 
 /// A reader in front of a terminal, with a service beside.
-struct Desk {
-    server: Server,
+pub(super) struct Desk {
+    pub(super) server: Server,
     /// Where the reader works: home and settings.
     home: TempDir,
     /// Where the service has its originals.
@@ -27,14 +27,14 @@ struct Desk {
 
 impl Desk {
     /// Beside a service over the demo archive.
-    fn demo() -> Self {
+    pub(super) fn demo() -> Self {
         let originals = demo_originals();
         let originals = originals.strip_prefix("store.originals=").unwrap().to_owned();
         Self::beside(Server::demo(), originals)
     }
 
     /// Beside a service over two small pictures and the accounts of the demo.
-    fn small() -> Self {
+    pub(super) fn small() -> Self {
         let jpeg = Picture::corners(64, 48).jpeg();
         let server = Server::with_pictures(&[], &[("quay", jpeg.clone()), ("ferry", jpeg)]);
         let originals = server.data().join("originals").to_string_lossy().into_owned();
@@ -53,7 +53,7 @@ impl Desk {
         Self { server, home, originals }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.home.path().join(name)
     }
 
@@ -62,7 +62,7 @@ impl Desk {
     }
 
     /// The settings of the service as a file.
-    fn settings(&self) -> String {
+    pub(super) fn settings(&self) -> String {
         let file = self.path("wirephoto.toml");
         let listen = self.server.url.strip_prefix("http://").unwrap();
         let (data, originals) = (self.data(), &self.originals);
@@ -76,7 +76,7 @@ impl Desk {
 
     /// Runs `text` in a shell, which must succeed: what it printed.
     #[track_caller]
-    fn run(&self, text: &str) -> String {
+    pub(super) fn run(&self, text: &str) -> String {
         let mut shell = Command::new("bash");
         alone(&mut shell, self.server.dir.path());
         let others = std::env::var("PATH").unwrap_or_default();
@@ -94,7 +94,7 @@ impl Desk {
     }
 
     /// A photograph in the file `name` of the reader's.
-    fn photograph(&self, name: &str) -> PathBuf {
+    pub(super) fn photograph(&self, name: &str) -> PathBuf {
         let file = self.path(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, Picture::corners(80, 60).jpeg()).unwrap();
@@ -102,7 +102,7 @@ impl Desk {
     }
 
     /// Waits for an item that a command took in.
-    fn shows(&self, item: &str) {
+    pub(super) fn shows(&self, item: &str) {
         let path = format!("/media/image/{item}.json");
         self.server.until(item, || (self.server.get(&path).status() == 200).then_some(()));
     }
@@ -137,6 +137,9 @@ fn calls_of_the_readme_work_as_printed() {
     let listed = json_of(&desk.run(&calls[1]));
     let ids = listed.as_array().unwrap().iter().map(|one| &one["id"]);
     assert!(ids.into_iter().any(|id| *id == stream["id"]), "{listed}");
+    let digest = json_of(&desk.run(&calls[2]));
+    assert_eq!(digest["type"], "scheduled-email", "{digest}");
+    assert_eq!(digest["schedule"], "30 6 * * 1-5", "{digest}");
 
     let calls = block(page, "curl -X POST -H").commands();
     let made = json_of(&desk.run(&calls[0]));
