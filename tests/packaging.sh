@@ -102,6 +102,18 @@ if [ -x "$hadolint" ]; then
 else
     echo "Dockerfile: left out, hadolint cannot be had here"
 fi
+tests/container.sh "$binary"
+
+# The manifests: against the schemas of Kubernetes, each other and the settings that they carry.
+kubernetes="$tools/kubernetes/bin"
+[ -x "$kubernetes/kubernetes-validate" ] || { python3 -m venv "$tools/kubernetes" \
+    && "$kubernetes/pip" install --quiet --disable-pip-version-check kubernetes-validate==1.37.0; } >/dev/null 2>&1 || true
+if [ -x "$kubernetes/kubernetes-validate" ]; then
+    "$kubernetes/kubernetes-validate" --strict --quiet examples/kubernetes/*.yaml
+    "$kubernetes/python" tests/kubernetes.py "$binary"
+else
+    echo "Kubernetes: left out, kubernetes-validate cannot be had here"
+fi
 
 # The Debian package, of the binary that ./run built, else of the one that the tests use.
 deb="$(command -v cargo-deb || true)"

@@ -30,7 +30,7 @@ export WIREPHOTO_TEST_POSTGRES="postgres://wirephoto@127.0.0.1:$port/postgres"
 
 # Tests of SQLite's file: copies, damaged pages, full disks, dumps of earlier schemas, looks into it;
 # those of settings as they are without any; those with a PostgreSQL of their own; starts over nothing.
-sqlite=(backup:: upgrades:: damage:: faults:: systemd:: packaging:: operator:: postgres::)
+sqlite=(backup:: container:: upgrades:: damage:: faults:: systemd:: packaging:: operator:: postgres::)
 if [ "${1:-}" = --all ]; then
     cargo test --locked --lib
     cargo test --locked --test suite -- $(printf -- '--skip %s ' "${sqlite[@]}")

@@ -21,6 +21,7 @@ mod clients;
 mod collections;
 mod common;
 mod compression;
+mod container;
 mod damage;
 mod deliveries;
 mod documented;

@@ -86,6 +86,8 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/cdn.md", "Surrogate-Key: ", Shown),
     ("docs/cdn.md", "[cdn]", Settings),
     ("docs/cdn.md", "[server]", Settings),
+    ("docs/container.md", "docker build", Outside("images are built where there is Docker")),
+    ("docs/container.md", "docker exec", Outside("containers run where there is Docker")),
     ("docs/faults.md", "FAULT_ROUNDS=10 cargo test", Tests),
     (
         "docs/faults.md",
@@ -110,10 +112,12 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ),
     ("docs/install.md", "sudo -u wirephoto", Run("a_service_is_kept_as_documented")),
     ("docs/install.md", "[Service]", Shown),
-    ("docs/install.md", "docker build", Outside("images are built where there is Docker")),
     ("docs/install.md", "until wirephoto health", Run("a_service_is_kept_as_documented")),
     ("docs/install.md", "wirephoto man", Run("manual_and_completions_are_made_as_documented")),
     ("docs/install.md", "scrape_configs:", Shown),
+    ("docs/kubernetes.md", "openssl rand", Outside(CLUSTER)),
+    ("docs/kubernetes.md", "kubectl exec", Outside(CLUSTER)),
+    ("docs/kubernetes.md", "pod=$(kubectl", Outside(CLUSTER)),
     (
         "docs/moving.md",
         "wirephoto migrate --config FILE --to postgres://USER",
@@ -154,16 +158,19 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/secrets.md", "wirephoto secrets rotate", Run("a_service_is_kept_as_documented")),
 ];
 
+const CLUSTER: &str =
+    "it needs a cluster; the_pages_of_containers_name_what_is_there compares names and files";
 const AUDIT: &str = "the_audit_log_is_listed_as_its_documentation_shows";
 const DUMPS: &str = "a_dump_that_is_taken_beside_the_service_is_the_archive_of_that_moment_again";
 const MOVES: &str = "an_archive_moves_while_it_is_used_and_nothing_acknowledged_is_left_behind";
 
 /// What a line of a block without commands must not begin with.
-const PROGRAMS: [&str; 13] = [
+const PROGRAMS: [&str; 14] = [
     "wirephoto ",
     "curl ",
     "cargo ",
     "docker ",
+    "kubectl ",
     "sudo ",
     "pg_",
     "psql ",
@@ -323,11 +330,18 @@ fn check_files_and_options(block: &Block) {
         }
         let Some(at) = words.iter().rposition(|word| *word == "wirephoto") else { continue };
         let arguments = &words[at + 1..];
-        let names: BTreeSet<&&str> = arguments.iter().filter(|it| it.starts_with("--")).collect();
-        let Some(name) = arguments.first() else { continue };
+        let names: BTreeSet<&&str> =
+            arguments.iter().filter(|it| it.starts_with("--") && it.len() > 2).collect();
         let dir = tempfile::tempdir().unwrap();
-        let help = output(wirephoto(dir.path()).args([name, "--help"]));
-        let help = String::from_utf8_lossy(&help.stdout).into_owned();
+        // Of the command, and of the one within it, such as `secrets rotate`.
+        let own: Vec<&&str> = arguments.iter().take(2).collect();
+        let help: String = (1..=own.len())
+            .map(|count| {
+                let words = own[..count].iter().map(|word| **word);
+                let said = output(wirephoto(dir.path()).args(words.chain(["--help"])));
+                String::from_utf8_lossy(&said.stdout).into_owned()
+            })
+            .collect();
         assert!(names.iter().all(|option| help.contains(**option)), "{command}: {help}");
     }
 }
