@@ -85,7 +85,7 @@ pub fn migrate(
     wanted: Wanted<'_>,
     (hear, rows): (HearMove<'_>, HearRows),
 ) -> Result<Moved> {
-    if !config.database.url.0.is_empty() {
+    if wanted.to.is_some() && !config.database.url.0.is_empty() {
         let message = "database.url is set: only an archive in SQLite moves to PostgreSQL";
         return Err(Error::new(Kind::InvalidArgument, message));
     }

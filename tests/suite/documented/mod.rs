@@ -3,6 +3,7 @@
 //! [`REGISTER`] has a line for each block. A new block fails until it has one, and a line fails whose block
 //! or whose test is gone.
 
+mod day_two;
 pub mod pages;
 pub mod run;
 
@@ -88,6 +89,41 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/cdn.md", "[server]", Settings),
     ("docs/container.md", "docker build", Outside("images are built where there is Docker")),
     ("docs/container.md", "docker exec", Outside("containers run where there is Docker")),
+    (
+        "docs/day-two.md",
+        "NEW=$(openssl",
+        Run("the_password_of_the_database_is_rotated_as_documented"),
+    ),
+    ("docs/day-two.md", "garage key create", Outside(GARAGE)),
+    ("docs/day-two.md", "garage key delete", Outside(GARAGE)),
+    (
+        "docs/day-two.md",
+        "wirephoto secrets rotate",
+        Run("keys_and_passwords_are_rotated_as_documented"),
+    ),
+    (
+        "docs/day-two.md",
+        "wirephoto signing-key rotate",
+        Run("keys_and_passwords_are_rotated_as_documented"),
+    ),
+    ("docs/day-two.md", "wirephoto key add", Run("keys_and_passwords_are_rotated_as_documented")),
+    ("docs/day-two.md", "until wirephoto health", Run("a_node_is_replaced_as_documented")),
+    ("docs/day-two.md", "rsync -a --ignore-missing-args", Run("a_node_is_replaced_as_documented")),
+    ("docs/day-two.md", "wirephoto migrate", Run("a_bucket_is_moved_as_documented")),
+    ("docs/day-two.md", "wirephoto check", Run("a_bucket_is_moved_as_documented")),
+    ("docs/day-two.md", "lvextend", Outside("disks are grown where there are logical volumes")),
+    (
+        "docs/day-two.md",
+        "rsync -a --exclude",
+        Run("a_data_directory_moves_to_another_disk_as_documented"),
+    ),
+    (
+        "docs/day-two.md",
+        "rsync -a --delete",
+        Run("a_data_directory_moves_to_another_disk_as_documented"),
+    ),
+    ("docs/day-two.md", "wirephoto restore", Run("a_restore_is_rehearsed_as_documented")),
+    ("docs/day-two.md", "psql", Run("a_restore_from_a_dump_is_rehearsed_as_documented")),
     ("docs/faults.md", "FAULT_ROUNDS=10 cargo test", Tests),
     (
         "docs/faults.md",
@@ -138,6 +174,7 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/postgresql.md", "[database]", Settings),
     ("docs/postgresql.md", "export PGPASSWORD", Run(DUMPS)),
     ("docs/postgresql.md", "pg_restore", Run(DUMPS)),
+    ("docs/postgresql.md", "wirephoto migrate", Run("a_bucket_is_moved_as_documented")),
     ("docs/postgresql.md", "WIREPHOTO_TEST_POSTGRES=", Tests),
     ("docs/running.md", "[server]", Settings),
     ("docs/running.md", "[telemetry]", Settings),
@@ -160,6 +197,7 @@ const REGISTER: &[(&str, &str, Proof)] = &[
 
 const CLUSTER: &str =
     "it needs a cluster; the_pages_of_containers_name_what_is_there compares names and files";
+const GARAGE: &str = "Garage's own commands, which tests/garage.sh calls by its interface";
 const AUDIT: &str = "the_audit_log_is_listed_as_its_documentation_shows";
 const DUMPS: &str = "a_dump_that_is_taken_beside_the_service_is_the_archive_of_that_moment_again";
 const MOVES: &str = "an_archive_moves_while_it_is_used_and_nothing_acknowledged_is_left_behind";
