@@ -115,6 +115,8 @@ else
     echo "Kubernetes: left out, kubernetes-validate cannot be had here"
 fi
 
+tests/compose.sh "$binary"
+
 # The Debian package, of the binary that ./run built, else of the one that the tests use.
 deb="$(command -v cargo-deb || true)"
 [ -n "$deb" ] || { [ -x "$tools/bin/cargo-deb" ] && PATH="$tools/bin:$PATH" && deb="$tools/bin/cargo-deb"; } || true
