@@ -450,14 +450,21 @@ impl Connector {
             Ok(_) => self.breaker.answered(),
             Err(error) => self.breaker.failed(began, (Fault::Silent, &words(error))),
         }
-        let outcome = match &answer {
-            Ok((answer, _)) if answer.status().is_success() => "done",
-            Ok(_) => "refused",
-            Err(_) => "failed",
-        };
+        let outcome =
+            answer.as_ref().map_or("failed", |(answer, _)| outcome(answer.status().as_u16()));
         metrics::counter!(telemetry::BUCKET_REQUESTS, "method" => method, "outcome" => outcome)
             .increment(1);
         answer.map(|(answer, _)| answer)
+    }
+}
+
+/// What the metrics call an answer of the bucket with this status. That an object is not there, is unchanged,
+/// is another one, or is shorter than the part that was asked for is what was to be found out.
+fn outcome(status: u16) -> &'static str {
+    match status {
+        200..300 | 304 | 404 | 412 | 416 => "done",
+        429 | 500.. => "failed",
+        _ => "refused",
     }
 }
 
@@ -521,6 +528,19 @@ mod tests {
         // Garage.
         check((403, "AccessDenied", "Forbidden: No such key: GK1"), "store.access_key_id");
         check((403, "AccessDenied", "Forbidden: Invalid signature"), "store.secret_access_key");
+    }
+
+    #[test]
+    fn an_answer_that_tells_what_was_asked_is_done_whatever_it_says() {
+        for (statuses, expected) in [
+            (&[200, 204, 206, 304, 404, 412, 416][..], "done"),
+            (&[301, 400, 401, 403], "refused"),
+            (&[429, 500, 502, 503, 504], "failed"),
+        ] {
+            for status in statuses {
+                assert_eq!(outcome(*status), expected, "{status}");
+            }
+        }
     }
 
     #[test]

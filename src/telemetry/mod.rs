@@ -58,7 +58,8 @@ pub const SCRUB_BEGAN_SECONDS: &str = "wirephoto_scrub_began_seconds";
 /// When the last whole pass ended, in seconds since 1970; 0 before the first one and at nodes that do not scrub
 /// (gauge).
 pub const SCRUB_ENDED_SECONDS: &str = "wirephoto_scrub_ended_seconds";
-/// Requests to the bucket of originals, by method and outcome: done, refused, failed (counter).
+/// Requests to the bucket of originals, by method and outcome: done (answered, also that there is no such
+/// object), refused (401, 403 and their like), failed (5xx, 429, no answer) (counter).
 pub const BUCKET_REQUESTS: &str = "wirephoto_bucket_requests_total";
 /// Bytes of bodies to and from the bucket of originals, by direction: in, out (counter).
 pub const BUCKET_BYTES: &str = "wirephoto_bucket_bytes_total";

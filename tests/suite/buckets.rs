@@ -41,6 +41,8 @@ pub enum Way {
     Hang,
     Close,
     Refuse,
+    /// 503, as from a service that has too much to do.
+    Fail,
 }
 
 #[derive(Default)]
@@ -110,6 +112,8 @@ impl Gate {
 
 const REFUSAL: &str = "<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code>\
                        <Message>Not by this key</Message></Error>";
+const FAILURE: &str = "<?xml version=\"1.0\"?><Error><Code>SlowDown</Code>\
+                       <Message>Too much at once</Message></Error>";
 
 impl State {
     fn rules(&self) -> std::sync::MutexGuard<'_, Rules> {
@@ -142,11 +146,15 @@ impl State {
             Some((_, Way::Close)) => {}
             // It is held above, and nobody answers.
             Some((_, Way::Hang)) => {}
-            Some((_, Way::Refuse)) => {
-                let length = REFUSAL.len();
+            Some((_, way @ (Way::Refuse | Way::Fail))) => {
+                let (status, body) = match way {
+                    Way::Fail => ("503 Service Unavailable", FAILURE),
+                    Way::Refuse | Way::Hang | Way::Close => ("403 Forbidden", REFUSAL),
+                };
+                let length = body.len();
                 let answer = format!(
-                    "HTTP/1.1 403 Forbidden\r\nContent-Type: application/xml\r\n\
-                     Content-Length: {length}\r\nConnection: close\r\n\r\n{REFUSAL}"
+                    "HTTP/1.1 {status}\r\nContent-Type: application/xml\r\n\
+                     Content-Length: {length}\r\nConnection: close\r\n\r\n{body}"
                 );
                 drop(client.write_all(answer.as_bytes()));
                 drop(client.shutdown(Shutdown::Write));

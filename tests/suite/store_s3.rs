@@ -288,7 +288,7 @@ fn a_bucket_that_only_fails_is_left_alone_until_it_answers_again() {
         let trials = match way {
             // That of a look before is not taken yet.
             Way::Refuse => bucket.gate.asked("list-type") - looked + 1,
-            Way::Hang | Way::Close => 0,
+            Way::Hang | Way::Close | Way::Fail => 0,
         };
         assert!(more <= trials, "{way:?}: {more} of {trials}");
         assert_eq!(body(&server, known), before, "what is in a cache is served");
@@ -310,6 +310,50 @@ fn a_bucket_that_only_fails_is_left_alone_until_it_answers_again() {
     assert_eq!(log.matches("answers again\"").count(), left_alone, "{log}");
     let refused = "it answers 403: AccessDenied: Not by this key; see store.access_key_id";
     assert!(log.contains(refused), "{log}");
+}
+
+#[test]
+fn requests_to_a_bucket_are_counted_by_what_came_of_them() {
+    let bucket = Bucket::start();
+    let dir = tempfile::tempdir().unwrap();
+    take_in(dir.path(), &bucket.settings("wire", &[]));
+    let server = serve(dir, &bucket.settings("wire", &HASTY));
+    let outcomes = || {
+        ["done", "refused", "failed"].map(|outcome| {
+            server.metric("wirephoto_bucket_requests_total", &format!("outcome=\"{outcome}\""))
+        })
+    };
+    let asked = |head: &str| server.metric("wirephoto_bucket_requests_total", head);
+    // An upload asks first whether the bucket has it: 404.
+    let heads = asked("method=\"head\"");
+    let sent = kit::upload(&server, "image/new", "Ny", &kit::photograph(1)).send().unwrap();
+    assert_eq!(sent.status(), 201, "{}", server.log());
+    assert!(asked("method=\"head\"") > heads);
+    let [done, refused, failed] = outcomes();
+    assert!(done > 0.0 && (refused, failed) == (0.0, 0.0), "{:?}", outcomes());
+    // Crops that nobody asked for yet.
+    let crop = |width: u32| {
+        let path = format!("/media/image/demo-trumma-och-vin-crop_w{width}_h90_x400_y600.jpg");
+        get(&server, &path).status()
+    };
+    bucket.gate.breaks("", Way::Refuse);
+    assert_eq!(crop(101), 503);
+    let [after, refused, failed] = outcomes();
+    assert!(after >= done && refused > 0.0 && failed == 0.0, "{:?}", outcomes());
+    bucket.gate.breaks("", Way::Fail);
+    server.until("failures", || {
+        assert_eq!(crop(102), 503);
+        (outcomes()[2] > 0.0).then_some(())
+    });
+    let before = outcomes();
+    bucket.gate.breaks("", Way::Close);
+    server.until("no answers", || {
+        assert_eq!(crop(103), 503);
+        (outcomes()[2] > before[2]).then_some(())
+    });
+    bucket.gate.mends();
+    server.until("its return", || (crop(104) == 200).then_some(()));
+    assert!(outcomes()[0] > after, "{:?}", outcomes());
 }
 
 #[test]
