@@ -102,23 +102,25 @@ pub(super) async fn watch(app: &App, request: Request, next: Next) -> Response {
     let status = response.status().as_u16();
     let bytes = response.body().size_hint().exact().unwrap_or_else(|| content_length(&response));
     count(route, status, bytes, &watch);
-    tracing::info!(
-        request_id = %id,
-        client = client.map(tracing::field::display),
-        user = user.map(|user| user.0),
-        method = %method,
-        route,
-        path,
-        status,
-        bytes,
-        operation = work.operation,
-        cache = work.cache,
-        way = work.way,
-        render_ms = work.render_ms,
-        ms = watch.elapsed_ms(),
-        trace_id = trace.as_ref().map(Trace::id),
-        "request"
-    );
+    if !is_routine(route, status) {
+        tracing::info!(
+            request_id = %id,
+            client = client.map(tracing::field::display),
+            user = user.map(|user| user.0),
+            method = %method,
+            route,
+            path,
+            status,
+            bytes,
+            operation = work.operation,
+            cache = work.cache,
+            way = work.way,
+            render_ms = work.render_ms,
+            ms = watch.elapsed_ms(),
+            trace_id = trace.as_ref().map(Trace::id),
+            "request"
+        );
+    }
     if let (Some(traces), Some(trace)) = (&app.shared.traces, trace) {
         let done = Done {
             method: method.as_str(),
@@ -134,6 +136,17 @@ pub(super) async fn watch(app: &App, request: Request, next: Next) -> Response {
         traces.end(trace, &done);
     }
     response
+}
+
+/// Whether a request is one of an operator's tools that says nothing new: they ask every few seconds for
+/// years. That a node is not ready any more is logged once, by what finds it out.
+fn is_routine(route: &str, status: u16) -> bool {
+    let is_check = route.starts_with("/health/");
+    match status {
+        200..300 => is_check || route == "/metrics",
+        503 => is_check,
+        _ => false,
+    }
 }
 
 /// The answer of the handler, also where the request names no host or the handler panics.

@@ -312,8 +312,9 @@ fn check_purchases(server: &Server, front: &Front) {
 /// The service knows clients by their addresses, whatever they say of themselves.
 fn check_clients(server: &Server, front: &Front) {
     let client = Client::builder().no_proxy().local_address(Some([127, 0, 0, 2].into()));
-    let request = client.build().unwrap().get(format!("{}/health/live", front.url));
     let id = format!("client-of-{}", front.process.id());
+    let search = format!("{}/content/v1/image/search?q={id}", front.url);
+    let request = client.build().unwrap().get(search);
     let request = request.header("x-forwarded-for", "203.0.113.5").header("x-request-id", &id);
     assert_eq!(request.send().unwrap().status(), 200);
     let line = server.until("the log line", || {

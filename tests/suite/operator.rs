@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::common::server::{output, wirephoto};
 use crate::common::{LARGE, Server, checkout, pause};
+use crate::faults::kit::{self, Faults};
 
 fn run(arguments: &[&str], variables: &[(&str, &str)]) -> (String, String, Option<i32>) {
     let dir = tempfile::tempdir().unwrap();
@@ -275,9 +276,44 @@ fn a_log_line_is_json_and_says_what_a_request_was() {
 #[test]
 fn logs_can_be_text() {
     let server = Server::demo_with(&["telemetry.log_format=text"]);
-    server.get("/health/live");
+    server.get("/no/such/page");
     let log = server.until("a line", || Some(server.log()).filter(|log| !log.is_empty()));
-    assert!(!log.starts_with('{') && log.contains("route=\"/health/live\""), "{log}");
+    assert!(!log.starts_with('{') && log.contains("path=\"/no/such/page\""), "{log}");
+}
+
+#[test]
+fn checks_and_scrapes_leave_no_log_lines_and_are_counted() {
+    let faults = Faults::new();
+    let dir = kit::scene(&[("image/one", kit::document("Ett"))]);
+    let server = faults.start(dir, &[]);
+    // What asks and finds that a node is not ready is routine too.
+    faults.set(&["eio-read /wirephoto.db"]);
+    let ready = |status: u16| {
+        server
+            .until("readiness", || (server.get("/health/ready").status() == status).then_some(()));
+    };
+    ready(503);
+    faults.clear();
+    ready(200);
+    server.wait_for_index();
+    for path in ["/health/live", "/health/ready", "/health/serving", "/health/search", "/metrics"]
+    {
+        assert_eq!(server.get(path).status(), 200, "{path}");
+    }
+    assert_eq!(server.get("/health/nothing").status(), 404);
+    let lines = server.until("the line of what is no check", || {
+        let log = server.log();
+        let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let lines: Vec<Value> = lines.filter(|line| line["message"] == "request").collect();
+        (!lines.is_empty()).then_some(lines)
+    });
+    let paths: Vec<&Value> = lines.iter().map(|line| &line["path"]).collect();
+    assert_eq!(paths, ["/health/nothing"]);
+    let requests = "wirephoto_http_requests_total";
+    for route in ["/health/ready\",status=\"5xx", "/health/ready\",status=\"2xx", "/metrics"] {
+        let counted = server.metric(requests, &format!("route=\"{route}\""));
+        assert!(counted >= 1.0, "{route}");
+    }
 }
 
 #[test]

@@ -28,6 +28,8 @@ pub fn reload(server: &Server, toml: &str, mark: &str) -> String {
 }
 
 const READ: &str = "settings were read anew";
+/// Asked for where it is about the line of a request alone.
+const ITEM: &str = "/media/image/demo-urtavla.json";
 
 fn thumbnail() -> String {
     format!("/media/{LARGE}_NormalThumbnail.jpg")
@@ -116,7 +118,7 @@ fn limits_of_connections_change_for_those_that_come() {
 fn the_log_level_changes() {
     let server = Server::demo();
     let request = |id: &str| {
-        server.get_with("/health/live", &[("x-request-id", id)]);
+        server.get_with(ITEM, &[("x-request-id", id)]);
     };
     reload(&server, "[telemetry]\nlog_level = \"warn\"\n[media]\npreview_px = 999\n", "restart");
     request("not-logged");
@@ -186,7 +188,7 @@ fn a_rotated_log_file_loses_no_line() {
                 scope.spawn(move || {
                     for number in 0..count {
                         let id = format!("id-{client}-{number}");
-                        server.get_with("/health/live", &[("x-request-id", &id)]);
+                        server.get_with(ITEM, &[("x-request-id", &id)]);
                     }
                     done.store(true, SeqCst);
                 })
@@ -220,7 +222,7 @@ fn a_rotated_log_file_loses_no_line() {
     // Whoever removes the file without a word gets a new one as soon as a line comes.
     fs::remove_file(&file).unwrap();
     server.until("a new file", || {
-        server.get_with("/health/live", &[("x-request-id", "after")]);
+        server.get_with(ITEM, &[("x-request-id", "after")]);
         fs::read_to_string(&file).is_ok_and(|text| text.contains("after")).then_some(())
     });
 }
@@ -245,7 +247,7 @@ fn a_log_file_on_a_full_disk_stops_nobody_and_one_that_cannot_be_opened_stops_th
 fn proxies_in_trusted_networks_are_believed_and_nobody_else() {
     let client = |settings: &[&str], forwarded: &str| {
         let server = Server::demo_with(settings);
-        server.get_with("/health/live", &[("x-forwarded-for", forwarded), ("x-request-id", "x1")]);
+        server.get_with(ITEM, &[("x-forwarded-for", forwarded), ("x-request-id", "x1")]);
         let find = || server.log().lines().find(|line| line.contains("\"x1\"")).map(str::to_owned);
         let line: Value = serde_json::from_str(&server.until("the log line", find)).unwrap();
         line["client"].as_str().unwrap().to_owned()
