@@ -383,3 +383,50 @@ fn haproxy_repeats_a_get_and_never_a_post() {
     // A node that hangs is not to be found out before the requests are there.
     check_repetitions(&second, &haproxy(&second, &[("inter 500ms", "inter 60s")]), false);
 }
+
+/// A balancer's own answer: in the service's form, and with the time to come back.
+fn check_own(answer: reqwest::blocking::Response, statuses: &[u16]) {
+    let status = answer.status().as_u16();
+    assert!(statuses.contains(&status), "{status}");
+    let headers = answer.headers().clone();
+    assert_eq!(headers["content-type"], "application/json", "{status}");
+    assert_eq!(headers["cache-control"], "no-store", "{status}");
+    let wait: u64 = headers["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=10).contains(&wait), "{status}: {wait}");
+    let body: Value = answer.json().unwrap();
+    assert!(body["message"].is_string() && body["errors"].is_array(), "{status}: {body}");
+}
+
+#[test]
+fn a_balancer_without_a_node_that_answers_says_so_in_json_with_the_time_to_come_back() {
+    let nodes = nodes(1, &[]);
+    let haproxy = haproxy(&nodes, &[("timeout server 310s", "timeout server 1s")]);
+    let (folder, port) = (tempfile::tempdir().unwrap(), free_port());
+    let listen = format!("listen 127.0.0.1:{port};");
+    let changes =
+        [("listen 8000;", listen.as_str()), ("proxy_read_timeout 310s", "proxy_read_timeout 1s")];
+    let nginx = Front::nginx_site(folder, port, &text("nodes-nginx.conf", &nodes, &changes));
+    for front in [&haproxy, &nginx] {
+        let ask = || front.get("/media/image/a.json");
+        front.until("an answer of the node", || (ask().status() == 200).then_some(()));
+        // What a node says is passed on. Until a balancer knows who is there, items have a node that is not.
+        let other = front.until("the node's own word", || {
+            Some(front.get("/media/image/nowhere.json")).filter(|one| one.status() == 404)
+        });
+        assert_eq!(other.headers().get("retry-after"), None);
+        assert!(other.json::<Value>().unwrap()["message"].is_string());
+        nodes[0].signal("STOP");
+        nodes[0].until("its threads to stop", || is_stopped(nodes[0].child.id()).then_some(()));
+        check_own(ask(), &[502, 504]);
+        nodes[0].signal("CONT");
+        front.until("an answer of the node", || (ask().status() == 200).then_some(()));
+    }
+    nodes[0].signal("KILL");
+    for front in [&haproxy, &nginx] {
+        for path in ["/media/image/a.json", "/"] {
+            // A connection whose node went away with it may end without an answer.
+            let ask = || front.client.get(format!("{}{path}", front.url)).send().ok();
+            check_own(front.until("an answer", ask), &[502, 503]);
+        }
+    }
+}
