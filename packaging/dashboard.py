@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Prints the Grafana dashboard: packaging/dashboard.py > packaging/grafana-dashboard.json
+"""Prints the Grafana dashboard: packaging/dashboard.py > examples/grafana-dashboard.json
 
 ROWS is the place to add a panel: title, unit of Grafana, and pairs of an expression and a legend.
 `S` stands for the instances that are chosen on the dashboard, `W` for the time that rates are taken
-over. A test compares the file with what this prints, and the names with those that the service has
-(tests/suite/packaging.rs).
+over. Tests compare the file with what this prints, and the names with those that the service has
+(tests/suite/packaging.rs), and ask each expression of a Prometheus that reads a service
+(tests/suite/signals/dashboard.rs).
 """
 
 import json
@@ -43,6 +44,30 @@ REQUESTS = "wirephoto_http_requests_total"
 FAILED = rate(REQUESTS, where='status="5xx"')
 
 ROWS = [
+    ("Nodes", [
+        ("Ready", "short", [
+            (f"min by (instance) (wirephoto_ready{{{S}}})", "{{instance}}"),
+        ]),
+        ("Faults", "short", [
+            (f"max by (instance, fault) (wirephoto_fault{{{S}}})", "{{instance}} {{fault}}"),
+        ]),
+        ("Settings that nodes do not agree on", "short", [
+            (f"max by (setting) (wirephoto_nodes_differ{{{S}}})", "{{setting}}"),
+        ]),
+        ("Nodes that live", "short", [(largest("wirephoto_nodes"), "nodes")]),
+        ("Nodes that do what one does at a time", "short", [
+            (total("wirephoto_lease_held", "lease"), "{{lease}}"),
+        ]),
+        ("No node does it", "s", [
+            (f"max by (lease) (wirephoto_lease_vacant_seconds{{{S}}})", "{{lease}}"),
+        ]),
+        ("Since a node saw all changes", "s", [
+            (f"max by (instance) (wirephoto_follow_behind_seconds{{{S}}})", "{{instance}}"),
+        ]),
+        ("Since the start", "s", [
+            (f"time() - max by (instance) (wirephoto_start_time_seconds{{{S}}})", "{{instance}}"),
+        ]),
+    ]),
     ("Requests", [
         ("Requests by status", "reqps", [(rate(REQUESTS, "status"), "{{status}}")]),
         ("Requests by route", "reqps", [(f"topk(10, {rate(REQUESTS, 'route')})", "{{route}}")]),
@@ -112,8 +137,8 @@ ROWS = [
             (rate("wirephoto_originals_not_indexed_total"), "can only be decoded as a whole"),
             (rate("wirephoto_index_rebuilds_total"), "derived files made again"),
         ]),
-        ("Damaged originals", "short", [
-            (total("wirephoto_originals_damaged_total"), "found since the start"),
+        ("Originals found damaged", "short", [
+            (f"sum by (instance) (increase(wirephoto_originals_damaged_total{{{S}}}{W}))", "{{instance}}"),
         ]),
         ("Scrub: done of this pass", "percentunit", [
             (largest("wirephoto_scrub_done_ratio"), "done"),
@@ -158,16 +183,6 @@ ROWS = [
         ("Purges by outcome", "ops", [(rate("wirephoto_purges_total", "outcome"), "{{outcome}}")]),
         ("Keys to purge", "short", [(largest("wirephoto_purges_waiting"), "keys")]),
         ("Purging is behind", "s", [(largest("wirephoto_purge_lag_seconds"), "seconds")]),
-        ("Nodes that live", "short", [(largest("wirephoto_nodes"), "nodes")]),
-        ("Nodes that do what one does at a time", "short", [
-            (total("wirephoto_lease_held", "lease"), "{{lease}}"),
-        ]),
-        ("No node does it", "s", [
-            (f"max by (lease) (wirephoto_lease_vacant_seconds{{{S}}})", "{{lease}}"),
-        ]),
-        ("Since a node saw all changes", "s", [
-            (f"max by (instance) (wirephoto_follow_behind_seconds{{{S}}})", "{{instance}}"),
-        ]),
     ]),
     ("Process", [
         ("Settings read anew", "ops", [(rate("wirephoto_reloads_total", "outcome"), "{{outcome}}")]),

@@ -19,6 +19,9 @@ use crate::media::Caller;
 use crate::nodes::{Sending, limits::END_AGAIN};
 use crate::telemetry;
 
+/// What the metrics call the method of a channel that was not read.
+const UNKNOWN: &str = "unknown";
+
 /// A claim with its delivery, and since when it is held.
 struct Held {
     claim: (Uuid, Uuid),
@@ -29,6 +32,11 @@ impl Deliveries {
     /// Sends what is due, some at a time, until `stop` turns true. What is being sent then has
     /// `drain` to finish; what does not is queued again.
     pub async fn run(self, mut stop: watch::Receiver<bool>, drain: Duration) {
+        // An alert waits for the first one.
+        for method in ChannelMethod::ALL.map(ChannelMethod::as_str).into_iter().chain([UNKNOWN]) {
+            metrics::counter!(telemetry::DELIVERIES, "method" => method, "outcome" => "failed")
+                .increment(0);
+        }
         let mut sending = Sending::default();
         let mut failing = false;
         while !*stop.borrow_and_update() {
@@ -107,7 +115,7 @@ impl Deliveries {
             }
             () = self.abandoned() => Outcome::Released,
         };
-        let method = method.map_or("unknown", ChannelMethod::as_str);
+        let method = method.map_or(UNKNOWN, ChannelMethod::as_str);
         report(&delivery, method, &outcome, watch);
         self.write_end((claim, delivery.id), outcome).await;
     }

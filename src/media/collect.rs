@@ -245,7 +245,7 @@ impl Media {
                 Part::Store(extent) => {
                     let sum =
                         self.inner.originals.crc32(extent.blob, extent.blob_length, &extent.range);
-                    crc.combine(&sum.map_err(Error::internal)?);
+                    crc.combine(&sum?);
                 }
             }
         }

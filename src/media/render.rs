@@ -113,14 +113,24 @@ fn unreadable(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Err
     Error::new(Kind::Unavailable, "The original cannot be read now").because(cause)
 }
 
+/// Counts an original that a request found to be damaged. Each answer that fails because of one, and each
+/// render, comes by here once.
+fn count_damage(cause: &OriginalError) {
+    if cause.is_damage() {
+        metrics::counter!(telemetry::ORIGINALS_DAMAGED).increment(1);
+    }
+}
+
 impl From<OriginalError> for Error {
     fn from(cause: OriginalError) -> Self {
+        count_damage(&cause);
         if cause.is_resource() { unreadable(cause) } else { Self::internal(cause) }
     }
 }
 
 impl From<OriginalError> for RenderError {
     fn from(cause: OriginalError) -> Self {
+        count_damage(&cause);
         Self::Original(Arc::new(cause))
     }
 }

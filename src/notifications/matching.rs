@@ -214,6 +214,11 @@ impl Notifications {
     pub fn report_nothing(&self) {
         metrics::gauge!(telemetry::MATCHING_LAG_SECONDS).set(0.0);
         metrics::gauge!(telemetry::MATCHING_BEHIND).set(0);
+        metrics::gauge!(telemetry::QUEUED_ITEMS).set(0);
+        for lane in Lane::ALL.map(Lane::as_str) {
+            metrics::gauge!(telemetry::OUTBOX_WAITING, "lane" => lane).set(0);
+            metrics::gauge!(telemetry::OUTBOX_PARKED, "lane" => lane).set(0);
+        }
     }
 
     /// The row of the notifications' log up to which all who stand by have read it too.

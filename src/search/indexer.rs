@@ -127,6 +127,8 @@ struct Worker {
 
 impl Worker {
     fn run(mut self) {
+        // An index that could not even be begun is not whole either.
+        metrics::gauge!(telemetry::SEARCH_INDEX_WHOLE).set(0);
         while !self.stops() {
             let written = self.shared.db.written_row();
             let outcome = catch_unwind(AssertUnwindSafe(|| self.step()));

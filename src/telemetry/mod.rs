@@ -10,8 +10,11 @@ use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 pub use logs::{LogFilter, LogSetup, Logs};
 
+use crate::clock;
 use crate::error::{Error, Result};
 
+/// When this process started, in seconds since 1970 (gauge).
+pub const START_TIME: &str = "wirephoto_start_time_seconds";
 /// Requests by route and status class (counter).
 pub const REQUESTS: &str = "wirephoto_http_requests_total";
 /// Seconds from the request's header to the response's header, by route (histogram).
@@ -47,10 +50,10 @@ pub const ITEMS_CHANGED: &str = "wirephoto_items_changed_total";
 
 /// Originals that came in or were indexed and can only be decoded as a whole (counter).
 pub const NOT_INDEXED: &str = "wirephoto_originals_not_indexed_total";
+/// Times that an original was found to be missing, or not to be what came in (counter).
+pub const ORIGINALS_DAMAGED: &str = "wirephoto_originals_damaged_total";
 /// Originals whose derived files were made again (counter).
 pub const INDEX_REBUILDS: &str = "wirephoto_index_rebuilds_total";
-/// Originals that were found damaged or missing (counter).
-pub const ORIGINALS_DAMAGED: &str = "wirephoto_originals_damaged_total";
 /// Part of the items whose originals this pass of the background scrub has read, at the node that scrubs (gauge).
 pub const SCRUB_DONE_RATIO: &str = "wirephoto_scrub_done_ratio";
 /// When this pass began, in seconds since 1970; 0 at nodes that do not scrub (gauge).
@@ -181,15 +184,17 @@ pub fn start_metrics() -> Result<PrometheusHandle> {
         .map_err(Error::internal)?;
     describe();
     begin();
+    metrics::gauge!(START_TIME).set(clock::now().as_duration().as_secs_f64());
     Ok(handle)
 }
 
 /// Counters that alerts wait for begin at 0: what appears with its first event rose from nothing,
-/// which `increase` does not see. Those with labels that settings give begin where these are read.
+/// which `increase` does not see. Those with labels that settings give begin where these are read. What is counted
+/// before the first scrape is told by [`START_TIME`].
 fn begin() {
     for counter in [
-        metrics::counter!(CLOCK_JUMPS),
         metrics::counter!(ORIGINALS_DAMAGED),
+        metrics::counter!(CLOCK_JUMPS),
         metrics::counter!(LOG_LINES_LOST),
         metrics::counter!(AUDIT_EVENTS_LOST),
         metrics::counter!(NOTIFICATIONS_LOST),
@@ -200,6 +205,10 @@ fn begin() {
     ] {
         counter.increment(0);
     }
+    // A share of none is no number, and a cache that never hits is what the rule is for.
+    for tier in ["memory", "disk"] {
+        metrics::counter!(CACHE_LOOKUPS, "tier" => tier, "outcome" => "hit").increment(0);
+    }
     for kind in ["away", "timeout", "busy", "other"] {
         metrics::counter!(DATABASE_ERRORS, "kind" => kind).increment(0);
     }
@@ -209,6 +218,7 @@ fn describe() {
     use metrics::{
         describe_counter as counter, describe_gauge as gauge, describe_histogram as histogram,
     };
+    gauge!(START_TIME, "When this process started, seconds since 1970");
     counter!(REQUESTS, "Requests by route and status class");
     histogram!(REQUEST_SECONDS, "Seconds from request to response header, by route");
     counter!(SHED, "Requests refused because of load, by reason");
@@ -227,8 +237,11 @@ fn describe() {
         CLOCK_JUMPS,
         "Jumps of the time of day by a minute or more, by a day or more between two lives"
     );
+    counter!(
+        ORIGINALS_DAMAGED,
+        "Times that an original was found to be missing, or not to be what came in"
+    );
     counter!(INDEX_REBUILDS, "Originals whose derived files were made again");
-    counter!(ORIGINALS_DAMAGED, "Originals that were found damaged or missing");
     gauge!(SCRUB_DONE_RATIO, "Part of this pass that the background scrub has done");
     gauge!(SCRUB_BEGAN_SECONDS, "Begin of this pass of the scrub, seconds since 1970");
     gauge!(SCRUB_ENDED_SECONDS, "End of the last whole pass of the scrub, seconds since 1970");

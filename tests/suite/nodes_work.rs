@@ -197,8 +197,12 @@ fn a_folder_that_two_nodes_watch_is_taken_in_once_also_when_one_is_killed() {
 fn a_node_that_stands_still_and_goes_on_has_its_mails_sent_once_and_begins_anew() {
     let (first, second) = two();
     make(&first, "/image/notification/email?title=Is&email=desk%40example.com&q=isbrytare");
+    // Nobody reads it.
+    make(&first, "/image/notification/stream?q=isbrytare");
     let data = first.data();
     take_in(&second, "a1", "Isbrytare");
+    let queued = |node: &Server| node.metric("wirephoto_queued_items", "");
+    patiently("the item to be told of", || queued(&first) == 1.0);
     second.until("a mail", || (mails(&data).len() == 1).then_some(()));
     let folder = tempfile::tempdir().unwrap();
     let document = news::document("Isbrytare", &["FOTO"], "2026-03-05T09:15:00+01:00");
@@ -224,6 +228,9 @@ fn a_node_that_stands_still_and_goes_on_has_its_mails_sent_once_and_begins_anew(
         (first.metric("wirephoto_nodes", "") == 2.0).then_some(())
     });
     assert!(matches(&second) && !matches(&first));
+    // What it told of before it stood still is nobody's alert for ever.
+    patiently("the other node to tell what waits", || queued(&second) == 4.0);
+    patiently("it to tell of nothing", || queued(&first) == 0.0);
 }
 
 #[test]

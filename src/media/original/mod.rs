@@ -79,6 +79,22 @@ impl OriginalError {
             | Self::Header(_) => false,
         }
     }
+
+    /// Whether the original is missing, or is not what came in.
+    #[must_use]
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::Changed(_)
+            | Self::Store(
+                StoreError::Missing(_) | StoreError::Length { .. } | StoreError::Changed(_),
+            ) => true,
+            Self::Store(
+                StoreError::Io { .. } | StoreError::Away { .. } | StoreError::Setting { .. },
+            )
+            | Self::Derived { .. }
+            | Self::Header(_) => false,
+        }
+    }
 }
 
 /// An original on its way in.

@@ -66,6 +66,8 @@ fn a_damaged_original_is_an_error_that_names_it_and_sending_it_again_mends_it() 
         }
         request.send().unwrap()
     };
+    let found = || server.metric("wirephoto_originals_damaged_total", "");
+    assert_eq!(found(), 0.0, "nobody looked yet");
     for (number, path) in [(0, &bent), (1, &cut), (2, &gone)] {
         for (rest, range) in [
             (".jpg", None),
@@ -74,7 +76,9 @@ fn a_damaged_original_is_an_error_that_names_it_and_sending_it_again_mends_it() 
             ("-watermark.jpg", None),
             ("-crop_w600_h470_x0_y0.jpg", None),
         ] {
+            let before = found();
             let response = ask(&format!("/media/image/p{number}{rest}"), range);
+            assert_eq!(found(), before + 1.0, "{path:?} {rest} {range:?}");
             let kept = response.headers()["cache-control"].to_str().unwrap().to_owned();
             let what = (response.status().as_u16(), kept);
             assert_eq!(what, (500, "no-store".to_owned()), "{path:?} {rest} {range:?}");
@@ -84,6 +88,7 @@ fn a_damaged_original_is_an_error_that_names_it_and_sending_it_again_mends_it() 
         let name = name + &path.file_name().unwrap().to_string_lossy();
         assert!(server.log().contains(&name), "{name} is in no line of the log");
     }
+    let before = found();
     let whole = ask("/media/image/p3.jpg", None);
     assert_eq!(whole.status(), 200);
     assert_eq!(Picture::decode(&whole.bytes().unwrap()).size(), (688, 480));
@@ -98,6 +103,7 @@ fn a_damaged_original_is_an_error_that_names_it_and_sending_it_again_mends_it() 
         let (hires, sent) = (Picture::decode(&hires.bytes().unwrap()), Picture::decode(jpeg));
         assert!(hires.distance(&sent) == 0.0, "p{number}");
     }
+    assert_eq!(found(), before, "what is whole is not counted");
     let said = server.command(&["check"]);
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stdout));
 }
