@@ -65,6 +65,7 @@ mod scrub;
 mod search;
 mod search_forms;
 mod search_language;
+mod signals;
 mod site;
 mod site_account;
 mod site_channels;

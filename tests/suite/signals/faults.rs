@@ -1,0 +1,298 @@
+//! Each rule fires while what it is for is wrong, and no more when it is right: faults of a real service,
+//! recorded as Prometheus reads it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use reqwest::Method;
+
+use super::recording::Recording;
+use crate::buckets::{Bucket, HASTY, Way, get, serve, take_in};
+use crate::common::{DEMO_KEY, Server};
+use crate::faults::kit::{
+    Faults, call, call_with, document, form, photograph, post, scene, upload,
+};
+
+/// A service with one photograph, and with faults that are not there yet.
+fn service(faults: &Faults, settings: &[&str]) -> Server {
+    let dir = scene(&[("image/old", document("Gammal"))]);
+    let server = faults.start(dir, &[&["server.unready_s=0"], settings].concat());
+    server.wait_for_index();
+    server
+}
+
+/// Calls of the database that failed so far.
+fn failed(server: &Server) -> f64 {
+    server.metric("wirephoto_database_errors_total", "")
+}
+
+/// Repeats `ask` until a minute's worth of calls of the database failed.
+fn a_minute_of_failures(server: &Server, ask: &dyn Fn() -> u16) {
+    let before = failed(server);
+    server.until("failures", || {
+        assert_eq!(ask(), 503);
+        (failed(server) >= before + 10.0).then_some(())
+    });
+}
+
+#[test]
+fn a_bucket_that_is_away_is_told_until_it_is_back() {
+    let bucket = Bucket::start();
+    let dir = tempfile::tempdir().unwrap();
+    take_in(dir.path(), &bucket.settings("wire", &[]));
+    let server = serve(dir, &bucket.settings("wire", &HASTY));
+    server.wait_for_index();
+    let widths = std::cell::Cell::new(100);
+    let crop = || {
+        widths.set(widths.get() + 1);
+        let width = widths.get();
+        let path = format!("/media/image/demo-trumma-och-vin-crop_w{width}_h90_x400_y600.jpg");
+        get(&server, &path).status().as_u16()
+    };
+    let away = || server.metric("wirephoto_bucket_away", "") == 1.0;
+    let mut recording = Recording::default();
+    assert_eq!(crop(), 200);
+    recording.record(&server, 5);
+    recording.expect(&[]);
+    bucket.gate.breaks("", Way::Hang);
+    server.until("it to be left alone", || {
+        assert_eq!(crop(), 503);
+        away().then_some(())
+    });
+    for _ in 0..4 {
+        assert_eq!(crop(), 503);
+        recording.record(&server, 1);
+    }
+    recording.expect(&["WirephotoBucketAway"]);
+    bucket.gate.mends();
+    server.until("its return", || (crop() == 200 && !away()).then_some(()));
+    recording.record(&server, 10);
+    recording.expect(&[]);
+    recording.check();
+}
+
+/// The files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// The file that has these bytes.
+fn original(server: &Server, bytes: &[u8]) -> PathBuf {
+    let all = files(&server.data().join("originals"));
+    all.into_iter().find(|path| fs::read(path).unwrap() == bytes).unwrap()
+}
+
+#[test]
+fn a_damaged_original_is_told_for_a_quarter_of_an_hour() {
+    let server = Server::start(scene(&[]), &["media.warm=false"]);
+    let jpeg = photograph(3);
+    let send = || upload(&server, "image/one", "Ett", &jpeg).send().unwrap().status().as_u16();
+    assert_eq!(send(), 201);
+    server.wait_for_index();
+    let hires = || {
+        let request = call(&server, Method::GET, "/media/image/one.jpg", DEMO_KEY);
+        request.send().unwrap().status().as_u16()
+    };
+    let mut recording = Recording::default();
+    assert_eq!(hires(), 200);
+    // Half an hour: it is not what is told of a service that started just now.
+    recording.record(&server, 30);
+    recording.expect(&[]);
+    let original = original(&server, &jpeg);
+    let mut bytes = fs::read(&original).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&original, bytes).unwrap();
+    assert_eq!(hires(), 500);
+    recording.record(&server, 1);
+    recording.expect(&["WirephotoOriginalDamaged"]);
+    assert_eq!(send(), 200);
+    assert_eq!(hires(), 200);
+    recording.record(&server, 20);
+    recording.expect(&[]);
+    recording.check();
+}
+
+#[test]
+fn a_damaged_original_is_told_also_where_it_was_found_before_the_first_scrape() {
+    let server = Server::start(scene(&[]), &["media.warm=false"]);
+    let jpeg = photograph(3);
+    let sent = upload(&server, "image/one", "Ett", &jpeg).send().unwrap();
+    assert_eq!(sent.status(), 201);
+    server.wait_for_index();
+    fs::remove_file(original(&server, &jpeg)).unwrap();
+    let server = server.restart(&["media.warm=false"]);
+    let request = call(&server, Method::GET, "/media/image/one.jpg", DEMO_KEY);
+    assert_eq!(request.send().unwrap().status(), 500);
+    server.wait_for_index();
+    let mut recording = Recording::default();
+    recording.record(&server, 2);
+    recording.expect(&["WirephotoOriginalDamaged"]);
+    recording.record(&server, 20);
+    recording.expect(&[]);
+    recording.check();
+}
+
+#[test]
+fn a_database_that_fails_is_told_until_it_answers() {
+    let faults = Faults::new();
+    let server = service(&faults, &[]);
+    let mut recording = Recording::default();
+    recording.record(&server, 5);
+    recording.expect(&[]);
+    faults.set(&["eio-read /wirephoto.db"]);
+    let profile = || {
+        call(&server, Method::GET, "/user/v1/profile", DEMO_KEY).send().unwrap().status().as_u16()
+    };
+    for _ in 0..5 {
+        a_minute_of_failures(&server, &profile);
+        recording.record(&server, 1);
+    }
+    recording.expect(&["WirephotoDatabaseErrors"]);
+    faults.clear();
+    server.until("its return", || (profile() == 200).then_some(()));
+    recording.record(&server, 10);
+    recording.expect(&[]);
+    recording.check();
+}
+
+#[test]
+fn a_full_disk_is_told_until_there_is_room() {
+    let faults = Faults::new();
+    let server = service(&faults, &[]);
+    let mut recording = Recording::default();
+    recording.record(&server, 5);
+    recording.expect(&[]);
+    faults.set(&[&format!("enospc {}", server.data().display())]);
+    let write = || {
+        let profile = serde_json::json!({ "a": 1 });
+        let request = call_with(&server, (Method::PUT, "/user/v1/profile"), DEMO_KEY, &profile);
+        request.send().unwrap().status().as_u16()
+    };
+    for _ in 0..5 {
+        a_minute_of_failures(&server, &write);
+        recording.record(&server, 1);
+    }
+    recording.expect(&["WirephotoDatabaseErrors"]);
+    faults.clear();
+    server.until("room", || (200..300).contains(&write()).then_some(()));
+    recording.record(&server, 10);
+    recording.expect(&[]);
+    recording.check();
+}
+
+#[test]
+fn a_service_that_is_gone_or_starts_again_and_again_is_told() {
+    let mut server = Server::start(scene(&[]), &[]);
+    let mut recording = Recording::default();
+    server.wait_for_index();
+    recording.record(&server, 40);
+    recording.expect(&[]);
+    server.signal("KILL");
+    server.child.wait().unwrap();
+    recording.record(&server, 4);
+    recording.expect(&["WirephotoDown"]);
+    // It is up whenever Prometheus looks, and never for long.
+    let mut server = server.restart_killed(&[]);
+    for _ in 0..3 {
+        server.wait_for_index();
+        recording.record(&server, 2);
+        recording.expect(&[]);
+        server = server.restart(&[]);
+    }
+    server.wait_for_index();
+    recording.record(&server, 2);
+    recording.expect(&["WirephotoRestarts"]);
+    recording.record(&server, 40);
+    recording.expect(&[]);
+    recording.check();
+}
+
+#[test]
+fn settings_that_cannot_be_read_and_lines_that_are_lost_are_told() {
+    // /dev/full takes no byte, as a full disk does; lines are lost before anybody looks.
+    let server = Server::start(scene(&[]), &["telemetry.log_file=/dev/full"]);
+    server.until("lost lines", || {
+        (server.metric("wirephoto_log_lines_lost_total", "") > 0.0).then_some(())
+    });
+    server.wait_for_index();
+    let mut recording = Recording::default();
+    recording.record(&server, 1);
+    recording.expect(&["WirephotoLogLinesLost"]);
+    recording.record(&server, 20);
+    recording.expect(&[]);
+    let reload = |text: &str, outcome: &str| {
+        let count = || server.metric("wirephoto_reloads_total", outcome);
+        let before = count();
+        fs::write(server.dir.path().join("wirephoto.toml"), text).unwrap();
+        server.signal("HUP");
+        server.until("the reload", || (count() > before).then_some(()));
+    };
+    reload("[media]\nno_such_setting = 1\n", "failed");
+    recording.record(&server, 1);
+    // It lost lines of these requests too.
+    recording.expect(&["WirephotoLogLinesLost", "WirephotoReloadFails"]);
+    reload("[media]\n", "done");
+    recording.record(&server, 20);
+    recording.expect(&[]);
+    recording.check();
+}
+
+#[test]
+fn guesses_of_passwords_are_told_while_they_go_on() {
+    let server = Server::start(scene(&[]), &["auth.hash_memory_kib=64", "auth.hash_iterations=1"]);
+    server.wait_for_index();
+    let guess = || {
+        let fields = form(&[
+            ("grant_type", "password"),
+            ("username", "demo-editor"),
+            ("password", "wrong"),
+            ("scope", "roles user"),
+        ]);
+        assert!(!post(&server, "token", &fields).send().unwrap().status().is_success());
+    };
+    let throttled = || server.metric("wirephoto_logins_total", "throttled");
+    let mut recording = Recording::default();
+    recording.record(&server, 5);
+    recording.expect(&[]);
+    // Somebody who forgot.
+    (0..12).for_each(|_| guess());
+    recording.record(&server, 20);
+    recording.expect(&[]);
+    for _ in 0..4 {
+        let before = throttled();
+        server.until("refusals", || {
+            guess();
+            (throttled() >= before + 40.0).then_some(())
+        });
+        recording.record(&server, 1);
+    }
+    recording.expect(&["WirephotoLoginsThrottled"]);
+    recording.record(&server, 20);
+    recording.expect(&[]);
+    recording.check();
+}
+
+#[test]
+fn a_search_index_that_cannot_be_built_is_told_until_it_is_whole() {
+    let faults = Faults::new();
+    let server = service(&faults, &[]);
+    let dir = server.kill();
+    fs::remove_dir_all(dir.path().join("data/search")).unwrap();
+    faults.set(&["enospc /search/"]);
+    let server = faults.start(dir, &[]);
+    let mut recording = Recording::default();
+    recording.record(&server, 32);
+    recording.expect(&["WirephotoSearchIndexNotWhole"]);
+    faults.clear();
+    server.wait_for_index();
+    server.until("a whole index", || {
+        (server.metric("wirephoto_search_index_whole", "") == 1.0).then_some(())
+    });
+    recording.record(&server, 10);
+    recording.expect(&[]);
+    recording.check();
+}

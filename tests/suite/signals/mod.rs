@@ -1,0 +1,6 @@
+//! What an operator is told of a service: the alert rules over faults that were recorded from a real one, and
+//! the dashboard over a Prometheus that reads one.
+
+mod dashboard;
+mod faults;
+mod recording;
