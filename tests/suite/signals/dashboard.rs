@@ -21,8 +21,6 @@ const ABSENT: &[(&str, &str)] = &[
     ("wirephoto_delivery_seconds", "nothing is delivered"),
     ("wirephoto_index_rebuilds_total", "all derived files are whole"),
     ("wirephoto_nodes_differ", "there is one node"),
-    ("wirephoto_fault", "nothing watches this node"),
-    ("wirephoto_ready", "nothing watches this node"),
     ("wirephoto_originals_not_indexed_total", "all that comes in can be entered"),
     ("wirephoto_render_ways_left_total", "direct ways are gone to their end"),
     ("wirephoto_renders_stalled_total", "that takes a busy machine"),

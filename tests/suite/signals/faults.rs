@@ -10,17 +10,33 @@ use reqwest::Method;
 
 use super::recording::Recording;
 use crate::buckets::{Bucket, HASTY, Way, get, serve, take_in};
+use crate::common::postgres::Cluster;
 use crate::common::{DEMO_KEY, Server};
 use crate::faults::kit::{
-    Faults, call, call_with, document, form, photograph, post, scene, upload,
+    Faults, call, call_with, document, form, photograph, post, scene, scene_with, upload,
 };
 
 /// A service with one photograph, and with faults that are not there yet.
 fn service(faults: &Faults, settings: &[&str]) -> Server {
     let dir = scene(&[("image/old", document("Gammal"))]);
     let server = faults.start(dir, &[&["server.unready_s=0"], settings].concat());
-    server.wait_for_index();
+    well(&server);
     server
+}
+
+/// Waits until nothing is wrong with the service, as far as it knows.
+fn well(server: &Server) {
+    server.wait_for_index();
+    server.until("a service that is well", || {
+        let is_ready = server.metric("wirephoto_ready", "") == 1.0;
+        (is_ready && server.metric("wirephoto_fault", "") == 0.0).then_some(())
+    });
+}
+
+/// Waits until the service says that it has this fault.
+fn until_told(server: &Server, fault: &str) {
+    let has = || server.metric("wirephoto_fault", &format!("fault=\"{fault}\"")) == 1.0;
+    server.until(fault, || has().then_some(()));
 }
 
 /// Calls of the database that failed so far.
@@ -43,7 +59,7 @@ fn a_bucket_that_is_away_is_told_until_it_is_back() {
     let dir = tempfile::tempdir().unwrap();
     take_in(dir.path(), &bucket.settings("wire", &[]));
     let server = serve(dir, &bucket.settings("wire", &HASTY));
-    server.wait_for_index();
+    well(&server);
     let widths = std::cell::Cell::new(100);
     let crop = || {
         widths.set(widths.get() + 1);
@@ -61,13 +77,16 @@ fn a_bucket_that_is_away_is_told_until_it_is_back() {
         assert_eq!(crop(), 503);
         away().then_some(())
     });
+    until_told(&server, "store");
     for _ in 0..4 {
         assert_eq!(crop(), 503);
         recording.record(&server, 1);
     }
-    recording.expect(&["WirephotoBucketAway"]);
+    // A node that is alone stays ready: what is in a cache it can serve.
+    recording.expect(&["WirephotoBucketAway", "WirephotoFault"]);
     bucket.gate.mends();
     server.until("its return", || (crop() == 200 && !away()).then_some(()));
+    well(&server);
     recording.record(&server, 10);
     recording.expect(&[]);
     recording.check();
@@ -91,7 +110,7 @@ fn a_damaged_original_is_told_for_a_quarter_of_an_hour() {
     let jpeg = photograph(3);
     let send = || upload(&server, "image/one", "Ett", &jpeg).send().unwrap().status().as_u16();
     assert_eq!(send(), 201);
-    server.wait_for_index();
+    well(&server);
     let hires = || {
         let request = call(&server, Method::GET, "/media/image/one.jpg", DEMO_KEY);
         request.send().unwrap().status().as_u16()
@@ -122,12 +141,12 @@ fn a_damaged_original_is_told_also_where_it_was_found_before_the_first_scrape() 
     let jpeg = photograph(3);
     let sent = upload(&server, "image/one", "Ett", &jpeg).send().unwrap();
     assert_eq!(sent.status(), 201);
-    server.wait_for_index();
+    well(&server);
     fs::remove_file(original(&server, &jpeg)).unwrap();
     let server = server.restart(&["media.warm=false"]);
     let request = call(&server, Method::GET, "/media/image/one.jpg", DEMO_KEY);
     assert_eq!(request.send().unwrap().status(), 500);
-    server.wait_for_index();
+    well(&server);
     let mut recording = Recording::default();
     recording.record(&server, 2);
     recording.expect(&["WirephotoOriginalDamaged"]);
@@ -147,13 +166,15 @@ fn a_database_that_fails_is_told_until_it_answers() {
     let profile = || {
         call(&server, Method::GET, "/user/v1/profile", DEMO_KEY).send().unwrap().status().as_u16()
     };
+    until_told(&server, "database");
     for _ in 0..5 {
         a_minute_of_failures(&server, &profile);
         recording.record(&server, 1);
     }
-    recording.expect(&["WirephotoDatabaseErrors"]);
+    recording.expect(&["WirephotoDatabaseErrors", "WirephotoFault", "WirephotoNotReady"]);
     faults.clear();
     server.until("its return", || (profile() == 200).then_some(()));
+    well(&server);
     recording.record(&server, 10);
     recording.expect(&[]);
     recording.check();
@@ -185,10 +206,63 @@ fn a_full_disk_is_told_until_there_is_room() {
 }
 
 #[test]
+fn a_full_disk_beside_a_database_elsewhere_is_told_until_there_is_room() {
+    let (cluster, faults) = (Cluster::start(), Faults::new());
+    let url = format!("database.url={}", cluster.database("archive"));
+    let dir = scene_with(&[("image/old", document("Gammal"))], &[&url]);
+    let server = faults.start(dir, &[&url]);
+    well(&server);
+    let mut recording = Recording::default();
+    recording.record(&server, 5);
+    recording.expect(&[]);
+    faults.set(&[&format!("enospc {}", server.data().display())]);
+    until_told(&server, "disk");
+    let send = || upload(&server, "image/one", "Ett", &photograph(3)).send().unwrap().status();
+    for _ in 0..4 {
+        assert_eq!(send(), 503);
+        recording.record(&server, 1);
+    }
+    recording.expect(&["WirephotoFault"]);
+    faults.clear();
+    assert_eq!(send(), 201);
+    well(&server);
+    recording.record(&server, 10);
+    recording.expect(&[]);
+    recording.check();
+}
+
+#[test]
+fn nodes_with_other_settings_are_told_until_all_have_the_same() {
+    let first = Server::start(scene(&[]), &["server.public_url=http://photos.example"]);
+    well(&first);
+    let mut recording = Recording::default();
+    recording.record(&first, 5);
+    recording.expect(&[]);
+    let beside = |url: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(first.data(), dir.path().join("data")).unwrap();
+        Server::start(dir, &[&format!("server.public_url={url}")])
+    };
+    let differs = || first.metric("wirephoto_nodes_differ", "server.public_url") == 1.0;
+    let second = beside("http://other.example");
+    first.until("the difference to be told", || differs().then_some(()));
+    recording.record(&first, 16);
+    recording.expect(&["WirephotoNodesDiffer"]);
+    assert!(second.stop().0.success());
+    let second = beside("http://photos.example");
+    second.until("two nodes", || (second.metric("wirephoto_nodes", "") == 2.0).then_some(()));
+    first.until("nothing to be told", || (!differs()).then_some(()));
+    well(&first);
+    recording.record(&first, 2);
+    recording.expect(&[]);
+    recording.check();
+}
+
+#[test]
 fn a_service_that_is_gone_or_starts_again_and_again_is_told() {
     let mut server = Server::start(scene(&[]), &[]);
     let mut recording = Recording::default();
-    server.wait_for_index();
+    well(&server);
     recording.record(&server, 40);
     recording.expect(&[]);
     server.signal("KILL");
@@ -198,12 +272,12 @@ fn a_service_that_is_gone_or_starts_again_and_again_is_told() {
     // It is up whenever Prometheus looks, and never for long.
     let mut server = server.restart_killed(&[]);
     for _ in 0..3 {
-        server.wait_for_index();
+        well(&server);
         recording.record(&server, 2);
         recording.expect(&[]);
         server = server.restart(&[]);
     }
-    server.wait_for_index();
+    well(&server);
     recording.record(&server, 2);
     recording.expect(&["WirephotoRestarts"]);
     recording.record(&server, 40);
@@ -218,7 +292,7 @@ fn settings_that_cannot_be_read_and_lines_that_are_lost_are_told() {
     server.until("lost lines", || {
         (server.metric("wirephoto_log_lines_lost_total", "") > 0.0).then_some(())
     });
-    server.wait_for_index();
+    well(&server);
     let mut recording = Recording::default();
     recording.record(&server, 1);
     recording.expect(&["WirephotoLogLinesLost"]);
@@ -244,7 +318,7 @@ fn settings_that_cannot_be_read_and_lines_that_are_lost_are_told() {
 #[test]
 fn guesses_of_passwords_are_told_while_they_go_on() {
     let server = Server::start(scene(&[]), &["auth.hash_memory_kib=64", "auth.hash_iterations=1"]);
-    server.wait_for_index();
+    well(&server);
     let guess = || {
         let fields = form(&[
             ("grant_type", "password"),
@@ -284,11 +358,12 @@ fn a_search_index_that_cannot_be_built_is_told_until_it_is_whole() {
     fs::remove_dir_all(dir.path().join("data/search")).unwrap();
     faults.set(&["enospc /search/"]);
     let server = faults.start(dir, &[]);
+    until_told(&server, "search");
     let mut recording = Recording::default();
     recording.record(&server, 32);
     recording.expect(&["WirephotoSearchIndexNotWhole"]);
     faults.clear();
-    server.wait_for_index();
+    well(&server);
     server.until("a whole index", || {
         (server.metric("wirephoto_search_index_whole", "") == 1.0).then_some(())
     });
