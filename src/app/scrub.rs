@@ -311,15 +311,24 @@ impl Scrub {
         match self.sum(hash, length).await {
             Ok(found) if found == hash => Found::Whole,
             Ok(_) => Found::Damaged("it was changed after it came in".to_owned()),
-            Err(StoreError::Missing(_)) => Found::Damaged("it is missing".to_owned()),
+            Err(StoreError::Missing(_)) => {
+                // In a folder whose disk is not mounted everything is missing, and nothing is lost.
+                let store = self.store.clone();
+                match blocking(move || store.look()).await {
+                    Ok(()) => Found::Damaged("it is missing".to_owned()),
+                    Err(cause) => Found::Away(cause),
+                }
+            }
             Err(
                 cause @ (StoreError::Length { .. }
                 | StoreError::Changed(_)
                 | StoreError::Io { .. }),
             ) => Found::Damaged(cause.to_string()),
-            Err(cause @ (StoreError::Away { .. } | StoreError::Setting { .. })) => {
-                Found::Away(cause)
-            }
+            Err(
+                cause @ (StoreError::Away { .. }
+                | StoreError::Foreign { .. }
+                | StoreError::Setting { .. }),
+            ) => Found::Away(cause),
         }
     }
 

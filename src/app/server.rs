@@ -88,7 +88,6 @@ impl Server {
         let Archive { db, originals, memory: _, unsettled } = archive;
         let store = originals.store().clone();
         begin((&db, &store), unsettled)?;
-        db.open_connections();
         let scrub = scrub_of(&config, (&db, &store), &node);
         let (listener, admin) = listeners(&config)?;
         let address = listener.local_addr().map_err(Error::internal)?;
@@ -242,9 +241,10 @@ fn scrub_of(config: &Config, (db, store): (&Db, &Store), node: &Node) -> Option<
     Some(Scrub { db: db.clone(), store: store.clone(), node: node.clone(), period })
 }
 
-/// Tells the metrics how the store is, removes what a killed process left in it, and goes on finding out
-/// whose it is where it did not answer.
+/// Opens the connections to the database, tells the metrics how the store is, removes what a killed process left
+/// in it, and goes on finding out whose it is where it did not answer.
 fn begin((db, store): (&Db, &Store), unsettled: Option<Names>) -> Result<()> {
+    db.open_connections();
     if let Some(names) = unsettled {
         settle_later(db.clone(), store.clone(), names)?;
     }

@@ -89,7 +89,10 @@ impl OriginalError {
                 StoreError::Missing(_) | StoreError::Length { .. } | StoreError::Changed(_),
             ) => true,
             Self::Store(
-                StoreError::Io { .. } | StoreError::Away { .. } | StoreError::Setting { .. },
+                StoreError::Io { .. }
+                | StoreError::Away { .. }
+                | StoreError::Foreign { .. }
+                | StoreError::Setting { .. },
             )
             | Self::Derived { .. }
             | Self::Header(_) => false,

@@ -9,6 +9,8 @@
 //! An object is there when all of it is. What is read of one is read of the one that was looked at
 //! first (`If-Match`): a replaced one fails the read and is looked at anew by the next.
 
+mod object;
+
 use std::{
     fmt,
     future::Future,
@@ -19,16 +21,17 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::TryStreamExt;
 use moka::sync::Cache;
-use object_store::{
-    GetOptions, GetRange, ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload, path::Path,
-};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload, path::Path};
 use tokio::{
     runtime::{Builder, Runtime},
     sync::Semaphore,
 };
 use uuid::Uuid;
+
+pub(super) use object::Object;
+use object::{Opened, get, stamp};
 
 use super::breaker::{self, Breaker, Fault};
 use super::s3::{self, BucketSettings};
@@ -36,7 +39,7 @@ use super::{StoreError, upload::Upload};
 use crate::clock;
 use crate::limits::{
     BUCKET_BYTES_S_MIN, BUCKET_LIST_TIME, BUCKET_OPEN_BYTES, BUCKET_OPEN_CACHE_BYTES,
-    BUCKET_OPEN_KEPT, BUCKET_PART_BYTES, BUCKET_READ_BYTES, BUCKET_READS_MAX, BUCKET_RETRIES_MAX,
+    BUCKET_OPEN_KEPT, BUCKET_PART_BYTES, BUCKET_RETRIES_MAX,
 };
 use crate::types::Hash;
 
@@ -86,16 +89,6 @@ impl fmt::Debug for Bucket {
     }
 }
 
-/// What a look at an object found.
-#[derive(Debug)]
-struct Opened {
-    etag: Option<String>,
-    length: u64,
-    stamp: u64,
-    /// Its first bytes.
-    start: Bytes,
-}
-
 /// What is to happen when a bucket does not answer in time as it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
@@ -133,20 +126,6 @@ impl<T> Pending<T> {
     pub(super) fn wait(self) -> Result<T, Failure> {
         let gone = || Failure::Time(io::Error::other("the threads for the bucket have ended"));
         self.receiver.recv().unwrap_or_else(|_| Err(gone()))
-    }
-}
-
-/// An object that was looked at.
-pub(super) struct Object {
-    bucket: Bucket,
-    key: Path,
-    hash: Hash,
-    opened: Arc<Opened>,
-}
-
-impl fmt::Debug for Object {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.key)
     }
 }
 
@@ -657,102 +636,4 @@ fn hash_of(key: &Path) -> Option<Hash> {
     let mut parts = key.as_ref().rsplit('/');
     let (rest, start) = (parts.next()?, parts.next()?);
     if start.len() == 2 { format!("{start}{rest}").parse().ok() } else { None }
-}
-
-/// A number that changes when the object is replaced by another one.
-fn stamp(facts: &ObjectMeta) -> u64 {
-    let text = match &facts.e_tag {
-        Some(etag) => format!("{} {etag}", facts.size),
-        None => format!("{} {}", facts.size, facts.last_modified.timestamp_millis()),
-    };
-    let hash = Hash::of(text.as_bytes()).0;
-    let (numbers, _) = hash.as_chunks::<8>();
-    numbers.first().map_or(0, |first| u64::from_le_bytes(*first))
-}
-
-/// Reads a part of an object, of the one that has the tag.
-async fn get(
-    objects: Arc<dyn ObjectStore>,
-    key: Path,
-    range: Range<u64>,
-    etag: Option<String>,
-) -> object_store::Result<(ObjectMeta, Bytes)> {
-    let range = Some(GetRange::Bounded(range));
-    let options = GetOptions { range, if_match: etag.clone(), ..GetOptions::default() };
-    let found = objects.get_opts(&key, options).await?;
-    let facts = found.meta.clone();
-    if etag.is_some() && facts.e_tag.is_some() && etag != facts.e_tag {
-        // Not all services know the condition.
-        let source = "it has another tag".into();
-        return Err(object_store::Error::Precondition { path: key.to_string(), source });
-    }
-    Ok((facts, found.bytes().await?))
-}
-
-impl Object {
-    pub(super) fn stamp(&self) -> u64 {
-        self.opened.stamp
-    }
-
-    /// Reads the bytes `range`, which lie inside the object.
-    pub(super) fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
-        Ok(self.read_many(&[range])?.pop().unwrap_or_default())
-    }
-
-    /// Reads several ranges at a time.
-    ///
-    /// Long ones are several requests, the start of the object is here already.
-    pub(super) fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Vec<u8>>, StoreError> {
-        let here = self.opened.start.len() as u64;
-        let mut wanted = Vec::new();
-        for range in ranges {
-            let mut at = range.start.max(here);
-            while at < range.end {
-                let end = range.end.min(at.saturating_add(BUCKET_READ_BYTES));
-                wanted.push(at..end);
-                at = end;
-            }
-        }
-        let mut pieces = self.fetch(wanted)?.into_iter();
-        let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-        let join = |range: &Range<u64>| {
-            let (from, to) = (range.start.min(here), range.end.min(here));
-            let mut bytes = Vec::with_capacity(index(range.end.saturating_sub(range.start)));
-            bytes.extend_from_slice(&self.opened.start[index(from)..index(to)]);
-            while (bytes.len() as u64) < range.end.saturating_sub(range.start) {
-                let Some(piece) = pieces.next() else { break };
-                bytes.extend_from_slice(&piece);
-            }
-            bytes
-        };
-        Ok(ranges.iter().map(join).collect())
-    }
-
-    /// The bytes of ranges of [`BUCKET_READ_BYTES`] at most, some at a time, in their order.
-    fn fetch(&self, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>, StoreError> {
-        if ranges.is_empty() {
-            return Ok(Vec::new());
-        }
-        let bytes = ranges.iter().map(|range| range.end - range.start).sum();
-        let (objects, turns) = (self.bucket.objects(), Arc::clone(&self.bucket.inner.turns));
-        let (key, etag) = (self.key.clone(), self.opened.etag.clone());
-        let one = move |range: Range<u64>| {
-            let (objects, turns) = (Arc::clone(&objects), Arc::clone(&turns));
-            let (key, etag) = (key.clone(), etag.clone());
-            async move {
-                // Nobody closes it.
-                let _turn = turns.acquire().await;
-                let length = range.end - range.start;
-                let (_, bytes) = get(objects, key, range, etag).await?;
-                if bytes.len() as u64 == length {
-                    return Ok(bytes);
-                }
-                let source = format!("{} bytes came of {length}", bytes.len()).into();
-                Err(object_store::Error::Generic { store: "S3", source })
-            }
-        };
-        let all = stream::iter(ranges.into_iter().map(one)).buffered(BUCKET_READS_MAX);
-        let pending = self.bucket.begin(self.bucket.time_for(bytes), all.try_collect());
-        pending.wait().map_err(self.bucket.failed(&self.key, self.hash))
-    }
 }
