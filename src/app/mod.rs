@@ -89,12 +89,14 @@ impl Opening {
 
 impl Archive {
     /// Opens the data directory, which is made when it is missing.
+    ///
+    /// Fails with [`Kind::Conflict`] when the store of originals is that of another archive.
     pub fn open(config: &Config) -> Result<Self> {
         Self::open_by(config, Opening::COMMAND)
     }
 
-    /// The same, whatever archive the store belongs to.
-    fn open_unsettled(config: &Config) -> Result<Self> {
+    /// The same for a command that reads and writes no originals, whatever archive the store belongs to.
+    pub fn open_unsettled(config: &Config) -> Result<Self> {
         Self::open_by(config, Opening { settles: false, ..Opening::COMMAND })
     }
 

@@ -69,7 +69,7 @@ impl CheckArgs {
 pub(super) fn check(config: &Config, request: CheckRequest, json: bool) -> Result<(), Trouble> {
     let archive = match request.repair {
         true => opened(Archive::open_to_write(config)?),
-        false => open_archive(config)?,
+        false => opened(Archive::open(config)?),
     };
     if let Some(warning) = config.hidden_clients() {
         complain(&format!("warning: {warning}"));

@@ -437,7 +437,7 @@ fn say(text: &str) {
 
 /// Opens the archive for a command.
 fn open_archive(config: &Config) -> Result<Archive, Trouble> {
-    Ok(opened(Archive::open(config)?))
+    Ok(opened(Archive::open_unsettled(config)?))
 }
 
 /// Says of an archive that was opened that its database was brought up to date. What serves has a log for that.

@@ -37,7 +37,9 @@ fn archive() -> Server {
 /// The files below a folder.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+    let all = entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] });
+    // It is no original.
+    all.filter(|path| !path.ends_with("archive-id")).collect()
 }
 
 /// The largest file below a folder of the data directory.
@@ -174,9 +176,12 @@ fn of_the_index() -> Vec<Seed> {
             "UPDATE items SET stored_ms = stored_ms + 1 WHERE id = 'small'",
             &[("index", "image/small: search does not find it"), ("index", "is no item's")],
         ),
-        of(
+        seed(
             "another archive",
-            "UPDATE state SET value = 'another' WHERE name = 'archive id'",
+            |data| {
+                sql(data, "UPDATE state SET value = 'another' WHERE name = 'archive id'");
+                fs::write(data.join("originals/archive-id"), "another").unwrap();
+            },
             &[("index", "of another archive")],
         ),
         of(

@@ -44,7 +44,7 @@ fn files(server: &Server, folder: &str) -> Vec<PathBuf> {
         for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
             if entry.path().is_dir() {
                 folders.push(entry.path());
-            } else {
+            } else if !entry.path().ends_with("archive-id") {
                 found.push(entry.path());
             }
         }

@@ -376,7 +376,8 @@ fn bad_files_are_named_with_the_reason_and_the_others_come_in() {
 fn blobs(data: &Path) -> usize {
     let entries = |dir: PathBuf| fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     // What a killed process was writing lies in tmp/ until it is swept.
-    let folders = entries(data.join("originals")).filter(|path| !path.ends_with("tmp"));
+    let folders = entries(data.join("originals"));
+    let folders = folders.filter(|path| path.is_dir() && !path.ends_with("tmp"));
     folders.flat_map(entries).count()
 }
 

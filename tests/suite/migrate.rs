@@ -272,7 +272,8 @@ fn a_switch_is_not_taken_back_from_where_somebody_lives() {
     let undo = ["migrate", "--undo", "--to", url.as_str()];
     json(dir, &[], &["migrate", "--to", &url, "--switch"]);
     let key = format!("secrets.key_file={}", server.data().join("secrets.key").display());
-    let moved = start(&[format!("database.url={url}"), key]);
+    let originals = format!("store.originals={}", server.data().join("originals").display());
+    let moved = start(&[format!("database.url={url}"), key, originals]);
     fails(dir, &[], &undo, &["the node", "lives there"]);
     let client = Client::builder().no_proxy().build().unwrap();
     collect(&client, &moved.url).unwrap();

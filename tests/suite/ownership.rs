@@ -60,9 +60,9 @@ fn a_node_with_another_store_than_the_archive_does_not_start() {
     // An empty archive takes a store that nobody has, and then it has it.
     let other = in_database(&cluster, "other", &bucket.settings("other", &[]));
     let third = tempfile::tempdir().unwrap();
-    well(third.path(), &other, &["key", "list"]);
+    well(third.path(), &other, &["check"]);
     let crossed: Vec<String> = [url].into_iter().chain(bucket.settings("other", &[])).collect();
-    let (said, status) = run(third.path(), &crossed, &["key", "list"]);
+    let (said, status) = run(third.path(), &crossed, &["check"]);
     assert!(status == 1 && said.contains("belongs to another archive"), "{said}");
     assert_eq!(put(&server, 1), 201, "{}", server.log());
 }
@@ -73,7 +73,7 @@ fn an_archive_of_before_gets_its_id_where_its_originals_are() {
     let mark = dir.path().join("data/originals/archive-id");
     let id = id_of(dir.path());
     fs::remove_file(&mark).unwrap();
-    well(dir.path(), &[], &["key", "list"]);
+    well(dir.path(), &[], &["check"]);
     assert_eq!(id_of(dir.path()), id, "it is that of the database");
     // Without its originals the folder is another one: a disk that is not mounted.
     let away = dir.path().join("away");
@@ -96,14 +96,14 @@ fn a_store_of_another_archive_is_adopted_and_then_refuses_its_first_one() {
     let (ours, theirs) = (archive(), archive());
     let other = theirs.path().join("data/originals");
     let setting = vec![format!("store.originals={}", text(&other))];
-    let (said, status) = run(ours.path(), &setting, &["key", "list"]);
+    let (said, status) = run(ours.path(), &setting, &["check"]);
     assert!(status == 1, "{said}");
     for named in [text(&other), text(&ours.path().join("data/wirephoto.db")), id_of(ours.path())] {
         assert!(said.contains(&named), "{said}");
     }
     well(ours.path(), &setting, &["store", "adopt"]);
     well(ours.path(), &setting, &["check"]);
-    let (said, status) = run(theirs.path(), &[], &["key", "list"]);
+    let (said, status) = run(theirs.path(), &[], &["check"]);
     assert!(status == 1 && said.contains("belongs to another archive"), "{said}");
 }
 

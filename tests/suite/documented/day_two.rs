@@ -276,12 +276,6 @@ fn a_bucket_is_moved_as_documented() {
     let said = machine.run(&check);
     assert!(said.contains("0 problems"), "{said}");
 
-    // The copy for a backup.
-    let folder = machine.path("backup/originals");
-    let copy = block("docs/postgresql.md", "wirephoto migrate").text;
-    machine.run(&with(&copy, &[("FILE", SETTINGS), ("/backup/originals", &folder)]));
-    let found = machine.run(&format!("find '{folder}' -type f | wc -l"));
-    assert_eq!(found.trim(), "2");
     let (node, _) = machine.serve();
     assert!(shows(&node, "quay") && shows(&node, "ferry"));
 }

@@ -180,7 +180,6 @@ const REGISTER: &[(&str, &str, Proof)] = &[
     ("docs/postgresql.md", "[database]", Settings),
     ("docs/postgresql.md", "export PGPASSWORD", Run(DUMPS)),
     ("docs/postgresql.md", "pg_restore", Run(DUMPS)),
-    ("docs/postgresql.md", "wirephoto migrate", Run("a_bucket_is_moved_as_documented")),
     ("docs/postgresql.md", "WIREPHOTO_TEST_POSTGRES=", Tests),
     ("docs/running.md", "[server]", Settings),
     ("docs/running.md", "[telemetry]", Settings),

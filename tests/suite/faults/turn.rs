@@ -28,7 +28,8 @@ fn a_node_that_stands_still_with_the_turn_to_write_costs_the_others_a_wait_and_n
     let settings = [setting.as_str(), "server.unready_s=0"];
     let dir = scene_with(&[("image/old", document("Gammal"))], &settings);
     let still = Server::start(dir, &settings);
-    let settings = [&settings[..], &["server.role=web"]].concat();
+    let originals = format!("store.originals={}", still.data().join("originals").display());
+    let settings = [&settings[..], &["server.role=web", originals.as_str()]].concat();
     let other = Server::start(tempfile::tempdir().unwrap(), &settings);
     // Somebody makes it wait while it has the turn.
     let mut holder =
