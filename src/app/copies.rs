@@ -59,6 +59,14 @@ impl CopyPlace<'_> {
             Self::Within(dir) => Store::open(&dir.join("originals")).map_err(store_failed),
             Self::Elsewhere(_) => {
                 let store = self.open_to_read(config)?;
+                // Whatever it is called in the settings: what an archive lives from is no copy.
+                if let Some(archive) = store.mark().map_err(refused)? {
+                    let message = format!(
+                        "{} holds the originals of the archive {archive}, which are no copy",
+                        self.print()
+                    );
+                    return Err(Error::new(Kind::InvalidArgument, message));
+                }
                 store.prove().map_err(refused)?;
                 Ok(store)
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{Archive, ownership, warnings};
 use crate::clock;
-use crate::config::{Config, Value};
+use crate::config::{Config, Place, Value};
 use crate::db::{Db, NodeRow};
 use crate::error::{Error, Result};
 use crate::modes;
@@ -59,8 +59,16 @@ const CONNECTIONS_SHARE: i64 = 80;
 /// Looks at the archive of the settings from this machine. Nothing is changed but small files and objects
 /// that show whether something can be written, and that are removed again.
 pub fn examine(config: &Config) -> Vec<Finding> {
+    for folder in [config.data.dir.clone(), config.originals_dir()] {
+        let is_needed =
+            folder == config.data.dir || !matches!(config.store.originals, Place::Bucket { .. });
+        if is_needed && !folder.is_dir() {
+            let text = format!("{} is missing; nothing else was looked at", folder.display());
+            return vec![Finding::new(Level::Problem, "disk", text)];
+        }
+    }
     let mut found = disk(config);
-    match Archive::open_unsettled(config) {
+    match Archive::open_to_examine(config) {
         Ok(archive) => {
             found.extend(archive_findings(config, &archive));
         }
@@ -131,7 +139,7 @@ fn database(config: &Config, db: &Db) -> Result<Vec<Finding>> {
     let role = facts.role.map(|role| format!(", as {role}")).unwrap_or_default();
     let text = format!("{} at {place}{role}: {items} items", facts.engine);
     found.push(Finding::new(Level::Fine, "database", text));
-    if !facts.lacking.is_empty() {
+    if !facts.lacking.is_empty() && !config.server.role.only_reads() {
         let text = format!("the role may not read and write {}", facts.lacking.join(", "));
         found.push(Finding::new(Level::Problem, "database", text));
     }
@@ -169,16 +177,18 @@ fn store(config: &Config, archive: &Archive) -> Result<Vec<Finding>> {
     let name = store.name();
     let names = ownership::Names::of(config, store);
     let id = archive.db.read_blocking(|tx| tx.archive_id())?;
-    let mut found = vec![match ownership::settle(&archive.db, store, &names) {
+    let mut found = vec![match ownership::examine(&archive.db, store, &names) {
         Ok(ownership::Settled::Ours) => {
             Finding::new(Level::Fine, "store", format!("{name} belongs to the archive {id}"))
         }
-        Ok(ownership::Settled::Unknown) => {
-            let text = format!("{name} does not say to which archive it belongs");
-            Finding::new(Level::Warning, "store", text)
+        Ok(ownership::Settled::Unknown(why)) => {
+            Finding::new(Level::Warning, "store", format!("{name}: {why}"))
         }
         Err(cause) => Finding::new(Level::Problem, "store", words(&cause)),
     }];
+    if config.server.role.only_reads() {
+        return Ok(found);
+    }
     found.push(match store.prove() {
         Ok(()) => Finding::new(Level::Fine, "store", format!("{name} can be written")),
         Err(cause) => Finding::new(Level::Problem, "store", cause.to_string()),
@@ -200,16 +210,16 @@ fn running(config: &Config, db: &Db) -> Result<Vec<Finding>> {
 fn one(node: &Observed) -> Finding {
     let row = &node.row;
     let about = About::of(row);
-    let version = if about.version.is_empty() { "of before" } else { &about.version };
+    let version = if about.version.is_empty() { "unknown" } else { &about.version };
     let mut text = format!("{} ({}, version {version})", row.node, row.role);
     let mut level = Level::Fine;
     if node.beats == Some(false) {
         level = Level::Problem;
-        text.push_str(" gives no sign of life");
+        text.push_str(": its heartbeat has stopped");
     }
     if !row.faults.is_empty() {
         level = Level::Problem;
-        text.push_str(&format!(" tells of faults: {}", row.faults));
+        text.push_str(&format!(" reports faults: {}", row.faults));
     }
     if node.beats.is_some() {
         let seconds = row.seen.duration_since(clock::now()).as_secs_f64();

@@ -95,6 +95,12 @@ impl Archive {
         Self::open_by(config, Opening::COMMAND)
     }
 
+    /// The same for who only looks, with the rights to do no more.
+    fn open_to_examine(config: &Config) -> Result<Self> {
+        let opening = Opening { only_reads: true, settles: false, ..Opening::COMMAND };
+        Self::open_by(config, opening)
+    }
+
     /// The same for a command that reads and writes no originals, whatever archive the store belongs to.
     pub fn open_unsettled(config: &Config) -> Result<Self> {
         Self::open_by(config, Opening { settles: false, ..Opening::COMMAND })
@@ -169,7 +175,13 @@ impl Archive {
                 Place::Bucket { .. } => unusable_originals(cause),
             })?;
         let names = Names::of(config, &store);
-        let is_settled = !settles || settle(&db, &store, &names)? == Settled::Ours;
+        let is_settled = match settles.then(|| settle(&db, &store, &names)).transpose()? {
+            Some(Settled::Ours) | None => true,
+            Some(Settled::Unknown(why)) => {
+                tracing::warn!("it is open whose {} is: {why}", names.store());
+                false
+            }
+        };
         let derived = store
             .derived(&dir.join("derived"), config.store.side_files_bytes)
             .map_err(|cause| unusable(cause.to_string()))?;

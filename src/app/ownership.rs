@@ -23,12 +23,12 @@ const MARK_MAX: Duration = Duration::from_secs(2);
 const MARK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Whose a store turned out to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Settled {
     /// The database's.
     Ours,
-    /// It does not answer, so nobody knows yet; it takes no writes until then.
-    Unknown,
+    /// Nobody knows yet, for this reason; it takes no writes until then.
+    Unknown(String),
 }
 
 /// How a store and a database are called in messages.
@@ -39,6 +39,10 @@ pub(super) struct Names {
 }
 
 impl Names {
+    pub(super) fn store(&self) -> &str {
+        &self.store
+    }
+
     pub(super) fn of(config: &Config, store: &Store) -> Self {
         let database = match config.database.url.0.as_str() {
             "" => config.data.dir.join(DATABASE).display().to_string(),
@@ -55,17 +59,17 @@ impl Names {
 /// Fails with [`Kind::Conflict`] when the store belongs to another archive, or says nothing and lacks the
 /// originals.
 pub(super) fn settle(db: &Db, store: &Store, names: &Names) -> Result<Settled> {
-    let (id, claimed) = db.read_blocking(|tx| Ok((tx.archive_id()?, tx.has_store()?)))?;
+    let (id, claim) = db.read_blocking(|tx| Ok((tx.archive_id()?, tx.claimed_store()?)))?;
     store.expect(&id);
     let mark = match store.mark() {
         Ok(mark) => mark,
-        Err(StoreError::Away { .. }) => return Ok(Settled::Unknown),
-        Err(other) => return Err(unusable(other)),
+        Err(cause) => return undecided(cause),
     };
     match mark {
         Some(found) if found == id => {
-            if !claimed && !db.only_reads() {
-                db.write_blocking(|tx| tx.claim_store())?;
+            if claim.is_none() && !db.only_reads() {
+                let name = names.store.clone();
+                db.write_blocking(move |tx| tx.claim_store(&name))?;
             }
             Ok(Settled::Ours)
         }
@@ -74,12 +78,18 @@ pub(super) fn settle(db: &Db, store: &Store, names: &Names) -> Result<Settled> {
     }
 }
 
+fn undecided(cause: StoreError) -> Result<Settled> {
+    if matches!(cause, StoreError::Away { .. }) {
+        return Ok(Settled::Unknown(cause.to_string()));
+    }
+    Err(unusable(cause))
+}
+
 /// The same for a store without an id.
 fn settle_unmarked((db, store): (&Db, &Store), names: &Names, id: &str) -> Result<Settled> {
     let (there, looked) = match sample(db, store) {
         Ok(counts) => counts,
-        Err(StoreError::Away { .. }) => return Ok(Settled::Unknown),
-        Err(other) => return Err(unusable(other)),
+        Err(cause) => return undecided(cause),
     };
     if there * 2 < looked {
         return Err(names.lacks(there, looked));
@@ -87,10 +97,28 @@ fn settle_unmarked((db, store): (&Db, &Store), names: &Names, id: &str) -> Resul
     if db.only_reads() {
         return Ok(Settled::Ours);
     }
-    let is_first = db.write_blocking(|tx| tx.claim_store())?;
-    if looked == 0 && !is_first {
+    if looked == 0 {
+        match store.is_empty() {
+            Ok(true) => {}
+            Ok(false) => return Err(names.unknown()),
+            Err(cause) => return undecided(cause),
+        }
+    }
+    let name = names.store.clone();
+    let claim = db.write_blocking(move |tx| tx.claim_store(&name))?;
+    if looked == 0 && claim.is_some() {
         // Another process may be about to say that this is the store.
-        return wait_for_mark(store, id)?.then_some(Settled::Ours).ok_or_else(|| names.second());
+        match wait_for_mark(store, id) {
+            Ok(true) => return Ok(Settled::Ours),
+            Ok(false) => {}
+            Err(cause) => return undecided(cause),
+        }
+        // A bucket of that name is one, and so is a folder beside the database; folders of several machines
+        // are only called the same.
+        let is_same = claim.as_deref() == Some(names.store.as_str());
+        if !is_same || (db.is_far() && !store.is_far()) {
+            return Err(names.second());
+        }
     }
     match store.set_mark(id) {
         Ok(()) => {
@@ -99,18 +127,17 @@ fn settle_unmarked((db, store): (&Db, &Store), names: &Names, id: &str) -> Resul
         }
         // One that cannot be written is read; writes find that out by themselves.
         Err(cause) => {
-            tracing::warn!("it is not noted in {} whose it is: {cause}", names.store);
-            Ok(Settled::Unknown)
+            Ok(Settled::Unknown(format!("cannot write the id of the archive to it: {cause}")))
         }
     }
 }
 
 /// Whether somebody else marks the store as that of the archive `id` soon.
-fn wait_for_mark(store: &Store, id: &str) -> Result<bool> {
+fn wait_for_mark(store: &Store, id: &str) -> std::result::Result<bool, StoreError> {
     let (_open, never) = mpsc::channel::<()>();
     let since = Stopwatch::start();
     loop {
-        if store.mark().map_err(unusable)?.as_deref() == Some(id) {
+        if store.mark()?.as_deref() == Some(id) {
             return Ok(true);
         }
         if since.elapsed() >= MARK_MAX {
@@ -119,6 +146,16 @@ fn wait_for_mark(store: &Store, id: &str) -> Result<bool> {
         match never.recv_timeout(MARK_AGAIN) {
             Ok(()) | Err(_) => {}
         }
+    }
+}
+
+/// Whether the store belongs to the database's archive, as both say; nothing is changed.
+pub(super) fn examine(db: &Db, store: &Store, names: &Names) -> Result<Settled> {
+    let id = db.read_blocking(|tx| tx.archive_id())?;
+    match store.mark().map_err(unusable)? {
+        Some(found) if found == id => Ok(Settled::Ours),
+        Some(found) => Err(names.foreign(&found, &id)),
+        None => Ok(Settled::Unknown("it has no id of an archive yet".to_owned())),
     }
 }
 
@@ -144,6 +181,18 @@ impl Names {
                  {database} that were looked for, and no id of an archive: look at store.originals \
                  (is a disk not mounted?); where they are lost, `wirephoto store adopt` takes this \
                  store all the same"
+            ),
+        )
+    }
+
+    fn unknown(&self) -> Error {
+        let Self { database, store } = self;
+        Error::new(
+            Kind::Conflict,
+            format!(
+                "the store of originals {store} has originals of an archive that it does not name, and \
+                 the database {database} has no items: look at store.originals and database.url; \
+                 where they belong together, `wirephoto store adopt` says so"
             ),
         )
     }
@@ -183,22 +232,23 @@ fn unusable(cause: StoreError) -> Error {
 /// finding.
 pub(super) fn settle_later(db: Db, store: Store, names: Names) -> Result<()> {
     let settle = move || {
+        let place = names.store.clone();
         let (_open, never) = mpsc::channel::<()>();
         let mut told = None;
+        let mut tell = |why: String| {
+            if told.as_ref() != Some(&why) {
+                tracing::error!("uploads are refused while it is open whose {place} is: {why}");
+                told = Some(why);
+            }
+        };
         loop {
             match never.recv_timeout(AGAIN) {
                 Ok(()) | Err(_) => {}
             }
             match settle(&db, &store, &names) {
                 Ok(Settled::Ours) => return,
-                Ok(Settled::Unknown) => {}
-                Err(cause) => {
-                    let said = cause.to_string();
-                    if told.as_ref() != Some(&said) {
-                        tracing::error!("originals are not taken in: {said}");
-                        told = Some(said);
-                    }
-                }
+                Ok(Settled::Unknown(why)) => tell(why),
+                Err(cause) => tell(cause.to_string()),
             }
         }
     };
@@ -234,8 +284,9 @@ pub fn adopt(config: &Config) -> Result<Adopted> {
     let missing = named.iter().filter(|one| there.binary_search(&one.hash).is_err()).count();
     store.set_mark(&id).map_err(unusable)?;
     let event = audit::event(Action::Command).with(format!("store adopt: {}", store.name()));
+    let name = store.name();
     archive.db.write_blocking(move |tx| {
-        tx.claim_store()?;
+        tx.claim_store(&name)?;
         tx.write_audit(&event)
     })?;
     Ok(Adopted { archive: id, before, store: store.name(), named: named.len(), missing })

@@ -311,19 +311,20 @@ impl Scrub {
         match self.sum(hash, length).await {
             Ok(found) if found == hash => Found::Whole,
             Ok(_) => Found::Damaged("it was changed after it came in".to_owned()),
-            Err(StoreError::Missing(_)) => {
+            Err(cause @ (StoreError::Missing(_) | StoreError::Io { .. })) => {
                 // In a folder whose disk is not mounted everything is missing, and nothing is lost.
                 let store = self.store.clone();
                 match blocking(move || store.look()).await {
-                    Ok(()) => Found::Damaged("it is missing".to_owned()),
+                    Ok(()) if matches!(cause, StoreError::Missing(_)) => {
+                        Found::Damaged("it is missing".to_owned())
+                    }
+                    Ok(()) => Found::Damaged(cause.to_string()),
                     Err(cause) => Found::Away(cause),
                 }
             }
-            Err(
-                cause @ (StoreError::Length { .. }
-                | StoreError::Changed(_)
-                | StoreError::Io { .. }),
-            ) => Found::Damaged(cause.to_string()),
+            Err(cause @ (StoreError::Length { .. } | StoreError::Changed(_))) => {
+                Found::Damaged(cause.to_string())
+            }
             Err(
                 cause @ (StoreError::Away { .. }
                 | StoreError::Foreign { .. }

@@ -291,6 +291,7 @@ async fn serve(listener: TcpListener, terms: Terms, app: App, signals: StopSigna
         drop(tokio::task::spawn_blocking(move || systemd::stopping(time)));
         // Load balancers learn it from readiness before connections close.
         shared.draining.store(true, Ordering::SeqCst);
+        shared.node.drain();
         tokio::time::sleep(unready).await;
         tracing::info!("stopping: no new connections, requests under way finish");
         shared.stopping.send_replace(true);

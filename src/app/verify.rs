@@ -19,6 +19,7 @@ use super::quick::Comparison;
 use crate::config::{Config, Place};
 use crate::db::{DATABASE, Db, DbError, Named, ReadTx, Snapshot};
 use crate::error::{Error, Kind, Result};
+use crate::store::StoreError;
 
 /// What is compared.
 #[derive(Clone, Copy, Debug)]
@@ -117,8 +118,14 @@ pub fn verify(
     let to_read = if request.read { found.there } else { Vec::new() };
     let read = to_read.len();
     each(config.ingest_workers(), to_read.into_iter(), &|named| {
-        if !store.is_whole(named.hash, named.length) {
-            tell(&Problem::Damaged { of: source.file_of(named), hash: named.hash });
+        match store.sum(named.hash, named.length) {
+            Ok(found) if found == named.hash => {}
+            Err(cause @ (StoreError::Away { .. } | StoreError::Io { .. })) => {
+                return Err(store_failed(cause));
+            }
+            Ok(_) | Err(_) => {
+                tell(&Problem::Damaged { of: source.file_of(named), hash: named.hash });
+            }
         }
         Ok(())
     })?;
@@ -142,12 +149,12 @@ fn of_backup(dir: &Path) -> Result<(Source, Option<Place>)> {
 /// The database of the settings.
 fn database(config: &Config) -> Result<Db> {
     if !config.database.url.0.is_empty() {
-        return connect(config, false);
+        return connect(config, true);
     }
     let dir = config.data.dir.as_path();
     if !dir.join(DATABASE).is_file() {
         let message = format!("{} holds no archive: there is no {DATABASE}", dir.display());
         return Err(Error::new(Kind::NotFound, message));
     }
-    Ok(Db::open(dir)?)
+    Ok(Db::open_to_read(dir)?)
 }

@@ -407,9 +407,34 @@ pub fn default_rows() -> Vec<Row> {
     config.rows(&values)
 }
 
-/// The settings that all nodes of an archive should have alike, and those of `media`: renditions come from
-/// them, links and captions.
-const ALIKE: [&str; 3] = ["server.public_url", "server.media_url", "store.originals"];
+/// The settings that all nodes of an archive should have alike: links, captions and renditions come from them,
+/// and what is taken in.
+const ALIKE: [&str; 24] = [
+    "server.public_url",
+    "server.media_url",
+    "store.originals",
+    "media.preview_px",
+    "media.thumbnail_px",
+    "media.cropped_thumbnail_px",
+    "media.video_px",
+    "media.hires_quality",
+    "media.preview_quality",
+    "media.thumbnail_quality",
+    "media.watermark_text",
+    "media.watermark_png",
+    "media.watermark_width",
+    "media.watermark_margin",
+    "media.watermark_opacity",
+    "media.keep_gps",
+    "media.sender",
+    "media.megapixels_max",
+    "media.file_bytes_max",
+    "media.scans_max",
+    "media.uncovered_documents",
+    "media.pdf_active_content",
+    "media.pdf_processor_s",
+    "media.render_time_s",
+];
 
 impl Config {
     /// The settings that all nodes of an archive should have alike, with their values; none of them is
@@ -417,10 +442,7 @@ impl Config {
     #[must_use]
     pub fn alike(&self) -> BTreeMap<String, String> {
         let rows = self.rows(&load::Values::default()).into_iter();
-        let alike = rows
-            .filter(|row| row.name.starts_with("media.") || ALIKE.contains(&row.name))
-            // What changes while a node runs it would tell as it was.
-            .filter(|row| !row.reloads);
+        let alike = rows.filter(|row| ALIKE.contains(&row.name));
         alike.map(|row| (row.name.to_owned(), row.value)).collect()
     }
 

@@ -46,7 +46,7 @@ fn put(db: &Db, items: std::ops::Range<usize>) {
 fn live(db: &Db, life: u128) {
     let name = format!("node-{life}");
     let begin = move |tx: &WriteTx<'_>| {
-        tx.begin_life((Uuid::from_u128(life), &name), ("all", 0, "{}"), &[], now())
+        tx.begin_life((Uuid::from_u128(life), &name), ("all", 0, ("{}", "")), &[], now())
     };
     db.write_blocking(begin).unwrap();
 }

@@ -412,8 +412,10 @@ mod tests {
             assert!(!to.is_being_filled().unwrap(), "{words}");
         };
         let (life, now) = (Uuid::new_v4(), clock::now());
-        to.write_blocking(move |tx| tx.begin_life((life, "node-1"), ("all", 0, "{}"), &[], now))
-            .unwrap();
+        to.write_blocking(move |tx| {
+            tx.begin_life((life, "node-1"), ("all", 0, ("{}", "")), &[], now)
+        })
+        .unwrap();
         refuses("node-1");
         to.write_blocking(move |tx| tx.end_life(life, now)).unwrap();
         to.write_blocking(|tx| tx.run_sql("INSERT INTO state (name, value) VALUES ('a', 'b')"))

@@ -20,6 +20,8 @@ pub const BUCKET_ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 pub const BUCKET_BYTES_S_MIN: u64 = 64 * 1024;
 /// Tries of a request to a bucket after the first, within `store.give_up_s`.
 pub const BUCKET_RETRIES_MAX: usize = 4;
+/// Time for each of several addresses of a bucket in a request that is not tried again: less than half of a look.
+pub const BUCKET_ONCE_MAX: std::time::Duration = std::time::Duration::from_millis(900);
 /// Originals that are looked for in a store which does not say to which archive it belongs: those of so many
 /// items that came first and last.
 pub const STORE_SAMPLE_ITEMS: usize = 16;

@@ -35,15 +35,22 @@ impl Fault {
     }
 }
 
+/// What the row of a node says in place of faults before it was looked at for the first time.
+pub(super) const STARTING: &str = "starting";
+/// The same once it stops.
+pub(super) const DRAINING: &str = "draining";
+
 /// Faults as they are written into the row of a node.
 pub(super) fn print(faults: &[Fault]) -> String {
     faults.iter().map(|fault| fault.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a node tells of a fault.
+/// The faults that a node reports; `None` where it takes no requests: it starts or stops, or reports what
+/// this version does not know.
 #[must_use]
-pub fn tells_of(row: &NodeRow, fault: Fault) -> bool {
-    row.faults.split(' ').any(|told| told == fault.as_str())
+pub fn faults_of(row: &NodeRow) -> Option<Vec<Fault>> {
+    let named = |name: &str| Fault::ALL.into_iter().find(|fault| fault.as_str() == name);
+    row.faults.split(' ').filter(|name| !name.is_empty()).map(named).collect()
 }
 
 /// What a node says of itself at the beginning of its life.

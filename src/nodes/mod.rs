@@ -24,7 +24,7 @@ use std::{
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, Ordering},
         mpsc,
     },
     thread::JoinHandle,
@@ -39,7 +39,7 @@ use crate::clock::{self, Stopwatch};
 use crate::config::Role;
 use crate::db::{Begun, Db, DbError, WriteTx};
 use crate::error::{Error, Kind, Result};
-pub use about::{About, Fault, tells_of};
+pub use about::{About, Fault, faults_of};
 use limits::{ALONE_AGAIN, STILL};
 pub use observe::{Observed, observe};
 pub use sending::Sending;
@@ -113,8 +113,10 @@ struct Inner {
     db: Db,
     role: Role,
     about: About,
-    /// What it cannot do now.
-    faults: Mutex<Vec<Fault>>,
+    /// What it cannot do now, as its row says it.
+    faults: Mutex<String>,
+    /// Whether it stops.
+    drains: AtomicBool,
     state: Mutex<State>,
     wanted: Arc<Mutex<Wanted>>,
     /// The leases that it holds as far as it knows.
@@ -183,7 +185,8 @@ impl Node {
                 db: db.clone(),
                 role,
                 about,
-                faults: Mutex::default(),
+                faults: Mutex::new(about::STARTING.to_owned()),
+                drains: AtomicBool::new(false),
                 state: Mutex::new(state),
                 wanted: Arc::new(Mutex::new(Wanted { works: false, leases })),
                 held: channel::Sender::new(Vec::new()),
@@ -250,13 +253,22 @@ impl Node {
     /// What a sign of life tells: the row of the item log up to which it gives nobody old versions, and
     /// what it cannot do now.
     fn shown(&self) -> (i64, String) {
-        (self.followed(), about::print(&lock(&self.inner.faults)))
+        let faults = match self.inner.drains.load(Ordering::SeqCst) {
+            true => about::DRAINING.to_owned(),
+            false => lock(&self.inner.faults).clone(),
+        };
+        (self.followed(), faults)
     }
 
     /// Says what this node cannot do from now on; the others learn it with the next sign of life, which
     /// does not wait for its time when that changed.
     pub fn report(&self, faults: &[Fault]) {
-        faults.clone_into(&mut lock(&self.inner.faults));
+        *lock(&self.inner.faults) = about::print(faults);
+    }
+
+    /// Says that this node stops and takes no new requests: no other one steps aside for it.
+    pub fn drain(&self) {
+        self.inner.drains.store(true, Ordering::SeqCst);
     }
 
     fn followed(&self) -> i64 {
@@ -414,10 +426,11 @@ impl Node {
         let over: Vec<String> = places.map(|place| place.name.clone()).collect();
         let watch = Stopwatch::start();
         drop(state);
-        let (followed, wanted) = (self.followed(), Arc::clone(&self.inner.wanted));
+        let (shown, wanted) = (self.shown(), Arc::clone(&self.inner.wanted));
         let about = self.inner.about.print();
         let begun = self.inner.db.write_first(move |tx| {
-            let begun = tx.begin_life((life, &name), (role, followed, &about), &over, now)?;
+            let begun =
+                tx.begin_life((life, &name), (role, shown.0, (&about, &shown.1)), &over, now)?;
             Ok((begun, take_free(tx, &wanted, life)?))
         })?;
         let mut state = self.state();

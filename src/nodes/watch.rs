@@ -201,8 +201,8 @@ impl Others {
                 tracing::warn!(
                     setting = name,
                     node = other,
-                    "another node has another value of {name}: one rendition then has two tags and \
-                     captions; `wirephoto doctor` shows both"
+                    "another node has another value of {name}, so the two may answer differently; \
+                     `wirephoto doctor` shows both"
                 );
             }
         }

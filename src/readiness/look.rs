@@ -1,8 +1,9 @@
 //! One look at a node after the other.
 
-use std::{fs, future::Future, io, path::Path, time::Duration};
+use std::{collections::HashMap, fs, future::Future, io, path::Path, time::Duration};
 
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
+use uuid::Uuid;
 
 use super::{Parts, verdict::Verdict};
 use crate::clock::Stopwatch;
@@ -23,6 +24,8 @@ const OUTSIDE_WAIT: Duration = Duration::from_millis(300);
 const OUTSIDE_EACH: Duration = Duration::from_secs(2);
 /// Looks in a row that fail before a fault of originals or disk counts: one may be chance.
 const FAILURES_MIN: u32 = 2;
+/// Time for which the beat of another node may stand still until it is not counted on: more than two beats.
+const STILL_MAX: Duration = Duration::from_secs(5);
 /// Bytes of a file that tells whether there is room; a database takes as much to be opened.
 const PROBE_BYTES: usize = 64 * 1024;
 
@@ -39,6 +42,8 @@ pub(super) struct Looks {
     parts: Parts,
     store: Outside,
     disk: Outside,
+    /// The beats of the nodes, and since when each stands still.
+    beats: HashMap<Uuid, (i64, Stopwatch)>,
     /// Answers of connections that search and write, which may wait behind what is under way there.
     reached: Vec<oneshot::Receiver<Result<(), DbError>>>,
     /// Why one of them cannot be used, as far as that is known.
@@ -106,7 +111,8 @@ async fn within<T>(read: impl Future<Output = Result<T, DbError>>) -> Result<Opt
 impl Looks {
     pub(super) fn new(parts: Parts) -> Self {
         let (store, disk) = (Outside::default(), Outside::default());
-        Self { parts, store, disk, reached: Vec::new(), unreached: None, was_away: false }
+        let beats = HashMap::new();
+        Self { parts, store, disk, beats, reached: Vec::new(), unreached: None, was_away: false }
     }
 
     pub(super) async fn look(&mut self) -> Verdict {
@@ -132,8 +138,8 @@ impl Looks {
         let store = self.parts.store.clone();
         self.store.begin(move || store.look().map_err(|cause| cause.to_string()));
         // Nodes over one directory have one disk: where the database is in it there is nobody to step
-        // aside for.
-        if !self.parts.db.is_far() {
+        // aside for. A node that only reads takes no files in.
+        if !self.parts.db.is_far() || self.parts.db.only_reads() {
             return;
         }
         let (dir, wanted) = (self.parts.dir.clone(), self.parts.file_bytes_max);
@@ -153,10 +159,36 @@ impl Looks {
 
     /// Why the database cannot be used, and the nodes that it tells of.
     async fn database(&mut self) -> (Option<String>, Option<Vec<NodeRow>>) {
-        match within(self.parts.db.read(|tx| tx.list_nodes())).await {
-            Ok(nodes) => (self.others(), nodes),
+        let nodes = match within(self.parts.db.read(|tx| tx.list_nodes())).await {
+            Ok(nodes) if !self.parts.db.is_far() => self.from_disk().await.map(|()| nodes),
+            other => other,
+        };
+        match nodes {
+            Ok(nodes) => (self.others(), nodes.map(|nodes| self.alive(nodes))),
             Err(why) => (Some(why), None),
         }
+    }
+
+    /// Reads a file as one does who has nothing of it in memory yet.
+    async fn from_disk(&self) -> Result<(), String> {
+        let db = self.parts.db.clone();
+        let read = move || db.feed()?.read(|tx| tx.list_nodes()).map(drop);
+        let read = async { tokio::task::spawn_blocking(read).await.map_err(|_| DbError::Closed)? };
+        within(read).await.map(drop)
+    }
+
+    /// Those of the nodes whose beats rise. Others learn of a killed one later, when they end its life.
+    fn alive(&mut self, nodes: Vec<NodeRow>) -> Vec<NodeRow> {
+        self.beats.retain(|life, _| nodes.iter().any(|row| row.life == *life));
+        let rises = |row: &NodeRow| {
+            let fresh = || (row.beat, Stopwatch::start());
+            let seen = self.beats.entry(row.life).or_insert_with(fresh);
+            if seen.0 != row.beat {
+                *seen = fresh();
+            }
+            seen.1.elapsed() < STILL_MAX
+        };
+        nodes.into_iter().filter(rises).collect()
     }
 
     /// Why a connection that searches or writes cannot be used. It may be busy for long, so its answer

@@ -120,7 +120,7 @@ impl Readiness {
         match (verdict.is_ready, verdict.faults.is_empty()) {
             (false, _) => tracing::error!("not ready: {why}"),
             (true, false) => {
-                tracing::warn!("{why}; no other node can do that, so this one stays ready");
+                tracing::warn!("{why}; no other node can do more, so this one stays ready");
             }
             // Nothing was wrong before the first look.
             (true, true) if before.faults.is_empty() => {}

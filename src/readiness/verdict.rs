@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use crate::db::NodeRow;
-use crate::nodes::{Fault, tells_of};
+use crate::nodes::{Fault, faults_of};
 
 /// Whether a node is ready, and what it cannot do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,17 +21,18 @@ impl Verdict {
 
     /// Of the node with this life among `nodes`, as far as the database tells of them.
     pub(super) fn of(faults: Vec<(Fault, String)>, life: Uuid, nodes: Option<&[NodeRow]>) -> Self {
-        let others = |fault: Fault| match nodes {
-            // Nobody knows whether others can.
-            None => true,
-            Some(nodes) => nodes.iter().any(|row| {
-                row.life != life
-                    && matches!(row.role.as_str(), "all" | "web")
-                    && !tells_of(row, fault)
-            }),
+        let is_ours = |fault: &Fault| faults.iter().any(|(ours, _)| ours == fault);
+        // With some of the same faults and no other: of nodes that all have faults one at least stays.
+        let can_more = |row: &NodeRow| {
+            let is_other = row.life != life && matches!(row.role.as_str(), "all" | "web");
+            let theirs = faults_of(row).filter(|_| is_other);
+            theirs.is_some_and(|theirs| theirs.len() < faults.len() && theirs.iter().all(is_ours))
         };
-        let is_ready =
-            faults.iter().all(|(fault, _)| *fault != Fault::Database && !others(*fault));
+        let is_ready = match nodes {
+            // Nobody knows whether others can.
+            None => faults.is_empty(),
+            Some(nodes) => !is_ours(&Fault::Database) && !nodes.iter().any(can_more),
+        };
         Self { is_ready, faults }
     }
 
@@ -64,7 +65,7 @@ fn words(fault: Fault) -> &'static str {
         Fault::Database => "the database cannot be used",
         Fault::Search => "the search index is being built",
         Fault::Store => "the originals cannot be reached",
-        Fault::Disk => "the data directory cannot be written",
+        Fault::Disk => "the data directory is full or cannot be written",
     }
 }
 
@@ -103,6 +104,13 @@ mod tests {
         check(&[Fault::Store], Some(&[node(2, "web", "disk store")]), true);
         check(&[Fault::Store], Some(&[node(2, "web", "store"), node(3, "all", "search")]), false);
         check(&[Fault::Store, Fault::Disk], Some(&[node(2, "web", "store")]), false);
+        // Two with different faults do not both leave.
+        check(&[Fault::Store], Some(&[node(2, "web", "search")]), true);
+        check(&[Fault::Search], Some(&[node(2, "web", "store")]), true);
+        check(&[Fault::Store, Fault::Search], Some(&[node(2, "web", "store")]), false);
+        // One that starts or stops takes no requests.
+        check(&[Fault::Store], Some(&[node(2, "web", "starting")]), true);
+        check(&[Fault::Store], Some(&[node(2, "web", "draining")]), true);
         // A worker answers no requests.
         check(&[Fault::Disk], Some(&[node(2, "worker", "")]), true);
         // The others cannot be asked.

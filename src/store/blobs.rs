@@ -109,6 +109,10 @@ impl Blobs {
         self.bucket.sizes(FOLDER)
     }
 
+    pub(super) fn is_empty(&self) -> Result<bool, StoreError> {
+        self.bucket.is_empty(FOLDER)
+    }
+
     pub(super) fn age(&self, hash: Hash) -> Result<Option<Duration>, StoreError> {
         self.bucket.age(&self.key(hash), hash)
     }

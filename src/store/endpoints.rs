@@ -2,7 +2,10 @@
 //!
 //! The address that answered last is asked first. Requests are signed for the address that they go to, so
 //! each has a client of its own. All requests may be repeated: an object is written under the hash of its
-//! bytes, and parts of an upload under their numbers, at whichever address.
+//! bytes, and parts of an upload under their numbers, at whichever address. The end of an upload that was done
+//! and not answered is told as done: who sends looks at the object's length afterwards.
+//!
+//! The bucket counts as failing when no address answered: one that fails while another answers shows nothing.
 
 use std::{
     fmt,
@@ -17,16 +20,20 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use futures_util::{FutureExt, StreamExt, stream::BoxStream};
+use futures_util::{
+    FutureExt, StreamExt, TryStreamExt,
+    stream::{self, BoxStream},
+};
 use object_store::{
-    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
-    UploadPart,
+    CopyOptions, Error, Extensions, GetOptions, GetResult, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload,
+    PutResult, Result, UploadPart,
     aws::AmazonS3,
     multipart::{MultipartStore, PartId},
     path::Path,
 };
 
+use super::breaker::{Breaker, Fault};
 use super::s3;
 
 /// Rest after a round in which no address answered; it doubles with each.
@@ -42,10 +49,13 @@ pub(super) struct Endpoints {
 
 struct Inner {
     all: Vec<Arc<AmazonS3>>,
-    /// The one that is asked first.
-    first: AtomicUsize,
+    /// The one that is asked first, of all who ask the bucket.
+    first: Arc<AtomicUsize>,
     /// Rounds through all of them after the first one.
     rounds: usize,
+    /// Time for each, where there is a limit of its own.
+    each: Option<Duration>,
+    breaker: Arc<Breaker>,
 }
 
 impl fmt::Debug for Endpoints {
@@ -62,13 +72,14 @@ impl fmt::Display for Endpoints {
 
 impl Endpoints {
     /// Over these, of which there is one at least; each tries nothing again by itself.
-    pub(super) fn new(all: Vec<AmazonS3>, rounds: usize) -> Self {
+    pub(super) fn new(
+        all: Vec<AmazonS3>,
+        first: Arc<AtomicUsize>,
+        (rounds, each): (usize, Option<Duration>),
+        breaker: Arc<Breaker>,
+    ) -> Self {
         let all = all.into_iter().map(Arc::new).collect();
-        Self { inner: Arc::new(Inner { all, first: AtomicUsize::new(0), rounds }) }
-    }
-
-    fn first(&self) -> &Arc<AmazonS3> {
-        &self.inner.all[self.inner.first.load(Ordering::Relaxed) % self.inner.all.len()]
+        Self { inner: Arc::new(Inner { all, first, rounds, each, breaker }) }
     }
 
     /// Asks one after the other until one answers, also that it refuses.
@@ -76,28 +87,44 @@ impl Endpoints {
         &self,
         work: impl Fn(Arc<AmazonS3>) -> F,
     ) -> Result<T> {
-        let count = self.inner.all.len();
-        let mut rest = REST_FIRST;
-        let mut round = 0;
+        let Inner { all, first, rounds, breaker, .. } = self.inner.as_ref();
+        let (mut rest, mut round, began) = (REST_FIRST, 0, breaker.now());
         loop {
-            let start = self.inner.first.load(Ordering::Relaxed);
+            let start = first.load(Ordering::Relaxed);
             let mut failed = None;
-            for at in (0..count).map(|step| (start + step) % count) {
-                match work(Arc::clone(&self.inner.all[at])).await {
-                    Err(cause) if s3::is_elsewhere_perhaps(&cause) => failed = Some(cause),
+            for at in (0..all.len()).map(|step| (start + step) % all.len()) {
+                match self.within(work(Arc::clone(&all[at]))).await {
+                    Err(cause) if s3::is_elsewhere_perhaps(&cause) => {
+                        // Also for others, and for who is cut off before the next one was asked.
+                        first.store((at + 1) % all.len(), Ordering::Relaxed);
+                        failed = Some(cause);
+                    }
                     answered => {
-                        self.inner.first.store(at, Ordering::Relaxed);
+                        first.store(at, Ordering::Relaxed);
                         return answered;
                     }
                 }
             }
-            match failed {
-                Some(cause) if round >= self.inner.rounds => return Err(cause),
-                Some(_) | None => {}
+            if let Some(cause) = failed {
+                breaker.failed(began, (Fault::Silent, &s3::words(&cause)));
+                if round >= *rounds {
+                    return Err(cause);
+                }
             }
             round += 1;
             tokio::time::sleep(rest).await;
             rest = REST_MAX.min(rest * 2);
+        }
+    }
+
+    async fn within<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
+        let Some(limit) = self.inner.each else { return work.await };
+        match tokio::time::timeout(limit, work).await {
+            Ok(done) => done,
+            Err(_) => {
+                let source = format!("{} {limit:?}", s3::NO_ANSWER).into();
+                Err(Error::Generic { store: "S3", source })
+            }
         }
     }
 }
@@ -168,7 +195,19 @@ impl ObjectStore for Endpoints {
 
     /// A list that breaks off is not gone on with elsewhere: whoever asks begins again.
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
-        self.first().list(prefix)
+        let (endpoints, prefix) = (self.clone(), prefix.cloned());
+        let begin = async move {
+            endpoints
+                .ask(|at| {
+                    let mut list = at.list(prefix.as_ref());
+                    async move {
+                        let first = list.next().await.transpose()?;
+                        Ok(stream::iter(first.map(Ok)).chain(list))
+                    }
+                })
+                .await
+        };
+        stream::once(begin).try_flatten().boxed()
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
@@ -225,12 +264,19 @@ impl MultipartUpload for Parts {
         }
         let parts: Vec<PartId> = parts.into_iter().map(|(_, part)| part).collect();
         let (endpoints, location, id) = self.of.as_ref();
-        endpoints
+        let completed = endpoints
             .ask(|at| {
                 let parts = parts.clone();
                 async move { at.complete_multipart(location, id, parts).await }
             })
-            .await
+            .await;
+        match completed {
+            // An address that did it could not say so: the upload is over.
+            Err(Error::NotFound { .. }) => {
+                Ok(PutResult { e_tag: None, version: None, extensions: Extensions::default() })
+            }
+            other => other,
+        }
     }
 
     async fn abort(&mut self) -> Result<()> {

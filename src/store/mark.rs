@@ -8,7 +8,10 @@
 use std::{
     fs::{self, File},
     io::{self, Write},
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{
+        Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -35,6 +38,8 @@ pub(super) struct Owner {
     id: OnceLock<String>,
     /// Since a bucket was last seen to belong to it.
     seen: Mutex<Option<Stopwatch>>,
+    /// Whether it was ever seen to.
+    was_seen: AtomicBool,
 }
 
 impl Owner {
@@ -100,6 +105,8 @@ impl Store {
             Place::Bucket(blobs) => blobs.bucket.read_mark(Some(LOOK_MAX))?,
         };
         match self.owner.id.get() {
+            // A store that can only be read may have none.
+            Some(_) if mark.is_none() && !self.owner.was_seen.load(Ordering::Relaxed) => Ok(()),
             Some(expected) => self.compare(expected, mark, since),
             None => Ok(()),
         }
@@ -112,6 +119,7 @@ impl Store {
         since: Stopwatch,
     ) -> Result<(), StoreError> {
         if found.as_deref() == Some(expected) {
+            self.owner.was_seen.store(true, Ordering::Relaxed);
             self.owner.note(Some(since));
             return Ok(());
         }

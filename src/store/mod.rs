@@ -281,6 +281,14 @@ impl Store {
         self.local().leftovers()
     }
 
+    /// Whether no blob is in it.
+    pub fn is_empty(&self) -> Result<bool, StoreError> {
+        match &self.place {
+            Place::Folder(folder) => Ok(folder.list()?.is_empty()),
+            Place::Bucket(blobs) => blobs.is_empty(),
+        }
+    }
+
     /// How long ago a blob was written; `None` if it is gone.
     pub fn age(&self, hash: Hash) -> Result<Option<Duration>, StoreError> {
         match &self.place {
@@ -326,7 +334,8 @@ impl Store {
         self.sum(hash, length).is_ok_and(|found| found == hash)
     }
 
-    fn sum(&self, hash: Hash, length: u64) -> Result<Hash, StoreError> {
+    /// The hash of the bytes that a blob has, which all are read.
+    pub fn sum(&self, hash: Hash, length: u64) -> Result<Hash, StoreError> {
         self.forget(hash);
         let reader = self.reader(hash, length)?;
         let mut found = Hash::begin();

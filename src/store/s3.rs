@@ -4,7 +4,15 @@
 //! proxy, nothing from the environment, a time-out for every wait. No body is longer than what was
 //! asked for, so each is read whole, and what breaks off is tried again like what never came.
 
-use std::{fmt, fs, future::Future, io, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    fmt, fs,
+    future::Future,
+    io,
+    path::PathBuf,
+    pin::Pin,
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use object_store::{
@@ -90,9 +98,9 @@ impl BucketSettings {
     pub(super) fn open(
         &self,
         breaker: &Arc<Breaker>,
-        retries_max: usize,
+        first: &Arc<AtomicUsize>,
+        (retries_max, each): (usize, Option<Duration>),
     ) -> Result<Arc<dyn ObjectStore>, StoreError> {
-        let rounds = retries_max;
         Ok(match self.endpoints.as_slice() {
             [] => Arc::new(self.open_at(None, breaker, retries_max)?),
             [one] => Arc::new(self.open_at(Some(one), breaker, retries_max)?),
@@ -100,7 +108,8 @@ impl BucketSettings {
             several => {
                 let open = |endpoint: &String| self.open_at(Some(endpoint), breaker, 0);
                 let all = several.iter().map(open).collect::<Result<Vec<_>, _>>()?;
-                Arc::new(Endpoints::new(all, rounds))
+                let rounds = (retries_max, each);
+                Arc::new(Endpoints::new(all, Arc::clone(first), rounds, Arc::clone(breaker)))
             }
         })
     }
@@ -120,7 +129,9 @@ impl BucketSettings {
             return Err(bad("store.endpoint", why));
         }
         let breaker = Arc::clone(breaker);
-        let connector = Connector { client: self.client()?, answer: self.answer, breaker };
+        let is_one_of_many = self.endpoints.len() > 1;
+        let connector =
+            Connector { client: self.client()?, answer: self.answer, breaker, is_one_of_many };
         let mut builder = AmazonS3Builder::new()
             .with_http_connector(connector)
             .with_client_options(ClientOptions::new().with_allow_http(self.plain_http))
@@ -275,7 +286,7 @@ pub(super) fn is_refusal(error: &object_store::Error) -> bool {
 /// Time for a connection to one of several addresses.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
 /// How the message of a request begins that was not answered in time.
-const NO_ANSWER: &str = "no answer within";
+pub(super) const NO_ANSWER: &str = "no answer within";
 
 /// Whether there is no such object, or no such bucket.
 pub(super) fn is_missing(error: &object_store::Error) -> bool {
@@ -354,6 +365,8 @@ struct Connector {
     client: Client,
     answer: Duration,
     breaker: Arc<Breaker>,
+    /// Whether there are other addresses that may answer: who asks tells the breaker that none does.
+    is_one_of_many: bool,
 }
 
 impl fmt::Debug for Connector {
@@ -445,9 +458,12 @@ impl Connector {
                 let status = answer.status().as_u16();
                 let refused = matches!(status, 401 | 403);
                 let fault = if refused { Fault::Refused } else { Fault::Silent };
-                self.breaker.failed(began, (fault, &why_ill(status, body)));
+                if refused || !self.is_one_of_many {
+                    self.breaker.failed(began, (fault, &why_ill(status, body)));
+                }
             }
             Ok(_) => self.breaker.answered(),
+            Err(_) if self.is_one_of_many => {}
             Err(error) => self.breaker.failed(began, (Fault::Silent, &words(error))),
         }
         let outcome =

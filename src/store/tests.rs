@@ -81,7 +81,7 @@ fn server() -> Option<Scene> {
         requests: 8,
     };
     let breaker = Arc::new(Breaker::new(settings.place()));
-    let objects = settings.open(&breaker, 0).unwrap();
+    let objects = settings.open(&breaker, &Arc::default(), (0, None)).unwrap();
     let scratch = dir.path().join("scratch");
     let store = Store::in_bucket(&settings, &scratch, Patience::None).unwrap();
     Some(Scene { dir, store, objects, prefix: Key::from(settings.prefix) })

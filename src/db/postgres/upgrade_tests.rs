@@ -67,7 +67,7 @@ fn sql(db: &Db, sql: &str) -> Result<(), DbError> {
 
 fn live(db: &Db) {
     let begin = |tx: &crate::db::WriteTx<'_>| {
-        tx.begin_life((LIFE, "node-1"), ("all", 0, "{}"), &[], now())
+        tx.begin_life((LIFE, "node-1"), ("all", 0, ("{}", "")), &[], now())
     };
     assert_eq!(db.write_blocking(begin).unwrap(), Begun::Lives);
 }

@@ -303,7 +303,7 @@ fn what_a_node_sends_that_lives_is_left_to_it_and_counts_however_far_clocks_are_
     queue(&db, &NewDelivery { item: "image/d".parse().unwrap(), ..through(4, "a") }, 2);
     let begin = |life: u128| {
         let life = (Uuid::from_u128(life), format!("node-{life}"));
-        write(&db, move |tx| tx.begin_life((life.0, &life.1), ("all", 0, "{}"), &[], at(1)));
+        write(&db, move |tx| tx.begin_life((life.0, &life.1), ("all", 0, ("{}", "")), &[], at(1)));
     };
     let end_life = |life| write(&db, move |tx| tx.end_life(Uuid::from_u128(life), at(1)));
     begin(1);

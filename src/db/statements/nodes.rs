@@ -98,7 +98,7 @@ impl WriteTx<'_> {
     pub fn begin_life(
         &self,
         (life, node): (Uuid, &str),
-        (role, followed, about): (&str, i64, &str),
+        (role, followed, (about, faults)): (&str, i64, (&str, &str)),
         over: &[String],
         now: Timestamp,
     ) -> Result<Begun, DbError> {
@@ -107,9 +107,9 @@ impl WriteTx<'_> {
             self.engine.execute("DELETE FROM nodes WHERE node = ?1", params![name])?;
         }
         let written = self.engine.execute(
-            "INSERT INTO nodes (life, node, role, beat, followed, seen_ms, about)
-             VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6) ON CONFLICT (node) DO NOTHING",
-            params![life.to_string(), node, role, followed, now.as_millisecond(), about],
+            "INSERT INTO nodes (life, node, role, beat, followed, seen_ms, about, faults)
+             VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, ?7) ON CONFLICT (node) DO NOTHING",
+            params![life.to_string(), node, role, followed, now.as_millisecond(), about, faults],
         )?;
         if written == 0 {
             return Ok(Begun::Taken);

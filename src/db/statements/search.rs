@@ -81,9 +81,10 @@ impl ReadTx<'_> {
         self.engine.load_value("SELECT value FROM state WHERE name = ?1", params![ARCHIVE_ID])
     }
 
-    /// Whether a store was said to belong to this archive.
-    pub fn has_store(&self) -> Result<bool, DbError> {
-        self.engine.exists("SELECT 1 FROM state WHERE name = ?1", params![STORE])
+    /// What the store was called that was first said to belong to this archive.
+    pub fn claimed_store(&self) -> Result<Option<String>, DbError> {
+        let sql = "SELECT value FROM state WHERE name = ?1";
+        self.engine.find(sql, params![STORE], |row| row.get(0))
     }
 
     /// How many items there are.
@@ -217,11 +218,15 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
-    /// Notes that a store belongs to this archive; `false` where that was noted before.
-    pub fn claim_store(&self) -> Result<bool, DbError> {
-        let sql = "INSERT INTO state (name, value) VALUES (?1, 'claimed')
-             ON CONFLICT (name) DO NOTHING";
-        Ok(self.engine.execute(sql, params![STORE])? > 0)
+    /// Notes that the store of this name belongs to this archive; gives the one that was noted before, which
+    /// stays.
+    pub fn claim_store(&self, name: &str) -> Result<Option<String>, DbError> {
+        let before = self.as_read().claimed_store()?;
+        if before.is_none() {
+            let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)";
+            self.engine.execute(sql, params![STORE, name])?;
+        }
+        Ok(before)
     }
 }
 

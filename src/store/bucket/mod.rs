@@ -38,8 +38,8 @@ use super::s3::{self, BucketSettings};
 use super::{StoreError, upload::Upload};
 use crate::clock;
 use crate::limits::{
-    BUCKET_BYTES_S_MIN, BUCKET_LIST_TIME, BUCKET_OPEN_BYTES, BUCKET_OPEN_CACHE_BYTES,
-    BUCKET_OPEN_KEPT, BUCKET_PART_BYTES, BUCKET_RETRIES_MAX,
+    BUCKET_BYTES_S_MIN, BUCKET_LIST_TIME, BUCKET_ONCE_MAX, BUCKET_OPEN_BYTES,
+    BUCKET_OPEN_CACHE_BYTES, BUCKET_OPEN_KEPT, BUCKET_PART_BYTES, BUCKET_RETRIES_MAX,
 };
 use crate::types::Hash;
 
@@ -135,9 +135,10 @@ impl Bucket {
     /// Fails with [`StoreError::Setting`], which names the setting that is likely to be wrong.
     pub(super) fn open(settings: &BucketSettings, patience: Patience) -> Result<Self, StoreError> {
         let breaker = Arc::new(Breaker::new(settings.place()));
+        let first = Arc::default();
         let objects = Objects {
-            all: settings.open(&breaker, BUCKET_RETRIES_MAX)?,
-            once: settings.open(&breaker, 0)?,
+            all: settings.open(&breaker, &first, (BUCKET_RETRIES_MAX, None))?,
+            once: settings.open(&breaker, &first, (0, Some(BUCKET_ONCE_MAX)))?,
             breaker,
             settings: Some(settings.clone()),
         };
@@ -328,7 +329,15 @@ impl Bucket {
             None => self.ask(bytes_max, get(self.objects(), key.clone(), 0..bytes_max, None)),
             Some(limit) => {
                 let once = Arc::clone(&self.inner.once);
-                self.spawn((limit, false), get(once, key.clone(), 0..bytes_max, None))
+                let look = get(once, key.clone(), 0..bytes_max, None);
+                // One that is cut off here shows nothing: others wait longer.
+                let look = async move {
+                    tokio::time::timeout(limit, look).await.unwrap_or_else(|_| {
+                        let source = format!("{} {limit:?}", s3::NO_ANSWER).into();
+                        Err(object_store::Error::Generic { store: "S3", source })
+                    })
+                };
+                self.spawn((self.inner.give_up, false), look)
             }
         };
         match found.wait() {
@@ -341,6 +350,15 @@ impl Bucket {
             }
             Err(failure) => Err(self.away(&key, failure)),
         }
+    }
+
+    /// Whether nothing lies in a folder.
+    pub(super) fn is_empty(&self, folder: &'static str) -> Result<bool, StoreError> {
+        let key = self.inner.prefix.clone().join(folder);
+        let (objects, prefix) = (self.objects(), key.clone());
+        let look = async move { objects.list(Some(&prefix)).try_next().await };
+        let first = self.ask(0, look).wait().map_err(|failure| self.away(&key, failure))?;
+        Ok(first.is_none())
     }
 
     /// Writes an object beside the folders.
