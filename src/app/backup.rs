@@ -24,7 +24,7 @@ use super::copies::CopyPlace;
 use super::crowd::each;
 use super::manifest::{FORM, FORM_BUCKET, MANIFEST, Manifest, read_manifest};
 use super::open_store;
-use super::ownership::refuse_foreign;
+use super::ownership::{mark_replacing, refuse_foreign};
 use super::secrets::{copy_key, is_older_key, key_to_restore, lacking, restore_key};
 use crate::audit;
 use crate::config::{Config, Place, Value};
@@ -441,7 +441,7 @@ pub fn restore(
     let how = How { workers: config.ingest_workers(), verify: true, strict: false };
     let (tally, lost) = carry((&from, &to), &named, how, hear)?;
     if let Some(id) = id {
-        to.set_mark(&id).map_err(store_failed)?;
+        mark_replacing(&to, &id).map_err(store_failed)?;
     }
     // Before the database: an archive without its key could not be served.
     restore_key(key)?;

@@ -60,10 +60,11 @@ impl CopyPlace<'_> {
             Self::Elsewhere(_) => {
                 let store = self.open_to_read(config)?;
                 // Whatever it is called in the settings: what an archive lives from is no copy.
-                if let Some(archive) = store.mark().map_err(refused)? {
+                if let Some(mark) = store.mark().map_err(refused)? {
                     let message = format!(
-                        "{} holds the originals of the archive {archive}, which are no copy",
-                        self.print()
+                        "{} holds the originals of the archive {}, which are no copy",
+                        self.print(),
+                        mark.id
                     );
                     return Err(Error::new(Kind::InvalidArgument, message));
                 }

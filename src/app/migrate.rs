@@ -8,7 +8,7 @@ use std::sync::{
 
 use super::backup::{Heard, How, Tally, carry, store_failed};
 use super::crowd::each;
-use super::ownership::refuse_foreign;
+use super::ownership::{mark_replacing, refuse_foreign};
 use super::secrets::key_source;
 use super::{Archive, open_store};
 use crate::audit::{self, Action};
@@ -123,7 +123,7 @@ pub fn migrate(
             let (tally, lost) = carry((&stores.from, &stores.to), &named, how, hear)?;
             moved.lost = lost + flaws.len();
             moved.originals = Some(tally);
-            stores.to.set_mark(&id).map_err(store_failed)?;
+            mark_replacing(&stores.to, &id).map_err(store_failed)?;
             moved.derived = carry_derived((&archive, derived), stores.workers, &named)?;
             last
         }

@@ -13,7 +13,7 @@ use crate::config::{Config, Value};
 use crate::db::{DATABASE, Db};
 use crate::error::{Error, Kind, Result};
 use crate::limits::STORE_SAMPLE_ITEMS;
-use crate::store::{Store, StoreError};
+use crate::store::{Mark, Store, StoreError};
 
 /// Time between two tries to find out whose a store is that did not answer.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -66,16 +66,34 @@ pub(super) fn settle(db: &Db, store: &Store, names: &Names) -> Result<Settled> {
         Err(cause) => return undecided(cause),
     };
     match mark {
-        Some(found) if found == id => {
-            if claim.is_none() && !db.only_reads() {
-                let name = names.store.clone();
-                db.write_blocking(move |tx| tx.claim_store(&name))?;
-            }
-            Ok(Settled::Ours)
-        }
-        Some(found) => Err(names.foreign(&found, &id)),
+        Some(found) if found.id == id => settle_marked((db, store), names, found, claim),
+        Some(found) => Err(names.foreign(&found.id, &id)),
         None => settle_unmarked((db, store), names, &id),
     }
+}
+
+/// The same for a store with the id of the archive.
+fn settle_marked(
+    (db, store): (&Db, &Store),
+    names: &Names,
+    found: Mark,
+    claim: Option<String>,
+) -> Result<Settled> {
+    let is_known = claim.as_ref().is_some_and(|claim| !names.differs_from(claim));
+    if let Some(claim) = claim.filter(|_| !is_known && !found.replaces) {
+        return Err(names.left(&claim));
+    }
+    if db.only_reads() || (is_known && !found.replaces) {
+        return Ok(Settled::Ours);
+    }
+    let name = names.store.clone();
+    db.write_blocking(move |tx| tx.replace_store(&name))?;
+    if found.replaces
+        && let Err(cause) = store.set_mark(&Mark { replaces: false, ..found })
+    {
+        return undecided(cause);
+    }
+    Ok(Settled::Ours)
 }
 
 fn undecided(cause: StoreError) -> Result<Settled> {
@@ -120,7 +138,7 @@ fn settle_unmarked((db, store): (&Db, &Store), names: &Names, id: &str) -> Resul
             return Err(names.second());
         }
     }
-    match store.set_mark(id) {
+    match store.set_mark(&Mark { id: id.to_owned(), replaces: false }) {
         Ok(()) => {
             tracing::info!("{} belongs to the archive {id} from now on", names.store);
             Ok(Settled::Ours)
@@ -137,7 +155,7 @@ fn wait_for_mark(store: &Store, id: &str) -> std::result::Result<bool, StoreErro
     let (_open, never) = mpsc::channel::<()>();
     let since = Stopwatch::start();
     loop {
-        if store.mark()?.as_deref() == Some(id) {
+        if store.mark()?.is_some_and(|mark| mark.id == id) {
             return Ok(true);
         }
         if since.elapsed() >= MARK_MAX {
@@ -153,13 +171,38 @@ fn wait_for_mark(store: &Store, id: &str) -> std::result::Result<bool, StoreErro
 pub(super) fn examine(db: &Db, store: &Store, names: &Names) -> Result<Settled> {
     let id = db.read_blocking(|tx| tx.archive_id())?;
     match store.mark().map_err(unusable)? {
-        Some(found) if found == id => Ok(Settled::Ours),
-        Some(found) => Err(names.foreign(&found, &id)),
+        Some(found) if found.id == id => {
+            let claim = db.read_blocking(|tx| tx.claimed_store())?;
+            match claim.filter(|claim| names.differs_from(claim) && !found.replaces) {
+                Some(claim) => Err(names.left(&claim)),
+                None => Ok(Settled::Ours),
+            }
+        }
+        Some(found) => Err(names.foreign(&found.id, &id)),
         None => Ok(Settled::Unknown("it has no id of an archive yet".to_owned())),
     }
 }
 
 impl Names {
+    /// Whether the store is certainly another one than that of this name: a folder may be called otherwise on
+    /// another machine, a bucket is not.
+    fn differs_from(&self, claim: &str) -> bool {
+        let is_bucket = |name: &str| name.starts_with("s3://");
+        claim != self.store && (is_bucket(claim) || is_bucket(&self.store))
+    }
+
+    fn left(&self, claim: &str) -> Error {
+        let Self { database, store } = self;
+        Error::new(
+            Kind::Conflict,
+            format!(
+                "the originals of the database {database} lie in {claim} now, and store.originals leads to \
+                 {store}, where a part of them lies; where this store is to replace the other one, \
+                 `wirephoto store adopt` says so"
+            ),
+        )
+    }
+
     fn foreign(&self, found: &str, id: &str) -> Error {
         let Self { database, store } = self;
         Error::new(
@@ -278,15 +321,15 @@ pub fn adopt(config: &Config) -> Result<Adopted> {
     let store = archive.originals.store();
     store.prove().map_err(unusable)?;
     let id = archive.db.read_blocking(|tx| tx.archive_id())?;
-    let before = store.mark().map_err(unusable)?;
+    let before = store.mark().map_err(unusable)?.map(|mark| mark.id);
     let (named, _) = archive.db.read_blocking(|tx| tx.named_originals())?;
     let there = store.list().map_err(unusable)?;
     let missing = named.iter().filter(|one| there.binary_search(&one.hash).is_err()).count();
-    store.set_mark(&id).map_err(unusable)?;
+    store.set_mark(&Mark { id: id.clone(), replaces: false }).map_err(unusable)?;
     let event = audit::event(Action::Command).with(format!("store adopt: {}", store.name()));
     let name = store.name();
     archive.db.write_blocking(move |tx| {
-        tx.claim_store(&name)?;
+        tx.replace_store(&name)?;
         tx.write_audit(&event)
     })?;
     Ok(Adopted { archive: id, before, store: store.name(), named: named.len(), missing })
@@ -294,7 +337,7 @@ pub fn adopt(config: &Config) -> Result<Adopted> {
 
 /// Fails when a store that originals are to be copied to belongs to another archive than `id`.
 pub(super) fn refuse_foreign(store: &Store, id: &str) -> Result<()> {
-    match store.mark().map_err(unusable)? {
+    match store.mark().map_err(unusable)?.map(|mark| mark.id) {
         Some(found) if found != id => {
             let message = format!(
                 "{} belongs to another archive ({found}) than what comes there ({id})",
@@ -304,4 +347,9 @@ pub(super) fn refuse_foreign(store: &Store, id: &str) -> Result<()> {
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// Says in a store that a command brought the originals of the archive `id` to that it replaces the one before.
+pub(super) fn mark_replacing(store: &Store, id: &str) -> std::result::Result<(), StoreError> {
+    store.set_mark(&Mark { id: id.to_owned(), replaces: true })
 }

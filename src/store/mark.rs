@@ -32,6 +32,18 @@ const BELIEVED: Duration = Duration::from_secs(5);
 /// Time that a look at a store may take that finds out whether it can be reached.
 const LOOK_MAX: Duration = Duration::from_secs(2);
 
+/// Behind the id: the store replaces the one that the database knows.
+const REPLACES: &str = "replaces";
+
+/// What a store says of the archive that it belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The id of the archive.
+    pub id: String,
+    /// Whether it replaces the store that the database knows: a command has brought the originals here.
+    pub replaces: bool,
+}
+
 /// The archive that a store has to belong to, once that is known.
 #[derive(Debug, Default)]
 pub(super) struct Owner {
@@ -64,18 +76,22 @@ impl Store {
     }
 
     /// The id of the archive that the store says it belongs to; `None` where it says nothing.
-    pub fn mark(&self) -> Result<Option<String>, StoreError> {
+    pub fn mark(&self) -> Result<Option<Mark>, StoreError> {
         match &self.place {
             Place::Folder(folder) => read_file(folder),
             Place::Bucket(blobs) => blobs.bucket.read_mark(None),
         }
     }
 
-    /// Says from now on that the store belongs to the archive `id`, whatever it said before.
-    pub fn set_mark(&self, id: &str) -> Result<(), StoreError> {
+    /// Says this from now on, whatever it said before.
+    pub fn set_mark(&self, mark: &Mark) -> Result<(), StoreError> {
+        let text = match mark.replaces {
+            true => format!("{} {REPLACES}\n", mark.id),
+            false => format!("{}\n", mark.id),
+        };
         match &self.place {
-            Place::Folder(folder) => write_file(folder, id),
-            Place::Bucket(blobs) => blobs.bucket.write_mark(Bytes::from(id.to_owned())),
+            Place::Folder(folder) => write_file(folder, &text),
+            Place::Bucket(blobs) => blobs.bucket.put_small(MARK, Bytes::from(text)),
         }
     }
 
@@ -115,17 +131,17 @@ impl Store {
     fn compare(
         &self,
         expected: &str,
-        found: Option<String>,
+        found: Option<Mark>,
         since: Stopwatch,
     ) -> Result<(), StoreError> {
-        if found.as_deref() == Some(expected) {
+        if found.as_ref().is_some_and(|found| found.id == expected) {
             self.owner.was_seen.store(true, Ordering::Relaxed);
             self.owner.note(Some(since));
             return Ok(());
         }
         self.owner.note(None);
         let why = match found {
-            Some(found) => format!(
+            Some(Mark { id: found, .. }) => format!(
                 "it belongs to the archive {found}, and the database is that of {expected}"
             ),
             None => format!(
@@ -136,19 +152,22 @@ impl Store {
     }
 }
 
-/// What a mark says, without the end of its line.
-pub(super) fn read_id(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).trim().chars().filter(|c| !c.is_control()).collect()
+fn parse(bytes: &[u8]) -> Mark {
+    let text = String::from_utf8_lossy(bytes);
+    let mut words = text.split_whitespace();
+    let clean = |word: &str| word.chars().filter(|c| !c.is_control()).collect();
+    let id = words.next().map(clean).unwrap_or_default();
+    Mark { id, replaces: words.next() == Some(REPLACES) }
 }
 
-fn read_file(folder: &Folder) -> Result<Option<String>, StoreError> {
+fn read_file(folder: &Folder) -> Result<Option<Mark>, StoreError> {
     use std::io::Read;
     let path = folder.dir.join(MARK);
     let mut bytes = Vec::new();
     let read =
         File::open(&path).and_then(|file| file.take(MARK_BYTES_MAX).read_to_end(&mut bytes));
     match read {
-        Ok(_) => Ok(Some(read_id(&bytes))),
+        Ok(_) => Ok(Some(parse(&bytes))),
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
             // A folder that is gone is no folder without a mark.
             fs::metadata(&folder.dir).map_err(failed(&folder.dir))?;
@@ -158,11 +177,11 @@ fn read_file(folder: &Folder) -> Result<Option<String>, StoreError> {
     }
 }
 
-fn write_file(folder: &Folder, id: &str) -> Result<(), StoreError> {
+fn write_file(folder: &Folder, text: &str) -> Result<(), StoreError> {
     let path = folder.dir.join(MARK);
     let part = folder.temporary("mark");
     let written = File::create_new(&part).and_then(|mut file| {
-        writeln!(file, "{id}")?;
+        file.write_all(text.as_bytes())?;
         file.sync_all()?;
         modes::give_to_owner_of_folder(&part);
         fs::rename(&part, &path)?;
@@ -178,14 +197,8 @@ fn write_file(folder: &Folder, id: &str) -> Result<(), StoreError> {
 impl Bucket {
     /// What the mark says; `limit` is for a look that finds out whether the bucket answers, whatever is
     /// known of it.
-    fn read_mark(&self, limit: Option<Duration>) -> Result<Option<String>, StoreError> {
-        match self.small(MARK, MARK_BYTES_MAX, limit)? {
-            Some(bytes) => Ok(Some(read_id(&bytes))),
-            None => Ok(None),
-        }
-    }
-
-    fn write_mark(&self, id: Bytes) -> Result<(), StoreError> {
-        self.put_small(MARK, id)
+    fn read_mark(&self, limit: Option<Duration>) -> Result<Option<Mark>, StoreError> {
+        let bytes = self.small(MARK, MARK_BYTES_MAX, limit)?;
+        Ok(bytes.map(|bytes| parse(&bytes)))
     }
 }

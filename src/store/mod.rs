@@ -35,6 +35,7 @@ pub use copy::Taken;
 pub use credentials::Credentials;
 pub use derived::{Derived, Kind};
 use folder::Folder;
+pub use mark::Mark;
 use mark::Owner;
 pub use s3::BucketSettings;
 

@@ -176,5 +176,44 @@ fn a_restore_and_a_migration_leave_the_store_of_another_archive_alone() {
     let moved = ours.path().join("moved");
     well(ours.path(), &[], &["migrate", "--store", &text(&moved)]);
     let id = fs::read_to_string(moved.join("archive-id")).unwrap();
-    assert_eq!(id.trim(), id_of(ours.path()));
+    assert_eq!(id.split(' ').next().unwrap(), id_of(ours.path()));
+}
+
+#[test]
+fn a_store_that_was_moved_from_is_refused_once_somebody_lives_in_the_new_one() {
+    let bucket = Bucket::start();
+    let dir = archive();
+    let moved: Vec<String> = bucket.settings("moved", &[]);
+    let without_place: Vec<String> =
+        moved.iter().filter(|one| !one.starts_with("store.originals")).cloned().collect();
+    let migrate = ["migrate", "--store", "s3://bilder/moved"];
+    well(dir.path(), &without_place, &migrate);
+    // Until somebody lives there it is a rehearsal.
+    well(dir.path(), &[], &["check"]);
+    well(dir.path(), &without_place, &migrate);
+    well(dir.path(), &moved, &["check", "--repair"]);
+    // The line that is forgotten most easily: the old folder has the id too, and most of the originals.
+    let (said, status) = run(dir.path(), &[], &["check"]);
+    let named = ["s3://bilder/moved", "data/originals", "wirephoto store adopt"];
+    assert!(status == 1 && named.iter().all(|name| said.contains(name)), "{said}");
+    well(dir.path(), &moved, &["check"]);
+    // Back on purpose.
+    well(dir.path(), &[], &["store", "adopt"]);
+    well(dir.path(), &[], &["check"]);
+    let (said, status) = run(dir.path(), &moved, &["check"]);
+    assert!(status == 1 && said.contains("lie in"), "{said}");
+}
+
+#[test]
+fn an_empty_archive_does_not_take_a_store_that_has_originals() {
+    let (full, empty) = (archive(), tempfile::tempdir().unwrap());
+    let originals = full.path().join("data/originals");
+    fs::remove_file(originals.join("archive-id")).unwrap();
+    let setting = vec![format!("store.originals={}", text(&originals))];
+    let (said, status) = run(empty.path(), &setting, &["check"]);
+    assert!(
+        status == 1 && said.contains("has originals of an archive that it does not name"),
+        "{said}"
+    );
+    well(full.path(), &[], &["check"]);
 }

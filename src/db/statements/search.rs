@@ -218,6 +218,12 @@ impl ReadTx<'_> {
 }
 
 impl WriteTx<'_> {
+    /// Notes that the store of this name belongs to this archive from now on.
+    pub fn replace_store(&self, name: &str) -> Result<(), DbError> {
+        self.engine.execute("DELETE FROM state WHERE name = ?1", params![STORE])?;
+        self.claim_store(name).map(drop)
+    }
+
     /// Notes that the store of this name belongs to this archive; gives the one that was noted before, which
     /// stays.
     pub fn claim_store(&self, name: &str) -> Result<Option<String>, DbError> {
