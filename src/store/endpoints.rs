@@ -199,7 +199,8 @@ impl ObjectStore for Endpoints {
         let begin = async move {
             endpoints
                 .ask(|at| {
-                    let mut list = at.list(prefix.as_ref());
+                    // An empty one is asked twice for its end.
+                    let mut list = at.list(prefix.as_ref()).fuse();
                     async move {
                         let first = list.next().await.transpose()?;
                         Ok(stream::iter(first.map(Ok)).chain(list))

@@ -130,9 +130,13 @@ impl State {
                 Ok(read) => head.extend_from_slice(&piece[..read]),
             }
         }
-        self.requests.fetch_add(1, SeqCst);
         let text = String::from_utf8_lossy(&head[..head.len().min(4096)]).into_owned();
-        self.heads.lock().unwrap().push(text.clone());
+        // Looks whether the bucket is there and whose it is come all the time.
+        let counts = !text.contains("/archive-id");
+        if counts {
+            self.requests.fetch_add(1, SeqCst);
+            self.heads.lock().unwrap().push(text.clone());
+        }
         let broken = {
             let mut rules = self.rules();
             let broken = rules.broken.filter(|(part, _)| text.contains(part));
@@ -142,7 +146,7 @@ impl State {
             broken
         };
         match broken {
-            None => self.pass(client, head, server),
+            None => self.pass(client, head, (server, counts)),
             Some((_, Way::Close)) => {}
             // It is held above, and nobody answers.
             Some((_, Way::Hang)) => {}
@@ -164,7 +168,7 @@ impl State {
         }
     }
 
-    fn pass(&self, mut client: TcpStream, mut head: Vec<u8>, server: &str) {
+    fn pass(&self, mut client: TcpStream, mut head: Vec<u8>, (server, counts): (&str, bool)) {
         let line = head.windows(2).position(|end| end == b"\r\n").unwrap();
         head.splice(line..line, *b"\r\nConnection: close");
         let mut server = TcpStream::connect(server).unwrap();
@@ -175,7 +179,9 @@ impl State {
         });
         let mut piece = [0; 65_536];
         while let Ok(read @ 1..) = server.read(&mut piece) {
-            self.bytes.fetch_add(read as u64, SeqCst);
+            if counts {
+                self.bytes.fetch_add(read as u64, SeqCst);
+            }
             if client.write_all(&piece[..read]).is_err() {
                 break;
             }

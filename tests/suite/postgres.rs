@@ -443,10 +443,12 @@ fn a_node_says_for_how_long_it_has_not_seen_what_others_change() {
 fn nodes_that_start_at_once_make_the_tables_once() {
     let cluster = Cluster::start();
     let setting = format!("database.url={}", cluster.database("archive"));
+    let shared = tempfile::tempdir().unwrap();
+    let originals = format!("store.originals={}", shared.path().join("originals").display());
     let start = || {
         let dir = tempfile::tempdir().unwrap();
         let mut command = wirephoto(dir.path());
-        command.args(["check", "--set", &setting, "--data"]);
+        command.args(["check", "--set", &setting, "--set", &originals, "--data"]);
         let output = output(command.arg(dir.path().join("data")));
         (output.status.code(), text(&output))
     };
@@ -607,8 +609,7 @@ fn a_password_of_the_database_is_shown_nowhere() {
 #[test]
 fn a_password_that_is_stored_is_in_no_line_of_the_log() {
     let archive = Archive::with(&[]);
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir, &[&archive.setting, "telemetry.log_level=trace"]);
+    let server = archive.node_with(&["telemetry.log_level=trace"]);
     let settings = json!({
         "host": "files.example", "port": 22, "username": "u", "password": "hunter2hunter2",
         "hostKey": format!("SHA256:{}", "A".repeat(43)),
@@ -658,7 +659,7 @@ fn hits_and_304s_need_neither_the_database_nor_the_originals() {
         })
         .collect();
     cluster.down();
-    assert_eq!(server.get("/health/ready").status(), 503);
+    server.until("it to find out", || (server.get("/health/ready").status() == 503).then_some(()));
     assert_eq!(server.get("/health/serving").status(), 200, "what is known needs no database");
     let before = bucket.requests();
     for _ in 0..20 {

@@ -306,8 +306,8 @@ fn a_database_that_cannot_be_read_is_503_and_read_again() {
     assert_eq!(post(&server, "token", &login()).send().unwrap().status(), 503);
     assert_eq!(server.get("/health/live").status(), 200);
     faults.clear();
-    reads(&server, &before, 0);
     ready(200);
+    reads(&server, &before, 0);
 }
 
 fn mails(server: &Server) -> Vec<PathBuf> {

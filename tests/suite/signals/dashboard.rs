@@ -117,11 +117,19 @@ fn every_query_of_the_dashboard_is_answered_and_those_of_what_is_there_have_data
     // Nobody listens there.
     let settings = bucket.settings(
         "wire",
-        &["cdn.purge_url=http://127.0.0.1:9/", "cdn.purge_header=Surrogate-Key"],
+        &[
+            "cdn.purge_url=http://127.0.0.1:9/",
+            "cdn.purge_header=Surrogate-Key",
+            // A pass takes about a second.
+            "store.scrub_days=0.00001",
+        ],
     );
     take_in(dir.path(), &settings);
     let server = serve(dir, &settings);
     use_it(&server);
+    server.until("a scrub", || {
+        (server.metric("wirephoto_scrub_ended_seconds", "") > 0.0).then_some(())
+    });
     let prometheus = Prometheus::over(&server);
     until("a first scrape", || (prometheus.value("up")? == 1.0).then_some(()));
     use_it(&server);
