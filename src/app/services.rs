@@ -40,7 +40,7 @@ use crate::store::Store;
 use crate::traces::{self, Export, Traces};
 use crate::users::Users;
 use crate::web::{
-    Activity, App, Compressor, Pages, Shared, Surrogate, Tuned,
+    Activity, App, Compressor, ConceptNames, Pages, Shared, Surrogate, Tuned,
     listener::ListenerLimits,
     openapi::{Bases, Description},
 };
@@ -260,6 +260,7 @@ pub(super) fn shared(
         description: Description::new(bases, &pages, &config.server.site_name)?,
         pages,
         activity: Activity::new(db),
+        concepts: ConceptNames::default(),
         node,
         readiness,
         draining: AtomicBool::new(false),

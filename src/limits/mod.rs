@@ -255,6 +255,12 @@ pub const CLOCK_STRANGE: std::time::Duration = std::time::Duration::from_secs(86
 pub const DERIVED_AGAIN: std::time::Duration = std::time::Duration::from_secs(30);
 /// Bytes of one answer of the content API. Ten thousand ordinary documents take 30 MB.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Names of codes that pages remember, for all languages together.
+pub const CONCEPT_NAMES_MAX: usize = 10_000;
+/// How long pages remember the name of a code.
+pub const CONCEPT_NAME_FOR: std::time::Duration = std::time::Duration::from_secs(10 * 60);
+/// How long an error page looks for the name of its visitor.
+pub const ERROR_PAGE_VISITOR: std::time::Duration = std::time::Duration::from_secs(1);
 /// Items on one page of photographs.
 pub const PAGE_ITEMS: usize = 60;
 /// Pages of photographs that can be asked for; what lies deeper is found by a narrower search.

@@ -119,7 +119,7 @@ pub(super) fn confirm(
 /// `GET /o/login`: for the web site's own pages.
 pub(super) async fn show(State(app): State<App>, uri: Uri, headers: HeaderMap) -> Response {
     let page = show_page(&app, &uri, &headers).await;
-    page.unwrap_or_else(|error| pages::error_page(&app, &error))
+    page.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
 }
 
 async fn show_page(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
@@ -136,7 +136,7 @@ async fn show_page(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Response
 /// `POST /o/login`: name and password.
 pub(super) async fn submit(State(app): State<App>, request: Request) -> Response {
     let outcome = log_in(&app, request).await;
-    outcome.unwrap_or_else(|error| pages::error_page(&app, &error))
+    outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
 }
 
 async fn log_in(app: &App, request: Request) -> Result<Response> {
@@ -247,7 +247,7 @@ async fn after_login(app: &App, session: &Secret, leads: After<'_>) -> Result<Re
 /// `POST /o/logout`: ends the session.
 pub(super) async fn leave(State(app): State<App>, request: Request) -> Response {
     let outcome = log_out(&app, request).await;
-    outcome.unwrap_or_else(|error| pages::error_page(&app, &error))
+    outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
 }
 
 async fn log_out(app: &App, request: Request) -> Result<Response> {

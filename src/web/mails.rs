@@ -12,7 +12,7 @@ use minijinja::context;
 use super::{
     App,
     form::{Form, form_body},
-    pages::{error_page, head, page_for},
+    pages::{head, page_for, plain_error_page},
 };
 use crate::clock;
 use crate::error::{Error, Kind, Result};
@@ -25,12 +25,12 @@ pub(super) fn routes() -> Router<App> {
 /// Shows the choice: programs that look at the links of a mail must not answer for its reader.
 async fn show(State(app): State<App>, Path(token): Path<String>) -> Response {
     let page = page(&app, &token, None).await;
-    page.unwrap_or_else(|error| error_page(&app, &error))
+    page.unwrap_or_else(|error| plain_error_page(&app, &error))
 }
 
 async fn answer(State(app): State<App>, Path(token): Path<String>, request: Request) -> Response {
     let page = answered(&app, &token, request).await;
-    page.unwrap_or_else(|error| error_page(&app, &error))
+    page.unwrap_or_else(|error| plain_error_page(&app, &error))
 }
 
 async fn answered(app: &App, token: &str, request: Request) -> Result<Response> {

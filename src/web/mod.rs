@@ -56,6 +56,7 @@ use tokio::sync::watch;
 use axum::{
     Extension, Router,
     extract::{Request, State},
+    http::header,
     middleware::{self, Next},
     response::Response,
     routing::{any, get, post},
@@ -168,6 +169,8 @@ pub struct Shared {
     pub pages: Pages,
     /// What visitors did lately.
     pub activity: Activity,
+    /// What the codes of facets are called.
+    pub concepts: ConceptNames,
     /// This process among those that serve the archive.
     pub node: Node,
     /// Whether this node can do what others can.
@@ -196,6 +199,7 @@ pub use compression::Compressor;
 pub use pages::Pages;
 pub use site::Activity;
 use site::Apis;
+pub use site::ConceptNames;
 pub use surrogate::Surrogate;
 
 /// A router that takes addresses with a slash at their end for those without it.
@@ -321,13 +325,23 @@ async fn watch(State(app): State<App>, request: Request, next: Next) -> Response
     edge::watch(&app, request, next).await
 }
 
-async fn not_found(request: Request) -> Response {
+async fn not_found(State(app): State<App>, request: Request) -> Response {
     if let Some(redirect) = slash::redirect(request.uri()) {
         return redirect;
     }
     let path = request.uri().path();
-    let message = format!("no address {}", respond::shorten(path));
-    respond::error(&Error::new(Kind::NotFound, message))
+    let error = Error::new(Kind::NotFound, format!("no address {}", respond::shorten(path)));
+    match wants_page(&request) {
+        true => site::Asked::of(&request).stray(app, error).await,
+        false => respond::error(&error),
+    }
+}
+
+/// Whether a browser shows the answer as a page: programs do not name HTML.
+fn wants_page(request: &Request) -> bool {
+    let accepted = request.headers().get_all(header::ACCEPT).iter();
+    let mut accepted = accepted.filter_map(|line| line.to_str().ok());
+    accepted.any(|line| line.split(',').any(|one| one.trim().starts_with("text/html")))
 }
 
 async fn elsewhere(State(app): State<App>, request: Request) -> Response {
@@ -340,7 +354,15 @@ async fn elsewhere(State(app): State<App>, request: Request) -> Response {
     respond::error(&Error::new(Kind::NotFound, message))
 }
 
-async fn method_not_allowed(request: Request) -> Response {
+async fn method_not_allowed(State(app): State<App>, request: Request) -> Response {
     let message = format!("method {} is not supported here", request.method());
-    respond::error(&Error::new(Kind::Unsupported, message))
+    let error = Error::new(Kind::Unsupported, message);
+    let serves_pages = match app.shared.node.role() {
+        Role::All | Role::Web => true,
+        Role::Worker | Role::Edge => false,
+    };
+    match serves_pages && wants_page(&request) {
+        true => site::Asked::of(&request).stray(app, error).await,
+        false => respond::error(&error),
+    }
 }

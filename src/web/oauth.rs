@@ -40,7 +40,7 @@ pub(super) async fn authorize(State(app): State<App>, request: Request) -> Respo
             authorization(&app, &uri, &headers).await
         }
     };
-    outcome.unwrap_or_else(|error| pages::error_page(&app, &error))
+    outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
 }
 
 /// A request by POST goes on as GET: cookies do not come along with a form of another site.
@@ -162,7 +162,7 @@ fn without_prompt(encoded: &str, done: &[&str]) -> String {
 /// `POST /o/consent`: what the visitor decided.
 pub(super) async fn decide(State(app): State<App>, request: Request) -> Response {
     let outcome = decision(&app, request).await;
-    outcome.unwrap_or_else(|error| pages::error_page(&app, &error))
+    outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
 }
 
 async fn decision(app: &App, request: Request) -> Result<Response> {

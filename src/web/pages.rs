@@ -111,21 +111,39 @@ pub(super) fn served<'a>(media: &Media, key: &'a ItemKey, assets: &'a [Asset]) -
     Served { key, assets, sizes: media.settings().sizes, crop: None, layout: Layout::Full }
 }
 
-pub(super) fn error_page(app: &App, error: &Error) -> Response {
+/// The page of an error for an unknown visitor.
+pub(super) fn plain_error_page(app: &App, error: &Error) -> Response {
+    error_page(app, error, head(app, None, "/"))
+}
+
+/// The page of an error; `head` is what [`head`] says of its visitor.
+pub(super) fn error_page(app: &App, error: &Error, head: Value) -> Response {
     let mut response = respond::error(error);
     let status = response.status();
     let title = match status {
         StatusCode::NOT_FOUND => "Not found",
         StatusCode::BAD_REQUEST => "This address has a mistake",
         StatusCode::SERVICE_UNAVAILABLE => "Busy",
+        StatusCode::FORBIDDEN => "Not allowed",
+        StatusCode::METHOD_NOT_ALLOWED => "Nothing to show here",
         _ => "Something went wrong",
+    };
+    let advice = match status {
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
+            "Check the address, or search for what you need."
+        }
+        StatusCode::BAD_REQUEST => "Go back and try again, or start with a new search.",
+        StatusCode::FORBIDDEN => "Ask the administrator of your organization for access.",
+        StatusCode::SERVICE_UNAVAILABLE => "Wait a moment, then load the page again.",
+        _ => "Try again. If it goes on, tell the agency what you did.",
     };
     let message = error.details().first().map_or(error.message(), |detail| &detail.message);
     let context = context! {
-        site_name => app.shared.site_name.clone(),
         status => status.as_u16(),
         title => title,
         message => message,
+        advice => advice,
+        ..head
     };
     // Without its page the error still goes out, as JSON.
     let Ok(text) = app.shared.pages.render("error.html", context) else { return response };

@@ -11,7 +11,7 @@ use minijinja::context;
 
 use super::{
     App,
-    pages::{error_page, head, page_for},
+    pages::{head, page_for, plain_error_page},
 };
 use crate::error::{Error, Kind, Result};
 use crate::notifications::Subscription;
@@ -24,7 +24,7 @@ pub(super) fn routes() -> Router<App> {
 /// Asks first: programs that look at the links of a mail must not end anything.
 async fn ask(State(app): State<App>, Path(token): Path<String>) -> Response {
     let page = asked(&app, &token).await;
-    page.unwrap_or_else(|error| error_page(&app, &error))
+    page.unwrap_or_else(|error| plain_error_page(&app, &error))
 }
 
 async fn asked(app: &App, token: &str) -> Result<Response> {
@@ -38,7 +38,7 @@ async fn asked(app: &App, token: &str) -> Result<Response> {
 /// Mail programs post the field of RFC 8058, the page's own button the same; neither is needed.
 async fn end(State(app): State<App>, Path(token): Path<String>) -> Response {
     let page = ended(&app, &token).await;
-    page.unwrap_or_else(|error| error_page(&app, &error))
+    page.unwrap_or_else(|error| plain_error_page(&app, &error))
 }
 
 async fn ended(app: &App, token: &str) -> Result<Response> {

@@ -34,10 +34,14 @@ pub(super) fn environment(
             Language::Swedish => swedish.get(text).map_or(text, String::as_str).to_owned(),
         }
     };
+    let messages = Arc::clone(swedish);
     let say = translate.clone();
     environment
         .add_function("_", move |text: &str, values: Rest<Value>| fill(&say(text), &values));
-    environment.add_filter("sentence", move |text: &str| translate(text));
+    environment.add_filter("sentence", move |text: &str| match language {
+        Language::English => text.to_owned(),
+        Language::Swedish => translate_message(&messages, text),
+    });
     let own = zone.clone();
     environment.add_filter("when", move |time: &str| shown(language, &own, time, Shown::Time));
     let own = zone.clone();
@@ -46,6 +50,49 @@ pub(super) fn environment(
     environment.add_filter("bytes", move |size: u64| size_text(language, size));
     environment.add_global("lang", language.tag());
     environment
+}
+
+/// The Swedish of a message, in which the values may differ each time: `{} at character {}`.
+fn translate_message(swedish: &HashMap<String, String>, text: &str) -> String {
+    if let Some(known) = swedish.get(text) {
+        return known.clone();
+    }
+    // The most particular pattern, so that a general one does not take its place.
+    let patterns = swedish.iter().filter(|(pattern, _)| pattern.contains("{}"));
+    let fitting = patterns.filter_map(|(pattern, known)| {
+        let letters = pattern.chars().filter(|c| c.is_alphabetic()).count();
+        (letters > 7).then_some((letters, pattern, captures(pattern, text)?, known))
+    });
+    let best = fitting.max_by_key(|(letters, pattern, ..)| (*letters, *pattern));
+    best.map_or_else(
+        || text.to_owned(),
+        |(_, _, values, known)| {
+            let values = values.into_iter().map(|value| match swedish.get(value) {
+                Some(value) => Value::from(value.clone()),
+                None => Value::from(value),
+            });
+            fill(known, &Rest(values.collect()))
+        },
+    )
+}
+
+/// What stands in `text` for each `{}` of `pattern`.
+fn captures<'a>(pattern: &str, text: &'a str) -> Option<Vec<&'a str>> {
+    let mut parts = pattern.split("{}");
+    let mut rest = text.strip_prefix(parts.next()?)?;
+    let mut values = Vec::new();
+    let parts: Vec<&str> = parts.collect();
+    for (at, part) in parts.iter().enumerate() {
+        let is_last = at + 1 == parts.len();
+        let end = match (is_last, part.is_empty()) {
+            (true, true) => rest.len(),
+            (true, false) => rest.strip_suffix(part)?.len(),
+            (false, _) => rest.find(part)?,
+        };
+        values.push(&rest[..end]);
+        rest = &rest[end + part.len()..];
+    }
+    Some(values)
 }
 
 /// How much of a time is shown.
@@ -117,6 +164,26 @@ mod tests {
         environment.add_template("page.html", template).unwrap();
         let page = environment.get_template("page.html").unwrap();
         assert_eq!(page.render(context! { hostile => "<b>" }).unwrap(), expected, "{template}");
+    }
+
+    #[test]
+    fn a_message_is_translated_with_its_values() {
+        let pairs = [
+            ("expected a closing quote at character {}", "citattecken saknas vid tecken {}"),
+            ("{} is {}, expected at least {}", "{} är {}, minst {} krävs"),
+            ("{} is `{}`, expected {}", "{} är `{}`, {} krävs"),
+            ("an integer", "ett heltal"),
+        ];
+        let swedish: HashMap<String, String> =
+            pairs.iter().map(|(en, sv)| ((*en).to_owned(), (*sv).to_owned())).collect();
+        let check = |text: &str, expected: &str| {
+            assert_eq!(translate_message(&swedish, text), expected, "{text}");
+        };
+        check("expected a closing quote at character 5", "citattecken saknas vid tecken 5");
+        check("page is 0, expected at least 1", "page är 0, minst 1 krävs");
+        check("s is `x`, expected an integer", "s är `x`, ett heltal krävs");
+        check("something else", "something else");
+        check("å is `é`, expected ö", "å är `é`, ö krävs");
     }
 
     #[test]

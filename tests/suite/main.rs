@@ -69,6 +69,7 @@ mod signals;
 mod site;
 mod site_account;
 mod site_channels;
+mod site_customer;
 mod site_docs;
 mod site_sets;
 mod site_studio;

@@ -135,6 +135,15 @@ impl Query {
         Ok(elements)
     }
 
+    /// The values of the repeated parameter `name` as they are, without the empty ones.
+    ///
+    /// Fails when one is not UTF-8.
+    pub fn all(&self, name: &str) -> Result<Vec<&str>> {
+        let values =
+            self.pairs.iter().filter(|(key, value)| key == name && value.as_deref() != Some(""));
+        values.map(|(_, value)| known(name, value)).collect()
+    }
+
     /// The list `name` of integers.
     pub fn integers(&self, name: &str) -> Result<Vec<i64>> {
         self.list(name)?.into_iter().map(|text| integer(name, text)).collect()

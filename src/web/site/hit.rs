@@ -23,6 +23,8 @@ pub(super) struct Hit {
     pub(super) media_type: &'static str,
     pub(super) uri: String,
     pub(super) page_url: String,
+    /// The item's place on a page of hits.
+    pub(super) anchor: String,
     pub(super) headline: String,
     pub(super) teaser: String,
     pub(super) byline: String,
@@ -56,6 +58,7 @@ impl Hit {
         Some(Self {
             media_type: key.media_type.as_str(),
             page_url: format!("/item/{key}"),
+            anchor: anchor(&key),
             key: key.to_string(),
             uri: uri.to_owned(),
             headline: text("headline"),
@@ -75,6 +78,11 @@ impl Hit {
     pub(super) fn list(documents: &Value) -> Vec<Self> {
         documents.as_array().into_iter().flatten().filter_map(Self::of).collect()
     }
+}
+
+/// Where an item stands on a page of hits: an `id` of HTML.
+pub(super) fn anchor(key: &ItemKey) -> String {
+    format!("{}-{}", key.media_type.as_str(), key.id)
 }
 
 /// The item that a URI of ours names.
@@ -98,6 +106,12 @@ pub(super) fn rendition(document: &Value, usage: &str) -> Option<Picture> {
 }
 
 impl Picture {
+    /// The class of `site.css` that says how wide it is against its height, in thirtieths.
+    pub(super) fn shape(&self) -> String {
+        let height = self.height.max(1);
+        format!("r{}", ((60 * self.width + height) / (2 * height)).clamp(15, 75))
+    }
+
     /// The picture as a page shows it, where its address is below `base`: what is not open to
     /// everybody comes from our own host, which the browser sends its login to.
     fn shown(mut self, key: &ItemKey, base: &str) -> Option<Self> {

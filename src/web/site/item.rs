@@ -12,12 +12,12 @@ use serde_json::Value;
 use super::{
     Page, Posted, Problem, Refusal, Site,
     api::Call,
-    collections,
-    hit::{Hit, key_of, media_base, own_address, rendition},
-    panel::Panel,
+    back::Back,
+    collections, files,
+    hit::{Hit, Picture, key_of, media_base, own_address, rendition},
+    panel,
 };
 use crate::account::AgreementId;
-use crate::clock;
 use crate::error::{Error, Kind, Result};
 use crate::item::has_picture;
 use crate::media::Caller;
@@ -67,7 +67,10 @@ pub(super) async fn download(State(app): State<App>, Named(key): Named, posted: 
     let agr = posted.form.find("agr").map(|agr| agr.parse().map(AgreementId).map_err(bad));
     let agr = agr.transpose()?;
     let principal = posted.visitor.principal(&app).await?;
-    let path = download_path(&key);
+    let path = match posted.form.find("file") {
+        Some(file) => files::parse(file, &key)?,
+        None => download_path(&key),
+    };
     let caller = Caller { principal: principal.as_deref(), agr };
     match media::download(&app, &path, caller).await {
         Ok(response) => {
@@ -86,9 +89,14 @@ pub(super) async fn download(State(app): State<App>, Named(key): Named, posted: 
 /// `POST /item/<mediaType>/<id>/deliver`: sends the item through a channel of the visitor.
 pub(super) async fn deliver(Named(key): Named, posted: Posted) -> Page {
     let call = Call::get(format!("/media/{key}"));
-    let call = call.query([("channel", posted.form.find("channel").or(Some("?")))]);
+    let (channel, agr) = (posted.form.find("channel").or(Some("?")), posted.form.find("agr"));
+    let call = call.query([("channel", channel), ("agr", agr)]);
     match posted.send(call).await {
-        Ok(_) => Ok(see_other(&format!("/item/{key}?done=sent"))),
+        Ok(_) => {
+            let back = Back::of(&posted, &key)?.query;
+            let separator = if back.is_empty() { "?" } else { "&" };
+            Ok(see_other(&format!("/item/{key}{back}{separator}done=sent")))
+        }
         Err(refusal) if refusal.is_mistake() => {
             let outcome = Outcome { delivery: Some(refusal), ..Outcome::default() };
             show(&posted, &key, &outcome).await
@@ -131,8 +139,8 @@ async fn show(site: &Site, key: &ItemKey, outcome: &Outcome) -> Page {
         }
         Err(refusal) => return Err(refusal.into()),
     };
-    let panel = match is_downloadable(key) {
-        true => panel(site, key, outcome).await?,
+    let panel = match is_downloadable(key) && files::has_any(key, &document) {
+        true => panel::find(site, key, outcome.download.as_ref()).await?,
         false => None,
     };
     let refusal = outcome.delivery.as_ref();
@@ -140,9 +148,13 @@ async fn show(site: &Site, key: &ItemKey, outcome: &Outcome) -> Page {
         Some(_) => StatusCode::FORBIDDEN,
         None => refusal.map_or(StatusCode::OK, |refusal| refusal.status),
     };
+    let back = Back::of(site, key)?;
+    let rights = files::Rights::of(site.visitor.is_some(), panel.as_ref());
     let context = context! {
+        back_url => back.url,
+        back_query => back.query,
         item => describe(key, &document),
-        renditions => PageValue::from(Serde(rendition_rows(key, &document))),
+        renditions => PageValue::from(Serde(files::rows(key, &document, rights))),
         download => panel.map(|panel| PageValue::from(Serde(panel))),
         delivery_errors => refusal.map(Refusal::sentences),
         ..of_visitor(site).await
@@ -150,23 +162,16 @@ async fn show(site: &Site, key: &ItemKey, outcome: &Outcome) -> Page {
     site.page_with(status, "item.html", context)
 }
 
-/// What the page says of a download; nothing of an item that customers do not see yet.
-async fn panel(site: &Site, key: &ItemKey, outcome: &Outcome) -> Result<Option<Panel>> {
-    let app = &site.app;
-    let entry = match app.shared.media.item(key, None, clock::now()).await {
-        Err(error) if error.kind() == Kind::NotFound => return Ok(None),
-        found => found?,
-    };
-    let refusal = outcome.download.as_ref();
-    Panel::of(app, site.visitor.as_ref(), &entry, refusal).await.map(Some)
-}
-
 /// The visitor's channels and collections. Without them, everything else of the page is still there.
 async fn of_visitor(site: &Site) -> PageValue {
     if site.visitor.is_none() {
         return context! {};
     }
-    let channels = site.get("/user/v1/channel").await.unwrap_or_default();
+    let mut channels = site.get("/user/v1/channel").await.unwrap_or_default();
+    if let Some(list) = channels.as_array_mut() {
+        // Channels of that method choose what an archive holds and send nothing.
+        list.retain(|channel| channel["method"] != "download" && channel["active"] == true);
+    }
     let collections = site.get(collections::NAMES).await.unwrap_or_default();
     context! {
         channels => PageValue::from(Serde(channels)),
@@ -223,9 +228,11 @@ fn describe(key: &ItemKey, document: &Value) -> PageValue {
         key => key.to_string(),
         media_type => key.media_type.as_str(),
         is_photograph => is_photograph,
+        picture_shape => picture.as_ref().map(Picture::shape),
         picture => PageValue::from(Serde(picture.as_ref().and(hit.and_then(|hit| hit.preview)))),
         video_url => video(document),
         crop_url => (is_photograph && picture.is_some()).then(|| format!("/item/{key}/crop")),
+        document_url => files::document_base(key, text("uri")),
         metadata_url => format!("{}.json", text("uri")),
         versions => PageValue::from(Serde(versions(document))),
         newer => PageValue::from(Serde(newer(document))),
@@ -275,40 +282,6 @@ fn versions(document: &Value) -> Vec<Version> {
 /// The version that took the item's place.
 fn newer(document: &Value) -> Option<String> {
     document["replacedby"].as_str().and_then(key_of).map(|key| format!("/item/{key}"))
-}
-
-/// A file of the item.
-#[derive(Serialize)]
-struct RenditionRow {
-    name: String,
-    href: String,
-    width: u64,
-    height: u64,
-    bytes: Option<u64>,
-    open: bool,
-}
-
-fn rendition_rows(key: &ItemKey, document: &Value) -> Vec<RenditionRow> {
-    let renditions = document["renditions"].as_object().into_iter().flatten();
-    let row = |(_, one): (&String, &Value)| {
-        let text = |name: &str| one[name].as_str().unwrap_or_default();
-        // The page tells visitors to add their key to these addresses.
-        own_address(text("href"), media_base(document))?;
-        let kind = match text("mimetype") {
-            "image/jpeg" => String::new(),
-            other => format!(" {}", other.rsplit('/').next().unwrap_or_default().to_uppercase()),
-        };
-        let is_hires = one["usage"] == "Hires";
-        Some(RenditionRow {
-            name: format!("{} {}{kind}", text("variant"), text("usage")),
-            href: text("href").to_owned(),
-            width: one["width"].as_u64().unwrap_or(0),
-            height: one["height"].as_u64().unwrap_or(0),
-            bytes: one["sizeinbytes"].as_u64(),
-            open: !is_hires && has_picture(key.media_type),
-        })
-    };
-    renditions.filter_map(row).collect()
 }
 
 #[cfg(test)]

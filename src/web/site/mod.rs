@@ -8,16 +8,21 @@
 mod account;
 mod activity;
 mod api;
+mod back;
 mod code;
 mod collected;
 mod collections;
+mod concepts;
 mod docs;
+mod facets;
+mod files;
 mod hit;
 mod item;
 mod kept;
 pub(super) mod language;
 mod notifications;
 mod panel;
+mod query_reading;
 mod question;
 mod search;
 mod snippets;
@@ -28,7 +33,7 @@ use std::{ops::Deref, sync::Arc};
 use axum::{
     Extension, Router,
     extract::{FromRequest, FromRequestParts, Request, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
     routing::{get, post},
@@ -40,6 +45,7 @@ pub use account::Draft;
 pub use activity::Activity;
 pub(super) use api::Apis;
 use api::{Call, Refusal};
+pub use concepts::ConceptNames;
 pub(super) use kept::Kept;
 pub use kept::without_secrets;
 
@@ -53,7 +59,7 @@ use super::{
 };
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::limits::FRESH_LOGIN_S;
+use crate::limits::{ERROR_PAGE_VISITOR, FRESH_LOGIN_S};
 use language::Language;
 
 /// What a handler of a page gives.
@@ -312,21 +318,52 @@ impl Form {
 
 /// Language of the request, and its error page where there is one.
 pub(super) async fn dress(State(app): State<App>, request: Request, next: Next) -> Response {
-    let language = Language::of(request.headers());
-    language::speak(language, async {
+    let asked = Asked::of(&request);
+    language::speak(asked.language(), async {
         let mut response = next.run(request).await;
         match response.extensions_mut().remove::<Unsaid>() {
-            Some(Unsaid(error)) => {
-                let mut response = error_page(&app, &error);
-                // What one visitor does not find may be there for another, and soon for this one.
-                let no_store = HeaderValue::from_static("no-store");
-                response.headers_mut().insert(header::CACHE_CONTROL, no_store);
-                response
-            }
+            Some(Unsaid(error)) => asked.error_page(&app, &error).await,
             None => response,
         }
     })
     .await
+}
+
+/// What of a request its error page needs.
+pub(super) struct Asked {
+    headers: HeaderMap,
+    /// Path and query of the page; the first page where a form was sent.
+    here: String,
+}
+
+impl Asked {
+    pub(super) fn of(request: &Request) -> Self {
+        let is_page = *request.method() == Method::GET;
+        let here = request.uri().path_and_query().filter(|_| is_page);
+        let here = here.map_or("/", |here| here.as_str()).to_owned();
+        Self { headers: request.headers().clone(), here }
+    }
+
+    /// The error page of an address that no page has.
+    pub(super) async fn stray(self, app: App, error: Error) -> Response {
+        language::speak(self.language(), self.error_page(&app, &error)).await
+    }
+
+    fn language(&self) -> Language {
+        Language::of(&self.headers)
+    }
+
+    async fn error_page(&self, app: &App, error: &Error) -> Response {
+        // What is wrong may be that nobody can say who this is: the page does not wait for it.
+        let found = tokio::time::timeout(ERROR_PAGE_VISITOR, Visitor::find(app, &self.headers));
+        let visitor = found.await.ok().and_then(Result::ok).flatten();
+        let head = pages::head(app, visitor.as_ref(), &self.here);
+        let mut response = error_page(app, error, head);
+        // What one visitor does not find may be there for another, and soon for this one.
+        let no_store = HeaderValue::from_static("no-store");
+        response.headers_mut().insert(header::CACHE_CONTROL, no_store);
+        response
+    }
 }
 
 /// An error whose page is still to be made.

@@ -2,12 +2,13 @@
 
 use serde::Serialize;
 
+use super::Site;
 use crate::clock;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::item::Files;
 use crate::media::Entry;
 use crate::orders::{ItemFacts, Offer, OfferState};
-use crate::types::Usage;
+use crate::types::{ItemKey, Usage};
 use crate::web::{App, pages::served, session::Visitor};
 
 /// An agreement that the visitor can choose.
@@ -28,18 +29,35 @@ struct AgreementRow {
 pub(super) struct Panel {
     size_text: Option<String>,
     /// Where the form goes; `None` while there is nothing to ask for.
-    action: Option<String>,
+    pub(super) action: Option<String>,
     agreements: Vec<AgreementRow>,
     until: Option<String>,
     order_note: Option<&'static str>,
+    /// An agreement gives the item at once.
+    pub(super) delivers: bool,
     /// No agreement of the visitor covers the item.
-    none: bool,
+    pub(super) none: bool,
     error: Option<String>,
+}
+
+/// What a page says of a download of the item; nothing of one that customers do not see yet.
+/// `refusal` is what became of a download that was asked for.
+pub(super) async fn find(
+    site: &Site,
+    key: &ItemKey,
+    refusal: Option<&Error>,
+) -> Result<Option<Panel>> {
+    let app = &site.app;
+    let entry = match app.shared.media.item(key, None, clock::now()).await {
+        Err(error) if error.kind() == Kind::NotFound => return Ok(None),
+        found => found?,
+    };
+    Panel::of(app, site.visitor.as_ref(), &entry, refusal).await.map(Some)
 }
 
 impl Panel {
     /// What it says to `visitor`. `refusal` is what became of a download that was asked for.
-    pub(super) async fn of(
+    async fn of(
         app: &App,
         visitor: Option<&Visitor>,
         entry: &Entry,
@@ -71,6 +89,7 @@ impl Panel {
         if let [only] = shown.as_slice() {
             self.until = until(only);
         }
+        self.delivers = self.order_note.is_none();
         let several = shown.len() > 1;
         self.agreements = shown.into_iter().map(|offer| row(offer, several)).collect();
         self.action = Some(format!("/item/{}/download", entry.key));

@@ -1,55 +1,42 @@
 //! `GET /`: what is found in the archive, with what narrows it.
 
-use std::collections::HashMap;
-
 use axum::{http::StatusCode, response::Response};
 use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Page, Refusal, Site, api::Call, collections, hit::Hit};
+use super::{
+    Page, Refusal, Site,
+    api::Call,
+    back, collections,
+    facets::{self, FacetValue, NAMES},
+    hit::Hit,
+    query_reading::{QueryNotice, QueryReading},
+};
 use crate::error::Result;
 use crate::limits::{PAGE_ITEMS, PAGES_MAX};
 use crate::types::MediaType;
 use crate::web::{form::see_other, pages::login_url};
 
-/// Values of a facet that are offered.
-const FACET_VALUES: usize = 8;
-/// Facets that are asked for, in the order of the page. A subject has a code and a name.
-const FACETS: &str = "subject.code,place.name,person.name,product.code,copyrightholder";
-
 /// What the page was asked for.
 #[derive(Clone, Debug, Default, Serialize)]
-struct Wanted {
-    q: String,
-    media_type: String,
-    tr: String,
-    trs: String,
-    tre: String,
-    p: Vec<String>,
+pub(super) struct Wanted {
+    pub(super) q: String,
+    pub(super) media_type: String,
+    pub(super) tr: String,
+    pub(super) trs: String,
+    pub(super) tre: String,
+    pub(super) p: Vec<String>,
     /// Agreements that must cover what is found.
-    agr: Vec<String>,
-    sort: String,
+    pub(super) agr: Vec<String>,
+    /// Values of facets, each of which narrows the search.
+    pub(super) facets: Vec<FacetValue>,
+    pub(super) sort: String,
     /// Also what no agreement of the visitor covers.
-    all: bool,
+    pub(super) all: bool,
     /// Words match only as they are written, not in other forms.
-    written: bool,
-    page: usize,
-}
-
-/// A value of a facet, or a choice of another kind, with where it leads.
-#[derive(Debug, Serialize)]
-struct Choice {
-    label: String,
-    count: Option<u64>,
-    url: String,
-    active: bool,
-}
-
-#[derive(Debug, Serialize)]
-struct FacetList {
-    name: &'static str,
-    choices: Vec<Choice>,
+    pub(super) written: bool,
+    pub(super) page: usize,
 }
 
 impl Wanted {
@@ -69,6 +56,7 @@ impl Wanted {
             tre: text("tre")?.to_owned(),
             p: site.query.list("p")?.into_iter().map(str::to_owned).collect(),
             agr: site.query.list("agr")?.into_iter().map(str::to_owned).collect(),
+            facets: FacetValue::list(&site.query)?,
             sort: text("sort")?.to_owned(),
             all: site.parameter("all")?.is_some(),
             written: site.parameter("written")?.is_some(),
@@ -79,7 +67,12 @@ impl Wanted {
     /// Whether nothing narrows the search.
     fn is_plain(&self) -> bool {
         let texts = [&self.q, &self.tr, &self.trs, &self.tre];
-        texts.into_iter().all(String::is_empty) && self.p.is_empty() && self.agr.is_empty()
+        texts.into_iter().all(String::is_empty) && self.is_unlisted()
+    }
+
+    /// Whether no product, agreement or facet narrows the search.
+    fn is_unlisted(&self) -> bool {
+        self.p.is_empty() && self.agr.is_empty() && self.facets.is_empty()
     }
 
     fn pairs(&self) -> Vec<(&'static str, String)> {
@@ -88,7 +81,8 @@ impl Wanted {
             other => other.to_owned(),
         };
         let tick = |is_set: bool| if is_set { "1".to_owned() } else { String::new() };
-        vec![
+        let facets = self.facets.iter().map(|facet| ("facet", facet.to_string()));
+        let pairs = [
             ("type", media_type),
             ("q", self.q.clone()),
             ("tr", self.tr.clone()),
@@ -99,11 +93,12 @@ impl Wanted {
             ("sort", self.sort.clone()),
             ("all", tick(self.all)),
             ("written", tick(self.written)),
-        ]
+        ];
+        pairs.into_iter().chain(facets).collect()
     }
 
     /// The address of the same search on another page of it.
-    fn url(&self, page: usize) -> String {
+    pub(super) fn url(&self, page: usize) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         for (name, value) in self.pairs() {
             if !value.is_empty() {
@@ -121,8 +116,8 @@ impl Wanted {
     fn notification_url(&self, kind: &str) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("type", kind).append_pair("mediaType", &self.media_type);
-        let (p, agr) = (self.p.join(","), self.agr.join(","));
-        for (name, value) in [("q", &self.q), ("p", &p), ("agr", &agr), ("tr", &self.tr)] {
+        let (q, p, agr) = (self.query(&self.q), self.p.join(","), self.agr.join(","));
+        for (name, value) in [("q", &q), ("p", &p), ("agr", &agr), ("tr", &self.tr)] {
             if !value.is_empty() {
                 query.append_pair(name, value);
             }
@@ -130,14 +125,29 @@ impl Wanted {
         format!("/notifications/new?{}", query.finish())
     }
 
-    fn call(&self) -> Call {
+    /// The query of the API: `words`, narrowed by the facets. In parentheses, because `OR` within
+    /// the words binds less than the space before a facet.
+    fn query(&self, words: &str) -> String {
+        let terms = self.facets.iter().map(FacetValue::term);
+        match (words.trim(), self.facets.is_empty()) {
+            (words, true) => words.to_owned(),
+            ("", false) => terms.collect::<Vec<_>>().join(" "),
+            (words, false) => {
+                std::iter::once(format!("({words})")).chain(terms).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+
+    /// The search of the API for `words`, which are a query by themselves.
+    fn call(&self, words: &str) -> Call {
+        let q = self.query(words);
         let (p, agr) = (self.p.join(","), self.agr.join(","));
         let from = ((self.page - 1) * PAGE_ITEMS).to_string();
         let size = PAGE_ITEMS.to_string();
         let path = format!("/content/v1/{}/search", super::api::segment(&self.media_type));
         let given = |text: &'static str, value: &'_ str| (text, Some(value.to_owned()));
         let pairs = [
-            given("q", &self.q),
+            given("q", &q),
             given("p", &p),
             given("agr", &agr),
             given("tr", &self.tr),
@@ -147,47 +157,56 @@ impl Wanted {
             given("forms", if self.written { "" } else { "true" }),
             given("s", &size),
             given("fr", if self.page > 1 { &from } else { "" }),
-            given("facets", FACETS),
+            given("facets", NAMES),
         ];
         Call::get(path).query(pairs.iter().map(|(name, value)| (*name, value.as_deref())))
     }
 
-    /// The same search with a term more, or without it where it is there.
-    fn with_term(&self, term: &str) -> (Self, bool) {
+    /// The same search with a facet more, or without it where it is there.
+    pub(super) fn with_facet(&self, facet: &FacetValue) -> Self {
         let mut other = Self { page: 1, ..self.clone() };
-        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let active = self.q.contains(term);
-        other.q = match active {
-            true => words(&self.q.replace(term, " ")),
-            false => words(&format!("{} {term}", self.q)),
-        };
-        (other, active)
+        match self.facets.contains(facet) {
+            true => other.facets.retain(|own| own != facet),
+            false => other.facets.push(facet.clone()),
+        }
+        other
     }
 
     /// The same search with a product more, or without it.
-    fn with_product(&self, code: &str) -> (Self, bool) {
+    pub(super) fn with_product(&self, code: &str) -> Self {
         let mut other = Self { page: 1, ..self.clone() };
-        let active = self.p.iter().any(|own| own == code);
-        match active {
+        match self.p.iter().any(|own| own == code) {
             true => other.p.retain(|own| own != code),
             false => other.p.push(code.to_owned()),
         }
-        (other, active)
+        other
     }
 }
 
 /// The page.
 pub(super) async fn page(site: Site) -> Page {
     let wanted = Wanted::of(&site)?;
-    let call = wanted.call();
+    // What is no query is searched for as words: whoever forgot a quote wants to see pictures.
+    let reading = QueryReading::of(&wanted.q, &site.app.shared.zone);
+    let call = wanted.call(&reading.words);
     match found(&site, &wanted, &call).await {
-        Ok(found) => show(&site, &wanted, Some(&found), None).await,
+        Ok(found) => show(&site, &wanted, Outcome::Found(&found, reading.notice)).await,
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
             Ok(see_other(&login_url(&site.here)))
         }
-        Err(refusal) if refusal.is_mistake() => show(&site, &wanted, None, Some(&refusal)).await,
+        Err(refusal) if refusal.is_mistake() => {
+            show(&site, &wanted, Outcome::Refused(&refusal)).await
+        }
         Err(refusal) => Err(refusal.into()),
     }
+}
+
+/// What came of a search.
+enum Outcome<'a> {
+    /// Its answer, and how the query was read where it is none as it stands.
+    Found(&'a Value, Option<QueryNotice>),
+    /// What is wrong with it.
+    Refused(&'a Refusal),
 }
 
 /// What the API finds. Photographs that everybody may look at are looked for in nobody's name where
@@ -205,14 +224,17 @@ async fn found(site: &Site, wanted: &Wanted, call: &Call) -> Result<Value, Refus
 async fn show(
     site: &Site,
     wanted: &Wanted,
-    found: Option<&Value>,
-    refusal: Option<&Refusal>,
+    outcome: Outcome<'_>,
 ) -> Result<Response, super::Problem> {
     let nothing = Value::Null;
-    let found = found.unwrap_or(&nothing);
+    let (found, notice, refusal) = match outcome {
+        Outcome::Found(found, notice) => (found, notice, None),
+        Outcome::Refused(refusal) => (&nothing, None, Some(refusal)),
+    };
     let total = found["total"].as_u64().unwrap_or(0);
     let hits = Hit::list(&found["hits"]);
     let shown = u64::try_from(wanted.page * PAGE_ITEMS).unwrap_or(u64::MAX);
+    let page_items = u64::try_from(PAGE_ITEMS).unwrap_or(u64::MAX);
     let more = shown < total && wanted.page < PAGES_MAX;
     let collections = match &site.visitor {
         // Without the list, everything else of the page is still there.
@@ -224,78 +246,34 @@ async fn show(
         wanted => PageValue::from(Serde(wanted)),
         hits => PageValue::from(Serde(&hits)),
         total => total,
-        facets => PageValue::from(Serde(facet_lists(wanted, found))),
+        facets => PageValue::from(Serde(facets::lists(site, wanted, found).await)),
+        notice => PageValue::from(Serde(notice)),
         mistakes => refusal.map(Refusal::sentences),
         is_plain => wanted.is_plain(),
         as_pictures => matches!(wanted.media_type.as_str(), "image" | "stockfoto" | "graphic" | "video"),
         may_see_all => site.app.shared.tuned.get().open_images && wanted.media_type == "image",
-        newer_url => (wanted.page > 1).then(|| wanted.url(wanted.page - 1)),
-        older_url => more.then(|| wanted.url(wanted.page + 1)),
+        previous_url => (wanted.page > 1).then(|| wanted.url(wanted.page - 1)),
+        next_url => more.then(|| wanted.url(wanted.page + 1)),
         all_url => Wanted { all: true, page: 1, ..wanted.clone() }.url(1),
         forms_url => Wanted { written: false, page: 1, ..wanted.clone() }.url(1),
         email_url => wanted.notification_url("email"),
         stream_url => wanted.notification_url("stream"),
         collections => PageValue::from(Serde(collections)),
         page => wanted.page,
+        pages => usize::try_from(total.div_ceil(page_items)).map_or(PAGES_MAX, |all| all.min(PAGES_MAX)),
+        back_query => back::query(&site.here),
     };
     site.page_with(status, "search.html", context)
 }
 
-fn facet_lists(wanted: &Wanted, found: &Value) -> Vec<FacetList> {
-    let labels = labels(&found["hits"]);
-    let list = |name: &'static str| {
-        let values = found["facets"][name].as_array().into_iter().flatten();
-        let choices = values.filter_map(|value| choice(wanted, name, value, &labels));
-        FacetList { name, choices: choices.take(FACET_VALUES).collect() }
-    };
-    FACETS.split(',').map(list).filter(|list| !list.choices.is_empty()).collect()
-}
-
-fn choice(
-    wanted: &Wanted,
-    name: &'static str,
-    value: &Value,
-    labels: &HashMap<(&'static str, &str), &str>,
-) -> Option<Choice> {
-    let key = value["key"].as_str()?;
-    if key.contains(['"', '\\']) {
-        return None;
-    }
-    let (other, active) = match name {
-        "product.code" => wanted.with_product(key),
-        _ => wanted.with_term(&format!("{name}:\"{key}\"")),
-    };
-    let label = labels.get(&(name, key)).map_or(key, |label| label);
-    Some(Choice {
-        label: label.to_owned(),
-        count: value["count"].as_u64(),
-        url: other.url(1),
-        active,
-    })
-}
-
-/// What subjects and products of the hits are called.
-fn labels(hits: &Value) -> HashMap<(&'static str, &str), &str> {
-    let mut labels = HashMap::new();
-    for hit in hits.as_array().into_iter().flatten() {
-        for (list, facet) in [("subject", "subject.code"), ("product", "product.code")] {
-            for concept in hit[list].as_array().into_iter().flatten() {
-                if let (Some(code), Some(name)) =
-                    (concept["code"].as_str(), concept["name"].as_str())
-                {
-                    labels.entry((facet, code)).or_insert(name);
-                }
-            }
-        }
-    }
-    labels
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use crate::query::Facet;
+
+    fn place(value: &str) -> FacetValue {
+        FacetValue { facet: Facet::PlaceName, value: value.to_owned() }
+    }
 
     fn wanted(q: &str) -> Wanted {
         Wanted { q: q.to_owned(), media_type: "image".to_owned(), page: 2, ..Wanted::default() }
@@ -318,15 +296,15 @@ mod tests {
     #[test]
     fn other_forms_of_words_are_found_unless_they_are_turned_off() {
         let mut search = wanted("hund");
-        assert!(search.call().target.contains("q=hund&forms=true&"));
+        assert!(search.call("hund").target.contains("q=hund&forms=true&"));
         assert_eq!(search.url(1), "/?q=hund");
         search.written = true;
-        assert!(!search.call().target.contains("forms"));
+        assert!(!search.call("hund").target.contains("forms"));
         assert_eq!(search.url(2), "/?q=hund&written=1&page=2");
-        assert_eq!(search.with_product("FOTO").0.url(1), "/?q=hund&p=FOTO&written=1");
+        assert_eq!(search.with_product("FOTO").url(1), "/?q=hund&p=FOTO&written=1");
         assert_eq!(
-            search.with_term("keyword:\"a\"").0.url(1),
-            "/?q=hund+keyword%3A%22a%22&written=1"
+            search.with_facet(&place("a")).url(1),
+            "/?q=hund&written=1&facet=place.name%3Aa"
         );
         assert_eq!(
             search.notification_url("email"),
@@ -335,32 +313,15 @@ mod tests {
     }
 
     #[test]
-    fn a_facet_narrows_and_widens_again() {
-        let (narrow, active) = wanted("sea").with_term("place.name:\"Bergen\"");
-        assert_eq!(
-            (narrow.q.as_str(), narrow.page, active),
-            ("sea place.name:\"Bergen\"", 1, false)
-        );
-        let (wide, active) = narrow.with_term("place.name:\"Bergen\"");
-        assert_eq!((wide.q.as_str(), active), ("sea", true));
-        let (narrow, _) = wanted("").with_product("FOTO");
+    fn a_facet_narrows_any_query_and_widens_again() {
+        let narrow = wanted("sea OR lake").with_facet(&place("Bergen"));
+        assert_eq!(narrow.page, 1);
+        assert_eq!(narrow.url(1), "/?q=sea+OR+lake&facet=place.name%3ABergen");
+        assert_eq!(narrow.query("sea OR lake"), "(sea OR lake) place.name:\"Bergen\"");
+        assert_eq!(narrow.query(" "), "place.name:\"Bergen\"");
+        assert_eq!(narrow.with_facet(&place("Bergen")).url(1), "/?q=sea+OR+lake");
+        let narrow = wanted("").with_product("FOTO");
         assert_eq!(narrow.p, ["FOTO"]);
-        assert!(narrow.with_product("FOTO").0.p.is_empty());
-    }
-
-    #[test]
-    fn facets_are_called_as_the_hits_call_them() {
-        let found = json!({
-            "hits": [{ "subject": [{ "code": "13", "name": "science" }] }],
-            "facets": {
-                "subject.code": [{ "key": "13", "count": 4 }, { "key": "a\"b", "count": 1 }],
-                "place.name": [],
-            },
-        });
-        let lists = facet_lists(&wanted(""), &found);
-        assert_eq!(lists.len(), 1);
-        let [only] = lists[0].choices.as_slice() else { panic!("{lists:?}") };
-        assert_eq!((only.label.as_str(), only.count), ("science", Some(4)));
-        assert_eq!(only.url, "/?q=subject.code%3A%2213%22");
+        assert!(narrow.with_product("FOTO").p.is_empty());
     }
 }

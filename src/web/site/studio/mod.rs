@@ -9,7 +9,7 @@ mod wanted;
 use axum::{
     Router,
     extract::Path,
-    http::StatusCode,
+    http::{StatusCode, header},
     response::Response,
     routing::{get, post},
 };
@@ -20,14 +20,17 @@ use serde_json::Value;
 use super::{
     App, Page, Posted, Problem, Site,
     api::{Call, Refusal},
+    back::Back,
+    hit::Picture,
+    panel,
 };
 use crate::account::AgreementId;
 use crate::error::{Error, Kind};
 use crate::item::has_picture;
 use crate::media::Caller;
-use crate::media::path::{MediaPath, Operation, RenditionExtension};
+use crate::media::path::{MediaPath, Operation, RenditionExtension, Target};
 use crate::types::{CropSpec, ItemKey, Rect, RenditionName, Size};
-use crate::web::media;
+use crate::web::{disposition, media};
 use wanted::Wanted;
 
 /// What a crop may be for: what the address says, and the width that it needs, pixels. Prints are
@@ -175,7 +178,20 @@ async fn buy(posted: &Posted, photo: &Photo, wanted: &Wanted) -> crate::error::R
     let caller = Caller { principal: principal.as_deref(), agr };
     let response = media::download(&posted.app, &path, caller).await?;
     posted.note(Call::get(format!("/media/{path}")).query([("agr", chosen)]));
-    Ok(response)
+    Ok(named(response, &photo.key, &path))
+}
+
+/// The response with a file name that tells several crops of one picture apart.
+fn named(mut response: Response, key: &ItemKey, path: &MediaPath) -> Response {
+    if let Target::Rendition(file) = path.target()
+        && !file.operations().is_empty()
+    {
+        let operations: String = file.operations().iter().map(ToString::to_string).collect();
+        if let Some(name) = disposition::attachment(&format!("{}{operations}.jpg", key.id)) {
+            response.headers_mut().insert(header::CONTENT_DISPOSITION, name);
+        }
+    }
+    response
 }
 
 /// What is downloaded. The whole picture without a mark is the original.
@@ -210,15 +226,17 @@ async fn studio(site: &Site, photo: &Photo, wanted: &Wanted, refusal: Option<&Er
         (None, Some(_)) => StatusCode::BAD_REQUEST,
         (None, None) => StatusCode::OK,
     };
-    let is_known = site.visitor.is_some();
-    let agreements = if is_known { site.get("/user/v1/agreement").await? } else { Value::Null };
+    let panel = panel::find(site, &photo.key, None).await?;
+    let back = Back::of(site, &photo.key)?;
     let sentence = |error: &'_ Error| {
         let detail = error.details().first();
         detail.map_or(error.message(), |detail| &detail.message).to_owned()
     };
     let said = refusal.filter(|_| mistake.is_none()).map(sentence);
     let context = context! {
-        agreements => PageValue::from(Serde(agreements)),
+        take => panel.map(|panel| PageValue::from(Serde(panel))),
+        from => site.parameter("from")?,
+        back_query => back.query,
         refusal => said,
         ..shown(photo, wanted, cut, mistake.as_ref())
     };
@@ -301,9 +319,8 @@ fn thirds(rect: Rect) -> [f64; 4] {
 
 /// The class of `site.css` that says how wide a picture is against its height, in thirtieths.
 fn shape_class(size: Size) -> String {
-    let height = u64::from(size.height.max(1));
-    let thirtieths = (60 * u64::from(size.width) + height) / (2 * height);
-    format!("r{}", thirtieths.clamp(15, 75))
+    let (width, height) = (u64::from(size.width), u64::from(size.height));
+    Picture { url: String::new(), width, height }.shape()
 }
 
 /// A text as the value of an attribute in the markup that is shown for copying.

@@ -1,0 +1,77 @@
+//! How the search box is read: as a query, else as the words in it.
+
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use crate::query;
+
+/// Words that are taken from a text that is no query.
+const WORDS_MAX: usize = 20;
+
+/// What the search box asks for.
+#[derive(Debug)]
+pub(super) struct QueryReading {
+    /// A query.
+    pub(super) words: String,
+    /// What is said where the text is no query as it stands.
+    pub(super) notice: Option<QueryNotice>,
+}
+
+/// Why a text is no query, and what is searched for in its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct QueryNotice {
+    /// A quote that was opened stays open.
+    pub(super) unclosed_quote: bool,
+    pub(super) mistake: String,
+    pub(super) words: String,
+}
+
+impl QueryReading {
+    /// Reads `text`, whose days begin in `zone`.
+    pub(super) fn of(text: &str, zone: &TimeZone) -> Self {
+        // A query of its own: in parentheses, `a) OR (b` would become another one.
+        let Err(error) = query::parse_with_forms(text, zone) else {
+            return Self { words: text.trim().to_owned(), notice: None };
+        };
+        let words = plain_words(text);
+        let unclosed_quote = error.what == "expected a closing quote";
+        let mistake = error.to_string();
+        let notice = QueryNotice { unclosed_quote, mistake, words: words.clone() };
+        Self { words, notice: Some(notice) }
+    }
+}
+
+/// The words of a text without what means something in a query.
+fn plain_words(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words = words.filter(|word| !matches!(*word, "AND" | "OR" | "NOT"));
+    words.take(WORDS_MAX).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, words: &str, is_noticed: bool) {
+        let reading = QueryReading::of(text, &TimeZone::UTC);
+        assert_eq!(
+            (reading.words.as_str(), reading.notice.is_some()),
+            (words, is_noticed),
+            "{text}"
+        );
+        query::parse_with_forms(&reading.words, &TimeZone::UTC).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_query_is_searched_for_as_words() {
+        check("sea OR lake", "sea OR lake", false);
+        check("https://x.example/item/image/a-1", "https://x.example/item/image/a-1", false);
+        check("\"Stefan", "Stefan", true);
+        check("Brand:", "Brand", true);
+        check("a) OR (b", "a b", true);
+        check("NOT", "", true);
+        check("\"", "", true);
+        assert!(QueryReading::of("\"a b", &TimeZone::UTC).notice.unwrap().unclosed_quote);
+        assert!(!QueryReading::of("(a", &TimeZone::UTC).notice.unwrap().unclosed_quote);
+    }
+}
