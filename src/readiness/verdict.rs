@@ -102,7 +102,7 @@ mod tests {
         check(&[Fault::Store], Some(&[]), true);
         check(&[Fault::Store], Some(&[node(2, "web", "")]), false);
         check(&[Fault::Store], Some(&[node(2, "web", "disk store")]), true);
-        check(&[Fault::Store], Some(&[node(2, "web", "store"), node(3, "all", "search")]), false);
+        check(&[Fault::Store], Some(&[node(2, "web", "store"), node(3, "all", "search")]), true);
         check(&[Fault::Store, Fault::Disk], Some(&[node(2, "web", "store")]), false);
         // Two with different faults do not both leave.
         check(&[Fault::Store], Some(&[node(2, "web", "search")]), true);

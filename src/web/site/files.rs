@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_form_names_files_of_its_own_item_alone() {
         let key: ItemKey = "graphic/g".parse().unwrap();
-        assert_eq!(parse("graphic/g.pdf", &key).unwrap().to_string(), "graphic/g_NormalHires.pdf");
+        assert_eq!(parse("graphic/g.pdf", &key).unwrap().to_string(), "graphic/g.pdf");
         for file in ["graphic/h.pdf", "graphic/g.zip", "graphic/g", "x", ""] {
             assert!(parse(file, &key).is_err(), "{file}");
         }
