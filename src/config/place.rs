@@ -151,7 +151,7 @@ impl Value for BucketCredentials {
 /// In which time all originals are read once in the background.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ScrubPeriod {
-    /// [`ScrubPeriod::FOLDER_DAYS`] where originals lie in a folder, never where they lie in a bucket: reading
+    /// 30 days where originals lie in a folder, never where they lie in a bucket: reading
     /// one costs money at many services, and the service compares checksums itself.
     Auto,
     /// In so many days; never where it is 0.
