@@ -5,7 +5,7 @@ use std::{io, path::Path, time::Duration};
 
 use super::backup::{Hear, How, Tally, carry, prepare, store_failed};
 use super::open_store;
-use crate::config::{AddressStyle, Config, Place, Secret, Value};
+use crate::config::{Config, Place, Secret, Value};
 use crate::db::Named;
 use crate::error::{Error, Kind, Result};
 use crate::store::{BucketSettings, Credentials, Patience, Store, StoreError};
@@ -107,11 +107,7 @@ fn open_bucket(config: &Config, (bucket, prefix): (&str, &str)) -> Result<Store>
                 ("backup.session_token_file", &given.session_token_file),
             ),
         },
-        path_style: match given.address_style {
-            AddressStyle::Auto => !given.endpoint.0.is_empty(),
-            AddressStyle::Path => true,
-            AddressStyle::Host => false,
-        },
+        path_style: given.address_style.is_path(&given.endpoint),
         plain_http: given.plain_http,
         ca: given.ca.clone(),
         answer: seconds(limits.answer_s),

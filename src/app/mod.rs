@@ -37,9 +37,7 @@ use crate::audit;
 use crate::auth::Hasher;
 use crate::clock;
 use crate::compute::Memory;
-use crate::config::{
-    AddressStyle, BucketCredentials, Config, PdfActiveContent, Place, Secret, find_program,
-};
+use crate::config::{BucketCredentials, Config, PdfActiveContent, Place, Secret, find_program};
 use crate::db::{Db, DbError};
 use crate::error::{Error, Kind, Result};
 use crate::ingest::{Ingest, IngestLimits};
@@ -178,7 +176,7 @@ impl Archive {
         let is_settled = match settles.then(|| settle(&db, &store, &names)).transpose()? {
             Some(Settled::Ours) | None => true,
             Some(Settled::Unknown(why)) => {
-                tracing::warn!("it is open whose {} is: {why}", names.store());
+                tracing::warn!("store ownership is not settled: {}: {why}", names.store());
                 false
             }
         };
@@ -321,11 +319,7 @@ fn open_store(config: &Config, patience: Patience) -> std::result::Result<Store,
         endpoints: given.endpoint.0.clone(),
         region: given.region.clone(),
         credentials: credentials(config),
-        path_style: match given.address_style {
-            AddressStyle::Auto => !given.endpoint.0.is_empty(),
-            AddressStyle::Path => true,
-            AddressStyle::Host => false,
-        },
+        path_style: given.address_style.is_path(&given.endpoint),
         plain_http: given.plain_http,
         ca: given.ca.clone(),
         answer: seconds(given.answer_s),

@@ -197,8 +197,7 @@ impl Names {
             Kind::Conflict,
             format!(
                 "the originals of the database {database} lie in {claim} now, and store.originals leads to \
-                 {store}, where a part of them lies; where this store is to replace the other one, \
-                 `wirephoto store adopt` says so"
+                 {store}; where this store is to replace the other one, `wirephoto store adopt` says so"
             ),
         )
     }
@@ -280,7 +279,9 @@ pub(super) fn settle_later(db: Db, store: Store, names: Names) -> Result<()> {
         let mut told = None;
         let mut tell = |why: String| {
             if told.as_ref() != Some(&why) {
-                tracing::error!("uploads are refused while it is open whose {place} is: {why}");
+                tracing::error!(
+                    "uploads are refused, store ownership is not settled: {place}: {why}"
+                );
                 told = Some(why);
             }
         };
@@ -310,7 +311,7 @@ pub struct Adopted {
     pub store: String,
     /// Originals that the items name.
     pub named: usize,
-    /// Those of them that are not there, or have another length.
+    /// Those of them that are not there.
     pub missing: usize,
 }
 

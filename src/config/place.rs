@@ -77,6 +77,18 @@ pub enum AddressStyle {
     Host,
 }
 
+impl AddressStyle {
+    /// Whether the bucket is the first part of the path at these endpoints.
+    #[must_use]
+    pub fn is_path(self, endpoints: &Endpoints) -> bool {
+        match self {
+            Self::Auto => !endpoints.0.is_empty(),
+            Self::Path => true,
+            Self::Host => false,
+        }
+    }
+}
+
 impl Value for AddressStyle {
     fn parse(text: &str) -> Result<Self, String> {
         match text {

@@ -160,7 +160,7 @@ impl Looks {
     /// Why the database cannot be used, and the nodes that it tells of.
     async fn database(&mut self) -> (Option<String>, Option<Vec<NodeRow>>) {
         let nodes = match within(self.parts.db.read(|tx| tx.list_nodes())).await {
-            Ok(nodes) if !self.parts.db.is_far() => self.reads_file().await.map(|()| nodes),
+            Ok(nodes) if !self.parts.db.is_far() => self.reads_anew().await.map(|()| nodes),
             other => other,
         };
         match nodes {
@@ -169,8 +169,8 @@ impl Looks {
         }
     }
 
-    /// Reads a file as one does who has nothing of it in memory yet.
-    async fn reads_file(&self) -> Result<(), String> {
+    /// Reads SQLite's file through a new connection: those that are open have its pages in memory.
+    async fn reads_anew(&self) -> Result<(), String> {
         let db = self.parts.db.clone();
         let read = move || db.feed()?.read(|tx| tx.list_nodes()).map(drop);
         let read = async { tokio::task::spawn_blocking(read).await.map_err(|_| DbError::Closed)? };
