@@ -11,10 +11,16 @@ tools="${TEST_TOOLS_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/wirephoto/tools}"
 if [ -z "${WIREPHOTO_TEST_GARAGE:-}" ]; then
     export WIREPHOTO_TEST_GARAGE="$tools/bin/garage"
     if ! "$WIREPHOTO_TEST_GARAGE" --version 2>/dev/null | grep -qF ":$version "; then
-        # It hashes and encrypts everything it moves, which is slow without optimization.
-        CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_PROFILE_DEV_DEBUG=0 \
+        # It hashes, compresses and compares everything it moves: that is slow without optimization, the rest is
+        # not worth the time that the compiler takes.
+        optimize=()
+        for package in blake2 sha1 sha2 md-5 digest block-buffer generic-array hmac aes aes-gcm polyval crc32fast \
+            crc-fast xxhash-rust libsodium-sys zstd-sys lmdb-master-sys ring memchr; do
+            optimize+=(--config "profile.dev.package.$package.opt-level=2")
+        done
+        CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0 \
             cargo install --quiet --debug --locked --root "$tools" --force "garage@$version" \
-            --no-default-features --features bundled-libs,lmdb
+            --no-default-features --features bundled-libs,lmdb "${optimize[@]}"
     fi
 fi
 [ -x "$WIREPHOTO_TEST_GARAGE" ] || { echo "garage.sh: $WIREPHOTO_TEST_GARAGE is no program" >&2; exit 1; }
