@@ -13,7 +13,7 @@ use super::{
     },
 };
 use crate::error::{Error, Kind, Result};
-use crate::item::{Files, Picture};
+use crate::item::{Files, Picture, Scaling};
 use crate::limits::RENDER_PIXELS_MIN;
 use crate::media::path::{MediaPath, Operation, Target};
 use crate::types::{CropError, CropSpec, Hash, Rect, RenditionName, Size, Usage, Variant};
@@ -210,34 +210,14 @@ fn rendition_steps<'a>(
     name: RenditionName,
     settings: &Settings,
 ) -> Option<(&'a Picture, Vec<Step>)> {
-    let fit = match name.usage {
-        Usage::Hires => None,
-        Usage::Preview => Some(Step::Fit { long_px: settings.sizes.preview_px }),
-        Usage::Thumbnail => Some(Step::Fit { long_px: settings.sizes.thumbnail_px }),
-        Usage::Hidef | Usage::Lores => return None,
+    let (source, scaling) = settings.sizes.source(files, name)?;
+    let scale = match scaling {
+        Scaling::Full => None,
+        Scaling::Fit(long_px) => Some(Step::Fit { long_px }),
+        Scaling::Square(side) => Some(Step::Cover { width: side, height: side }),
     };
-    let steps = match (name.variant, name.usage) {
-        (Variant::Normal, _) => fit.into_iter().collect(),
-        (Variant::Watermark, _) => fit.into_iter().chain([Step::Watermark]).collect(),
-        (Variant::Cropped, Usage::Thumbnail) => {
-            let side = settings.sizes.cropped_thumbnail_px;
-            vec![Step::Cover { width: side, height: side }]
-        }
-        (
-            Variant::Cropped | Variant::BlackAndWhite | Variant::Framegrab | Variant::Web,
-            Usage::Hires | Usage::Preview | Usage::Thumbnail | Usage::Hidef | Usage::Lores,
-        ) => return None,
-    };
-    // A square cut needs the whole picture, not a thumbnail that came with it.
-    let source = match name.variant {
-        Variant::Cropped => files.whole_picture()?,
-        Variant::Normal
-        | Variant::Watermark
-        | Variant::BlackAndWhite
-        | Variant::Framegrab
-        | Variant::Web => files.picture(name.usage)?,
-    };
-    Some((source, steps))
+    let mark = (name.variant == Variant::Watermark).then_some(Step::Watermark);
+    Some((source, scale.into_iter().chain(mark).collect()))
 }
 
 fn output(usage: Usage, steps: &[Step], settings: &Settings) -> Option<Output> {

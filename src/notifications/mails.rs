@@ -20,11 +20,10 @@ use crate::media::path::MediaPath;
 use crate::media::{Answer, Caller, Entry as Found, Media};
 use crate::outbound::{Inline, Mail, MailAddress};
 use crate::push;
-use crate::types::{ItemKey, RenditionExtension, RenditionName, Usage, Variant};
+use crate::types::{ItemKey, RenditionExtension, RenditionName};
 
 /// What a mail shows of an item.
-const THUMBNAIL: RenditionName =
-    RenditionName { variant: Variant::Normal, usage: Usage::Thumbnail };
+const THUMBNAIL: RenditionName = RenditionName::NORMAL_THUMBNAIL;
 
 /// A message's name and receiver.
 pub(super) struct Addressed<'a> {
