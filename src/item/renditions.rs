@@ -18,6 +18,8 @@ pub struct RenditionSizes {
     pub thumbnail_px: u32,
     /// Sides of a CroppedThumbnail, pixels.
     pub cropped_thumbnail_px: u32,
+    /// Long side of a WebPreview, pixels.
+    pub web_preview_px: u32,
 }
 
 /// How a JPEG rendition is scaled before any operation.
@@ -49,6 +51,7 @@ impl RenditionSizes {
             (Variant::Cropped, Usage::Thumbnail) => {
                 Some(Scaling::Square(self.cropped_thumbnail_px))
             }
+            (Variant::Web, Usage::Preview) => Some(Scaling::Fit(self.web_preview_px)),
             (
                 Variant::Normal
                 | Variant::Watermark
@@ -127,6 +130,7 @@ const PREVIEW: RenditionName = RenditionName::NORMAL_PREVIEW;
 const WATERMARK_PREVIEW: RenditionName = RenditionName::WATERMARK_PREVIEW;
 const THUMBNAIL: RenditionName = RenditionName::NORMAL_THUMBNAIL;
 const CROPPED_THUMBNAIL: RenditionName = RenditionName::CROPPED_THUMBNAIL;
+const WEB_PREVIEW: RenditionName = RenditionName::WEB_PREVIEW;
 const GREY_HIRES: RenditionName = RenditionName::GREY_HIRES;
 
 /// A rendition that an item may have.
@@ -134,12 +138,13 @@ type Listed = (RenditionName, RenditionExtension);
 
 const JPG: RenditionExtension = RenditionExtension::Jpg;
 
-/// The renditions of a photograph, in the order of their ids.
-const OF_IMAGES: [Listed; 4] =
-    [(HIRES, JPG), (PREVIEW, JPG), (WATERMARK_PREVIEW, JPG), (THUMBNAIL, JPG)];
+/// The renditions of a photograph, in the order of their ids. Clients know these ids, so a new
+/// rendition is listed last.
+const OF_IMAGES: [Listed; 5] =
+    [(HIRES, JPG), (PREVIEW, JPG), (WATERMARK_PREVIEW, JPG), (THUMBNAIL, JPG), (WEB_PREVIEW, JPG)];
 
 /// Those of a graphic: first what is looked at, then what is printed.
-const OF_GRAPHICS: [Listed; 9] = [
+const OF_GRAPHICS: [Listed; 10] = [
     (PREVIEW, JPG),
     (WATERMARK_PREVIEW, JPG),
     (THUMBNAIL, JPG),
@@ -149,18 +154,20 @@ const OF_GRAPHICS: [Listed; 9] = [
     (HIRES, RenditionExtension::Eps),
     (GREY_HIRES, RenditionExtension::Eps),
     (HIRES, JPG),
+    (WEB_PREVIEW, JPG),
 ];
 
 /// Those of a video.
-const OF_VIDEOS: [Listed; 4] = [
+const OF_VIDEOS: [Listed; 5] = [
     (HIRES, RenditionExtension::Mp4),
     (PREVIEW, RenditionExtension::Mp4),
     (THUMBNAIL, JPG),
     (PREVIEW, JPG),
+    (WEB_PREVIEW, JPG),
 ];
 
 /// Those of an associated object whose files came with the item.
-const OF_ASSOCIATIONS: [Listed; 11] = [
+const OF_ASSOCIATIONS: [Listed; 12] = [
     (HIRES, JPG),
     (PREVIEW, JPG),
     (WATERMARK_PREVIEW, JPG),
@@ -172,6 +179,7 @@ const OF_ASSOCIATIONS: [Listed; 11] = [
     (GREY_HIRES, RenditionExtension::Pdf),
     (GREY_HIRES, RenditionExtension::Eps),
     (HIRES, RenditionExtension::Mp4),
+    (WEB_PREVIEW, JPG),
 ];
 
 fn listed(media_type: MediaType) -> &'static [Listed] {
@@ -382,8 +390,12 @@ mod tests {
 
     #[test]
     fn the_names_that_are_documented_are_those_that_pictures_are_made_under() {
-        let sizes =
-            RenditionSizes { preview_px: 1024, thumbnail_px: 256, cropped_thumbnail_px: 256 };
+        let sizes = RenditionSizes {
+            preview_px: 1024,
+            thumbnail_px: 256,
+            cropped_thumbnail_px: 256,
+            web_preview_px: 512,
+        };
         for variant in Variant::ALL {
             for usage in Usage::ALL {
                 let name = RenditionName::new(variant, usage);

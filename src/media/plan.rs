@@ -190,7 +190,7 @@ pub fn plan(entry: &Entry, path: &MediaPath, settings: &Settings) -> Result<Plan
     let marked = steps.contains(&Step::Watermark);
     let plan = Plan {
         format: FORMAT,
-        output: output(name.usage, &steps, settings),
+        output: output(name, &steps, settings),
         mark: marked.then(|| settings.marker.id().to_owned()),
         caption: (name.usage != Usage::Thumbnail).then(|| entry.caption_of(file.association()).1),
         keep_gps: settings.keep_gps,
@@ -220,14 +220,16 @@ fn rendition_steps<'a>(
     Some((source, scale.into_iter().chain(mark).collect()))
 }
 
-fn output(usage: Usage, steps: &[Step], settings: &Settings) -> Option<Output> {
+fn output(name: RenditionName, steps: &[Step], settings: &Settings) -> Option<Output> {
     let small = |quality| Output { quality, sampling: Sampling::S420, colour: Colour::Srgb };
-    match usage {
-        Usage::Preview => Some(small(settings.qualities.preview)),
-        Usage::Thumbnail => Some(small(settings.qualities.thumbnail)),
+    let qualities = settings.qualities;
+    match name.usage {
+        Usage::Preview if name.variant == Variant::Web => Some(small(qualities.web_preview)),
+        Usage::Preview => Some(small(qualities.preview)),
+        Usage::Thumbnail => Some(small(qualities.thumbnail)),
         Usage::Hires | Usage::Hidef | Usage::Lores if steps.is_empty() => None,
         Usage::Hires | Usage::Hidef | Usage::Lores => Some(Output {
-            quality: settings.qualities.hires,
+            quality: qualities.hires,
             sampling: Sampling::Keep,
             colour: Colour::Keep,
         }),
@@ -242,6 +244,7 @@ fn operation_name(name: RenditionName, steps: &[Step]) -> &'static str {
         (_, true, false) => "crop",
         (Usage::Preview, false, true) => "watermark-preview",
         (_, false, true) => "watermark",
+        (Usage::Preview, false, false) if name.variant == Variant::Web => "web-preview",
         (Usage::Preview, false, false) => "preview",
         (Usage::Thumbnail, false, false) => "thumbnail",
         (Usage::Hires | Usage::Hidef | Usage::Lores, false, false) => "original",

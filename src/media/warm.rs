@@ -10,11 +10,12 @@ use crate::media::path::MediaPath;
 use crate::types::{ItemKey, RenditionExtension, RenditionName};
 
 /// Renditions that are made of each item.
-const NAMES: [RenditionName; 2] = [RenditionName::NORMAL_PREVIEW, RenditionName::NORMAL_THUMBNAIL];
+const NAMES: [RenditionName; 3] =
+    [RenditionName::NORMAL_PREVIEW, RenditionName::NORMAL_THUMBNAIL, RenditionName::WEB_PREVIEW];
 /// Time that one rendition may take, queue and all.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Makes Preview and Thumbnail of the items that `wanted` names, one after the other, so that
+/// Makes [`NAMES`] of the items that `wanted` names, one after the other, so that
 /// requests find workers free. Ends when the sender is gone.
 pub async fn run(media: Media, mut wanted: Receiver<ItemKey>) {
     while let Some(key) = wanted.recv().await {

@@ -127,11 +127,13 @@ impl RenditionName {
     pub const WATERMARK_PREVIEW: Self = Self::new(Variant::Watermark, Usage::Preview);
     /// The square picture for lists.
     pub const CROPPED_THUMBNAIL: Self = Self::new(Variant::Cropped, Usage::Thumbnail);
+    /// The picture for walls of pictures, between Thumbnail and Preview.
+    pub const WEB_PREVIEW: Self = Self::new(Variant::Web, Usage::Preview);
     /// The file for print without colour.
     pub const GREY_HIRES: Self = Self::new(Variant::BlackAndWhite, Usage::Hires);
 
     /// The names that a JPEG is made under, of every picture. The documentation lists them.
-    pub const PICTURES: [Self; 7] = [
+    pub const PICTURES: [Self; 8] = [
         Self::NORMAL_HIRES,
         Self::NORMAL_PREVIEW,
         Self::NORMAL_THUMBNAIL,
@@ -139,6 +141,7 @@ impl RenditionName {
         Self::WATERMARK_PREVIEW,
         Self::new(Variant::Watermark, Usage::Thumbnail),
         Self::CROPPED_THUMBNAIL,
+        Self::WEB_PREVIEW,
     ];
 
     /// Names a rendition.

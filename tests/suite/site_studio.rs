@@ -521,7 +521,7 @@ fn the_scripts_numbers_are_those_of_the_metadata_to_the_pixel() {
     let found = found.as_array().unwrap_or_else(|| panic!("{found}"));
     assert_eq!(found.len(), 9 * 50);
     for ((found, expected), wanted) in found.iter().zip(&expected).zip(&wanted) {
-        assert_eq!(expected.len(), 4, "{wanted}");
+        assert_eq!(expected.len(), 5, "{wanted}");
         assert_eq!(found, &json!(expected), "{} {}", wanted["uri"], wanted["rect"]);
     }
 }

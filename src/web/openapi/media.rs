@@ -188,7 +188,9 @@ fn rendition_name() -> Value {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     path(
         "rendition",
-        "What was done to the picture, and what it is for. Previews and Thumbnails are open.",
+        "What was done to the picture, and what it is for. Previews and Thumbnails are open. The \
+         long side is at most 1024 pixels of a Preview, 512 of a WebPreview and 256 of a \
+         Thumbnail, unless the operator chose others.",
         one_of(&names),
     )
 }
