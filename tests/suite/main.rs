@@ -73,6 +73,7 @@ mod site_customer;
 mod site_docs;
 mod site_sets;
 mod site_studio;
+mod site_wall;
 mod store_s3;
 mod stream;
 mod systemd;

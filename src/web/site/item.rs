@@ -198,7 +198,8 @@ fn describe(key: &ItemKey, document: &Value) -> PageValue {
     let associations = associations.filter_map(|(_, one)| Hit::below(one, media_base(document)));
     let associations: Vec<Hit> = associations.take(ASSOCIATIONS_SHOWN).collect();
     let hit = Hit::of(document);
-    let picture = rendition(document, "Preview").filter(|picture| picture.width > 0);
+    let picture =
+        rendition(document, RenditionName::NORMAL_PREVIEW).filter(|picture| picture.width > 0);
     let is_photograph = has_picture(key.media_type);
     let planned = matches!(key.media_type, MediaType::Planning | MediaType::Calendar);
     context! {
