@@ -8,7 +8,10 @@ use minijinja::{
     value::{Rest, Value},
 };
 
-use super::site::language::{Language, fill};
+use super::{
+    assets,
+    site::language::{Language, fill},
+};
 
 const SWEDISH_MONTHS: [&str; 12] = [
     "jan.", "feb.", "mars", "apr.", "maj", "juni", "juli", "aug.", "sep.", "okt.", "nov.", "dec.",
@@ -20,7 +23,8 @@ const SWEDISH_MONTHS: [&str; 12] = [
 /// - `… | when`: a time of an API as day and time of day; `… | day`: its day;
 /// - `… | number`: an integer with its thousands apart;
 /// - `… | bytes`: a size;
-/// - `… | sentence`: a message of an API, in that language where it is known.
+/// - `… | sentence`: a message of an API, in that language where it is known;
+/// - `asset(name)`: the address of a style sheet, a script, a font or the icon.
 pub(super) fn environment(
     language: Language,
     swedish: &Arc<HashMap<String, String>>,
@@ -48,6 +52,7 @@ pub(super) fn environment(
     environment.add_filter("day", move |time: &str| shown(language, &own, time, Shown::Day));
     environment.add_filter("number", move |number: i64| thousands(language, number));
     environment.add_filter("bytes", move |size: u64| size_text(language, size));
+    environment.add_function("asset", |name: &str| Value::from_safe_string(assets::address(name)));
     environment.add_global("lang", language.tag());
     environment
 }

@@ -10,6 +10,7 @@
 )]
 
 mod accounts;
+mod assets;
 mod attacks;
 mod backup;
 mod backup_bucket;
