@@ -76,7 +76,7 @@ fn the_archive_is_searched_and_narrowed_without_scripts() {
     let session = Session::open(&server, "demo-editor");
     let page = |path: &str| plain(session.get(&server, path));
     let count = |page: &str| page.matches("class=\"headline\"").count();
-    assert_eq!(count(&page("/?q=bergen")), 1);
+    assert_eq!(count(&page("/?q=sunset")), 1);
     assert_eq!(count(&page("/?q=nothing-like-it")), 0);
     // A facet leads to fewer, and back.
     let all = page("/");
@@ -130,7 +130,7 @@ fn what_is_chosen_among_the_hits_becomes_a_collection() {
 #[test]
 fn strangers_search_photographs_and_log_in_for_the_rest() {
     let server = Server::demo();
-    assert_eq!(server.get("/?q=bergen").status(), 200);
+    assert_eq!(server.get("/?q=sunset").status(), 200);
     for path in ["/?type=text", "/?type=_all&q=a", "/item/text/demo-aceh-rescue"] {
         let answer = server.get(path);
         assert_eq!(answer.status(), 303, "{path}");
@@ -190,7 +190,7 @@ fn pages_are_sound_and_accessible_in_every_size_light_and_dark() {
     browser.log_in(&server.url, "demo-editor", "/?type=_all");
     browser.check_sound("search");
     browser.look("search-all");
-    browser.visit(&format!("{}/?q=bergen", server.url));
+    browser.visit(&format!("{}/?q=sunset", server.url));
     browser.look("search-words");
     for key in [
         "image/demo-bridge-cables",

@@ -703,7 +703,7 @@ fn collections_need_no_script_show_hostile_text_as_text_and_their_token() {
     }
     let page = other.get(&own).text().expect("text");
     assert!(page.contains("1 item is not shown to you"), "{page}");
-    assert!(page.contains("Solnedg") && !page.contains("demo-aceh-rescue"), "{page}");
+    assert!(page.contains("Sunset") && !page.contains("demo-aceh-rescue"), "{page}");
     assert!(page.contains("Buy and download 1 item<"), "{page}");
     for path in ["", "/delete", "/take"] {
         let status =

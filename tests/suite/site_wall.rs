@@ -1,10 +1,11 @@
-//! Walls of pictures: which rendition a browser takes for a tile.
+//! Walls of pictures: which rendition a browser takes for a tile, and what a newcomer to the demo finds.
 
 use serde_json::{Value, json};
 
 use crate::common::{
-    Server,
+    DEMO_KEY, Server,
     browser::{Browser, DESKTOP},
+    checkout,
 };
 use crate::site::Session;
 
@@ -79,4 +80,53 @@ fn walls_of_collections_offer_three_sizes() {
     for (src, width) in shown(&browser) {
         assert!(src.ends_with("_WebPreview.jpg"), "{width} px: {src}");
     }
+}
+
+#[test]
+fn the_first_searches_of_a_newcomer_find_pictures_of_the_demo() {
+    let server = Server::demo();
+    let browser = Browser::open(DESKTOP);
+    browser.visit(&format!("{}/", server.url));
+    for (word, id) in [
+        ("sunset", "demo-solnedgang-over-bergen"),
+        ("bridge", "demo-bridge-cables"),
+        ("dog", "demo_hundar_i_fonster"),
+        ("dogs", "demo_hundar_i_fonster"),
+        ("flag", "demo-flag-of-sweden"),
+        ("klocka", "demo-urtavla"),
+    ] {
+        browser.fill("input[name=q]", word);
+        browser.follow("form.finder button[type=submit]");
+        let found = browser.eval(
+            "[...document.querySelectorAll('.wall a')].map(link => new URL(link.href).pathname)",
+        );
+        assert_eq!(found, json!([format!("/item/image/{id}")]), "{word}");
+        browser.check_sound(word);
+        // The API finds it as it is written.
+        let path = format!("/content/v1/image/search?q={word}");
+        let answer: Value = server.get(&path).json().expect("JSON");
+        assert_ne!(answer["total"], 0, "{word}");
+    }
+}
+
+#[test]
+fn every_item_of_the_demo_has_licences_for_who_may_have_it() {
+    let server = Server::demo();
+    let root = checkout("media-store/demo");
+    let mut count = 0;
+    for folder in std::fs::read_dir(&root).expect("the demo").flatten() {
+        let media_type = folder.file_name().into_string().expect("UTF-8");
+        // A bare photograph has no product.
+        if !folder.path().is_dir() || media_type == "bare" {
+            continue;
+        }
+        for item in std::fs::read_dir(folder.path()).expect("items").flatten() {
+            let id = item.file_name().into_string().expect("UTF-8");
+            let path = format!("/media/{media_type}/{id}/pricelist?ak={DEMO_KEY}");
+            let licences: Value = server.get(&path).json().expect("JSON");
+            assert!(licences.as_array().is_some_and(|all| !all.is_empty()), "{path}: {licences}");
+            count += 1;
+        }
+    }
+    assert!(count >= 23, "{count}");
 }
