@@ -591,7 +591,7 @@ fn a_collection_is_shared_downloaded_and_deleted() {
     other.visit(&link);
     let text = shown(&other);
     assert!(text.contains("Vecka 48") && text.contains("by demo-editor"), "{text}");
-    assert!(!text.contains("Delete") && !text.contains("Take out"), "{text}");
+    assert!(!text.contains("Delete") && !text.contains("Remove"), "{text}");
     assert_eq!(other.eval("document.querySelectorAll('.wall li').length"), 3);
     look(&other, "collection-shared");
 
