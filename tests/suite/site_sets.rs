@@ -139,7 +139,10 @@ fn a_bad_schedule_or_search_keeps_what_was_typed_and_says_what_is_wrong() {
     browser.fill("#timezone", "Europe/Helsinki");
     browser.follow("button[value=save]");
     let alert = browser.text("document.querySelector('[role=alert]').innerText");
-    assert!(alert.contains("at character") && alert.contains("schedule:"), "{alert}");
+    assert!(
+        alert.contains("at character") && alert.contains("\"61\" is not a minute (0-59)"),
+        "{alert}"
+    );
     for (selector, expected) in [
         ("#title", "Morning"),
         ("#q", "(harbour"),
