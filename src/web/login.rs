@@ -155,6 +155,12 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
         let notice = Notice { status, error, user_name, invalid, purpose, kept: kept.as_ref() };
         page(app, &headers, return_to, &notice)
     };
+    let later = |text: &str| {
+        let mut response = again(StatusCode::SERVICE_UNAVAILABLE, text)?;
+        let wait = HeaderValue::from(crate::limits::RETRY_AFTER_S);
+        response.headers_mut().insert(header::RETRY_AFTER, wait);
+        Ok(response)
+    };
     if !session::is_form_token(cookie.as_deref(), form.find("csrf")) {
         let text = "The login form has expired. Please try again.";
         return again(StatusCode::BAD_REQUEST, text);
@@ -169,8 +175,10 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
     match app.shared.auth.log_in(&login, clock::now()).await {
         Ok(Login::Ok(entered)) => {
             let leads = After { return_to, kept: kept.as_ref() };
-            let opened = open_session(app, &headers, &entered, leads).await?;
-            opened.map_or_else(|| again(StatusCode::FORBIDDEN, WRONG), Ok)
+            match open_session(app, &headers, &entered, leads).await {
+                Ok(opened) => opened.map_or_else(|| again(StatusCode::FORBIDDEN, WRONG), Ok),
+                Err(error) => outage(error, later),
+            }
         }
         Ok(Login::Refused) => again(StatusCode::FORBIDDEN, WRONG),
         Ok(Login::Throttled(wait_s)) => {
@@ -181,14 +189,20 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
         }
         Err(error) if error.kind() == Kind::Overloaded => {
             respond::note_shed(&error);
-            let text = "Many people log in at this moment. Please try again.";
-            let mut response = again(StatusCode::SERVICE_UNAVAILABLE, text)?;
-            let wait = HeaderValue::from(crate::limits::RETRY_AFTER_S);
-            response.headers_mut().insert(header::RETRY_AFTER, wait);
-            Ok(response)
+            later("Many people log in at this moment. Please try again.")
         }
-        Err(error) => Err(error),
+        Err(error) => outage(error, later),
     }
+}
+
+/// The login page with the name that was typed, where the login could not be checked for now; any
+/// other error as it is.
+fn outage(error: Error, later: impl FnOnce(&str) -> Result<Response>) -> Result<Response> {
+    if !matches!(error.kind(), Kind::Unavailable | Kind::Timeout) {
+        return Err(error);
+    }
+    respond::log(&error);
+    later("The login cannot be checked at this moment. Please try again.")
 }
 
 /// Where a login leads.
