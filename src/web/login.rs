@@ -376,10 +376,11 @@ pub(super) fn empty(status: StatusCode) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::web::site::language::Language;
 
     #[test]
     fn every_permission_has_its_swedish_and_its_row_in_the_documentation() {
-        let swedish = super::super::site::language::swedish().unwrap();
+        let swedish = super::super::site::language::translations(Language::Swedish).unwrap();
         let scopes = |enforced: bool, permission: Permission| {
             let names: Vec<_> =
                 permission.scopes(enforced).iter().map(|one| one.as_str()).collect();
