@@ -46,6 +46,7 @@ const PAGES: &[&str] = &[
     "/item/{}/{}/download",
     "/item/{}/{}/crop",
     "/item/{}/{}/crop/download",
+    "/item/{}/{}/crop/hires",
     "/assets/{*}",
     "/favicon.ico",
     "/docs",
