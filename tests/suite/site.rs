@@ -119,12 +119,14 @@ fn what_is_chosen_among_the_hits_becomes_a_collection() {
     fields.extend(uris.iter().map(|uri| ("uri", *uri)));
     let answer = session.post(&server, "/collections/add", &fields);
     assert_eq!(answer.status(), 303);
-    assert_eq!(answer.headers()[LOCATION], "/?q=a&page=1&done=added");
+    let location = answer.headers()[LOCATION].to_str().expect("ASCII").to_owned();
     let token = format!("Session {}", session.csrf);
     let headers = [("cookie", session.cookie.as_str()), ("authorization", token.as_str())];
     let found = server.get_with("/collection/v1/collection", &headers);
     let found: Value = found.json().expect("JSON");
     assert_eq!((&found[0]["name"], &found[0]["content"]), (&json!("Three of them"), &json!(uris)));
+    let id = found[0]["id"].as_str().expect("an id");
+    assert_eq!(location, format!("/?q=a&page=1&done=added&in={id}"));
 }
 
 #[test]
