@@ -27,6 +27,7 @@ mod question;
 mod search;
 mod snippets;
 mod studio;
+mod times;
 
 use std::{ops::Deref, sync::Arc};
 
