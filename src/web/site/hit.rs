@@ -85,9 +85,9 @@ pub(super) fn anchor(key: &ItemKey) -> String {
     format!("{}-{}", key.media_type.as_str(), key.id)
 }
 
-/// The item that a URI of ours names.
+/// The item that a URI of ours names, also one that carries an editors' crop.
 pub(super) fn key_of(uri: &str) -> Option<ItemKey> {
-    uri.split_once("/media/")?.1.parse().ok()
+    ItemKey::from_uri(uri).ok()
 }
 
 /// The JPEG of that usage, without mark and crop.
