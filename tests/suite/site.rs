@@ -391,7 +391,10 @@ fn an_item_is_delivered_through_a_channel_of_the_visitor() {
     let server = Server::demo();
     let session = Session::open(&server, "demo-editor");
     let page = plain(session.get(&server, "/item/image/demo-bridge-cables"));
-    assert!(page.contains("<option value=\"user:demo-editor:demo-folder\">demo-folder"), "{page}");
+    assert!(
+        page.contains("<option value=\"user:demo-editor:demo-folder\" dir=\"auto\">demo-folder"),
+        "{page}"
+    );
     let path = "/item/image/demo-bridge-cables/deliver";
     let answer = session.post(&server, path, &[("channel", "user:demo-editor:demo-folder")]);
     assert_eq!(answer.headers()[LOCATION], "/item/image/demo-bridge-cables?done=sent");
