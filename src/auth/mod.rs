@@ -13,6 +13,7 @@ mod pace;
 mod password;
 mod principal;
 mod secret;
+mod signer;
 mod throttle;
 mod verified;
 
@@ -32,6 +33,7 @@ pub use login::{Entered, Login, LoginRequest};
 pub use password::Hasher;
 pub use principal::{Method, Principal};
 pub use secret::Secret;
+pub use signer::IdSigner;
 
 use crate::account::{Account, Scopes, UserId};
 use crate::db::{AccountChange, Db, DbError, ReadTx, Session, Token, WindowStart, WriteTx};

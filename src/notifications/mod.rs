@@ -36,7 +36,7 @@ pub use streams::Asks;
 pub use unsubscribe::Subscription;
 
 use crate::account::{Lane, Notification, NotificationKind, Patience, Permission, Question, Way};
-use crate::auth::{Auth, Principal};
+use crate::auth::{Auth, IdSigner, Principal};
 use crate::clock::Stopwatch;
 use crate::config::Config;
 use crate::content::Content;
@@ -55,7 +55,7 @@ use crate::slots::SlotLimits;
 use crate::steady::Steady;
 use crate::types::MediaType;
 use streams::Streams;
-use unsubscribe::Signer;
+use unsubscribe::UNSUBSCRIBE_KEY;
 use watching::Watching;
 
 /// How notifications work.
@@ -135,7 +135,7 @@ pub struct Notifications {
 struct Inner {
     services: Services,
     settings: Live<Settings>,
-    signer: Signer,
+    signer: IdSigner,
     streams: Arc<Streams>,
     /// Answers that are written at a time.
     answers: Semaphore,
@@ -182,7 +182,7 @@ impl Notifications {
     pub fn start(services: Services, settings: Settings, now: Timestamp) -> Result<(Self, Asks)> {
         let (streams, asks) = Streams::new(settings.polls, services.node.clone());
         let db = services.db.clone();
-        let signer = Signer::open(&db)?;
+        let signer = IdSigner::open(&db, UNSUBSCRIBE_KEY)?;
         if !services.node.role().only_reads() {
             match db.write_blocking(move |tx| watching::take_up(tx, now)).map_err(Error::from) {
                 Err(cause) if cause.kind() == Kind::Unavailable => {
