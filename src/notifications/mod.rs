@@ -5,6 +5,7 @@
 //! queues and the outbox and moves on, so that a crash loses and doubles nothing. Streams are read
 //! with [`Notifications::read_stream`]; the outbox is sent by [`Notifications::send`].
 
+mod account_mails;
 mod digest;
 #[cfg(test)]
 mod digest_tests;
@@ -54,6 +55,7 @@ use crate::schedule::Schedule;
 use crate::slots::SlotLimits;
 use crate::steady::Steady;
 use crate::types::MediaType;
+use crate::users::Users;
 use streams::Streams;
 use unsubscribe::UNSUBSCRIBE_KEY;
 use watching::Watching;
@@ -112,6 +114,8 @@ pub struct Services {
     pub media: Media,
     /// Whose notifications they are.
     pub auth: Auth,
+    /// Writes links by which users set a password.
+    pub users: Users,
     /// Sends mails.
     pub mailer: Mailer,
     /// Writes their texts.

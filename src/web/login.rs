@@ -1,6 +1,6 @@
 //! Login, consent and logout pages. They work without scripts; every form carries a token.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use axum::{
     body::Body,
@@ -12,19 +12,20 @@ use minijinja::{Value, context, value::Serde};
 use serde::Serialize;
 
 use super::{
-    App, edge,
+    App,
     form::{form_body, form_body_within, see_other},
     oauth,
     pages::{self, Leads},
-    respond,
+    passwords, respond,
     session::{self, Cookie, Visitor},
     site::Kept,
 };
 use crate::account::{Permission, User};
-use crate::auth::{Entered, Login, LoginRequest, Secret};
+use crate::auth::{Auth, Entered, Login, LoginRequest, Secret};
 use crate::clock;
+use crate::db::{Browser, LoginOrigin};
 use crate::error::{Error, Kind, Result};
-use crate::limits::{DEVICE_COOKIE_FOR, LOGIN_BYTES_MAX, RETURN_BYTES_MAX};
+use crate::limits::{BROWSER_CHARS_MAX, DEVICE_COOKIE_FOR, LOGIN_BYTES_MAX, RETURN_BYTES_MAX};
 use crate::oauth::{AuthorizationRequest, Parameters};
 
 /// What a failed login is told; never which of the two it was.
@@ -46,6 +47,8 @@ pub(super) struct Notice<'a> {
     pub(super) purpose: Option<Purpose>,
     /// The form that is to be sent afterwards.
     pub(super) kept: Option<&'a Kept>,
+    /// What was done before, as `base.html` names it.
+    pub(super) done: Option<&'a str>,
 }
 
 /// The client that a login is for.
@@ -76,6 +79,7 @@ pub(super) fn page(
         return_to => return_to,
         client_name => notice.purpose.as_ref().map(|purpose| purpose.client_name.clone()),
         error => notice.error,
+        done => notice.done,
         invalid => notice.invalid,
         user_name => notice.user_name,
         kept_action => notice.kept.map(|kept| kept.action.as_str()),
@@ -130,7 +134,8 @@ async fn show_page(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Response
         return Ok(see_other(return_to));
     }
     let purpose = oauth::purpose(app, return_to).await;
-    page(app, headers, return_to, &Notice { purpose, ..Notice::default() })
+    let done = query.as_ref().and_then(|query| query.find("done"));
+    page(app, headers, return_to, &Notice { purpose, done, ..Notice::default() })
 }
 
 /// `POST /o/login`: name and password.
@@ -140,8 +145,7 @@ pub(super) async fn submit(State(app): State<App>, request: Request) -> Response
 }
 
 async fn log_in(app: &App, request: Request) -> Result<Response> {
-    let client = edge::client(&request, &app.shared.tuned.get().trusted_proxies);
-    let address = client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let address = passwords::client_address(app, &request);
     let (headers, text) = form_body_within(request, LOGIN_BYTES_MAX).await?;
     let cookie = Cookie::Form.find(app, &headers);
     let kept = Kept::handed_on(&text, cookie.as_deref());
@@ -152,7 +156,8 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
     let again = |status, error: &str| {
         let (error, user_name, purpose) = (Some(error), Some(name), purpose.clone());
         let invalid = status == StatusCode::FORBIDDEN;
-        let notice = Notice { status, error, user_name, invalid, purpose, kept: kept.as_ref() };
+        let kept = kept.as_ref();
+        let notice = Notice { status, error, user_name, invalid, purpose, kept, done: None };
         page(app, &headers, return_to, &notice)
     };
     if !session::is_form_token(cookie.as_deref(), form.find("csrf")) {
@@ -168,7 +173,7 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
     };
     match app.shared.auth.log_in(&login, clock::now()).await {
         Ok(Login::Ok(entered)) => {
-            let leads = After { return_to, kept: kept.as_ref() };
+            let leads = After { return_to, kept: kept.as_ref(), address };
             let opened = open_session(app, &headers, &entered, leads).await?;
             opened.map_or_else(|| again(StatusCode::FORBIDDEN, WRONG), Ok)
         }
@@ -198,6 +203,8 @@ struct After<'a> {
     return_to: &'a str,
     /// The form that was being filled in when its session ended.
     kept: Option<&'a Kept>,
+    /// The network address that logged in.
+    address: IpAddr,
 }
 
 /// Opens a session for a user who just logged in and ends the one before. `None` when the login
@@ -212,7 +219,17 @@ async fn open_session(
         visitor.leave(app).await?;
     }
     let device = app.shared.auth.issue_device_cookie(entered, clock::now()).await?;
-    let opened = app.shared.oauth.open_session(entered, clock::now()).await?;
+    let before = Cookie::Device.find(app, headers);
+    let browser = Browser {
+        now: Auth::device_hash(&device).ok_or_else(|| Error::internal("no device"))?,
+        before: before.as_deref().and_then(Auth::device_hash),
+    };
+    let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+    let from = LoginOrigin {
+        browser: agent.map(|agent| agent.chars().take(BROWSER_CHARS_MAX).collect()),
+        address: Some(leads.address.to_string()),
+    };
+    let opened = app.shared.oauth.open_session(entered, from, browser, clock::now()).await?;
     let Some(session) = opened else { return Ok(None) };
     let mut response = after_login(app, &session, leads).await?;
     let seconds = Some(app.shared.tuned.get().session_s);
@@ -236,7 +253,7 @@ fn without_kept(form: &str) -> &str {
 
 /// Where a login leads: to what was typed before, else to `return_to`.
 async fn after_login(app: &App, session: &Secret, leads: After<'_>) -> Result<Response> {
-    let After { return_to, kept } = leads;
+    let After { return_to, kept, .. } = leads;
     let Some(kept) = kept else { return Ok(see_other(return_to)) };
     match Visitor::of(app, session.reveal()).await? {
         Some(visitor) => kept.page(app, &visitor),

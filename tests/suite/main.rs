@@ -29,6 +29,7 @@ mod engine;
 mod faults;
 mod formats;
 mod garage;
+mod getting_in;
 mod hostile;
 mod http;
 mod ingest;
