@@ -58,11 +58,19 @@ export function parsePx(text) {
   return /^[0-9]{1,9}$/.test(digits) ? Number(digits) : null;
 }
 
-/** The ratio of `text`, two whole numbers from 1 to 10000 with a colon or an x between them. */
+const divisor = (a, b) => (b ? divisor(b, a % b) : a);
+
+/** The ratio of `text`: two numbers of up to 10000 with a colon or an x between them, in whole numbers
+ *  that are as small as can be. */
 export function parseRatio(text) {
-  const found = /^\s*([0-9]{1,5})\s*[:x×/]\s*([0-9]{1,5})\s*$/i.exec(text);
-  const ratio = found && [Number(found[1]), Number(found[2])];
-  return ratio && ratio.every((part) => part >= 1 && part <= 10000) ? ratio : null;
+  const part = "([0-9]{1,5})(?:[.,]([0-9]{1,3}))?";
+  const found = new RegExp(`^\\s*${part}\\s*[:x×/]\\s*${part}\\s*$`, "i").exec(text);
+  if (!found) return null;
+  const thousandths = (whole, decimals) => Number(whole) * 1000 + Number((decimals ?? "").padEnd(3, "0"));
+  const ratio = [thousandths(found[1], found[2]), thousandths(found[3], found[4])];
+  if (!ratio.every((number) => number >= 1 && number <= 10_000_000)) return null;
+  const common = divisor(...ratio);
+  return ratio.map((number) => number / common);
 }
 
 /** The height that goes with `width`, and the reverse; at least 1. */
@@ -99,11 +107,32 @@ function around(rect, size, image) {
 }
 
 /** `rect` with that ratio: its centre and, as far as the picture allows, its area stay.
- *  A rectangle that has the ratio stays as it is. */
-export function shaped(rect, ratio, image) {
+ *  A rectangle that has the ratio stays as it is. With `preview`, the size of the Preview, the cut of
+ *  that has the ratio too where a place nearby gives it. */
+export function shaped(rect, ratio, image, preview) {
   if (!ratio || hasRatio(rect, ratio)) return rect;
   const width = Math.round(Math.sqrt((rect.width * rect.height * ratio[0]) / ratio[1]));
-  return around(rect, fitting(byWidth(Math.max(1, width), ratio), ratio, image), image);
+  const placed = around(rect, fitting(byWidth(Math.max(1, width), ratio), ratio, image), image);
+  return preview ? aligned(placed, ratio, image, preview) : placed;
+}
+
+/** Pixels that a crop is moved at most, so that its cut of the Preview has the ratio too. */
+const STEPS_MAX = 64;
+
+/** The same as `aligned` on the server (src/web/site/studio/shape.rs). */
+function aligned(rect, ratio, image, preview) {
+  const reach = Math.min(Math.ceil(image.width / preview.width), STEPS_MAX);
+  for (let distance = 0; distance <= 2 * reach; distance += 1) {
+    const most = Math.min(distance, reach);
+    for (let across = Math.max(0, distance - reach); across <= most; across += 1) {
+      const down = distance - across;
+      for (const [dx, dy] of [[across, down], [-across, down], [across, -down], [-across, -down]]) {
+        const place = { ...rect, x: rect.x + dx, y: rect.y + dy };
+        if (isInside(place, image) && hasRatio(scaleCrop(place, image, preview), ratio)) return place;
+      }
+    }
+  }
+  return rect;
 }
 
 /** `rect` with `width` or `height` set; the other one follows where there is a ratio. It moves only

@@ -13,6 +13,8 @@ const PREVIEW_EVERY_MS = 150;
 const ADDRESS_AFTER_MS = 250;
 const SAID_AFTER_MS = 700;
 const RETRY_AFTER_MS = 1200;
+/** The Hires is asked for once the frame has come to rest. */
+const HIRES_AFTER_MS = 400;
 const COPIED_FOR_MS = 2000;
 /** Below this many pixels of the screen a frame has no room for handles in it. */
 const SMALL_FRAME_PX = 84;
@@ -100,6 +102,20 @@ function cuts() {
   return Object.fromEntries(Object.entries(renditions).map(cut));
 }
 
+/** The file that a download of the crop is called. */
+function fileName() {
+  const crop = isSame(rect, wholeOf(hires)) ? "" : cropOperator(rect);
+  return `${uri.split("/").at(-1)}${crop}${isMarked() ? "-watermark" : ""}.jpg`;
+}
+
+/** Where the crop is shown from the Hires, for a visitor who has bought it. */
+function hiresUrl() {
+  const url = new URL(root.dataset.proof ?? page, location.href);
+  for (const name of Object.keys(fields)) url.searchParams.set(name, rect[name]);
+  if (isMarked()) url.searchParams.set("watermark", "1");
+  return url.href;
+}
+
 function drawTexts() {
   for (const name of Object.keys(fields)) show(name, rect[name]);
   const found = cuts();
@@ -109,6 +125,12 @@ function drawTexts() {
     show(`${kind}-height`, cut.height);
   }
   show("json-url", `${uri}${cropOperator(rect)}.json`);
+  show("file", fileName());
+  byId("full").href = hiresUrl();
+  const smaller = byId("smaller");
+  const { width, height } = found.preview;
+  smaller.textContent = fill(smaller.dataset.text, width, height, rect.width, rect.height);
+  smaller.hidden = width >= rect.width;
   // Two candidates of one width would be one too many.
   for (const part of root.querySelectorAll('[data-when="srcset"]')) {
     part.hidden = found.thumbnail.width >= found.preview.width;
@@ -142,6 +164,8 @@ function query() {
   if (preset() === "custom") wanted.set("ratio", byId("ratio").value);
   if (isMarked()) wanted.set("watermark", "1");
   if (byId("output").value) wanted.set("output", byId("output").value);
+  // The way back to the search that led here.
+  if (settings.elements.from) wanted.set("from", settings.elements.from.value);
   const text = wanted.toString();
   return text ? `?${text}` : "";
 }
@@ -175,10 +199,23 @@ const saySoon = settled(() => {
 
 /* The picture of the result */
 
-const proof = { url: live.src, timer: 0, begun: 0, asked: 0, shown: 0, failed: "" };
+const proof = { url: live.src, timer: 0, begun: 0, asked: 0, shown: 0, failed: "", isAtRest: true };
+
+/** The picture that is to be shown: while the frame moves that of the Preview, which is there at once. */
+function proofCut() {
+  const { width, height } = rect;
+  const isOffered = root.dataset.proof && width * height <= Number(root.dataset.proofMost);
+  if (proof.isAtRest && isOffered) return { url: hiresUrl(), width, height, source: "hires" };
+  const preview = cuts().preview;
+  return { ...preview, source: preview.width >= width ? "whole" : "preview" };
+}
+
+function drawSource({ source, width, height }) {
+  byId("source").textContent = fill(byId("source").dataset[source], width, height);
+}
 
 function loadProof() {
-  const cut = cuts().preview;
+  const cut = proofCut();
   if (cut.url === proof.url) return;
   proof.url = cut.url;
   proof.begun = performance.now();
@@ -193,10 +230,16 @@ function loadProof() {
     live.src = cut.url;
     live.width = cut.width;
     live.height = cut.height;
+    drawSource(cut);
   });
   image.addEventListener("error", () => {
     if (mine !== proof.asked) return;
     proof.url = "";
+    if (proof.failed === cut.url && cut.source === "hires") {
+      // The session has ended, or the purchase: the Preview is open to everybody.
+      offerHires(null);
+      return;
+    }
     if (proof.failed === cut.url) {
       byId("unloaded").textContent = root.dataset.unloaded;
       byId("unloaded").hidden = false;
@@ -218,6 +261,28 @@ function proofSoon(ms = 0) {
   }, wait);
 }
 
+const restSoon = settled(() => {
+  if (drag) return;
+  proof.isAtRest = true;
+  proofSoon();
+}, HIRES_AFTER_MS);
+
+/** Shows the crop from the Hires at `url` from now on, or from the Preview. */
+function offerHires(url) {
+  if (url) root.dataset.proof = url;
+  else delete root.dataset.proof;
+  byId("full").hidden = !url;
+  byId("full").href = hiresUrl();
+  byId("show")?.toggleAttribute("hidden", Boolean(url));
+  proofSoon();
+}
+
+// A download was a purchase: `bought.js` has the page as it is now.
+document.addEventListener("bought", ({ detail }) => {
+  const url = detail.getElementById("studio")?.dataset.proof;
+  if (url) offerHires(url);
+});
+
 /* Changes */
 
 /** Everything after a change; `except` is the field that is being typed into. */
@@ -233,7 +298,9 @@ function changed(except) {
   tellForm();
   addressSoon();
   saySoon();
+  proof.isAtRest = false;
   proofSoon();
+  restSoon();
 }
 
 function put(next, except) {
@@ -291,6 +358,7 @@ function endDrag(event) {
   drag = null;
   base = rect;
   root.classList.remove("dragging");
+  restSoon();
 }
 canvas.addEventListener("pointerup", endDrag);
 canvas.addEventListener("pointercancel", endDrag);
@@ -357,7 +425,7 @@ for (const [name, field] of Object.entries(fields)) {
 }
 
 function reshape() {
-  rect = shaped(base, ratio(), hires);
+  rect = shaped(base, ratio(), hires, renditions.preview.size);
   changed();
 }
 
@@ -370,6 +438,7 @@ for (const choice of settings.elements.aspect) {
 byId("ratio").addEventListener("input", () => {
   const isWrong = preset() === "custom" && byId("ratio").value !== "" && !ratio();
   byId("ratio").toggleAttribute("aria-invalid", false);
+  byId("ratio-wrong").hidden = !isWrong;
   if (isWrong) byId("ratio").setAttribute("aria-invalid", "true");
   if (ratio()) reshape();
 });
@@ -392,7 +461,7 @@ function turnAspect() {
 byId("turn").addEventListener("click", () => {
   turnAspect();
   const next = turned(rect, hires);
-  rect = shaped(next, ratio(), hires);
+  rect = shaped(next, ratio(), hires, renditions.preview.size);
   base = rect;
   changed();
 });

@@ -11,6 +11,7 @@ mod money;
 mod notification;
 mod order;
 mod organization;
+mod password_link;
 mod patience;
 mod permission;
 mod scope;
@@ -28,6 +29,7 @@ pub use notification::{
 };
 pub use order::{License, Order, OrderAgreement, OrderStatus, Period};
 pub use organization::{Address, Addresses, Organization};
+pub use password_link::PasswordLinkKind;
 pub use patience::{Patience, shorten_reason};
 pub use permission::Permission;
 pub use scope::{Scope, ScopeError, Scopes};

@@ -155,6 +155,25 @@ pub enum MessageContent {
         /// What the other user calls it.
         name: Option<String>,
     },
+    /// A mail with links by which the receiver sets a password: one for each of its users.
+    SetPassword {
+        /// The ids of the links.
+        links: Vec<Uuid>,
+    },
+    /// A mail that the receiver has another password.
+    PasswordChanged,
+    /// A mail that the receiver made an API key.
+    KeyMade {
+        /// What the key is called.
+        name: String,
+    },
+    /// A mail that the receiver logged in with a browser that was not known.
+    NewBrowser {
+        /// What the browser says it is (`User-Agent`).
+        browser: Option<String>,
+        /// The network address.
+        address: Option<String>,
+    },
 }
 
 impl MessageContent {
@@ -171,7 +190,12 @@ impl MessageContent {
     #[must_use]
     pub fn joined(&self, newer: &Self) -> Option<Self> {
         let counted = |content: &Self| match content {
-            Self::Push { .. } | Self::DeviceMoved { .. } => None,
+            Self::Push { .. }
+            | Self::DeviceMoved { .. }
+            | Self::SetPassword { .. }
+            | Self::PasswordChanged
+            | Self::KeyMade { .. }
+            | Self::NewBrowser { .. } => None,
             Self::Item { .. } => Some(0),
             Self::Digest { more, .. } => Some(*more),
         };
@@ -198,6 +222,23 @@ impl MessageContent {
             Self::Item { .. } => "email",
             Self::Digest { .. } => "scheduled-email",
             Self::DeviceMoved { .. } => "device-moved",
+            Self::SetPassword { .. } => "set-password",
+            Self::PasswordChanged => "password-changed",
+            Self::KeyMade { .. } => "key-made",
+            Self::NewBrowser { .. } => "new-browser",
+        }
+    }
+
+    /// Whether it is about the account of its receiver and belongs to no notification.
+    #[must_use]
+    pub fn is_about_account(&self) -> bool {
+        match self {
+            Self::Push { .. } | Self::Item { .. } | Self::Digest { .. } => false,
+            Self::DeviceMoved { .. }
+            | Self::SetPassword { .. }
+            | Self::PasswordChanged
+            | Self::KeyMade { .. }
+            | Self::NewBrowser { .. } => true,
         }
     }
 
@@ -207,7 +248,11 @@ impl MessageContent {
         match self {
             Self::Push { item, .. } | Self::Item { item } => std::slice::from_ref(item),
             Self::Digest { items, .. } => items,
-            Self::DeviceMoved { .. } => &[],
+            Self::DeviceMoved { .. }
+            | Self::SetPassword { .. }
+            | Self::PasswordChanged
+            | Self::KeyMade { .. }
+            | Self::NewBrowser { .. } => &[],
         }
     }
 }

@@ -46,6 +46,8 @@ pub enum Permission {
     RevokeKeys,
     /// Make API keys.
     MakeKeys,
+    /// List where the caller is logged in, and end it.
+    Logins,
     /// Read and write collections, and download them.
     Collections,
     /// List the orders and deliveries of the organization, and report the orders.
@@ -106,7 +108,7 @@ const KEY: &[Scope] = &[
 ];
 
 /// Every permission, in the order of the consent page.
-static TABLE: [Row; 24] = [
+static TABLE: [Row; 25] = [
     Row {
         claims: Some(Scope::OpenId),
         ..row(
@@ -211,6 +213,12 @@ static TABLE: [Row; 24] = [
         KEY,
         KEY,
         "Make API keys, which go on working when this access has ended",
+    ),
+    row(
+        Permission::Logins,
+        KEY,
+        KEY,
+        "See your sessions and the applications that act for you, and end them",
     ),
     row(
         Permission::Collections,

@@ -23,7 +23,7 @@ use super::{
         Services, hash_limits, listener_limits, poll_limits, readiness, shared, start_media,
         start_oauth, start_outgoing, start_search, start_senders, start_traces, start_uploads,
     },
-    sweeps::{sweep_accounts, sweep_deliveries, sweep_item_log, sweep_recipients},
+    sweeps::{sweep_accounts, sweep_deliveries, sweep_item_log, sweep_recipients, write_uses},
     systemd,
     threads::{Beside, start_follower, start_matcher, start_waker, start_watcher},
 };
@@ -217,6 +217,7 @@ fn spawn_sweeps(runtime: &Runtime, shared: &Shared, steady: &Arc<Steady>, config
     if !role.only_reads() {
         runtime.spawn(Arc::clone(steady).keep(shared.db.clone()));
         runtime.spawn(shared.activity.clone().keep());
+        runtime.spawn(write_uses(shared.auth.clone()));
     }
     if role.works() {
         let whose = || (Arc::clone(steady), shared.node.clone());

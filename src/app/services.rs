@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 use super::purging::open_policy;
 use crate::account::Lane;
 use crate::audit::Audit;
-use crate::auth::{Auth, HashLimits};
+use crate::auth::{Auth, HashLimits, IdSigner};
 use crate::clock::{self, Stopwatch};
 use crate::collections::Collections;
 use crate::compute::Compute;
@@ -30,6 +30,7 @@ use crate::nodes::Node;
 use crate::notifications::{self, Asks, Notifications};
 use crate::oauth::{Lifetimes, OAuth};
 use crate::orders::Orders;
+use crate::outbound::MailTransport;
 use crate::push::Push;
 use crate::readiness::{Parts, Readiness};
 use crate::recipients::{RecipientSettings, Recipients};
@@ -38,7 +39,7 @@ use crate::slots::SlotLimits;
 use crate::steady::Steady;
 use crate::store::Store;
 use crate::traces::{self, Export, Traces};
-use crate::users::Users;
+use crate::users::{self, PASSWORD_LINK_KEY, Users};
 use crate::web::{
     Activity, App, Compressor, ConceptNames, Pages, Shared, Surrogate, Tuned,
     listener::ListenerLimits,
@@ -61,6 +62,7 @@ pub(super) struct Outgoing {
     pub(super) deliveries: Deliveries,
     pub(super) notifications: Notifications,
     pub(super) recipients: Recipients,
+    pub(super) users: Users,
 }
 
 /// Starts what sends, and gives what does the work of streams.
@@ -74,10 +76,22 @@ pub(super) fn start_outgoing(
     let (db, mailer) = (auth.db().clone(), sender.mailer().clone());
     let recipients = Recipients::new(db, mailer, RecipientSettings::of(config));
     let way_out = (&sender, &recipients);
+    let users = start_users(config, auth, &sender)?;
     let deliveries = start_deliveries(config, (media, orders, auth), way_out, whose);
     let (notifications, asks) =
-        start_notifications(config, (media, content, auth), way_out, whose)?;
-    Ok((Outgoing { deliveries, notifications, recipients }, asks))
+        start_notifications(config, (media, content, auth, &users), way_out, whose)?;
+    Ok((Outgoing { deliveries, notifications, recipients, users }, asks))
+}
+
+/// Starts the users section, which mails links where there is a mail server.
+fn start_users(config: &Config, auth: &Auth, sender: &Sender) -> Result<Users> {
+    let signer = IdSigner::open(auth.db(), PASSWORD_LINK_KEY)?;
+    let sends_mails = match sender.mailer().settings().transport {
+        MailTransport::Smtp(_) => true,
+        MailTransport::Outbox { .. } => false,
+    };
+    let settings = users::Settings { site_url: config.site_url().to_owned(), sends_mails };
+    Ok(Users::new(auth.clone(), signer, settings))
 }
 
 fn start_deliveries(
@@ -100,7 +114,7 @@ fn start_deliveries(
 
 fn start_notifications(
     config: &Config,
-    (media, content, auth): (&Media, &Content, &Auth),
+    (media, content, auth, users): (&Media, &Content, &Auth, &Users),
     (sender, recipients): (&Sender, &Recipients),
     (steady, node): (&Arc<Steady>, &Node),
 ) -> Result<(Notifications, Asks)> {
@@ -111,6 +125,7 @@ fn start_notifications(
         content: content.clone(),
         media: media.clone(),
         auth: auth.clone(),
+        users: users.clone(),
         mailer: sender.mailer().clone(),
         letters: Letters::compile(overrides)?,
         recipients: recipients.clone(),
@@ -224,7 +239,7 @@ pub(super) fn shared(
     traces: Option<Traces>,
 ) -> Result<Shared> {
     let Services { media, content, auth, oauth, orders, outgoing, uploads } = services;
-    let Outgoing { deliveries, notifications, recipients } = outgoing;
+    let Outgoing { deliveries, notifications, recipients, users } = outgoing;
     let pages = Pages::compile(&config.ingest.timezone.0)?;
     let bases = Bases {
         public: &config.server.public_url.0,
@@ -237,7 +252,7 @@ pub(super) fn shared(
         media,
         content,
         collections: Collections::new(orders.db().clone()),
-        users: Users::new(auth.clone()),
+        users,
         uploads,
         audit: if node.role().only_reads() { Audit::lines_only() } else { Audit::start() },
         auth,

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use tokio::time::MissedTickBehavior;
 
+use crate::auth::Auth;
 use crate::clock;
 use crate::db::Db;
 use crate::delivery::Deliveries;
-use crate::limits::{ACCOUNTS_SWEEP, DELIVERIES_SWEEP, ITEM_LOG_KEPT, ITEM_LOG_SWEEP};
+use crate::limits::{
+    ACCOUNTS_SWEEP, DELIVERIES_SWEEP, ITEM_LOG_KEPT, ITEM_LOG_SWEEP, USES_WRITTEN,
+};
 use crate::nodes::{Lease, Node};
 use crate::oauth::OAuth;
 use crate::recipients::{Recipients, limits::RECIPIENTS_SWEEP};
@@ -34,6 +37,18 @@ pub(super) async fn sweep_accounts(oauth: OAuth, (steady, node): (Arc<Steady>, N
                     break;
                 }
             }
+        }
+    }
+}
+
+/// Writes when sessions, tokens and keys were used last, now and then: each node writes what it saw.
+pub(super) async fn write_uses(auth: Auth) {
+    let mut ticks = tokio::time::interval(USES_WRITTEN);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if let Err(cause) = auth.write_uses().await {
+            tracing::warn!("the last use of sessions and keys cannot be written: {cause}");
         }
     }
 }

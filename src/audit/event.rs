@@ -76,6 +76,14 @@ words! {
         UserChanged = "user_changed",
         /// A user got another password.
         PasswordChanged = "password_changed",
+        /// An administrator made a link by which a user sets a password.
+        PasswordLinkSent = "password_link_sent",
+        /// An administrator took such a link back.
+        PasswordLinkWithdrawn = "password_link_withdrawn",
+        /// A mail was asked for by somebody who forgot a password.
+        PasswordForgotten = "password_forgotten",
+        /// A user or an administrator ended a login.
+        SessionEnded = "session_ended",
         /// An OAuth2 client was made.
         ClientCreated = "client_created",
         /// An OAuth2 client was changed, disabled or enabled.
@@ -84,6 +92,8 @@ words! {
         DeviceMoved = "device_moved",
         /// A user let a client act for it.
         ConsentGiven = "consent_given",
+        /// A user took back what it let a client do.
+        ConsentWithdrawn = "consent_withdrawn",
         /// A purchase was recorded, or an order that waits for approval.
         OrderCreated = "order_created",
         /// An order was reported as used.

@@ -23,6 +23,7 @@ use crate::db::{DbError, ReadTx};
 use crate::error::{Error, Result};
 use crate::limits::{PASSWORD_BYTES_MAX, USER_NAME_BYTES_MAX};
 use crate::telemetry;
+use crate::types::Hash;
 
 /// A user name and a password, with where they come from.
 #[derive(Clone, Copy)]
@@ -343,6 +344,14 @@ impl Auth {
     pub async fn issue_device_cookie(&self, login: &Entered, now: Timestamp) -> Result<String> {
         let owner = Owner { user: login.account.user.id, password_hash: &login.password };
         self.device_key().await?.issue(owner, now)
+    }
+
+    /// A hash of the device that a device cookie names; `None` where it names none. It is not verified: only
+    /// the browser knows the cookie.
+    #[must_use]
+    pub fn device_hash(cookie: &str) -> Option<Hash> {
+        let cookie = DeviceCookie::parse(cookie)?;
+        Some(Hash::of(&cookie.device().0))
     }
 
     async fn device_key(&self) -> Result<&DeviceKey> {

@@ -7,13 +7,17 @@
 //! follow the log.
 
 mod attempt;
+mod browser;
 mod device;
 mod login;
+mod new_password;
 mod pace;
 mod password;
 mod principal;
 mod secret;
+mod signer;
 mod throttle;
+mod uses;
 mod verified;
 
 use std::{
@@ -28,20 +32,28 @@ use jiff::Timestamp;
 use moka::sync::Cache;
 use tokio::sync::OnceCell;
 
+pub use browser::browser_name;
 pub use login::{Entered, Login, LoginRequest};
+pub use new_password::{PasswordFlaw, check_new_password};
 pub use password::Hasher;
 pub use principal::{Method, Principal};
 pub use secret::Secret;
+pub use signer::IdSigner;
 
 use crate::account::{Account, Scopes, UserId};
-use crate::db::{AccountChange, Db, DbError, ReadTx, Session, Token, WindowStart, WriteTx};
+use crate::db::{
+    AccountChange, Db, DbError, ReadTx, Session, Token, UsedCredential, WindowStart, WriteTx,
+};
 use crate::error::Result;
-use crate::limits::{ACCOUNTS_CACHED_MAX, API_KEY_BYTES_MAX, TOKEN_BYTES_MAX, TOKENS_CACHED_MAX};
+use crate::limits::{
+    ACCOUNTS_CACHED_MAX, API_KEY_BYTES_MAX, SWEEP_ROWS, TOKEN_BYTES_MAX, TOKENS_CACHED_MAX,
+};
 use crate::types::Hash;
 use device::DeviceKey;
 use pace::Pacer;
 use password::Passwords;
 use throttle::Throttle;
+use uses::Uses;
 use verified::VerifiedSecrets;
 
 /// What a request presents.
@@ -120,6 +132,8 @@ struct Inner {
     /// a known caller costs one look-up.
     callers: Cache<Presented, Arc<Resolved>>,
     verified: VerifiedSecrets,
+    /// When credentials were used, to be written.
+    uses: Uses,
     /// Counts the changes that were seen; tells a reader that what it read may be old.
     changes: AtomicU64,
     /// Counts those that may be about signing keys.
@@ -149,6 +163,7 @@ impl Auth {
             accounts: Cache::new(ACCOUNTS_CACHED_MAX),
             callers: Cache::new(TOKENS_CACHED_MAX),
             verified: VerifiedSecrets::new()?,
+            uses: Uses::new(),
             changes: AtomicU64::new(0),
             signing_keys: AtomicU64::new(0),
         };
@@ -196,16 +211,40 @@ impl Auth {
             && known.changes == changes
             && known.expires.is_none_or(|expires| expires > now)
         {
+            self.note_use(&known.principal, now);
             return Ok(Some(Arc::clone(&known.principal)));
         }
         let Some((principal, expires)) = self.resolve(credentials, now).await? else {
             return Ok(None);
         };
         let principal = Arc::new(principal);
+        self.note_use(&principal, now);
         let resolved = Resolved { principal: Arc::clone(&principal), expires, changes };
         // A change that came meanwhile makes the entry old before it is used.
         self.inner.callers.insert(presented, Arc::new(resolved));
         Ok(Some(principal))
+    }
+
+    /// Notes the use of a token or key.
+    fn note_use(&self, principal: &Principal, now: Timestamp) {
+        let credential = match principal.method() {
+            Method::Bearer { family } => UsedCredential::Family(family),
+            Method::ApiKey { key } => UsedCredential::Key(key),
+            // Sessions are noted where they are looked up.
+            Method::Session | Method::Basic | Method::Queue | Method::Operator => return,
+        };
+        self.inner.uses.note(credential, now);
+    }
+
+    /// Writes when credentials were used since the last call. What cannot be written is lost: it is for
+    /// people who look through their logins, and the next use is noted again.
+    pub async fn write_uses(&self) -> Result<()> {
+        let uses = self.inner.uses.take();
+        for part in uses.chunks(SWEEP_ROWS) {
+            let part = part.to_vec();
+            self.inner.db.write(move |tx| tx.note_uses(&part)).await?;
+        }
+        Ok(())
     }
 
     async fn resolve(
@@ -255,7 +294,11 @@ impl Auth {
         let hash = Hash::of(text.as_bytes());
         let read = move |tx: &ReadTx<'_>| tx.find_session(&hash);
         let session = self.cached(&self.inner.sessions, hash, read).await?;
-        Ok(session.filter(|session| session.expires > now))
+        let session = session.filter(|session| session.expires > now);
+        if session.is_some() {
+            self.inner.uses.note(UsedCredential::Session(hash), now);
+        }
+        Ok(session)
     }
 
     async fn key(&self, text: &str) -> Result<Option<(UserId, i64)>> {

@@ -249,9 +249,11 @@ settings! {
         preview_px: u32 = "1024", 16..=8192, "px", "Long side of a Preview";
         thumbnail_px: u32 = "256", 16..=2048, "px", "Long side of a Thumbnail";
         cropped_thumbnail_px: u32 = "256", 16..=2048, "px", "Sides of a CroppedThumbnail";
+        web_preview_px: u32 = "512", 16..=8192, "px", "Long side of a WebPreview";
         hires_quality: u8 = "90", 1..=100, "", "JPEG quality of crops and watermarks of the Hires";
         preview_quality: u8 = "82", 1..=100, "", "JPEG quality of Previews";
         thumbnail_quality: u8 = "80", 1..=100, "", "JPEG quality of Thumbnails";
+        web_preview_quality: u8 = "80", 1..=100, "", "JPEG quality of WebPreviews";
         watermark_text: String = "WIREPHOTO", Any, "text", "The line of text that is the watermark";
         watermark_png: PathBuf = "", Any, "file", "A PNG that is the watermark in place of the text";
         watermark_width: f32 = "0.25", 0.01..=1.0, "of width", "Width of the watermark";
@@ -262,7 +264,7 @@ settings! {
         file_bytes_max: u64 = "536870912", 1024..=4_294_967_296, "bytes", "Larger originals are refused";
         scans_max: u32 = "100", 1..=1000, "scans", "Progressive photographs with more scans are refused";
         workers: usize = "0", 0..=256, "threads", "Renders at a time; 0: one a core";
-        warm: bool = "true", Any, "", "Whether Preview and Thumbnail of new photographs are made before somebody asks for them";
+        warm: bool = "true", Any, "", "Whether Preview, WebPreview and Thumbnail of new photographs are made before somebody asks for them";
         queue: usize = "128", 1..=100_000, "renders", "Renders that may wait; more are answered 503";
         client_megapixels_s: u32 = "50", 0..=1_000_000, "megapixels/s", "Megapixels that one client may have rendered, on average; more are answered 503; 0 bounds nobody";
         client_megapixels_burst: u32 = "2000", 1..=1_000_000, "megapixels", "Megapixels that one client may have rendered at once";
@@ -409,17 +411,19 @@ pub fn default_rows() -> Vec<Row> {
 
 /// The settings that all nodes of an archive should have alike: links, captions and renditions come from them,
 /// and what is taken in.
-const ALIKE: [&str; 24] = [
+const ALIKE: [&str; 26] = [
     "server.public_url",
     "server.media_url",
     "store.originals",
     "media.preview_px",
     "media.thumbnail_px",
     "media.cropped_thumbnail_px",
+    "media.web_preview_px",
     "media.video_px",
     "media.hires_quality",
     "media.preview_quality",
     "media.thumbnail_quality",
+    "media.web_preview_quality",
     "media.watermark_text",
     "media.watermark_png",
     "media.watermark_width",

@@ -47,18 +47,22 @@ pub use statements::import::{
     NewAgreement, NewApiKey, NewClient, NewLicense, NewProduct, NewUser, Put,
 };
 pub use statements::items::{NewItem, StoredItem, Written};
+pub use statements::logins::{
+    Browser, ListedApplication, ListedSession, LoginCount, UsedCredential, session_name,
+};
 pub use statements::nodes::{Begun, NodeRow};
 pub use statements::notifications::{NewNotification, Watcher, WatchersOf};
 pub use statements::operator::{ListedKey, ListedUser};
 pub use statements::orders::{LiveOrder, OrdersOf, Reported};
 pub use statements::outbox::{ClaimedBy, NewMessage, OutboxCount, Sent};
+pub use statements::password_links::PasswordLink;
 pub use statements::purges::{Purge, PurgesWaiting};
 pub use statements::queues::{FoundStream, LogRow, QueuedItem};
 pub use statements::recipients::MailRecipient;
 pub use statements::removal::RemovedUser;
 pub use statements::search::{IndexChange, IndexedVersion, LogPosition, VersionPage};
 pub use statements::secrets::SealedCount;
-pub use statements::sessions::{ListedSigningKey, Session, SigningKey};
+pub use statements::sessions::{ListedSigningKey, LoginOrigin, Session, SigningKey};
 pub use statements::tokens::Token;
 pub use statements::users::{NewMember, UserRequestLimits};
 pub use statements::{ClaimTx, ReadTx, WriteTx};

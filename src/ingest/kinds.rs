@@ -11,12 +11,12 @@ use crate::item::{Asset, AssetFile, Files, Graphic, Video};
 use crate::limits::{EPS_HEAD_BYTES, PROGRAM_OUTPUT_BYTES_MAX, STILL_AT_MS};
 use crate::media::video::{VideoError, VideoLimits, facts};
 use crate::programs::{PdfFacts, PdfTask, ProgramError};
-use crate::types::{MediaType, RenditionExtension, RenditionName, Size, Usage, Variant};
+use crate::types::{MediaType, RenditionExtension, RenditionName, Size};
 
 const HIRES: RenditionName = RenditionName::NORMAL_HIRES;
-const GREY_HIRES: RenditionName = RenditionName::new(Variant::BlackAndWhite, Usage::Hires);
-const PREVIEW: RenditionName = RenditionName::new(Variant::Normal, Usage::Preview);
-const THUMBNAIL: RenditionName = RenditionName::new(Variant::Normal, Usage::Thumbnail);
+const GREY_HIRES: RenditionName = RenditionName::GREY_HIRES;
+const PREVIEW: RenditionName = RenditionName::NORMAL_PREVIEW;
+const THUMBNAIL: RenditionName = RenditionName::NORMAL_THUMBNAIL;
 
 /// What a PDF begins with, within its first bytes.
 const PDF_MAGIC: &[u8] = b"%PDF-";

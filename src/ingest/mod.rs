@@ -51,11 +51,7 @@ use crate::media::jpeg::header::HeaderLimits;
 use crate::media::original::Originals;
 use crate::media::raster::Marker;
 use crate::programs::Programs;
-use crate::types::{
-    ItemId, ItemKey, MediaType, RenditionExtension, RenditionName, Usage, Variant,
-};
-
-const VIDEO_PREVIEW: RenditionName = RenditionName::new(Variant::Normal, Usage::Preview);
+use crate::types::{ItemId, ItemKey, MediaType, RenditionExtension, RenditionName};
 
 /// Something to take in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -210,7 +206,7 @@ impl Ingest {
         let (name, extension) = match files::extension(path).as_str() {
             "pdf" => (RenditionName::NORMAL_HIRES, RenditionExtension::Pdf),
             "eps" => (RenditionName::NORMAL_HIRES, RenditionExtension::Eps),
-            "mp4" => (VIDEO_PREVIEW, RenditionExtension::Mp4),
+            "mp4" => (RenditionName::NORMAL_PREVIEW, RenditionExtension::Mp4),
             _ => return self.take_photograph(path, now),
         };
         let media_type = files::media_type(&files::extension(path)).ok_or(IngestError::Kind)?;

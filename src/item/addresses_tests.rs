@@ -35,8 +35,12 @@ impl Links for TestLinks {
     }
 }
 
-const SIZES: RenditionSizes =
-    RenditionSizes { preview_px: 1024, thumbnail_px: 256, cropped_thumbnail_px: 256 };
+const SIZES: RenditionSizes = RenditionSizes {
+    preview_px: 1024,
+    thumbnail_px: 256,
+    cropped_thumbnail_px: 256,
+    web_preview_px: 512,
+};
 
 /// The document of `key` as served by a service that holds `image/held` and nothing else, checked
 /// against the schema.
@@ -193,7 +197,7 @@ fn renditions_of_our_files_take_the_place_of_those_in_the_document() {
         (ids.cloned().collect::<Vec<_>>(), found)
     };
     let (all, _) = ids(Layout::Full);
-    assert_eq!(all, ["r00", "r01", "r02", "r03"]);
+    assert_eq!(all, ["r00", "r01", "r02", "r03", "r04"]);
     let (thumbnail, found) = ids(Layout::Bare);
     assert_eq!(thumbnail, ["r03"]);
     assert_eq!(found["renditions"]["r03"]["width"], 256);

@@ -23,7 +23,7 @@ use crate::types::{AssociationKey, ItemKey, MediaType};
 pub use addresses::Held;
 pub use asset::{Asset, AssetFile, Files, Graphic, Picture, Video};
 pub use layout::Layout;
-pub use renditions::{Links, RenditionSizes, Served};
+pub use renditions::{Links, RenditionSizes, Scaling, Served};
 pub use schema::{Problem, SCHEMA};
 
 /// Publication status of an item (Spec §3).

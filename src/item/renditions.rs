@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::addresses::{Addresses, Held};
-use super::{Asset, AssetFile, Document, Files, Graphic, Layout, Video};
+use super::{Asset, AssetFile, Document, Files, Graphic, Layout, Picture, Video};
 use crate::types::{
     AssociationKey, CropError, ItemKey, MediaType, Rect, RenditionExtension, RenditionName, Size,
     Usage, Variant, scale_crop,
@@ -18,23 +18,76 @@ pub struct RenditionSizes {
     pub thumbnail_px: u32,
     /// Sides of a CroppedThumbnail, pixels.
     pub cropped_thumbnail_px: u32,
+    /// Long side of a WebPreview, pixels.
+    pub web_preview_px: u32,
+}
+
+/// How a JPEG rendition is scaled before any operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scaling {
+    /// Not at all.
+    Full,
+    /// To a long side of that many pixels, never enlarged.
+    Fit(u32),
+    /// To a square with sides of that many pixels, cut around the centre of interest.
+    Square(u32),
 }
 
 impl RenditionSizes {
+    /// How the JPEG rendition `name` is scaled; `None` for a name that no JPEG is made under.
+    ///
+    /// This is the table of standard renditions: sizes in documents and rendered pixels both come
+    /// from it. [`RenditionName::PICTURES`] lists its names.
+    #[must_use]
+    pub fn scaling(self, name: RenditionName) -> Option<Scaling> {
+        match (name.variant, name.usage) {
+            (Variant::Normal | Variant::Watermark, Usage::Hires) => Some(Scaling::Full),
+            (Variant::Normal | Variant::Watermark, Usage::Preview) => {
+                Some(Scaling::Fit(self.preview_px))
+            }
+            (Variant::Normal | Variant::Watermark, Usage::Thumbnail) => {
+                Some(Scaling::Fit(self.thumbnail_px))
+            }
+            (Variant::Cropped, Usage::Thumbnail) => {
+                Some(Scaling::Square(self.cropped_thumbnail_px))
+            }
+            (Variant::Web, Usage::Preview) => Some(Scaling::Fit(self.web_preview_px)),
+            (
+                Variant::Normal
+                | Variant::Watermark
+                | Variant::Cropped
+                | Variant::BlackAndWhite
+                | Variant::Framegrab
+                | Variant::Web,
+                Usage::Hires | Usage::Preview | Usage::Thumbnail | Usage::Hidef | Usage::Lores,
+            ) => None,
+        }
+    }
+
     /// The size of the JPEG rendition `name` of what `files` show, uncropped and upright.
     #[must_use]
     pub fn of(self, files: Files<'_>, name: RenditionName) -> Option<Size> {
-        if name.variant == Variant::Cropped {
-            let whole = files.whole_picture()?.upright();
-            let side = |px: u32| px.min(self.cropped_thumbnail_px);
-            return Some(Size { width: side(whole.width), height: side(whole.height) });
-        }
-        let upright = files.picture(name.usage)?.upright();
-        Some(match name.usage {
-            Usage::Preview => upright.fit_within(self.preview_px),
-            Usage::Thumbnail => upright.fit_within(self.thumbnail_px),
-            Usage::Hires | Usage::Hidef | Usage::Lores => upright,
+        let (picture, scaling) = self.source(files, name)?;
+        let upright = picture.upright();
+        Some(match scaling {
+            Scaling::Full => upright,
+            Scaling::Fit(long_px) => upright.fit_within(long_px),
+            Scaling::Square(px) => {
+                Size { width: upright.width.min(px), height: upright.height.min(px) }
+            }
         })
+    }
+
+    /// The picture that the JPEG rendition `name` is made from, and how it is scaled.
+    #[must_use]
+    pub fn source(self, files: Files<'_>, name: RenditionName) -> Option<(&Picture, Scaling)> {
+        let scaling = self.scaling(name)?;
+        let picture = match scaling {
+            Scaling::Full | Scaling::Fit(_) => files.picture(name.usage)?,
+            // A square cut needs the whole picture, not a thumbnail that came with it.
+            Scaling::Square(_) => files.whole_picture()?,
+        };
+        Some((picture, scaling))
     }
 }
 
@@ -72,28 +125,26 @@ pub struct Served<'a> {
     pub layout: Layout,
 }
 
-const fn name(variant: Variant, usage: Usage) -> RenditionName {
-    RenditionName::new(variant, usage)
-}
-
 const HIRES: RenditionName = RenditionName::NORMAL_HIRES;
-const PREVIEW: RenditionName = name(Variant::Normal, Usage::Preview);
-const WATERMARK_PREVIEW: RenditionName = name(Variant::Watermark, Usage::Preview);
-const THUMBNAIL: RenditionName = name(Variant::Normal, Usage::Thumbnail);
-const CROPPED_THUMBNAIL: RenditionName = name(Variant::Cropped, Usage::Thumbnail);
-const GREY_HIRES: RenditionName = name(Variant::BlackAndWhite, Usage::Hires);
+const PREVIEW: RenditionName = RenditionName::NORMAL_PREVIEW;
+const WATERMARK_PREVIEW: RenditionName = RenditionName::WATERMARK_PREVIEW;
+const THUMBNAIL: RenditionName = RenditionName::NORMAL_THUMBNAIL;
+const CROPPED_THUMBNAIL: RenditionName = RenditionName::CROPPED_THUMBNAIL;
+const WEB_PREVIEW: RenditionName = RenditionName::WEB_PREVIEW;
+const GREY_HIRES: RenditionName = RenditionName::GREY_HIRES;
 
 /// A rendition that an item may have.
 type Listed = (RenditionName, RenditionExtension);
 
 const JPG: RenditionExtension = RenditionExtension::Jpg;
 
-/// The renditions of a photograph, in the order of their ids.
-const OF_IMAGES: [Listed; 4] =
-    [(HIRES, JPG), (PREVIEW, JPG), (WATERMARK_PREVIEW, JPG), (THUMBNAIL, JPG)];
+/// The renditions of a photograph, in the order of their ids. Clients know these ids, so a new
+/// rendition is listed last.
+const OF_IMAGES: [Listed; 5] =
+    [(HIRES, JPG), (PREVIEW, JPG), (WATERMARK_PREVIEW, JPG), (THUMBNAIL, JPG), (WEB_PREVIEW, JPG)];
 
 /// Those of a graphic: first what is looked at, then what is printed.
-const OF_GRAPHICS: [Listed; 9] = [
+const OF_GRAPHICS: [Listed; 10] = [
     (PREVIEW, JPG),
     (WATERMARK_PREVIEW, JPG),
     (THUMBNAIL, JPG),
@@ -103,18 +154,20 @@ const OF_GRAPHICS: [Listed; 9] = [
     (HIRES, RenditionExtension::Eps),
     (GREY_HIRES, RenditionExtension::Eps),
     (HIRES, JPG),
+    (WEB_PREVIEW, JPG),
 ];
 
 /// Those of a video.
-const OF_VIDEOS: [Listed; 4] = [
+const OF_VIDEOS: [Listed; 5] = [
     (HIRES, RenditionExtension::Mp4),
     (PREVIEW, RenditionExtension::Mp4),
     (THUMBNAIL, JPG),
     (PREVIEW, JPG),
+    (WEB_PREVIEW, JPG),
 ];
 
 /// Those of an associated object whose files came with the item.
-const OF_ASSOCIATIONS: [Listed; 11] = [
+const OF_ASSOCIATIONS: [Listed; 12] = [
     (HIRES, JPG),
     (PREVIEW, JPG),
     (WATERMARK_PREVIEW, JPG),
@@ -126,6 +179,7 @@ const OF_ASSOCIATIONS: [Listed; 11] = [
     (GREY_HIRES, RenditionExtension::Pdf),
     (GREY_HIRES, RenditionExtension::Eps),
     (HIRES, RenditionExtension::Mp4),
+    (WEB_PREVIEW, JPG),
 ];
 
 fn listed(media_type: MediaType) -> &'static [Listed] {
@@ -152,7 +206,7 @@ impl Served<'_> {
     /// The size of the Normal rendition `usage`, uncropped and upright.
     #[must_use]
     pub fn size(&self, usage: Usage) -> Option<Size> {
-        self.sizes.of(self.files(), name(Variant::Normal, usage))
+        self.sizes.of(self.files(), RenditionName::new(Variant::Normal, usage))
     }
 
     /// The document with our addresses.
@@ -328,4 +382,26 @@ fn standard() -> Value {
         "version": "1.6",
         "schema": "https://tt.se/spec/ttninjs/ttninjs-schema_1.6.json",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_that_are_documented_are_those_that_pictures_are_made_under() {
+        let sizes = RenditionSizes {
+            preview_px: 1024,
+            thumbnail_px: 256,
+            cropped_thumbnail_px: 256,
+            web_preview_px: 512,
+        };
+        for variant in Variant::ALL {
+            for usage in Usage::ALL {
+                let name = RenditionName::new(variant, usage);
+                let is_made = sizes.scaling(name).is_some();
+                assert_eq!(RenditionName::PICTURES.contains(&name), is_made, "{name}");
+            }
+        }
+    }
 }

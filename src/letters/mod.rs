@@ -1,4 +1,4 @@
-//! The texts of notification mails: subject, text and HTML, from templates (Spec §3: the content of
+//! The texts of mails: subject, text and HTML, from templates (Spec §3: the content of
 //! mails is not shown).
 //!
 //! Templates are in the binary; an operator's folder may hold others of the same names. Whatever
@@ -7,6 +7,7 @@
 //! how it travels, is left to others.
 
 mod line;
+mod notice;
 mod templates;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use std::path::Path;
 use minijinja::{Environment, context, value::Serde};
 
 pub use self::line::line;
+pub use self::notice::{Notice, NoticeContent, PasswordLine};
 use self::view::View;
 use crate::error::{Error, Kind, Result};
 use crate::limits;
@@ -44,17 +46,6 @@ pub struct Letter {
     pub unsubscribe_url: String,
     /// The service's own page, `http` or `https`.
     pub site_url: String,
-}
-
-/// What a mail says about a device that another user registered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeviceNotice {
-    /// Name of the service.
-    pub site_name: String,
-    /// The service's own page, `http` or `https`.
-    pub site_url: String,
-    /// What the device is called.
-    pub device: String,
 }
 
 /// What a mail is sent for.
@@ -127,43 +118,17 @@ impl Letters {
     /// read, and when it has a template by a name that nobody asks for.
     pub fn compile(overrides: Option<&Path>) -> Result<Self> {
         let letters = Self { environment: templates::load(overrides)? };
-        for letter in view::samples() {
-            letters.write(&letter).map_err(|error| {
-                let cause = error.cause().unwrap_or_default();
-                Error::new(Kind::InvalidArgument, format!("mail template: {cause}"))
-            })?;
-        }
-        let notice = DeviceNotice {
-            site_name: "Wirephoto".to_owned(),
-            site_url: "https://example.org/".to_owned(),
-            device: "Phone".to_owned(),
-        };
-        letters.write_device_notice(&notice).map_err(|error| {
+        let unusable = |error: Error| {
             let cause = error.cause().unwrap_or_default();
             Error::new(Kind::InvalidArgument, format!("mail template: {cause}"))
-        })?;
+        };
+        for letter in view::samples() {
+            letters.write(&letter).map_err(unusable)?;
+        }
+        for notice in notice::samples() {
+            letters.write_notice(&notice).map_err(unusable)?;
+        }
         Ok(letters)
-    }
-
-    /// Writes the mail about a device that another user registered, in English and Swedish: the
-    /// language of the receiver is not known.
-    pub fn write_device_notice(&self, notice: &DeviceNotice) -> Result<Written> {
-        let facts = context! {
-            site_name => line(&notice.site_name, limits::LETTER_NAME_CHARS_MAX),
-            device => line(&notice.device, limits::LETTER_NAME_CHARS_MAX),
-            devices_url => view::address(&format!(
-                "{}/account/devices",
-                notice.site_url.trim_end_matches('/')
-            ))?,
-            site_url => view::address(&notice.site_url)?,
-        };
-        let render = |name: &str, subject: &str| {
-            let template = self.environment.get_template(name).map_err(Error::internal)?;
-            template.render(context! { subject, ..facts.clone() }).map_err(Error::internal)
-        };
-        let subject = line(&render("device.subject.txt", "")?, limits::MAIL_SUBJECT_CHARS_MAX);
-        let (text, html) = (render("device.txt", &subject)?, render("device.html", &subject)?);
-        Ok(Written { subject, text, html })
     }
 
     /// Writes the mail.

@@ -144,6 +144,9 @@ pub const SITE_DRY_RUN_ITEMS_LISTED: usize = 4;
 pub const SITE_PRODUCTS_SHOWN: usize = 40;
 /// Items on one page of a collection.
 pub const SITE_COLLECTION_ITEMS_PER_PAGE: usize = 200;
+/// Pixels of a crop that the crop studio shows from the Hires; a larger one is shown from the Preview.
+/// About 2 MB as a JPEG, each time that the frame comes to rest.
+pub const STUDIO_PROOF_PX_MAX: u64 = 6_000_000;
 /// Pictures that the list of collections shows of each.
 pub const SITE_STRIP_PICTURES: usize = 6;
 /// Sessions whose latest calls are kept in memory for the page `/code`.

@@ -29,6 +29,37 @@ const LEFT_OUT: &str = "left-out.txt";
 /// are not told apart.
 const NOT_AVAILABLE: &str = "It is not available to you";
 
+/// How the files of an archive of several items are called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// As each item's own archive calls them.
+    ById,
+    /// With the place of the item in front, so that folders show the order: `01_`, `02_`.
+    ByPlace,
+}
+
+/// What an archive of several items and the files in it are called.
+#[derive(Clone, Copy, Debug)]
+pub struct BundleNames<'a> {
+    /// The name of the archive, without its extension.
+    pub archive: &'a str,
+    /// The files in it.
+    pub files: Naming,
+}
+
+impl Naming {
+    /// What stands before the names of the item at `place`, counted from 0, of `count`.
+    fn prefix(self, place: usize, count: usize) -> String {
+        match self {
+            Self::ById => String::new(),
+            Self::ByPlace => {
+                let digits = count.to_string().len().max(2);
+                format!("{:0digits$}_", place + 1)
+            }
+        }
+    }
+}
+
 /// An item with its files and what of it is sold.
 struct Picked {
     entry: Arc<Entry>,
@@ -64,7 +95,7 @@ impl Fate {
 }
 
 impl Media {
-    /// The archive `<name>.zip` of the items `keys`, as far as `caller` may have them.
+    /// The archive of the items `keys`, as far as `caller` may have them.
     ///
     /// What it sells is bought all or not at all: the purchase fails with `agreement_required` or
     /// `order_required` where something changed since, and then another call says what is left.
@@ -73,28 +104,31 @@ impl Media {
     pub async fn bundle(
         &self,
         keys: &[ItemKey],
-        name: &str,
+        names: BundleNames<'_>,
         caller: Caller<'_>,
         now: Timestamp,
     ) -> Result<FileAnswer> {
         caller.known()?;
+        let naming = names.files;
         let found = self.find_readable(keys, caller, now).await?;
         let mut fates = Vec::new();
         for entry in found {
             fates.push(self.pick(entry, &fates, caller, now).await?);
         }
         self.share_out(&mut fates, caller, now).await?;
-        let (mut members, mut names) = (Vec::new(), HashSet::from([LEFT_OUT.to_owned()]));
+        let (mut members, mut known) = (Vec::new(), HashSet::from([LEFT_OUT.to_owned()]));
         let mut entries = Vec::new();
         let (mut sale, mut left_out) = (Sale { together: true, ..Sale::default() }, String::new());
-        for (key, fate) in keys.iter().zip(fates) {
+        for (place, (key, fate)) in keys.iter().zip(fates).enumerate() {
             match fate {
                 Fate::Out(reason) => {
                     left_out.push_str(&format!("{}: {reason}\n", self.links().item(key)));
                 }
                 Fate::In(picked) => {
                     entries.extend(seen(&picked.entry, &picked.members));
-                    members.extend(renamed(key, picked.members, &mut names));
+                    let prefix = naming.prefix(place, keys.len());
+                    let files = renamed(key, picked.members, &mut known).into_iter();
+                    members.extend(files.map(|file| file.prefixed(&prefix)));
                     sale.extend(picked.sale);
                 }
             }
@@ -118,7 +152,7 @@ impl Media {
             etag: Hash::of(lines.as_bytes()).short(),
             modified: None,
             sale,
-            file_name: Some(format!("{name}.zip")),
+            file_name: Some(format!("{}.zip", names.archive)),
             keys,
             content: FileContent::Archive(members),
             seen: entries,
@@ -254,6 +288,13 @@ fn renamed(key: &ItemKey, members: Vec<Member>, names: &mut HashSet<String>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_place_of_an_item_has_as_many_digits_as_the_last_one() {
+        assert_eq!(Naming::ByPlace.prefix(0, 3), "01_");
+        assert_eq!(Naming::ByPlace.prefix(8, 200), "009_");
+        assert_eq!(Naming::ById.prefix(8, 200), "");
+    }
 
     #[test]
     fn files_of_items_with_one_id_have_names_of_their_own() {

@@ -27,11 +27,7 @@ use crate::media::archive::{
 use crate::media::path::{
     DocumentExtension, Format, MediaPath, Operation, RenditionExtension, Target,
 };
-use crate::types::{
-    AssociationKey, CropSpec, Hash, ItemKey, MediaType, RenditionName, Usage, Variant,
-};
-
-const PREVIEW: RenditionName = RenditionName::new(Variant::Normal, Usage::Preview);
+use crate::types::{AssociationKey, CropSpec, Hash, ItemKey, MediaType, RenditionName};
 
 /// Which files of an item are wanted.
 #[derive(Clone, Copy, Debug)]
@@ -290,7 +286,7 @@ impl Media {
                     let (item, jpg) = (entry.key.clone(), RenditionExtension::Jpg);
                     MediaPath::association(item, key.clone(), name, jpg)
                 };
-                for name in [RenditionName::NORMAL_HIRES, PREVIEW] {
+                for name in [RenditionName::NORMAL_HIRES, RenditionName::NORMAL_PREVIEW] {
                     let found =
                         self.associated(entry, &path(name), (caller, now), &mut sale).await?;
                     if let Some(member) = found {

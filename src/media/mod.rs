@@ -36,6 +36,7 @@ pub use access::Caller;
 pub use answer::{Answer, FileAnswer, RenditionAnswer, Sale, TextAnswer};
 use answer::{FileContent, stored_body};
 pub use budget::{Client, Payer};
+pub use bundle::{BundleNames, Naming};
 pub(crate) use cache::check_files as check_cache;
 pub use cache::{Body, Extent, Part};
 pub use catalog::Entry;

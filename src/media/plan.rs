@@ -13,7 +13,7 @@ use super::{
     },
 };
 use crate::error::{Error, Kind, Result};
-use crate::item::{Files, Picture};
+use crate::item::{Files, Picture, Scaling};
 use crate::limits::RENDER_PIXELS_MIN;
 use crate::media::path::{MediaPath, Operation, Target};
 use crate::types::{CropError, CropSpec, Hash, Rect, RenditionName, Size, Usage, Variant};
@@ -190,7 +190,7 @@ pub fn plan(entry: &Entry, path: &MediaPath, settings: &Settings) -> Result<Plan
     let marked = steps.contains(&Step::Watermark);
     let plan = Plan {
         format: FORMAT,
-        output: output(name.usage, &steps, settings),
+        output: output(name, &steps, settings),
         mark: marked.then(|| settings.marker.id().to_owned()),
         caption: (name.usage != Usage::Thumbnail).then(|| entry.caption_of(file.association()).1),
         keep_gps: settings.keep_gps,
@@ -210,44 +210,26 @@ fn rendition_steps<'a>(
     name: RenditionName,
     settings: &Settings,
 ) -> Option<(&'a Picture, Vec<Step>)> {
-    let fit = match name.usage {
-        Usage::Hires => None,
-        Usage::Preview => Some(Step::Fit { long_px: settings.sizes.preview_px }),
-        Usage::Thumbnail => Some(Step::Fit { long_px: settings.sizes.thumbnail_px }),
-        Usage::Hidef | Usage::Lores => return None,
+    let (source, scaling) = settings.sizes.source(files, name)?;
+    let scale = match scaling {
+        Scaling::Full => None,
+        Scaling::Fit(long_px) => Some(Step::Fit { long_px }),
+        Scaling::Square(side) => Some(Step::Cover { width: side, height: side }),
     };
-    let steps = match (name.variant, name.usage) {
-        (Variant::Normal, _) => fit.into_iter().collect(),
-        (Variant::Watermark, _) => fit.into_iter().chain([Step::Watermark]).collect(),
-        (Variant::Cropped, Usage::Thumbnail) => {
-            let side = settings.sizes.cropped_thumbnail_px;
-            vec![Step::Cover { width: side, height: side }]
-        }
-        (
-            Variant::Cropped | Variant::BlackAndWhite | Variant::Framegrab | Variant::Web,
-            Usage::Hires | Usage::Preview | Usage::Thumbnail | Usage::Hidef | Usage::Lores,
-        ) => return None,
-    };
-    // A square cut needs the whole picture, not a thumbnail that came with it.
-    let source = match name.variant {
-        Variant::Cropped => files.whole_picture()?,
-        Variant::Normal
-        | Variant::Watermark
-        | Variant::BlackAndWhite
-        | Variant::Framegrab
-        | Variant::Web => files.picture(name.usage)?,
-    };
-    Some((source, steps))
+    let mark = (name.variant == Variant::Watermark).then_some(Step::Watermark);
+    Some((source, scale.into_iter().chain(mark).collect()))
 }
 
-fn output(usage: Usage, steps: &[Step], settings: &Settings) -> Option<Output> {
+fn output(name: RenditionName, steps: &[Step], settings: &Settings) -> Option<Output> {
     let small = |quality| Output { quality, sampling: Sampling::S420, colour: Colour::Srgb };
-    match usage {
-        Usage::Preview => Some(small(settings.qualities.preview)),
-        Usage::Thumbnail => Some(small(settings.qualities.thumbnail)),
+    let qualities = settings.qualities;
+    match name.usage {
+        Usage::Preview if name.variant == Variant::Web => Some(small(qualities.web_preview)),
+        Usage::Preview => Some(small(qualities.preview)),
+        Usage::Thumbnail => Some(small(qualities.thumbnail)),
         Usage::Hires | Usage::Hidef | Usage::Lores if steps.is_empty() => None,
         Usage::Hires | Usage::Hidef | Usage::Lores => Some(Output {
-            quality: settings.qualities.hires,
+            quality: qualities.hires,
             sampling: Sampling::Keep,
             colour: Colour::Keep,
         }),
@@ -262,6 +244,7 @@ fn operation_name(name: RenditionName, steps: &[Step]) -> &'static str {
         (_, true, false) => "crop",
         (Usage::Preview, false, true) => "watermark-preview",
         (_, false, true) => "watermark",
+        (Usage::Preview, false, false) if name.variant == Variant::Web => "web-preview",
         (Usage::Preview, false, false) => "preview",
         (Usage::Thumbnail, false, false) => "thumbnail",
         (Usage::Hires | Usage::Hidef | Usage::Lores, false, false) => "original",

@@ -21,6 +21,8 @@ pub struct Qualities {
     pub preview: u8,
     /// Thumbnails.
     pub thumbnail: u8,
+    /// WebPreviews.
+    pub web_preview: u8,
 }
 
 /// Budgets of the rendition cache.
@@ -39,7 +41,7 @@ pub struct CacheBudget {
 pub struct Settings {
     /// Base of links to media.
     pub media_url: String,
-    /// Sizes of Preview and Thumbnail.
+    /// Sizes of Preview, WebPreview and Thumbnail.
     pub sizes: RenditionSizes,
     /// Encoder quality.
     pub qualities: Qualities,
@@ -109,11 +111,13 @@ impl Settings {
                 preview_px: media.preview_px,
                 thumbnail_px: media.thumbnail_px,
                 cropped_thumbnail_px: media.cropped_thumbnail_px,
+                web_preview_px: media.web_preview_px,
             },
             qualities: Qualities {
                 hires: media.hires_quality,
                 preview: media.preview_quality,
                 thumbnail: media.thumbnail_quality,
+                web_preview: media.web_preview_quality,
             },
             marker: std::sync::Arc::new(marker(config)?),
             keep_gps: media.keep_gps,

@@ -7,14 +7,15 @@ use tokio::sync::mpsc::Receiver;
 use super::{Answer, Caller, Media};
 use crate::clock;
 use crate::media::path::MediaPath;
-use crate::types::ItemKey;
+use crate::types::{ItemKey, RenditionExtension, RenditionName};
 
 /// Renditions that are made of each item.
-const NAMES: [&str; 2] = ["NormalPreview", "NormalThumbnail"];
+const NAMES: [RenditionName; 3] =
+    [RenditionName::NORMAL_PREVIEW, RenditionName::NORMAL_THUMBNAIL, RenditionName::WEB_PREVIEW];
 /// Time that one rendition may take, queue and all.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Makes Preview and Thumbnail of the items that `wanted` names, one after the other, so that
+/// Makes [`NAMES`] of the items that `wanted` names, one after the other, so that
 /// requests find workers free. Ends when the sender is gone.
 pub async fn run(media: Media, mut wanted: Receiver<ItemKey>) {
     while let Some(key) = wanted.recv().await {
@@ -28,11 +29,11 @@ impl Media {
     /// Makes a rendition if everybody may see the item and no cache has it.
     ///
     /// What fails here fails again, and is answered, when somebody asks.
-    async fn warm(&self, key: &ItemKey, name: &str) {
+    async fn warm(&self, key: &ItemKey, name: RenditionName) {
         if !self.inner.cache.keeps() {
             return;
         }
-        let Ok(path) = MediaPath::parse(&format!("{key}_{name}.jpg")) else { return };
+        let path = MediaPath::rendition(key.clone(), name, RenditionExtension::Jpg);
         let answer = self.resolve(&path, Caller::default(), clock::now()).await;
         if let Ok(Answer::Rendition(answer)) = answer
             && self.find_cached(&answer).is_none()

@@ -6,13 +6,13 @@ use futures_util::StreamExt;
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::Notifications;
-use crate::account::{Message, Notification, Way};
+use crate::account::{Notification, Way};
 use crate::auth::Principal;
 use crate::clock::Stopwatch;
 use crate::content;
 use crate::error::{Kind, Result};
 use crate::item::{Files, Links};
-use crate::letters::{DeviceNotice, Entry, Letter, Occasion, Thumb};
+use crate::letters::{Entry, Letter, Occasion, Thumb};
 use crate::limits::{
     LETTER_ENTRIES_MAX, MESSAGE_PICTURE_BYTES_MAX, MESSAGE_PICTURE_TIME, MESSAGE_PICTURES_TIME,
 };
@@ -20,11 +20,10 @@ use crate::media::path::MediaPath;
 use crate::media::{Answer, Caller, Entry as Found, Media};
 use crate::outbound::{Inline, Mail, MailAddress};
 use crate::push;
-use crate::types::{ItemKey, RenditionExtension, RenditionName, Usage, Variant};
+use crate::types::{ItemKey, RenditionExtension, RenditionName};
 
 /// What a mail shows of an item.
-const THUMBNAIL: RenditionName =
-    RenditionName { variant: Variant::Normal, usage: Usage::Thumbnail };
+const THUMBNAIL: RenditionName = RenditionName::NORMAL_THUMBNAIL;
 
 /// A message's name and receiver.
 pub(super) struct Addressed<'a> {
@@ -93,35 +92,6 @@ impl Notifications {
                 ("List-Unsubscribe-Post".to_owned(), "List-Unsubscribe=One-Click".to_owned()),
                 ("Auto-Submitted".to_owned(), "auto-generated".to_owned()),
             ],
-        }))
-    }
-
-    /// The mail to a user whose device another user registered; nothing for one without address.
-    pub(super) async fn device_mail(
-        &self,
-        message: &Message,
-        device: String,
-    ) -> Result<Option<Mail>> {
-        let user = self.inner.services.auth.find_user(message.user).await?;
-        let address = user.and_then(|user| user.user().email_address.clone());
-        let Some(to) = address.as_deref().and_then(MailAddress::parse) else { return Ok(None) };
-        let settings = self.inner.settings.get();
-        let notice = DeviceNotice {
-            site_name: settings.site_name.clone(),
-            site_url: settings.site_url.clone(),
-            device,
-        };
-        let written = self.inner.services.letters.write_device_notice(&notice)?;
-        Ok(Some(Mail {
-            id: message.id.to_string(),
-            at: message.created,
-            to: vec![to],
-            subject: written.subject,
-            text: written.text,
-            html: Some(written.html),
-            attachments: Vec::new(),
-            inline: Vec::new(),
-            headers: vec![("Auto-Submitted".to_owned(), "auto-generated".to_owned())],
         }))
     }
 

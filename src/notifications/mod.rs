@@ -5,6 +5,7 @@
 //! queues and the outbox and moves on, so that a crash loses and doubles nothing. Streams are read
 //! with [`Notifications::read_stream`]; the outbox is sent by [`Notifications::send`].
 
+mod account_mails;
 mod digest;
 #[cfg(test)]
 mod digest_tests;
@@ -36,7 +37,7 @@ pub use streams::Asks;
 pub use unsubscribe::Subscription;
 
 use crate::account::{Lane, Notification, NotificationKind, Patience, Permission, Question, Way};
-use crate::auth::{Auth, Principal};
+use crate::auth::{Auth, IdSigner, Principal};
 use crate::clock::Stopwatch;
 use crate::config::Config;
 use crate::content::Content;
@@ -54,8 +55,9 @@ use crate::schedule::Schedule;
 use crate::slots::SlotLimits;
 use crate::steady::Steady;
 use crate::types::MediaType;
+use crate::users::Users;
 use streams::Streams;
-use unsubscribe::Signer;
+use unsubscribe::UNSUBSCRIBE_KEY;
 use watching::Watching;
 
 /// How notifications work.
@@ -112,6 +114,8 @@ pub struct Services {
     pub media: Media,
     /// Whose notifications they are.
     pub auth: Auth,
+    /// Writes links by which users set a password.
+    pub users: Users,
     /// Sends mails.
     pub mailer: Mailer,
     /// Writes their texts.
@@ -135,7 +139,7 @@ pub struct Notifications {
 struct Inner {
     services: Services,
     settings: Live<Settings>,
-    signer: Signer,
+    signer: IdSigner,
     streams: Arc<Streams>,
     /// Answers that are written at a time.
     answers: Semaphore,
@@ -182,7 +186,7 @@ impl Notifications {
     pub fn start(services: Services, settings: Settings, now: Timestamp) -> Result<(Self, Asks)> {
         let (streams, asks) = Streams::new(settings.polls, services.node.clone());
         let db = services.db.clone();
-        let signer = Signer::open(&db)?;
+        let signer = IdSigner::open(&db, UNSUBSCRIBE_KEY)?;
         if !services.node.role().only_reads() {
             match db.write_blocking(move |tx| watching::take_up(tx, now)).map_err(Error::from) {
                 Err(cause) if cause.kind() == Kind::Unavailable => {

@@ -201,10 +201,7 @@ impl Notifications {
         );
         let dead = match (&tried, &message.content) {
             (Some(Tried::Dead(_)), MessageContent::Push { token, .. }) => Some(token.clone()),
-            (_, MessageContent::Push { .. })
-            | (_, MessageContent::Item { .. })
-            | (_, MessageContent::Digest { .. })
-            | (_, MessageContent::DeviceMoved { .. }) => None,
+            (Some(_) | None, _) => None,
         };
         // What another node may have is due a little later: who looks at once doubts again.
         let rest = if matches!(tried, Some(Tried::Doubted)) { END_AGAIN } else { Duration::ZERO };
@@ -263,11 +260,8 @@ impl Notifications {
             let text = format!("given up after {tries} tries, the last of which did not end");
             return Ok(Tried::Never(text));
         }
-        if let MessageContent::DeviceMoved { model, name } = &message.content {
-            let name = name.as_deref().unwrap_or_default();
-            let device = if name.is_empty() { model.clone() } else { format!("{name} ({model})") };
-            let mail = self.device_mail(message, device).await?;
-            return match mail {
+        if message.content.is_about_account() {
+            return match self.account_mail(message).await? {
                 Some(mail) => self.post_mail(&mail).await,
                 None => Ok(Tried::Dropped),
             };
@@ -286,8 +280,12 @@ impl Notifications {
             MessageContent::Digest { items, more } => {
                 self.post(&addressed, items, (Occasion::Digest, *more)).await
             }
-            // Sent above: it belongs to no notification.
-            MessageContent::DeviceMoved { .. } => Ok(Tried::Dropped),
+            // Sent above: they belong to no notification.
+            MessageContent::DeviceMoved { .. }
+            | MessageContent::SetPassword { .. }
+            | MessageContent::PasswordChanged
+            | MessageContent::KeyMade { .. }
+            | MessageContent::NewBrowser { .. } => Ok(Tried::Dropped),
             MessageContent::Push { item, token, device } => {
                 let Some(kind) = DeviceKind::find(device) else { return Ok(Tried::Dropped) };
                 // A phone that changed hands or was signed out gets nothing of its former user.

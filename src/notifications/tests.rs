@@ -24,6 +24,7 @@ use crate::search::Search;
 use crate::slots::SlotLimits;
 use crate::store::{Derived, Store};
 use crate::types::{Hash, ItemKey};
+use crate::users::{self, PASSWORD_LINK_KEY};
 
 const SCENE: &str = "
 INSERT INTO organizations (organization_id, address) VALUES (1, '{}');
@@ -100,6 +101,7 @@ fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (Services, Settings)
         content,
         media,
         auth: auth.clone(),
+        users: users(auth),
         recipients: Recipients::new(db.clone(), mailer.clone(), limits),
         mailer,
         letters: Letters::compile(None).unwrap(),
@@ -108,6 +110,12 @@ fn services(dir: &std::path::Path, db: &Db, auth: &Auth) -> (Services, Settings)
         node,
     };
     (services, Settings::of(&config))
+}
+
+fn users(auth: &Auth) -> Users {
+    let signer = IdSigner::open(auth.db(), PASSWORD_LINK_KEY).unwrap();
+    let settings = users::Settings { site_url: "https://site.test".to_owned(), sends_mails: true };
+    Users::new(auth.clone(), signer, settings)
 }
 
 impl Scene {
@@ -223,6 +231,10 @@ impl Scene {
             MessageContent::Digest { items, more: 0 } => items,
             MessageContent::Digest { .. }
             | MessageContent::DeviceMoved { .. }
+            | MessageContent::SetPassword { .. }
+            | MessageContent::PasswordChanged
+            | MessageContent::KeyMade { .. }
+            | MessageContent::NewBrowser { .. }
             | MessageContent::Push { .. }
             | MessageContent::Item { .. } => panic!("no whole digest"),
         };

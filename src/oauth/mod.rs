@@ -39,12 +39,14 @@ pub use parameters::{Parameters, ParametersError};
 pub use request::{AuthorizationRequest, Prompt, Prompts, ResponseType, parse as parse_request};
 pub use rotation::SigningKeys;
 
-use crate::account::{Account, UserId};
+use crate::account::{Account, MessageContent, UserId};
 use crate::audit::{self, Action, CredentialId, CredentialKind, ObjectKind};
 use crate::auth::{Auth, Entered, Secret};
-use crate::db::{DbError, NewCode, NewConsent, NewFamily, Session};
+use crate::db::{
+    Browser, DbError, LoginOrigin, NewCode, NewConsent, NewFamily, NewMessage, Session,
+};
 use crate::error::Result;
-use crate::limits::{ACCOUNT_LOG_S, CODE_S, SWEEP_ROWS};
+use crate::limits::{ACCOUNT_LOG_S, BROWSERS_MAX, CODE_S, OUTBOX_PER_USER_MAX, SWEEP_ROWS};
 use crate::live::Live;
 use crate::types::Hash;
 use claims::IdToken;
@@ -368,17 +370,31 @@ impl OAuth {
     }
 
     /// Opens a session for a user that just logged in; the secret is the cookie's value. `None`
-    /// when the login does not hold any more.
-    pub async fn open_session(&self, entered: &Entered, now: Timestamp) -> Result<Option<Secret>> {
+    /// when the login does not hold any more. A user who never used this browser before, but others,
+    /// gets a mail.
+    pub async fn open_session(
+        &self,
+        entered: &Entered,
+        from: LoginOrigin,
+        browser: Browser,
+        now: Timestamp,
+    ) -> Result<Option<Secret>> {
         let secret = Secret::new()?;
         let (hash, expires) = (secret.hash(), after(now, self.inner.lifetimes.get().session_s));
-        let session = Session { user: entered.account.user.id, auth_time: now, expires };
+        let user = entered.account.user.id;
+        let session = Session { user, auth_time: now, expires, from };
         audit::note_caller(&entered.account, CredentialKind::Password, CredentialId::None);
         let entered = entered.clone();
         let write = move |tx: &crate::db::WriteTx<'_>| {
             let is_good = entered.is_good(&tx.as_read())?;
             if is_good {
                 tx.write_session(&hash, &session)?;
+                if tx.see_browser(user, &browser, BROWSERS_MAX, now)? {
+                    let LoginOrigin { browser, address } = session.from;
+                    let content = MessageContent::NewBrowser { browser, address };
+                    let message = NewMessage::about_account(user, content);
+                    tx.insert_message(&message, OUTBOX_PER_USER_MAX, now)?;
+                }
             }
             Ok(is_good)
         };
@@ -407,6 +423,7 @@ impl OAuth {
             let mut removed = tx.sweep_tokens(now, SWEEP_ROWS)?;
             removed += tx.sweep_families(now, SWEEP_ROWS)?;
             removed += tx.sweep_sessions(now, SWEEP_ROWS)?;
+            removed += tx.sweep_password_links(now, SWEEP_ROWS)?;
             removed += tx.sweep_failed_logins(failures, SWEEP_ROWS)?;
             removed += tx.sweep_signing_keys(retired, now)?;
             removed += tx.sweep_account_log(read_long_ago, SWEEP_ROWS)?;

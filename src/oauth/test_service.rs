@@ -12,7 +12,8 @@ use super::{
 };
 use crate::account::{Access, Client, Grant, Phone, UserId};
 use crate::auth::{Auth, HashLimits, Login, Secret};
-use crate::db::{AccountChange, Db, NewUser};
+use crate::db::{AccountChange, Browser, Db, LoginOrigin, NewUser};
+use crate::types::Hash;
 
 pub(super) const ISSUER: &str = "https://auth.test";
 pub(super) const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
@@ -129,7 +130,10 @@ impl Service {
     pub(super) fn open_session(&self, second: i64) -> Secret {
         let login = self.auth.login("ada", "pass word", [192, 0, 2, 1].into(), at(second));
         let Login::Ok(entered) = self.run(login).unwrap() else { panic!("ada logs in") };
-        self.run(self.oauth.open_session(&entered, at(second))).unwrap().unwrap()
+        let browser = Browser { now: Hash::of(b"browser"), before: None };
+        let opened =
+            self.oauth.open_session(&entered, LoginOrigin::default(), browser, at(second));
+        self.run(opened).unwrap().unwrap()
     }
 
     /// A code of `spa` from `at(0)`, with the challenge of [`VERIFIER`].

@@ -3,6 +3,8 @@
 //! croner replaces names of days and months wherever they stand (`1mon` becomes 11) and passes over
 //! what it does not need (`15Wx`, an empty part of a list); here that is a mistake.
 
+use std::ops::RangeInclusive;
+
 use croner::errors::CronError;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
@@ -74,30 +76,49 @@ pub(super) fn expression(cron: &str) -> Result<(), ScheduleError> {
         ));
     }
     for (kind, field) in FIELDS.into_iter().zip(fields) {
-        let words = |part: &str| part.split(['/', '-', '#']).all(|word| is_word(kind, word));
+        let words = |part: &str| {
+            // A step counts how often, so it is no value of the field.
+            let (values, step) = part.split_once('/').unwrap_or((part, "1"));
+            is_number(step) && values.split(['-', '#']).all(|word| is_word(kind, word))
+        };
         if !field.split(',').all(words) {
-            return refused(format!("{field:?} is not a {}", kind.name()));
+            return refused(format!("{field:?} is not {}", kind.name()));
         }
     }
     Ok(())
 }
 
 impl Field {
-    fn name(self) -> &'static str {
+    /// The numbers that stand for something in it.
+    fn values(self) -> RangeInclusive<u8> {
         match self {
-            Self::Minute => "minute (0-59)",
-            Self::Hour => "hour (0-23)",
-            Self::Day => "day of month (1-31, L, W)",
-            Self::Month => "month (1-12, JAN-DEC)",
-            Self::Weekday => "day of week (0-7, SUN-SAT, # and L after one)",
+            Self::Minute => 0..=59,
+            Self::Hour => 0..=23,
+            Self::Day => 1..=31,
+            Self::Month => 1..=12,
+            Self::Weekday => 0..=7,
         }
     }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Minute => "a minute (0-59)",
+            Self::Hour => "an hour (0-23)",
+            Self::Day => "a day of month (1-31, L, W)",
+            Self::Month => "a month (1-12, JAN-DEC)",
+            Self::Weekday => "a day of week (0-7, SUN-SAT, # and L after one)",
+        }
+    }
+}
+
+fn is_number(text: &str) -> bool {
+    (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Whether a run of letters and digits is one that `field` may have.
 fn is_word(field: Field, word: &str) -> bool {
     let number = |text: &str| {
-        (1..=2).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+        is_number(text) && text.parse().is_ok_and(|value| field.values().contains(&value))
     };
     let upper = word.to_ascii_uppercase();
     let before = |letter: char| upper.strip_suffix(letter).unwrap_or(&upper);

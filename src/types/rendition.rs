@@ -119,6 +119,30 @@ pub struct RenditionName {
 impl RenditionName {
     /// The full picture as it came: what a URL without a suffix means.
     pub const NORMAL_HIRES: Self = Self::new(Variant::Normal, Usage::Hires);
+    /// The picture for the screen.
+    pub const NORMAL_PREVIEW: Self = Self::new(Variant::Normal, Usage::Preview);
+    /// The picture for lists.
+    pub const NORMAL_THUMBNAIL: Self = Self::new(Variant::Normal, Usage::Thumbnail);
+    /// The picture for the screen with the mark.
+    pub const WATERMARK_PREVIEW: Self = Self::new(Variant::Watermark, Usage::Preview);
+    /// The square picture for lists.
+    pub const CROPPED_THUMBNAIL: Self = Self::new(Variant::Cropped, Usage::Thumbnail);
+    /// The picture for walls of pictures, between Thumbnail and Preview.
+    pub const WEB_PREVIEW: Self = Self::new(Variant::Web, Usage::Preview);
+    /// The file for print without colour.
+    pub const GREY_HIRES: Self = Self::new(Variant::BlackAndWhite, Usage::Hires);
+
+    /// The names that a JPEG is made under, of every picture. The documentation lists them.
+    pub const PICTURES: [Self; 8] = [
+        Self::NORMAL_HIRES,
+        Self::NORMAL_PREVIEW,
+        Self::NORMAL_THUMBNAIL,
+        Self::new(Variant::Watermark, Usage::Hires),
+        Self::WATERMARK_PREVIEW,
+        Self::new(Variant::Watermark, Usage::Thumbnail),
+        Self::CROPPED_THUMBNAIL,
+        Self::WEB_PREVIEW,
+    ];
 
     /// Names a rendition.
     pub const fn new(variant: Variant, usage: Usage) -> Self {

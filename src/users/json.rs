@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use crate::account::{
     Access, Account, Addresses, Agreement, AgreementId, AgreementType, Device, Organization,
-    OrganizationId, Permission, Phone, Product, User, UserId,
+    OrganizationId, Permission, Phone, Product, Scope, User, UserId,
 };
-use crate::auth::Principal;
-use crate::db::ListedKey;
-use crate::users::MadeKey;
+use crate::auth::{Principal, browser_name};
+use crate::db::{ListedApplication, ListedKey, ListedSession, PasswordLink};
+use crate::users::{LinkWay, MadeKey, SentLink, UserAccess};
 
 /// A device of the caller (Spec §2 Device) and when it was registered last.
 #[derive(Debug, Serialize)]
@@ -38,12 +38,14 @@ pub struct OwnKey<'a> {
     name: &'a str,
     created: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
+    used: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     key: Option<&'a str>,
 }
 
 impl<'a> From<&'a ListedKey> for OwnKey<'a> {
     fn from(key: &'a ListedKey) -> Self {
-        Self { id: key.id, name: &key.name, created: key.created, key: None }
+        Self { id: key.id, name: &key.name, created: key.created, used: key.used, key: None }
     }
 }
 
@@ -194,6 +196,112 @@ impl<'a> From<&'a Organization> for FullOrganization<'a> {
             country: organization.country.as_deref(),
             address: &organization.address,
             phone_number: DirectPhone { direct: organization.phone_direct.as_deref() },
+        }
+    }
+}
+
+/// A session of the caller.
+#[derive(Debug, Serialize)]
+pub struct OwnSession<'a> {
+    id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    browser: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<&'a str>,
+    created: Timestamp,
+    used: Timestamp,
+    expires: Timestamp,
+}
+
+impl<'a> From<&'a ListedSession> for OwnSession<'a> {
+    fn from(session: &'a ListedSession) -> Self {
+        Self {
+            id: &session.name,
+            browser: session.browser.as_deref().map(browser_name),
+            address: session.address.as_deref(),
+            created: session.auth_time,
+            used: session.used,
+            expires: session.expires,
+        }
+    }
+}
+
+/// An application that may act for the caller.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnApplication<'a> {
+    client_id: &'a str,
+    name: &'a str,
+    scopes: Vec<&'static str>,
+    since: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used: Option<Timestamp>,
+}
+
+impl<'a> From<&'a ListedApplication> for OwnApplication<'a> {
+    fn from(application: &'a ListedApplication) -> Self {
+        Self {
+            client_id: &application.client_id,
+            name: &application.name,
+            scopes: application.scopes.iter().map(Scope::as_str).collect(),
+            since: application.since,
+            used: application.used,
+        }
+    }
+}
+
+/// A link by which a user sets a password; what opens it is told only when it is made.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Link<'a> {
+    kind: &'static str,
+    created: Timestamp,
+    expires: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mailed_to: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'a str>,
+}
+
+impl From<&PasswordLink> for Link<'_> {
+    fn from(link: &PasswordLink) -> Self {
+        let PasswordLink { kind, created, expires, .. } = *link;
+        Self { kind: kind.as_str(), created, expires, mailed_to: None, url: None }
+    }
+}
+
+impl<'a> From<&'a SentLink> for Link<'a> {
+    fn from(sent: &'a SentLink) -> Self {
+        let (mailed_to, url) = match &sent.way {
+            LinkWay::Mailed(address) => (Some(address.as_str()), None),
+            LinkWay::PassedOn(url) => (None, Some(url.as_str())),
+        };
+        Self { mailed_to, url, ..Self::from(&sent.link) }
+    }
+}
+
+/// How a user of the organization gets in.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AccessOfUser<'a> {
+    active: bool,
+    has_password: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<Link<'a>>,
+    sessions: u32,
+    applications: u32,
+    keys: u32,
+}
+
+impl<'a> From<&'a UserAccess> for AccessOfUser<'a> {
+    fn from(access: &'a UserAccess) -> Self {
+        Self {
+            active: access.active,
+            has_password: access.has_password,
+            link: access.link.as_ref().map(Link::from),
+            sessions: access.logins.sessions,
+            applications: access.logins.applications,
+            keys: access.logins.keys,
         }
     }
 }

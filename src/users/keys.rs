@@ -9,12 +9,12 @@
 use jiff::Timestamp;
 
 use super::Users;
-use crate::account::Permission;
+use crate::account::{MessageContent, Permission};
 use crate::audit::{self, Action, ObjectKind};
 use crate::auth::{Principal, Secret};
-use crate::db::{ListedKey, NewApiKey, WriteTx};
+use crate::db::{ListedKey, NewApiKey, NewMessage, WriteTx};
 use crate::error::{Error, Kind, Result};
-use crate::limits::KEYS_PER_USER_MAX;
+use crate::limits::{KEYS_PER_USER_MAX, OUTBOX_PER_USER_MAX};
 
 /// A key that was made. It has no `Debug`, so that the secret enters no log.
 pub struct MadeKey {
@@ -46,12 +46,18 @@ impl Users {
         caller.require_person()?;
         caller.require_login()?;
         let secret = Secret::for_people()?;
-        let user_name = caller.user().user_name.clone();
+        let (user, user_name) = (caller.user().id, caller.user().user_name.clone());
         let new = NewApiKey { key_hash: secret.hash(), user_name, name };
         let event = audit::event(Action::KeyCreated);
         let write = move |tx: &WriteTx<'_>| {
             let made = tx.make_key(&new, KEYS_PER_USER_MAX, now)?;
             if let Some(key) = &made {
+                let content = MessageContent::KeyMade { name: key.name.clone() };
+                tx.insert_message(
+                    &NewMessage::about_account(user, content),
+                    OUTBOX_PER_USER_MAX,
+                    now,
+                )?;
                 tx.write_audit(&event.about(ObjectKind::Key, key.id).with(&key.name))?;
             }
             Ok(made)

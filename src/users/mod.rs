@@ -7,6 +7,8 @@
 mod change;
 pub mod json;
 mod keys;
+mod logins;
+mod passwords;
 
 #[cfg(test)]
 mod tests;
@@ -15,38 +17,57 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
-use uuid::Uuid;
+use tokio::sync::Semaphore;
 
 pub use change::{NewUser, UserChange, is_phone_number};
 pub use keys::MadeKey;
+pub use logins::UserAccess;
+pub use passwords::{
+    LinkWay, OpenedLink, PASSWORD_LINK_KEY, PasswordByLink, PasswordChange, SentLink, SetOutcome,
+};
+
+use passwords::{invite, link_event};
 
 use crate::account::{
-    Account, Agreement, Device, Lane, MessageContent, Organization, OrganizationId, Permission,
-    User, UserId,
+    Account, Agreement, Device, MessageContent, Organization, OrganizationId, Permission, User,
+    UserId,
 };
 use crate::audit::{self, Action, Event, ObjectKind};
-use crate::auth::{Auth, Principal};
+use crate::auth::{Auth, IdSigner, Principal};
 use crate::db::{Db, NewMessage, UserRequestLimits};
 use crate::error::{Detail, Error, Kind, Result};
 use crate::limits::{
     DEVICES_PER_USER_MAX, ORGANIZATION_USER_REQUESTS_MAX, ORGANIZATION_USERS_MAX,
-    OUTBOX_PER_USER_MAX, PROFILE_BYTES_MAX, USER_REQUESTS_MAX, USER_REQUESTS_WINDOW_S,
+    OUTBOX_PER_USER_MAX, PROFILE_BYTES_MAX, RESETS_UNDER_WAY_MAX, USER_REQUESTS_MAX,
+    USER_REQUESTS_WINDOW_S,
 };
 
-/// The number in the outbox of a mail that belongs to no notification.
-const NO_NOTIFICATION: i64 = 0;
+/// What the users section does by settings.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Base of links to pages.
+    pub site_url: String,
+    /// Whether a mail server is set, so that links are mailed.
+    pub sends_mails: bool,
+}
 
 /// The users section; cheap to clone.
 #[derive(Clone)]
 pub struct Users {
     auth: Auth,
+    signer: IdSigner,
+    settings: Settings,
+    /// Requests for mails about forgotten passwords that are worked on.
+    resets: Arc<Semaphore>,
 }
 
 impl Users {
-    /// The section over the accounts that `auth` knows.
+    /// The section over the accounts that `auth` knows; `signer` signs links by which passwords are
+    /// set.
     #[must_use]
-    pub fn new(auth: Auth) -> Self {
-        Self { auth }
+    pub fn new(auth: Auth, signer: IdSigner, settings: Settings) -> Self {
+        let resets = Arc::new(Semaphore::new(RESETS_UNDER_WAY_MAX));
+        Self { auth, signer, settings, resets }
     }
 
     fn db(&self) -> &Db {
@@ -153,14 +174,11 @@ impl Users {
                 return Ok(());
             };
             let content = MessageContent::DeviceMoved { model: device.model, name: device.name };
-            let new = NewMessage {
-                id: Uuid::now_v7(),
-                lane: Lane::Mail,
-                number: NO_NOTIFICATION,
-                user: before,
-                content,
-            };
-            tx.insert_message(&new, OUTBOX_PER_USER_MAX, now)?;
+            tx.insert_message(
+                &NewMessage::about_account(before, content),
+                OUTBOX_PER_USER_MAX,
+                now,
+            )?;
             tx.write_audit(&event.about(ObjectKind::User, before))
         };
         Ok(self.db().write(write).await?)
@@ -229,8 +247,8 @@ impl Administration<'_> {
     /// Makes a user of the organization.
     ///
     /// Spec §2 User is silent: its user name is the e-mail address in lower case; it is active,
-    /// has the agreements of its organization and no password, so that it cannot log in before
-    /// the operator or an invitation sets one.
+    /// has the agreements of its organization and no password. Where mails go out it is mailed an
+    /// invitation to set one.
     ///
     /// Fails with `userName_in_use` when the name is taken, in whatever case, with
     /// `mailDomain_not_allowed` for an address outside the mail domains of the organization, with
@@ -242,6 +260,8 @@ impl Administration<'_> {
         }
         let (by, member) = (self.by, new.into_member(self.organization));
         let event = audit::event(Action::UserCreated);
+        let invited = audit::event(Action::PasswordLinkSent);
+        let is_mailed = self.users.can_mail(Some(member.email_address.as_str()));
         let write = move |tx: &crate::db::WriteTx<'_>| {
             let read = tx.as_read();
             // Counted first: whether a name is taken is an answer, too.
@@ -258,6 +278,10 @@ impl Administration<'_> {
             }
             let id = tx.insert_member(&member, now)?;
             tx.write_audit(&event.about(ObjectKind::User, id).with(&member.user_name))?;
+            if is_mailed {
+                let link = invite(tx, id, is_mailed, now)?;
+                tx.write_audit(&link_event(invited, &link, is_mailed))?;
+            }
             Ok(Ok(read.find_account(id)?))
         };
         match self.users.auth.write(write).await? {

@@ -34,7 +34,7 @@ INSERT INTO users VALUES
     (30, NULL, 'alone', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '[]', TRUE, FALSE, TRUE, FALSE, 0);
 INSERT INTO user_agreements VALUES (1, 100), (1, 101), (1, 102), (2, 101), (20, 200);
 INSERT INTO clients VALUES ('c', 'c', NULL, '[]', '[]', TRUE, 0, FALSE, NULL);
-INSERT INTO families SELECT user_id, user_id, 'c', 'roles admin', 0, 0, 4102444800000, NULL FROM users;
+INSERT INTO families SELECT user_id, user_id, 'c', 'roles admin', 0, 0, 4102444800000, NULL, NULL FROM users;
 "#;
 
 struct Fixture {
@@ -72,7 +72,9 @@ fn fixture() -> Fixture {
         window: Duration::from_secs(1),
     };
     let auth = Auth::start(db, limits).unwrap();
-    Fixture { users: Users::new(auth.clone()), auth, _dir: dir }
+    let signer = IdSigner::open(auth.db(), PASSWORD_LINK_KEY).unwrap();
+    let settings = Settings { site_url: "https://site.test".to_owned(), sends_mails: true };
+    Fixture { users: Users::new(auth.clone(), signer, settings), auth, _dir: dir }
 }
 
 impl Fixture {

@@ -1,4 +1,14 @@
 //! Files compiled into the binary: style sheets, scripts, fonts, icon.
+//!
+//! Pages address them under a *fingerprint* of all of them, `/assets/<fingerprint>/css/site.css`,
+//! and browsers keep what they got there for a year without asking again: another release has
+//! another fingerprint. One fingerprint for all keeps relative addresses inside of style sheets and
+//! modules working without rewriting them; the price is that a release which changes one file has
+//! all of them fetched again, some 200 kB.
+//!
+//! The plain names, `/assets/css/site.css`, stay for whoever wrote them down.
+
+use std::sync::LazyLock;
 
 use axum::{
     body::Body,
@@ -25,21 +35,59 @@ use crate::types::Hash;
 #[include = "favicon.svg"]
 struct Assets;
 
+/// How long a file may be kept under its plain name, behind which another release has another file.
+const PLAIN: &str = "public, max-age=300";
+/// The same under the fingerprint.
+const LASTING: &str = "public, max-age=31536000, immutable";
+/// The same under the fingerprint of another release. While nodes are upgraded one after the other,
+/// a page of one asks for files that another one answers for: better a file of this release than
+/// none, as long as nobody keeps it.
+const FOREIGN: &str = "no-cache";
+
+/// The fingerprint of all files, fixed when the process first asks for it. In a debug build, which
+/// reads them from the disk, a file that is edited is seen by browsers after the next start.
+static FINGERPRINT: LazyLock<String> = LazyLock::new(|| {
+    let mut names: Vec<_> = Assets::iter().collect();
+    names.sort_unstable();
+    let mut lines = String::new();
+    for name in names {
+        if let Some(file) = Assets::get(&name) {
+            lines.push_str(&format!("{name} {}\n", Hash(file.metadata.sha256_hash()).short()));
+        }
+    }
+    Hash::of(lines.as_bytes()).short()
+});
+
+/// The address of a file for pages, which changes with its content.
+pub(super) fn address(path: &str) -> String {
+    format!("/assets/{}/{path}", *FINGERPRINT)
+}
+
+/// Splits the path of a request into the file's name and how long browsers may keep it.
+fn split(path: &str) -> (&str, &'static str) {
+    match path.split_once('/') {
+        Some((first, name)) if first == *FINGERPRINT => (name, LASTING),
+        Some((first, name)) if first.len() == FINGERPRINT.len() => (name, FOREIGN),
+        Some(_) | None => (path, PLAIN),
+    }
+}
+
 /// `GET /assets/…`.
 pub(super) async fn asset(
     method: Method,
     headers: HeaderMap,
     Path(path): Path<String>,
 ) -> Response {
-    serve(&method, &headers, &path)
+    let (name, keeping) = split(&path);
+    serve(&method, &headers, name, keeping)
 }
 
 /// `GET /favicon.ico`, which browsers ask for unasked.
 pub(super) async fn favicon(method: Method, headers: HeaderMap) -> Response {
-    serve(&method, &headers, "favicon.svg")
+    serve(&method, &headers, "favicon.svg", PLAIN)
 }
 
-fn serve(method: &Method, headers: &HeaderMap, path: &str) -> Response {
+fn serve(method: &Method, headers: &HeaderMap, path: &str, keeping: &'static str) -> Response {
     let Some(file) = Assets::get(path) else {
         return respond::error(&Error::new(Kind::NotFound, "no such file"));
     };
@@ -48,20 +96,15 @@ fn serve(method: &Method, headers: &HeaderMap, path: &str) -> Response {
         return respond::error(&Error::internal("an entity tag is not ASCII"));
     };
     let validators = Validators { etag, last_modified: None };
-    let mut response = match evaluate(method, headers, &validators) {
-        Precondition::Proceed => {
-            respond::typed(StatusCode::OK, content_type(path), Body::from(file.data.into_owned()))
-        }
-        Precondition::NotModified => {
-            respond::typed(StatusCode::NOT_MODIFIED, content_type(path), Body::empty())
-        }
-        Precondition::Failed => {
-            respond::typed(StatusCode::PRECONDITION_FAILED, content_type(path), Body::empty())
-        }
+    let (status, body, keeping) = match evaluate(method, headers, &validators) {
+        Precondition::Proceed => (StatusCode::OK, Body::from(file.data.into_owned()), keeping),
+        Precondition::NotModified => (StatusCode::NOT_MODIFIED, Body::empty(), keeping),
+        Precondition::Failed => (StatusCode::PRECONDITION_FAILED, Body::empty(), "no-store"),
     };
+    let mut response = respond::typed(status, content_type(path), body);
     let headers = response.headers_mut();
     headers.insert(header::ETAG, validators.etag.print());
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(keeping));
     response.extensions_mut().insert(Unchanging);
     response
 }
@@ -76,4 +119,21 @@ fn content_type(path: &str) -> HeaderValue {
         Some("txt") => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_for_long_is_only_what_the_fingerprint_is_of() {
+        let check = |path: &str, expected| assert_eq!(split(path), expected, "{path}");
+        check("css/site.css", ("css/site.css", PLAIN));
+        check("favicon.svg", ("favicon.svg", PLAIN));
+        let address = address("css/site.css");
+        let own = address.strip_prefix("/assets/").expect("an address of ours");
+        check(own, ("css/site.css", LASTING));
+        check("AAAAAAAAAAAAAAAAAAAAAA/js/try.js", ("js/try.js", FOREIGN));
+        check("AAAAAAAAAAAAAAAAAAAAA/js/try.js", ("AAAAAAAAAAAAAAAAAAAAA/js/try.js", PLAIN));
+    }
 }

@@ -30,8 +30,7 @@ use crate::item::Layout;
 use crate::limits::{
     BUNDLE_TRIES, COLLECTION_BODY_BYTES_MAX, COLLECTION_ELEMENTS_MAX, COLLECTION_NAME_CHARS_MAX,
 };
-use crate::media::Caller as Buyer;
-use crate::media::Client;
+use crate::media::{BundleNames, Caller as Buyer, Client, Naming};
 use crate::types::ItemKey;
 
 /// What a collection is called.
@@ -150,15 +149,20 @@ pub(super) async fn archive(
 ) -> Result<Option<Response>> {
     let now = clock::now();
     let agr = media::agreement(request.uri())?;
+    let is_true = |text: &str| text.parse().ok();
+    let numbered = Query::of(request.uri())?;
+    let numbered = numbered.parsed("numbered", ("type", "true or false"), is_true)?;
+    let files = if numbered == Some(true) { Naming::ByPlace } else { Naming::ById };
     let found = app.shared.collections.look(caller, id, now).await?;
     let Some(Collection { head, content, .. }) = found else { return Ok(None) };
     let buyer = Buyer { principal: Some(caller), agr };
+    let names = BundleNames { archive: &head.name, files };
     let (method, headers) = (request.method(), request.headers());
     let mut tries = 0;
     loop {
         tries += 1;
         let now = clock::now();
-        let answer = app.shared.media.bundle(&content, &head.name, buyer, now).await?;
+        let answer = app.shared.media.bundle(&content, names, buyer, now).await?;
         let client = Client::of(Some(caller), None);
         let asked = media::Asked { method, headers, caller: buyer, client, now };
         match media::file(app, &asked, &answer).await {

@@ -1,6 +1,6 @@
 //! Login, consent and logout pages. They work without scripts; every form carries a token.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use axum::{
     body::Body,
@@ -12,19 +12,20 @@ use minijinja::{Value, context, value::Serde};
 use serde::Serialize;
 
 use super::{
-    App, edge,
+    App,
     form::{form_body, form_body_within, see_other},
     oauth,
     pages::{self, Leads},
-    respond,
+    passwords, respond,
     session::{self, Cookie, Visitor},
     site::Kept,
 };
 use crate::account::{Permission, User};
-use crate::auth::{Entered, Login, LoginRequest, Secret};
+use crate::auth::{Auth, Entered, Login, LoginRequest, Secret};
 use crate::clock;
+use crate::db::{Browser, LoginOrigin};
 use crate::error::{Error, Kind, Result};
-use crate::limits::{DEVICE_COOKIE_FOR, LOGIN_BYTES_MAX, RETURN_BYTES_MAX};
+use crate::limits::{BROWSER_CHARS_MAX, DEVICE_COOKIE_FOR, LOGIN_BYTES_MAX, RETURN_BYTES_MAX};
 use crate::oauth::{AuthorizationRequest, Parameters};
 
 /// What a failed login is told; never which of the two it was.
@@ -46,6 +47,8 @@ pub(super) struct Notice<'a> {
     pub(super) purpose: Option<Purpose>,
     /// The form that is to be sent afterwards.
     pub(super) kept: Option<&'a Kept>,
+    /// What was done before, as `base.html` names it.
+    pub(super) done: Option<&'a str>,
 }
 
 /// The client that a login is for.
@@ -76,6 +79,7 @@ pub(super) fn page(
         return_to => return_to,
         client_name => notice.purpose.as_ref().map(|purpose| purpose.client_name.clone()),
         error => notice.error,
+        done => notice.done,
         invalid => notice.invalid,
         user_name => notice.user_name,
         kept_action => notice.kept.map(|kept| kept.action.as_str()),
@@ -130,7 +134,8 @@ async fn show_page(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Response
         return Ok(see_other(return_to));
     }
     let purpose = oauth::purpose(app, return_to).await;
-    page(app, headers, return_to, &Notice { purpose, ..Notice::default() })
+    let done = query.as_ref().and_then(|query| query.find("done"));
+    page(app, headers, return_to, &Notice { purpose, done, ..Notice::default() })
 }
 
 /// `POST /o/login`: name and password.
@@ -140,8 +145,7 @@ pub(super) async fn submit(State(app): State<App>, request: Request) -> Response
 }
 
 async fn log_in(app: &App, request: Request) -> Result<Response> {
-    let client = edge::client(&request, &app.shared.tuned.get().trusted_proxies);
-    let address = client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let address = passwords::client_address(app, &request);
     let (headers, text) = form_body_within(request, LOGIN_BYTES_MAX).await?;
     let cookie = Cookie::Form.find(app, &headers);
     let kept = Kept::handed_on(&text, cookie.as_deref());
@@ -152,8 +156,15 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
     let again = |status, error: &str| {
         let (error, user_name, purpose) = (Some(error), Some(name), purpose.clone());
         let invalid = status == StatusCode::FORBIDDEN;
-        let notice = Notice { status, error, user_name, invalid, purpose, kept: kept.as_ref() };
+        let kept = kept.as_ref();
+        let notice = Notice { status, error, user_name, invalid, purpose, kept, done: None };
         page(app, &headers, return_to, &notice)
+    };
+    let later = |text: &str| {
+        let mut response = again(StatusCode::SERVICE_UNAVAILABLE, text)?;
+        let wait = HeaderValue::from(crate::limits::RETRY_AFTER_S);
+        response.headers_mut().insert(header::RETRY_AFTER, wait);
+        Ok(response)
     };
     if !session::is_form_token(cookie.as_deref(), form.find("csrf")) {
         let text = "The login form has expired. Please try again.";
@@ -168,9 +179,11 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
     };
     match app.shared.auth.log_in(&login, clock::now()).await {
         Ok(Login::Ok(entered)) => {
-            let leads = After { return_to, kept: kept.as_ref() };
-            let opened = open_session(app, &headers, &entered, leads).await?;
-            opened.map_or_else(|| again(StatusCode::FORBIDDEN, WRONG), Ok)
+            let leads = After { return_to, kept: kept.as_ref(), address };
+            match open_session(app, &headers, &entered, leads).await {
+                Ok(opened) => opened.map_or_else(|| again(StatusCode::FORBIDDEN, WRONG), Ok),
+                Err(error) => outage(error, later),
+            }
         }
         Ok(Login::Refused) => again(StatusCode::FORBIDDEN, WRONG),
         Ok(Login::Throttled(wait_s)) => {
@@ -181,14 +194,20 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
         }
         Err(error) if error.kind() == Kind::Overloaded => {
             respond::note_shed(&error);
-            let text = "Many people log in at this moment. Please try again.";
-            let mut response = again(StatusCode::SERVICE_UNAVAILABLE, text)?;
-            let wait = HeaderValue::from(crate::limits::RETRY_AFTER_S);
-            response.headers_mut().insert(header::RETRY_AFTER, wait);
-            Ok(response)
+            later("Many people log in at this moment. Please try again.")
         }
-        Err(error) => Err(error),
+        Err(error) => outage(error, later),
     }
+}
+
+/// The login page with the name that was typed, where the login could not be checked for now; any
+/// other error as it is.
+fn outage(error: Error, later: impl FnOnce(&str) -> Result<Response>) -> Result<Response> {
+    if !matches!(error.kind(), Kind::Unavailable | Kind::Timeout) {
+        return Err(error);
+    }
+    respond::log(&error);
+    later("The login cannot be checked at this moment. Please try again.")
 }
 
 /// Where a login leads.
@@ -198,6 +217,8 @@ struct After<'a> {
     return_to: &'a str,
     /// The form that was being filled in when its session ended.
     kept: Option<&'a Kept>,
+    /// The network address that logged in.
+    address: IpAddr,
 }
 
 /// Opens a session for a user who just logged in and ends the one before. `None` when the login
@@ -212,7 +233,17 @@ async fn open_session(
         visitor.leave(app).await?;
     }
     let device = app.shared.auth.issue_device_cookie(entered, clock::now()).await?;
-    let opened = app.shared.oauth.open_session(entered, clock::now()).await?;
+    let before = Cookie::Device.find(app, headers);
+    let browser = Browser {
+        now: Auth::device_hash(&device).ok_or_else(|| Error::internal("no device"))?,
+        before: before.as_deref().and_then(Auth::device_hash),
+    };
+    let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+    let from = LoginOrigin {
+        browser: agent.map(|agent| agent.chars().take(BROWSER_CHARS_MAX).collect()),
+        address: Some(leads.address.to_string()),
+    };
+    let opened = app.shared.oauth.open_session(entered, from, browser, clock::now()).await?;
     let Some(session) = opened else { return Ok(None) };
     let mut response = after_login(app, &session, leads).await?;
     let seconds = Some(app.shared.tuned.get().session_s);
@@ -236,7 +267,7 @@ fn without_kept(form: &str) -> &str {
 
 /// Where a login leads: to what was typed before, else to `return_to`.
 async fn after_login(app: &App, session: &Secret, leads: After<'_>) -> Result<Response> {
-    let After { return_to, kept } = leads;
+    let After { return_to, kept, .. } = leads;
     let Some(kept) = kept else { return Ok(see_other(return_to)) };
     match Visitor::of(app, session.reveal()).await? {
         Some(visitor) => kept.page(app, &visitor),
@@ -362,10 +393,11 @@ pub(super) fn empty(status: StatusCode) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::web::site::language::Language;
 
     #[test]
     fn every_permission_has_its_swedish_and_its_row_in_the_documentation() {
-        let swedish = super::super::site::language::swedish().unwrap();
+        let swedish = super::super::site::language::translations(Language::Swedish).unwrap();
         let scopes = |enforced: bool, permission: Permission| {
             let names: Vec<_> =
                 permission.scopes(enforced).iter().map(|one| one.as_str()).collect();

@@ -50,7 +50,7 @@ async fn answered(app: &App, token: &str, request: Request) -> Result<Response> 
 }
 
 fn ended() -> Error {
-    Error::new(Kind::NotFound, "This link is none of ours, or its time is over")
+    Error::new(Kind::NotFound, "This link is not valid, or it has expired.")
 }
 
 async fn page(app: &App, token: &str, state: Option<&str>) -> Result<Response> {

@@ -24,12 +24,14 @@ pub mod ingest;
 mod keys;
 pub mod listener;
 mod login;
+mod logins;
 mod mails;
 mod media;
 mod oauth;
 pub mod openapi;
 mod orders;
 mod pages;
+mod passwords;
 pub mod range;
 pub mod request;
 mod respond;
@@ -301,6 +303,7 @@ fn apis(app: &App) -> Router<App> {
         .merge(collections::routes())
         .merge(user::routes())
         .merge(keys::routes())
+        .merge(logins::routes())
         .merge(channels::routes())
         .merge(orders::routes())
         .merge(deliveries::routes())
@@ -314,6 +317,8 @@ fn pages() -> Router<App> {
         .route("/favicon.ico", get(assets::favicon))
         .route("/o/oauth2/auth", get(oauth::authorize).post(oauth::authorize))
         .route("/o/login", get(login::show).post(login::submit))
+        .route("/o/password", get(passwords::forgotten).post(passwords::ask))
+        .route("/o/password/{token}", get(passwords::open).post(passwords::set))
         .route("/o/consent", post(oauth::decide))
         .route("/o/logout", post(login::leave))
         .merge(site::routes())

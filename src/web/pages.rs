@@ -36,9 +36,9 @@ impl Pages {
     ///
     /// Fails when one of them is not UTF-8 or does not parse, and when the translations do not.
     pub fn compile(zone: &TimeZone) -> Result<Self> {
-        let swedish = Arc::new(language::swedish()?);
         let environment = |language| {
-            let mut environment = words::environment(language, &swedish, zone);
+            let texts = Arc::new(language::translations(language)?);
+            let mut environment = words::environment(language, &texts, zone);
             for name in Templates::iter() {
                 let Some(file) = Templates::get(&name) else { continue };
                 let text = String::from_utf8(file.data.into_owned()).map_err(Error::internal)?;

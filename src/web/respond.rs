@@ -65,8 +65,8 @@ pub(super) fn note_shed(error: &Error) {
     tracing::debug!(reason, "{}", error.message());
 }
 
-/// The response to a failed request, with the log line of the failure.
-pub(super) fn error(error: &Error) -> Response {
+/// Writes the log line of a failure of ours; one that load is the reason of is counted.
+pub(super) fn log(error: &Error) {
     let status = status(error.kind());
     let cause = || error.cause().unwrap_or_default();
     if error.kind() == Kind::Overloaded {
@@ -74,6 +74,12 @@ pub(super) fn error(error: &Error) -> Response {
     } else if status.is_server_error() {
         tracing::error!(status = status.as_u16(), "{}: {}", error.message(), cause());
     }
+}
+
+/// The response to a failed request, with the log line of the failure.
+pub(super) fn error(error: &Error) -> Response {
+    let status = status(error.kind());
+    log(error);
     let errors: Vec<_> = error
         .details()
         .iter()

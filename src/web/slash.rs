@@ -14,7 +14,7 @@ use axum::{
 use super::{cors, login};
 
 /// Pages that mails link to.
-const MAILED: [&str; 2] = ["/unsubscribe/", "/mail/"];
+const MAILED: [&str; 3] = ["/unsubscribe/", "/mail/", "/o/password/"];
 
 /// The request with the address that is meant.
 pub(super) fn trim(mut request: Request) -> Request {
@@ -57,7 +57,7 @@ pub(super) fn redirect(uri: &Uri) -> Option<Response> {
     let path = uri.path().strip_suffix('/')?;
     let location = with_query(path, uri)?;
     let is_page = login::is_ours(location.as_str())
-        || path == "/o/login"
+        || ["/o/login", "/o/password"].contains(&path)
         || MAILED.iter().any(|prefix| path.starts_with(prefix));
     if !is_page {
         return None;

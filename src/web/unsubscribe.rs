@@ -49,7 +49,7 @@ async fn ended(app: &App, token: &str) -> Result<Response> {
 }
 
 fn unknown() -> Error {
-    Error::new(Kind::NotFound, "This link is none of ours")
+    Error::new(Kind::NotFound, "This link is not valid.")
 }
 
 fn page(app: &App, token: &str, (state, title): (&str, &str)) -> Result<Response> {

@@ -36,6 +36,7 @@ async function checkSearch(api) {
         const named = (variant, usage) => Object.values(hit.renditions)
             .some((one) => one.variant === variant && one.usage === usage);
         assert(named('Normal', 'Preview') && named('Normal', 'Thumbnail'), hit.uri);
+        assert(named('Web', 'Preview'), hit.uri);
         assert(hit.uri.startsWith(`${given.base}/media/image/`), hit.uri);
     }
     const page = await api.search('image', { s: 2, fr: 1, sort: 'versioncreated:asc' });

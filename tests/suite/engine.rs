@@ -256,12 +256,12 @@ fn standard_renditions_of_a_new_photograph_are_made_before_somebody_asks() {
     assert!(output.status.success());
     // A render is counted a moment before it is kept; a worker that rests has kept it.
     let renders = || {
-        let done = server.metric("wirephoto_renders_total", "done") >= 2.0;
+        let done = server.metric("wirephoto_renders_total", "done") >= 3.0;
         (done && server.metric("wirephoto_render_workers_busy", "") == 0.0).then_some(())
     };
-    server.until("two renders", renders);
-    for name in ["Preview", "Thumbnail"] {
-        let path = format!("/media/image/new-one_Normal{name}.jpg");
+    server.until("three renders", renders);
+    for name in ["NormalPreview", "NormalThumbnail", "WebPreview"] {
+        let path = format!("/media/image/new-one_{name}.jpg");
         assert_eq!(made(&server, &path).0, "cache", "{name}");
     }
 }

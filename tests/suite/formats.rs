@@ -230,6 +230,7 @@ fn associated_pictures_that_come_with_a_text_are_served_below_it() {
         ("Normal", "Preview", (900, 600)),
         ("Normal", "Thumbnail", (256, 171)),
         ("Cropped", "Thumbnail", (256, 256)),
+        ("Web", "Preview", (512, 341)),
     ] {
         let one = told(associated, variant, usage, "image/jpeg");
         let href = one["href"].as_str().unwrap();
@@ -288,6 +289,7 @@ fn a_graphic_is_served_as_pdf_grey_pdf_eps_and_pictures_of_its_first_page() {
         ("Watermark", "Preview"),
         ("Normal", "Thumbnail"),
         ("Cropped", "Thumbnail"),
+        ("Web", "Preview"),
     ] {
         let one = told(&json, variant, usage, "image/jpeg");
         let bytes = server.bytes(&keyed(&format!("{MAP}_{variant}{usage}.jpg")));
@@ -417,6 +419,8 @@ fn a_video_plays_in_ranges_and_tells_its_size_and_length() {
     assert!(bitrate.abs_diff(file.len() * 8 / 6) < 2000, "{bitrate}");
     let still = server.bytes(&keyed(&format!("{VIDEO}_NormalThumbnail.jpg")));
     assert_eq!(Picture::decode(&still).size(), (256, 144));
+    let still = server.bytes(&keyed(&format!("{VIDEO}_WebPreview.jpg")));
+    assert_eq!(Picture::decode(&still).size(), (512, 288));
 }
 
 #[test]

@@ -78,19 +78,42 @@ fn the_renditions_have_the_agreed_ids_and_facts() {
         "r01": rendition("Normal", "Preview", 1024, 683),
         "r02": rendition("Watermark", "Preview", 1024, 683),
         "r03": rendition("Normal", "Thumbnail", 256, 171),
+        "r04": rendition("Web", "Preview", 512, 341),
     });
     assert_eq!(served["renditions"], expected);
+}
+
+/// Clients look renditions up by what they are, and take the last one.
+#[test]
+fn no_two_renditions_of_a_document_are_told_alike() {
+    let server = Server::demo();
+    for key in [LARGE, "graphic/demo-sweden-map", "video/demo-hubble-pan", "text/demo-aceh-rescue"]
+    {
+        let served = document(&server, &format!("/media/{key}.json?ak={DEMO_KEY}"));
+        let objects = std::iter::once(&served)
+            .chain(served["associations"].as_object().into_iter().flat_map(|all| all.values()));
+        for object in objects.filter(|object| object["renditions"].is_object()) {
+            let mut told = std::collections::HashSet::new();
+            for (id, one) in renditions(object) {
+                let name = ["variant", "usage", "mimetype"].map(|field| one[field].to_string());
+                assert!(told.insert(name.clone()), "{key} {id} {name:?}");
+            }
+            let web = ["Web", "Preview", "image/jpeg"].map(|word| format!("\"{word}\""));
+            assert!(told.contains(&web), "{key}: {object}");
+        }
+    }
 }
 
 #[test]
 fn a_crop_is_carried_over_to_every_rendition_in_its_own_pixels() {
     let server = Server::demo();
-    let check = |crop: &str, preview: &str, thumbnail: &str| {
+    let check = |crop: &str, preview: &str, web: &str, thumbnail: &str| {
         let served = document(&server, &format!("/media/{LARGE}{crop}.json"));
         for (id, rendition) in renditions(&served) {
             let operator = match id {
                 "r00" => crop,
                 "r01" | "r02" => preview,
+                "r04" => web,
                 _ => thumbnail,
             };
             let (variant, usage) = (&rendition["variant"], &rendition["usage"]);
@@ -100,10 +123,26 @@ fn a_crop_is_carried_over_to_every_rendition_in_its_own_pixels() {
         }
         assert_eq!(served["renditions"]["r00"]["printsize"], 4272 * 2848 * 3);
     };
-    // 1024/4272 = 0.23970…, 683/2848 = 0.23982…, 256/4272 = 0.05992…, 171/2848 = 0.06004…
-    check("-crop_w2136_h1424_x1068_y712", "-crop_w512_h341_x256_y171", "-crop_w128_h85_x64_y43");
-    check("-crop_w1_h1_x4271_y2847", "-crop_w1_h1_x1023_y682", "-crop_w1_h1_x255_y170");
-    check("-crop_w4272_h2848_x0_y0", "-crop_w1024_h683_x0_y0", "-crop_w256_h171_x0_y0");
+    // 1024/4272 = 0.23970…, 683/2848 = 0.23982…, 512/4272 = 0.11985…, 341/2848 = 0.11973…,
+    // 256/4272 = 0.05992…, 171/2848 = 0.06004…
+    check(
+        "-crop_w2136_h1424_x1068_y712",
+        "-crop_w512_h341_x256_y171",
+        "-crop_w256_h171_x128_y85",
+        "-crop_w128_h85_x64_y43",
+    );
+    check(
+        "-crop_w1_h1_x4271_y2847",
+        "-crop_w1_h1_x1023_y682",
+        "-crop_w1_h1_x511_y340",
+        "-crop_w1_h1_x255_y170",
+    );
+    check(
+        "-crop_w4272_h2848_x0_y0",
+        "-crop_w1024_h683_x0_y0",
+        "-crop_w512_h341_x0_y0",
+        "-crop_w256_h171_x0_y0",
+    );
 }
 
 #[test]

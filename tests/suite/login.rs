@@ -162,7 +162,7 @@ fn the_item_page_offers_login_and_downloads_the_hires() {
         assert_eq!(Picture::decode(&jpeg).size(), (4272, 2848));
         browser.visit(&format!("{}{ITEM}", server.url));
         let shown = browser.text("document.querySelector('.download').innerText");
-        assert!(shown.contains("ree again until"), "{shown}");
+        assert!(shown.contains("Download again free until"), "{shown}");
         browser.screenshot(&format!("item-bought-{name}.png"));
         browser.follow("header button");
         assert!(browser.text("document.querySelector('header').innerText").contains("Log in"));

@@ -10,6 +10,7 @@
 )]
 
 mod accounts;
+mod assets;
 mod attacks;
 mod backup;
 mod backup_bucket;
@@ -29,6 +30,7 @@ mod engine;
 mod faults;
 mod formats;
 mod garage;
+mod getting_in;
 mod hostile;
 mod http;
 mod ingest;
@@ -70,9 +72,12 @@ mod site;
 mod site_account;
 mod site_channels;
 mod site_customer;
+mod site_desk;
 mod site_docs;
 mod site_sets;
 mod site_studio;
+mod site_swedish;
+mod site_wall;
 mod store_s3;
 mod stream;
 mod systemd;

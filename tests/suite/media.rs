@@ -63,6 +63,7 @@ fn a_crop_that_leaves_the_image_is_a_400_with_the_images_size() {
     check("-crop_w1025_h10_NormalPreview.jpg", "1024x683");
     check("-crop_w257_h10_NormalThumbnail.jpg", "256x171");
     check("-crop_w257_h10_CroppedThumbnail.jpg", "256x256");
+    check("-crop_w513_h10_WebPreview.jpg", "512x341");
     check("-crop_w4272_h2849.json", "4272x2848");
 }
 
@@ -79,6 +80,8 @@ fn unknown_items_and_renditions_are_404() {
         "image/demo-urtavla_BlackAndWhitePreview.jpg",
         "image/demo-urtavla_CroppedPreview.jpg",
         "image/demo-urtavla_FramegrabThumbnail.jpg",
+        "image/demo-urtavla_WebThumbnail.jpg",
+        "image/demo-urtavla_WebHires.jpg",
     ] {
         // A key keeps the answer from being about rights.
         let response = server.get(&format!("/media/{path}?ak={DEMO_KEY}"));
@@ -186,6 +189,10 @@ fn every_rendition_has_the_size_that_was_asked_for() {
     check("_NormalThumbnail.jpg", 256, 171);
     check("_CroppedThumbnail.jpg", 256, 256);
     check("_WatermarkPreview.jpg", 1024, 683);
+    check("_WebPreview.jpg", 512, 341);
+    check("_webpreview.JPG", 512, 341);
+    check("-watermark_WebPreview.jpg", 512, 341);
+    check("-crop_w100_h90_x412_y251-watermark_WebPreview.jpg", 100, 90);
     check("-crop_w1_h1_x4271_y2847.jpg", 1, 1);
     check("-crop_w801_h599_x1001_y703.jpg", 801, 599);
     check("-crop_x4000.jpg", 272, 2848);
@@ -204,6 +211,20 @@ fn settings_change_the_renditions_and_their_tags() {
     assert_eq!(Picture::decode(&ours.bytes().unwrap()).size(), (800, 533));
     let document: Value = server.get(&format!("/media/{LARGE}.json")).json().unwrap();
     assert_eq!(document["renditions"]["r01"]["width"], 800);
+}
+
+#[test]
+fn a_web_preview_has_a_size_and_a_quality_of_its_own() {
+    let path = format!("/media/{LARGE}_WebPreview.jpg");
+    let fine = ["media.web_preview_px=640", "media.web_preview_quality=90"];
+    let server = Server::demo_with(&fine);
+    let document: Value = server.get(&format!("/media/{LARGE}.json")).json().unwrap();
+    assert_eq!(document["renditions"]["r04"]["width"], 640);
+    let large = server.bytes(&path);
+    assert_eq!(Picture::decode(&large).size(), (640, 427));
+    let server = server.restart(&["media.web_preview_px=640", "media.web_preview_quality=40"]);
+    let coarse = server.bytes(&path);
+    assert!(coarse.len() * 2 < large.len(), "{} {}", coarse.len(), large.len());
 }
 
 #[test]

@@ -269,7 +269,7 @@ fn two_demos_that_start_at_once_over_nothing_take_it_in_once_and_both_serve() {
         child.wait().unwrap();
     }
     assert_eq!(statuses, [200, 200]);
-    let took = started.each_ref().map(|(_, said)| said.contains("took in 23 items"));
+    let took = started.each_ref().map(|(_, said)| said.contains("took in 24 items"));
     assert!(took[0] != took[1], "{started:?}");
     let other = &started[usize::from(took[0])].1;
     assert!(!other.contains("took in"), "{other}");

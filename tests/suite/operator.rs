@@ -336,7 +336,7 @@ fn the_demo_comes_up_with_one_command_and_a_second_start_takes_nothing_in() {
         child.wait().unwrap();
         said
     };
-    assert!(start().contains("took in 23 items"));
+    assert!(start().contains("took in 24 items"));
     assert!(!start().contains("took in"));
 }
 

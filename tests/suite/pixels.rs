@@ -41,8 +41,12 @@ fn changed(one: &Picture, other: &Picture) -> Option<[usize; 4]> {
 
 // ---- Orientation -------------------------------------------------------------------------------
 
-const SMALL: [&str; 3] =
-    ["media.preview_px=80", "media.thumbnail_px=40", "media.cropped_thumbnail_px=24"];
+const SMALL: [&str; 4] = [
+    "media.preview_px=80",
+    "media.thumbnail_px=40",
+    "media.cropped_thumbnail_px=24",
+    "media.web_preview_px=80",
+];
 
 #[test]
 fn all_eight_orientations_come_out_upright_and_are_told_as_upright() {
@@ -57,7 +61,7 @@ fn all_eight_orientations_come_out_upright_and_are_told_as_upright() {
         }
     }
     let told = oracle::exiftool_folder(delivered.path());
-    assert_eq!(told.len(), 8 * 7);
+    assert_eq!(told.len(), 8 * 8);
     for (file, tags) in told {
         let tag = tags.get("IFD0:Orientation").and_then(Value::as_u64).unwrap_or(1);
         assert_eq!(tag, 1, "{file}");
@@ -80,6 +84,7 @@ fn check_upright(server: &Server, id: &str, upright: &Picture) -> Vec<(String, V
         delivered.push((file, jpeg));
     };
     check("_NormalPreview.jpg", &preview, &Picture::clone);
+    check("_WebPreview.jpg", &preview, &Picture::clone);
     check("_NormalThumbnail.jpg", &thumbnail, &Picture::clone);
     let crop = "-crop_w21_h17_x5_y7_NormalPreview.jpg";
     check(crop, &preview.crop(5, 7, 21, 17), &Picture::clone);
@@ -88,7 +93,7 @@ fn check_upright(server: &Server, id: &str, upright: &Picture) -> Vec<(String, V
     let crop = format!("-crop_w24_h24_x{}_y0.jpg", width - 24);
     check(&crop, &corner, &Picture::clone);
     check("-watermark.jpg", upright, &upper);
-    let mark = changed(&Picture::decode(&delivered[5].1), upright).expect("a mark");
+    let mark = changed(&Picture::decode(&delivered[6].1), upright).expect("a mark");
     assert!(mark[2] <= width / 2 && mark[1] >= height / 2, "{id}: {mark:?}");
     // The window of a CroppedThumbnail lies where the picture is interesting: anywhere, upright.
     let file = format!("{id}_CroppedThumbnail.jpg");
@@ -187,7 +192,9 @@ fn nothing_is_enlarged() {
     let tiny = Picture::waves(1, 1).jpeg();
     let pictures = [("small", Picture::waves(100, 50).jpeg()), ("tiny", tiny)];
     let server = Server::with_pictures(&[], &pictures);
-    for rendition in ["NormalPreview", "NormalThumbnail", "CroppedThumbnail", "WatermarkPreview"] {
+    for rendition in
+        ["NormalPreview", "NormalThumbnail", "CroppedThumbnail", "WatermarkPreview", "WebPreview"]
+    {
         assert_eq!(picture(&server, &format!("small_{rendition}.jpg")).size(), (100, 50));
         assert_eq!(picture(&server, &format!("tiny_{rendition}.jpg")).size(), (1, 1));
     }
@@ -208,7 +215,7 @@ fn the_sizes_in_the_document_are_those_delivered() {
         let text = server.bytes(&format!("/media/{key}{query}.json"));
         let document: Value = serde_json::from_slice(&text).expect("JSON");
         let renditions = document["renditions"].as_object().expect("renditions");
-        assert_eq!(renditions.len(), 4);
+        assert_eq!(renditions.len(), 5);
         for rendition in renditions.values() {
             let href = rendition["href"].as_str().expect("a link");
             let path = href.strip_prefix(&server.url).expect("our link");
@@ -549,9 +556,10 @@ fn the_caption_written_is_that_of_the_items_current_document() {
 
 // ---- The same every time -----------------------------------------------------------------------
 
-const EVERY_KIND: [&str; 8] = [
+const EVERY_KIND: [&str; 9] = [
     ".jpg",
     "_NormalPreview.jpg",
+    "_WebPreview.jpg",
     "_NormalThumbnail.jpg",
     "_CroppedThumbnail.jpg",
     "-crop_w99_h77_x31_y13.jpg",

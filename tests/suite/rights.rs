@@ -22,8 +22,11 @@ fn previews_thumbnails_and_metadata_of_images_are_open() {
         "_CroppedThumbnail.jpg",
         "_WatermarkPreview.jpg",
         "_WatermarkedPreview.jpg",
+        "_WebPreview.jpg",
         "-watermark_NormalThumbnail.jpg",
+        "-watermark_WebPreview.jpg",
         "-crop_w50_h50_NormalPreview.jpg",
+        "-crop_w50_h50_WebPreview.jpg",
     ] {
         assert_eq!(status(&server, &format!("/media/{LARGE}{suffix}")), 200, "{suffix}");
     }

@@ -76,7 +76,7 @@ fn the_archive_is_searched_and_narrowed_without_scripts() {
     let session = Session::open(&server, "demo-editor");
     let page = |path: &str| plain(session.get(&server, path));
     let count = |page: &str| page.matches("class=\"headline\"").count();
-    assert_eq!(count(&page("/?q=bergen")), 1);
+    assert_eq!(count(&page("/?q=sunset")), 1);
     assert_eq!(count(&page("/?q=nothing-like-it")), 0);
     // A facet leads to fewer, and back.
     let all = page("/");
@@ -119,18 +119,20 @@ fn what_is_chosen_among_the_hits_becomes_a_collection() {
     fields.extend(uris.iter().map(|uri| ("uri", *uri)));
     let answer = session.post(&server, "/collections/add", &fields);
     assert_eq!(answer.status(), 303);
-    assert_eq!(answer.headers()[LOCATION], "/?q=a&page=1&done=added");
+    let location = answer.headers()[LOCATION].to_str().expect("ASCII").to_owned();
     let token = format!("Session {}", session.csrf);
     let headers = [("cookie", session.cookie.as_str()), ("authorization", token.as_str())];
     let found = server.get_with("/collection/v1/collection", &headers);
     let found: Value = found.json().expect("JSON");
     assert_eq!((&found[0]["name"], &found[0]["content"]), (&json!("Three of them"), &json!(uris)));
+    let id = found[0]["id"].as_str().expect("an id");
+    assert_eq!(location, format!("/?q=a&page=1&done=added&in={id}"));
 }
 
 #[test]
 fn strangers_search_photographs_and_log_in_for_the_rest() {
     let server = Server::demo();
-    assert_eq!(server.get("/?q=bergen").status(), 200);
+    assert_eq!(server.get("/?q=sunset").status(), 200);
     for path in ["/?type=text", "/?type=_all&q=a", "/item/text/demo-aceh-rescue"] {
         let answer = server.get(path);
         assert_eq!(answer.status(), 303, "{path}");
@@ -190,7 +192,7 @@ fn pages_are_sound_and_accessible_in_every_size_light_and_dark() {
     browser.log_in(&server.url, "demo-editor", "/?type=_all");
     browser.check_sound("search");
     browser.look("search-all");
-    browser.visit(&format!("{}/?q=bergen", server.url));
+    browser.visit(&format!("{}/?q=sunset", server.url));
     browser.look("search-words");
     for key in [
         "image/demo-bridge-cables",
@@ -389,7 +391,10 @@ fn an_item_is_delivered_through_a_channel_of_the_visitor() {
     let server = Server::demo();
     let session = Session::open(&server, "demo-editor");
     let page = plain(session.get(&server, "/item/image/demo-bridge-cables"));
-    assert!(page.contains("<option value=\"user:demo-editor:demo-folder\">demo-folder"), "{page}");
+    assert!(
+        page.contains("<option value=\"user:demo-editor:demo-folder\" dir=\"auto\">demo-folder"),
+        "{page}"
+    );
     let path = "/item/image/demo-bridge-cables/deliver";
     let answer = session.post(&server, path, &[("channel", "user:demo-editor:demo-folder")]);
     assert_eq!(answer.headers()[LOCATION], "/item/image/demo-bridge-cables?done=sent");

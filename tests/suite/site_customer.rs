@@ -80,12 +80,12 @@ fn a_facet_is_called_the_same_on_every_page() {
 fn an_item_leads_back_to_its_search_without_scripts() {
     let server = Server::demo();
     let page = |path: &str| plain(server.get(path));
-    let found = page("/?q=bergen&sort=relevance");
+    let found = page("/?q=sunset&sort=relevance");
     let (_, rest) = found.split_once("href=\"/item/image/").expect("a hit");
     let item = format!("/item/image/{}", rest.split('"').next().expect("an address"));
     let id = item.split(['/', '?']).nth(3).expect("an id").to_owned();
-    assert!(item.ends_with("?from=q%3Dbergen%26sort%3Drelevance"), "{item}");
-    let back = format!("href=\"/?q=bergen&sort=relevance#image-{id}\"");
+    assert!(item.ends_with("?from=q%3Dsunset%26sort%3Drelevance"), "{item}");
+    let back = format!("href=\"/?q=sunset&sort=relevance#image-{id}\"");
     let shown = page(&item);
     assert!(shown.contains(&back), "{shown}");
     assert!(found.contains(&format!("id=\"image-{id}\"")), "{found}");
@@ -191,7 +191,7 @@ fn the_search_box_finds_addresses_and_takes_what_is_no_query_as_words() {
         assert_eq!(count(&found), 1, "{q}");
     }
     for (q, said) in
-        [("%22bergen", "A quotation mark is missing"), ("bergen:", "could not be read")]
+        [("%22sunset", "A quotation mark is missing"), ("sunset:", "could not be read")]
     {
         let answer = get(&format!("/?q={q}"));
         assert_eq!(answer.status(), 200, "{q}");
@@ -199,7 +199,7 @@ fn the_search_box_finds_addresses_and_takes_what_is_no_query_as_words() {
         assert!(count(&page) == 1 && page.contains(said), "{q}: {page}");
     }
     let swedish = [("accept-language", "sv")];
-    let page = plain(server.get_with("/?q=bergen)", &swedish));
+    let page = plain(server.get_with("/?q=sunset)", &swedish));
     assert!(page.contains("oväntat ) vid tecken 7"), "{page}");
 }
 
@@ -269,13 +269,13 @@ fn an_item_page_keeps_room_for_its_picture_and_breaks_long_words() {
 fn a_delivery_keeps_the_way_back() {
     let server = Server::demo();
     let session = Session::open(&server, "demo-editor");
-    let page = plain(session.get(&server, "/item/image/demo-urtavla?from=q%3Dbergen"));
+    let page = plain(session.get(&server, "/item/image/demo-urtavla?from=q%3Dsunset"));
     let (_, select) = page.split_once("id=\"channel\"").expect("channels");
     let (_, channel) = select.split_once("option value=\"").expect("a channel");
     let channel = channel.split('"').next().expect("an id");
     let fields = [("channel", channel)];
-    let path = "/item/image/demo-urtavla/deliver?from=q%3Dbergen";
+    let path = "/item/image/demo-urtavla/deliver?from=q%3Dsunset";
     let answer = session.post(&server, path, &fields);
     assert_eq!(answer.status(), 303);
-    assert_eq!(answer.headers()[LOCATION], "/item/image/demo-urtavla?from=q%3Dbergen&done=sent");
+    assert_eq!(answer.headers()[LOCATION], "/item/image/demo-urtavla?from=q%3Dsunset&done=sent");
 }

@@ -154,13 +154,13 @@ fn a_stranger_tries_what_is_open_and_sees_how_to_log_in() {
     open_form(&browser, "search");
     let who = browser.text("document.querySelector('#search .as').innerText");
     assert!(who.contains("not logged in"), "{who}");
-    browser.fill("#search [name='query.q']", "bergen");
+    browser.fill("#search [name='query.q']", "sunset");
     browser.fill("#search [name='query.facets']", "product.code");
     browser.click("#search .trial .button");
     let status = answer(&browser, "#search");
     assert!(status.starts_with("200") && status.ends_with("without credentials"), "{status}");
     let shown: Value = serde_json::from_str(&body(&browser, "#search")).expect("JSON");
-    let target = "/content/v1/image/search?q=bergen&facets=product.code";
+    let target = "/content/v1/image/search?q=sunset&facets=product.code";
     let asked: Value = server.get(target).json().expect("JSON");
     assert_eq!(shown, asked);
     assert_ne!(shown["total"], 0);

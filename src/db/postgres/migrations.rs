@@ -17,11 +17,12 @@ use crate::limits::{DB_ANSWER_TIME, DB_MIGRATE_MS, DB_MIGRATE_TRIES};
 pub(super) type Step = (i64, &'static str);
 
 /// All steps.
-pub(super) const STEPS: [Step; 4] = [
+pub(super) const STEPS: [Step; 5] = [
     (8, include_str!("0008.sql")),
     (9, include_str!("0009.sql")),
     (10, include_str!("0010.sql")),
     (11, include_str!("0011.sql")),
+    (12, include_str!("0012.sql")),
 ];
 
 /// The table that is there first: whose turn it is to write, how much was written, and the number of

@@ -539,6 +539,7 @@ pub(super) fn all() -> Migrations<'static> {
         M::up(NODES),
         M::up(include_str!("0010.sql")),
         M::up(include_str!("0011.sql")),
+        M::up(include_str!("0012.sql")),
     ])
 }
 

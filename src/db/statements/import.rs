@@ -414,6 +414,8 @@ impl WriteTx<'_> {
             "outbox",
             "collections",
             "user_requests",
+            "password_links",
+            "browsers",
         ];
         for table in tables {
             let sql = format!("UPDATE {table} SET user_id = ?2 WHERE user_id = ?1");

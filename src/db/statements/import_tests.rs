@@ -92,9 +92,14 @@ fn logins_after(
     let (db, _dir) = prepared();
     db.write_blocking(move |tx| {
         let (session, token) = (Hash::of(b"s").to_string(), Hash::of(b"t").to_string());
-        tx.engine.execute("INSERT INTO sessions VALUES (?1, 1, 0, 0)", params![session])?;
-        tx.engine
-            .execute("INSERT INTO families VALUES (1, 1, 'desk', '', 0, 0, 0, NULL)", params![])?;
+        tx.engine.execute(
+            "INSERT INTO sessions VALUES (?1, 1, 0, 0, NULL, NULL, NULL)",
+            params![session],
+        )?;
+        tx.engine.execute(
+            "INSERT INTO families VALUES (1, 1, 'desk', '', 0, 0, 0, NULL, NULL)",
+            params![],
+        )?;
         tx.engine.execute("INSERT INTO access_tokens VALUES (?1, 1, '', 0)", params![token])?;
         let logged = tx.account_changes().len();
         change(tx)?;

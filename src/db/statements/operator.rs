@@ -37,6 +37,8 @@ pub struct ListedKey {
     pub created: Timestamp,
     /// When it was revoked.
     pub revoked: Option<Timestamp>,
+    /// When it was used last, to some minutes.
+    pub used: Option<Timestamp>,
 }
 
 /// The columns that [`read_client`] reads.
@@ -101,7 +103,7 @@ impl ReadTx<'_> {
     /// Every API key, or those of one user, in the order of their numbers.
     pub fn list_stored_keys(&self, user_name: Option<&str>) -> Result<Vec<ListedKey>, DbError> {
         self.engine.list(
-            "SELECT key_id, user_name, name, api_keys.created_ms, revoked_ms
+            "SELECT key_id, user_name, name, api_keys.created_ms, revoked_ms, last_used_ms
              FROM api_keys JOIN users USING (user_id)
              WHERE user_name = coalesce(?1, user_name) ORDER BY key_id",
             params![user_name],
@@ -109,12 +111,14 @@ impl ReadTx<'_> {
                 let id: i64 = row.get(0)?;
                 let what = format!("API key {id}");
                 let revoked = row.get::<Option<i64>>(4)?;
+                let used = row.get::<Option<i64>>(5)?;
                 Ok(ListedKey {
                     id,
                     user_name: row.get(1)?,
                     name: row.get(2)?,
                     created: time(&what, row.get(3)?)?,
                     revoked: revoked.map(|ms| time(&what, ms)).transpose()?,
+                    used: used.map(|ms| time(&what, ms)).transpose()?,
                 })
             },
         )

@@ -19,6 +19,8 @@ use crate::db::DbError;
 use crate::db::engine::{Engine, Hold, Row, params};
 use crate::limits::MESSAGES_FREED_MAX;
 
+/// The number of the notification in a message that belongs to none.
+const NO_NOTIFICATION: i64 = 0;
 /// The columns that [`read_message`] reads.
 const COLUMNS: &str = "message_id, number, user_id, content, state, attempts, next_ms, error, \
      created_ms, queued_ms";
@@ -55,6 +57,14 @@ pub struct NewMessage {
     pub user: UserId,
     /// What it says.
     pub content: MessageContent,
+}
+
+impl NewMessage {
+    /// A mail to a user about its account, which belongs to no notification.
+    #[must_use]
+    pub fn about_account(user: UserId, content: MessageContent) -> Self {
+        Self { id: Uuid::now_v7(), lane: Lane::Mail, number: NO_NOTIFICATION, user, content }
+    }
 }
 
 /// What became of a message.

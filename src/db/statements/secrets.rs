@@ -16,7 +16,7 @@ use crate::secrets::{KeyId, SecretError, sealed_by};
 const IN_FORCE: &str = "secrets-key";
 
 /// Rows of `state` whose values are secrets, by [`WriteTx::write_secret_state`].
-const SECRET_STATES: [&str; 2] = ["device-cookie-key", "unsubscribe-key"];
+const SECRET_STATES: [&str; 3] = ["device-cookie-key", "unsubscribe-key", "password-link-key"];
 
 /// How many values were encrypted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

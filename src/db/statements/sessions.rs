@@ -18,6 +18,17 @@ pub struct Session {
     pub auth_time: Timestamp,
     /// When it ends.
     pub expires: Timestamp,
+    /// Where it was opened.
+    pub from: LoginOrigin,
+}
+
+/// Where a login came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoginOrigin {
+    /// What the browser says it is (`User-Agent`), cut.
+    pub browser: Option<String>,
+    /// The network address.
+    pub address: Option<String>,
 }
 
 /// A key that id tokens are or were signed with. It has no `Debug`: it is a secret.
@@ -51,13 +62,15 @@ impl ReadTx<'_> {
     /// The session with that hash, expired or not.
     pub fn find_session(&self, session: &Hash) -> Result<Option<Session>, DbError> {
         self.engine.find(
-            "SELECT user_id, auth_ms, expires_ms FROM sessions WHERE session_hash = ?1",
+            "SELECT user_id, auth_ms, expires_ms, browser, address FROM sessions
+             WHERE session_hash = ?1",
             params![session.to_string()],
             |row| {
                 let user = UserId(row.get(0)?);
                 let what = format!("session of user {user}");
                 let (auth_time, expires) = (time(&what, row.get(1)?)?, time(&what, row.get(2)?)?);
-                Ok(Session { user, auth_time, expires })
+                let from = LoginOrigin { browser: row.get(3)?, address: row.get(4)? };
+                Ok(Session { user, auth_time, expires, from })
             },
         )
     }
@@ -105,13 +118,15 @@ impl WriteTx<'_> {
             self.end_session(&read_hash("session", &hash)?, now)?;
         }
         self.engine.execute(
-            "INSERT INTO sessions (session_hash, user_id, auth_ms, expires_ms)
-             VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO sessions (session_hash, user_id, auth_ms, expires_ms, browser, address)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
             params![
                 hash.to_string(),
                 session.user.0,
                 session.auth_time.as_millisecond(),
                 session.expires.as_millisecond(),
+                session.from.browser,
+                session.from.address,
             ],
         )?;
         Ok(())

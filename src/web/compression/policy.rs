@@ -26,7 +26,7 @@ use Rule::{Coded, CodedForStrangers, Plain};
 
 /// The rules, by the beginning of the route; the longest that fits counts. An address that is not here is
 /// plain, and the test below asks for its line.
-const RULES: [(&str, Rule); 33] = [
+const RULES: [(&str, Rule); 36] = [
     ("/content/v1/", Coded),
     // All but the last byte of its answer must be worthless: a reader who has that has the items. Of
     // a coded text more is missing than its end, or less.
@@ -39,6 +39,10 @@ const RULES: [(&str, Rule); 33] = [
     ("/user/v1/order", Coded),
     ("/user/v1/delivery", Coded),
     ("/user/v1/organization", Coded),
+    ("/user/v1/session", Coded),
+    ("/user/v1/application", Coded),
+    // The link that a user's administrator passes on is told once.
+    ("/user/v1/organization/user/{id}/password-link", Plain),
     ("/user/v1/profile", Coded),
     // Keys are shown once; tokens of devices let push to them; channels have passwords.
     ("/user/v1/key", Plain),
@@ -112,6 +116,8 @@ mod tests {
             "/o/oauth2/token",
             "/o/login",
             "/o/consent",
+            "/o/password/{token}",
+            "/user/v1/organization/user/{id}/password-link",
             "/user/v1/key",
             "/user/v1/key/{id}",
             "/user/v1/channel/{name}",

@@ -93,6 +93,11 @@ fn zip() -> Operation {
              says which and why.",
         )
         .takes(query("agr", "The number of the agreement that is to pay.", integer()))
+        .takes(query(
+            "numbered",
+            "Whether the names of files begin with the place of their item in the collection, `01_`.",
+            boolean(),
+        ))
         .takes_all(preconditions())
         .takes(range)
         .answers(

@@ -9,7 +9,7 @@ use super::{
     operation::{Access, Answer, Base, Operation, Tag, get, header, path, query},
     schemas::{integer, one_of, string},
 };
-use crate::types::MediaType;
+use crate::types::{MediaType, RenditionName};
 
 pub(super) fn operations() -> Vec<Operation> {
     let mut all = texts();
@@ -101,13 +101,8 @@ fn files() -> Vec<Operation> {
 }
 
 fn associated() -> Operation {
-    let renditions = [
-        "NormalHires",
-        "NormalPreview",
-        "NormalThumbnail",
-        "CroppedThumbnail",
-        "WatermarkPreview",
-    ];
+    let renditions = RenditionName::PICTURES.map(|name| name.to_string());
+    let renditions: Vec<&str> = renditions.iter().map(String::as_str).collect();
     let operation =
         get("/media/{mediaType}/{id}/{association}_{rendition}.jpg", "getAssociatedRendition")
             .says(

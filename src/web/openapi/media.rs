@@ -12,19 +12,9 @@ use super::{
     schemas::{array, integer, one_of, reference, string},
 };
 use crate::item::has_picture;
-use crate::types::{MediaType, RenditionName, Usage, Variant};
+use crate::types::{MediaType, RenditionName};
 
 const JPEG: &str = "image/jpeg";
-/// The pictures of a photograph.
-const RENDITIONS: [RenditionName; 7] = [
-    RenditionName { variant: Variant::Normal, usage: Usage::Hires },
-    RenditionName { variant: Variant::Normal, usage: Usage::Preview },
-    RenditionName { variant: Variant::Normal, usage: Usage::Thumbnail },
-    RenditionName { variant: Variant::Watermark, usage: Usage::Hires },
-    RenditionName { variant: Variant::Watermark, usage: Usage::Preview },
-    RenditionName { variant: Variant::Watermark, usage: Usage::Thumbnail },
-    RenditionName { variant: Variant::Cropped, usage: Usage::Thumbnail },
-];
 
 pub(super) fn operations() -> Vec<Operation> {
     let mut all = Vec::from(documents());
@@ -194,11 +184,13 @@ fn picture_path() -> [Value; 2] {
 }
 
 fn rendition_name() -> Value {
-    let names = RENDITIONS.map(|name| name.to_string());
+    let names = RenditionName::PICTURES.map(|name| name.to_string());
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     path(
         "rendition",
-        "What was done to the picture, and what it is for. Previews and Thumbnails are open.",
+        "What was done to the picture, and what it is for. Previews and Thumbnails are open. The \
+         long side is at most 1024 pixels of a Preview, 512 of a WebPreview and 256 of a \
+         Thumbnail, unless the operator chose others.",
         one_of(&names),
     )
 }

@@ -11,6 +11,7 @@ mod collections;
 mod content;
 mod formats;
 mod ingest;
+mod logins;
 mod media;
 mod news_item;
 mod notifications;
@@ -175,6 +176,7 @@ fn operations() -> Vec<Operation> {
         notifications::operations(),
         collections::operations(),
         user::operations(),
+        logins::operations(),
         media::operations(),
         formats::operations(),
         oauth::operations(),

@@ -118,9 +118,19 @@ fn means(kind: NotificationKind) -> &'static str {
     }
 }
 
+/// What a notification of a kind is called in the summaries of its operations.
+fn called(kind: NotificationKind) -> &'static str {
+    match kind {
+        NotificationKind::Mobile => "push notification",
+        NotificationKind::Email => "e-mail notification",
+        NotificationKind::ScheduledEmail => "scheduled e-mail notification",
+        NotificationKind::Stream => "stream notification",
+    }
+}
+
 fn makers() -> Vec<Operation> {
     let make = |(path, id, kind): (&'static str, &str, NotificationKind)| {
-        let operation = post(path, id).says("Make a notification", means(kind));
+        let operation = post(path, id).says(&format!("New {}", called(kind)), means(kind));
         let made = operation.gives("The notification.", reference("Notification"));
         of_caller(inputs(made, kind, false))
     };
@@ -153,7 +163,10 @@ fn makers() -> Vec<Operation> {
 fn replacers() -> Vec<Operation> {
     let replace = |(path, name, kind): (&'static str, &str, NotificationKind)| {
         let operation = put(path, name)
-            .says("Replace a notification", "Its type, its media type and its queue stay.")
+            .says(
+                &format!("Replace {}", called(kind)),
+                "Everything is replaced but its type, its media type and its queue.",
+            )
             .takes(id())
             .gives("The notification.", reference("Notification"))
             .refuses(&[404]);

@@ -28,6 +28,8 @@ fn devices_and_keys() -> Part {
     );
     let told = [("id", integer()), ("name", string()), ("created", time())];
     let names = told.each_ref().map(|(name, _)| *name);
+    let mut listed = Vec::from(told.clone());
+    listed.push(("used", described(time(), "When it was used last, to some minutes.")));
     let mut made = Vec::from(told.clone());
     made.push(("key", described(string(), "The key itself. It is not told again.")));
     let mut all_names = Vec::from(names);
@@ -36,7 +38,7 @@ fn devices_and_keys() -> Part {
     name["minLength"] = json!(1);
     vec![
         ("Device", device),
-        ("Key", object(&names, &told)),
+        ("Key", object(&names, &listed)),
         ("MadeKey", object(&all_names, &made)),
         (
             "KeyCreate",

@@ -88,7 +88,7 @@ pub(super) fn all() -> Map<String, Value> {
         super::collections::schemas(),
     ];
     let more = [organizations(), orders(), order_bodies(), deliveries(), oauth()];
-    let more = more.into_iter().chain([super::own::schemas()]);
+    let more = more.into_iter().chain([super::own::schemas(), super::logins::schemas()]);
     for part in parts.into_iter().chain(more) {
         schemas.extend(part.into_iter().map(|(name, schema)| (name.to_owned(), schema)));
     }

@@ -5,13 +5,15 @@ use super::{Site, hit::anchor};
 use crate::error::Result;
 use crate::types::ItemKey;
 
+/// The parameters of a message, which belongs to one moment.
+pub(super) const MESSAGE: [&str; 2] = ["done", "in"];
+
 /// What the links of hits carry on the page of hits at `here`: `?from=…`, or nothing for the search
 /// that shows everything.
 pub(super) fn query(here: &str) -> String {
     let search = here.split_once('?').map_or("", |(_, search)| search);
-    // A message of the page belongs to one moment.
     let pairs = form_urlencoded::parse(search.as_bytes())
-        .filter(|(name, value)| name != "done" && !value.is_empty());
+        .filter(|(name, value)| !MESSAGE.contains(&name.as_ref()) && !value.is_empty());
     let search = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
     carried(&search)
 }
@@ -71,7 +73,7 @@ mod tests {
             assert_eq!((back.url.as_str(), back.query), (url, carried), "{here}");
         };
         check("/", "/?type=text#text-a-1");
-        check("/?q=a+%22b%22&page=2&tr=&done=added", "/?q=a+%22b%22&page=2#text-a-1");
+        check("/?q=a+%22b%22&page=2&tr=&done=added&in=x", "/?q=a+%22b%22&page=2#text-a-1");
         check("/?facet=place.name%3AÅ&p=A%2CB", "/?facet=place.name%3A%C3%85&p=A%2CB#text-a-1");
         let hostile = Back::new("//evil.example/#\"><b>", &key);
         assert_eq!(hostile.url, "/?%2F%2Fevil.example%2F%23%22%3E%3Cb%3E=#text-a-1");

@@ -10,7 +10,8 @@ use minijinja::{Value as PageValue, context, value::Serde};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::api::{Call, Refusal};
+use super::api::{Call, Refusal, segment};
+use super::back::MESSAGE;
 use super::collections::{self, ALL, Against, NAMES, address, content, page_of, text};
 use super::hit::key_of;
 use super::{Form, Member, Page, Posted};
@@ -95,10 +96,10 @@ async fn show_choices(member: &Member, wish: &Wish, refusal: Option<&Refusal>) -
 async fn add(posted: Posted) -> Page {
     let mut wish = Wish::of(&posted.form);
     match put_in(&posted, &mut wish).await {
-        Ok(id) => {
-            let back = wish.return_to.unwrap_or_else(|| page_of(&id));
-            Ok(see_other(&with_done(&back, "added")))
-        }
+        Ok(id) => Ok(see_other(&match wish.return_to {
+            Some(back) => with_pairs(&back, &[("done", "added"), ("in", &id)]),
+            None => with_done(&page_of(&id), "added"),
+        })),
         Err(refusal) if refusal.is_mistake() => show_choices(&posted, &wish, Some(&refusal)).await,
         Err(refusal) => Err(refusal.into()),
     }
@@ -141,15 +142,22 @@ fn against(status: StatusCode, message: &str) -> Refusal {
     Refusal { status, message: message.to_owned(), errors: Vec::new() }
 }
 
-/// `path` with `?done=` and a word in it, instead of another such word.
+/// `path` with `?done=` and a word in it, instead of another message.
 fn with_done(path: &str, word: &str) -> String {
+    with_pairs(path, &[("done", word)])
+}
+
+/// `path` with these parameters of a message (`done`, and `in` with a collection's id) instead of
+/// those of another one.
+fn with_pairs(path: &str, message: &[(&str, &str)]) -> String {
     let (path, fragment) = path.split_once('#').unwrap_or((path, ""));
     let (place, query) = path.split_once('?').unwrap_or((path, ""));
-    let is_kept = |pair: &&str| !pair.is_empty() && pair.split('=').next() != Some("done");
-    let done = format!("done={word}");
-    let pairs: Vec<&str> = query.split('&').filter(is_kept).chain([done.as_str()]).collect();
+    let name = |pair: &str| pair.split('=').next().unwrap_or_default().to_owned();
+    let is_kept = |pair: &&str| !pair.is_empty() && !MESSAGE.contains(&name(pair).as_str());
+    let said = message.iter().map(|(name, value)| format!("{name}={}", segment(value)));
+    let pairs = query.split('&').filter(is_kept).map(str::to_owned).chain(said);
     let fragment = if fragment.is_empty() { String::new() } else { format!("#{fragment}") };
-    format!("{place}?{}{fragment}", pairs.join("&"))
+    format!("{place}?{}{fragment}", pairs.collect::<Vec<_>>().join("&"))
 }
 
 /// Where an item goes.
@@ -248,6 +256,9 @@ mod tests {
         check("/?q=a%26b&page=2", "/?q=a%26b&page=2&done=added");
         check("/item/image/x?done=saved&a=1#top", "/item/image/x?a=1&done=added#top");
         check("/?", "/?done=added");
+        check("/?done=added&in=x&q=a", "/?q=a&done=added");
+        let named = with_pairs("/?q=a&in=old", &[("done", "added"), ("in", "a&b")]);
+        assert_eq!(named, "/?q=a&done=added&in=a%26b");
     }
 
     #[test]

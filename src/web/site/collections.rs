@@ -256,11 +256,11 @@ async fn remove(Path(id): Path<String>, posted: Posted) -> Page {
     Ok(see_other("/collections?done=removed"))
 }
 
-/// `POST /collections/{id}/zip`: everything that the visitor may have of it, which is bought. A
-/// form, so that no link can buy.
+/// `POST /collections/{id}/zip`: everything that the visitor may have of it, in its order, which is
+/// bought. A form, so that no link can buy.
 async fn zip(Path(id): Path<String>, posted: Posted) -> Page {
-    let call =
-        Call::get(format!("{}/zip", address(&id))).query([("agr", posted.form.find("agr"))]);
+    let call = Call::get(format!("{}/zip", address(&id)));
+    let call = call.query([("agr", posted.form.find("agr")), ("numbered", Some("true"))]);
     let visitor = Some(&posted.visitor);
     match file((&posted.app, &posted.apis), visitor, &call).await {
         Ok(response) => {

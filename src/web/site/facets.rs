@@ -90,6 +90,13 @@ pub(super) struct FacetList {
     choices: Vec<FacetChoice>,
 }
 
+impl FacetList {
+    /// What those values are called that narrow the search.
+    pub(super) fn active(&self) -> impl Iterator<Item = &str> {
+        self.choices.iter().filter(|choice| choice.active).map(|choice| choice.label.as_str())
+    }
+}
+
 /// The facets of a search that found `found`. Those that narrow it are first, also where nothing
 /// was found, so that each can be taken away again.
 pub(super) async fn lists(site: &Site, wanted: &Wanted, found: &Value) -> Vec<FacetList> {

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::item::has_picture;
 use crate::media::access;
 use crate::media::path::{MediaPath, Target};
-use crate::types::{ItemKey, MediaType};
+use crate::types::{ItemKey, MediaType, RenditionName};
 
 /// What the visitor of a page may have of the item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -111,7 +111,9 @@ pub(super) fn parse(file: &str, key: &ItemKey) -> Result<MediaPath> {
 /// Whether there is something to download: texts are made of the document, the rest is files.
 pub(super) fn has_any(key: &ItemKey, document: &Value) -> bool {
     match key.media_type {
-        MediaType::Image | MediaType::Stockfoto => rendition(document, "Hires").is_some(),
+        MediaType::Image | MediaType::Stockfoto => {
+            rendition(document, RenditionName::NORMAL_HIRES).is_some()
+        }
         MediaType::Video | MediaType::Graphic => !rows(key, document, Rights::None).is_empty(),
         MediaType::Text | MediaType::Feature => true,
         MediaType::Page | MediaType::Planning | MediaType::Calendar => false,

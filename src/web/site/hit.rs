@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::types::ItemKey;
+use crate::types::{ItemKey, RenditionName};
 
 /// Characters of a text that a list shows of it.
 const TEASER_CHARS: usize = 220;
@@ -35,6 +35,8 @@ pub(super) struct Hit {
     pub(super) date: String,
     pub(super) thumbnail: Option<Picture>,
     pub(super) preview: Option<Picture>,
+    /// The pictures that a browser chooses from, as `srcset` lists them.
+    pub(super) srcset: String,
     pub(super) is_video: bool,
 }
 
@@ -54,7 +56,13 @@ impl Hit {
             found if found.is_empty() => text(second),
             found => found,
         };
-        let picture = |usage| rendition(document, usage)?.shown(&key, base);
+        let picture = |name| rendition(document, name)?.shown(&key, base);
+        let [thumbnail, web_preview, preview] = [
+            RenditionName::NORMAL_THUMBNAIL,
+            RenditionName::WEB_PREVIEW,
+            RenditionName::NORMAL_PREVIEW,
+        ]
+        .map(picture);
         Some(Self {
             media_type: key.media_type.as_str(),
             page_url: format!("/item/{key}"),
@@ -68,8 +76,9 @@ impl Hit {
             copyright: text("copyrightnotice"),
             language: text("language"),
             date: either("datetime", "versioncreated"),
-            thumbnail: picture("Thumbnail"),
-            preview: picture("Preview"),
+            srcset: srcset([&thumbnail, &web_preview, &preview]),
+            thumbnail,
+            preview,
             is_video: document["type"] == "video",
         })
     }
@@ -85,17 +94,17 @@ pub(super) fn anchor(key: &ItemKey) -> String {
     format!("{}-{}", key.media_type.as_str(), key.id)
 }
 
-/// The item that a URI of ours names.
+/// The item that a URI of ours names, also one that carries an editors' crop.
 pub(super) fn key_of(uri: &str) -> Option<ItemKey> {
-    uri.split_once("/media/")?.1.parse().ok()
+    ItemKey::from_uri(uri).ok()
 }
 
-/// The JPEG of that usage, without mark and crop.
-pub(super) fn rendition(document: &Value, usage: &str) -> Option<Picture> {
+/// The JPEG of that name.
+pub(super) fn rendition(document: &Value, name: RenditionName) -> Option<Picture> {
     let mut renditions = document["renditions"].as_object()?.values();
     let found = renditions.find(|rendition| {
-        rendition["usage"] == usage
-            && rendition["variant"] == "Normal"
+        rendition["usage"] == name.usage.as_str()
+            && rendition["variant"] == name.variant.as_str()
             && rendition["mimetype"] == "image/jpeg"
     })?;
     Some(Picture {
@@ -103,6 +112,16 @@ pub(super) fn rendition(document: &Value, usage: &str) -> Option<Picture> {
         width: found["width"].as_u64()?,
         height: found["height"].as_u64()?,
     })
+}
+
+/// Lists pictures for `srcset`, the smallest first. A small original has several renditions of one
+/// width, of which browsers take the first.
+fn srcset(pictures: [&Option<Picture>; 3]) -> String {
+    let mut listed: Vec<&Picture> = pictures.into_iter().flatten().collect();
+    listed.sort_by_key(|picture| picture.width);
+    listed.dedup_by_key(|picture| picture.width);
+    let listed = listed.iter().map(|picture| format!("{} {}w", picture.url, picture.width));
+    listed.collect::<Vec<_>>().join(", ")
 }
 
 impl Picture {
@@ -163,12 +182,14 @@ mod tests {
                 "r02": rendition("Preview", "Watermark", "https://cdn.example/w"),
                 "r03": rendition("Preview", "Normal", "https://cdn.example/media/p"),
                 "r04": rendition("Thumbnail", "Normal", "https://other.example/media/t"),
+                "r05": rendition("Preview", "Web", "https://cdn.example/media/s"),
             },
         });
         let hit = Hit::of(&document).unwrap();
         assert_eq!((hit.key.as_str(), hit.page_url.as_str()), ("image/a_b", "/item/image/a_b"));
         assert_eq!(hit.preview.unwrap().url, "https://cdn.example/media/p");
         assert_eq!(hit.thumbnail, None);
+        assert_eq!(hit.srcset, "https://cdn.example/media/s 3w");
         assert!(hit.teaser.starts_with("one two xxx") && hit.teaser.ends_with("x…"));
         document["uri"] = json!("https://cdn.example/media/graphic/g");
         assert_eq!(Hit::of(&document).unwrap().preview.unwrap().url, "/media/p");

@@ -153,7 +153,7 @@ async fn show(site: &Site, key: &ItemKey, outcome: &Outcome) -> Page {
     let context = context! {
         back_url => back.url,
         back_query => back.query,
-        item => describe(key, &document),
+        item => describe(key, &document, associations(site, &document).await),
         renditions => PageValue::from(Serde(files::rows(key, &document, rights))),
         download => panel.map(|panel| PageValue::from(Serde(panel))),
         delivery_errors => refusal.map(Refusal::sentences),
@@ -188,23 +188,22 @@ struct Version {
 }
 
 /// What the page says of the item itself.
-fn describe(key: &ItemKey, document: &Value) -> PageValue {
+fn describe(key: &ItemKey, document: &Value, associations: Vec<Hit>) -> PageValue {
     let text = |name: &str| document[name].as_str().unwrap_or_default();
     let names = |list: &str| {
         let concepts = document[list].as_array().into_iter().flatten();
         concepts.filter_map(|one| one["name"].as_str().map(str::to_owned)).collect::<Vec<_>>()
     };
-    let associations = document["associations"].as_object().into_iter().flatten();
-    let associations = associations.filter_map(|(_, one)| Hit::below(one, media_base(document)));
-    let associations: Vec<Hit> = associations.take(ASSOCIATIONS_SHOWN).collect();
     let hit = Hit::of(document);
-    let picture = rendition(document, "Preview").filter(|picture| picture.width > 0);
+    let body = paragraphs(text("body_text"));
+    let picture =
+        rendition(document, RenditionName::NORMAL_PREVIEW).filter(|picture| picture.width > 0);
     let is_photograph = has_picture(key.media_type);
     let planned = matches!(key.media_type, MediaType::Planning | MediaType::Calendar);
     context! {
         headline => text("headline"),
-        description => paragraphs(text("description_text")),
-        body => paragraphs(text("body_text")),
+        description => lead(paragraphs(text("description_text")), &body),
+        body => body,
         byline => text("byline"),
         source => text("source"),
         copyright => text("copyrightnotice"),
@@ -237,6 +236,37 @@ fn describe(key: &ItemKey, document: &Value) -> PageValue {
         versions => PageValue::from(Serde(versions(document))),
         newer => PageValue::from(Serde(newer(document))),
         associations => PageValue::from(Serde(associations)),
+    }
+}
+
+/// The associated objects of a document, each with its picture. A mere link has none in the document,
+/// also where its item is in the archive: that is asked for itself.
+async fn associations(site: &Site, document: &Value) -> Vec<Hit> {
+    let objects = document["associations"].as_object().into_iter().flatten();
+    let objects = objects.filter_map(|(_, one)| Hit::below(one, media_base(document)));
+    let mut shown: Vec<Hit> = objects.take(ASSOCIATIONS_SHOWN).collect();
+    for one in shown.iter_mut().filter(|one| one.thumbnail.is_none()) {
+        // What the visitor may not see, or what is gone, stays a link.
+        let Ok(found) = site.get(format!("/media/{}.json", one.key)).await else { continue };
+        let Some(own) = Hit::of(&found) else { continue };
+        one.thumbnail = own.thumbnail;
+        if one.headline.is_empty() {
+            one.headline = own.headline;
+            one.language = own.language;
+        }
+    }
+    shown
+}
+
+/// The paragraphs of a description, unless the text itself begins with them.
+fn lead(description: Vec<String>, body: &[String]) -> Vec<String> {
+    let words = |list: &[String]| {
+        let words = list.iter().flat_map(|paragraph| paragraph.split_whitespace());
+        words.map(str::to_owned).collect::<Vec<_>>()
+    };
+    match words(body).starts_with(&words(&description)) {
+        true => Vec::new(),
+        false => description,
     }
 }
 
@@ -289,6 +319,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_lead_that_the_text_begins_with_is_not_said_twice() {
+        let list = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
+        let check = |description: &[&str], body: &[&str], expected: &[&str]| {
+            assert_eq!(lead(list(description), &list(body)), list(expected), "{description:?}");
+        };
+        check(&["One  two.", "Three."], &["One two. Three.", "Four."], &[]);
+        check(&["One two"], &["One twofold."], &["One two"]);
+        check(&["A picture."], &[], &["A picture."]);
+        check(&[], &["One."], &[]);
+    }
 
     #[test]
     fn versions_are_the_earlier_ones_the_latest_first() {

@@ -26,16 +26,28 @@ const COOKIE: &str = "wirephoto_language";
 #[folder = "assets/text/sv/"]
 struct Swedish;
 
-/// The Swedish of each English text, from all files together.
-pub(super) type Translations = HashMap<String, String>;
+#[derive(RustEmbed)]
+#[folder = "assets/text/en/"]
+struct English;
 
-/// Reads the translations that are in the binary.
+/// What pages say for each text of a template or message of an API, from all files of a language.
+pub(in crate::web) type Translations = HashMap<String, String>;
+
+/// Reads what pages say in `language`. In English that is only how messages of APIs, which are written
+/// for programs, are put for people.
 ///
 /// Fails when a file is no object of texts, and when two say different things of one text.
-pub(in crate::web) fn swedish() -> Result<Translations> {
+pub(in crate::web) fn translations(language: Language) -> Result<Translations> {
+    match language {
+        Language::English => read::<English>(),
+        Language::Swedish => read::<Swedish>(),
+    }
+}
+
+fn read<Texts: RustEmbed>() -> Result<Translations> {
     let mut all = Translations::new();
-    for name in Swedish::iter() {
-        let Some(file) = Swedish::get(&name) else { continue };
+    for name in Texts::iter() {
+        let Some(file) = Texts::get(&name) else { continue };
         let part: Translations = serde_json::from_slice(&file.data).map_err(Error::internal)?;
         for (text, translated) in part {
             let before = all.insert(text.clone(), translated.clone());
@@ -164,7 +176,7 @@ mod tests {
 
     #[test]
     fn every_text_of_a_page_has_its_swedish_with_as_many_places() {
-        let swedish = swedish().unwrap();
+        let swedish = translations(Language::Swedish).unwrap();
         let pages = std::fs::read_dir("assets/pages").unwrap();
         let (mut missing, mut count) = (Vec::new(), 0);
         for path in pages.map(|page| page.unwrap().path()).filter(|path| path.is_file()) {

@@ -27,6 +27,7 @@ mod question;
 mod search;
 mod snippets;
 mod studio;
+mod times;
 
 use std::{ops::Deref, sync::Arc};
 
@@ -124,11 +125,13 @@ impl Site {
         self.page_with(StatusCode::OK, template, context)
     }
 
-    /// The page of a template with a status of its own.
+    /// The page of a template with a status of its own. What something was added to (`?in=`) is called
+    /// as the template's `collections` call it.
     fn page_with(&self, status: StatusCode, template: &str, context: PageValue) -> Page {
-        let done = self.query.text("done")?;
+        let (done, added_to) = (self.query.text("done")?, self.query.text("in")?);
         let head = pages::head(&self.app, self.visitor.as_ref(), &self.here);
-        let context = merge_maps([context! { done, path => self.path() }, context, head]);
+        let context =
+            merge_maps([context! { done, added_to, path => self.path() }, context, head]);
         let mut response = pages::page_for(&self.app, self.visitor.as_ref(), template, context)?;
         *response.status_mut() = status;
         Ok(response)

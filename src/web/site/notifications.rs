@@ -14,7 +14,8 @@ use serde_json::Value;
 
 use super::api::{Call, Refusal, segment};
 use super::question::{DryRun, Fields, SCHEDULES};
-use super::{Member, Page, Posted};
+use super::{Member, Page, Posted, Site, times};
+use crate::clock;
 use crate::error::{Error, Kind, Result};
 use crate::limits::{
     PAGES_MAX, SITE_DRY_RUN_ITEMS, SITE_DRY_RUN_ITEMS_LISTED, SITE_NOTIFICATIONS_PER_PAGE,
@@ -124,7 +125,7 @@ async fn list(member: Member) -> Page {
 
 async fn row(member: &Member, reader: &Reader, saved: &Value) -> Result<Row, Refusal> {
     let fields = Fields::of_saved(saved, "");
-    let outcome = member.ask(&fields.dry_run(SITE_DRY_RUN_ITEMS_LISTED)).await;
+    let outcome = member.ask(&fields.dry_run(SITE_DRY_RUN_ITEMS_LISTED, &tomorrow(member))).await;
     let (dry, _) = DryRun::of(&fields, outcome)?;
     let (wanted, unwanted) = fields.products();
     let offered = SCHEDULES.iter().find(|(cron, _)| *cron == fields.when);
@@ -234,9 +235,14 @@ async fn again(posted: &Posted, fields: &Fields, (id, refusal): (Option<&str>, R
     show_form(posted, &reader, fields, Shown { id, refusal: Some(refusal), dry: None })
 }
 
+/// The first day that has not begun where the site is.
+fn tomorrow(site: &Site) -> String {
+    times::tomorrow(clock::now(), &site.app.shared.zone)
+}
+
 /// The form again with what it would have found in the last seven days. Nothing is saved.
 async fn try_out(posted: &Posted, fields: &Fields, id: Option<&str>) -> Page {
-    let outcome = posted.send(fields.dry_run(SITE_DRY_RUN_ITEMS)).await;
+    let outcome = posted.send(fields.dry_run(SITE_DRY_RUN_ITEMS, &tomorrow(posted))).await;
     let (dry, refusal) = DryRun::of(fields, outcome)?;
     let reader = Reader::find(posted).await?;
     let dry = refusal.is_none().then_some(dry);

@@ -37,6 +37,8 @@ pub(super) struct Panel {
     pub(super) delivers: bool,
     /// No agreement of the visitor covers the item.
     pub(super) none: bool,
+    /// The id of the agreement under which the item was bought: another download is free.
+    pub(super) bought: Option<i64>,
     error: Option<String>,
 }
 
@@ -90,6 +92,8 @@ impl Panel {
             self.until = until(only);
         }
         self.delivers = self.order_note.is_none();
+        let is_bought = |offer: &&&Offer| matches!(offer.state, OfferState::Bought(_));
+        self.bought = shown.iter().find(is_bought).map(|offer| offer.agreement.id.0);
         let several = shown.len() > 1;
         self.agreements = shown.into_iter().map(|offer| row(offer, several)).collect();
         self.action = Some(format!("/item/{}/download", entry.key));

@@ -161,14 +161,16 @@ impl Fields {
         ])
     }
 
-    /// The search for what would have matched lately, `size` items of it.
-    pub(super) fn dry_run(&self, size: usize) -> Call {
+    /// The search for what would have matched lately, `size` items of it. Events from `tomorrow` on
+    /// are not counted, whatever their date.
+    pub(super) fn dry_run(&self, size: usize, tomorrow: &str) -> Call {
         let (codes, agreements, size) = (self.codes(), self.agr.join(","), size.to_string());
         Call::get(format!("/content/v1/{}/search", segment(&self.media_type))).query([
             ("q", Some(self.q.as_str())),
             ("p", Some(codes.as_str())),
             ("agr", Some(agreements.as_str())),
             ("tr", Some(DRY_RUN_PERIOD)),
+            ("tre", Some(tomorrow)),
             ("s", Some(size.as_str())),
             ("layout", Some("bare")),
         ])

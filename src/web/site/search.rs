@@ -9,14 +9,19 @@ use super::{
     Page, Refusal, Site,
     api::Call,
     back, collections,
-    facets::{self, FacetValue, NAMES},
+    facets::{self, FacetList, FacetValue, NAMES},
     hit::Hit,
     query_reading::{QueryNotice, QueryReading},
+    times,
 };
+use crate::clock;
 use crate::error::Result;
 use crate::limits::{PAGE_ITEMS, PAGES_MAX};
 use crate::types::MediaType;
 use crate::web::{form::see_other, pages::login_url};
+
+/// Characters of the title that a notification of a search is offered.
+const TITLE_CHARS: usize = 80;
 
 /// What the page was asked for.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -36,6 +41,8 @@ pub(super) struct Wanted {
     pub(super) all: bool,
     /// Words match only as they are written, not in other forms.
     pub(super) written: bool,
+    /// Also events that are still to come, in a search for everything.
+    pub(super) upcoming: bool,
     pub(super) page: usize,
 }
 
@@ -60,6 +67,7 @@ impl Wanted {
             sort: text("sort")?.to_owned(),
             all: site.parameter("all")?.is_some(),
             written: site.parameter("written")?.is_some(),
+            upcoming: site.parameter("upcoming")?.is_some(),
             page: page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1),
         })
     }
@@ -93,6 +101,7 @@ impl Wanted {
             ("sort", self.sort.clone()),
             ("all", tick(self.all)),
             ("written", tick(self.written)),
+            ("upcoming", tick(self.upcoming)),
         ];
         pairs.into_iter().chain(facets).collect()
     }
@@ -112,12 +121,13 @@ impl Wanted {
         if query.is_empty() { "/".to_owned() } else { format!("/?{query}") }
     }
 
-    /// Where the search becomes a notification of that type.
-    fn notification_url(&self, kind: &str) -> String {
+    /// Where the search becomes a notification of that type, called `title`.
+    fn notification_url(&self, kind: &str, title: &str) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("type", kind).append_pair("mediaType", &self.media_type);
         let (q, p, agr) = (self.query(&self.q), self.p.join(","), self.agr.join(","));
-        for (name, value) in [("q", &q), ("p", &p), ("agr", &agr), ("tr", &self.tr)] {
+        let texts = [("title", title), ("q", &q), ("p", &p), ("agr", &agr), ("tr", &self.tr)];
+        for (name, value) in texts {
             if !value.is_empty() {
                 query.append_pair(name, value);
             }
@@ -138,8 +148,25 @@ impl Wanted {
         }
     }
 
-    /// The search of the API for `words`, which are a query by themselves.
-    fn call(&self, words: &str) -> Call {
+    /// Whether the newest of everything are asked for, which events still to come would lead.
+    fn leaves_out_upcoming(&self) -> bool {
+        let is_newest = matches!(self.sort.as_str(), "" | "default:desc");
+        let has_dates = !self.trs.is_empty() || !self.tre.is_empty();
+        self.media_type == "_all" && is_newest && !has_dates && !self.upcoming
+    }
+
+    /// What a notification of the search is called, unless its user says otherwise: its words, and
+    /// what narrows it.
+    fn title(&self, facets: &[FacetList]) -> String {
+        let narrowed = facets.iter().flat_map(FacetList::active);
+        let parts = std::iter::once(self.q.trim()).chain(narrowed).filter(|part| !part.is_empty());
+        let title = parts.collect::<Vec<_>>().join(", ");
+        title.chars().take(TITLE_CHARS).collect()
+    }
+
+    /// The search of the API for `words`, which are a query by themselves, of what comes before
+    /// `tomorrow` where events still to come are left out.
+    fn call(&self, words: &str, tomorrow: &str) -> Call {
         let q = self.query(words);
         let (p, agr) = (self.p.join(","), self.agr.join(","));
         let from = ((self.page - 1) * PAGE_ITEMS).to_string();
@@ -152,7 +179,7 @@ impl Wanted {
             given("agr", &agr),
             given("tr", &self.tr),
             given("trs", &self.trs),
-            given("tre", &self.tre),
+            given("tre", if self.leaves_out_upcoming() { tomorrow } else { &self.tre }),
             given("sort", &self.sort),
             given("forms", if self.written { "" } else { "true" }),
             given("s", &size),
@@ -185,10 +212,14 @@ impl Wanted {
 
 /// The page.
 pub(super) async fn page(site: Site) -> Page {
+    if let Some(address) = without_empty(&site.here) {
+        return Ok(see_other(&address));
+    }
     let wanted = Wanted::of(&site)?;
     // What is no query is searched for as words: whoever forgot a quote wants to see pictures.
     let reading = QueryReading::of(&wanted.q, &site.app.shared.zone);
-    let call = wanted.call(&reading.words);
+    let tomorrow = times::tomorrow(clock::now(), &site.app.shared.zone);
+    let call = wanted.call(&reading.words, &tomorrow);
     match found(&site, &wanted, &call).await {
         Ok(found) => show(&site, &wanted, Outcome::Found(&found, reading.notice)).await,
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
@@ -199,6 +230,19 @@ pub(super) async fn page(site: Site) -> Page {
         }
         Err(refusal) => Err(refusal.into()),
     }
+}
+
+/// The address of the same page without parameters that say nothing, which browsers send for every
+/// field that is left empty: editors mail addresses around.
+fn without_empty(here: &str) -> Option<String> {
+    let (path, query) = here.split_once('?')?;
+    let says = |pair: &&str| pair.split_once('=').is_some_and(|(_, value)| !value.is_empty());
+    let kept: Vec<&str> = query.split('&').filter(says).collect();
+    if kept.len() == query.split('&').count() {
+        return None;
+    }
+    let mark = if kept.is_empty() { "" } else { "?" };
+    Some(format!("{path}{mark}{}", kept.join("&")))
 }
 
 /// What came of a search.
@@ -242,11 +286,13 @@ async fn show(
         Some(_) | None => Value::Null,
     };
     let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
+    let facets = facets::lists(site, wanted, found).await;
+    let title = wanted.title(&facets);
     let context = context! {
         wanted => PageValue::from(Serde(wanted)),
         hits => PageValue::from(Serde(&hits)),
         total => total,
-        facets => PageValue::from(Serde(facets::lists(site, wanted, found).await)),
+        facets => PageValue::from(Serde(facets)),
         notice => PageValue::from(Serde(notice)),
         mistakes => refusal.map(Refusal::sentences),
         is_plain => wanted.is_plain(),
@@ -256,8 +302,15 @@ async fn show(
         next_url => more.then(|| wanted.url(wanted.page + 1)),
         all_url => Wanted { all: true, page: 1, ..wanted.clone() }.url(1),
         forms_url => Wanted { written: false, page: 1, ..wanted.clone() }.url(1),
-        email_url => wanted.notification_url("email"),
-        stream_url => wanted.notification_url("stream"),
+        times_contradict => times::contradict(wanted, clock::now(), &site.app.shared.zone),
+        any_time_url => Wanted {
+            tr: String::new(), trs: String::new(), tre: String::new(), page: 1, ..wanted.clone()
+        }.url(1),
+        upcoming_url => wanted
+            .leaves_out_upcoming()
+            .then(|| Wanted { upcoming: true, page: 1, ..wanted.clone() }.url(1)),
+        email_url => wanted.notification_url("email", &title),
+        stream_url => wanted.notification_url("stream", &title),
         collections => PageValue::from(Serde(collections)),
         page => wanted.page,
         pages => usize::try_from(total.div_ceil(page_items)).map_or(PAGES_MAX, |all| all.min(PAGES_MAX)),
@@ -288,7 +341,7 @@ mod tests {
         text.p = vec!["A".to_owned(), "B".to_owned()];
         assert_eq!(text.url(1), "/?type=text&p=A%2CB");
         assert_eq!(
-            text.notification_url("email"),
+            text.notification_url("email", ""),
             "/notifications/new?type=email&mediaType=text&p=A%2CB"
         );
     }
@@ -296,10 +349,10 @@ mod tests {
     #[test]
     fn other_forms_of_words_are_found_unless_they_are_turned_off() {
         let mut search = wanted("hund");
-        assert!(search.call("hund").target.contains("q=hund&forms=true&"));
+        assert!(search.call("hund", "").target.contains("q=hund&forms=true&"));
         assert_eq!(search.url(1), "/?q=hund");
         search.written = true;
-        assert!(!search.call("hund").target.contains("forms"));
+        assert!(!search.call("hund", "").target.contains("forms"));
         assert_eq!(search.url(2), "/?q=hund&written=1&page=2");
         assert_eq!(search.with_product("FOTO").url(1), "/?q=hund&p=FOTO&written=1");
         assert_eq!(
@@ -307,9 +360,37 @@ mod tests {
             "/?q=hund&written=1&facet=place.name%3Aa"
         );
         assert_eq!(
-            search.notification_url("email"),
-            "/notifications/new?type=email&mediaType=image&q=hund"
+            search.notification_url("email", "hund"),
+            "/notifications/new?type=email&mediaType=image&title=hund&q=hund"
         );
+    }
+
+    #[test]
+    fn the_newest_of_everything_end_with_today() {
+        let everything = Wanted { media_type: "_all".to_owned(), page: 1, ..Wanted::default() };
+        let check = |wanted: &Wanted, is_bounded: bool| {
+            let call = wanted.call("", "2026-11-26");
+            assert_eq!(call.target.contains("tre=2026-11-26"), is_bounded, "{}", call.target);
+        };
+        let tr = "w".to_owned();
+        check(&everything, true);
+        check(&Wanted { tr, ..everything.clone() }, true);
+        check(&Wanted { upcoming: true, ..everything.clone() }, false);
+        check(&Wanted { trs: "2026-12-01".to_owned(), ..everything.clone() }, false);
+        check(&Wanted { sort: "default:asc".to_owned(), ..everything.clone() }, false);
+        check(&Wanted { media_type: "calendar".to_owned(), ..everything.clone() }, false);
+    }
+
+    #[test]
+    fn an_address_says_nothing_twice_and_nothing_empty() {
+        let check = |here: &str, expected: Option<&str>| {
+            assert_eq!(without_empty(here).as_deref(), expected, "{here}");
+        };
+        check("/", None);
+        check("/?q=a+b&page=2", None);
+        check("/?q=a%26&type=&tr=h&trs=&tre=&sort=", Some("/?q=a%26&tr=h"));
+        check("/?q=&type=", Some("/"));
+        check("/?", Some("/"));
     }
 
     #[test]

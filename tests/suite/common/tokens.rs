@@ -1,6 +1,6 @@
 //! Access tokens of the demo users.
 
-use reqwest::header::CONTENT_TYPE;
+use reqwest::{blocking::Response, header::CONTENT_TYPE};
 use serde_json::Value;
 
 use super::Server;
@@ -10,6 +10,19 @@ pub const OF_KEY: &str = "openid roles email user customer profile collection";
 
 /// An access token by password grant for the demo client; `scope` is a list with spaces.
 pub fn password(server: &Server, user: &str, password: &str, scope: &str) -> String {
+    let response = ask(server, user, password, scope);
+    let status = response.status();
+    let body: Value = response.json().expect("JSON");
+    assert_eq!(status, 200, "{body}");
+    body["access_token"].as_str().expect("a token").to_owned()
+}
+
+/// Whether that password is the user's.
+pub fn is_password(server: &Server, user: &str, password: &str) -> bool {
+    ask(server, user, password, "roles").status() == 200
+}
+
+fn ask(server: &Server, user: &str, password: &str, scope: &str) -> Response {
     let fields = [
         ("grant_type", "password"),
         ("client_id", "demo-client"),
@@ -22,11 +35,7 @@ pub fn password(server: &Server, user: &str, password: &str, scope: &str) -> Str
     let form = form.extend_pairs(fields).finish();
     let request = server.client.post(format!("{}/o/oauth2/token", server.url));
     let request = request.header(CONTENT_TYPE, "application/x-www-form-urlencoded").body(form);
-    let response = request.send().expect("answer");
-    let status = response.status();
-    let body: Value = response.json().expect("JSON");
-    assert_eq!(status, 200, "{body}");
-    body["access_token"].as_str().expect("a token").to_owned()
+    request.send().expect("answer")
 }
 
 /// A token of the demo administrator with the scopes `roles` and `admin`.

@@ -125,6 +125,7 @@ pub(in crate::db) const TABLES: &[Table] = &[
             ("created_ms", Int),
             ("revoked_ms", Int),
             ("made_by_user", Bool),
+            ("last_used_ms", Int),
         ],
     ),
     table("profiles", "user_id", &[("user_id", Int), ("profile", Text)]),
@@ -167,6 +168,7 @@ pub(in crate::db) const TABLES: &[Table] = &[
             ("created_ms", Int),
             ("expires_ms", Int),
             ("lifetime_from_ms", Int),
+            ("last_used_ms", Int),
         ],
     ),
     table(
@@ -211,7 +213,31 @@ pub(in crate::db) const TABLES: &[Table] = &[
     table(
         "sessions",
         "session_hash",
-        &[("session_hash", Text), ("user_id", Int), ("auth_ms", Int), ("expires_ms", Int)],
+        &[
+            ("session_hash", Text),
+            ("user_id", Int),
+            ("auth_ms", Int),
+            ("expires_ms", Int),
+            ("browser", Text),
+            ("address", Text),
+            ("last_used_ms", Int),
+        ],
+    ),
+    table(
+        "password_links",
+        "link_id",
+        &[
+            ("link_id", Text),
+            ("user_id", Int),
+            ("kind", Text),
+            ("created_ms", Int),
+            ("expires_ms", Int),
+        ],
+    ),
+    table(
+        "browsers",
+        "user_id, browser_hash",
+        &[("user_id", Int), ("browser_hash", Text), ("seen_ms", Int)],
     ),
     table("calls", "session_hash", &[("session_hash", Text), ("calls", Text)]),
     table(

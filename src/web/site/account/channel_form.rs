@@ -125,10 +125,11 @@ const DIRECTORY: [Setting; 1] = [Setting::needed("path", "Folder", Kind::Text)];
 const OFFERED: [&str; 7] = ["email", "ftps", "sftp", "s3", "webhook", "ftp", "download"];
 
 /// Formats that are ticked; others are written.
-const FORMATS: [(&str, &str); 10] = [
+const FORMATS: [(&str, &str); 11] = [
     ("_NormalHires.jpg", "Full size (JPEG)"),
     ("_NormalPreview.jpg", "Preview (JPEG)"),
     ("_WatermarkPreview.jpg", "Preview with watermark (JPEG)"),
+    ("_WebPreview.jpg", "Small preview for the web (JPEG)"),
     ("_NormalThumbnail.jpg", "Thumbnail (JPEG)"),
     (".json", "Metadata (JSON)"),
     (".xml", "Metadata (XML)"),

@@ -7,9 +7,15 @@ mod devices;
 mod keys;
 mod orders;
 mod overview;
+mod security;
+mod user_access;
 mod users;
 
-use axum::{Router, http::StatusCode, routing::get};
+use axum::{
+    Router,
+    http::StatusCode,
+    routing::{get, post},
+};
 use minijinja::{Value as PageValue, context, value::Serde};
 use serde_json::{Value, json};
 
@@ -35,9 +41,14 @@ pub(super) fn routes() -> Router<App> {
         .route("/account/channels/edit", get(channels::edit).post(channels::save))
         .route("/account/channels/remove", get(channels::confirm).post(channels::remove))
         .route("/account/channels/test", get(channels::tested).post(channels::test))
+        .route("/account/security", get(security::show))
+        .route("/account/security/password", post(security::change))
+        .route("/account/security/sessions/{id}/end", post(security::end_session))
+        .route("/account/security/applications/end", post(security::end_application))
         .route("/account/users", get(users::list))
         .route("/account/users/new", get(users::start).post(users::create))
         .route("/account/users/{id}", get(users::show).post(users::update))
+        .route("/account/users/{id}/access", post(user_access::change))
 }
 
 /// JSON as templates take it.

@@ -10,39 +10,78 @@ use super::{
 };
 use crate::web::form::see_other;
 
-const USERS: &str = "/user/v1/organization/user";
+/// Where the API has the users of the organization.
+pub(super) const USERS: &str = "/user/v1/organization/user";
+const INVITED: &str = "/user/v1/organization/invited-user";
 
 /// `GET /account/users`.
 pub(super) async fn list(member: Member) -> Page {
     let users = allowed(&member, member.get(USERS).await)?;
-    let context = context! { users => shown(Value::Array(elements(users, "users"))) };
-    member.page("account/users.html", context)
+    let invited = elements(member.get(INVITED).await?, "users");
+    let mut users = elements(users, "users");
+    for user in &mut users {
+        user["invited"] = json!(invited.contains(&user["id"]));
+    }
+    member.page("account/users.html", context! { users => shown(Value::Array(users)) })
 }
 
 /// `GET /account/users/new`.
 pub(super) async fn start(member: FreshMember) -> Page {
     allowed(&member, member.get(USERS).await)?;
-    page(&member, Fields { action: "/account/users/new", again: PageValue::from(()) }, None)
+    page(&member, Fields::new_user(PageValue::from(())), None)
 }
 
 /// `POST /account/users/new`: makes a user.
 pub(super) async fn create(posted: FreshPosted) -> Page {
     let call = Call::post(USERS).json(body(&posted.form, Empty::LeftOut));
     match posted.send(call).await {
-        Ok(_) => Ok(see_other("/account/users?done=created")),
+        Ok(user) => created(&posted, &user).await,
         Err(refusal) => {
             let refusal = mistake(&posted, refusal)?;
-            let again = posted.form.again();
-            page(&posted, Fields { action: "/account/users/new", again }, Some(&refusal))
+            page(&posted, Fields::new_user(posted.form.again()), Some(&refusal))
         }
     }
 }
 
+/// After a user was made: the invitation is mailed, or the link is shown to be passed on.
+async fn created(posted: &FreshPosted, user: &Value) -> Page {
+    if posted.app.shared.users.sends_mails() {
+        return Ok(see_other("/account/users?done=invited"));
+    }
+    let id = user["id"].to_string();
+    let link = posted.send(Call::post(format!("{USERS}/{id}/password-link"))).await?;
+    link_page(posted, &id, link).await
+}
+
+/// The page that shows a link, once.
+pub(super) async fn link_page(site: &Site, id: &str, link: Value) -> Page {
+    let user = site.get(format!("{USERS}/{}", api::segment(id))).await?;
+    let context = context! { link => shown(link), of => shown(user) };
+    site.page("account/user_link.html", context)
+}
+
 /// `GET /account/users/{id}`.
 pub(super) async fn show(Path(id): Path<String>, member: Member) -> Page {
-    let target = format!("{USERS}/{}", api::segment(&id));
-    let user = allowed(&member, member.get(target).await)?;
-    page(&member, Fields { action: member.path(), again: fields(&user) }, None)
+    show_again(&member, &id, None).await
+}
+
+/// The page of a user as it is stored, with what went wrong.
+pub(super) async fn show_again(site: &Site, id: &str, refusal: Option<&Refusal>) -> Page {
+    let id = api::segment(id);
+    let user = allowed(site, site.get(format!("{USERS}/{id}")).await)?;
+    let fields = Fields {
+        action: &format!("/account/users/{id}"),
+        again: fields(&user),
+        access: access(site, &id).await?,
+    };
+    page(site, fields, refusal)
+}
+
+/// How the user of that number gets in.
+async fn access(site: &Site, id: &str) -> Result<PageValue, Problem> {
+    let access = site.get(format!("{USERS}/{id}/access")).await?;
+    let own = site.visitor.as_ref().map(|visitor| visitor.account.user.id.to_string());
+    Ok(context! { is_own => own.as_deref() == Some(id), ..shown(access) })
 }
 
 /// `POST /account/users/{id}`: changes a user.
@@ -53,8 +92,9 @@ pub(super) async fn update(Path(id): Path<String>, posted: FreshPosted) -> Page 
         Ok(_) => Ok(see_other("/account/users?done=saved")),
         Err(refusal) => {
             let refusal = mistake(&posted, refusal)?;
-            let again = posted.form.again();
-            page(&posted, Fields { action: posted.path(), again }, Some(&refusal))
+            let access = access(&posted, &api::segment(&id)).await?;
+            let fields = Fields { action: posted.path(), again: posted.form.again(), access };
+            page(&posted, fields, Some(&refusal))
         }
     }
 }
@@ -83,6 +123,14 @@ fn forbidden(site: &Site) -> Problem {
 struct Fields<'a> {
     action: &'a str,
     again: PageValue,
+    /// How the user gets in; nothing of a new one.
+    access: PageValue,
+}
+
+impl Fields<'_> {
+    fn new_user(again: PageValue) -> Self {
+        Self { action: "/account/users/new", again, access: PageValue::from(()) }
+    }
 }
 
 fn page(site: &Site, fields: Fields<'_>, refusal: Option<&Refusal>) -> Page {
@@ -90,6 +138,8 @@ fn page(site: &Site, fields: Fields<'_>, refusal: Option<&Refusal>) -> Page {
         action => fields.action,
         is_new => fields.action.ends_with("/new"),
         again => fields.again,
+        access => fields.access,
+        sends_mails => site.app.shared.users.sends_mails(),
         mistakes => mistakes(refusal),
     };
     site.page_with(status_of(refusal), "account/user.html", context)

@@ -3,6 +3,7 @@
 //! Without scripts the page is a form; what it shows comes from the item's `.json` with that crop.
 //! With scripts (`assets/js/studio.js`) the same page follows the pointer.
 
+mod proof;
 mod shape;
 mod wanted;
 
@@ -27,10 +28,13 @@ use super::{
 use crate::account::AgreementId;
 use crate::error::{Error, Kind};
 use crate::item::has_picture;
+use crate::limits::STUDIO_PROOF_PX_MAX;
 use crate::media::Caller;
 use crate::media::path::{MediaPath, Operation, RenditionExtension, Target};
 use crate::types::{CropSpec, ItemKey, Rect, RenditionName, Size};
-use crate::web::{disposition, media};
+use crate::web::{disposition, form::see_other, media};
+use proof::Proof;
+use shape::Sizes;
 use wanted::Wanted;
 
 /// What a crop may be for: what the address says, and the width that it needs, pixels. Prints are
@@ -49,6 +53,7 @@ pub(super) fn routes() -> Router<App> {
     Router::new()
         .route("/item/{media_type}/{id}/crop", get(show))
         .route("/item/{media_type}/{id}/crop/download", post(download))
+        .route("/item/{media_type}/{id}/crop/hires", get(proof::hires))
 }
 
 /// A picture as its document tells of it.
@@ -134,7 +139,8 @@ impl Photo {
 
     /// The pictures of what is asked for, with its rectangle on the Hires.
     async fn cut(&self, site: &Site, wanted: &Wanted) -> Result<(Value, Rect), Refusal> {
-        let (operator, rect) = wanted.operator(self.hires())?;
+        let sizes = Sizes { hires: self.hires(), preview: self.pictures.preview.size() };
+        let (operator, rect) = wanted.operator(sizes)?;
         let call = Call::get(format!("/media/{}{operator}.json", self.key));
         let document = match wanted.is_cut() {
             true => site.send(call).await?,
@@ -151,13 +157,18 @@ async fn show(Path((media_type, id)): Path<(String, String)>, site: Site) -> Pag
     studio(&site, &photo, &wanted, None).await
 }
 
-/// `POST /item/<mediaType>/<id>/crop/download`: the crop of the Hires, with its purchase. What
-/// stands in the way is said in the studio.
+/// `POST /item/<mediaType>/<id>/crop/download`: the crop of the Hires, with its purchase. With
+/// `show` the studio shows it instead of a download. What stands in the way is said in the studio.
 async fn download(Path((media_type, id)): Path<(String, String)>, mut posted: Posted) -> Page {
     let photo = Photo::load(&posted, &media_type, &id).await?;
     let wanted = Wanted::read(|name| Ok(posted.form.find(name)))?;
     let outcome = buy(&posted, &photo, &wanted).await;
     let refusal = match outcome {
+        Ok(_) if posted.form.find("show").is_some() => {
+            let back = Back::of(&posted, &photo.key)?.query;
+            let studio = format!("/item/{}/crop{back}", photo.key);
+            return Ok(see_other(&wanted.on(&studio)));
+        }
         Ok(response) => return Ok(response),
         Err(error) if matches!(error.kind(), Kind::Forbidden | Kind::InvalidArgument) => error,
         Err(error) => return Err(error.into()),
@@ -183,15 +194,17 @@ async fn buy(posted: &Posted, photo: &Photo, wanted: &Wanted) -> crate::error::R
 
 /// The response with a file name that tells several crops of one picture apart.
 fn named(mut response: Response, key: &ItemKey, path: &MediaPath) -> Response {
-    if let Target::Rendition(file) = path.target()
-        && !file.operations().is_empty()
-    {
-        let operations: String = file.operations().iter().map(ToString::to_string).collect();
-        if let Some(name) = disposition::attachment(&format!("{}{operations}.jpg", key.id)) {
-            response.headers_mut().insert(header::CONTENT_DISPOSITION, name);
-        }
+    if let Some(name) = disposition::attachment(&file_name(key, path)) {
+        response.headers_mut().insert(header::CONTENT_DISPOSITION, name);
     }
     response
+}
+
+/// The name of a file that is cut as `path` says: of the whole picture, the item's id.
+fn file_name(key: &ItemKey, path: &MediaPath) -> String {
+    let Target::Rendition(file) = path.target() else { return format!("{}.jpg", key.id) };
+    let operations: String = file.operations().iter().map(ToString::to_string).collect();
+    format!("{}{operations}.jpg", key.id)
 }
 
 /// What is downloaded. The whole picture without a mark is the original.
@@ -227,6 +240,11 @@ async fn studio(site: &Site, photo: &Photo, wanted: &Wanted, refusal: Option<&Er
         (None, None) => StatusCode::OK,
     };
     let panel = panel::find(site, &photo.key, None).await?;
+    let is_bought = panel.as_ref().is_some_and(|panel| panel.bought.is_some());
+    let proof = cut.as_ref().map(|(pictures, rect)| {
+        let hires = is_bought.then(|| proof::picture(&photo.key, *rect, wanted.watermark));
+        Proof::of(&pictures.preview, *rect, hires)
+    });
     let back = Back::of(site, &photo.key)?;
     let sentence = |error: &'_ Error| {
         let detail = error.details().first();
@@ -238,6 +256,9 @@ async fn studio(site: &Site, photo: &Photo, wanted: &Wanted, refusal: Option<&Er
         from => site.parameter("from")?,
         back_query => back.query,
         refusal => said,
+        proof => proof.map(|proof| PageValue::from(Serde(proof))),
+        proof_url => is_bought.then(|| proof::address(&photo.key)),
+        proof_px_max => STUDIO_PROOF_PX_MAX,
         ..shown(photo, wanted, cut, mistake.as_ref())
     };
     site.page_with(status, "studio.html", context)
@@ -262,6 +283,8 @@ fn shown(
     if !known {
         "free".clone_into(&mut fields.aspect);
     }
+    let path = hires_path(&photo.key, rect, (photo.hires(), wanted.watermark));
+    let file = path.map(|path| file_name(&photo.key, &path)).unwrap_or_default();
     let needed = USES.iter().find(|(name, _, _)| *name == wanted.output).map(|(_, _, px)| *px);
     let text = |name: &str| photo.document[name].as_str().unwrap_or_default();
     let uri = text("uri");
@@ -280,6 +303,7 @@ fn shown(
         right => rect.right(),
         bottom => rect.bottom(),
         thirds => PageValue::from(Serde(thirds(rect))),
+        file,
         is_cut,
         fields => PageValue::from(Serde(fields)),
         presets => shape::PRESETS.map(|(name, _)| name).to_vec(),
@@ -317,10 +341,14 @@ fn thirds(rect: Rect) -> [f64; 4] {
     [x(1.0), x(2.0), y(1.0), y(2.0)]
 }
 
-/// The class of `site.css` that says how wide a picture is against its height, in thirtieths.
+/// The class of `site.css` that says how wide a picture is against its height, in thirtieths; of one
+/// that is narrower than those, the class of `studio.css`.
 fn shape_class(size: Size) -> String {
-    let (width, height) = (u64::from(size.width), u64::from(size.height));
-    Picture { url: String::new(), width, height }.shape()
+    let (width, height) = (u64::from(size.width), u64::from(size.height.max(1)));
+    match (60 * width + height) / (2 * height) {
+        narrow @ ..15 => format!("r{}", narrow.max(1)),
+        15.. => Picture { url: String::new(), width, height }.shape(),
+    }
 }
 
 /// A text as the value of an attribute in the markup that is shown for copying.
@@ -355,7 +383,8 @@ mod tests {
         check(1024, 683, "r45");
         check(683, 1024, "r20");
         check(1024, 10, "r75");
-        check(10, 1024, "r15");
+        check(410, 1024, "r12");
+        check(10, 1024, "r1");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which shape a crop is to have, and a rectangle of that shape.
 
-use crate::types::{Rect, Size};
+use crate::types::{Rect, Size, scale_crop};
 
 /// The presets in the order in which they are offered: what the address says, and width to height
 /// where that is fixed.
@@ -21,6 +21,10 @@ pub(super) const PRESETS: [(&str, Option<(u32, u32)>); 12] = [
 
 /// The largest part of a ratio.
 const PART_MAX: u32 = 10_000;
+/// Parts of a ratio are read to this fraction.
+const FRACTIONS: u32 = 1_000;
+/// Pixels that a crop is moved across or down at most, so that its cut of the Preview has the ratio too.
+const STEPS_MAX: u32 = 64;
 
 /// What is wrong with what was asked for, before an API could be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +33,7 @@ pub(super) enum Unknown {
     Number(&'static str),
     /// There is no such preset.
     Preset,
-    /// The ratio is not two whole numbers.
+    /// The ratio is not two numbers.
     Ratio,
 }
 
@@ -46,42 +50,102 @@ pub(super) fn parse(preset: &str, text: &str, image: Size) -> Result<Option<(u32
     }
 }
 
-/// `16:9`, `16x9` or `16/9`.
+/// `16:9`, `16x9` or `16/9`, also with decimals: `1.91:1`, which pages share links with.
 fn parse_ratio(text: &str) -> Option<(u32, u32)> {
     let (width, height) = text.split_once([':', 'x', 'X', '×', '/'])?;
-    let part = |text: &str| {
-        let text = text.trim();
-        let digits = text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse().ok().filter(|part| digits && (1..=PART_MAX).contains(part))
+    let (width, height) = (parse_part(width.trim())?, parse_part(height.trim())?);
+    let common = divisor(width, height);
+    Some((width / common, height / common))
+}
+
+/// A part of a ratio in thousandths: at most five digits, then at most three decimals.
+fn parse_part(text: &str) -> Option<u32> {
+    let (whole, decimals) = match text.split_once(['.', ',']) {
+        Some((_, "")) => return None,
+        Some((whole, decimals)) => (whole, decimals),
+        None => (text, ""),
     };
-    Some((part(width)?, part(height)?))
+    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.len() > 5 || decimals.len() > 3 || !are_digits(whole) || !are_digits(decimals) {
+        return None;
+    }
+    let decimals: u32 = format!("{decimals:0<3}").parse().ok()?;
+    let part = whole.parse::<u32>().ok()? * FRACTIONS + decimals;
+    (1..=PART_MAX * FRACTIONS).contains(&part).then_some(part)
+}
+
+/// The greatest number that divides both.
+fn divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { divisor(b, a % b) }
+}
+
+/// The sizes of the pictures that a crop is cut from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    /// Of the Hires.
+    pub(super) hires: Size,
+    /// Of the Preview.
+    pub(super) preview: Size,
+}
+
+/// Whether no whole numbers of that width, or of that height, come closer to the ratio `a` to `b`.
+fn has_ratio(size: Size, (a, b): (u32, u32)) -> bool {
+    size.height == scaled(size.width, b, a) || size.width == scaled(size.height, a, b)
 }
 
 /// `rect` with that ratio: its width and its centre stay as far as the picture allows. A rectangle
 /// to which no whole numbers of its width, or of its height, come closer stays as it is.
 ///
-/// `rect` is not empty and lies in `image`.
-pub(super) fn shaped(rect: Rect, (a, b): (u32, u32), image: Size) -> Rect {
-    let high = |width: u32| scaled(width, b, a);
-    let wide = |height: u32| scaled(height, a, b);
-    if rect.height == high(rect.width) || rect.width == wide(rect.height) {
+/// `rect` is not empty and lies in the Hires.
+pub(super) fn shaped(rect: Rect, ratio: (u32, u32), sizes: Sizes) -> Rect {
+    let (a, b) = ratio;
+    let image = sizes.hires;
+    if has_ratio(rect.size(), ratio) {
         return rect;
     }
+    let high = |width: u32| scaled(width, b, a);
     let (mut width, mut height) = (rect.width, high(rect.width));
     if height > image.height {
-        (width, height) = (wide(image.height).min(image.width), image.height);
+        (width, height) = (scaled(image.height, a, b).min(image.width), image.height);
     }
     let place = |start: u32, length: u32, own: u32, whole: u32| {
         let twice = 2 * u64::from(start) + u64::from(length);
         let start = twice.saturating_sub(u64::from(own)) / 2;
         u32::try_from(start).unwrap_or(u32::MAX).min(whole - own)
     };
-    Rect {
+    let placed = Rect {
         x: place(rect.x, rect.width, width, image.width),
         y: place(rect.y, rect.height, height, image.height),
         width,
         height,
+    };
+    aligned(placed, ratio, sizes)
+}
+
+/// `rect` moved as little as needed for its cut of the Preview to have the ratio too: there both edges
+/// are rounded, so that a square can come out as 682 by 683. `rect` itself where no place is near.
+///
+/// The same as `aligned` of `assets/js/crop.js`.
+fn aligned(rect: Rect, ratio: (u32, u32), Sizes { hires, preview }: Sizes) -> Rect {
+    // Within one pixel of the Preview every rounding is met.
+    let reach = i64::from(hires.width.div_ceil(preview.width.max(1)).min(STEPS_MAX));
+    let moved = |dx: i64, dy: i64| {
+        let x = u32::try_from(i64::from(rect.x) + dx).ok()?;
+        let y = u32::try_from(i64::from(rect.y) + dy).ok()?;
+        let moved = Rect { x, y, ..rect };
+        let cut = scale_crop(moved, hires, preview).ok()?;
+        has_ratio(cut.size(), ratio).then_some(moved)
+    };
+    for distance in 0..=2 * reach {
+        for across in (distance - reach).max(0)..=distance.min(reach) {
+            let down = distance - across;
+            let places = [(across, down), (-across, down), (across, -down), (-across, -down)];
+            if let Some(found) = places.into_iter().find_map(|(dx, dy)| moved(dx, dy)) {
+                return found;
+            }
+        }
     }
+    rect
 }
 
 /// `px * to / from`, rounded to the nearest whole number, a half upwards; at least 1.
@@ -96,15 +160,31 @@ mod tests {
     use super::*;
 
     const IMAGE: Size = Size::new(6000, 4000);
+    /// A Preview that is as large rounds nothing.
+    const SIZES: Sizes = Sizes { hires: IMAGE, preview: IMAGE };
+
+    #[test]
+    fn the_cut_of_the_preview_has_the_ratio_too() {
+        let check = |hires: Size, ratio, expected: &str, cut: &str| {
+            let sizes = Sizes { hires, preview: hires.fit_within(1024) };
+            let found = shaped(Rect::new(0, 0, hires), ratio, sizes);
+            assert_eq!(found.to_string(), expected, "{hires:?} {ratio:?}");
+            let on_preview = scale_crop(found, hires, sizes.preview).unwrap();
+            assert_eq!(on_preview.to_string(), cut, "{hires:?} {ratio:?}");
+        };
+        check(IMAGE, (1, 1), "4000x4000+1001+0", "683x683+171+0");
+        check(Size::new(12000, 8000), (1, 1), "8000x8000+2002+0", "683x683+171+0");
+        check(Size::new(800, 600), (1, 1), "600x600+100+0", "600x600+100+0");
+    }
 
     #[test]
     fn a_preset_gives_whole_numbers_in_the_picture() {
         let whole = Rect::new(0, 0, IMAGE);
         let check = |rect: Rect, ratio, expected: &str| {
-            let found = shaped(rect, ratio, IMAGE);
+            let found = shaped(rect, ratio, SIZES);
             assert_eq!(found.to_string(), expected, "{rect} {ratio:?}");
             assert!(found.inside(IMAGE), "{found}");
-            assert_eq!(shaped(found, ratio, IMAGE), found, "{found} {ratio:?} stays");
+            assert_eq!(shaped(found, ratio, SIZES), found, "{found} {ratio:?} stays");
         };
         check(whole, (1, 1), "4000x4000+1000+0");
         check(whole, (16, 9), "6000x3375+0+312");
@@ -129,7 +209,12 @@ mod tests {
         check("custom", "5:7", Ok(Some((5, 7))));
         check("custom", " 5 x 7 ", Ok(Some((5, 7))));
         check("custom", "10000/1", Ok(Some((10_000, 1))));
-        for text in ["", "5", "0:1", "1:10001", "-1:2", "1.5:2", "5:7:9", "+5:7", "000001:1"] {
+        check("custom", "1.91:1", Ok(Some((191, 100))));
+        check("custom", "1,5 : 2", Ok(Some((3, 4))));
+        for text in [
+            "", "5", "0:1", "1:10001", "-1:2", "1.:2", ".5:2", "1.2345:1", "5:7:9", "+5:7",
+            "000001:1",
+        ] {
             check("custom", text, Err(Unknown::Ratio));
         }
         check("<b>", "", Err(Unknown::Preset));

@@ -3,10 +3,10 @@
 use axum::http::StatusCode;
 use serde::Serialize;
 
-use super::shape::{self, Unknown};
+use super::shape::{self, Sizes, Unknown};
 use crate::error::{Error, Result};
 use crate::types::{CropSpec, Rect, Size};
-use crate::web::site::api::{Refusal, Wrong};
+use crate::web::site::api::{Call, Refusal, Wrong};
 
 /// The four numbers and the rest, as they were typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -42,6 +42,22 @@ impl Wanted {
         })
     }
 
+    /// The address `page` with what is asked for in its query.
+    pub(super) fn on(&self, page: &str) -> String {
+        let watermark = if self.watermark { "1" } else { "" };
+        let pairs = [
+            ("x", self.x.as_str()),
+            ("y", &self.y),
+            ("width", &self.width),
+            ("height", &self.height),
+            ("aspect", &self.aspect),
+            ("ratio", &self.ratio),
+            ("output", &self.output),
+            ("watermark", watermark),
+        ];
+        Call::get(page).query(pairs.map(|(name, value)| (name, Some(value)))).target
+    }
+
     /// Whether anything is asked for but the picture as it is.
     pub(super) fn is_cut(&self) -> bool {
         !self.parameters().is_empty() || !matches!(self.aspect.as_str(), "" | "free")
@@ -72,11 +88,12 @@ impl Wanted {
         CropSpec::parse(&parameters).ok()?.resolve(image).ok()
     }
 
-    /// The operator that cuts what is asked for from a Hires of size `image`, with the rectangle;
-    /// without one the API is to say what is wrong.
+    /// The operator that cuts what is asked for from the Hires, with the rectangle; without one the
+    /// API is to say what is wrong.
     ///
     /// Fails when the shape is none, and when a number has what no address can carry.
-    pub(super) fn operator(&self, image: Size) -> Result<(String, Option<Rect>), Refusal> {
+    pub(super) fn operator(&self, sizes: Sizes) -> Result<(String, Option<Rect>), Refusal> {
+        let image = sizes.hires;
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
         if let Some((_, path, _)) = self.numbers().find(|(_, _, text)| !text.chars().all(fits)) {
             return Err(refused(Unknown::Number(path)));
@@ -85,7 +102,7 @@ impl Wanted {
         let Some(rect) = self.rect(image) else {
             return Ok((format!("-crop{}", self.parameters()), None));
         };
-        let rect = ratio.map_or(rect, |ratio| shape::shaped(rect, ratio, image));
+        let rect = ratio.map_or(rect, |ratio| shape::shaped(rect, ratio, sizes));
         Ok((operator(rect), Some(rect)))
     }
 }
@@ -100,7 +117,7 @@ fn refused(unknown: Unknown) -> Refusal {
         Unknown::Number(path) => (path, "A crop is given in whole numbers of pixels."),
         Unknown::Preset => ("aspect", "There is no such aspect."),
         Unknown::Ratio => {
-            ("ratio", "A ratio is two whole numbers from 1 to 10000, for example 5:7.")
+            ("ratio", "A ratio is two numbers of up to 10000, for example 5:7 or 1.91:1.")
         }
     };
     let wrong = Wrong {
@@ -124,8 +141,9 @@ mod tests {
     #[test]
     fn numbers_become_the_operator_that_cuts_them() {
         let image = Size::new(60, 40);
+        let sizes = Sizes { hires: image, preview: image };
         let check = |given: &[(&str, &str)], expected: &str| {
-            let (operator, rect) = wanted(given).operator(image).unwrap();
+            let (operator, rect) = wanted(given).operator(sizes).unwrap();
             assert_eq!(operator, expected, "{given:?}");
             assert_eq!(rect.is_some(), operator.ends_with(|c: char| c.is_ascii_digit()));
         };
@@ -134,7 +152,7 @@ mod tests {
         check(&[("x", "10"), ("width", "007")], "-crop_w7_h40_x10_y0");
         check(&[("x", "1e")], "-crop_x1e");
         let refuses = |given: &[(&str, &str)], path: &str| {
-            let refusal = wanted(given).operator(image).unwrap_err();
+            let refusal = wanted(given).operator(sizes).unwrap_err();
             assert_eq!((refusal.status.as_u16(), refusal.errors[0].path.as_str()), (400, path));
         };
         refuses(&[("aspect", "custom")], "ratio");

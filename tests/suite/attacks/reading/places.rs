@@ -114,7 +114,7 @@ fn renditions_of_other_hosts_leave_in_no_form() {
     // The image has its own files, and the association of another archive is a link to it.
     let found = server.bytes(&format!("/media/image/i.json?ak={DEMO_KEY}"));
     let found: Value = serde_json::from_slice(&found).unwrap();
-    assert_eq!(found["renditions"].as_object().unwrap().len(), 4);
+    assert_eq!(found["renditions"].as_object().unwrap().len(), 5);
     let link = &found["associations"]["a000"];
     assert_eq!(link["uri"], "https://other.example/media/image/elsewhere");
     assert_eq!(

@@ -34,6 +34,7 @@ fn addresses(media_type: &str) -> Vec<(&'static str, Right)> {
             vec![
                 ("-crop_w9_h9.json", Open),
                 ("_NormalPreview.jpg", Open),
+                ("_WebPreview.jpg", Open),
                 ("_NormalThumbnail.jpg", Open),
                 ("-crop_w9_h9_NormalPreview.jpg", Open),
                 ("_WatermarkPreview.jpg", Open),
@@ -45,13 +46,19 @@ fn addresses(media_type: &str) -> Vec<(&'static str, Right)> {
         .concat(),
         "video" => [
             documents(Read),
-            vec![("_NormalPreview.mp4", Read), ("_NormalThumbnail.jpg", Read), (".zip", Buy)],
+            vec![
+                ("_NormalPreview.mp4", Read),
+                ("_WebPreview.jpg", Read),
+                ("_NormalThumbnail.jpg", Read),
+                (".zip", Buy),
+            ],
         ]
         .concat(),
         "graphic" => [
             documents(Read),
             vec![
                 ("_NormalPreview.jpg", Read),
+                ("_WebPreview.jpg", Read),
                 ("_NormalThumbnail.jpg", Read),
                 ("_CroppedThumbnail.jpg", Read),
                 ("-crop_w9_h9_NormalPreview.jpg", Read),

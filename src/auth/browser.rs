@@ -1,0 +1,58 @@
+//! Names a browser by what it says it is, for people who look through their logins.
+
+/// The browser and its system as far as `User-Agent` tells them: "Firefox, Windows". What is not
+/// known is given as it is.
+#[must_use]
+pub fn browser_name(user_agent: &str) -> String {
+    // Most name those that they want to be taken for, too: the order decides.
+    const BROWSERS: [(&str, &str); 8] = [
+        ("Edg", "Edge"),
+        ("OPR/", "Opera"),
+        ("SamsungBrowser/", "Samsung Internet"),
+        ("Firefox/", "Firefox"),
+        ("FxiOS/", "Firefox"),
+        ("CriOS/", "Chrome"),
+        ("Chrome/", "Chrome"),
+        ("Safari/", "Safari"),
+    ];
+    const SYSTEMS: [(&str, &str); 7] = [
+        ("Windows", "Windows"),
+        ("iPhone", "iPhone"),
+        ("iPad", "iPad"),
+        ("Android", "Android"),
+        ("Macintosh", "macOS"),
+        ("CrOS", "ChromeOS"),
+        ("Linux", "Linux"),
+    ];
+    let find = |names: &[(&str, &'static str)]| {
+        names.iter().find(|(mark, _)| user_agent.contains(mark)).map(|(_, name)| *name)
+    };
+    let known: Vec<&str> = [find(&BROWSERS), find(&SYSTEMS)].into_iter().flatten().collect();
+    if known.is_empty() { user_agent.to_owned() } else { known.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn browsers_are_told_apart() {
+        let check =
+            |user_agent: &str, expected: &str| assert_eq!(browser_name(user_agent), expected);
+        let chrome = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like \
+             Gecko) Chrome/130.0.0.0 Safari/537.36";
+        check(chrome, "Chrome, Windows");
+        check(&format!("{chrome} Edg/130.0.0.0"), "Edge, Windows");
+        check(
+            "Mozilla/5.0 (X11; Linux x86_64; rv:132.0) Gecko/20100101 Firefox/132.0",
+            "Firefox, Linux",
+        );
+        check(
+            "Mozilla/5.0 (iPhone; CPU iPhone OS 18_1 like Mac OS X) AppleWebKit/605.1.15 (KHTML, \
+             like Gecko) Version/18.1 Mobile/15E148 Safari/604.1",
+            "Safari, iPhone",
+        );
+        check("curl/8.5.0", "curl/8.5.0");
+        check("", "");
+    }
+}

@@ -1,0 +1,480 @@
+//! How users get in: invitations, forgotten and changed passwords, what a user is logged in with and
+//! how it ends; with real mails, a real browser and a client that runs no script.
+
+use std::{collections::HashSet, fs, path::Path, thread, time::Instant};
+
+use reqwest::{
+    Method,
+    blocking::Response,
+    header::{COOKIE, LOCATION, SET_COOKIE, USER_AGENT},
+};
+use serde_json::{Value, json};
+
+use crate::common::browser::{Browser, DESKTOP, PHONE};
+use crate::common::server::output;
+use crate::common::{Server, tokens};
+use crate::receivers::{PASSWORD, Receiver, python};
+use crate::site_account::{Api, Person};
+
+const USERS: &str = "/user/v1/organization/user";
+const GOOD: &str = "tulips under the bridge";
+const BETTER: &str = "a heron on the pier 7";
+
+/// A demo service that sends its mails to a mail server.
+struct Mailing {
+    server: Server,
+    receiver: Receiver,
+}
+
+impl Mailing {
+    fn start() -> Self {
+        let receiver = Receiver::start("smtp_server.py", "plain");
+        let settings = [
+            "mail.host=127.0.0.1".to_owned(),
+            format!("mail.port={}", receiver.ready["port"]),
+            "mail.tls=none".to_owned(),
+            "mail.username=desk".to_owned(),
+            format!("mail.password={PASSWORD}"),
+            "mail.from=Wire <wire@desk.example>".to_owned(),
+        ];
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        Self { server: Server::demo_with(&settings), receiver }
+    }
+
+    /// The mail of that number, once it has arrived, with whom it went to.
+    fn mail(&self, number: usize) -> Value {
+        let kept = self.receiver.files().join(format!("{number}.json"));
+        let envelope =
+            self.server.until("the mail", || fs::read(&kept).ok().filter(|b| !b.is_empty()));
+        let mut mail = read(&kept.with_extension("eml"));
+        let envelope: Value = serde_json::from_slice(&envelope).unwrap();
+        mail["recipients"] = envelope["to"].clone();
+        mail
+    }
+
+    fn count(&self) -> usize {
+        let files = fs::read_dir(self.receiver.files()).unwrap().flatten();
+        files.filter(|file| file.path().extension().is_some_and(|end| end == "eml")).count()
+    }
+}
+
+/// What a reader sees of a mail.
+fn read(path: &Path) -> Value {
+    serde_json::from_slice(&output(python("read_mail.py").arg(path)).stdout).unwrap()
+}
+
+/// The links of a mail by which a password is set, each once.
+fn links(mail: &Value) -> Vec<String> {
+    let text = mail["text"].as_str().unwrap();
+    let words = text.split_whitespace().filter(|word| word.contains("/o/password/"));
+    let mut seen = HashSet::new();
+    words.filter(|word| seen.insert(word.to_owned())).map(str::to_owned).collect()
+}
+
+/// What a page says, without its markup being looked at.
+fn shown(browser: &Browser) -> String {
+    browser.text("document.body.innerText")
+}
+
+/// Somebody who is not logged in and fills in a form of `path`.
+struct Stranger<'a> {
+    server: &'a Server,
+    path: String,
+    cookie: String,
+    csrf: String,
+}
+
+impl<'a> Stranger<'a> {
+    fn open(server: &'a Server, path: &str) -> Self {
+        let response = server.get(path);
+        assert_eq!(response.status(), 200, "{path}");
+        let lines = response.headers().get_all(SET_COOKIE).iter();
+        let mut lines = lines.map(|line| line.to_str().unwrap().to_owned());
+        let line = lines.find(|line| line.starts_with("wirephoto_form=")).expect("a form cookie");
+        let cookie = line.split(';').next().unwrap().to_owned();
+        let page = response.text().unwrap();
+        let csrf = page.split("name=\"csrf\" value=\"").nth(1).expect("a form");
+        let csrf = csrf.split('"').next().unwrap().to_owned();
+        Self { server, path: path.to_owned(), cookie, csrf }
+    }
+
+    fn send(&self, fields: &[(&str, &str)]) -> Response {
+        let fields = [&[("csrf", self.csrf.as_str())], fields].concat();
+        let request = self.server.client.post(format!("{}{}", self.server.url, self.path));
+        request.header(COOKIE, &self.cookie).form(&fields).send().unwrap()
+    }
+
+    /// Sends a password twice; where the answer leads, if it leads anywhere.
+    fn set(&self, password: &str) -> Option<String> {
+        let response = self.send(&[("password", password), ("repeated", password)]);
+        let location = response.headers().get(LOCATION)?;
+        Some(location.to_str().unwrap().to_owned())
+    }
+}
+
+/// The path of a link.
+fn path<'a>(server: &Server, link: &'a str) -> &'a str {
+    link.strip_prefix(&server.url).unwrap_or_else(|| panic!("{link} is elsewhere"))
+}
+
+/// Whether a user logs in with that password.
+fn may_log_in(server: &Server, user: &str, password: &str) -> bool {
+    tokens::is_password(server, user, password)
+}
+
+fn audit(server: &Server, action: &str) -> Vec<Value> {
+    let said = server.command(&["audit", "list", "--action", action, "--json"]);
+    let text = String::from_utf8(said.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn an_invited_user_chooses_a_password_from_a_mail_and_logs_in() {
+    let mailing = Mailing::start();
+    let server = &mailing.server;
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-admin", "/account/users/new");
+    browser.fill("#user-emailAddress", "Ada.Byron@demo-desk.example");
+    browser.fill("#user-firstName", "Ada");
+    browser.fill("#user-lastName", "Byron");
+    assert!(shown(&browser).contains("The user gets a mail with a link to choose a password."));
+    browser.follow("main button[type=submit]");
+    let text = shown(&browser);
+    assert!(text.contains("a mail with an invitation is on its way"), "{text}");
+    assert!(text.contains("Invited"), "{text}");
+    browser.look("account-users-invited");
+    let mail = mailing.mail(0);
+    assert_eq!(mail["recipients"], json!(["Ada.Byron@demo-desk.example"]));
+    assert_eq!(mail["defects"], json!([]));
+    let (text, html) = (mail["text"].as_str().unwrap(), mail["html"].as_str().unwrap());
+    for part in ["ada.byron@demo-desk.example", "Choose a password", "Välj ett lösenord"] {
+        assert!(text.contains(part) && html.contains(part), "{part}: {text}");
+    }
+    let [link] = links(&mail).try_into().expect("one link");
+    assert!(html.contains(&link));
+    // Programs that look at links use nothing up.
+    for _ in 0..2 {
+        assert_eq!(server.get(path(server, &link)).status(), 200);
+    }
+    let phone = Browser::open(PHONE);
+    phone.visit(&link);
+    assert!(shown(&phone).contains("Welcome, Ada Byron"), "{}", shown(&phone));
+    phone.look("password-invitation");
+    phone.check_accessible("the page of an invitation");
+    let choose = |password: &str, repeated: &str| {
+        phone.fill("#password", password);
+        phone.fill("#repeated", repeated);
+        phone.follow("main button[type=submit]");
+    };
+    choose("PasswordPassword", "PasswordPassword");
+    assert!(shown(&phone).contains("on a list of leaked ones"), "{}", shown(&phone));
+    choose(GOOD, BETTER);
+    assert!(shown(&phone).contains("The two new passwords differ."), "{}", shown(&phone));
+    drop(phone.complaints());
+    choose("ada.byron2026!", "ada.byron2026!");
+    assert!(shown(&phone).contains("little more than your name"), "{}", shown(&phone));
+    drop(phone.complaints());
+    choose(GOOD, GOOD);
+    assert!(shown(&phone).contains("Your password is set. Log in with it."), "{}", shown(&phone));
+    phone.look("login-after-password");
+    phone.fill("#username", "ada.byron@demo-desk.example");
+    phone.fill("#password", GOOD);
+    phone.follow("main button[type=submit]");
+    assert!(phone.address().ends_with('/'), "{}", phone.address());
+    // It worked once.
+    let used = server.get(path(server, &link));
+    assert_eq!(used.status(), 404);
+    assert!(used.text().unwrap().contains("was used, taken back or has expired"));
+    browser.visit(&format!("{}/account/users", server.url));
+    assert!(!shown(&browser).contains("Invited"), "{}", shown(&browser));
+    // The first browser of a user is no news, and accepting an invitation is none.
+    let link_sent = audit(server, "password_link_sent");
+    assert_eq!(link_sent.len(), 1, "{link_sent:?}");
+    assert_eq!(link_sent[0]["userName"], "demo-admin");
+    assert_eq!(audit(server, "password_changed").len(), 1);
+    assert_eq!(mailing.count(), 1);
+}
+
+#[test]
+fn without_a_mail_server_an_administrator_passes_links_on_and_takes_them_back() {
+    let server = Server::demo();
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-admin", "/account/users/new");
+    browser.fill("#user-emailAddress", "grace@demo-desk.example");
+    browser.fill("#user-firstName", "Grace");
+    browser.fill("#user-lastName", "Person");
+    browser.follow("main button[type=submit]");
+    let link = browser.text("document.querySelector('.once code').innerText");
+    browser.look("account-user-link");
+    browser.follow("main .act a");
+    let text = shown(&browser);
+    assert!(text.contains("Invited. The link is valid until") && !text.contains(&link), "{text}");
+    browser.look("account-user-access");
+    browser.check_accessible("the page of an invited user");
+    // The next one ends the one before.
+    browser.follow("button[value=invite]");
+    let second = browser.text("document.querySelector('.once code').innerText");
+    assert_ne!(link, second);
+    assert_eq!(server.get(path(&server, &link)).status(), 404);
+    let invited = Stranger::open(&server, path(&server, &second));
+    browser.follow("main .act a");
+    browser.follow("button[value=withdraw]");
+    assert!(shown(&browser).contains("The link is taken back."), "{}", shown(&browser));
+    assert_eq!(invited.set(GOOD), None);
+    assert!(!may_log_in(&server, "grace@demo-desk.example", GOOD));
+    assert_eq!(audit(&server, "password_link_withdrawn").len(), 1);
+    let forgotten = server.get("/o/password").text().unwrap();
+    assert!(forgotten.contains("This service sends no mails."), "{forgotten}");
+    // Another organization's users are nobody's here.
+    let admin = Api::login(&server, "demo-admin");
+    let missing = admin.send(Method::POST, &format!("{USERS}/999999/password-link"), None);
+    assert_eq!(missing.status(), 404);
+    let editor = Api::login(&server, "demo-editor");
+    let own = editor.get("/user/v1/user")["id"].to_string();
+    let refused = editor.send(Method::POST, &format!("{USERS}/{own}/password-link"), None);
+    assert_eq!(refused.status(), 403);
+}
+
+#[test]
+fn of_many_who_use_one_link_at_once_one_sets_the_password() {
+    let server = Server::demo();
+    let admin = Api::login(&server, "demo-admin");
+    let editor = Api::login(&server, "demo-editor").get("/user/v1/user")["id"].to_string();
+    let sent = admin.send(Method::POST, &format!("{USERS}/{editor}/password-link"), None);
+    let link = sent.json::<Value>().unwrap()["url"].as_str().unwrap().to_owned();
+    let strangers: Vec<_> =
+        (0..8).map(|_| Stranger::open(&server, path(&server, &link))).collect();
+    let outcomes: Vec<Option<String>> = thread::scope(|scope| {
+        let set = |at: usize| {
+            let stranger = &strangers[at];
+            move || stranger.set(&format!("{GOOD} {at}"))
+        };
+        let threads: Vec<_> = (0..8).map(|at| scope.spawn(set(at))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let done: Vec<usize> = (0..8).filter(|at| outcomes[*at].is_some()).collect();
+    let [winner] = done.as_slice() else { panic!("{outcomes:?}") };
+    assert!(may_log_in(&server, "demo-editor", &format!("{GOOD} {winner}")));
+    assert!(!may_log_in(&server, "demo-editor", "demo-editor-password"));
+}
+
+/// Asks for a link and gives what the page says.
+fn forget(server: &Server, name: &str) -> String {
+    let response = Stranger::open(server, "/o/password").send(&[("name", name)]);
+    assert_eq!(response.status(), 200, "{name}");
+    let page = response.text().unwrap();
+    let (_, main) = page.split_once("<main").unwrap();
+    main.to_owned()
+}
+
+#[test]
+fn a_forgotten_password_is_set_by_mail_and_nobody_learns_who_is_there() {
+    let mailing = Mailing::start();
+    let server = &mailing.server;
+    // A second user with the same address.
+    let admin = Api::login(server, "demo-admin");
+    let editor = Api::login(server, "demo-editor").get("/user/v1/user");
+    let address = editor["emailAddress"].as_str().unwrap().to_owned();
+    let twin =
+        json!({ "emailAddress": "twin@demo-desk.example", "firstName": "T", "lastName": "W" });
+    let twin: Value = admin.send(Method::POST, USERS, Some(&twin)).json().unwrap();
+    admin.put(&format!("{USERS}/{}", twin["id"]), &json!({ "emailAddress": address }));
+    mailing.mail(0);
+    let known = forget(server, &address.to_uppercase());
+    let unknown = forget(server, "nobody.at.all@demo-desk.example");
+    assert_eq!(known, unknown, "the page tells who is there");
+    assert!(known.contains("If there is an account with this name or address"), "{known}");
+    let mail = mailing.mail(1);
+    assert_eq!(mail["recipients"], json!([address]));
+    let text = mail["text"].as_str().unwrap();
+    assert!(text.contains("demo-editor") && text.contains("twin@demo-desk.example"), "{text}");
+    let both = links(&mail);
+    assert_eq!(both.len(), 2, "{text}");
+    // By the user name, the link of that user alone.
+    forget(server, "demo-editor");
+    let mail = mailing.mail(2);
+    let [link] = links(&mail).try_into().expect("one link");
+    let token = tokens::password(server, "demo-editor", "demo-editor-password", "roles");
+    let bearer = format!("Bearer {token}");
+    let with_token = || server.get_with("/user/v1/user", &[("authorization", &bearer)]).status();
+    assert_eq!(with_token(), 200);
+    let person = Person::log_in(server, "demo-editor");
+    assert_eq!(
+        Stranger::open(server, path(server, &link)).set(GOOD).unwrap(),
+        "/o/login?done=password"
+    );
+    assert!(may_log_in(server, "demo-editor", GOOD));
+    assert!(!may_log_in(server, "demo-editor", "demo-editor-password"));
+    assert_eq!(with_token(), 401);
+    assert_eq!(person.get("/account").status(), 303, "the session goes on");
+    // All links of the user are used up with it, those of others are not.
+    let used: Vec<u16> =
+        both.iter().map(|link| server.get(path(server, link)).status().as_u16()).collect();
+    assert!(used.contains(&404) && used.contains(&200), "{used:?}");
+    let mail = mailing.mail(3);
+    assert!(mail["subject"].as_str().unwrap().contains("was changed"), "{mail}");
+    // Of many requests for one name a few send mails.
+    for _ in 0..5 {
+        forget(server, "demo-buyer");
+    }
+    assert_eq!(links(&mailing.mail(6)).len(), 1);
+    forget(server, "demo-admin");
+    let mail = mailing.mail(7);
+    assert!(mail["text"].as_str().unwrap().contains("demo-admin"), "the fourth one of demo-buyer");
+    let asked = audit(server, "password_forgotten");
+    assert!(asked.iter().all(|event| !event.to_string().contains("nobody.at.all")), "{asked:?}");
+    let browser = Browser::open(DESKTOP);
+    browser.visit(&format!("{}/o/login", server.url));
+    browser.follow("a[href='/o/password']");
+    browser.look("password-forgotten");
+    browser.check_accessible("the page of a forgotten password");
+    browser.fill("#name", "demo-provider");
+    browser.follow("main button[type=submit]");
+    browser.look("password-forgotten-sent");
+    assert!(shown(&browser).contains("a mail with a link is on its way"));
+}
+
+#[test]
+fn a_request_for_a_known_name_takes_as_long_as_one_for_an_unknown_name() {
+    let mailing = Mailing::start();
+    let server = &mailing.server;
+    let ask = |name: &str| {
+        let stranger = Stranger::open(server, "/o/password");
+        let begun = Instant::now();
+        stranger.send(&[("name", name)]);
+        begun.elapsed()
+    };
+    ask("warm-up");
+    // In turn, so that what else the machine does counts for both.
+    let known = ["demo-editor", "demo-buyer", "demo-admin", "demo-provider"];
+    let (mut there, mut nowhere) = (Vec::new(), Vec::new());
+    for round in 0..12 {
+        there.push(ask(known[round % known.len()]));
+        nowhere.push(ask(&format!("nobody-{}", round % known.len())));
+    }
+    there.sort();
+    nowhere.sort();
+    let (there, nowhere) = (there[6], nowhere[6]);
+    assert!(there < nowhere * 5 && nowhere < there * 5, "{there:?} and {nowhere:?}");
+}
+
+#[test]
+fn a_user_sees_and_ends_what_it_is_logged_in_with() {
+    let mailing = Mailing::start();
+    let server = &mailing.server;
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-editor", "/account/security");
+    let other = Person::log_in(server, "demo-editor");
+    let mail = mailing.mail(0);
+    let subject = mail["subject"].as_str().unwrap();
+    assert!(subject.contains("New login"), "{subject}");
+    assert!(mail["text"].as_str().unwrap().contains("127.0.0.1"), "{mail}");
+    // The same browser again is no news.
+    tokens::password(server, "demo-editor", "demo-editor-password", "roles");
+    browser.visit(&format!("{}/account/security", server.url));
+    browser.settle();
+    let text = shown(&browser);
+    for part in ["This browser", "Chrome, Linux", "from 127.0.0.1", "Demo", "API keys"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    browser.look("account-security");
+    browser.check_accessible("the security page");
+    let sessions = "document.querySelectorAll('form[action*=\"/sessions/\"]').length";
+    assert_eq!(browser.eval(sessions), 2, "one to end, and all others");
+    browser.follow("form[action*='/sessions/']:not([action*=others]) button");
+    assert!(shown(&browser).contains("Logged out there."), "{}", shown(&browser));
+    assert_eq!(other.get("/account").status(), 303, "the ended session goes on");
+    // An application that holds a token.
+    let applications = "document.querySelectorAll('form[action*=\"/applications/\"]').length";
+    assert_eq!(browser.eval(applications), 1);
+    browser.follow("form[action$='/applications/end'] button");
+    assert_eq!(browser.eval(applications), 0);
+    assert!(shown(&browser).contains("No application may act for you."));
+    // A key is mailed about; the list says whether it was used.
+    let editor = Api::login(server, "demo-editor");
+    let made = editor.send(Method::POST, "/user/v1/key", Some(&json!({ "name": "Layout" })));
+    let key = made.json::<Value>().unwrap()["key"].as_str().unwrap().to_owned();
+    let mail = mailing.mail(1);
+    assert!(mail["text"].as_str().unwrap().contains("Layout"), "{mail}");
+    assert_eq!(Api::key(server, &key).get("/user/v1/user")["userName"], "demo-editor");
+    let used = |api: &Api<'_>| {
+        let keys = api.get("/user/v1/key");
+        let key = keys.as_array().unwrap().iter().find(|key| key["name"] == "Layout").cloned();
+        key.unwrap().get("used").cloned()
+    };
+    server.until("the use of the key to be written", || used(&editor));
+    // Another password, after the one before, ends everything; keys where that is wished.
+    browser.visit(&format!("{}/account/security", server.url));
+    let change = |old: &str, new: &str| {
+        browser.fill("#old", old);
+        browser.fill("#password", new);
+        browser.fill("#repeated", new);
+        browser.click("#end-keys");
+        browser.follow("form[action$='/security/password'] button");
+    };
+    change("wrong", GOOD);
+    assert!(shown(&browser).contains("The current password is wrong."), "{}", shown(&browser));
+    drop(browser.complaints());
+    change("demo-editor-password", GOOD);
+    assert!(shown(&browser).contains("Your password is set."), "{}", shown(&browser));
+    assert!(may_log_in(server, "demo-editor", GOOD));
+    let refused = Api::key(server, &key).send(Method::GET, "/user/v1/user", None);
+    assert_eq!(refused.status(), 401);
+    let mail = mailing.mail(2);
+    assert!(mail["subject"].as_str().unwrap().contains("was changed"), "{mail}");
+    // A key tells nobody where its owner logs in.
+    let key = "demo-key-0000-0000-000000000003";
+    assert_eq!(Api::key(server, key).send(Method::GET, "/user/v1/session", None).status(), 403);
+    assert_eq!(audit(server, "consent_withdrawn").len(), 1);
+}
+
+#[test]
+fn an_administrator_deactivates_users_and_ends_their_logins_and_keys() {
+    let server = Server::demo();
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-admin", "/account/users");
+    let admin = Api::login(&server, "demo-admin");
+    let users = admin.get(USERS);
+    let find = |name: &str| {
+        let users = users.as_array().unwrap();
+        users.iter().find(|user| user["userName"] == name).unwrap()["id"].to_string()
+    };
+    let (editor, own) = (find("demo-editor"), find("demo-admin"));
+    let person = Person::log_in(&server, "demo-editor");
+    let made = Api::login(&server, "demo-editor");
+    let made = made.send(Method::POST, "/user/v1/key", Some(&json!({ "name": "Desk" })));
+    let key = made.json::<Value>().unwrap()["key"].as_str().unwrap().to_owned();
+    let with_key = || Api::key(&server, &key).send(Method::GET, "/user/v1/user", None).status();
+    browser.visit(&format!("{}/account/users/{editor}", server.url));
+    browser.look("account-user-logins");
+    browser.follow("button[value=end]");
+    assert!(shown(&browser).contains("logged out everywhere"), "{}", shown(&browser));
+    assert_eq!(person.get("/account").status(), 303);
+    assert_eq!(with_key(), 200, "a key is no login");
+    let person = Person::log_in(&server, "demo-editor");
+    browser.follow("button[value=deactivate]");
+    assert!(shown(&browser).contains("Deactivated"), "{}", shown(&browser));
+    assert_eq!(person.get("/account").status(), 303);
+    assert!(!may_log_in(&server, "demo-editor", "demo-editor-password"));
+    assert_eq!(with_key(), 401);
+    let refused = admin.send(Method::POST, &format!("{USERS}/{editor}/password-link"), None);
+    assert_eq!(refused.status(), 409);
+    browser.follow("button[value=reactivate]");
+    assert!(may_log_in(&server, "demo-editor", "demo-editor-password"));
+    assert_eq!(with_key(), 200);
+    browser.follow("button[value=revoke]");
+    assert_eq!(with_key(), 401);
+    // Nobody locks itself out.
+    let inactive = json!({ "active": false });
+    let refused = admin.send(Method::PUT, &format!("{USERS}/{own}/access"), Some(&inactive));
+    assert_eq!(refused.status(), 409);
+    browser.visit(&format!("{}/account/users/{own}", server.url));
+    assert_eq!(browser.eval("document.querySelectorAll('button[value=deactivate]').length"), 0);
+    let changes = audit(&server, "user_changed");
+    let details: Vec<&str> = changes.iter().filter_map(|event| event["detail"].as_str()).collect();
+    assert!(details.contains(&"deactivated") && details.contains(&"reactivated"), "{details:?}");
+    let invalid = json!({ "active": "no", "more": 1 });
+    let refused = admin.send(Method::PUT, &format!("{USERS}/{editor}/access"), Some(&invalid));
+    assert_eq!(refused.status(), 400);
+    assert_eq!(server.get_with("/o/login", &[(USER_AGENT.as_str(), "x")]).status(), 200);
+}

@@ -1,0 +1,132 @@
+//! Walls of pictures: which rendition a browser takes for a tile, and what a newcomer to the demo finds.
+
+use serde_json::{Value, json};
+
+use crate::common::{
+    DEMO_KEY, Server,
+    browser::{Browser, DESKTOP},
+    checkout,
+};
+use crate::site::Session;
+
+/// The pictures of a wall that are there: address and width of the tile, pixels.
+const SHOWN: &str = "[...document.querySelectorAll('.wall img, .cells img')]
+    .filter(image => image.complete && image.currentSrc)
+    .map(image => [image.currentSrc, image.clientWidth])";
+
+fn shown(browser: &Browser) -> Vec<(String, u64)> {
+    let list = browser.eval(SHOWN);
+    let list = list.as_array().expect("a list").iter();
+    list.map(|one| {
+        let src = one[0].as_str().expect("an address").to_owned();
+        (src, one[1].as_u64().expect("pixels"))
+    })
+    .collect()
+}
+
+/// The pixel ratio of the window; a screen of 2 has twice the pixels for a tile.
+fn set_pixel_ratio(browser: &Browser, ratio: u32) {
+    let metrics =
+        json!({ "width": 1280, "height": 900, "deviceScaleFactor": ratio, "mobile": false });
+    let body = json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": metrics });
+    browser.post("/goog/cdp/execute", &body);
+}
+
+#[test]
+fn a_tile_takes_the_picture_that_fits_it() {
+    let server = Server::demo();
+    for (ratio, name) in [(1, "_WebPreview.jpg"), (2, "_NormalPreview.jpg")] {
+        let browser = Browser::open(DESKTOP);
+        set_pixel_ratio(&browser, ratio);
+        browser.visit(&format!("{}/", server.url));
+        browser.settle();
+        let pictures = shown(&browser);
+        let tiles = pictures.iter().filter(|(_, width)| (300..=420).contains(width));
+        let tiles: Vec<_> = tiles.collect();
+        assert!(tiles.len() >= 3, "{pictures:?}");
+        for (src, width) in tiles {
+            assert!(src.ends_with(name), "{width} px at {ratio}x: {src}");
+        }
+    }
+}
+
+#[test]
+fn walls_of_collections_offer_three_sizes() {
+    let server = Server::demo();
+    let owner = Session::open(&server, "demo-editor");
+    let uri = |id: &str| format!("{}/media/image/{id}", server.url);
+    let (first, second) = (uri("demo-bridge-cables"), uri("demo-urtavla"));
+    let fields = [("name", "Wall"), ("uri", &first), ("uri", &second), ("return_to", "/")];
+    assert_eq!(owner.post(&server, "/collections/add", &fields).status(), 303);
+    let token = format!("Session {}", owner.csrf);
+    let headers = [("cookie", owner.cookie.as_str()), ("authorization", token.as_str())];
+    let all: Value =
+        server.get_with("/collection/v1/collection", &headers).json().expect("collections");
+    let path = format!("/collections/{}", all[0]["id"].as_str().expect("an id"));
+    let fields = [("name", "Wall"), ("public", "on")];
+    assert_eq!(owner.post(&server, &path, &fields).status(), 303);
+    for (user, class) in [("demo-editor", "class=\"cells\""), ("demo-admin", "class=\"wall\"")] {
+        let page = Session::open(&server, user).get(&server, &path).text().expect("text");
+        let page = page.replace("&#x2f;", "/");
+        assert!(page.contains(class), "{user}: {page}");
+        for size in
+            ["_NormalThumbnail.jpg 256w", "_WebPreview.jpg 512w", "_NormalPreview.jpg 1024w"]
+        {
+            assert_eq!(page.matches(size).count(), 2, "{user} {size}: {page}");
+        }
+    }
+    let browser = Browser::open(DESKTOP);
+    browser.log_in(&server.url, "demo-admin", &path);
+    for (src, width) in shown(&browser) {
+        assert!(src.ends_with("_WebPreview.jpg"), "{width} px: {src}");
+    }
+}
+
+#[test]
+fn the_first_searches_of_a_newcomer_find_pictures_of_the_demo() {
+    let server = Server::demo();
+    let browser = Browser::open(DESKTOP);
+    browser.visit(&format!("{}/", server.url));
+    for (word, id) in [
+        ("sunset", "demo-solnedgang-over-bergen"),
+        ("bridge", "demo-bridge-cables"),
+        ("dog", "demo_hundar_i_fonster"),
+        ("dogs", "demo_hundar_i_fonster"),
+        ("flag", "demo-flag-of-sweden"),
+        ("klocka", "demo-urtavla"),
+    ] {
+        browser.fill("input[name=q]", word);
+        browser.follow("form.finder button[type=submit]");
+        let found = browser.eval(
+            "[...document.querySelectorAll('.wall a')].map(link => new URL(link.href).pathname)",
+        );
+        assert_eq!(found, json!([format!("/item/image/{id}")]), "{word}");
+        browser.check_sound(word);
+        // The API finds it as it is written.
+        let path = format!("/content/v1/image/search?q={word}");
+        let answer: Value = server.get(&path).json().expect("JSON");
+        assert_ne!(answer["total"], 0, "{word}");
+    }
+}
+
+#[test]
+fn every_item_of_the_demo_has_licences_for_who_may_have_it() {
+    let server = Server::demo();
+    let root = checkout("media-store/demo");
+    let mut count = 0;
+    for folder in std::fs::read_dir(&root).expect("the demo").flatten() {
+        let media_type = folder.file_name().into_string().expect("UTF-8");
+        // A bare photograph has no product.
+        if !folder.path().is_dir() || media_type == "bare" {
+            continue;
+        }
+        for item in std::fs::read_dir(folder.path()).expect("items").flatten() {
+            let id = item.file_name().into_string().expect("UTF-8");
+            let path = format!("/media/{media_type}/{id}/pricelist?ak={DEMO_KEY}");
+            let licences: Value = server.get(&path).json().expect("JSON");
+            assert!(licences.as_array().is_some_and(|all| !all.is_empty()), "{path}: {licences}");
+            count += 1;
+        }
+    }
+    assert!(count >= 23, "{count}");
+}
