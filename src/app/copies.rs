@@ -4,7 +4,8 @@
 use std::{io, path::Path, time::Duration};
 
 use super::backup::{Hear, How, Tally, carry, prepare, store_failed};
-use super::open_store;
+use super::ownership::{mark_replacing, refuse_foreign};
+use super::{Archive, open_store};
 use crate::config::{Config, Place, Secret, Value};
 use crate::db::Named;
 use crate::error::{Error, Kind, Result};
@@ -168,7 +169,23 @@ pub fn restore_originals(
     let from = from.open_to_read(config)?;
     let to = open_store(config, Patience::None).map_err(store_failed)?;
     to.prove().map_err(store_failed)?;
-    carry((&from, &to), &listed(&from)?, how(config, true), hear)
+    let id = archive_of(config);
+    if let Some(id) = &id {
+        refuse_foreign(&to, id)?;
+    }
+    let carried = carry((&from, &to), &listed(&from)?, how(config, true), hear)?;
+    if let Some(id) = id
+        && to.mark().map_err(store_failed)?.is_none()
+    {
+        mark_replacing(&to, &id).map_err(store_failed)?;
+    }
+    Ok(carried)
+}
+
+/// The archive of the settings' database, where that is there already: originals may come back before it.
+fn archive_of(config: &Config) -> Option<String> {
+    let archive = Archive::open_to_examine(config).ok()?;
+    archive.db.read_blocking(|tx| tx.archive_id()).ok()
 }
 
 fn how(config: &Config, verify: bool) -> How {

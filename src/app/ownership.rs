@@ -68,7 +68,12 @@ pub(super) fn settle(db: &Db, store: &Store, names: &Names) -> Result<Settled> {
     match mark {
         Some(found) if found.id == id => settle_marked((db, store), names, found, claim),
         Some(found) => Err(names.foreign(&found.id, &id)),
-        None => settle_unmarked((db, store), names, &id),
+        // A copy that was brought here by other means is no store of the archive before somebody says so: the
+        // database names another one, and the next start would refuse this one.
+        None => match claim.filter(|claim| names.differs_from(claim)) {
+            Some(claim) => Err(names.left(&claim)),
+            None => settle_unmarked((db, store), names, &id),
+        },
     }
 }
 
@@ -221,8 +226,8 @@ impl Names {
             format!(
                 "the store of originals {store} has {there} of {looked} originals of the database \
                  {database} that were looked for, and no id of an archive: look at store.originals \
-                 (is a disk not mounted?); where they are lost, `wirephoto store adopt` takes this \
-                 store all the same"
+                 (is a disk not mounted?); where they are lost, `wirephoto store adopt --force` \
+                 takes this store all the same"
             ),
         )
     }
@@ -317,7 +322,10 @@ pub struct Adopted {
 
 /// Says that the store of the settings belongs to the database of the settings from now on, whatever it
 /// said before, and looks which originals it lacks.
-pub fn adopt(config: &Config) -> Result<Adopted> {
+///
+/// Fails with [`Kind::Conflict`] where it lacks most of them, unless that is forced: then the settings
+/// most likely name a wrong place.
+pub fn adopt(config: &Config, is_forced: bool) -> Result<Adopted> {
     let archive = Archive::open_unsettled(config)?;
     let store = archive.originals.store();
     store.prove().map_err(unusable)?;
@@ -326,6 +334,10 @@ pub fn adopt(config: &Config) -> Result<Adopted> {
     let (named, _) = archive.db.read_blocking(|tx| tx.named_originals())?;
     let there = store.list().map_err(unusable)?;
     let missing = named.iter().filter(|one| there.binary_search(&one.hash).is_err()).count();
+    if missing * 2 > named.len() && !is_forced {
+        let claim = archive.db.read_blocking(|tx| tx.claimed_store())?;
+        return Err(mostly_missing(&store.name(), (missing, named.len()), claim.as_deref()));
+    }
     store.set_mark(&Mark { id: id.clone(), replaces: false }).map_err(unusable)?;
     let event = audit::event(Action::Command).with(format!("store adopt: {}", store.name()));
     let name = store.name();
@@ -334,6 +346,17 @@ pub fn adopt(config: &Config) -> Result<Adopted> {
         tx.write_audit(&event)
     })?;
     Ok(Adopted { archive: id, before, store: store.name(), named: named.len(), missing })
+}
+
+fn mostly_missing(store: &str, (missing, named): (usize, usize), claim: Option<&str>) -> Error {
+    let claim = claim.filter(|claim| *claim != store);
+    let claim = claim.map(|claim| format!("; the database says that they lie in {claim}"));
+    let claim = claim.unwrap_or_default();
+    let message = format!(
+        "{store} lacks {missing} of {named} originals{claim}: look at store.originals; where they are \
+         lost, `wirephoto store adopt --force` takes this store all the same"
+    );
+    Error::new(Kind::Conflict, message)
 }
 
 /// Fails when a store that originals are to be copied to belongs to another archive than `id`.

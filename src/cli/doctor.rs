@@ -63,8 +63,8 @@ fn seen(url: &str, Reply { status, body, date }: &Reply) -> Vec<Finding> {
         }
         (_, false) => {
             let text = format!(
-                "{url}: {status}, and not an answer of this service: does the proxy pass \
-                 /health/ready on?"
+                "{url}: {status}, and not an answer of this service: either no node behind the proxy \
+                 is ready, or it does not pass /health/ready on"
             );
             Finding::new(Level::Warning, "public", text)
         }

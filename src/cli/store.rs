@@ -17,6 +17,9 @@ pub(super) enum StoreCommand {
     Adopt {
         #[command(flatten)]
         common: Common,
+        /// Takes also a store that lacks most of the originals, because they are lost.
+        #[arg(long)]
+        force: bool,
         /// Prints a JSON object.
         #[arg(long)]
         json: bool,
@@ -25,8 +28,9 @@ pub(super) enum StoreCommand {
 
 /// Does it.
 pub(super) fn run(command: StoreCommand) -> Result<(), Trouble> {
-    let StoreCommand::Adopt { common, json } = command;
-    let Adopted { archive, before, store, named, missing } = ownership::adopt(&common.config()?)?;
+    let StoreCommand::Adopt { common, force, json } = command;
+    let adopted = ownership::adopt(&common.config()?, force)?;
+    let Adopted { archive, before, store, named, missing } = adopted;
     if json {
         let facts = json!({
             "store": store, "archive": archive, "before": before,

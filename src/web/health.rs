@@ -9,7 +9,7 @@ use axum::{
 use serde_json::json;
 
 use super::{App, respond};
-use crate::nodes::limits::VACANT;
+use crate::nodes::{Fault, limits::VACANT};
 use crate::readiness::Verdict;
 use crate::search::Standing;
 use crate::telemetry;
@@ -52,7 +52,7 @@ pub(super) async fn ready(State(app): State<App>) -> Response {
     uncached(respond::json_text(status, text.to_string().into()))
 }
 
-/// `GET /health/search`: this node has a whole search index and is not stopping; else 503. For a balancer that sends searches
+/// `GET /health/search`: this node has a whole search index, reaches its database and is not stopping; else 503. For a balancer that sends searches
 /// elsewhere meanwhile, and for scripts that wait until what they took in is found: `rowsBehind` counts the
 /// rows of the item log that the index does not hold yet.
 pub(super) async fn search(State(app): State<App>) -> Response {
@@ -60,8 +60,14 @@ pub(super) async fn search(State(app): State<App>) -> Response {
     let refused = |status: &str, reason: String| {
         (StatusCode::SERVICE_UNAVAILABLE, json!({ "status": status, "reason": reason }))
     };
+    let lacks_database = || {
+        let faults = app.shared.readiness.verdict().faults;
+        faults.iter().any(|(fault, _)| *fault == Fault::Database)
+    };
     let (status, text) = match search.standing() {
         _ if app.shared.is_draining() => refused("draining", "the service stops".to_owned()),
+        // Hits are read from the database: a whole index alone answers nothing.
+        _ if lacks_database() => refused("database", "the database cannot be used".to_owned()),
         Standing::Disabled => refused("disabled", "this node does not search".to_owned()),
         Standing::Building { done, count } => {
             let reason = format!("the search index is being built: {done} of {count} items");
@@ -70,7 +76,7 @@ pub(super) async fn search(State(app): State<App>) -> Response {
         Standing::Ready => match search.rows_behind().await {
             Ok(rows) => (StatusCode::OK, json!({ "status": "ready", "rowsBehind": rows })),
             Err(cause) => {
-                tracing::warn!("it is not known how far the search index is: {cause}");
+                tracing::debug!("it is not known how far the search index is: {cause}");
                 (StatusCode::OK, json!({ "status": "ready" }))
             }
         },

@@ -82,11 +82,13 @@ fn an_archive_of_before_gets_its_id_where_its_originals_are() {
     let (said, status) = run(dir.path(), &[], &["check"]);
     assert!(status == 1 && said.contains("has 0 of 1 originals"), "{said}");
     // Unless its operator says that it is the archive's.
-    let said = well(dir.path(), &[], &["store", "adopt"]);
+    let (said, status) = run(dir.path(), &[], &["store", "adopt"]);
+    assert!(status == 1 && said.contains("lacks 1 of 1 originals"), "{said}");
+    let said = well(dir.path(), &[], &["store", "adopt", "--force"]);
     assert!(said.contains(&id) && said.contains("1 of 1 originals are not in it"), "{said}");
     let (said, status) = run(dir.path(), &[], &["check"]);
     assert!(status == 1 && said.contains("image/old"), "{said}");
-    let facts = well(dir.path(), &[], &["store", "adopt", "--json"]);
+    let facts = well(dir.path(), &[], &["store", "adopt", "--force", "--json"]);
     let facts: Value = serde_json::from_str(facts.trim()).unwrap();
     assert_eq!((&facts["archive"], &facts["missing"]), (&Value::from(id), &Value::from(1)));
 }

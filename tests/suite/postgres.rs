@@ -169,7 +169,10 @@ fn as_documented(start: &str, dir: &Path, data: &Path, url: &str) -> Output {
     if let Some((_, address)) = block.split_once("URL='") {
         block = block.replace(address.split('\'').next().unwrap(), url);
     }
-    let block = with(&block, &[("DATA", place), ("/backup", backup.to_str().unwrap())]);
+    let settings = dir.join("wirephoto.toml");
+    fs::write(&settings, "").unwrap();
+    let backup = backup.to_str().unwrap();
+    let block = with(&block, &[("FILE", settings.to_str().unwrap()), ("/backup", backup)]);
     let mut shell = postgres::shell(&format!("set -e\n{block}"), url);
     shell.env("WIREPHOTO_DATABASE__URL", url).env("WIREPHOTO_DATA__DIR", place);
     output(shell.current_dir(dir))
