@@ -70,7 +70,7 @@ pub(super) fn settle(db: &Db, store: &Store, names: &Names) -> Result<Settled> {
         Some(found) => Err(names.foreign(&found.id, &id)),
         // A copy that was brought here by other means is no store of the archive before somebody says so: the
         // database names another one, and the next start would refuse this one.
-        None => match claim.filter(|claim| names.differs_from(claim)) {
+        None => match claim.filter(|claim| store.differs_from(claim)) {
             Some(claim) => Err(names.left(&claim)),
             None => settle_unmarked((db, store), names, &id),
         },
@@ -84,7 +84,7 @@ fn settle_marked(
     found: Mark,
     claim: Option<String>,
 ) -> Result<Settled> {
-    let is_known = claim.as_ref().is_some_and(|claim| !names.differs_from(claim));
+    let is_known = claim.as_ref().is_some_and(|claim| !store.differs_from(claim));
     if let Some(claim) = claim.filter(|_| !is_known && !found.replaces) {
         return Err(names.left(&claim));
     }
@@ -178,7 +178,7 @@ pub(super) fn examine(db: &Db, store: &Store, names: &Names) -> Result<Settled> 
     match store.mark().map_err(unusable)? {
         Some(found) if found.id == id => {
             let claim = db.read_blocking(|tx| tx.claimed_store())?;
-            match claim.filter(|claim| names.differs_from(claim) && !found.replaces) {
+            match claim.filter(|claim| store.differs_from(claim) && !found.replaces) {
                 Some(claim) => Err(names.left(&claim)),
                 None => Ok(Settled::Ours),
             }
@@ -189,13 +189,6 @@ pub(super) fn examine(db: &Db, store: &Store, names: &Names) -> Result<Settled> 
 }
 
 impl Names {
-    /// Whether the store is certainly another one than that of this name: a folder may be called otherwise on
-    /// another machine, a bucket is not.
-    fn differs_from(&self, claim: &str) -> bool {
-        let is_bucket = |name: &str| name.starts_with("s3://");
-        claim != self.store && (is_bucket(claim) || is_bucket(&self.store))
-    }
-
     fn left(&self, claim: &str) -> Error {
         let Self { database, store } = self;
         Error::new(

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{Parts, verdict::Verdict};
 use crate::clock::Stopwatch;
-use crate::db::{DbError, NodeRow};
+use crate::db::{DbError, NodeRow, ReadTx};
 use crate::modes;
 use crate::nodes::Fault;
 use crate::search::Standing;
@@ -159,7 +159,12 @@ impl Looks {
 
     /// Why the database cannot be used, and the nodes that it tells of.
     async fn database(&mut self) -> (Option<String>, Option<Vec<NodeRow>>) {
-        let nodes = match within(self.parts.db.read(|tx| tx.list_nodes())).await {
+        let read = |tx: &ReadTx<'_>| Ok((tx.list_nodes()?, tx.claimed_store()?));
+        let found = within(self.parts.db.read(read)).await;
+        if let Ok(Some((_, claim))) = &found {
+            self.parts.store.note_claim(claim.as_deref());
+        }
+        let nodes = match found.map(|found| found.map(|(nodes, _)| nodes)) {
             Ok(nodes) if !self.parts.db.is_far() => self.reads_anew().await.map(|()| nodes),
             other => other,
         };

@@ -9,7 +9,7 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     sync::{
-        Mutex, OnceLock, PoisonError,
+        Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -52,12 +52,18 @@ pub(super) struct Owner {
     seen: Mutex<Option<Stopwatch>>,
     /// Whether it was ever seen to.
     was_seen: AtomicBool,
+    /// Where the originals lie by now, where the database names another place.
+    moved_to: Mutex<Option<String>>,
 }
 
 impl Owner {
     fn is_believed(&self) -> bool {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.is_some_and(|since| since.elapsed() < BELIEVED)
+    }
+
+    fn moved_to(&self) -> MutexGuard<'_, Option<String>> {
+        self.moved_to.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn note(&self, seen: Option<Stopwatch>) {
@@ -101,9 +107,32 @@ impl Store {
         self.owner.id.get_or_init(|| id.to_owned());
     }
 
+    /// Whether the store is certainly another one than that of this name: a folder may be called otherwise
+    /// on another machine, a bucket is not.
+    #[must_use]
+    pub fn differs_from(&self, name: &str) -> bool {
+        let is_bucket = |name: &str| name.starts_with("s3://");
+        let own = self.name();
+        name != own && (is_bucket(name) || is_bucket(&own))
+    }
+
+    /// Notes where the originals lie, as the database says. Where that is another place every write is refused
+    /// from now on: another store has replaced this one while the process ran.
+    pub fn note_claim(&self, claim: Option<&str>) {
+        let moved = claim.filter(|claim| self.differs_from(claim)).map(str::to_owned);
+        *self.owner.moved_to() = moved;
+    }
+
+    fn check_claim(&self) -> Result<(), StoreError> {
+        let Some(claim) = self.owner.moved_to().clone() else { return Ok(()) };
+        let why = format!("the database says that the originals lie in {claim} now");
+        Err(StoreError::Foreign { place: self.name(), why })
+    }
+
     /// Fails with [`StoreError::Foreign`] where the store does not belong to the archive that is
     /// expected.
     pub(super) fn check_owner(&self) -> Result<(), StoreError> {
+        self.check_claim()?;
         let Some(expected) = self.owner.id.get() else { return Ok(()) };
         if self.is_far() && self.owner.is_believed() {
             return Ok(());
@@ -120,6 +149,7 @@ impl Store {
             Place::Folder(folder) => read_file(folder)?,
             Place::Bucket(blobs) => blobs.bucket.read_mark(Some(LOOK_MAX))?,
         };
+        self.check_claim()?;
         match self.owner.id.get() {
             // A store that can only be read may have none.
             Some(_) if mark.is_none() && !self.owner.was_seen.load(Ordering::Relaxed) => Ok(()),

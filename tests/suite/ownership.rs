@@ -207,6 +207,31 @@ fn a_store_that_was_moved_from_is_refused_once_somebody_lives_in_the_new_one() {
 }
 
 #[test]
+fn a_service_takes_nothing_in_once_another_store_has_replaced_its_own() {
+    let bucket = Bucket::start();
+    let server = Server::start(archive(), &["media.warm=false"]);
+    let dir = server.dir.path();
+    let moved: Vec<String> = bucket.settings("moved", &[]);
+    let without_place: Vec<String> =
+        moved.iter().filter(|one| !one.starts_with("store.originals")).cloned().collect();
+    well(dir, &without_place, &["migrate", "--store", "s3://bilder/moved"]);
+    assert_eq!(put(&server, 1), 201, "{}", server.log());
+    // Somebody works with the new place: what this service took in would be in no other node's store.
+    well(dir, &without_place, &["migrate", "--store", "s3://bilder/moved"]);
+    well(dir, &moved, &["check", "--repair"]);
+    let is_told = |told: f64| {
+        let fault = || (server.metric("wirephoto_fault", "store") == told).then_some(());
+        server.until("the fault of the store to be told", fault);
+    };
+    is_told(1.0);
+    assert_eq!(put(&server, 2), 503, "{}", server.log());
+    assert!(server.log().contains("originals lie in s3://bilder/moved now"), "{}", server.log());
+    well(dir, &[], &["store", "adopt"]);
+    is_told(0.0);
+    assert_eq!(put(&server, 2), 201, "{}", server.log());
+}
+
+#[test]
 fn an_empty_archive_does_not_take_a_store_that_has_originals() {
     let (full, empty) = (archive(), tempfile::tempdir().unwrap());
     let originals = full.path().join("data/originals");
