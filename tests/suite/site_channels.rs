@@ -72,7 +72,7 @@ fn the_test_of_a_channel_arrives_or_says_why_not() {
     let change = "form[action='/account/channels/edit']:has([value^='Desk']) button";
     browser.follow(change);
     assert_eq!(browser.eval("document.querySelector('[type=password]').value"), "");
-    browser.click("#format-5");
+    browser.click("input[type=checkbox][value='.json']");
     browser.click("#channel-active");
     browser.follow("main .form button[type=submit]");
     assert!(shown(&browser).contains("Saved."), "{}", shown(&browser));
