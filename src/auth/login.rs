@@ -118,6 +118,22 @@ impl Auth {
         }
     }
 
+    /// The user name that somebody means who typed `name` into a form: without spaces around it, and in
+    /// lower case where only that is a user's. Programs send names as they are.
+    pub async fn name_meant(&self, name: &str) -> Result<String> {
+        let typed = name.trim().to_owned();
+        let lower = typed.to_lowercase();
+        if typed == lower || typed.len() > USER_NAME_BYTES_MAX {
+            return Ok(typed);
+        }
+        let read = move |tx: &ReadTx<'_>| {
+            let is_exact = tx.find_user_by_name(&typed)?.is_some();
+            let is_lower = !is_exact && tx.find_user_by_name(&lower)?.is_some();
+            Ok(if is_lower { lower } else { typed })
+        };
+        Ok(self.inner.db.read(read).await?)
+    }
+
     /// Logs a user in by password, without a browser that could have a device cookie.
     ///
     /// As [`Auth::log_in`].

@@ -55,7 +55,7 @@ pub use statements::notifications::{NewNotification, Watcher, WatchersOf};
 pub use statements::operator::{ListedKey, ListedUser};
 pub use statements::orders::{LiveOrder, OrdersOf, Reported};
 pub use statements::outbox::{ClaimedBy, NewMessage, OutboxCount, Sent};
-pub use statements::password_links::PasswordLink;
+pub use statements::password_links::{PasswordLink, PendingUser};
 pub use statements::purges::{Purge, PurgesWaiting};
 pub use statements::queues::{FoundStream, LogRow, QueuedItem};
 pub use statements::recipients::MailRecipient;

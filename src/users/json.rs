@@ -285,6 +285,7 @@ impl<'a> From<&'a SentLink> for Link<'a> {
 #[serde(rename_all = "camelCase")]
 pub struct AccessOfUser<'a> {
     active: bool,
+    program: bool,
     has_password: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     link: Option<Link<'a>>,
@@ -297,6 +298,7 @@ impl<'a> From<&'a UserAccess> for AccessOfUser<'a> {
     fn from(access: &'a UserAccess) -> Self {
         Self {
             active: access.active,
+            program: access.program,
             has_password: access.has_password,
             link: access.link.as_ref().map(Link::from),
             sessions: access.logins.sessions,

@@ -6,7 +6,9 @@ use super::{Administration, Users};
 use crate::account::{Permission, UserId};
 use crate::audit::{self, Action, ObjectKind};
 use crate::auth::Principal;
-use crate::db::{ListedApplication, ListedSession, LoginCount, PasswordLink, ReadTx, WriteTx};
+use crate::db::{
+    ListedApplication, ListedSession, LoginCount, PasswordLink, PendingUser, ReadTx, WriteTx,
+};
 use crate::error::{Error, Kind, Result};
 
 /// What an administrator sees of how a user gets in.
@@ -14,6 +16,8 @@ use crate::error::{Error, Kind, Result};
 pub struct UserAccess {
     /// Whether the user may use the service.
     pub active: bool,
+    /// Whether it is a program, which logs in with a key.
+    pub program: bool,
     /// Whether it has a password.
     pub has_password: bool,
     /// The newest link by which it can set one.
@@ -102,6 +106,7 @@ impl Administration<'_> {
         let read = move |tx: &ReadTx<'_>| {
             Ok(UserAccess {
                 active: account.user.active,
+                program: account.user.service_account,
                 has_password: tx.has_password(id)?,
                 link: tx.list_password_links(id, now)?.into_iter().next(),
                 logins: tx.count_logins(id, now)?,
@@ -110,10 +115,10 @@ impl Administration<'_> {
         Ok(self.users.db().read(read).await?)
     }
 
-    /// The users of the organization that are invited and have no password yet.
-    pub async fn invited(&self, now: Timestamp) -> Result<Vec<UserId>> {
+    /// The people of the organization who have no password yet.
+    pub async fn pending(&self, now: Timestamp) -> Result<Vec<PendingUser>> {
         let organization = self.organization;
-        let read = move |tx: &ReadTx<'_>| tx.list_invited_users(organization, now);
+        let read = move |tx: &ReadTx<'_>| tx.list_pending_users(organization, now);
         Ok(self.users.db().read(read).await?)
     }
 

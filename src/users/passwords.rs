@@ -156,11 +156,17 @@ impl Users {
         self.settings.sends_mails && address.is_some_and(|address| !address.is_empty())
     }
 
+    /// The token of a link.
+    #[must_use]
+    pub fn password_link_token(&self, link: Uuid) -> String {
+        self.signer.token(link)
+    }
+
     /// The address of a link.
     #[must_use]
     pub fn password_link_url(&self, link: Uuid) -> String {
         let site = self.settings.site_url.trim_end_matches('/');
-        format!("{site}/o/password/{}", self.signer.token(link))
+        format!("{site}/o/password/{}", self.password_link_token(link))
     }
 
     /// Asks for a mail to whoever has the user name or e-mail address `text`.

@@ -77,6 +77,7 @@ pub(super) fn page(
         action => "/o/login",
         csrf => session::form_token(&cookie),
         return_to => return_to,
+        here => pages::login_url(return_to),
         client_name => notice.purpose.as_ref().map(|purpose| purpose.client_name.clone()),
         error => notice.error,
         done => notice.done,
@@ -152,7 +153,10 @@ async fn log_in(app: &App, request: Request) -> Result<Response> {
     let form = parse(without_kept(&text))?;
     let return_to = form.find("return_to").filter(|path| is_ours(path)).unwrap_or(HOME);
     let purpose = oauth::purpose(app, return_to).await;
-    let name = form.find("username").unwrap_or_default();
+    let typed = form.find("username").unwrap_or_default();
+    let meant = app.shared.auth.name_meant(typed).await;
+    // Where the database does not answer, the login says so below.
+    let name = meant.as_deref().unwrap_or(typed);
     let again = |status, error: &str| {
         let (error, user_name, purpose) = (Some(error), Some(name), purpose.clone());
         let invalid = status == StatusCode::FORBIDDEN;
@@ -367,20 +371,35 @@ pub(super) fn redirect_origin(uri: &str) -> String {
 
 /// Whether a path that came with a request leads to a page of ours, and nowhere else.
 pub(super) fn is_ours(path: &str) -> bool {
-    let below = |place: &str| {
-        path.strip_prefix(place)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
-    };
-    let page = path == HOME
-        || path.starts_with("/?")
-        || path.starts_with("/item/")
-        || PLACES.into_iter().any(below)
-        || path.starts_with("/o/oauth2/auth?");
+    is_plain(path) && leads_to_page(path)
+}
+
+/// Whether it leads to a page for somebody who is not logged in: the login, or one about a password.
+pub(super) fn is_gate(path: &str) -> bool {
+    let page = path.split('?').next().unwrap_or_default();
+    let is_gate = ["/o/login", "/o/password"].contains(&page) || page.starts_with("/o/password/");
+    is_gate && is_plain(path)
+}
+
+/// Whether a browser takes a path as one of this host, and as it is written.
+fn is_plain(path: &str) -> bool {
     let plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     // Browsers resolve dots, encoded ones too, before they ask.
     let place = path.split('?').next().unwrap_or_default().to_ascii_lowercase();
     let dots = place.contains("/.") || place.contains("%2e");
-    page && plain && !dots && !path.contains("//") && path.len() <= RETURN_BYTES_MAX
+    plain && !dots && !path.contains("//") && path.len() <= RETURN_BYTES_MAX
+}
+
+fn leads_to_page(path: &str) -> bool {
+    let below = |place: &str| {
+        path.strip_prefix(place)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+    };
+    path == HOME
+        || path.starts_with("/?")
+        || path.starts_with("/item/")
+        || PLACES.into_iter().any(below)
+        || path.starts_with("/o/oauth2/auth?")
 }
 
 /// An empty answer that closes a conversation.

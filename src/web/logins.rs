@@ -28,7 +28,7 @@ pub(super) fn routes() -> Router<App> {
         .route("/user/v1/session/{id}", delete(end_session))
         .route("/user/v1/application", get(list_applications))
         .route("/user/v1/application/{id}", delete(end_application))
-        .route("/user/v1/organization/invited-user", get(list_invited))
+        .route("/user/v1/organization/pending-user", get(list_pending))
         .route("/user/v1/organization/user/{id}/access", get(load_access).put(change_access))
         .route(
             "/user/v1/organization/user/{id}/password-link",
@@ -60,9 +60,9 @@ async fn end_application(State(app): State<App>, Caller(caller): Caller, id: Seg
     api::text("OK")
 }
 
-async fn list_invited(State(app): State<App>, Caller(caller): Caller) -> Answer {
-    let invited = app.shared.users.administration(&caller)?.invited(clock::now()).await?;
-    api::json(&invited)
+async fn list_pending(State(app): State<App>, Caller(caller): Caller) -> Answer {
+    let pending = app.shared.users.administration(&caller)?.pending(clock::now()).await?;
+    api::json(&pending)
 }
 
 fn user(id: Segment) -> Result<UserId> {

@@ -17,9 +17,11 @@ use super::{
 };
 use crate::account::PasswordLinkKind;
 use crate::clock;
-use crate::error::{Error, Kind, Result};
+use crate::error::Result;
 use crate::users::{OpenedLink, PasswordByLink, SetOutcome};
 
+/// The page for a forgotten password; below it are the links.
+const FORGOTTEN: &str = "/o/password";
 /// Where a new password leads.
 pub(super) const LOGIN_AFTER: &str = "/o/login?done=password";
 /// What is wrong with two fields that should hold the same.
@@ -31,6 +33,8 @@ struct FormPage<'a> {
     template: &'static str,
     context: Value,
     headers: &'a HeaderMap,
+    /// Its path.
+    here: String,
 }
 
 impl FormPage<'_> {
@@ -39,6 +43,7 @@ impl FormPage<'_> {
         let context = context! {
             site_name => app.shared.site_name.clone(),
             csrf => session::form_token(&cookie),
+            here => self.here,
             ..self.context
         };
         let mut page = pages::private(app, self.status, self.template, context, Leads::Home)?;
@@ -93,7 +98,8 @@ fn forgotten_page(
 ) -> Result<Response> {
     let sends_mails = app.shared.users.sends_mails();
     let context = context! { sends_mails, ..context };
-    FormPage { status, template: "forgotten.html", context, headers }.make(app)
+    let here = FORGOTTEN.to_owned();
+    FormPage { status, template: "forgotten.html", context, headers, here }.make(app)
 }
 
 /// `POST /o/password`: has a link mailed, if there is such a user. The page does not tell.
@@ -127,13 +133,17 @@ pub(super) async fn open(
 }
 
 async fn opened(app: &App, token: &str, headers: &HeaderMap) -> Result<Response> {
-    let link = app.shared.users.open_link(token, clock::now()).await?.ok_or_else(gone)?;
-    set_page(app, headers, &link, None)
+    match app.shared.users.open_link(token, clock::now()).await? {
+        Some(link) => set_page(app, headers, &link, None),
+        None => gone(app, headers),
+    }
 }
 
-fn gone() -> Error {
-    let message = "This link was used, taken back or has expired. Ask for a new one.";
-    Error::new(Kind::NotFound, message)
+/// The page of a link that is used up, taken back, expired, or none of this service.
+fn gone(app: &App, headers: &HeaderMap) -> Result<Response> {
+    let context = context! { sends_mails => app.shared.users.sends_mails() };
+    let (status, here) = (StatusCode::NOT_FOUND, FORGOTTEN.to_owned());
+    FormPage { status, template: "link_gone.html", context, headers, here }.make(app)
 }
 
 fn set_page(
@@ -151,7 +161,9 @@ fn set_page(
         error,
     };
     let status = error.map_or(StatusCode::OK, |_| StatusCode::BAD_REQUEST);
-    FormPage { status, template: "set_password.html", context, headers }.make(app)
+    let token = app.shared.users.password_link_token(opened.link.id);
+    let here = format!("{FORGOTTEN}/{token}");
+    FormPage { status, template: "set_password.html", context, headers, here }.make(app)
 }
 
 /// `POST /o/password/{token}`: sets the password, and leads to the login.
@@ -166,9 +178,9 @@ pub(super) async fn set(
 async fn was_set(app: &App, token: &str, request: Request) -> Result<Response> {
     let Sent { headers, form, address, is_ours } = Sent::read(app, request).await?;
     let now = clock::now();
-    let again = async |error: &str| {
-        let opened = app.shared.users.open_link(token, now).await?.ok_or_else(gone)?;
-        set_page(app, &headers, &opened, Some(error))
+    let again = async |error: &str| match app.shared.users.open_link(token, now).await? {
+        Some(opened) => set_page(app, &headers, &opened, Some(error)),
+        None => gone(app, &headers),
     };
     if !is_ours {
         return again("The form has expired. Please try again.").await;
@@ -183,6 +195,6 @@ async fn was_set(app: &App, token: &str, request: Request) -> Result<Response> {
     match app.shared.users.set_by_link(given, now).await? {
         SetOutcome::Done => Ok(see_other(LOGIN_AFTER)),
         SetOutcome::Flawed(flaw) => again(flaw.text()).await,
-        SetOutcome::Gone | SetOutcome::Wrong | SetOutcome::Throttled(_) => Err(gone()),
+        SetOutcome::Gone | SetOutcome::Wrong | SetOutcome::Throttled(_) => gone(app, &headers),
     }
 }

@@ -161,6 +161,10 @@ fn an_invited_user_chooses_a_password_from_a_mail_and_logs_in() {
     assert!(shown(&phone).contains("Welcome, Ada Byron"), "{}", shown(&phone));
     phone.look("password-invitation");
     phone.check_accessible("the page of an invitation");
+    // The other language is that of the same page.
+    phone.follow("form.language button");
+    assert!(shown(&phone).contains("Välkommen, Ada Byron"), "{}", shown(&phone));
+    phone.follow("form.language button");
     let choose = |password: &str, repeated: &str| {
         phone.fill("#password", password);
         phone.fill("#repeated", repeated);
@@ -177,14 +181,15 @@ fn an_invited_user_chooses_a_password_from_a_mail_and_logs_in() {
     choose(GOOD, GOOD);
     assert!(shown(&phone).contains("Your password is set. Log in with it."), "{}", shown(&phone));
     phone.look("login-after-password");
-    phone.fill("#username", "ada.byron@demo-desk.example");
+    // As people write an address.
+    phone.fill("#username", " Ada.Byron@Demo-Desk.example ");
     phone.fill("#password", GOOD);
     phone.follow("main button[type=submit]");
     assert!(phone.address().ends_with('/'), "{}", phone.address());
     // It worked once.
     let used = server.get(path(server, &link));
     assert_eq!(used.status(), 404);
-    assert!(used.text().unwrap().contains("was used, taken back or has expired"));
+    assert!(used.text().unwrap().contains("This link no longer works"));
     browser.visit(&format!("{}/account/users", server.url));
     assert!(!shown(&browser).contains("Invited"), "{}", shown(&browser));
     // The first browser of a user is no news, and accepting an invitation is none.
@@ -220,6 +225,8 @@ fn without_a_mail_server_an_administrator_passes_links_on_and_takes_them_back() 
     browser.follow("main .act a");
     browser.follow("button[value=withdraw]");
     assert!(shown(&browser).contains("The link is taken back."), "{}", shown(&browser));
+    browser.visit(&format!("{}/account/users", server.url));
+    assert!(shown(&browser).contains("No password"), "{}", shown(&browser));
     assert_eq!(invited.set(GOOD), None);
     assert!(!may_log_in(&server, "grace@demo-desk.example", GOOD));
     assert_eq!(audit(&server, "password_link_withdrawn").len(), 1);
@@ -415,6 +422,10 @@ fn a_user_sees_and_ends_what_it_is_logged_in_with() {
     change("wrong", GOOD);
     assert!(shown(&browser).contains("The current password is wrong."), "{}", shown(&browser));
     drop(browser.complaints());
+    // A page that answers a form can be had in the other language, too.
+    browser.follow("form.language button");
+    assert!(shown(&browser).contains("Här är du inloggad"), "{}", shown(&browser));
+    browser.follow("form.language button");
     change("demo-editor-password", GOOD);
     assert!(shown(&browser).contains("Your password is set."), "{}", shown(&browser));
     assert!(may_log_in(server, "demo-editor", GOOD));

@@ -365,18 +365,22 @@ fn an_administrator_adds_and_changes_users_and_nobody_else_does() {
     assert!(empty.text().unwrap().contains("First name is missing."));
     assert_eq!(find()["emailAddress"], "New.Person@demo-desk.example");
     assert_eq!(person.get("/account/users/999999").status(), 404);
-    // Somebody else is told who may.
-    let editor = Person::log_in(&server, "demo-editor");
+    check_only_administrators(&server, &page, &twice);
+    assert_eq!(find()["firstName"], "Ada");
+}
+
+/// Somebody who is no administrator is told who may see the users, on each of their pages.
+fn check_only_administrators(server: &Server, page: &str, twice: &[(&str, &str)]) {
+    let editor = Person::log_in(server, "demo-editor");
     assert!(!editor.page("/account").contains("/account/users"));
-    for path in ["/account/users", "/account/users/new", page.as_str()] {
+    for path in ["/account/users", "/account/users/new", page] {
         let response = editor.get(path);
         assert_eq!(response.status(), 403, "{path}");
         assert!(response.text().unwrap().contains("Only administrators see this"), "{path}");
     }
-    for path in ["/account/users/new", page.as_str()] {
-        assert_eq!(editor.post(path, &twice).status(), 403, "{path}");
+    for path in ["/account/users/new", page] {
+        assert_eq!(editor.post(path, twice).status(), 403, "{path}");
     }
-    assert_eq!(find()["firstName"], "Ada");
     let other = Browser::open(DESKTOP);
     other.log_in(&server.url, "demo-editor", "/account/users");
     assert!(shown(&other).contains("Only administrators see this"));

@@ -1,6 +1,7 @@
 //! Links by which users set a password: invitations, and those for a password that is forgotten.
 
 use jiff::Timestamp;
+use serde::Serialize;
 use uuid::Uuid;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
@@ -21,6 +22,15 @@ pub struct PasswordLink {
     pub created: Timestamp,
     /// When it expires.
     pub expires: Timestamp,
+}
+
+/// A user without a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PendingUser {
+    /// Its number.
+    pub id: UserId,
+    /// Whether it has an invitation that is valid.
+    pub invited: bool,
 }
 
 const COLUMNS: &str = "link_id, user_id, kind, created_ms, expires_ms";
@@ -70,19 +80,21 @@ impl ReadTx<'_> {
         )
     }
 
-    /// The users of an organization that have an invitation and no password yet.
-    pub fn list_invited_users(
+    /// The people of an organization who have no password yet, and whether they have an invitation.
+    pub fn list_pending_users(
         &self,
         organization: OrganizationId,
         now: Timestamp,
-    ) -> Result<Vec<UserId>, DbError> {
-        let found: Vec<i64> = self.engine.list_values(
-            "SELECT DISTINCT user_id FROM password_links JOIN users USING (user_id)
-             WHERE organization_id = ?1 AND kind = 'invitation' AND expires_ms > ?2
-                 AND password IS NULL ORDER BY user_id",
+    ) -> Result<Vec<PendingUser>, DbError> {
+        self.engine.list(
+            "SELECT user_id, EXISTS (SELECT 1 FROM password_links
+                 WHERE password_links.user_id = users.user_id AND kind = 'invitation'
+                     AND expires_ms > ?2)
+             FROM users WHERE organization_id = ?1 AND password IS NULL AND NOT service_account
+             ORDER BY user_id",
             params![organization.0, now.as_millisecond()],
-        )?;
-        Ok(found.into_iter().map(UserId).collect())
+            |row| Ok(PendingUser { id: UserId(row.get(0)?), invited: row.get(1)? }),
+        )
     }
 
     /// Whether a user has a password.

@@ -45,9 +45,9 @@ fn own() -> [Operation; 4] {
 
 fn of_users() -> [Operation; 7] {
     let id = || path("id", "The user's number.", integer());
-    let invited = get("/user/v1/organization/invited-user", "getInvitedUsers")
-        .says("Users that are invited", "Those with a valid invitation and no password yet.")
-        .gives("Their numbers.", array(integer()));
+    let pending = get("/user/v1/organization/pending-user", "getPendingUsers")
+        .says("People without a password", "They cannot log in before they set one.")
+        .gives("Their numbers, and whether they are invited.", array(reference("PendingUser")));
     let access = get("/user/v1/organization/user/{id}/access", "getOrganizationUserAccess")
         .says("How a user gets in", "Password, link, sessions, applications and keys.")
         .takes(id())
@@ -89,7 +89,7 @@ fn of_users() -> [Operation; 7] {
         .takes(id())
         .gives_text("They are revoked.")
         .refuses(&[404]);
-    [invited, access, change, send, withdraw, end, revoke]
+    [pending, access, change, send, withdraw, end, revoke]
         .map(|operation| operation.belongs(Tag::Organization, Access::Admin).refuses(&REFUSED))
 }
 
@@ -130,10 +130,18 @@ pub(super) fn schemas() -> Part {
         ],
     );
     let count = |text: &str| -> Value { described(integer(), text) };
+    let pending = object(
+        &["id", "invited"],
+        &[
+            ("id", integer()),
+            ("invited", described(boolean(), "Whether a valid invitation waits.")),
+        ],
+    );
     let access = object(
-        &["active", "hasPassword", "sessions", "applications", "keys"],
+        &["active", "program", "hasPassword", "sessions", "applications", "keys"],
         &[
             ("active", boolean()),
+            ("program", described(boolean(), "Whether it logs in with a key alone.")),
             ("hasPassword", boolean()),
             ("link", reference("PasswordLink")),
             ("sessions", count("Sessions in browsers.")),
@@ -146,6 +154,7 @@ pub(super) fn schemas() -> Part {
         ("Session", session),
         ("Application", application),
         ("PasswordLink", link),
+        ("PendingUser", pending),
         ("UserAccess", access),
         ("UserAccessUpdate", update),
     ]

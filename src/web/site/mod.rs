@@ -99,7 +99,17 @@ struct Site {
     visitor: Option<Visitor>,
     /// Path and query of the page.
     here: String,
+    /// Path and query of the page that can be opened again: of a form the one that it was sent from.
+    shown_at: String,
     query: Query,
+}
+
+/// The page of ours that a form was sent from, as the browser tells it; the first page where it does not.
+fn sent_from(headers: &HeaderMap) -> String {
+    let address = headers.get(header::REFERER).and_then(|address| address.to_str().ok());
+    let rest = address.and_then(|address| address.split_once("://")).map(|(_, rest)| rest);
+    let path = rest.and_then(|rest| rest.find('/').map(|at| &rest[at..]));
+    path.filter(|path| login::is_ours(path)).unwrap_or("/").to_owned()
 }
 
 impl FromRequestParts<App> for Site {
@@ -109,7 +119,10 @@ impl FromRequestParts<App> for Site {
         let apis = Extension::<Apis>::from_request_parts(parts, app).await;
         let Extension(apis) = apis.map_err(Error::internal)?;
         let here = parts.uri.path_and_query().map_or("/", |here| here.as_str()).to_owned();
+        let is_form = parts.method == Method::POST;
+        let shown_at = if is_form { sent_from(&parts.headers) } else { here.clone() };
         Ok(Self {
+            shown_at,
             visitor: Visitor::find(app, &parts.headers).await?,
             app: app.clone(),
             apis,
@@ -129,7 +142,7 @@ impl Site {
     /// as the template's `collections` call it.
     fn page_with(&self, status: StatusCode, template: &str, context: PageValue) -> Page {
         let (done, added_to) = (self.query.text("done")?, self.query.text("in")?);
-        let head = pages::head(&self.app, self.visitor.as_ref(), &self.here);
+        let head = pages::head(&self.app, self.visitor.as_ref(), &self.shown_at);
         let context =
             merge_maps([context! { done, added_to, path => self.path() }, context, head]);
         let mut response = pages::page_for(&self.app, self.visitor.as_ref(), template, context)?;
@@ -407,8 +420,9 @@ pub(super) fn routes() -> Router<App> {
 async fn choose_language(request: Request) -> Page {
     let (_, text) = form_body(request).await?;
     let form = Form::parse(&text)?;
-    let back = form.find("return_to").filter(|path| login::is_ours(path)).unwrap_or("/");
-    let mut response = see_other(back);
+    let back = form.find("return_to");
+    let back = back.filter(|path| login::is_ours(path) || login::is_gate(path));
+    let mut response = see_other(back.unwrap_or("/"));
     if let Some(language) = form.find("language").and_then(Language::find) {
         let cookie = HeaderValue::from_str(&language.cookie()).map_err(Error::internal)?;
         response.headers_mut().append(header::SET_COOKIE, cookie);

@@ -301,6 +301,9 @@ async fn show(
         previous_url => (wanted.page > 1).then(|| wanted.url(wanted.page - 1)),
         next_url => more.then(|| wanted.url(wanted.page + 1)),
         all_url => Wanted { all: true, page: 1, ..wanted.clone() }.url(1),
+        everything_url => (wanted.media_type != "_all").then(|| {
+            Wanted { media_type: "_all".to_owned(), page: 1, ..wanted.clone() }.url(1)
+        }),
         forms_url => Wanted { written: false, page: 1, ..wanted.clone() }.url(1),
         times_contradict => times::contradict(wanted, clock::now(), &site.app.shared.zone),
         any_time_url => Wanted {

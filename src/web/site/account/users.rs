@@ -12,15 +12,17 @@ use crate::web::form::see_other;
 
 /// Where the API has the users of the organization.
 pub(super) const USERS: &str = "/user/v1/organization/user";
-const INVITED: &str = "/user/v1/organization/invited-user";
+const PENDING: &str = "/user/v1/organization/pending-user";
 
 /// `GET /account/users`.
 pub(super) async fn list(member: Member) -> Page {
     let users = allowed(&member, member.get(USERS).await)?;
-    let invited = elements(member.get(INVITED).await?, "users");
+    let pending = elements(member.get(PENDING).await?, "users");
     let mut users = elements(users, "users");
     for user in &mut users {
-        user["invited"] = json!(invited.contains(&user["id"]));
+        let found = pending.iter().find(|one| one["id"] == user["id"]);
+        user["pending"] = json!(found.is_some());
+        user["invited"] = json!(found.is_some_and(|one| one["invited"] == true));
     }
     member.page("account/users.html", context! { users => shown(Value::Array(users)) })
 }
