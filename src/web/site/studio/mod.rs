@@ -174,7 +174,9 @@ async fn download(Path((media_type, id)): Path<(String, String)>, mut posted: Po
         Err(error) => return Err(error.into()),
     };
     // Whatever leads back to the page, leads to the studio.
-    posted.member.site.here = format!("/item/{}/crop", photo.key);
+    let page = format!("/item/{}/crop", photo.key);
+    posted.member.site.shown_at.clone_from(&page);
+    posted.member.site.here = page;
     studio(&posted, &photo, &wanted, Some(&refusal)).await
 }
 
