@@ -15,7 +15,7 @@ const NAMES: [RenditionName; 3] =
 /// Time that one rendition may take, queue and all.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Makes [`NAMES`] of the items that `wanted` names, one after the other, so that
+/// Makes the standard renditions of the items that `wanted` names, one after the other, so that
 /// requests find workers free. Ends when the sender is gone.
 pub async fn run(media: Media, mut wanted: Receiver<ItemKey>) {
     while let Some(key) = wanted.recv().await {
