@@ -8,13 +8,11 @@ use std::{hint::black_box, io};
 
 use criterion::{Criterion, Throughput};
 use jiff::Timestamp;
+use model::ItemKey;
+use model::account::UserId;
+use model::item::PubStatus;
 use serde_json::json;
-use wirephoto::{
-    account::UserId,
-    db::{AccountChange, Db, DbError, NewItem, WriteTx},
-    item::PubStatus,
-    types::ItemKey,
-};
+use wirephoto::db::{AccountChange, Db, DbError, NewItem, WriteTx};
 
 /// The product's allocator.
 #[global_allocator]

@@ -5,19 +5,17 @@
 //! too; or else the files that `BENCH_JPEG` names, between colons. `cargo bench -- --test` makes
 //! each rendition once of a small picture.
 
-mod picture;
-
 use std::{
     fs,
     io::{self, Write},
     path::{Path, PathBuf},
 };
 
-use picture::made_picture;
+use jpeg::codec::Chroma;
+use jpeg::samples::pictures::photograph;
+use model::Size;
 use wirephoto::bench::{Effort, Setup, run};
 use wirephoto::config::{self, Sources};
-use wirephoto::media::jpeg::codec::Chroma;
-use wirephoto::types::Size;
 
 /// The product's allocator: it decides over memory and speed with several threads.
 #[global_allocator]
@@ -38,7 +36,7 @@ fn made_files(dir: &Path, sizes: &[Size]) -> io::Result<Vec<PathBuf>> {
     for size in sizes {
         for (name, chroma) in [("420", Chroma::Quarter), ("444", Chroma::Full)] {
             let file = dir.join(format!("made-{}x{}-{name}.jpg", size.width, size.height));
-            fs::write(&file, made_picture(*size, chroma))?;
+            fs::write(&file, photograph(*size, chroma))?;
             files.push(file);
         }
     }

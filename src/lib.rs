@@ -18,9 +18,11 @@ pub mod config;
 pub mod content;
 pub mod db;
 pub mod delivery;
+pub mod error;
 pub mod ingest;
 pub mod jobs;
 pub mod letters;
+pub mod limits;
 pub mod live;
 pub mod media;
 pub mod modes;
@@ -42,5 +44,3 @@ pub mod telemetry;
 pub mod traces;
 pub mod users;
 pub mod web;
-
-pub use wirephoto_pure::{account, error, item, limits, matching, query, schedule, types};

@@ -10,9 +10,9 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::account::UserId;
 use crate::error::{Error, Result};
-use crate::types::network;
+use model::account::UserId;
+use model::network;
 
 /// Whose slots count together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -2,7 +2,7 @@
 //
 // A size is {width, height}, a rectangle {x, y, width, height}, a ratio [a, b] for a:b. Rectangles
 // are in pixels of the upright Hires unless it says otherwise. What scales a crop is the same as
-// on the server (src/types/geometry.rs), to the pixel.
+// on the server (crates/geometry/src/lib.rs), to the pixel.
 
 /** `px * to / from`, rounded to the nearest whole number, a half upwards.
  *

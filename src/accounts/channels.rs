@@ -9,13 +9,13 @@ use super::{
     Accounts, AccountsError,
     fields::{self, Fields},
 };
-use crate::account::{
-    Channel, ChannelId, ChannelMethod, ChannelSettings, Delivery, DeliveryState,
-};
 use crate::db::{DeliveriesOf, NewChannel};
 use crate::limits::{CHANNEL_FORMATS_MAX, CHANNEL_SETTINGS_BYTES_MAX, DELIVERIES_LISTED_MAX};
-use crate::media::path::{Format, FormatError};
 use crate::outbound::{Destination, SettingsError};
+use model::account::{
+    Channel, ChannelId, ChannelMethod, ChannelSettings, Delivery, DeliveryState,
+};
+use model::media_url::{Format, FormatError};
 
 /// A channel that the operator adds.
 pub struct ChannelRequest {

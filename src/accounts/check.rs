@@ -10,8 +10,8 @@ use super::{
     AccountsError,
     file::{Entry, File},
 };
-use crate::account::{AgreementId, OrganizationId, ProductId};
 use crate::db::{NewAgreement, NewClient, NewProduct, NewUser, ReadTx};
+use model::account::{AgreementId, OrganizationId, ProductId};
 
 /// Checks `file` against itself and the database.
 ///

@@ -11,16 +11,17 @@ use super::{
     fields::{self, Fields},
     redirect,
 };
-use crate::account::{
-    Access, Address, Addresses, AgreementId, AgreementType, Approver, Grant, Organization,
-    OrganizationId, Period, Phone, Prepaids, ProductId, UserId,
-};
 use crate::db::{NewAgreement, NewApiKey, NewChannel, NewClient, NewLicense, NewProduct, NewUser};
 use crate::limits::{
     API_KEY_BYTES_MAX, CLIENT_ACCESS_TOKEN_S_MIN, MAIL_DOMAINS_MAX, PASSWORD_BYTES_MAX,
-    REDIRECT_URIS_MAX, ROLES_MAX, USER_NAME_BYTES_MAX,
+    REDIRECT_URIS_MAX, ROLES_MAX,
 };
-use crate::types::Hash;
+use model::Hash;
+use model::account::{
+    Access, Address, Addresses, AgreementId, AgreementType, Approver, Grant, Organization,
+    OrganizationId, Period, Phone, Prepaids, ProductId, UserId,
+};
+use model::limits::USER_NAME_BYTES_MAX;
 
 /// Characters that an API key must have at least, so that it cannot be guessed.
 const KEY_CHARS_MIN: usize = 16;

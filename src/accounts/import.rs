@@ -11,7 +11,7 @@ use super::{
 };
 use crate::db::{DbError, NewClient, NewUser, Put, ReadTx, WriteTx};
 use crate::limits::IMPORT_TRIES;
-use crate::types::Hash;
+use model::Hash;
 
 /// What became of the entries of a list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,9 +10,9 @@ use super::{
     Accounts, AccountsError,
     file::{Clear, File},
 };
-use crate::account::Client;
 use crate::db::{Db, DbError, ReadTx, RemovedUser, WriteTx};
 use crate::limits::IMPORT_TRIES;
+use model::account::Client;
 
 /// What was taken out, and what stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

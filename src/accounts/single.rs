@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Accounts, AccountsError, file::File, import::Intake};
-use crate::account::{AgreementId, Client, Grant, OrganizationId};
 use crate::auth::Secret;
 use crate::db::{ListedKey, ListedUser};
 use crate::limits::PASSWORD_BYTES_MAX;
-use crate::types::Hash;
+use model::Hash;
+use model::account::{AgreementId, Client, Grant, OrganizationId};
 
 /// A user that the operator adds.
 #[derive(Clone, Debug, Default)]

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{Accounts, AccountsError, ChannelRequest, Counts, Imported, UserRequest, file::File};
-use crate::account::{AgreementType, Prepaids};
 use crate::auth::Hasher;
 use crate::db::Db;
+use model::account::{AgreementType, Prepaids};
 
 const SECRETS: [&str; 3] = ["hunter2-of-editor", "secret-of-desk", "443bfbb6-cbc7-482c-b143-6dee"];
 

@@ -31,7 +31,7 @@ use crate::config::{Config, Place, Value};
 use crate::db::{DATABASE, Db, Flaw, Lock, Named, Snapshot};
 use crate::error::{Error, Kind, Result};
 use crate::store::{COPY_BYTES, Patience, Store, StoreError, Taken};
-use crate::types::Hash;
+use model::Hash;
 
 /// The name of the lock of a backup under way; it marks the folder as ours.
 const LOCK: &str = "backup.lock";

@@ -30,13 +30,13 @@ use crate::clock::Stopwatch;
 use crate::config::Config;
 use crate::db::{Flaw, Inspection, Named};
 use crate::error::{Error, Result};
-use crate::item::Asset;
 use crate::limits::{ORPHAN_PATIENCE, ORPHAN_YOUNG};
 use crate::media;
 use crate::media::original::{Finding, OriginalError, serially};
 use crate::search::{check_index, replace_index};
 use crate::store::Kind;
-use crate::types::{Hash, ItemKey};
+use model::item::Asset;
+use model::{Hash, ItemKey};
 
 /// How much of the originals a check reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::secrets::BackupKey;
 use crate::config::{Place, Value};
 use crate::error::{Error, Kind, Result};
 use crate::limits::MANIFEST_BYTES_MAX;
-use crate::types::Hash;
+use model::Hash;
 
 /// The name of the note.
 pub(super) const MANIFEST: &str = "backup.json";

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::db::Flaw;
-use crate::types::Hash;
+use model::Hash;
 
 /// Something wrong with the archive.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

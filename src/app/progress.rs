@@ -12,7 +12,7 @@ use crate::clock::{self, Stopwatch};
 use crate::db::{Db, Named};
 use crate::error::Result;
 use crate::limits::CHECK_NOTED;
-use crate::types::Hash;
+use model::Hash;
 
 /// The name of the note in the table `state`.
 const NAME: &str = "check";

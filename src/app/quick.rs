@@ -6,7 +6,7 @@ use super::check::{Check, Problem, Report};
 use super::crowd::each;
 use crate::db::Named;
 use crate::error::{Error, Result};
-use crate::types::Hash;
+use model::Hash;
 
 impl Check<'_> {
     /// Compares the originals that items name with the store's listing, and reads `sample` of those that are

@@ -16,14 +16,14 @@ use uuid::Uuid;
 use super::check::file_of;
 use crate::clock::{self, Stopwatch};
 use crate::db::{Db, DbError};
-use crate::item::Asset;
 use crate::limits::{
     SCRUB_BYTES_S_MAX, SCRUB_ITEMS, SCRUB_LOOK, SCRUB_NOTED, SCRUB_RETRY, SCRUB_TOLD_MAX,
 };
 use crate::nodes::{Lease, Node};
 use crate::store::{BlobReader, Store, StoreError};
 use crate::telemetry;
-use crate::types::{Hash, ItemKey};
+use model::item::Asset;
+use model::{Hash, ItemKey};
 
 /// The name of the note in the table `state`.
 const NAME: &str = "scrub";

@@ -9,7 +9,6 @@ use std::{
 use tokio::runtime::Runtime;
 
 use super::purging::open_policy;
-use crate::account::Lane;
 use crate::audit::Audit;
 use crate::auth::{Auth, HashLimits, IdSigner};
 use crate::clock::{self, Stopwatch};
@@ -45,6 +44,7 @@ use crate::web::{
     listener::ListenerLimits,
     openapi::{Bases, Description},
 };
+use model::account::Lane;
 
 /// What the handlers call.
 pub(super) struct Services {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use sd_notify::NotifyState;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::account::OrganizationId;
 use crate::db::Db;
+use model::account::OrganizationId;
 
 /// Shortest time between two signs of life.
 const BEAT_MIN: Duration = Duration::from_millis(10);

@@ -17,7 +17,7 @@ use crate::media::Media;
 use crate::nodes::{Lease, Node};
 use crate::notifications::Notifications;
 use crate::steady::Steady;
-use crate::types::ItemKey;
+use model::ItemKey;
 
 /// A thread that works beside the requests until it is told to stop.
 pub(super) struct Beside {

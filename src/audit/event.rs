@@ -7,9 +7,9 @@ use std::{fmt::Display, net::IpAddr};
 
 use jiff::Timestamp;
 
-use crate::account::{User, UserId};
 use crate::clock;
 use crate::limits::{AUDIT_DETAIL_CHARS_MAX, AUDIT_ID_CHARS_MAX};
+use model::account::{User, UserId};
 
 macro_rules! words {
     (

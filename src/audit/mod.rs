@@ -27,9 +27,9 @@ use tokio::sync::mpsc;
 
 pub use event::{Action, Actor, CredentialKind, Event, ObjectKind, Outcome};
 
-use crate::account::{Account, UserId};
 use crate::limits::{AUDIT_BATCH_EVENTS, AUDIT_QUEUE_MAX};
 use crate::telemetry;
+use model::account::{Account, UserId};
 use throttled::Throttled;
 
 /// Whether events are stored in the table, which the setting `audit.retention_days` says.
@@ -309,7 +309,7 @@ pub fn event(action: Action) -> Event {
 ///
 /// The name that was typed is not recorded where there is no such user: it may be a password.
 #[must_use]
-pub fn login_event(action: Action, user: Option<&crate::account::User>) -> Event {
+pub fn login_event(action: Action, user: Option<&model::account::User>) -> Event {
     let is_basic = CONTEXT.try_with(|context| context.is_basic.get()).unwrap_or(false);
     let credential = if is_basic { CredentialKind::Basic } else { CredentialKind::Password };
     let address = event(action).actor.address;

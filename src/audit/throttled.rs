@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::event::{Action, Actor, Event, Outcome};
 use crate::limits::{AUDIT_THROTTLED_KEYS_MAX, AUDIT_THROTTLED_WINDOW_S};
-use crate::types::network;
+use model::network;
 
 /// Whose attempts are counted together; `None` for all that find no room of their own.
 type Key = Option<IpAddr>;

@@ -13,10 +13,10 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 
 use super::Secret;
-use crate::account::UserId;
 use crate::db::{Db, WriteTx};
 use crate::error::{Error, Result};
 use crate::limits::DEVICE_COOKIE_FOR;
+use model::account::UserId;
 
 /// Name of the note that holds the key. All nodes share it, and a move takes it along.
 const KEY: &str = "device-cookie-key";

@@ -17,13 +17,14 @@ use super::{
     device::{DeviceCookie, DeviceKey, Owner},
     throttle::{Decision, Subject, device_key},
 };
-use crate::account::{Account, Scopes, User};
 use crate::audit::{self, Action};
 use crate::db::{DbError, ReadTx};
 use crate::error::{Error, Result};
-use crate::limits::{PASSWORD_BYTES_MAX, USER_NAME_BYTES_MAX};
+use crate::limits::PASSWORD_BYTES_MAX;
 use crate::telemetry;
-use crate::types::Hash;
+use model::Hash;
+use model::account::{Account, Scopes, User};
+use model::limits::USER_NAME_BYTES_MAX;
 
 /// A user name and a password, with where they come from.
 #[derive(Clone, Copy)]

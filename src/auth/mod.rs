@@ -40,7 +40,6 @@ pub use principal::{Method, Principal};
 pub use secret::Secret;
 pub use signer::IdSigner;
 
-use crate::account::{Account, Scopes, UserId};
 use crate::db::{
     AccountChange, Db, DbError, ReadTx, Session, Token, UsedCredential, WindowStart, WriteTx,
 };
@@ -48,8 +47,9 @@ use crate::error::Result;
 use crate::limits::{
     ACCOUNTS_CACHED_MAX, API_KEY_BYTES_MAX, SWEEP_ROWS, TOKEN_BYTES_MAX, TOKENS_CACHED_MAX,
 };
-use crate::types::Hash;
 use device::DeviceKey;
+use model::Hash;
+use model::account::{Account, Scopes, UserId};
 use pace::Pacer;
 use password::Passwords;
 use throttle::Throttle;

@@ -12,9 +12,9 @@ use std::{
 use flate2::read::GzDecoder;
 
 use super::Auth;
-use crate::account::User;
 use crate::error::{Error, Result};
 use crate::limits::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN};
+use model::account::User;
 
 /// Passwords of 12 characters and more that were seen most often in public leaks, in lower case and
 /// sorted; see `assets/LICENSES.md`.
@@ -149,7 +149,7 @@ impl Auth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::{Access, Phone, UserId};
+    use model::account::{Access, Phone, UserId};
 
     fn user() -> User {
         User {

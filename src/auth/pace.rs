@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use crate::limits::{
     PACE_FIRST, PACE_MAX, PACE_STEP, PACE_WAIT_MAX, PACED_NAMES_MAX, PACED_WAITING_MAX,
 };
-use crate::types::{Hash, network};
+use model::{Hash, network};
 
 /// The slots of all user names that are paced.
 #[derive(Default)]

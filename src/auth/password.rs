@@ -27,7 +27,7 @@ use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::limits::{HASH_PATIENCE, HASH_REST, HASH_TURNS_MAX, HASHES_URGENT_MAX};
 use crate::telemetry;
-use crate::types::network;
+use model::network;
 
 type Work = Arc<dyn Perform>;
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::account::{
+use crate::error::{Error, Result};
+use model::account::{
     Access, Account, Agreement, FamilyId, OrganizationId, Permission, Phone, ROLE_PROVIDER, Scope,
     Scopes, User, UserId,
 };
-use crate::error::{Error, Result};
 
 /// How a caller made itself known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use aws_lc_rs::rand;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use crate::error::{Error, Result};
-use crate::types::Hash;
+use model::Hash;
 
 /// Bytes of randomness in a secret: as many as its hash has.
 const SECRET_BYTES: usize = 32;

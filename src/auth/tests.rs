@@ -6,9 +6,9 @@ use jiff::Timestamp;
 
 use super::throttle::{Decision, Subject};
 use super::{Auth, Credentials, HashLimits, Login, LoginRequest, Method};
-use crate::account::{Access, Phone, Scope, User, UserId};
 use crate::db::{Db, NewUser};
 use crate::error::Error;
+use model::account::{Access, Phone, Scope, User, UserId};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()

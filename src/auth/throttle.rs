@@ -26,7 +26,7 @@ use super::{HashLimits, device::DeviceId};
 use crate::db::{FailedLogins, WindowStart};
 use crate::limits::{CLOCK_JUMP, FAILED_LOGINS_BOUND_EVERY, THROTTLE_KEYS_MAX};
 use crate::live::Live;
-use crate::types::{Hash, network};
+use model::{Hash, network};
 
 /// What the failures of one counter lead to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

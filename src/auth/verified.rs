@@ -12,7 +12,7 @@ use moka::sync::Cache;
 use super::Secret;
 use crate::error::Result;
 use crate::limits::{VERIFIED_FOR, VERIFIED_MAX};
-use crate::types::{Hash, network};
+use model::{Hash, network};
 
 /// Secrets that were verified a short while ago. Only digests are kept, salted with a random number
 /// of this process.

@@ -17,10 +17,10 @@ use crate::compute::Compute;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::limits::{BENCH_RENDITIONS_MAX, STREAM_CHUNK_BYTES};
-use crate::media::path::MediaPath;
-use crate::media::raster::Way;
 use crate::media::{Answer, Body, Caller, Extent, Media, Part, Settings, Source};
 use crate::orders::Orders;
+use imaging::Way;
+use model::media_url::MediaPath;
 
 /// Times that were not exceeded by a share of renditions, milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -28,12 +28,12 @@ use crate::clock::{self, Stopwatch};
 use crate::config::{Config, Place};
 use crate::error::{Error, Kind};
 use crate::ingest::{self, Failure, Found, IngestError};
-use crate::item::{Files, Picture};
 use crate::limits::{BENCH_RENDITIONS_MIN, BENCH_SECONDS};
 use crate::store;
-use crate::types::{ItemKey, Usage};
 use folder::Folder;
 use measure::Bench;
+use model::item::{Files, Picture};
+use model::{ItemKey, Usage};
 
 /// What is measured, on what, and where.
 pub struct Setup<'a> {

@@ -1,7 +1,7 @@
 //! The operations that are measured, as media URLs.
 
 use crate::config::Config;
-use crate::types::{ItemKey, Rect, Size};
+use model::{ItemKey, Rect, Size};
 
 /// The crops' size, if the picture has it.
 const CROP: Size = Size { width: 800, height: 600 };
@@ -118,7 +118,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::media::path::MediaPath;
+    use model::media_url::MediaPath;
 
     #[test]
     fn crops_lie_inside_the_picture_spread_out_and_on_the_grid_where_they_should() {

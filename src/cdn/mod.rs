@@ -33,7 +33,7 @@ use crate::nodes::{Lease as Work, Node, limits::FOLLOWED_LOOK};
 use crate::outbound::{PurgeError, Purger, Told};
 use crate::steady::Steady;
 use crate::telemetry;
-use crate::types::ItemKey;
+use model::ItemKey;
 
 /// Whoever tells CDNs of changes.
 pub struct Cdn {

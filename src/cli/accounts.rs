@@ -12,7 +12,6 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 
 use super::{Common, Trouble, complain, open_archive, record, say, table::table};
-use crate::account::{AgreementId, Client, Grant, OrganizationId};
 use crate::accounts::{Accounts, AccountsError, ClientRequest, Counts, UserRequest};
 use crate::audit::ObjectKind;
 use crate::clock;
@@ -20,6 +19,7 @@ use crate::config::{self, Config};
 use crate::db::{ListedKey, ListedUser};
 use crate::limits::PASSWORD_BYTES_MAX;
 use crate::notifications::Outbox;
+use model::account::{AgreementId, Client, Grant, OrganizationId};
 
 /// Takes an accounts file in and says what became of it, list by list.
 pub(super) fn import(config: &Config, file: &Path, json: bool) -> Result<(), Trouble> {

@@ -17,7 +17,7 @@ use crate::clock;
 use crate::config::Config;
 use crate::db::Written;
 use crate::ingest::{self, Failure, Found, Incoming, Ingest, LinesEvent, LinesTally, Taken};
-use crate::types::ItemKey;
+use model::ItemKey;
 
 pub(super) fn take_in(config: &Config, paths: &[PathBuf], json: bool) -> Result<(), Trouble> {
     let archive = opened(Archive::open_to_write(config)?);

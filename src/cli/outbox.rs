@@ -7,9 +7,9 @@ use uuid::Uuid;
 use super::accounts::On;
 use super::table::table;
 use super::{Trouble, say};
-use crate::account::{Message, MessageState};
 use crate::clock;
 use crate::notifications::Messages;
+use model::account::{Message, MessageState};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum OutboxCommand {

@@ -19,10 +19,10 @@ use crate::limits::{
     PDF_BYTES_MAX, PDF_DECODED_BYTES_MAX, PDF_DEPTH_MAX, PDF_IMAGE_PIXELS_MAX, PDF_OBJECTS_MAX,
     PDF_OPERATORS_MAX, PDF_PAGE_PIXELS_MAX, PDF_PAGE_QUALITY, PROGRAM_OUTPUT_BYTES_MAX,
 };
-use crate::media::jpeg::codec::{self, Chroma, Encoding, Pixels, Space};
-use crate::media::pdf::{self, PdfLimits};
 use crate::programs::{PdfFacts, PdfTask};
-use crate::types::Size;
+use jpeg::codec::{self, Chroma, Encoding, Pixels, Space};
+use model::Size;
+use pdf::PdfLimits;
 
 /// Limits of a process.
 #[derive(Args, Clone, Copy, Debug)]

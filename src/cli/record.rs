@@ -16,13 +16,13 @@ use super::keep::{BackupCommand, CheckArgs};
 use super::outbox::OutboxCommand;
 use super::secrets::SecretsCommand;
 use super::signing_key::SigningKeyCommand;
-use crate::account::ChannelId;
 use crate::audit::{self, Action, Event, ObjectKind, Outcome};
 use crate::config;
 use crate::db::Db;
 use crate::db::DbError;
 use crate::db::WriteTx;
 use crate::modes;
+use model::account::ChannelId;
 
 /// What is recorded of a command.
 pub(super) enum Recorded {

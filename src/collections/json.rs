@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::auth::Principal;
 use crate::db::{Collection, CollectionHead, LostItem};
-use crate::item::Links;
+use model::item::Links;
 
 /// A collection as it is shown where its items are not asked for.
 #[derive(Debug, Serialize)]

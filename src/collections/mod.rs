@@ -18,14 +18,14 @@ use std::{collections::HashSet, time::Duration};
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::account::Permission;
 use crate::auth::Principal;
 use crate::db::{Collection, CollectionHead, Db, DbError, NewCollection, ReadTx, WriteTx};
 use crate::error::{Error, Kind, Result};
 use crate::limits::{
     COLLECTION_ACCESSED, COLLECTION_ITEMS_MAX, COLLECTIONS_PER_USER_MAX, SWEEP_ROWS,
 };
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::account::Permission;
 use order::reorder;
 
 /// The collections section; cheap to clone.

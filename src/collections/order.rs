@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::types::ItemKey;
+use model::ItemKey;
 
 /// `content` with those of its items first that `named` names, in that order; the others keep
 /// theirs behind them. What `named` has besides, and has again, does not count.

@@ -8,9 +8,9 @@ use tempfile::TempDir;
 use super::*;
 use crate::auth::{Auth, Credentials, HashLimits};
 use crate::db::{LostItem, NewItem};
-use crate::item::Document;
 use crate::limits::COLLECTION_REMOVED_MAX;
-use crate::types::Hash;
+use model::Hash;
+use model::item::Document;
 
 const SEED: &str = "
 INSERT INTO users (user_id, user_name, roles, admin, mediebank, active, service_account,

@@ -11,11 +11,11 @@ use super::covers;
 use super::named::Sight;
 use crate::db::{ReadTx, StoredItem};
 use crate::error::{Error, Result};
-use crate::item::{Document, Held, Links, PubStatus, RenditionSizes, Served};
 use crate::limits::ANSWER_BYTES_MAX;
-use crate::query::Facet;
 use crate::search::{Coverage, Found, Hit};
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::item::{Document, Held, Links, PubStatus, RenditionSizes, Served};
+use query::Facet;
 
 /// Bytes of a document, to begin with; the text grows as it has to.
 const DOCUMENT_BYTES: usize = 4096;

@@ -29,11 +29,11 @@ pub use selection::{Selection, coverage, covers, may_see_commissioned, unknown_a
 
 use crate::db::ReadTx;
 use crate::error::Result;
-use crate::item::{Layout, Links, RenditionSizes};
 use crate::search::{Coverage, Found, Freshness, Request, Search, Seen};
 use crate::slots::{SlotHolder, SlotLimits};
-use crate::types::ItemKey;
 use answer::Writer;
+use model::ItemKey;
+use model::item::{Layout, Links, RenditionSizes};
 use polls::Polls;
 
 /// How documents are served in an answer.

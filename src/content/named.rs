@@ -6,9 +6,9 @@ use super::{coverage, covers};
 use crate::auth::Principal;
 use crate::db::{ReadTx, StoredItem};
 use crate::error::Result;
-use crate::item::{Document, PubStatus};
 use crate::search::Coverage;
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::item::{Document, PubStatus};
 
 /// What a caller sees at one moment.
 #[derive(Clone, Debug)]

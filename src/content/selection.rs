@@ -2,12 +2,12 @@
 
 use jiff::Timestamp;
 
-use crate::account::{Agreement, AgreementId};
 use crate::auth::Principal;
 use crate::error::{Error, Kind, Result};
-use crate::item::Document;
-use crate::query::Query;
 use crate::search::Coverage;
+use model::account::{Agreement, AgreementId};
+use model::item::Document;
+use query::Query;
 
 /// Which items are meant: `q`, `p` and `agr`, which searches, streams and notifications share.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,11 +13,11 @@ use tokio::sync::{Notify, watch};
 use super::polls::Polls;
 use super::selection::covered;
 use super::*;
-use crate::account::{Agreement, AgreementId, AgreementType, OrganizationId, Product, ProductId};
 use crate::error::{Error, Kind};
-use crate::query::Query;
 use crate::search::Coverage;
 use crate::slots::SlotLimits;
+use model::account::{Agreement, AgreementId, AgreementType, OrganizationId, Product, ProductId};
+use query::Query;
 
 fn agreement(id: i64, codes: &[&str]) -> Agreement {
     let product = |code: &&str| Product {
@@ -200,7 +200,7 @@ fn what_is_covered_is_what_a_search_finds() {
             let product = |code: &&str| serde_json::json!({ "code": code });
             let products: Vec<_> = codes.iter().map(product).collect();
             let document = serde_json::json!({ "product": products }).to_string();
-            let document = crate::item::Document::from_stored(&document).unwrap();
+            let document = model::item::Document::from_stored(&document).unwrap();
             let found = covers(&covered(&own, &[], now()), &document);
             let codes: Vec<String> = codes.iter().map(|code| (*code).to_owned()).collect();
             let read = crate::orders::coverage::any_covers(&own, &codes, now());

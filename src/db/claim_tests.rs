@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::connection::Place;
 use super::{ClaimTx, ClaimedBy, Db, DbError, NewMessage, Sent, WriteTx};
-use crate::account::{Lane, Message, MessageContent, MessageState, UserId};
+use model::account::{Lane, Message, MessageContent, MessageState, UserId};
 
 const SCENE: &str = "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
          service_account, created_ms) VALUES (1, 'a', '[]', FALSE, FALSE, TRUE, FALSE, 0)";

@@ -4,7 +4,7 @@ use super::connection::{Connection, Place, Purpose};
 use super::engine::{Engine, Row, params};
 use super::{AccountChange, DbError, ReadTx};
 use crate::limits::LOG_ROWS_MAX;
-use crate::types::ItemKey;
+use model::ItemKey;
 
 /// What changed since the last look.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

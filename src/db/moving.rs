@@ -315,8 +315,8 @@ mod tests {
 
     use super::*;
     use crate::clock;
-    use crate::item::PubStatus;
-    use crate::types::ItemKey;
+    use model::ItemKey;
+    use model::item::PubStatus;
     use uuid::Uuid;
 
     fn open(dir: &Path) -> Db {

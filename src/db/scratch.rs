@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 use super::connection::{Place, Purpose};
 use super::threads::Threads;
 use super::{Db, DbError, postgres};
-use crate::types::Hash;
+use model::Hash;
 
 /// The variable that names a database of locale C in which tests may make schemas.
 const SERVER: &str = "WIREPHOTO_TEST_POSTGRES";

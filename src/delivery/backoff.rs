@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use super::Trouble;
-use crate::account::{Delivery, Patience, shorten_reason};
 use crate::db::Outcome;
+use model::account::{Delivery, Patience, shorten_reason};
 
 /// What becomes of `delivery` after a try that ended at `now`, which is trusted or not.
 pub(super) fn judge(
@@ -33,13 +33,13 @@ pub(super) fn judge(
 mod tests {
     use std::time::Duration;
 
-    use crate::limits::DELIVERY_ERROR_CHARS_MAX;
+    use model::limits::DELIVERY_ERROR_CHARS_MAX;
 
     use proptest::prelude::*;
     use uuid::Uuid;
 
     use super::*;
-    use crate::account::{ChannelId, DeliveryState, OrganizationId, UserId};
+    use model::account::{ChannelId, DeliveryState, OrganizationId, UserId};
 
     const PATIENCE: Patience =
         Patience { first: Duration::from_secs(60), all: Duration::from_secs(24 * 3600) };

@@ -15,7 +15,6 @@ use super::{
     Deliveries,
     merge::{Known, merge, refuse_marks},
 };
-use crate::account::{Channel, ChannelId, ChannelMethod, Permission};
 use crate::accounts::{ChannelProblem, channel_formats, channel_settings, shown_settings};
 use crate::audit::{self, Action, ObjectKind};
 use crate::auth::Principal;
@@ -23,6 +22,7 @@ use crate::db::{NewChannel, Put, WriteTx};
 use crate::error::{Error, Kind, Result};
 use crate::limits::CHANNELS_PER_USER_MAX;
 use crate::outbound::SettingsError;
+use model::account::{Channel, ChannelId, ChannelMethod, Permission};
 
 /// A channel as its owner states it.
 ///
@@ -238,7 +238,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::account::{ChannelSettings, UserId};
+    use model::account::{ChannelSettings, UserId};
 
     fn map(value: &Value) -> Map<String, Value> {
         value.as_object().unwrap().clone()

@@ -1,13 +1,13 @@
 //! The files of an item that a channel sends, through the plans and caches of media URLs.
 
 use super::Trouble;
-use crate::account::Delivery;
 use crate::clock;
 use crate::media::Caller;
 use crate::media::CollectedFile;
 use crate::media::Media;
 use crate::media::Wanted;
-use crate::media::path::Format;
+use model::account::Delivery;
+use model::media_url::Format;
 
 /// What goes out of an item.
 pub(super) struct Collected {

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::account::{Channel, Delivery};
 use crate::delivery::{ShownChannel, Tested};
-use crate::item::Links;
+use model::account::{Channel, Delivery};
+use model::item::Links;
 
 /// A delivery as its owner sees it.
 #[must_use]
@@ -24,7 +24,7 @@ pub fn delivery(delivery: &Delivery, links: &impl Links) -> Value {
     };
     optional("agreement", delivery.agreement.map(|id| json!(id)));
     // While somebody sends it, it is the end of that one's claim, which is nobody's business.
-    let is_queued = delivery.state == crate::account::DeliveryState::Queued;
+    let is_queued = delivery.state == model::account::DeliveryState::Queued;
     optional("nextAttempt", delivery.next.filter(|_| is_queued).map(|at| json!(at)));
     optional("delivered", delivery.delivered.map(|at| json!(at)));
     optional("error", delivery.error.as_ref().map(|text| json!(text)));

@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 
 use super::{Deliveries, Trouble};
-use crate::account::{Channel, ChannelMethod, UserId};
 use crate::auth::Principal;
 use crate::clock;
 use crate::outbound::{Introduction, MailAddress};
 use crate::recipients::Clearance;
+use model::account::{Channel, ChannelMethod, UserId};
 
 /// A mail of a channel that may be sent. Channels that send none, and those of the operator, have one
 /// to nobody.

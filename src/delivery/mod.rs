@@ -32,9 +32,6 @@ pub use probe::Tested;
 pub use request::Request;
 pub use send::Sender;
 
-use crate::account::{
-    Channel, ChannelId, Delivery, DeliveryState, OrganizationId, Patience, Permission, UserId,
-};
 use crate::auth::{Auth, Principal};
 use crate::config::Config;
 use crate::db::{Db, DeliveriesOf, ReadTx};
@@ -43,11 +40,14 @@ use crate::limits::{DELIVERIES_KEPT, DELIVERIES_LISTED_MAX, SWEEP_ROWS};
 use crate::live::Live;
 use crate::media::Caller;
 use crate::media::Media;
-use crate::media::path::Format;
 use crate::nodes::Node;
 use crate::orders::Orders;
 use crate::recipients::Recipients;
 use crate::steady::Steady;
+use model::account::{
+    Channel, ChannelId, Delivery, DeliveryState, OrganizationId, Patience, Permission, UserId,
+};
+use model::media_url::Format;
 use opening::Openings;
 use probe::Probes;
 

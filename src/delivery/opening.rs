@@ -8,9 +8,9 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use crate::account::UserId;
 use crate::error::{Error, Kind, Result};
 use crate::limits::CHANNEL_KEYS_OPENED_MAX;
+use model::account::UserId;
 
 /// The users whose keys are being opened.
 #[derive(Default)]

@@ -14,10 +14,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{error::Elapsed, timeout_at};
 
 use super::{Deliveries, Trouble};
-use crate::account::{Channel, ChannelMethod, Permission, UserId};
 use crate::auth::Principal;
 use crate::error::{Error, Kind, Result};
 use crate::limits::{CHANNEL_TEST, CHANNEL_TESTS_A_MINUTE, CHANNEL_TESTS_MAX};
+use model::account::{Channel, ChannelMethod, Permission, UserId};
 
 /// The time in which tests of a user are counted.
 const MINUTE: Duration = Duration::from_secs(60);

@@ -6,7 +6,6 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{Deliveries, formats};
-use crate::account::{Channel, ChannelId, ChannelMethod, Delivery, DeliveryState};
 use crate::auth::Principal;
 use crate::db::{Enqueued, NewDelivery, ReadTx, WriteTx};
 use crate::error::{Error, Kind, Result};
@@ -14,9 +13,10 @@ use crate::limits::OUTBOUND_FILES_MAX;
 use crate::media::Caller;
 use crate::media::Entry;
 use crate::media::Wanted;
-use crate::media::path::Format;
 use crate::orders::ItemFacts;
-use crate::types::{CropSpec, Hash, ItemKey};
+use model::account::{Channel, ChannelId, ChannelMethod, Delivery, DeliveryState};
+use model::media_url::Format;
+use model::{CropSpec, Hash, ItemKey};
 
 /// Who wants what sent through which channel.
 #[derive(Clone, Copy, Debug)]

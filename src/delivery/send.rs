@@ -7,7 +7,6 @@ use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use super::{Trouble, collect::Collected};
-use crate::account::{Channel, Delivery};
 use crate::clock;
 use crate::config::{Config, MailTls};
 use crate::error::{Error, Kind, Result};
@@ -21,6 +20,7 @@ use crate::outbound::{
     Authority, Content, Destination, File, Introduction, MailAddress, MailSettings, MailTransport,
     Mailer, Outbound, Parcel, Smtp, SmtpSecurity, Waits,
 };
+use model::account::{Channel, Delivery};
 
 /// The files of a delivery, and what recipients of a mail are told in front.
 pub(super) struct Mailed {

@@ -8,7 +8,6 @@ use uuid::Uuid;
 
 use super::send::Mailed;
 use super::{Deliveries, Settings, Trouble, backoff::judge, collect, collect::Collected, formats};
-use crate::account::{Channel, ChannelMethod, Delivery};
 use crate::auth::Principal;
 use crate::clock;
 use crate::clock::Stopwatch;
@@ -18,6 +17,7 @@ use crate::limits::{DELIVERY_LOOK, OUTBOUND_BYTES_S_MIN};
 use crate::media::Caller;
 use crate::nodes::{Sending, limits::END_AGAIN};
 use crate::telemetry;
+use model::account::{Channel, ChannelMethod, Delivery};
 
 /// What the metrics call the method of a channel that was not read.
 const UNKNOWN: &str = "unknown";

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{FileName, Ingest, IngestError, Refusal, Taken, files::DOCUMENT};
-use crate::item::{Document, DocumentError, has_picture};
-use crate::types::{ItemKey, RenditionName};
+use model::item::{Document, DocumentError, has_picture};
+use model::{ItemKey, RenditionName};
 
 /// A document with the files of its item.
 #[derive(Clone, Debug)]

@@ -10,10 +10,10 @@ use std::{
 };
 
 use crate::db::DbError;
-use crate::item::DocumentError;
 use crate::limits::PANIC_CHARS_MAX;
 use crate::programs::ProgramError;
 use crate::store::StoreError;
+use model::item::DocumentError;
 
 /// Why something was not taken in. The text does not name the file; [`Failure`] does.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,7 @@ use std::{
 use super::beneath::Pinned;
 use super::{Bundle, BundleFile, Failure, Incoming, IngestError};
 use crate::limits::{DOCUMENT_BYTES_MAX, INGEST_DEPTH_MAX, INGEST_FILES_MAX, ITEM_FILES_MAX};
-use crate::types::{ItemId, ItemKey, MediaType};
+use model::{ItemId, ItemKey, MediaType};
 
 /// The name of an item folder's document.
 pub(super) const DOCUMENT: &str = "item.json";

@@ -7,11 +7,11 @@ use std::{
 };
 
 use super::{FileName, Ingest, IngestError, contained, photograph};
-use crate::item::{Asset, AssetFile, Files, Graphic, Video};
 use crate::limits::{EPS_HEAD_BYTES, PROGRAM_OUTPUT_BYTES_MAX, STILL_AT_MS};
-use crate::media::video::{VideoError, VideoLimits, facts};
 use crate::programs::{PdfFacts, PdfTask, ProgramError};
-use crate::types::{MediaType, RenditionExtension, RenditionName, Size};
+use formats::mp4::{VideoError, VideoLimits, facts};
+use model::item::{Asset, AssetFile, Files, Graphic, Video};
+use model::{MediaType, RenditionExtension, RenditionName, Size};
 
 const HIRES: RenditionName = RenditionName::NORMAL_HIRES;
 const GREY_HIRES: RenditionName = RenditionName::GREY_HIRES;

@@ -23,12 +23,12 @@ use serde_json::Value;
 use super::write::{Moment, Outcome, Prepared};
 use super::{Failure, Ingest, IngestError, bundle, contained};
 use crate::db::{DbError, Written};
-use crate::item::Document;
 use crate::limits::{
     DOCUMENT_BYTES_MAX, INGEST_BATCH_BYTES, INGEST_BATCH_ITEMS, INGEST_CHUNK_BYTES,
     INGEST_CHUNK_LINES, INGEST_CHUNKS_MAX,
 };
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::item::Document;
 
 /// What happens while a file of documents comes in.
 #[derive(Debug)]

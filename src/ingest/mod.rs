@@ -46,12 +46,12 @@ use write::{Moment, Prepared};
 use crate::audit::{self, Action, Event, ObjectKind};
 use crate::compute::{Memory, Share};
 use crate::db::{Db, Written};
-use crate::item::{Asset, AssetFile, Document, Picture};
-use crate::media::jpeg::header::HeaderLimits;
 use crate::media::original::Originals;
-use crate::media::raster::Marker;
 use crate::programs::Programs;
-use crate::types::{ItemId, ItemKey, MediaType, RenditionExtension, RenditionName};
+use imaging::Marker;
+use jpeg::header::HeaderLimits;
+use model::item::{Asset, AssetFile, Document, Picture};
+use model::{ItemId, ItemKey, MediaType, RenditionExtension, RenditionName};
 
 /// Something to take in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -298,7 +298,7 @@ impl Ingest {
         // Kept open until the item is written.
         let (bundle, _files) = files::read_folder(path, &folder)?;
         // A folder without files brings a new document for the files that the item has.
-        let needs_picture = crate::item::has_picture(bundle.key.media_type);
+        let needs_picture = model::item::has_picture(bundle.key.media_type);
         if needs_picture && bundle.files.is_empty() && !self.has_original(&bundle.key)? {
             return Err(IngestError::NoPicture);
         }

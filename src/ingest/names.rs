@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::IngestError;
-use crate::item::has_picture;
-use crate::types::{AssociationKey, MediaType, RenditionExtension, RenditionName, Usage, Variant};
+use model::item::has_picture;
+use model::{AssociationKey, MediaType, RenditionExtension, RenditionName, Usage, Variant};
 
 /// What a file of an item is.
 #[derive(Clone, Debug, PartialEq, Eq)]

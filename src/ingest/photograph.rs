@@ -7,16 +7,16 @@ use jiff::tz::TimeZone;
 use super::{IngestError, IngestLimits, files};
 use crate::clock::Stopwatch;
 use crate::compute;
-use crate::item::{Document, DocumentError, Picture};
 use crate::limits::JPEG_SCAN_PIXELS_MAX;
-use crate::media::caption::{self, Caption};
-use crate::media::jpeg::header::Header;
 use crate::media::original::{NewOriginal, Originals};
-use crate::media::raster::{
+use imaging::{
     self, Colour, GoOn, Job, Marker, Orientation, Output, RasterError, RenderLimits, Sampling,
     Step,
 };
-use crate::types::{Hash, ItemId, ItemKey, RenditionName};
+use jpeg::header::Header;
+use metadata::Caption;
+use model::item::{Document, DocumentError, Picture};
+use model::{Hash, ItemId, ItemKey, RenditionName};
 
 /// Long side to which a photograph is decoded to see whether it can be, pixels.
 const CHECK_PX: u32 = 64;
@@ -51,7 +51,7 @@ pub(super) fn parse(bytes: Vec<u8>, limits: &IngestLimits) -> Result<Photograph,
         let (unit, setting) = ("pixels in all scans together", "fixed");
         return Err(IngestError::TooLarge { found, limit, unit, setting });
     }
-    let reading = caption::read(&header, &bytes);
+    let reading = metadata::read(&header, &bytes);
     Ok(Photograph {
         caption: reading.caption,
         orientation: reading.orientation,
@@ -74,7 +74,7 @@ impl Photograph {
         (limits, marker): (&IngestLimits, &Marker),
         go_on: GoOn<'_>,
     ) -> Result<Option<String>, IngestError> {
-        let source = raster::Source {
+        let source = imaging::Source {
             jpeg: &self.bytes,
             orientation: Orientation::of_tag(1),
             icc: None,
@@ -88,7 +88,7 @@ impl Photograph {
         let limits = RenderLimits { pixels_max: limits.pixels_max };
         let steps = [Step::Fit { long_px: CHECK_PX }];
         let job = Job { source, steps: &steps, output, limits };
-        match raster::render(&job, marker, &|_| go_on()) {
+        match imaging::render(&job, marker, &|_| go_on()) {
             Ok(rendered) => Ok(rendered.warning),
             Err(RasterError::Abandoned) => Err(too_slow),
             Err(cause) => Err(IngestError::Picture(format!("cannot be decoded: {cause}"))),
@@ -132,7 +132,7 @@ impl Photograph {
         key: &ItemKey,
         zone: &TimeZone,
     ) -> Result<(Document, Vec<String>), DocumentError> {
-        let mut fields = self.caption.to_fields(zone);
+        let mut fields = formats::caption::to_fields(&self.caption, zone);
         match Document::from_fields(key, fields.clone()) {
             Ok(document) => Ok((document, Vec::new())),
             Err(DocumentError::Schema(problems)) => {

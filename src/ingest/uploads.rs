@@ -9,7 +9,7 @@ use super::{Bundle, Ingest, IngestError, Spool, Taken, contained};
 use crate::audit;
 use crate::error::{Error, Kind, Result};
 use crate::limits::UPLOADS_WAITING_MAX;
-use crate::types::ItemKey;
+use model::ItemKey;
 
 /// What comes in over the network; cheap to clone.
 #[derive(Clone)]

@@ -4,8 +4,8 @@
 use jiff::{Timestamp, tz::TimeZone};
 
 use crate::db::{DbError, NewItem, StoredItem, WriteTx, Written};
-use crate::item::{Asset, Document, PubStatus};
-use crate::types::{AssociationKey, ItemKey, MediaType, RenditionExtension};
+use model::item::{Asset, Document, PubStatus};
+use model::{AssociationKey, ItemKey, MediaType, RenditionExtension};
 
 /// The end of an embargo whose time is beyond what can be held, such as the end of the year 9999.
 const FOREVER: Timestamp = Timestamp::constant(253_370_764_800, 0);

@@ -25,7 +25,7 @@ use crate::nodes::{Lease, Node};
 use crate::notifications::Notifications;
 use crate::steady::Steady;
 use crate::telemetry;
-use crate::types::ItemKey;
+use model::ItemKey;
 
 /// Follows what any process writes to the database until `stop` is dropped: changed items and accounts
 /// leave the caches. The search index follows by itself, so that nothing here waits for it.

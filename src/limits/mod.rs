@@ -47,10 +47,6 @@ pub const PURGE_KEYS_BYTES_MAX: usize = 4096;
 pub const PURGE_URLS_MAX: usize = 16;
 /// Bytes of a watermark picture.
 pub const WATERMARK_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// Associations within associations whose addresses are looked at; real documents have two.
-pub const ASSOCIATION_DEPTH_MAX: usize = 8;
-/// Associations of one document that are looked up; real ones have below 100.
-pub const ASSOCIATIONS_LOOKED_UP_MAX: usize = 1000;
 /// Folders within folders that ingest follows.
 pub const INGEST_DEPTH_MAX: usize = 32;
 /// Files that one run of ingest takes in.
@@ -77,13 +73,9 @@ pub const UPLOADS_WAITING_MAX: usize = 16;
 pub const UPLOAD_ABANDONED: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
 /// Files in one item folder, and parts of one upload.
 pub const ITEM_FILES_MAX: usize = 200;
-/// Entries of an item's history; the oldest give way. Real ones have below 20.
-pub const REVISIONS_MAX: usize = 200;
 /// Times that an address is looked up for one request: again when its item changed while its bytes
 /// were made.
 pub const RESOLVED_MAX: usize = 3;
-/// Items that one document replaces; each is written in its transaction.
-pub const REPLACING_MAX: usize = 100;
 /// Items whose facts are kept in memory; one takes a few kB.
 pub const ITEMS_CACHED_MAX: u64 = 20_000;
 /// Time between two removals of expired tokens and sessions.
@@ -94,8 +86,6 @@ pub const TOKENS_CACHED_MAX: u64 = 100_000;
 pub const ACCOUNTS_CACHED_MAX: u64 = 20_000;
 /// Bytes of an access token, a refresh token, a code or a session that a caller presents.
 pub const TOKEN_BYTES_MAX: usize = 128;
-/// Bytes of a user name.
-pub const USER_NAME_BYTES_MAX: usize = 254;
 /// Bytes of a password or a client secret; longer ones only cost hashing time.
 pub const PASSWORD_BYTES_MAX: usize = 1024;
 /// Parameters of a request to an OAuth2 endpoint; real ones have below 20.
@@ -346,35 +336,6 @@ pub const BENCH_RENDITIONS_MAX: usize = 1_000_000;
 pub const HEALTH_WAIT: std::time::Duration = std::time::Duration::from_secs(5);
 /// Bytes of what it may say.
 pub const HEALTH_ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// Characters of a word in the index and in a query; the rest of a longer one is ignored.
-pub const WORD_CHARS_MAX: usize = 64;
-/// Words of one document that are indexed; a novel has 100,000.
-pub const INDEXED_WORDS_MAX: usize = 100_000;
-/// Values of one facet in one document that are counted.
-pub const FACET_VALUES_MAX: usize = 100;
-/// Characters of such a value.
-pub const FACET_CHARS_MAX: usize = 200;
-/// Bytes of a query; one with a hundred subjects by code takes 3 kB.
-pub const QUERY_TEXT_BYTES_MAX: usize = 16 * 1024;
-/// Words, phrases, prefixes and ranges of one query.
-pub const QUERY_CLAUSES_MAX: usize = 1000;
-/// Parentheses within parentheses of a query.
-pub const QUERY_DEPTH_MAX: usize = 50;
-/// Prefixes of one query; each stands for all words of the archive that begin with it.
-pub const QUERY_PREFIXES_MAX: usize = 20;
-/// Letters and digits of a prefix, at least; one alone stands for a tenth of all words.
-pub const PREFIX_CHARS_MIN: usize = 2;
-/// Words of one phrase.
-pub const PHRASE_WORDS_MAX: usize = 100;
-/// Places of the index over interests at which one of them is filed: for each clause of a query a word and
-/// an id; a parameter has fewer values. One that needs more is filed under its media type.
-pub const MATCHING_KEYS_MAX: usize = 2 * QUERY_CLAUSES_MAX;
-/// Counters of words by which the rare ones are told, in each of two rows of 4 bytes: 2 MiB. Words
-/// that share a counter seem more frequent than they are, which costs time only.
-pub const RARITY_COUNTERS: usize = 1 << 18;
-/// Documents after which the counts of words are halved, so that what was in the news years ago
-/// counts less.
-pub const RARITY_DOCUMENTS_MAX: u32 = 1_000_000;
 /// Bytes that a program which reads a PDF or a video may give back: a grey PDF of a large graphic.
 pub const PROGRAM_OUTPUT_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Bytes of its messages that are looked at.
@@ -389,26 +350,8 @@ pub const PAGE_PX_MAX: u32 = 4096;
 pub const ARCHIVE_RENDERS_AT_A_TIME: usize = 8;
 /// Associated objects whose pictures an archive or delivery of a text holds.
 pub const ASSOCIATIONS_SENT_MAX: usize = 100;
-/// Bytes of a video's index (its `moov` box), which is read into memory. Two hours at 50 frames a
-/// second with sound take about 10 MB.
-pub const VIDEO_INDEX_BYTES_MAX: u64 = 16 * 1024 * 1024;
-/// Bytes of all fragment headers (`moof` boxes) of a video together; they are read one by one. Two
-/// hours in fragments of a second take about 15 MB.
-pub const VIDEO_FRAGMENTS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Characters of a panic's text that are repeated in a refusal.
 pub const PANIC_CHARS_MAX: usize = 200;
-/// Boxes at the top of a video file. A day in fragments of a second has about 170,000.
-pub const VIDEO_BOXES_MAX: usize = 200_000;
-/// Tracks of a video; real ones have below 20.
-pub const VIDEO_TRACKS_MAX: usize = 64;
-/// Pixels of a video's side. H.265 at its highest level ends at 16,888.
-pub const VIDEO_SIDE_PX_MAX: u32 = 32_768;
-/// Milliseconds of a video: 30 days. A longer one has a damaged header.
-pub const VIDEO_DURATION_MS_MAX: u64 = 30 * 24 * 3600 * 1000;
-/// Entries of an archive.
-pub const ARCHIVE_ENTRIES_MAX: usize = 10_000;
-/// Bytes of an entry's name: what common file systems take.
-pub const ARCHIVE_NAME_BYTES_MAX: usize = 255;
 /// Bytes of a PDF that is read; a larger one is kept and served, without what is made of it.
 pub const PDF_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Objects of a PDF; a detailed map has some 10,000.
@@ -425,8 +368,6 @@ pub const PDF_PAGE_PIXELS_MAX: u64 = 32_000_000;
 pub const PDF_IMAGE_PIXELS_MAX: u64 = 150_000_000;
 /// Quality of the picture of a page, which Previews are scaled down from.
 pub const PDF_PAGE_QUALITY: u8 = 93;
-/// Characters of a channel's name.
-pub const CHANNEL_NAME_CHARS_MAX: usize = 64;
 /// Formats of a channel; an item has below 20 files.
 pub const CHANNEL_FORMATS_MAX: usize = 32;
 /// Bytes of a channel's settings as JSON. A private key and a chain of certificates take 8 kB.
@@ -447,15 +388,10 @@ pub const CHANNEL_TEST: std::time::Duration = std::time::Duration::from_secs(10)
 pub const CHANNEL_TEST_CONNECT: std::time::Duration = std::time::Duration::from_secs(5);
 /// Time for one answer in a test of a channel.
 pub const CHANNEL_TEST_ANSWER: std::time::Duration = std::time::Duration::from_secs(8);
-/// Characters of why a delivery failed that are kept.
-pub const DELIVERY_ERROR_CHARS_MAX: usize = 500;
 /// Deliveries in one list.
 pub const DELIVERIES_LISTED_MAX: usize = 10_000;
 /// Deliveries in a list, unless the caller says otherwise.
 pub const DELIVERIES_SIZE_DEFAULT: usize = 20;
-/// Longest time between two tries of a delivery, before some is added so that those that failed
-/// together do not come back together.
-pub const DELIVERY_WAIT_MAX: std::time::Duration = std::time::Duration::from_secs(48 * 60);
 /// Time between two looks at the queue when nothing is due: another process may have added to it.
 pub const DELIVERY_LOOK: std::time::Duration = std::time::Duration::from_secs(1);
 /// Time for which deliveries that came to an end are kept and listed.
@@ -539,12 +475,6 @@ pub const FCM_ASSERTION: std::time::Duration = std::time::Duration::from_secs(36
 /// Time before its end from which on an access token is not used, if it is valid for longer than
 /// twice that.
 pub const FCM_ACCESS_MARGIN: std::time::Duration = std::time::Duration::from_secs(300);
-/// Characters of a cron expression; real ones have below 40.
-pub const SCHEDULE_CHARS_MAX: usize = 100;
-/// Characters of the name of a time zone; the longest is `America/Argentina/ComodRivadavia`.
-pub const TIME_ZONE_CHARS_MAX: usize = 40;
-/// Days ahead in which a schedule must have a run: eight years, since 2100 has no 29 February.
-pub const SCHEDULE_DAYS_MAX: i64 = 8 * 366;
 /// Characters of a headline in a mail.
 pub const LETTER_HEADLINE_CHARS_MAX: usize = 200;
 /// Characters of the description in the mail of one item: a long caption whole.
@@ -597,8 +527,6 @@ pub const MATCHING_STUCK: std::time::Duration = std::time::Duration::from_secs(2
 pub const MATCHING_LEARNED: usize = 1000;
 /// Scheduled mails that one transaction prepares.
 pub const DIGESTS_AT_A_TIME: usize = 50;
-/// Items that a scheduled mail tells of; it counts the others.
-pub const DIGEST_ITEMS_MAX: usize = 100;
 /// Messages of one user that wait or were given up; further ones are not written, and counted.
 pub const OUTBOX_PER_USER_MAX: usize = 10_000;
 /// Messages in one list of the operator.

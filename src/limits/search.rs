@@ -19,8 +19,6 @@ pub const SEARCH_TRIES: usize = 3;
 pub const SEARCH_REPLACED_MAX: usize = 100_000;
 /// Seconds after which a client tries again while there is no whole index.
 pub const SEARCH_RETRY_S: u32 = 10;
-/// Values of one facet in an answer, the most frequent.
-pub const FACET_COUNTS_MAX: usize = 100;
 /// Rows of the item log that the index takes in with one commit, which takes about as long as a hundred
 /// of them.
 pub const INDEX_CHANGES_MAX: usize = 2000;

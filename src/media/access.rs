@@ -3,12 +3,12 @@
 use jiff::Timestamp;
 
 use super::Entry;
-use crate::account::{AgreementId, Scope};
 use crate::auth::Principal;
 use crate::error::{Error, Kind, Result};
-use crate::item::{PubStatus, has_picture};
-use crate::media::path::{DocumentExtension, MediaPath, RenditionExtension, Target};
-use crate::types::Usage;
+use model::Usage;
+use model::account::{AgreementId, Scope};
+use model::item::{PubStatus, has_picture};
+use model::media_url::{DocumentExtension, MediaPath, RenditionExtension, Target};
 
 /// Who asks for media.
 #[derive(Clone, Copy, Debug, Default)]

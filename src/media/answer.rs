@@ -13,9 +13,9 @@ use super::{
     plan,
 };
 use crate::error::Error;
-use crate::item::Asset;
 use crate::orders::Decision;
-use crate::types::{AssociationKey, CropSpec, ItemKey};
+use model::item::Asset;
+use model::{AssociationKey, CropSpec, ItemKey};
 
 /// What a media URL stands for.
 #[derive(Debug)]

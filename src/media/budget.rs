@@ -13,12 +13,12 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::account::UserId;
 use crate::auth::Principal;
 use crate::clock::Stopwatch;
 use crate::error::{Error, Result};
 use crate::limits::{BUDGET_CLIENTS_MAX, BUDGET_WAIT_S_MAX};
-use crate::types::network;
+use model::account::UserId;
+use model::network;
 
 const MILLION: i64 = 1_000_000;
 

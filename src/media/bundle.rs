@@ -16,11 +16,11 @@ use super::{
     keys::CacheKeys,
 };
 use crate::error::{Error, Kind, Result};
-use crate::item::Links;
 use crate::limits::{BUNDLE_FILES_MAX, BUNDLE_ITEMS_MAX};
-use crate::media::path::DocumentExtension;
 use crate::orders::Decision;
-use crate::types::{Hash, ItemKey};
+use model::item::Links;
+use model::media_url::DocumentExtension;
+use model::{Hash, ItemKey};
 
 /// The text that says what is left out. No file of an item is called so.
 const LEFT_OUT: &str = "left-out.txt";

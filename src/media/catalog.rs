@@ -13,14 +13,14 @@ use jiff::Timestamp;
 
 use crate::db::{Db, StoredItem};
 use crate::error::{Error, Result};
-use crate::item::{Asset, Document, Links};
 use crate::limits::ITEMS_CACHED_MAX;
-use crate::media::caption::Caption;
 use crate::media::keys::CacheKeys;
 use crate::media::links::UrlLinks;
-use crate::media::path::DocumentExtension;
 use crate::media::plan::Planned;
-use crate::types::{AssociationKey, Hash, ItemKey, RenditionName};
+use metadata::Caption;
+use model::item::{Asset, Document, Links};
+use model::media_url::DocumentExtension;
+use model::{AssociationKey, Hash, ItemKey, RenditionName};
 
 /// An item in memory.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ impl Entry {
 }
 
 fn captioned(document: &Document, uri: &str) -> (Caption, Hash) {
-    let caption = Caption::from_document(document, uri);
+    let caption = formats::caption::from_document(document, uri);
     let text = serde_json::to_vec(&caption).unwrap_or_default();
     (caption, Hash::of(&text))
 }

@@ -19,15 +19,13 @@ use super::{
     texts,
 };
 use crate::error::{Error, Kind, Result};
-use crate::item::Layout;
 use crate::limits::{ARCHIVE_RENDERS_AT_A_TIME, ASSOCIATIONS_SENT_MAX};
-use crate::media::archive::{
-    Archive, DosTime, Entry as ArchiveEntry, EntryName, Method, Piece, pack,
-};
-use crate::media::path::{
+use formats::zip::{Archive, DosTime, Entry as ArchiveEntry, EntryName, Method, Piece, pack};
+use model::item::Layout;
+use model::media_url::{
     DocumentExtension, Format, MediaPath, Operation, RenditionExtension, Target,
 };
-use crate::types::{AssociationKey, CropSpec, Hash, ItemKey, MediaType, RenditionName};
+use model::{AssociationKey, CropSpec, Hash, ItemKey, MediaType, RenditionName};
 
 /// Which files of an item are wanted.
 #[derive(Clone, Copy, Debug)]

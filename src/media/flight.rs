@@ -12,7 +12,7 @@ use std::{
 use tokio::sync::watch;
 
 use super::render::{Made, RenderError};
-use crate::types::Hash;
+use model::Hash;
 
 /// How a render ended.
 pub(super) type Outcome = Result<Arc<Made>, RenderError>;
@@ -108,8 +108,8 @@ impl Drop for Task {
 mod tests {
     use super::*;
     use crate::media::cache::Body;
-    use crate::media::raster::Way;
     use crate::media::timing::Timing;
+    use imaging::Way;
 
     fn made() -> Arc<Made> {
         let body = Body::memory(&b"picture"[..]);

@@ -2,9 +2,9 @@
 
 use super::{Entry, Settings, access, plan::bad_crop};
 use crate::error::{Error, Result};
-use crate::item::Files;
-use crate::media::path::{MediaPath, Operation, RenditionExtension, RenditionFile, Target};
-use crate::types::{CropSpec, Rect, Usage, scale_crop};
+use model::item::Files;
+use model::media_url::{MediaPath, Operation, RenditionExtension, RenditionFile, Target};
+use model::{CropSpec, Rect, Usage, scale_crop};
 
 /// The path to what `path` names of `entry`, within `crop`, which is in pixels of the hires image.
 ///

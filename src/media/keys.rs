@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 
 use crate::limits::CACHE_KEYS_BYTES_MAX;
-use crate::types::ItemKey;
+use model::ItemKey;
 
 /// The key of everything that is served below `/media`.
 pub const EVERYTHING: &str = "wirephoto";

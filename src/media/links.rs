@@ -1,8 +1,8 @@
 //! The media URLs that we write: canonical, below `media_url`.
 
-use crate::item::Links;
-use crate::media::path::{MediaPath, Operation, RenditionExtension};
-use crate::types::{AssociationKey, CropSpec, ItemKey, Rect, RenditionName};
+use model::item::Links;
+use model::media_url::{MediaPath, Operation, RenditionExtension};
+use model::{AssociationKey, CropSpec, ItemKey, Rect, RenditionName};
 
 /// Writes links below a base.
 #[derive(Clone, Debug)]

@@ -3,24 +3,22 @@
 use super::{
     Inner,
     cache::{Body, Extent, Part},
-    caption::{self, Caption, Keep},
-    jpeg::{
-        header::Header,
-        rewrite::{colour_segments, rewrite_metadata, rewrite_with_tables},
-        scan::{Unfit, patch::Patched},
-    },
     original::{Head, Original, OriginalError, Picture},
     plan::Plan,
-    raster::{
-        self, Bands, Direct, DirectError, Done, Entered, GoOn, Job, Orientation, Output,
-        RenderLimits, Rendered, Stage, Step, Way, profile_fits,
-    },
     render::RenderError,
 };
 use crate::compute;
 use crate::limits::TAIL_READ_BYTES_MAX;
 use crate::telemetry;
-use crate::types::Size;
+use imaging::{
+    Bands, Direct, DirectError, Done, Entered, GoOn, Job, Orientation, Output, RenderLimits,
+    Rendered, Stage, Step, Way, profile_fits,
+};
+use jpeg::header::Header;
+use jpeg::rewrite::{colour_segments, rewrite_metadata, rewrite_with_tables};
+use jpeg::scan::{Unfit, patch::Patched};
+use metadata::{Caption, Keep};
+use model::Size;
 
 /// What a render asks while it works.
 #[derive(Clone, Copy)]
@@ -106,7 +104,7 @@ impl Making<'_> {
         let keep = Keep { orientation, gps: self.plan.keep_gps };
         match self.plan.caption {
             Some(_) => {
-                caption::write(self.caption, &self.head.header.exif(&self.head.bytes), keep)
+                metadata::write(self.caption, &self.head.header.exif(&self.head.bytes), keep)
             }
             None => Vec::new(),
         }
@@ -272,8 +270,8 @@ impl Making<'_> {
         jpeg: &'b [u8],
         (stored, shows): (Size, Size),
         bands: Option<Bands<'b>>,
-    ) -> raster::Source<'b> {
-        raster::Source {
+    ) -> imaging::Source<'b> {
+        imaging::Source {
             jpeg,
             orientation: Orientation::of_tag(u32::from(self.plan.source.orientation)),
             icc: self.icc,
@@ -286,13 +284,13 @@ impl Making<'_> {
 
     fn render(
         &self,
-        source: raster::Source<'_>,
+        source: imaging::Source<'_>,
         steps: &[Step],
         output: Output,
     ) -> Result<Rendered, RenderError> {
         let limits = RenderLimits { pixels_max: self.inner.settings.limits.pixels_max };
         let job = Job { source, steps, output, limits };
-        let rendered = raster::render(&job, &self.inner.settings.marker, self.watched.begin)?;
+        let rendered = imaging::render(&job, &self.inner.settings.marker, self.watched.begin)?;
         count_pixels(rendered.decoded_pixels);
         if let Some(warning) = &rendered.warning {
             tracing::warn!(blob = %self.plan.source.blob, "picture data is damaged: {warning}");

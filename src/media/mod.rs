@@ -46,19 +46,16 @@ pub use render::{Obtained, Source};
 pub use settings::{DecodeLimits, Settings};
 use texts::is_text;
 pub use timing::Timing;
-pub use wirephoto_pure::media::{archive, caption, format, jpeg, path, pdf, raster, video};
 
 use crate::auth::Principal;
 use crate::compute::Compute;
 use crate::error::{Error, Kind, Result};
-use crate::item::{Asset, Files};
 use crate::media::keys::CacheKeys;
 use crate::media::original::Originals;
-use crate::media::path::{
-    DocumentExtension, MediaPath, RenditionExtension, RenditionFile, Target,
-};
 use crate::orders::{self, Decision, ItemFacts, Orders};
-use crate::types::{Hash, ItemKey, ItemUri};
+use model::item::{Asset, Files};
+use model::media_url::{DocumentExtension, MediaPath, RenditionExtension, RenditionFile, Target};
+use model::{Hash, ItemKey, ItemUri};
 
 /// The media section's state; cheap to clone.
 #[derive(Clone)]

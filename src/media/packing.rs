@@ -92,7 +92,7 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::account::UserId;
+    use model::account::UserId;
 
     #[test]
     fn a_client_has_some_archives_and_all_of_them_a_few_more() {

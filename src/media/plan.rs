@@ -6,17 +6,15 @@
 
 use serde::Serialize;
 
-use super::{
-    Entry, Settings, access,
-    raster::{
-        Colour, Orientation, Output, Sampling, Step, decoded_size, output_size, scaled_size,
-    },
-};
+use super::{Entry, Settings, access};
 use crate::error::{Error, Kind, Result};
-use crate::item::{Files, Picture, Scaling};
 use crate::limits::RENDER_PIXELS_MIN;
-use crate::media::path::{MediaPath, Operation, Target};
-use crate::types::{CropError, CropSpec, Hash, Rect, RenditionName, Size, Usage, Variant};
+use imaging::{
+    Colour, Orientation, Output, Sampling, Step, decoded_size, output_size, scaled_size,
+};
+use model::item::{Files, Picture, Scaling};
+use model::media_url::{MediaPath, Operation, Target};
+use model::{CropError, CropSpec, Hash, Rect, RenditionName, Size, Usage, Variant};
 
 /// Rises when the same plan would give other bytes than an earlier release's.
 const FORMAT: u32 = 3;

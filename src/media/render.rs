@@ -9,12 +9,10 @@ use super::{
     Inner, Media, RenditionAnswer,
     budget::Payer,
     cache::{self, Body, Extent, Part},
-    caption::Caption,
     flight::{Outcome, Task},
     make::Watched,
     original::OriginalError,
     plan::Planned,
-    raster::{RasterError, Stage, Way},
     timing::{StageClock, Timing},
 };
 use crate::clock::Stopwatch;
@@ -22,6 +20,8 @@ use crate::compute::{Full, Lease, give_way};
 use crate::error::{Error, Kind, Result};
 use crate::limits::SLOW_RETRY_AFTER_S;
 use crate::telemetry;
+use imaging::{RasterError, Stage, Way};
+use metadata::Caption;
 
 /// Where the bytes came from.
 #[derive(Clone, Copy, Debug, PartialEq)]

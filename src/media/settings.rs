@@ -2,13 +2,13 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use super::raster::{MarkKind, MarkSetup, Marker};
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::item::RenditionSizes;
 use crate::limits::WATERMARK_BYTES_MAX;
 use crate::live::Live;
-use crate::media::jpeg::header::HeaderLimits;
+use imaging::{MarkKind, MarkSetup, Marker};
+use jpeg::header::HeaderLimits;
+use model::item::RenditionSizes;
 
 const FONT: &[u8] = include_bytes!("../../assets/fonts/Inter-SemiBold.otf");
 

@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::{Entry, Media, TextAnswer, keys::CacheKeys, plan};
 use crate::db::ReadTx;
 use crate::error::{Error, Kind, Result};
-use crate::item::{Held, Layout, Served};
-use crate::media::format::{self, Message};
-use crate::media::path::DocumentExtension;
-use crate::types::{CropSpec, Hash, ItemKey, MediaType, Rect};
+use formats::Message;
+use model::item::{Held, Layout, Served};
+use model::media_url::DocumentExtension;
+use model::{CropSpec, Hash, ItemKey, MediaType, Rect};
 
 /// The MIME type of a text with its character set.
 pub(super) fn mime(extension: DocumentExtension) -> &'static str {
@@ -85,12 +85,12 @@ impl Media {
                 let sent = entry.stored.to_string();
                 let sender = &self.inner.settings.sender;
                 let mut text = Vec::new();
-                format::newsml(&document, &Message { sent: &sent, sender }, &mut text)
+                formats::newsml(&document, &Message { sent: &sent, sender }, &mut text)
                     .map_err(Error::internal)?;
                 text.into()
             }
-            DocumentExtension::Cutpaste => format::cutpaste(&document).into(),
-            DocumentExtension::Indesign => format::indesign(&document).into(),
+            DocumentExtension::Cutpaste => formats::cutpaste(&document).into(),
+            DocumentExtension::Indesign => formats::indesign(&document).into(),
             DocumentExtension::Zip => {
                 return Err(Error::new(Kind::Internal, "an archive is no text"));
             }

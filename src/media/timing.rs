@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
-use super::raster::Stage;
 use crate::clock::Stopwatch;
+use imaging::Stage;
 
 /// Milliseconds that a render took, by stage; a stage that did not happen has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

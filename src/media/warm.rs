@@ -6,8 +6,8 @@ use tokio::sync::mpsc::Receiver;
 
 use super::{Answer, Caller, Media};
 use crate::clock;
-use crate::media::path::MediaPath;
-use crate::types::{ItemKey, RenditionExtension, RenditionName};
+use model::media_url::MediaPath;
+use model::{ItemKey, RenditionExtension, RenditionName};
 
 /// Renditions that are made of each item.
 const NAMES: [RenditionName; 3] =

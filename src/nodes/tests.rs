@@ -3,8 +3,8 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::account::Lane;
 use crate::db::ClaimedBy;
+use model::account::Lane;
 
 fn node(db: &Db, dir: &Path) -> Node {
     let node = Node::start(db, dir, (Role::All, About::default()), clock::now()).expect("started");

@@ -3,13 +3,13 @@
 use uuid::Uuid;
 
 use super::Notifications;
-use crate::account::{Message, MessageContent, PasswordLinkKind};
 use crate::auth::browser_name;
 use crate::clock;
 use crate::db::ReadTx;
 use crate::error::Result;
 use crate::letters::{Notice, NoticeContent, PasswordLine};
 use crate::outbound::{Mail, MailAddress};
+use model::account::{Message, MessageContent, PasswordLinkKind};
 
 impl Notifications {
     /// The mail of a message about an account; nothing where nobody needs it any more, or the user

@@ -10,14 +10,13 @@ use jiff::{Timestamp, tz::TimeZone};
 use uuid::Uuid;
 
 use super::matching::Batch;
-use crate::account::{Lane, MessageContent, Notification, Way};
 use crate::clock::Stopwatch;
 use crate::content::{Period, Recent};
 use crate::db::{DbError, NewMessage, QueuedItem, WriteTx};
-use crate::limits::{
-    DIGEST_ITEMS_MAX, DIGESTS_AT_A_TIME, MATCHING_TIME, OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX,
-};
-use crate::schedule::Schedule;
+use crate::limits::{DIGESTS_AT_A_TIME, MATCHING_TIME, OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX};
+use model::account::{Lane, MessageContent, Notification, Way};
+use model::limits::DIGEST_ITEMS_MAX;
+use model::schedule::Schedule;
 
 /// Prepares the mails that are due by `now`; gives whether there are more.
 ///

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::Draft;
 use super::tests::{Scene, after, question, run, scheduled, start};
-use crate::account::Question;
+use model::account::Question;
 
 /// Years of scheduled mails, an item every seven hours, with stops and changes of the schedule: what
 /// all mails tell of is every item once, in order.

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::account::{AgreementId, Notification, Way};
-use crate::types::MediaType;
+use model::MediaType;
+use model::account::{AgreementId, Notification, Way};
 
 /// A notification as it is shown: what was sent, and no property that was not.
 #[derive(Debug, Serialize)]

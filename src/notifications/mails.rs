@@ -6,21 +6,21 @@ use futures_util::StreamExt;
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::Notifications;
-use crate::account::{Notification, Way};
 use crate::auth::Principal;
 use crate::clock::Stopwatch;
 use crate::content;
 use crate::error::{Kind, Result};
-use crate::item::{Files, Links};
 use crate::letters::{Entry, Letter, Occasion, Thumb};
 use crate::limits::{
     LETTER_ENTRIES_MAX, MESSAGE_PICTURE_BYTES_MAX, MESSAGE_PICTURE_TIME, MESSAGE_PICTURES_TIME,
 };
-use crate::media::path::MediaPath;
 use crate::media::{Answer, Caller, Entry as Found, Media};
 use crate::outbound::{Inline, Mail, MailAddress};
 use crate::push;
-use crate::types::{ItemKey, RenditionExtension, RenditionName};
+use model::account::{Notification, Way};
+use model::item::{Files, Links};
+use model::media_url::MediaPath;
+use model::{ItemKey, RenditionExtension, RenditionName};
 
 /// What a mail shows of an item.
 const THUMBNAIL: RenditionName = RenditionName::NORMAL_THUMBNAIL;
@@ -100,12 +100,12 @@ impl Notifications {
         &self,
         addressed: &Addressed<'_>,
         item: &str,
-        (device, token): (crate::account::DeviceKind, &str),
+        (device, token): (model::account::DeviceKind, &str),
     ) -> Result<Option<push::Message>> {
         let Addressed { id, notification, user, now } = *addressed;
         let Some(found) = self.item(item, user, now).await? else { return Ok(None) };
         let links = self.inner.services.media.links();
-        let picture = (found.key.media_type == crate::types::MediaType::Image)
+        let picture = (found.key.media_type == model::MediaType::Image)
             .then(|| links.rendition(&found.key, THUMBNAIL, None));
         let headline = found.document.text("headline").or(found.document.text("slug"));
         let title = match notification.title.is_empty() {

@@ -8,12 +8,10 @@ use uuid::Uuid;
 
 use super::watching::{Known, Watching, take_up};
 use super::{Notifications, digest};
-use crate::account::{Lane, MessageContent, NotificationKind};
 use crate::clock::Stopwatch;
 use crate::content::Period;
 use crate::db::{DbError, EngineError, LogRow, NewMessage, StoredItem, WriteTx};
 use crate::error::Result;
-use crate::item::{Document, PubStatus};
 use crate::limits::{
     MATCHING_ROWS, MATCHING_STUCK, MATCHING_TIME, OUTBOX_KEPT, OUTBOX_PARKED_MAX,
     OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX, STREAM_EXPIRY, SWEEP_ROWS,
@@ -21,7 +19,9 @@ use crate::limits::{
 use crate::nodes::{Lease, limits::LOG_OF_NOTIFICATIONS_KEPT};
 use crate::push::Push;
 use crate::telemetry;
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::account::{Lane, MessageContent, NotificationKind};
+use model::item::{Document, PubStatus};
 
 /// What one transaction did.
 #[derive(Default)]

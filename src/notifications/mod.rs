@@ -36,7 +36,6 @@ pub use read::{Handed, Settle};
 pub use streams::Asks;
 pub use unsubscribe::Subscription;
 
-use crate::account::{Lane, Notification, NotificationKind, Patience, Permission, Question, Way};
 use crate::auth::{Auth, IdSigner, Principal};
 use crate::clock::Stopwatch;
 use crate::config::Config;
@@ -51,11 +50,12 @@ use crate::nodes::{Node, limits::WOKEN_MAX};
 use crate::outbound::Mailer;
 use crate::push::Push;
 use crate::recipients::Recipients;
-use crate::schedule::Schedule;
 use crate::slots::SlotLimits;
 use crate::steady::Steady;
-use crate::types::MediaType;
 use crate::users::Users;
+use model::MediaType;
+use model::account::{Lane, Notification, NotificationKind, Patience, Permission, Question, Way};
+use model::schedule::Schedule;
 use streams::Streams;
 use unsubscribe::UNSUBSCRIBE_KEY;
 use watching::Watching;
@@ -354,7 +354,7 @@ fn written(caller: &Principal, id: Uuid, draft: Draft, now: Timestamp) -> Result
     let next = match &draft.way {
         Way::Mobile | Way::Email { .. } | Way::Stream => None,
         Way::ScheduledEmail { schedule, timezone, .. } => {
-            let wrong = |cause: crate::schedule::ScheduleError| {
+            let wrong = |cause: model::schedule::ScheduleError| {
                 Error::invalid("query", "schedule", "format", cause.to_string())
             };
             Schedule::parse(schedule, timezone).map_err(wrong)?.next_after(now)

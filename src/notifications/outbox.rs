@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use crate::account::{Message, MessageState};
 use crate::db::Db;
 use crate::error::{Error, Kind, Result};
 use crate::limits::OUTBOX_LISTED_MAX;
+use model::account::{Message, MessageState};
 
 /// The messages of the outbox, for the operator's commands. Blocks.
 pub struct Outbox {

@@ -14,7 +14,7 @@ use crate::content;
 use crate::content::{Form, Reading};
 use crate::db::QueuedItem;
 use crate::error::{Error, Result};
-use crate::item::Links;
+use model::item::Links;
 
 /// The answer to a poll with items.
 ///

@@ -14,9 +14,6 @@ use uuid::Uuid;
 
 use super::Notifications;
 use super::mails::Addressed;
-use crate::account::{
-    DeviceKind, Lane, Message, MessageContent, Patience, UserId, shorten_reason,
-};
 use crate::clock;
 use crate::clock::Stopwatch;
 use crate::db::{ClaimTx, ClaimedBy, ReadTx, Sent, WriteTx};
@@ -28,6 +25,9 @@ use crate::outbound::Mail;
 use crate::push::PushError;
 use crate::recipients::Clearance;
 use crate::telemetry;
+use model::account::{
+    DeviceKind, Lane, Message, MessageContent, Patience, UserId, shorten_reason,
+};
 
 /// How a try ended.
 enum Tried {

@@ -27,7 +27,6 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use uuid::Uuid;
 
 use super::watching::{SILENCE, take_up};
-use crate::account::UserId;
 use crate::db::{Db, DbError, QueuedItem, WriteTx};
 use crate::error::{Error, Kind, Result};
 use crate::limits::{
@@ -37,6 +36,7 @@ use crate::limits::{
 use crate::nodes::{Node, limits::RETURN_AGAIN};
 use crate::slots::{SlotHolder, SlotLimits, Slots};
 use crate::telemetry;
+use model::account::UserId;
 
 /// The streams that are read.
 pub(super) struct Streams {

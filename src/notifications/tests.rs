@@ -8,13 +8,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::*;
-use crate::account::{AgreementId, MessageContent};
 use crate::auth::{Credentials, HashLimits};
 use crate::compute::Compute;
 use crate::config::{self, Sources};
 use crate::content::Form;
 use crate::db::NewItem;
-use crate::item::{Document, Layout};
 use crate::media::original::Originals;
 use crate::media::{self, DecodeLimits, UrlLinks};
 use crate::orders::Orders;
@@ -23,8 +21,10 @@ use crate::recipients::RecipientSettings;
 use crate::search::Search;
 use crate::slots::SlotLimits;
 use crate::store::{Derived, Store};
-use crate::types::{Hash, ItemKey};
 use crate::users::{self, PASSWORD_LINK_KEY};
+use model::account::{AgreementId, MessageContent};
+use model::item::{Document, Layout};
+use model::{Hash, ItemKey};
 
 const SCENE: &str = "
 INSERT INTO organizations (organization_id, address) VALUES (1, '{}');
@@ -227,7 +227,7 @@ impl Scene {
     /// The items of every mail in the outbox, in the order in which they were written.
     pub(super) fn mails(&self) -> Vec<Vec<String>> {
         let found = self.db.read_blocking(|tx| tx.list_messages(None, 100_000)).unwrap();
-        let items = |message: crate::account::Message| match message.content {
+        let items = |message: model::account::Message| match message.content {
             MessageContent::Digest { items, more: 0 } => items,
             MessageContent::Digest { .. }
             | MessageContent::DeviceMoved { .. }

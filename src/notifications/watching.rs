@@ -5,15 +5,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use jiff::{Timestamp, tz::TimeZone};
 use uuid::Uuid;
 
-use crate::account::{Agreement, AgreementId, NotificationKind, ROLE_PROVIDER, UserId};
 use crate::content::{Recent, Selection};
 use crate::db::{AccountChange, DbError, ReadTx, Watcher, WatchersOf, WriteTx};
-use crate::item::Document;
 use crate::limits::{MATCHING_LEARNED, STREAM_EXPIRY};
-use crate::matching::{Cover, Interest, Item, Matcher};
-use crate::query;
-use crate::query::{Facet, Indexed};
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::account::{Agreement, AgreementId, NotificationKind, ROLE_PROVIDER, UserId};
+use model::item::Document;
+use query::matching::{Cover, Interest, Item, Matcher};
+use query::{Facet, Indexed};
 
 /// Name of the note of the service's last sign of life.
 const ALIVE: &str = "notifications-alive";

@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::account::{Account, Scope, Scopes};
-use crate::types::Hash;
+use model::Hash;
+use model::account::{Account, Scope, Scopes};
 
 /// Every claim there may be, as it is published.
 pub(super) const NAMES: [&str; 17] = [

@@ -9,11 +9,11 @@ use super::{
     error::{OAuthErrorCode, TokenError},
     parameters::{Parameters, decode},
 };
-use crate::account::Client;
 use crate::audit::{self, Action, ObjectKind, Outcome};
 use crate::auth::Auth;
 use crate::db::ReadTx;
 use crate::error::{Error, Kind};
+use model::account::Client;
 
 /// What a client presents in the header of its request.
 #[derive(Clone, Copy)]

@@ -6,7 +6,7 @@ use super::{
     claims,
     request::{Prompt, ResponseType},
 };
-use crate::account::{Grant, Scope};
+use model::account::{Grant, Scope};
 
 /// The document at `/.well-known/openid-configuration`.
 pub(super) fn document(issuer: &str) -> Value {

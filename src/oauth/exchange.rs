@@ -4,10 +4,10 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jiff::{SignedDuration, Timestamp};
 
-use crate::account::{Account, Client, FamilyId, Scopes, UserId};
 use crate::auth::Entered;
 use crate::db::{Code, DbError, Family, NewFamily, WriteTx};
-use crate::types::Hash;
+use model::Hash;
+use model::account::{Account, Client, FamilyId, Scopes, UserId};
 
 /// Lengths that a code verifier may have (RFC 7636 §4.1).
 const VERIFIER_BYTES: std::ops::RangeInclusive<usize> = 43..=128;

@@ -13,12 +13,12 @@ use super::{
     exchange::{self, Granted, NewTokens, Outcome, Proof, Revoked},
     parameters::Parameters,
 };
-use crate::account::{Client, Grant, Scope, Scopes};
 use crate::audit::{self, Action, Event, ObjectKind};
 use crate::auth::{Entered, Login, Secret};
 use crate::db::{DbError, NewFamily, WriteTx};
 use crate::error::Result;
-use crate::types::Hash;
+use model::Hash;
+use model::account::{Client, Grant, Scope, Scopes};
 
 /// The parameters that mean something here. One that comes twice ends the request.
 const KNOWN: [&str; 12] = [
@@ -76,7 +76,7 @@ fn reject_repeated(form: &Parameters) -> Result<(), TokenError> {
 
 /// The scopes that a form asks for, if it does.
 fn scopes(form: &Parameters) -> Result<Option<Scopes>, TokenError> {
-    let invalid = |why: crate::account::ScopeError| {
+    let invalid = |why: model::account::ScopeError| {
         TokenError::new(OAuthErrorCode::InvalidScope, &why.to_string())
     };
     form.find("scope").map(Scopes::parse).transpose().map_err(invalid)

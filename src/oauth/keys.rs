@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::db::{Db, DbError, SigningKey};
 use crate::error::{Error, Result};
-use crate::types::Hash;
+use model::Hash;
 
 /// The signing key and what is published of it and of those before it.
 pub(super) struct Keys {

@@ -39,7 +39,6 @@ pub use parameters::{Parameters, ParametersError};
 pub use request::{AuthorizationRequest, Prompt, Prompts, ResponseType, parse as parse_request};
 pub use rotation::SigningKeys;
 
-use crate::account::{Account, MessageContent, UserId};
 use crate::audit::{self, Action, CredentialId, CredentialKind, ObjectKind};
 use crate::auth::{Auth, Entered, Secret};
 use crate::db::{
@@ -48,9 +47,10 @@ use crate::db::{
 use crate::error::Result;
 use crate::limits::{ACCOUNT_LOG_S, BROWSERS_MAX, CODE_S, OUTBOX_PER_USER_MAX, SWEEP_ROWS};
 use crate::live::Live;
-use crate::types::Hash;
 use claims::IdToken;
 use keys::Keys;
+use model::Hash;
+use model::account::{Account, MessageContent, UserId};
 use rotation::published_since;
 
 /// How long what is given out lasts.

@@ -154,10 +154,10 @@ fn a_refresh_token_ends_with_its_time_its_user_and_its_client() {
     assert_eq!(refused(service.refresh(&token, 9999)), OAuthErrorCode::InvalidGrant);
 
     let client = super::test_service::client("web");
-    let no_refresh = crate::account::Client { grants: Vec::new(), ..client.clone() };
+    let no_refresh = model::account::Client { grants: Vec::new(), ..client.clone() };
     service.change_client(no_refresh);
     assert_eq!(refused(service.refresh(&token, 5000)), OAuthErrorCode::UnauthorizedClient);
-    service.change_client(crate::account::Client { active: false, ..client.clone() });
+    service.change_client(model::account::Client { active: false, ..client.clone() });
     assert_eq!(refused(service.refresh(&token, 5000)), OAuthErrorCode::InvalidClient);
     assert!(!service.is_live(&set.access_token, 5000));
     service.change_client(client);
@@ -171,15 +171,15 @@ fn used_refresh_tokens_are_remembered_up_to_a_number() {
     let service = Service::new();
     let mut token = service.log_in(0).refresh_token.unwrap();
     let write = move |tx: &crate::db::WriteTx<'_>| {
-        let hash = crate::types::Hash::of(token.as_bytes());
+        let hash = model::Hash::of(token.as_bytes());
         let family = tx.as_read().find_refresh_token(&hash)?.unwrap().family.id;
         for second in 0..=USED_REFRESH_TOKENS_MAX + 10 {
             let now = super::test_service::at(i64::try_from(second).unwrap());
-            tx.use_refresh_token(&crate::types::Hash::of(token.as_bytes()), now)?;
+            tx.use_refresh_token(&model::Hash::of(token.as_bytes()), now)?;
             token = format!("token {second}");
-            tx.write_refresh_token(&crate::types::Hash::of(token.as_bytes()), family, now)?;
+            tx.write_refresh_token(&model::Hash::of(token.as_bytes()), family, now)?;
         }
-        let old = crate::types::Hash::of(b"token 0");
+        let old = model::Hash::of(b"token 0");
         assert_eq!(tx.as_read().find_refresh_token(&old)?, None);
         Ok(())
     };

@@ -8,8 +8,8 @@ use super::{
     error::{AuthorizationError, OAuthErrorCode, description},
     parameters::Parameters,
 };
-use crate::account::{Client, Grant, Scope, Scopes};
 use crate::limits::ECHO_BYTES_MAX;
+use model::account::{Client, Grant, Scope, Scopes};
 
 /// Characters of the request's own words that a message repeats.
 const SHOWN_CHARS_MAX: usize = 80;

@@ -8,8 +8,8 @@ use super::{
     request::{self, Prompt},
     test_service::{CHALLENGE, ISSUER, client, find_parameter},
 };
-use crate::account::{Client, Grant};
 use crate::limits::ECHO_BYTES_MAX;
+use model::account::{Client, Grant};
 
 const SPA: &str = "redirect_uri=https://spa.test/cb&code_challenge_method=S256&state=s%26&\
     code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";

@@ -10,10 +10,10 @@ use super::{
     AuthorizationRequest, ClientAuthentication, Lifetimes, OAuth, Parameters, TokenError,
     TokenSet, parameters::decode,
 };
-use crate::account::{Access, Client, Grant, Phone, UserId};
 use crate::auth::{Auth, HashLimits, Login, Secret};
 use crate::db::{AccountChange, Browser, Db, LoginOrigin, NewUser};
-use crate::types::Hash;
+use model::Hash;
+use model::account::{Access, Client, Grant, Phone, UserId};
 
 pub(super) const ISSUER: &str = "https://auth.test";
 pub(super) const ADDRESS: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);

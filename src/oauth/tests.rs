@@ -11,7 +11,7 @@ use super::{
     test_service::{ADDRESS, CHALLENGE, ISSUER, Service, VERIFIER, at, find_parameter, parameter},
 };
 use crate::limits::{FAMILIES_MAX, SESSIONS_MAX};
-use crate::types::Hash;
+use model::Hash;
 
 const WEB: &str = "client_id=web&client_secret=web%20secret%2B1";
 
@@ -386,7 +386,7 @@ fn a_user_has_so_many_authorizations_of_a_client_and_the_oldest_gives_way() {
     let user = service.user;
     let write = service.auth.write(move |tx| {
         for _ in 0..FAMILIES_MAX {
-            let scopes = crate::account::Scopes::NONE;
+            let scopes = model::account::Scopes::NONE;
             let client_id = "web".to_owned();
             let new = crate::db::NewFamily { user, client_id, scopes, auth_time: at(0) };
             tx.open_family(&new, at(0))?;

@@ -3,8 +3,8 @@
 
 use jiff::Timestamp;
 
-use crate::account::{Agreement, AgreementId, AgreementType, Product};
 use crate::db::LiveOrder;
+use model::account::{Agreement, AgreementId, AgreementType, Product};
 
 /// Whether one of `agreements` covers an item with these product codes at `now`: then a search
 /// finds it.

@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 
 use super::coverage::{Candidate, Choice, choose, covered_codes, covering};
-use crate::account::{
+use crate::db::LiveOrder;
+use model::account::{
     Agreement, AgreementId, AgreementType, OrganizationId, Prepaids, Product, ProductId,
 };
-use crate::db::LiveOrder;
 
 const CODES: [&str; 3] = ["A", "B", "C"];
 

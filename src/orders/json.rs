@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::account::{License, Order, Product};
-use crate::item::Links;
+use model::account::{License, Order, Product};
+use model::item::Links;
 
 /// An order, with our link to its item.
 ///

@@ -21,13 +21,13 @@ use moka::sync::Cache;
 pub use offers::{Offer, OfferState};
 pub use report::Report;
 
-use crate::account::{Agreement, AgreementId, AgreementType, OrganizationId};
 use crate::auth::{Auth, Method, Principal};
 use crate::db::{Db, DbError, WriteTx};
 use crate::error::{Error, Kind, Result};
-use crate::item::Document;
 use crate::limits::PURCHASES_CACHED_MAX;
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::account::{Agreement, AgreementId, AgreementType, OrganizationId};
+use model::item::Document;
 use wish::{Wish, Wished};
 
 /// An item as far as purchases know it.

@@ -8,9 +8,9 @@ use super::{
     ItemFacts, Orders, coverage,
     wish::{Wish, Wished},
 };
-use crate::account::Agreement;
 use crate::auth::Principal;
 use crate::error::Result;
+use model::account::Agreement;
 
 /// A covering agreement and what it means now.
 #[derive(Clone, Debug, PartialEq, Eq)]

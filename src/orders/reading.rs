@@ -5,11 +5,11 @@ use jiff::Timestamp;
 
 use super::report::Owner;
 use super::{ItemFacts, Orders, coverage, uncovered};
-use crate::account::AgreementId;
 use crate::auth::{Method, Principal};
 use crate::db::ReadTx;
 use crate::error::Result;
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::account::AgreementId;
 
 impl Orders {
     /// Whether a search of `principal` finds `item` at `now`: every item for the provider, else

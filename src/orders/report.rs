@@ -4,16 +4,16 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{Orders, coverage, product_codes};
-use crate::account::{
-    Agreement, Approver, License, Order, OrderId, OrderStatus, OrganizationId, Permission,
-};
 use crate::audit::{self, Action, Event, ObjectKind, Outcome};
 use crate::auth::Principal;
 use crate::db::{DbError, OrdersOf, ReadTx, Reported, WriteTx};
 use crate::error::{Error, Kind, Result};
-use crate::item::Document;
 use crate::limits::{DOWNLOADABLE_FOR, INVOICE_TEXT_CHARS_MAX, ORDERS_LISTED_MAX};
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::account::{
+    Agreement, Approver, License, Order, OrderId, OrderStatus, OrganizationId, Permission,
+};
+use model::item::Document;
 
 /// What a customer says of an order (Spec §2 Order update body).
 #[derive(Clone, Debug, PartialEq, Eq)]

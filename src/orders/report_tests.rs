@@ -5,10 +5,10 @@ use uuid::Uuid;
 
 use super::test_scene::{Scene, key, run, start, with_item};
 use super::{Orders, Report, json as written};
-use crate::account::{AgreementId, Order, OrderId, OrderStatus};
 use crate::error::{Error, Kind};
-use crate::item::Links;
-use crate::types::{AssociationKey, ItemKey, Rect, RenditionExtension, RenditionName};
+use model::account::{AgreementId, Order, OrderId, OrderStatus};
+use model::item::Links;
+use model::{AssociationKey, ItemKey, Rect, RenditionExtension, RenditionName};
 
 struct Example;
 

@@ -9,10 +9,10 @@ use jiff::Timestamp;
 
 use super::wish::{Wish, Wished};
 use super::{Decision, ItemFacts, Orders, covering, is_subscription, unrecorded};
-use crate::account::AgreementId;
 use crate::auth::{Method, Principal};
 use crate::db::{DbError, ReadTx, WriteTx};
 use crate::error::Result;
+use model::account::AgreementId;
 
 /// Downloads that a row of wishes takes from prepaid agreements.
 pub(super) type Taken = HashMap<AgreementId, u32>;

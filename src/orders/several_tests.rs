@@ -5,11 +5,11 @@ use jiff::SignedDuration;
 
 use super::test_scene::{SIX_ENDS_AFTER_DAYS, Scene, document, key, run, start};
 use super::{Decision, ItemFacts, Orders};
-use crate::account::AgreementId;
 use crate::auth::Principal;
 use crate::error::{Error, Result};
-use crate::item::Document;
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::account::AgreementId;
+use model::item::Document;
 
 fn items(indexes: &[usize]) -> Vec<(ItemKey, Document)> {
     indexes.iter().map(|index| (key(*index), document(*index))).collect()

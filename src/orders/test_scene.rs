@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use tempfile::TempDir;
 
 use super::{ItemFacts, Orders};
-use crate::account::{Order, OrderStatus, OrganizationId};
 use crate::auth::{Auth, Credentials, HashLimits, Principal};
 use crate::db::{Db, NewItem, OrdersOf};
-use crate::item::{Document, PubStatus};
-use crate::types::{Hash, ItemKey};
+use model::account::{Order, OrderStatus, OrganizationId};
+use model::item::{Document, PubStatus};
+use model::{Hash, ItemKey};
 
 /// Days after which agreement 6 has expired.
 pub(super) const SIX_ENDS_AFTER_DAYS: i64 = 40;
@@ -152,7 +152,7 @@ impl Scene {
     }
 
     pub(super) async fn remaining(&self, agreement: i64) -> u32 {
-        let id = crate::account::AgreementId(agreement);
+        let id = model::account::AgreementId(agreement);
         self.db.read(move |tx| tx.prepaid_remaining(id)).await.unwrap()
     }
 }

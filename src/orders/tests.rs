@@ -9,9 +9,9 @@ use super::test_scene::{
     ITEMS, PREPAID, SIX_ENDS_AFTER_DAYS, Scene, USERS, run, start, with_item,
 };
 use super::{Decision, Orders, Report};
-use crate::account::{AgreementId, AgreementType, OrderId};
 use crate::auth::Principal;
 use crate::error::{Error, Kind};
+use model::account::{AgreementId, AgreementType, OrderId};
 
 const DAY_MS: i64 = 86_400_000;
 
@@ -381,7 +381,7 @@ fn a_row_says_what_was_bought_by_whom_and_as_which_product() {
         }
         let rows = scene.rows().await;
         let row = |agreement: i64, item: &str| {
-            let fits = |row: &&crate::account::Order| {
+            let fits = |row: &&model::account::Order| {
                 row.agreement.id.0 == agreement && row.item.id.to_string() == item
             };
             rows.iter().find(fits).unwrap()

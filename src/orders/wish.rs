@@ -8,15 +8,15 @@ use super::ItemFacts;
 use super::coverage::{Candidate, Choice, choose, product_in_common};
 use super::report::Owner;
 use super::several::Taken;
-use crate::account::{
-    Agreement, AgreementId, AgreementType, Approver, Order, OrderAgreement, OrderId,
-    OrganizationId, Product, ProductId, UserId,
-};
 use crate::audit::{self, Action, Event, ObjectKind};
 use crate::auth::Principal;
 use crate::db::{DbError, OrdersOf, ReadTx, WriteTx};
 use crate::limits::{DOWNLOADABLE_FOR, REPORTABLE_FOR};
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::account::{
+    Agreement, AgreementId, AgreementType, Approver, Order, OrderAgreement, OrderId,
+    OrganizationId, Product, ProductId, UserId,
+};
 
 /// What somebody wants to download, with the agreements that cover it.
 #[derive(Debug)]

@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde_json::Value;
 
-use crate::account::ChannelMethod;
 use crate::outbound::{
     directory::Directory,
     email::Email,
@@ -16,6 +15,7 @@ use crate::outbound::{
     sftp::Sftp,
     webhook::Webhook,
 };
+use model::account::ChannelMethod;
 
 /// The checked settings of one method.
 #[derive(Debug)]
@@ -125,7 +125,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::account::ChannelMethod as Method;
+    use model::account::ChannelMethod as Method;
 
     fn check(method: Method, settings: &Value, expected: Result<Value, &str>) {
         let parsed = Destination::parse(method, settings);

@@ -16,7 +16,7 @@ use crate::outbound::{
     stage::Waits,
     tls::Authority,
 };
-use crate::types::Hash;
+use model::Hash;
 
 /// What stands for a key in an address.
 const KEY: &str = "{key}";

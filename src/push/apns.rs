@@ -17,9 +17,9 @@ use super::{
     error::PushError,
     payload::{Texts, data, fit},
 };
-use crate::account::DeviceKind;
 use crate::limits;
-use crate::types::Hash;
+use model::Hash;
+use model::account::DeviceKind;
 
 /// Who sends.
 pub(super) struct Signer {

@@ -25,10 +25,10 @@ use uuid::Uuid;
 
 pub use self::error::PushError;
 use self::{apns::Apns, fcm::Fcm};
-use crate::account::DeviceKind;
 use crate::config::Config;
 use crate::error::Result;
 use crate::limits;
+use model::account::DeviceKind;
 
 /// The way to mobile devices. Copies share connections and tokens.
 #[derive(Clone)]

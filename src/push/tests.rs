@@ -24,9 +24,9 @@ use super::{
     fcm,
     payload::{Texts, fit, shorten},
 };
-use crate::account::DeviceKind;
 use crate::config::{self, Config, Sources};
 use crate::limits;
+use model::account::DeviceKind;
 
 const ID: &str = "0190a6c4-7b1e-7c3a-9a55-3f0f3b1f0c11";
 const NOTIFICATION: &str = "0190a6c4-0000-7000-8000-000000000001";

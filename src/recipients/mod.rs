@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::account::{User, UserId};
 use crate::audit::{self, Action, ObjectKind};
 use crate::auth::{Principal, Secret};
 use crate::config::Config;
@@ -25,10 +24,11 @@ use crate::error::Result;
 use crate::limits::{SWEEP_ROWS, TOKEN_BYTES_MAX};
 use crate::live::Live;
 use crate::outbound::{Introduction, MailAddress, Mailer};
-use crate::types::Hash;
 use limits::{
     ASK_AGAIN, CONFIRM_LOOK, CONFIRM_TIME, HOURS_COUNTED, RECIPIENT_KEPT, RECIPIENTS_PER_USER_MAX,
 };
+use model::Hash;
+use model::account::{User, UserId};
 
 /// Seconds of the unit in which mails are counted.
 const HOUR_S: i64 = 3600;

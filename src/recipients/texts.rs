@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::limits::NAME_CHARS_MAX;
-use crate::account::Account;
 use crate::letters::line;
 use crate::outbound::{Introduction, Mail, MailAddress, SentMark};
+use model::account::Account;
 
 /// Who has mails sent, as a recipient reads it: a name, and the organization if there is one.
 pub(super) fn sender(account: &Account) -> String {

@@ -8,10 +8,10 @@ use jiff::tz::TimeZone;
 
 use crate::db::{Db, DbError, Feed, IndexedVersion, LogPosition};
 use crate::error::{Error, Result};
-use crate::item::Document;
 use crate::limits::INDEX_BUILD_ITEMS;
-use crate::query::Indexed;
-use wirephoto_search_index::{ANALYSIS, Adder, Index, Item, Position, Writer};
+use model::item::Document;
+use query::Indexed;
+use search_index::{ANALYSIS, Adder, Index, Item, Position, Writer};
 
 /// Pages of items that are read ahead of the one that is being indexed.
 const PAGES_AHEAD: usize = 2;

@@ -9,7 +9,7 @@ use crate::clock;
 use crate::db::{Db, DbError, Feed, Flaw, LogPosition, ReadTx};
 use crate::error::{Error, Result};
 use crate::limits::CHECK_FLAWS_MAX;
-use wirephoto_search_index::{ANALYSIS, Index, IndexError, Snapshot, stamp};
+use search_index::{ANALYSIS, Index, IndexError, Snapshot, stamp};
 
 type DbResult<T> = std::result::Result<T, DbError>;
 

@@ -25,7 +25,7 @@ use crate::db::{Feed, IndexChange, IndexedVersion, LogPosition};
 use crate::error::{Error, Result};
 use crate::limits::{INDEX_CHANGES_MAX, INDEX_FOLLOW, INDEX_RETRY};
 use crate::telemetry;
-use wirephoto_search_index::{ANALYSIS, Index, Position, Writer};
+use search_index::{ANALYSIS, Index, Position, Writer};
 
 /// Seconds between two lines of the log about a build.
 const LOG_EVERY_S: u64 = 10;

@@ -2,16 +2,16 @@
 
 use jiff::tz::TimeZone;
 use proptest::prelude::*;
-use wirephoto_search_index::oracle::{self, Ask};
+use search_index::oracle::{self, Ask};
 
 use super::oracle_tests::{item, request};
 use super::tests::Scene;
 use super::{Coverage, Request};
-use crate::account::AgreementId;
-use crate::item::PubStatus;
-use crate::matching::{Cover, Interest, Item, Matcher};
-use crate::query::{Facet, parse};
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::account::AgreementId;
+use model::item::PubStatus;
+use query::matching::{Cover, Interest, Item, Matcher};
+use query::{Facet, parse};
 
 /// What an ask searches for only, as written: when and for whom it is there is not asked, and notifications
 /// never ask for other forms of words.

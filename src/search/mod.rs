@@ -21,15 +21,15 @@ use tokio::sync::watch;
 
 use crate::db::{Db, ReadTx, StoredItem};
 use crate::error::Result;
-use crate::item::PubStatus;
 use crate::limits::SEARCH_TRIES;
-use crate::query::{Facet, Query};
-use crate::types::{ItemKey, MediaType};
 use indexer::Indexer;
+use model::item::PubStatus;
+use model::{ItemKey, MediaType};
+use query::{Facet, Query};
 use shared::{Filled, Shared, unavailable};
 
 pub use compare::{check_index, replace_index};
-pub use wirephoto_search_index::{Coverage, Sort, SortDate};
+pub use search_index::{Coverage, Sort, SortDate};
 
 /// What is searched for.
 #[derive(Clone, Debug)]

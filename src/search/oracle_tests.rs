@@ -1,7 +1,7 @@
 //! Search through the database against a plain look at every item.
 
 use proptest::prelude::*;
-use wirephoto_search_index::oracle::{self, Answer, Ask, Version};
+use search_index::oracle::{self, Answer, Ask, Version};
 
 use super::tests::Scene;
 use super::{Hit, Request};

@@ -12,9 +12,9 @@ use crate::clock::Stopwatch;
 use crate::db::{Db, DbError, LogPosition, ReadTx};
 use crate::error::{Error, Kind, Result};
 use crate::limits::{SEARCH_FRESH_WAIT, SEARCH_REPLACED_MAX, SEARCH_RETRY_S, SEARCH_TIME_MAX};
-use crate::query::Facet;
 use crate::telemetry;
-use wirephoto_search_index::{Filter, Index, IndexError, Page, Place, Position, Snapshot};
+use query::Facet;
+use search_index::{Filter, Index, IndexError, Page, Place, Position, Snapshot};
 
 /// Versions that were replaced or withdrawn behind a row of the item log.
 type Replaced = Arc<Vec<u32>>;

@@ -8,8 +8,8 @@ use tempfile::TempDir;
 use super::*;
 use crate::clock::Stopwatch;
 use crate::db::NewItem;
-use crate::item::Document;
-use crate::query::parse;
+use model::item::Document;
+use query::parse;
 
 /// Time that an index of a few items has to be whole.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 
 use super::{PREFIX, SecretError};
-use crate::types::Hash;
+use model::Hash;
 
 /// Bytes of a key.
 const KEY_BYTES: usize = 32;

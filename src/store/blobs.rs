@@ -14,7 +14,7 @@ use object_store::path::Path as Key;
 use super::bucket::Bucket;
 use super::folder::{Folder, failed, in_pieces};
 use super::{BlobReader, Store, StoreError, Taken};
-use crate::types::Hash;
+use model::Hash;
 
 /// What keys of blobs begin with, behind the prefix.
 const FOLDER: &str = "originals";

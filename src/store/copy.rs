@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::folder::{Folder, failed};
 use super::{BlobReader, Store, StoreError};
 use crate::modes;
-use crate::types::Hash;
+use model::Hash;
 
 /// What became of a blob that was to be taken over.
 #[derive(Debug)]

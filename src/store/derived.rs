@@ -20,7 +20,7 @@ use super::folder::failed;
 use super::near::Near;
 use super::{BlobReader, StoreError};
 use crate::modes;
-use crate::types::Hash;
+use model::Hash;
 
 /// What a derived file is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

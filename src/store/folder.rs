@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::{BlobReader, COPY_BYTES, StoreError};
 use crate::modes;
-use crate::types::Hash;
+use model::Hash;
 
 /// Files in `tmp/` that nobody has touched for this long belong to a process that is gone.
 const ABANDONED: Duration = Duration::from_secs(3600);

@@ -40,7 +40,7 @@ use mark::Owner;
 pub use s3::BucketSettings;
 
 use crate::limits::BUCKET_READ_BYTES;
-use crate::types::Hash;
+use model::Hash;
 
 /// Why a blob could not be read or written.
 #[derive(Debug, thiserror::Error)]

@@ -11,7 +11,7 @@ use std::{
 
 use super::derived::{Files, Kind};
 use super::{StoreError, folder::failed};
-use crate::types::Hash;
+use model::Hash;
 
 /// Copies in a folder.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ use super::credentials::Credentials;
 use super::{
     BlobReader, BucketSettings, Derived, Kind, Patience, Place, Store, StoreError, Taken,
 };
-use crate::types::Hash;
+use model::Hash;
 
 /// More than one part, and no multiple of it.
 const LARGE: usize = 9_000_123;

@@ -1,8 +1,8 @@
 //! Users to be made and changes of users, as administrators ask for them (Spec §2 User create
 //! body, User update body).
 
-use crate::account::{Access, OrganizationId, Phone, ROLE_MEDIEBANK, ROLE_OFP, User};
 use crate::db::NewMember;
+use model::account::{Access, OrganizationId, Phone, ROLE_MEDIEBANK, ROLE_OFP, User};
 
 /// Fewest digits of a telephone number; short numbers of a switchboard have three.
 const PHONE_DIGITS_MIN: usize = 3;

@@ -3,13 +3,13 @@
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::account::{
-    Access, Account, Addresses, Agreement, AgreementId, AgreementType, Device, Organization,
-    OrganizationId, Permission, Phone, Product, Scope, User, UserId,
-};
 use crate::auth::{Principal, browser_name};
 use crate::db::{ListedApplication, ListedKey, ListedSession, PasswordLink};
 use crate::users::{LinkWay, MadeKey, SentLink, UserAccess};
+use model::account::{
+    Access, Account, Addresses, Agreement, AgreementId, AgreementType, Device, Organization,
+    OrganizationId, Permission, Phone, Product, Scope, User, UserId,
+};
 
 /// A device of the caller (Spec §2 Device) and when it was registered last.
 #[derive(Debug, Serialize)]

@@ -9,12 +9,12 @@
 use jiff::Timestamp;
 
 use super::Users;
-use crate::account::{MessageContent, Permission};
 use crate::audit::{self, Action, ObjectKind};
 use crate::auth::{Principal, Secret};
 use crate::db::{ListedKey, NewApiKey, NewMessage, WriteTx};
 use crate::error::{Error, Kind, Result};
 use crate::limits::{KEYS_PER_USER_MAX, OUTBOX_PER_USER_MAX};
+use model::account::{MessageContent, Permission};
 
 /// A key that was made. It has no `Debug`, so that the secret enters no log.
 pub struct MadeKey {

@@ -3,13 +3,13 @@
 use jiff::Timestamp;
 
 use super::{Administration, Users};
-use crate::account::{Permission, UserId};
 use crate::audit::{self, Action, ObjectKind};
 use crate::auth::Principal;
 use crate::db::{
     ListedApplication, ListedSession, LoginCount, PasswordLink, PendingUser, ReadTx, WriteTx,
 };
 use crate::error::{Error, Kind, Result};
+use model::account::{Permission, UserId};
 
 /// What an administrator sees of how a user gets in.
 #[derive(Clone, Debug, PartialEq, Eq)]

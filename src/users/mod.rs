@@ -28,10 +28,6 @@ pub use passwords::{
 
 use passwords::{invite, link_event};
 
-use crate::account::{
-    Account, Agreement, Device, MessageContent, Organization, OrganizationId, Permission, User,
-    UserId,
-};
 use crate::audit::{self, Action, Event, ObjectKind};
 use crate::auth::{Auth, IdSigner, Principal};
 use crate::db::{Db, NewMessage, UserRequestLimits};
@@ -40,6 +36,10 @@ use crate::limits::{
     DEVICES_PER_USER_MAX, ORGANIZATION_USER_REQUESTS_MAX, ORGANIZATION_USERS_MAX,
     OUTBOX_PER_USER_MAX, PROFILE_BYTES_MAX, RESETS_UNDER_WAY_MAX, USER_REQUESTS_MAX,
     USER_REQUESTS_WINDOW_S,
+};
+use model::account::{
+    Account, Agreement, Device, MessageContent, Organization, OrganizationId, Permission, User,
+    UserId,
 };
 
 /// What the users section does by settings.

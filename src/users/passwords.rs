@@ -10,16 +10,17 @@ use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 use super::{Administration, Refused, Users};
-use crate::account::{Account, MessageContent, PasswordLinkKind, User, UserId};
 use crate::audit::{self, Action, Event, ObjectKind};
 use crate::auth::{Login, LoginRequest, PasswordFlaw};
 use crate::db::{DbError, NewMessage, PasswordLink, ReadTx, WriteTx};
 use crate::error::{Error, Kind, Result};
 use crate::limits::{
     ADMIN_RESET_S, INVITATION_S, OUTBOX_PER_USER_MAX, PASSWORD_LINKS_MAX, RESET_S,
-    RESET_USERS_MAX, RESETS_PER_NAME_MAX, RESETS_PER_NETWORK_MAX, USER_NAME_BYTES_MAX,
+    RESET_USERS_MAX, RESETS_PER_NAME_MAX, RESETS_PER_NETWORK_MAX,
 };
-use crate::types::{Hash, network};
+use model::account::{Account, MessageContent, PasswordLinkKind, User, UserId};
+use model::limits::USER_NAME_BYTES_MAX;
+use model::{Hash, network};
 
 /// Name of the secret in the database that links are signed with.
 pub const PASSWORD_LINK_KEY: &str = "password-link-key";

@@ -6,9 +6,9 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use super::*;
-use crate::account::{Access, DeviceKind, Phone};
 use crate::auth::{Credentials, HashLimits};
-use crate::types::Hash;
+use model::Hash;
+use model::account::{Access, DeviceKind, Phone};
 
 /// Organization 1 has an administrator, an editor, an inactive user and a program; 2 has one user;
 /// user 30 has no organization. Every user has a token with every scope, named after its number.

@@ -24,7 +24,7 @@ use super::{
     respond,
 };
 use crate::error::{Error, Kind};
-use crate::types::Hash;
+use model::Hash;
 
 #[derive(RustEmbed)]
 #[folder = "assets/"]

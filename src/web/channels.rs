@@ -12,12 +12,12 @@ use super::{
     api::{self, Answer, Caller},
     request::{self, Presence, Text},
 };
-use crate::account::ChannelMethod;
 use crate::clock;
 use crate::delivery::StatedChannel;
 use crate::delivery::json;
 use crate::error::Result;
 use crate::limits::{CHANNEL_FORMATS_MAX, JSON_BODY_BYTES_MAX, SHORT_TEXT_CHARS_MAX};
+use model::account::ChannelMethod;
 
 /// The formats of a channel; what they may be is for `delivery` to say.
 const FORMATS: (Text, usize) = (Text::line(SHORT_TEXT_CHARS_MAX), CHANNEL_FORMATS_MAX);

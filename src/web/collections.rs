@@ -26,12 +26,12 @@ use crate::content::Form;
 use crate::content::Sight;
 use crate::db::Collection;
 use crate::error::{Error, Kind, Result};
-use crate::item::Layout;
 use crate::limits::{
     BUNDLE_TRIES, COLLECTION_BODY_BYTES_MAX, COLLECTION_ELEMENTS_MAX, COLLECTION_NAME_CHARS_MAX,
 };
 use crate::media::{BundleNames, Caller as Buyer, Client, Naming};
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::item::Layout;
 
 /// What a collection is called.
 const NAME: Text = Text::line(COLLECTION_NAME_CHARS_MAX);

@@ -95,7 +95,7 @@ pub(super) fn of_visitor(app: &App, visitor: &Visitor) -> [(HeaderName, String);
 pub(super) async fn required(app: &App, headers: &HeaderMap, uri: &Uri) -> Result<Arc<Principal>> {
     let found = principal(app, headers, uri).await?;
     let caller = found.ok_or_else(|| Error::new(Kind::Unauthenticated, "Unauthorized"))?;
-    caller.require_scope(crate::account::Scope::Roles)?;
+    caller.require_scope(model::account::Scope::Roles)?;
     Ok(caller)
 }
 

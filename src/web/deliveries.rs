@@ -23,14 +23,14 @@ use super::{
     request::{self, Presence, Problems, Query},
     respond,
 };
-use crate::account::{ChannelId, Delivery, DeliveryState};
 use crate::clock;
 use crate::delivery;
 use crate::delivery::Request;
 use crate::error::{Error, Result};
 use crate::limits::{DELIVERIES_LISTED_MAX, DELIVERIES_SIZE_DEFAULT, JSON_BODY_BYTES_MAX};
 use crate::media;
-use crate::types::{CropSpec, ItemKey};
+use model::account::{ChannelId, Delivery, DeliveryState};
+use model::{CropSpec, ItemKey};
 
 /// The addresses of this file.
 pub(super) fn routes() -> Router<App> {
@@ -115,7 +115,7 @@ fn listing(query: &Query) -> Result<Listing> {
 /// The channel that the query names.
 pub(super) fn channel(uri: &Uri) -> Result<Option<ChannelId>> {
     let Some(text) = credentials::query_value(uri, "channel") else { return Ok(None) };
-    let wrong = |error: crate::account::ChannelIdError| {
+    let wrong = |error: model::account::ChannelIdError| {
         Error::invalid("query", "channel", "pattern", error.to_string())
     };
     text.parse().map(Some).map_err(wrong)

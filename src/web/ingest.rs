@@ -20,15 +20,15 @@ use super::{
     request::Problems,
     respond,
 };
-use crate::account::ROLE_PROVIDER;
 use crate::audit::{self, Action, ObjectKind, Outcome};
 use crate::clock;
 use crate::db::Written;
 use crate::error::{Detail, Error, Kind, Result};
 use crate::ingest::{self, Bundle, BundleFile, IngestError, Refusal, Spool, SpooledFile};
-use crate::item::{DocumentError, Links};
 use crate::limits::{BODY_DISCARD_BYTES_MAX, DOCUMENT_BYTES_MAX, ITEM_FILES_MAX};
-use crate::types::{ItemId, ItemKey, MediaType};
+use model::account::ROLE_PROVIDER;
+use model::item::{DocumentError, Links};
+use model::{ItemId, ItemKey, MediaType};
 
 /// The part that is the document.
 const ITEM: &str = "item";
@@ -336,7 +336,7 @@ fn details(refusal: &Refusal, item: &str) -> Vec<Detail> {
     };
     match &refusal.error {
         IngestError::Document(DocumentError::Schema(problems)) => {
-            let each = |problem: &crate::item::Problem| {
+            let each = |problem: &model::item::Problem| {
                 let path = dotted(&problem.path);
                 let message = format!("{path} {}", problem.message);
                 Detail::of_rule(&problem.rule, "body", path, message.trim())

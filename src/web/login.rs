@@ -20,13 +20,13 @@ use super::{
     session::{self, Cookie, Visitor},
     site::Kept,
 };
-use crate::account::{Permission, User};
 use crate::auth::{Auth, Entered, Login, LoginRequest, Secret};
 use crate::clock;
 use crate::db::{Browser, LoginOrigin};
 use crate::error::{Error, Kind, Result};
 use crate::limits::{BROWSER_CHARS_MAX, DEVICE_COOKIE_FOR, LOGIN_BYTES_MAX, RETURN_BYTES_MAX};
 use crate::oauth::{AuthorizationRequest, Parameters};
+use model::account::{Permission, User};
 
 /// What a failed login is told; never which of the two it was.
 const WRONG: &str = "The user name or the password is wrong.";

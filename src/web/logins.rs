@@ -12,11 +12,11 @@ use super::{
     api::{self, Answer, Caller},
     request::{self, Presence},
 };
-use crate::account::UserId;
 use crate::clock;
 use crate::error::Result;
 use crate::limits::JSON_BODY_BYTES_MAX;
 use crate::users::json;
+use model::account::UserId;
 
 /// A decoded part of the path, or why there is none.
 type Segment = Result<Path<String>, PathRejection>;

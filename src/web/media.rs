@@ -23,11 +23,9 @@ use super::{
     session::{self, Visitor},
     timing,
 };
-use crate::account::AgreementId;
 use crate::auth::Principal;
 use crate::clock;
 use crate::error::{Error, Kind, Result};
-use crate::item::has_picture;
 use crate::limits::{MEDIA_PATH_BYTES_MAX, RESOLVED_MAX};
 use crate::media;
 use crate::media::Answer;
@@ -41,10 +39,12 @@ use crate::media::Sale;
 use crate::media::TextAnswer;
 use crate::media::Wanted;
 use crate::media::keys::CacheKeys;
-use crate::media::path::DocumentExtension;
-use crate::media::path::MediaPath;
-use crate::media::path::Target;
-use crate::types::{CropSpec, ItemKey};
+use model::account::AgreementId;
+use model::item::has_picture;
+use model::media_url::DocumentExtension;
+use model::media_url::MediaPath;
+use model::media_url::Target;
+use model::{CropSpec, ItemKey};
 
 const JPEG: HeaderValue = HeaderValue::from_static("image/jpeg");
 

@@ -14,7 +14,6 @@ use super::{
     api::{self, Answer, Caller},
     request::{self, Field, Format, Presence, Problems, Query, Text},
 };
-use crate::account::{OrderId, OrderStatus};
 use crate::audit::{self, Action, ObjectKind, Outcome};
 use crate::clock;
 use crate::error::Result;
@@ -23,6 +22,7 @@ use crate::limits::{
 };
 use crate::orders;
 use crate::orders::Report;
+use model::account::{OrderId, OrderStatus};
 
 /// The addresses of this file.
 pub(super) fn routes() -> Router<App> {

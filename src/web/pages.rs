@@ -18,9 +18,9 @@ use super::{
     words,
 };
 use crate::error::{Error, Result};
-use crate::item::{Asset, Layout, Served};
 use crate::media::Media;
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::item::{Asset, Layout, Served};
 
 #[derive(RustEmbed)]
 #[folder = "assets/pages/"]

@@ -15,10 +15,10 @@ use super::{
     pages::{self, Leads},
     session::{self, Cookie},
 };
-use crate::account::PasswordLinkKind;
 use crate::clock;
 use crate::error::Result;
 use crate::users::{OpenedLink, PasswordByLink, SetOutcome};
+use model::account::PasswordLinkKind;
 
 /// The page for a forgotten password; below it are the links.
 const FORGOTTEN: &str = "/o/password";

@@ -10,14 +10,14 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use serde::Serialize;
 
 use super::App;
-use crate::account::Account;
 use crate::audit::{self, CredentialId, CredentialKind};
 use crate::auth::{Credentials, Principal, Secret};
 use crate::clock;
 use crate::db::Session;
 use crate::error::Result;
 use crate::limits::TOKEN_BYTES_MAX;
-use crate::types::Hash;
+use model::Hash;
+use model::account::Account;
 
 /// Which cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

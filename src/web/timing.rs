@@ -58,7 +58,7 @@ fn print_ms(ms: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::media::raster::Way;
+    use imaging::Way;
 
     fn check(source: Source, open: bool, expected: [&str; 3]) {
         let mut headers = HeaderMap::new();

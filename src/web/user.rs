@@ -15,13 +15,13 @@ use super::{
     deprecation,
     request::{self, Field, Object, Presence, Problems, Query, Text},
 };
-use crate::account::{Access, Device, DeviceKind, Phone, UserId};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::limits::{
     DEVICE_TOKEN_BYTES_MAX, JSON_BODY_BYTES_MAX, PROFILE_BYTES_MAX, SHORT_TEXT_CHARS_MAX,
 };
 use crate::users::{NewUser, UserChange, Users, is_phone_number, json};
+use model::account::{Access, Device, DeviceKind, Phone, UserId};
 
 /// A name, a department, the model of a device.
 const SHORT: Text = Text::line(SHORT_TEXT_CHARS_MAX);

@@ -44,7 +44,7 @@ fn the_container_is_built_from_a_clean_checkout() {
     }
     // What sources include, and what the recipe copies.
     let mut files = Vec::new();
-    for dir in ["src", "crates", "pure"] {
+    for dir in ["src", "crates"] {
         sources(&context.path().join(dir), &mut files);
     }
     let mut included = 0;

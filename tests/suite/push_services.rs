@@ -4,10 +4,10 @@
 use std::{fs, time::Duration};
 
 use jiff::{SignedDuration, Timestamp};
+use model::account::DeviceKind;
 use serde_json::Value;
 use uuid::Uuid;
 use wirephoto::{
-    account::DeviceKind,
     clock,
     config::{self, Sources},
     push::{Message, Push, PushError},

@@ -18,13 +18,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use jiff::{Timestamp, ToSpan as _, civil::Date, tz::TimeZone};
-use serde_json::Value;
-use wirephoto_pure::item::{Document, PubStatus};
-use wirephoto_pure::query::{Facet, Indexed, Query, QueryError, parse, parse_with_forms};
-use wirephoto_pure::types::{ItemKey, MediaType};
-use wirephoto_search_index::{
+use model::item::{Document, PubStatus};
+use model::{ItemKey, MediaType};
+use query::{Facet, Indexed, Query, QueryError, parse, parse_with_forms};
+use search_index::{
     ANALYSIS, Coverage, Filter, Index, Item, Page, Position, Snapshot, Sort, SortDate,
 };
+use serde_json::Value;
 
 /// The product's allocator: it decides over memory and speed with several threads.
 #[global_allocator]

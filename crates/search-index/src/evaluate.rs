@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::ops::{BitAndAssign, SubAssign};
 use std::sync::Arc;
 
+use model::item::PubStatus;
+use query::{DateField, Dates, Facet, Number, Numbers, Query, Words, id_token};
 use roaring::{MultiOps, RoaringBitmap};
 use tantivy::columnar::Column;
-use wirephoto_pure::item::PubStatus;
-use wirephoto_pure::query::{DateField, Dates, Facet, Number, Numbers, Query, Words, id_token};
 
 use crate::error::{IndexError, Result};
 use crate::index::Snapshot;

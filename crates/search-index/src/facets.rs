@@ -7,10 +7,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::limits::FACET_COUNTS_MAX;
+use query::Facet;
 use roaring::RoaringBitmap;
 use tantivy::columnar::{Cardinality, Column};
-use wirephoto_pure::limits::FACET_COUNTS_MAX;
-use wirephoto_pure::query::Facet;
 
 use crate::error::{IndexError, Result};
 use crate::evaluate::Found;

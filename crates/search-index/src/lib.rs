@@ -7,7 +7,7 @@
 //! long it is kept. Nothing of an item is stored but what it is searched, ordered and counted by:
 //! the answer to a search is numbers of versions.
 //!
-//! What is a word, and what of a document is searched, is [`wirephoto_pure::query`]'s: the matcher
+//! What is a word, and what of a document is searched, is [`query`]'s: the matcher
 //! of notifications reads the same, and so agrees with the index.
 //!
 //! # How a search is evaluated
@@ -22,6 +22,7 @@ mod error;
 mod evaluate;
 mod facets;
 mod index;
+pub mod limits;
 #[cfg(feature = "oracle")]
 pub mod oracle;
 mod order;

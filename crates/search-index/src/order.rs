@@ -1,6 +1,6 @@
 //! The order of hits: the page that was asked for, without sorting everything that matches.
 
-use wirephoto_pure::query::DateField;
+use query::DateField;
 
 use crate::error::{IndexError, Result};
 use crate::evaluate::Found;

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use query::{Place, Query, Words};
 use roaring::RoaringBitmap;
 use tantivy::query::{
     BooleanQuery, BoostQuery, EnableScoring, Occur, PhraseQuery, Query as EngineQuery,
@@ -11,7 +12,6 @@ use tantivy::query::{
 };
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocSet as _, Term};
-use wirephoto_pure::query::{Place, Query, Words};
 
 use crate::error::{IndexError, Result};
 use crate::evaluate::Found;

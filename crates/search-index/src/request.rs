@@ -1,9 +1,9 @@
 //! What is searched for.
 
 use jiff::Timestamp;
-use wirephoto_pure::item::PubStatus;
-use wirephoto_pure::query::{Facet, Query};
-use wirephoto_pure::types::MediaType;
+use model::MediaType;
+use model::item::PubStatus;
+use query::{Facet, Query};
 
 /// The order of hits. Hits that are equal in it are ordered by when they were stored, in the same
 /// direction; of equally relevant ones the latest come first.

@@ -1,11 +1,11 @@
 //! The fields of a document of the index, and how its texts become terms.
 
+use query::{DateField, Facet, NumberField};
 use tantivy::schema::{
     Field, IndexRecordOption, NumericOptions, Schema, SchemaBuilder, TextFieldIndexing,
     TextOptions,
 };
 use tantivy::tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer, TokenizerManager};
-use wirephoto_pure::query::{DateField, Facet, NumberField};
 
 /// The name of the tokenizer of texts that are terms already.
 const TERMS: &str = "terms";
@@ -161,7 +161,7 @@ pub(crate) fn tokenizers() -> TokenizerManager {
 
 /// Takes terms with single spaces between them apart; [`GAP`] leaves a position without a term.
 ///
-/// What is a word and what is the same word, `wirephoto_pure::query` has decided before.
+/// What is a word and what is the same word, `query` has decided before.
 #[derive(Clone, Default)]
 struct TermTokenizer {
     token: Token,

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, OnceLock};
 
+use query::{DateField, Facet, NumberField};
 use roaring::RoaringBitmap;
 use tantivy::columnar::{Column, ColumnValues};
 use tantivy::index::SegmentId;
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{SegmentReader, Term};
-use wirephoto_pure::query::{DateField, Facet, NumberField};
 
 use crate::error::Result;
 use crate::facets::Values;

@@ -3,11 +3,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use model::item::PubStatus;
+use model::{ItemId, MediaType};
+use query::{Dates, Facet, Numbers, Place, Words};
 use roaring::RoaringBitmap;
 use tantivy::index::SegmentId;
-use wirephoto_pure::item::PubStatus;
-use wirephoto_pure::query::{Dates, Facet, Numbers, Place, Words};
-use wirephoto_pure::types::{ItemId, MediaType};
 
 /// A condition whose documents are kept.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 
 use frostem::{Algorithm, Stemmer};
-use wirephoto_pure::query::{Indexed, Place, Word, Words, words};
+use query::{Indexed, Place, Word, Words, words};
 
 /// The letters by which the places of stems are told apart in the index, with their places.
 const PLACES: [(&str, Place); 3] =

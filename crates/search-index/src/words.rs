@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use query::{Place, Words, named_start};
 use roaring::RoaringBitmap;
 use tantivy::query::{EnableScoring, PhraseQuery, Query as _, RegexPhraseQuery};
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet as _, InvertedIndexReader, TERMINATED, Term};
-use wirephoto_pure::query::{Place, Words, named_start};
 
 use crate::error::{IndexError, Result};
 use crate::index::Snapshot;

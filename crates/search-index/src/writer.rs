@@ -1,11 +1,11 @@
 //! Writing: versions of items come in and go out, and a commit makes that findable.
 
+use model::ItemKey;
+use model::item::PubStatus;
+use query::Indexed;
 use serde::{Deserialize, Serialize};
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy};
 use tantivy::{TantivyDocument, Term};
-use wirephoto_pure::item::PubStatus;
-use wirephoto_pure::query::Indexed;
-use wirephoto_pure::types::ItemKey;
 
 use crate::error::Result;
 use crate::schema::Fields;

@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use wirephoto_pure::query::Indexed;
-use wirephoto_search_index::oracle::{self, Answer, Ask, Version};
-use wirephoto_search_index::{Index, Item, Page, Position, Snapshot, Sort, SortDate, Writer};
+use query::Indexed;
+use search_index::oracle::{self, Answer, Ask, Version};
+use search_index::{Index, Item, Page, Position, Snapshot, Sort, SortDate, Writer};
 
 const MEMORY_BYTES: u64 = 100_000;
 

@@ -12,11 +12,11 @@ use uuid::Uuid;
 
 use super::lives::Span;
 use super::migrations::{STEPS, Step, latest, migrate, migrate_by, run};
-use crate::account::{Lane, Message, MessageContent, UserId};
 use crate::db::connection::Purpose;
 use crate::db::scratch::scratch_server;
 use crate::db::{Begun, ClaimedBy, Db, DbError, NewMessage};
 use crate::error::{Error, Kind};
+use model::account::{Lane, Message, MessageContent, UserId};
 
 const LIFE: Uuid = Uuid::from_u128(1);
 

@@ -5,13 +5,13 @@ use std::{ops::ControlFlow, sync::Arc};
 use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
-use crate::account::{
+use crate::db::DbError;
+use crate::db::engine::{Row, params};
+use model::Hash;
+use model::account::{
     Access, Account, Agreement, AgreementId, AgreementType, Organization, OrganizationId, Phone,
     Prepaids, Product, ProductId, User, UserId,
 };
-use crate::db::DbError;
-use crate::db::engine::{Row, params};
-use crate::types::Hash;
 
 /// Something that caches in memory must forget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

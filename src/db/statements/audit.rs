@@ -5,12 +5,12 @@ use std::{net::IpAddr, ops::ControlFlow};
 use jiff::Timestamp;
 
 use super::{ReadTx, WriteTx, int, time};
-use crate::account::UserId;
 use crate::audit::{self, Action, Actor, Event, Outcome};
 use crate::config::Addresses;
 use crate::db::DbError;
 use crate::db::engine::{Row, params};
 use crate::limits::AUDIT_ROWS_MAX;
+use model::account::UserId;
 
 /// Which events are listed; what is `None` asks for nothing.
 #[derive(Clone, Debug, Default)]

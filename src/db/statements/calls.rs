@@ -3,7 +3,7 @@
 use super::{ReadTx, WriteTx};
 use crate::db::DbError;
 use crate::db::engine::params;
-use crate::types::Hash;
+use model::Hash;
 
 impl ReadTx<'_> {
     /// What was noted of the session's calls.

@@ -4,9 +4,9 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{ReadTx, WriteTx, damaged, import::Put};
-use crate::account::{Channel, ChannelId, ChannelMethod, ChannelSettings, UserId};
 use crate::db::DbError;
 use crate::db::engine::{Row, params};
+use model::account::{Channel, ChannelId, ChannelMethod, ChannelSettings, UserId};
 
 /// A channel to be written.
 #[derive(Clone, Debug)]

@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use super::{ReadTx, int, time};
 use crate::db::DbError;
 use crate::db::engine::{Engine, Row, params};
-use crate::item::{Asset, Document};
 use crate::limits::CHECK_FLAWS_MAX;
-use crate::types::{Hash, ItemKey};
+use model::item::{Asset, Document};
+use model::{Hash, ItemKey};
 
 /// Something wrong with the database.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

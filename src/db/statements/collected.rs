@@ -10,9 +10,9 @@ use super::collections::LostItem;
 use super::{ReadTx, WriteTx};
 use crate::db::engine::params;
 use crate::db::{DbError, NewItem};
-use crate::item::Document;
 use crate::limits::COLLECTION_REMOVED_CHARS_MAX;
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::item::Document;
 
 /// The property that says when an item expires.
 const EXPIRES: &str = "expires";

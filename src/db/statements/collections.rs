@@ -6,11 +6,11 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
-use crate::account::UserId;
 use crate::db::DbError;
 use crate::db::engine::{Row, params};
 use crate::limits::COLLECTION_REMOVED_MAX;
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::account::UserId;
 
 /// A collection that is written.
 #[derive(Clone, Debug)]

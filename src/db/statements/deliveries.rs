@@ -15,10 +15,10 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
-use crate::account::{AgreementId, ChannelId, Delivery, DeliveryState, OrganizationId, UserId};
 use crate::db::DbError;
 use crate::db::engine::{Row, params};
-use crate::types::{CropSpec, CropSyntaxError, ItemKey, token};
+use model::account::{AgreementId, ChannelId, Delivery, DeliveryState, OrganizationId, UserId};
+use model::{CropSpec, CropSyntaxError, ItemKey, token};
 
 /// A delivery that is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,10 +10,10 @@ use super::{
     deliveries::{DeliveriesOf, Enqueued, NewDelivery, Outcome, Queue, Turn},
     import::Put,
 };
-use crate::account::{
+use crate::db::{Db, DbError};
+use model::account::{
     ChannelId, ChannelMethod, ChannelSettings, Delivery, DeliveryState, OrganizationId, UserId,
 };
-use crate::db::{Db, DbError};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::{ReadTx, WriteTx, int, sessions::read_hash, time};
 use crate::db::DbError;
 use crate::db::engine::params;
-use crate::types::Hash;
+use model::Hash;
 
 /// The failures of one counter since the first of its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, int, time, tokens::read_scopes};
-use crate::account::{Client, FamilyId, Scopes, UserId};
 use crate::db::DbError;
 use crate::db::engine::{Row, params};
 use crate::limits::FAMILIES_MAX;
-use crate::types::Hash;
+use model::Hash;
+use model::account::{Client, FamilyId, Scopes, UserId};
 
 /// What one authorization of a client by a user gave: a code, tokens, their successors.
 #[derive(Clone, Debug, PartialEq, Eq)]

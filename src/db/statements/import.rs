@@ -8,13 +8,13 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, accounts::AccountChange, damaged};
-use crate::account::{
+use crate::db::DbError;
+use crate::db::engine::params;
+use model::Hash;
+use model::account::{
     Access, AgreementId, AgreementType, Approver, Client, Grant, Money, Organization,
     OrganizationId, Period, Phone, Prepaids, ProductId, UserId,
 };
-use crate::db::DbError;
-use crate::db::engine::params;
-use crate::types::Hash;
 
 /// What became of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,13 +9,13 @@ use super::{
     collections::NewCollection,
     import::{NewAgreement, NewApiKey, NewClient, NewProduct, NewUser, Put},
 };
-use crate::account::{
+use crate::db::engine::params;
+use crate::db::{Db, DbError};
+use model::Hash;
+use model::account::{
     Access, AgreementId, AgreementType, Approver, Grant, OrganizationId, Phone, Prepaids,
     ProductId, UserId,
 };
-use crate::db::engine::params;
-use crate::db::{Db, DbError};
-use crate::types::Hash;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()

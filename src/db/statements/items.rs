@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use super::{ReadTx, WriteTx, damaged, int, time};
 use crate::db::DbError;
 use crate::db::engine::{Row, params};
-use crate::item::{Asset, Held, PubStatus};
 use crate::limits::SWEEP_ROWS;
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::item::{Asset, Held, PubStatus};
 
 /// An item to be written.
 #[derive(Clone, Debug)]

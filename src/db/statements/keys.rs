@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, import::NewApiKey, int, operator::ListedKey};
-use crate::account::UserId;
 use crate::db::DbError;
 use crate::db::engine::params;
+use model::account::UserId;
 
 impl ReadTx<'_> {
     /// The keys of a user that were not revoked, in the order of their numbers.

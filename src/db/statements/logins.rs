@@ -4,10 +4,10 @@
 use jiff::Timestamp;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, int, sessions::read_hash, time, tokens::read_scopes};
-use crate::account::{FamilyId, Scopes, UserId};
 use crate::db::DbError;
 use crate::db::engine::params;
-use crate::types::Hash;
+use model::Hash;
+use model::account::{FamilyId, Scopes, UserId};
 
 /// A session of a user as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]

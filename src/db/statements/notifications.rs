@@ -6,10 +6,10 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, numbers};
-use crate::account::{AgreementId, Notification, NotificationKind, Question, UserId, Way};
 use crate::db::DbError;
 use crate::db::engine::{Row, params};
-use crate::types::MediaType;
+use model::MediaType;
+use model::account::{AgreementId, Notification, NotificationKind, Question, UserId, Way};
 
 /// A notification that is written; what it asks for in words that were checked.
 #[derive(Clone, Debug)]

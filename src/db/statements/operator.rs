@@ -7,11 +7,11 @@ use super::{
     accounts::{AccountChange, USER_COLUMNS, read_user},
     damaged, int, numbers, time,
 };
-use crate::account::{AgreementId, Client, Grant, User, UserId};
 use crate::db::DbError;
 use crate::db::engine::{Row, ToParam, params};
 use crate::limits::ENDED_TOKENS_LOGGED_MAX;
-use crate::types::Hash;
+use model::Hash;
+use model::account::{AgreementId, Client, Grant, User, UserId};
 
 /// A user as the operator lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]

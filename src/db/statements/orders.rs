@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::accounts::{AccountChange, read_product};
 use super::{ReadTx, WriteTx, damaged, int, time};
-use crate::account::{
-    AgreementId, AgreementType, Approver, License, Money, Order, OrderAgreement, OrderId,
-    OrderStatus, OrganizationId, Period, Product, UserId,
-};
 use crate::db::DbError;
 use crate::db::engine::{Row, params};
 use crate::limits::{ORDERS_LISTED_MAX, USERS_LOGGED_MAX};
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::account::{
+    AgreementId, AgreementType, Approver, License, Money, Order, OrderAgreement, OrderId,
+    OrderStatus, OrganizationId, Period, Product, UserId,
+};
 
 /// A row under which an item may be downloaded again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

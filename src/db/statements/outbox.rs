@@ -14,10 +14,10 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ClaimTx, ReadTx, WriteTx, damaged, int, time};
-use crate::account::{Lane, Message, MessageContent, MessageState, UserId};
 use crate::db::DbError;
 use crate::db::engine::{Engine, Hold, Row, params};
 use crate::limits::MESSAGES_FREED_MAX;
+use model::account::{Lane, Message, MessageContent, MessageState, UserId};
 
 /// The number of the notification in a message that belongs to none.
 const NO_NOTIFICATION: i64 = 0;

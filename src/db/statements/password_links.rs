@@ -5,9 +5,9 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
-use crate::account::{OrganizationId, PasswordLinkKind, UserId};
 use crate::db::DbError;
 use crate::db::engine::{Row, params};
+use model::account::{OrganizationId, PasswordLinkKind, UserId};
 
 /// A link by which a user sets a password.
 #[derive(Clone, Debug, PartialEq, Eq)]

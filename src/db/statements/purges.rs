@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::{ReadTx, WriteTx, int, time};
 use crate::db::DbError;
 use crate::db::engine::params;
-use crate::types::ItemKey;
+use model::ItemKey;
 
 /// Name of a lane's place in the item log up to which it was read for keys: this and the lane.
 const PURGING: &str = "purging ";

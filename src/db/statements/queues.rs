@@ -5,10 +5,10 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::{ReadTx, WriteTx, damaged, int, time};
-use crate::account::UserId;
 use crate::db::engine::{Row, params};
 use crate::db::{DbError, StoredItem};
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::account::UserId;
 
 /// Name of the place in the item log up to which notifications were looked for.
 const MATCHING: &str = "matching";

@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
-use crate::account::UserId;
 use crate::db::DbError;
 use crate::db::engine::{Row, params};
-use crate::types::Hash;
+use model::Hash;
+use model::account::UserId;
 
 /// A mail address that a user gave and that is not the user's own.
 #[derive(Clone, Debug, PartialEq, Eq)]

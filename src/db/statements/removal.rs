@@ -4,10 +4,10 @@ use jiff::Timestamp;
 
 use super::import::{NewAgreement, NewProduct};
 use super::{WriteTx, accounts::AccountChange};
-use crate::account::{Organization, UserId};
 use crate::db::DbError;
 use crate::db::engine::params;
-use crate::types::Hash;
+use model::Hash;
+use model::account::{Organization, UserId};
 
 /// What became of a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

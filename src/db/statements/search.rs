@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use super::{ReadTx, WriteTx, damaged, int};
 use crate::db::engine::{Row, params};
 use crate::db::{DbError, StoredItem};
-use crate::item::PubStatus;
-use crate::types::ItemKey;
+use model::ItemKey;
+use model::item::PubStatus;
 
 /// A row of the item log, and what tells it from another row of the same number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 use jiff::Timestamp;
 
 use super::{ALL_BEHIND, ReadTx, WriteTx, accounts::AccountChange, damaged, int, time};
-use crate::account::UserId;
 use crate::db::DbError;
 use crate::db::engine::params;
 use crate::limits::SESSIONS_MAX;
-use crate::types::Hash;
+use model::Hash;
+use model::account::UserId;
 
 /// A login in a browser.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,11 +11,11 @@ use super::{
     sessions::read_hash,
     time,
 };
-use crate::account::{FamilyId, Scopes, UserId};
 use crate::db::DbError;
 use crate::db::engine::params;
 use crate::limits::USED_REFRESH_TOKENS_MAX;
-use crate::types::Hash;
+use model::Hash;
+use model::account::{FamilyId, Scopes, UserId};
 
 /// An access token that was given out.
 #[derive(Clone, Debug, PartialEq, Eq)]

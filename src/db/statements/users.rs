@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 
 use super::accounts::{AccountChange, USER_COLUMNS, read_user};
 use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, time};
-use crate::account::{Access, Device, DeviceKind, OrganizationId, Phone, User, UserId};
 use crate::db::DbError;
 use crate::db::engine::params;
+use model::account::{Access, Device, DeviceKind, OrganizationId, Phone, User, UserId};
 
 /// A user of an organization to be written; it is active and has no password.
 #[derive(Clone, Debug)]

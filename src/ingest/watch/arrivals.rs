@@ -9,7 +9,7 @@ use std::{
 
 use crate::ingest::files::{DOCUMENT, extension, media_type};
 use crate::limits::{INGEST_DEPTH_MAX, ITEM_FILES_MAX, WATCH_ENTRIES_MAX};
-use crate::types::MediaType;
+use model::MediaType;
 
 /// Something that lies there whole, as far as its name says.
 #[derive(Clone, Debug, PartialEq, Eq)]

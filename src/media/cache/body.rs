@@ -8,7 +8,7 @@ use std::{ops::Range, sync::Arc};
 use bytes::Bytes;
 
 use crate::limits::BODY_PARTS_MAX;
-use crate::types::Hash;
+use model::Hash;
 
 /// A run of bytes of an original, sent as they lie in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]

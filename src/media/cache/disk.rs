@@ -20,7 +20,7 @@ use super::{
 };
 use crate::limits::UPLOAD_ABANDONED;
 use crate::media::plan::Class;
-use crate::types::Hash;
+use model::Hash;
 
 /// A file takes whole blocks.
 const BLOCK_BYTES: u64 = 4096;

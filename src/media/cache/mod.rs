@@ -24,10 +24,10 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::limits::SEEN_ONCE_MAX;
 use crate::telemetry;
-use crate::types::Hash;
 pub use body::{Body, Extent, Part};
 use disk::DiskTier;
 pub(crate) use disk::check_files;
+use model::Hash;
 
 /// A tier's two parts.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{Body, Extent, Part};
 use crate::limits::BODY_PARTS_MAX;
-use crate::types::Hash;
+use model::Hash;
 
 /// Marks a file of this form; another form is a miss.
 const MAGIC: &[u8; 4] = b"WPc2";

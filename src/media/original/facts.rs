@@ -8,13 +8,13 @@
 //! level: 0 none │ 1 length, sum, width, height
 //! ```
 //!
-//! Numbers are of variable length ([`crate::media::jpeg::scan::pack`]). A file that is not exactly
+//! Numbers are of variable length ([`jpeg::scan::pack`]). A file that is not exactly
 //! this, or of another original, is no side file: it is made again.
 
 use super::sums::{Grain, Sums};
-use crate::media::jpeg::scan::index::Index;
-use crate::media::jpeg::scan::pack::{put_number, take_number};
-use crate::types::{Hash, Size};
+use jpeg::scan::index::Index;
+use jpeg::scan::pack::{put_number, take_number};
+use model::{Hash, Size};
 
 const MAGIC: &[u8; 4] = b"WPix";
 /// Rises when the form changes, or what is made of an original.
@@ -227,7 +227,7 @@ impl Level {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::media::jpeg::scan::index::Entry;
+    use jpeg::scan::index::Entry;
 
     fn all() -> Vec<Facts> {
         let entries =

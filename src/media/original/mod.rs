@@ -20,13 +20,13 @@ use std::{ops::Range, path::Path, sync::Arc};
 use moka::sync::Cache;
 
 use crate::limits::{DERIVED_AGAIN, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX};
-use crate::media::jpeg::header::{Header, HeaderError, HeaderLimits};
-use crate::media::jpeg::scan::Scan;
-use crate::media::raster::{GoOn, Spread};
 use crate::store::{BlobReader, Derived, Kind, Store, StoreError};
 use crate::telemetry;
-use crate::types::{Hash, Size};
 use facts::{Facts, WayIn};
+use imaging::{GoOn, Spread};
+use jpeg::header::{Header, HeaderError, HeaderLimits};
+use jpeg::scan::Scan;
+use model::{Hash, Size};
 pub use picture::{Head, Picture};
 use prepare::Request;
 use reading::{hash_and_sums, read_blocks, read_checked};

@@ -6,10 +6,10 @@ use super::facts::Entrance;
 use super::reading::{read_checked, read_many};
 use super::sums::Sums;
 use super::{Original, OriginalError};
-use crate::media::jpeg::header::Header;
-use crate::media::jpeg::scan::index::Index;
-use crate::media::jpeg::scan::{Bytes, Scan, Unfit};
 use crate::store::{BlobReader, Kind, StoreError};
+use jpeg::header::Header;
+use jpeg::scan::index::Index;
+use jpeg::scan::{Bytes, Scan, Unfit};
 
 /// A file's bytes before the first scan's data.
 pub struct Head {

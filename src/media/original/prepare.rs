@@ -2,13 +2,13 @@
 
 use super::facts::{Entrance, Facts, Level, WayIn, Working};
 use super::sums::Sums;
-use crate::media::jpeg::codec::{self, Chroma, Encoding, Pixels, Scale, Space};
-use crate::media::jpeg::header::{Header, HeaderLimits, Process};
-use crate::media::jpeg::rewrite::colour_segments;
-use crate::media::jpeg::scan::index::Index;
-use crate::media::jpeg::scan::{Bytes, Scan, Unfit};
-use crate::media::raster::{GoOn, Spread, decode_bands};
-use crate::types::{Hash, Size};
+use imaging::{GoOn, Spread, decode_bands};
+use jpeg::codec::{self, Chroma, Encoding, Pixels, Scale, Space};
+use jpeg::header::{Header, HeaderLimits, Process};
+use jpeg::rewrite::colour_segments;
+use jpeg::scan::index::Index;
+use jpeg::scan::{Bytes, Scan, Unfit};
+use model::{Hash, Size};
 
 /// How much longer than a Preview's long side that of its level is at least, in percent: scaling
 /// down needs more pixels than it gives.

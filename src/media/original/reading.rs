@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::sums::{Grain, Sums};
 use crate::store::{BlobReader, StoreError};
-use crate::types::Hash;
+use model::Hash;
 
 /// Where a piece of a blob starts, and its bytes.
 pub(super) type Piece = (u64, Vec<u8>);

@@ -2,7 +2,7 @@
 
 use std::{ops::Range, sync::OnceLock};
 
-use crate::media::jpeg::scan::pack::{put_number, take_number};
+use jpeg::scan::pack::{put_number, take_number};
 
 /// Every multiple of this is a border of blocks, whatever their size.
 pub const BLOCK_BYTES: u64 = 16 << 10;

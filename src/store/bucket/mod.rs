@@ -41,7 +41,7 @@ use crate::limits::{
     BUCKET_BYTES_S_MIN, BUCKET_LIST_TIME, BUCKET_ONCE_MAX, BUCKET_OPEN_BYTES,
     BUCKET_OPEN_CACHE_BYTES, BUCKET_OPEN_KEPT, BUCKET_PART_BYTES, BUCKET_RETRIES_MAX,
 };
-use crate::types::Hash;
+use model::Hash;
 
 /// Threads that speak to a bucket: they wait and sign.
 const THREADS: usize = 2;

@@ -8,7 +8,7 @@ use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, path::Path};
 
 use super::{Bucket, StoreError};
 use crate::limits::{BUCKET_READ_BYTES, BUCKET_READS_MAX};
-use crate::types::Hash;
+use model::Hash;
 
 /// What a look at an object found.
 #[derive(Debug)]

@@ -12,11 +12,9 @@ use super::{
     Visit,
     parameters::{self, Parameters, by},
 };
-use crate::account::Product;
 use crate::auth::{Credentials, Principal};
 use crate::content::{Form, Recent};
 use crate::error::{Error, Kind, Result};
-use crate::item::Layout;
 use crate::search::{Sort, SortDate};
 use crate::users::Users;
 use crate::web::{
@@ -26,6 +24,8 @@ use crate::web::{
     deprecation::mark,
     request::Query,
 };
+use model::account::Product;
+use model::item::Layout;
 
 /// The values of `tr`.
 const TIMES: [(&str, Recent); 4] =

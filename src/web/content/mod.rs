@@ -25,7 +25,6 @@ use super::{
     credentials, edge,
     request::{self, Query},
 };
-use crate::account::Scope;
 use crate::audit;
 use crate::auth::Principal;
 use crate::clock;
@@ -34,7 +33,8 @@ use crate::content::Recent;
 use crate::error::{Error, Kind, Result};
 use crate::media::UrlLinks;
 use crate::search::{Request as Wanted, Sort, SortDate};
-use crate::types::MediaType;
+use model::MediaType;
+use model::account::Scope;
 use parameters::{ALL, Parameters};
 
 /// A decoded part of the path, or why there is none.

@@ -17,7 +17,6 @@ use uuid::Uuid;
 use super::Segment;
 use super::held_body::HeldBody;
 use super::parameters::{self, Parameters};
-use crate::account::{NotificationKind, Question, Way};
 use crate::auth::Principal;
 use crate::clock;
 use crate::content::{Content, Form, Recent};
@@ -29,14 +28,15 @@ use crate::media::UrlLinks;
 use crate::notifications::Draft;
 use crate::notifications::json::Shown;
 use crate::outbound::MailAddress;
-use crate::schedule::{Schedule, ScheduleError};
-use crate::types::MediaType;
 use crate::web::{
     App,
     api::{self, Answer, Caller},
     request::{self, Query, is_email},
     respond,
 };
+use model::MediaType;
+use model::account::{NotificationKind, Question, Way};
+use model::schedule::{Schedule, ScheduleError};
 
 /// The parts of a path with an id, decoded, or why there are none.
 type Named = Result<Path<(String, String)>, PathRejection>;

@@ -3,18 +3,17 @@
 use jiff::{Timestamp, tz::TimeZone};
 
 use super::SORT_DEFAULT;
-use crate::account::AgreementId;
 use crate::auth::Principal;
 use crate::content;
 use crate::content::{Period, Recent, Selection};
 use crate::error::{Error, Result};
-use crate::item::{Layout, PubStatus};
 use crate::limits::{HITS_DEFAULT, HITS_MAX};
-use crate::query;
-use crate::query::Facet;
 use crate::search::{Request as Wanted, Sort, SortDate};
-use crate::types::MediaType;
 use crate::web::request::{Problems, Query, choose};
+use model::MediaType;
+use model::account::AgreementId;
+use model::item::{Layout, PubStatus};
+use query::Facet;
 
 /// What stands for every media type.
 pub(super) const ALL: &str = "_all";

@@ -19,7 +19,6 @@ use crate::limits::{POLL_S, POLL_S_MAX};
 use crate::media::UrlLinks;
 use crate::search::Request as Wanted;
 use crate::slots::SlotHolder;
-use crate::types::{ItemKey, ItemUri};
 use crate::web::{
     App,
     api::{self, Answer},
@@ -27,6 +26,7 @@ use crate::web::{
     request::{self, Query},
     respond,
 };
+use model::{ItemKey, ItemUri};
 
 /// `GET /content/v1/{mediaType}/stream`.
 pub(super) async fn stream(

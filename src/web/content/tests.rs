@@ -3,10 +3,10 @@
 use jiff::tz::TimeZone;
 
 use super::*;
-use crate::item::{Layout, PubStatus};
-use crate::query::Facet;
 use crate::search::Coverage;
 use crate::web::request::tests::problems;
+use model::item::{Layout, PubStatus};
+use query::Facet;
 
 fn zone() -> TimeZone {
     TimeZone::get("Europe/Stockholm").unwrap()

@@ -1,6 +1,5 @@
 //! One connection from accept to close, with or without TLS.
 
-use crate::types::network;
 use crate::web::listener::{
     ClientAddr,
     body::{Awaited, Outgoing},
@@ -18,6 +17,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
 };
+use model::network;
 use std::{
     collections::HashMap,
     convert::Infallible,

@@ -6,10 +6,10 @@ use super::{
     operation::{Access, Answer, Operation, Tag, get, list, path, query},
     schemas::{array, integer, one_of, reference, string},
 };
-use crate::item::PubStatus;
 use crate::limits::{HITS_DEFAULT, HITS_MAX, POLL_S, POLL_S_MAX};
-use crate::query::Facet;
-use crate::types::MediaType;
+use model::MediaType;
+use model::item::PubStatus;
+use query::Facet;
 
 /// What stands for every media type.
 const EVERY: &str = "_all";

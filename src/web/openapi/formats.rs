@@ -9,7 +9,7 @@ use super::{
     operation::{Access, Answer, Base, Operation, Tag, get, header, path, query},
     schemas::{integer, one_of, string},
 };
-use crate::types::{MediaType, RenditionName};
+use model::{MediaType, RenditionName};
 
 pub(super) fn operations() -> Vec<Operation> {
     let mut all = texts();

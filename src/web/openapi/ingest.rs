@@ -6,7 +6,7 @@ use super::{
     operation::{Access, Answer, Operation, Tag, delete, path, put},
     schemas::{one_of, reference, string},
 };
-use crate::types::{ItemId, MediaType};
+use model::{ItemId, MediaType};
 
 pub(super) fn operations() -> Vec<Operation> {
     let refused = [400, 401, 403, 413, 503];

@@ -11,8 +11,8 @@ use super::{
     operation::{Access, Answer, Base, Operation, Tag, get, header, path, query},
     schemas::{array, integer, one_of, reference, string},
 };
-use crate::item::has_picture;
-use crate::types::{MediaType, RenditionName};
+use model::item::has_picture;
+use model::{MediaType, RenditionName};
 
 const JPEG: &str = "image/jpeg";
 

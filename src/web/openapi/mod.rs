@@ -47,9 +47,9 @@ use super::{
     respond,
     site::language::Language,
 };
-use crate::account::Scope;
 use crate::error::{Error, Result};
-use crate::types::Hash;
+use model::Hash;
+use model::account::Scope;
 use operation::{Base, Operation, Tag};
 pub(super) use trial::{Sample, Trial};
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::item::SCHEMA;
+use model::item::SCHEMA;
 
 const ITEM: &str = "NewsItem";
 /// The item as it is sent.

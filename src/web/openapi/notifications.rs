@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::content::{layout, media_type, selection};
 use super::operation::{Access, Operation, Tag, delete, get, path, post, put, query, required};
 use super::schemas::{Part, array, described, integer, object, one_of, reference, string};
-use crate::account::NotificationKind;
 use crate::limits::{HITS_DEFAULT, HITS_MAX, NOTIFICATION_TEXT_CHARS_MAX, STREAM_POLL_S};
-use crate::types::MediaType;
+use model::MediaType;
+use model::account::NotificationKind;
 
 /// The least that a `PUT` or `POST` may be refused with.
 const REFUSED: [u16; 4] = [400, 401, 403, 503];

@@ -6,8 +6,8 @@ use super::{
     operation::{Access, Answer, Base, Operation, Tag, get, post, query},
     schemas::{described, object, one_of, reference, string},
 };
-use crate::account::Grant;
 use crate::oauth::{Prompt, ResponseType};
+use model::account::Grant;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 

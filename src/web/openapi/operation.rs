@@ -8,8 +8,8 @@
 use serde_json::{Map, Value, json};
 
 use super::schemas::{array, reference};
-use crate::account::Scope;
-use crate::account::Scopes;
+use model::account::Scope;
+use model::account::Scopes;
 
 /// The headings that operations stand below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use super::schemas::{
     NO_CONTROLS, Part, array, boolean, closed, described, integer, object, one_of, short_text,
     string, time,
 };
-use crate::account::{ChannelMethod, DeviceKind};
 use crate::limits::{CHANNEL_FORMATS_MAX, SHORT_TEXT_CHARS_MAX};
+use model::account::{ChannelMethod, DeviceKind};
 
 pub(super) fn schemas() -> Part {
     let mut all = devices_and_keys();

@@ -8,9 +8,9 @@
 use serde_json::{Map, Value, json};
 
 use super::news_item;
-use crate::account::{AgreementType, Approver, DeliveryState, Period};
 use crate::limits::{EMAIL_CHARS_MAX, INVOICE_TEXT_CHARS_MAX, SHORT_TEXT_CHARS_MAX};
-use crate::query::Facet;
+use model::account::{AgreementType, Approver, DeliveryState, Period};
+use query::Facet;
 
 /// A schema by its name.
 pub(super) fn reference(name: &str) -> Value {

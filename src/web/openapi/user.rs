@@ -7,11 +7,12 @@ use super::{
     operation::{Access, Answer, Operation, Tag, delete, get, path, post, put, query, required},
     schemas::{NO_CONTROLS, array, integer, one_of, reference, short_text},
 };
-use crate::account::{DeliveryState, DeviceKind, OrderStatus};
 use crate::limits::{
-    CHANNEL_NAME_CHARS_MAX, DELIVERIES_LISTED_MAX, DELIVERIES_SIZE_DEFAULT,
-    DEVICE_TOKEN_BYTES_MAX, ORDERS_LISTED_MAX, ORDERS_SIZE_DEFAULT,
+    DELIVERIES_LISTED_MAX, DELIVERIES_SIZE_DEFAULT, DEVICE_TOKEN_BYTES_MAX, ORDERS_LISTED_MAX,
+    ORDERS_SIZE_DEFAULT,
 };
+use model::account::{DeliveryState, DeviceKind, OrderStatus};
+use model::limits::CHANNEL_NAME_CHARS_MAX;
 
 /// Statuses of refusals that every operation of a caller has.
 const REFUSED: [u16; 4] = [400, 401, 403, 503];

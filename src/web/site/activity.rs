@@ -20,8 +20,8 @@ use crate::limits::{
     ACTIVITY_CALL_BYTES_MAX, ACTIVITY_CALLS_MAX, ACTIVITY_KEPT_S, ACTIVITY_SESSIONS_MAX,
 };
 use crate::nodes::limits::CALLS_NOTED;
-use crate::types::Hash;
 use crate::web::session::Visitor;
+use model::Hash;
 
 /// A call that a page made for a visitor.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use super::{Site, hit::anchor};
 use crate::error::Result;
-use crate::types::ItemKey;
+use model::ItemKey;
 
 /// The parameters of a message, which belongs to one moment.
 pub(super) const MESSAGE: [&str; 2] = ["done", "in"];

@@ -15,8 +15,8 @@ use super::back::MESSAGE;
 use super::collections::{self, ALL, Against, NAMES, address, content, page_of, text};
 use super::hit::key_of;
 use super::{Form, Member, Page, Posted};
-use crate::types::ItemKey;
 use crate::web::{App, form::see_other, login};
+use model::ItemKey;
 
 /// What is said when items did not come in.
 const LEFT_OUT: &str = "Items that are gone, or that your agreements do not cover, are left out.";

@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use super::api::{Call, Refusal, file, segment};
 use super::hit::{Hit, key_of};
 use super::{Member, Page, Posted, Problem};
-use crate::item::has_picture;
 use crate::limits::{PAGES_MAX, SITE_COLLECTION_ITEMS_PER_PAGE, SITE_STRIP_PICTURES};
 use crate::web::{App, form::see_other};
+use model::item::has_picture;
 
 /// The caller's collections.
 pub(super) const ALL: &str = "/collection/v1/collection";

@@ -17,10 +17,10 @@ use super::{
 };
 use crate::clock;
 use crate::error::Result;
-use crate::item::PubStatus;
 use crate::limits::{CONCEPT_NAME_FOR, CONCEPT_NAMES_MAX};
-use crate::query::{self, Facet};
 use crate::search::{Coverage, Found, Freshness, Request, Sort, SortDate};
+use model::item::PubStatus;
+use query::Facet;
 
 /// Items that are looked at for a name: the newest may have the code alone.
 const ITEMS_LOOKED_AT: usize = 20;

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::{Site, search::Wanted};
 use crate::error::Result;
-use crate::query::Facet;
 use crate::web::request::Query;
+use query::Facet;
 
 /// Values of a facet that are offered.
 const VALUES: usize = 8;
@@ -176,7 +176,7 @@ mod tests {
         let zone = jiff::tz::TimeZone::UTC;
         for text in ["a\"b", "a\\", "a*", "„a“"] {
             let term = named(Facet::PlaceName, text).term();
-            crate::query::parse(&term, &zone).unwrap_or_else(|error| panic!("{term}: {error}"));
+            query::parse(&term, &zone).unwrap_or_else(|error| panic!("{term}: {error}"));
         }
     }
 

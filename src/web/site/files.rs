@@ -9,10 +9,10 @@ use super::{
     panel::Panel,
 };
 use crate::error::{Error, Result};
-use crate::item::has_picture;
 use crate::media::access;
-use crate::media::path::{MediaPath, Target};
-use crate::types::{ItemKey, MediaType, RenditionName};
+use model::item::has_picture;
+use model::media_url::{MediaPath, Target};
+use model::{ItemKey, MediaType, RenditionName};
 
 /// What the visitor of a page may have of the item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

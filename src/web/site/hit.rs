@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::types::{ItemKey, RenditionName};
+use model::{ItemKey, RenditionName};
 
 /// Characters of a text that a list shows of it.
 const TEASER_CHARS: usize = 220;
@@ -135,7 +135,7 @@ impl Picture {
     /// everybody comes from our own host, which the browser sends its login to.
     fn shown(mut self, key: &ItemKey, base: &str) -> Option<Self> {
         let own = own_address(&self.url, base)?;
-        if !crate::item::has_picture(key.media_type) {
+        if !model::item::has_picture(key.media_type) {
             self.url = own.to_owned();
         }
         Some(self)

@@ -17,15 +17,15 @@ use super::{
     hit::{Hit, Picture, key_of, media_base, own_address, rendition},
     panel,
 };
-use crate::account::AgreementId;
 use crate::error::{Error, Kind, Result};
-use crate::item::has_picture;
 use crate::media::Caller;
-use crate::media::path::DocumentExtension;
-use crate::media::path::MediaPath;
-use crate::media::path::RenditionExtension;
-use crate::types::{ItemKey, MediaType, RenditionName};
 use crate::web::{App, form::see_other, media, pages::login_url};
+use model::account::AgreementId;
+use model::item::has_picture;
+use model::media_url::DocumentExtension;
+use model::media_url::MediaPath;
+use model::media_url::RenditionExtension;
+use model::{ItemKey, MediaType, RenditionName};
 
 /// Associated objects that a page shows.
 const ASSOCIATIONS_SHOWN: usize = 24;

@@ -291,7 +291,7 @@ async fn remove(Path(id): Path<String>, posted: Posted) -> Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::MediaType;
+    use model::MediaType;
 
     #[test]
     fn every_media_type_of_notifications_has_words() {

@@ -5,11 +5,11 @@ use serde::Serialize;
 use super::Site;
 use crate::clock;
 use crate::error::{Error, Kind, Result};
-use crate::item::Files;
 use crate::media::Entry;
 use crate::orders::{ItemFacts, Offer, OfferState};
-use crate::types::{ItemKey, Usage};
 use crate::web::{App, pages::served, session::Visitor};
+use model::item::Files;
+use model::{ItemKey, Usage};
 
 /// An agreement that the visitor can choose.
 #[derive(Serialize)]

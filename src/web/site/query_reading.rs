@@ -3,8 +3,6 @@
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
-use crate::query;
-
 /// Words that are taken from a text that is no query.
 const WORDS_MAX: usize = 20;
 

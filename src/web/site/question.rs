@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::api::{Call, Refusal, segment};
 use super::hit::Hit;
 use super::{Form, Site};
-use crate::account::NotificationKind;
 use crate::error::{Error, Result};
+use model::account::NotificationKind;
 
 /// Schedules that are offered by name: cron and what it says.
 pub(super) const SCHEDULES: [(&str, &str); 5] = [

@@ -17,8 +17,8 @@ use super::{
 use crate::clock;
 use crate::error::Result;
 use crate::limits::{PAGE_ITEMS, PAGES_MAX};
-use crate::types::MediaType;
 use crate::web::{form::see_other, pages::login_url};
+use model::MediaType;
 
 /// Characters of the title that a notification of a search is offered.
 const TITLE_CHARS: usize = 80;
@@ -325,7 +325,7 @@ async fn show(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::Facet;
+    use query::Facet;
 
     fn place(value: &str) -> FacetValue {
         FacetValue { facet: Facet::PlaceName, value: value.to_owned() }

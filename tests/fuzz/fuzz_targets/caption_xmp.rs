@@ -6,8 +6,8 @@
 
 mod caption;
 
+use jpeg::rewrite::segment;
 use libfuzzer_sys::fuzz_target;
-use wirephoto_pure::media::jpeg::rewrite::segment;
 
 const PACKET_BYTES_MAX: usize = 60_000;
 

@@ -5,14 +5,14 @@
 
 #![no_main]
 
-use jpeg::plain::Plain;
-use jpeg::{Case, LIMITS, Opened, pixels};
+use jpeg::codec::{Pixels, Scale};
+use jpeg::header::Header;
+use jpeg::scan::cut::{cut, is_on_grid, needs, surroundings};
+use jpeg::scan::{Unfit, bands};
+use jpeg_cases::plain::Plain;
+use jpeg_cases::{Case, LIMITS, Opened, pixels};
 use libfuzzer_sys::fuzz_target;
-use wirephoto_pure::media::jpeg::codec::{Pixels, Scale};
-use wirephoto_pure::media::jpeg::header::Header;
-use wirephoto_pure::media::jpeg::scan::cut::{cut, is_on_grid, needs, surroundings};
-use wirephoto_pure::media::jpeg::scan::{Unfit, bands};
-use wirephoto_pure::types::{Rect, Size};
+use model::{Rect, Size};
 
 fuzz_target!(|data: &[u8]| {
     let Some(case) = Case::read(data) else { return };

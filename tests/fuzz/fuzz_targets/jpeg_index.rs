@@ -6,15 +6,15 @@
 
 #![no_main]
 
-use jpeg::plain::Plain;
-use jpeg::{Case, LIMITS, Opened, at, pixels};
+use jpeg::codec::{Scale, Space, read_header};
+use jpeg::dct::Dct;
+use jpeg::header::{Colour, Header};
+use jpeg::scan::index::{Entry, Index};
+use jpeg::scan::{Bytes, Scan, bands, cut, patch, region};
+use jpeg_cases::plain::Plain;
+use jpeg_cases::{Case, LIMITS, Opened, at, pixels};
 use libfuzzer_sys::fuzz_target;
-use wirephoto_pure::media::jpeg::codec::{Scale, Space, read_header};
-use wirephoto_pure::media::jpeg::dct::Dct;
-use wirephoto_pure::media::jpeg::header::{Colour, Header};
-use wirephoto_pure::media::jpeg::scan::index::{Entry, Index};
-use wirephoto_pure::media::jpeg::scan::{Bytes, Scan, bands, cut, patch, region};
-use wirephoto_pure::types::Rect;
+use model::Rect;
 
 fuzz_target!(|data: &[u8]| {
     let Some(case) = Case::read(data) else { return };

@@ -5,10 +5,10 @@
 
 #![no_main]
 
+use jpeg::header::{Header, HeaderLimits};
+use jpeg::rewrite::rewrite_metadata;
 use libfuzzer_sys::fuzz_target;
-use wirephoto_pure::media::caption::{Keep, read, write};
-use wirephoto_pure::media::jpeg::header::{Header, HeaderLimits};
-use wirephoto_pure::media::jpeg::rewrite::rewrite_metadata;
+use metadata::{Keep, read, write};
 
 const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: 50, segments_max: 500, metadata_bytes_max: 1 << 20 };

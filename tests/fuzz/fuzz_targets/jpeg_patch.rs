@@ -6,16 +6,16 @@
 
 #![no_main]
 
-use jpeg::plain::{Codes, Part, Plain, natural_order};
-use jpeg::{Case, Opened, at, pixels};
+use jpeg::codec::Scale;
+use jpeg::dct::{Dct, Divisors};
+use jpeg::rewrite::rewrite_with_tables;
+use jpeg::scan::Unfit;
+use jpeg::scan::patch::{Patched, needs, patch};
+use jpeg::scan::region::{Grid, Samples};
+use jpeg_cases::plain::{Codes, Part, Plain, natural_order};
+use jpeg_cases::{Case, Opened, at, pixels};
 use libfuzzer_sys::fuzz_target;
-use wirephoto_pure::media::jpeg::codec::Scale;
-use wirephoto_pure::media::jpeg::dct::{Dct, Divisors};
-use wirephoto_pure::media::jpeg::rewrite::rewrite_with_tables;
-use wirephoto_pure::media::jpeg::scan::Unfit;
-use wirephoto_pure::media::jpeg::scan::patch::{Patched, needs, patch};
-use wirephoto_pure::media::jpeg::scan::region::{Grid, Samples};
-use wirephoto_pure::types::Rect;
+use model::Rect;
 
 fuzz_target!(|data: &[u8]| {
     let Some(case) = Case::read(data) else { return };

@@ -5,15 +5,15 @@
 
 #![no_main]
 
-use jpeg::plain::Plain;
-use jpeg::{Case, Opened, pixels};
+use jpeg::codec::{Chroma, Planes, Scale, Space, read_header};
+use jpeg::dct::Dct;
+use jpeg::header::Colour;
+use jpeg::scan::region::{From, Samples, decode, needs};
+use jpeg::scan::{Scan, Unfit};
+use jpeg_cases::plain::Plain;
+use jpeg_cases::{Case, Opened, pixels};
 use libfuzzer_sys::fuzz_target;
-use wirephoto_pure::media::jpeg::codec::{Chroma, Planes, Scale, Space, read_header};
-use wirephoto_pure::media::jpeg::dct::Dct;
-use wirephoto_pure::media::jpeg::header::Colour;
-use wirephoto_pure::media::jpeg::scan::region::{From, Samples, decode, needs};
-use wirephoto_pure::media::jpeg::scan::{Scan, Unfit};
-use wirephoto_pure::types::{Rect, Size};
+use model::{Rect, Size};
 
 fuzz_target!(|data: &[u8]| {
     let Some(case) = Case::read(data) else { return };
@@ -36,7 +36,7 @@ fuzz_target!(|data: &[u8]| {
     let is_named = header.chroma != Chroma::Other;
     if let Some(planes) = scan.planes.filter(|_| is_named) {
         assert_eq!(planes, (header.space, header.chroma));
-        let full = jpeg::planes(&mended, extra);
+        let full = jpeg_cases::planes(&mended, extra);
         let side = |bit: u8| if case.options & bit == 0 { From::Start } else { From::End };
         check_planes(scan, &samples, rect, (&full, (side(1), side(2))));
     } else if opened.header.colour().is_some_and(|colour| colour != Colour::Ycck)

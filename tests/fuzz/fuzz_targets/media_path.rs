@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wirephoto_pure::media::path::MediaPath;
+use model::media_url::MediaPath;
 
 fuzz_target!(|text: &str| {
     if let Ok(path) = MediaPath::parse(text) {

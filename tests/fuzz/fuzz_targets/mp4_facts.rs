@@ -3,8 +3,8 @@
 
 use std::io::Cursor;
 
+use formats::mp4::{VideoLimits, facts};
 use libfuzzer_sys::fuzz_target;
-use wirephoto_pure::media::video::{VideoLimits, facts};
 
 // The first byte says whether the file is longer or shorter than its reader believes.
 fuzz_target!(|data: &[u8]| {
@@ -39,6 +39,6 @@ fn facts_of(
     data: &[u8],
     size_bytes: u64,
     limits: &VideoLimits,
-) -> Option<wirephoto_pure::media::video::VideoFacts> {
+) -> Option<formats::mp4::VideoFacts> {
     facts(&mut Cursor::new(data), size_bytes, limits).ok()
 }

@@ -10,8 +10,8 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::header;
 use libfuzzer_sys::fuzz_target;
+use model::MediaType;
 use wirephoto::ingest::{FileName, Spool};
-use wirephoto::types::MediaType;
 use wirephoto::web::ingest::{Upload, read};
 
 /// Bytes of a file at most; small, so that the fuzzer reaches it.

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wirephoto::account::{Client, Grant, Scopes};
+use model::account::{Client, Grant, Scopes};
 use wirephoto::oauth::{AuthorizationError, Parameters, parse_request};
 
 const ISSUER: &str = "https://issuer.test";

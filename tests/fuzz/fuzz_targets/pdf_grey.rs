@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wirephoto_pure::media::pdf::{PdfLimits, facts, grey};
+use pdf::{PdfLimits, facts, grey};
 
 const LIMITS: PdfLimits = PdfLimits {
     bytes: 1 << 20,

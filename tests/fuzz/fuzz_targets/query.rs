@@ -4,8 +4,8 @@
 
 use jiff::tz::TimeZone;
 use libfuzzer_sys::fuzz_target;
-use wirephoto_pure::limits::QUERY_TEXT_BYTES_MAX;
-use wirephoto_pure::query::parse;
+use query::limits::QUERY_TEXT_BYTES_MAX;
+use query::parse;
 
 fuzz_target!(|text: &str| {
     match parse(text, &TimeZone::UTC) {

@@ -4,7 +4,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use libfuzzer_sys::fuzz_target;
-use wirephoto_pure::schedule::Schedule;
+use model::schedule::Schedule;
 
 fuzz_target!(|input: (&str, &str, u32)| {
     let (cron, zone, second) = input;

@@ -3,20 +3,20 @@
 //!
 //! Items have every kind of field, statuses, embargoes, products and dates that collide; queries use
 //! every operator, and every other one finds other forms of its words. The query itself is tried on one
-//! document at a time by [`Query::matches`](wirephoto_pure::query::Query::matches), which has an oracle
+//! document at a time by [`Query::matches`](query::Query::matches), which has an oracle
 //! of its own beside it, and forms are looked for word by word in the texts.
 
 mod queries;
 
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use model::item::{Document, PubStatus};
+use model::{ItemKey, MediaType};
 use proptest::prelude::*;
 use proptest::sample::select;
-use serde_json::{Map, Value, json};
-use wirephoto_pure::item::{Document, PubStatus};
-use wirephoto_pure::query::{
+use query::{
     DateField, Indexed, Number, NumberField, Place as QueryPlace, Query, Word, Words, words,
 };
-use wirephoto_pure::types::{ItemKey, MediaType};
+use serde_json::{Map, Value, json};
 
 pub use queries::{Ask, asks};
 

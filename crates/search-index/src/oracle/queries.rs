@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, tz::TimeZone};
 use proptest::prelude::*;
 use proptest::sample::select;
-use wirephoto_pure::query::{Facet, parse, parse_with_forms};
+use query::{Facet, parse, parse_with_forms};
 
 use super::{NAMES, NUMBERS, PRODUCTS, STATUSES, SUBJECTS, TYPES, WORDS, start};
 use crate::request::{Coverage, Filter, Page, Place, Sort, SortDate};

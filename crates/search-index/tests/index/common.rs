@@ -1,13 +1,13 @@
 //! What the tests of the index share: items with a headline and a body.
 
 use jiff::tz::TimeZone;
-use serde_json::json;
-use wirephoto_pure::item::{Document, PubStatus};
-use wirephoto_pure::query::{Indexed, parse};
-use wirephoto_pure::types::ItemKey;
-use wirephoto_search_index::{
+use model::ItemKey;
+use model::item::{Document, PubStatus};
+use query::{Indexed, parse};
+use search_index::{
     ANALYSIS, Coverage, Filter, Index, Item, Page, Position, Snapshot, Sort, Writer,
 };
+use serde_json::json;
 
 /// Nothing takes too long.
 pub const NEVER: &dyn Fn() -> bool = &|| false;

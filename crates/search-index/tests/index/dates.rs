@@ -1,11 +1,11 @@
 //! Ranges of dates beside the dates of a segment.
 
 use jiff::tz::TimeZone;
+use model::ItemKey;
+use model::item::{Document, PubStatus};
+use query::Indexed;
+use search_index::{Index, Item};
 use serde_json::json;
-use wirephoto_pure::item::{Document, PubStatus};
-use wirephoto_pure::query::Indexed;
-use wirephoto_pure::types::ItemKey;
-use wirephoto_search_index::{Index, Item};
 
 use super::common::{NEVER, filter, position};
 

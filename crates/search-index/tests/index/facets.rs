@@ -1,8 +1,8 @@
 //! Counts of facets over large sets, which are kept, while versions come and go.
 
 use crate::common::{NEVER, add, filter, position};
-use wirephoto_pure::query::Facet;
-use wirephoto_search_index::{Index, Writer};
+use query::Facet;
+use search_index::{Index, Writer};
 
 /// Items that are half by one holder and half by another.
 const ITEMS: u32 = 12_000;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::fs;
 
 use crate::common::{NEVER, add, filter, found, numbers, position};
-use wirephoto_search_index::{Index, IndexError, Page, Sort, SortDate};
+use search_index::{Index, IndexError, Page, Sort, SortDate};
 
 const NEWEST: Sort = Sort::By { date: SortDate::Order, descending: true };
 

@@ -1,11 +1,11 @@
 //! Other forms of words: what a search that asks for them finds, and what it does not.
 
 use jiff::tz::TimeZone;
+use model::ItemKey;
+use model::item::{Document, PubStatus};
+use query::{Indexed, parse_with_forms};
+use search_index::{Filter, Index, Item, Page, Sort, SortDate};
 use serde_json::{Value, json};
-use wirephoto_pure::item::{Document, PubStatus};
-use wirephoto_pure::query::{Indexed, parse_with_forms};
-use wirephoto_pure::types::ItemKey;
-use wirephoto_search_index::{Filter, Index, Item, Page, Sort, SortDate};
 
 use crate::common::{NEVER, filter, found, position};
 

@@ -1,7 +1,7 @@
 //! The most relevant first.
 
 use crate::common::{add, found, position};
-use wirephoto_search_index::{Index, Sort};
+use search_index::{Index, Sort};
 
 fn ranked(texts: &[(&str, &str)], query: &str) -> Vec<u32> {
     let folder = tempfile::tempdir().unwrap();

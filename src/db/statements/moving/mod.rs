@@ -11,9 +11,9 @@ use std::ops::{ControlFlow, RangeInclusive};
 use super::{ReadTx, WriteTx, damaged, int};
 use crate::db::engine::{Engine, Param, Row, ToParam, params};
 use crate::db::{DbError, Named};
-use crate::item::Asset;
 use crate::limits::{MOVED_BYTES, MOVED_ROWS, MOVED_VALUES_MAX};
-use crate::types::Hash;
+use model::Hash;
+use model::item::Asset;
 
 use tables::Type::{self, Blob, Bool, Int, Text};
 pub(in crate::db) use tables::{ITEM_LOG, ITEMS, TABLES, Table};

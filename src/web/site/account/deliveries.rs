@@ -4,8 +4,8 @@ use minijinja::context;
 use serde_json::Value;
 
 use super::{Member, Page, Part, elements, places, shown};
-use crate::account::DeliveryState;
 use crate::limits::DELIVERIES_SIZE_DEFAULT;
+use model::account::DeliveryState;
 
 /// `GET /account/deliveries`.
 pub(super) async fn list(member: Member) -> Page {

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use super::{Call, Member, Page, Posted, Site, api, elements, shown};
 use crate::clock;
 use crate::db::session_name;
-use crate::types::Hash;
 use crate::users::{PasswordChange, SetOutcome};
 use crate::web::{
     App,
     form::see_other,
     passwords::{DIFFERENT, LOGIN_AFTER, client_address},
 };
+use model::Hash;
 
 const SESSIONS: &str = "/user/v1/session";
 const APPLICATIONS: &str = "/user/v1/application";

@@ -25,14 +25,14 @@ use super::{
     hit::Picture,
     panel,
 };
-use crate::account::AgreementId;
 use crate::error::{Error, Kind};
-use crate::item::has_picture;
 use crate::limits::STUDIO_PROOF_PX_MAX;
 use crate::media::Caller;
-use crate::media::path::{MediaPath, Operation, RenditionExtension, Target};
-use crate::types::{CropSpec, ItemKey, Rect, RenditionName, Size};
 use crate::web::{disposition, form::see_other, media};
+use model::account::AgreementId;
+use model::item::has_picture;
+use model::media_url::{MediaPath, Operation, RenditionExtension, Target};
+use model::{CropSpec, ItemKey, Rect, RenditionName, Size};
 use proof::Proof;
 use shape::Sizes;
 use wanted::Wanted;

@@ -7,12 +7,12 @@ use axum::{
 use serde::Serialize;
 
 use super::{Page, Photo, Rendition, Site, Wanted, hires_path, panel};
-use crate::account::AgreementId;
 use crate::error::{Error, Kind};
 use crate::limits::STUDIO_PROOF_PX_MAX;
 use crate::media::Caller;
-use crate::types::{ItemKey, Rect};
 use crate::web::media;
+use model::account::AgreementId;
+use model::{ItemKey, Rect};
 
 /// The picture of the result as the page shows it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -95,7 +95,7 @@ pub(super) async fn hires(Path((media_type, id)): Path<(String, String)>, site: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::Size;
+    use model::Size;
 
     #[test]
     fn a_crop_is_shown_from_the_hires_where_it_is_bought_and_not_too_large() {

@@ -1,6 +1,6 @@
 //! Which shape a crop is to have, and a rectangle of that shape.
 
-use crate::types::{Rect, Size, scale_crop};
+use model::{Rect, Size, scale_crop};
 
 /// The presets in the order in which they are offered: what the address says, and width to height
 /// where that is fixed.

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use super::shape::{self, Sizes, Unknown};
 use crate::error::{Error, Result};
-use crate::types::{CropSpec, Rect, Size};
 use crate::web::site::api::{Call, Refusal, Wrong};
+use model::{CropSpec, Rect, Size};
 
 /// The four numbers and the rest, as they were typed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -1,9 +1,9 @@
 //! What the targets for captions share: a file around metadata, and the way there and back.
 
 use jiff::tz::TimeZone;
-use wirephoto_pure::media::caption::{Caption, Keep, Reading, read, write};
-use wirephoto_pure::media::jpeg::header::{Header, HeaderLimits};
-use wirephoto_pure::media::jpeg::rewrite::segment;
+use jpeg::header::{Header, HeaderLimits};
+use jpeg::rewrite::segment;
+use metadata::{Caption, Keep, Reading, read, write};
 
 const LIMITS: HeaderLimits =
     HeaderLimits { scans_max: 1, segments_max: 100, metadata_bytes_max: 1 << 20 };
@@ -20,7 +20,7 @@ pub fn read_segments(segments: &[u8]) -> Reading {
 
 /// Writes what was read and reads it again: it must be equal, and nothing may be broken.
 pub fn there_and_back(found: Caption) {
-    let _fields = found.to_fields(&TimeZone::UTC);
+    let _fields = formats::caption::to_fields(&found, &TimeZone::UTC);
     let segments = write(&found, &[], Keep { orientation: 1, gps: true });
     let again = read_segments(&segments);
     assert!(again.warnings.is_empty(), "{:?}", again.warnings);

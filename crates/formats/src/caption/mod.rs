@@ -1,0 +1,374 @@
+//! Captions and news item documents: which property is which field (`formats.md`, "JPEG caption
+//! metadata").
+//!
+//! The schema has no property for a credit line; it is an `infosource` with `rel` `credit`, so
+//! that it is not lost between a photograph that brings one and its renditions.
+
+use jiff::{civil::DateTime, tz::TimeZone};
+use serde_json::{Map, Value, json};
+
+use metadata::{Caption, country};
+use model::item::Document;
+
+const PLACE_SCHEME: &str = "http://tt.se/spec/place/1.0/";
+const KEYWORD_SCHEME: &str = "http://tt.se/spec/keyword/1.0/";
+const SUBJECT_SCHEME: &str = "http://cv.iptc.org/newscodes/subjectcode/";
+/// What places call themselves that are a city, the first one being what we write; so below.
+const CITY: [&str; 3] = ["ort", "city", "capital"];
+const COUNTRY: [&str; 2] = ["land", "country"];
+const CREDIT: [&str; 1] = ["credit"];
+
+/// The caption that renditions of an item carry; `uri` identifies the item.
+#[must_use]
+pub fn from_document(document: &Document, uri: &str) -> Caption {
+    let text = |name: &str| document.text(name).unwrap_or_default().to_owned();
+    let either = |one: &str, other: &str| {
+        document.text(one).or(document.text(other)).unwrap_or_default().to_owned()
+    };
+    let (city, nation) = (related(document, "place", &CITY), related(document, "place", &COUNTRY));
+    let credit = related(document, "infosource", &CREDIT);
+    let role = |entry: &&str| !entry.is_empty();
+    Caption {
+        headline: text("headline"),
+        title: either("slugline", "title"),
+        description: text("description_text"),
+        byline: byline(document),
+        byline_role: document.texts("bylines", "role").find(role).unwrap_or_default().to_owned(),
+        credit: field(credit, "name").to_owned(),
+        source: text("source"),
+        copyright_notice: text("copyrightnotice"),
+        copyright_holder: text("copyrightholder"),
+        usage_terms: text("usageterms"),
+        instructions: text("ednote"),
+        city: field(city, "name").to_owned(),
+        country: field(nation, "name").to_owned(),
+        country_code: country::code(field(nation, "code")).unwrap_or_default(),
+        position: city
+            .and_then(position)
+            .or_else(|| objects(document, "place").find_map(position)),
+        persons: document.texts("person", "name").map(str::to_owned).collect(),
+        subject_codes: subject_codes(document),
+        keywords: keywords(document),
+        created: document.text("versioncreated").map(str::to_owned),
+        transmission_reference: transmission_reference(document).to_owned(),
+        urgency: document.value("urgency").and_then(urgency),
+        uri: uri.to_owned(),
+        language: text("language"),
+    }
+}
+
+/// The properties of a document for a photograph that brings this caption.
+///
+/// A time without an offset is one in `zone`. The caption's own uri is not taken over: the
+/// item gets ours.
+#[must_use]
+pub fn to_fields(caption: &Caption, zone: &TimeZone) -> Map<String, Value> {
+    let mut fields = Map::new();
+    let mut set = |name: &str, value: Value| {
+        let empty = match &value {
+            Value::String(text) => text.is_empty(),
+            Value::Array(entries) => entries.is_empty(),
+            Value::Null => true,
+            Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
+        };
+        if !empty {
+            fields.insert(name.to_owned(), value);
+        }
+    };
+    set("versioncreated", json!(caption.created.as_deref().and_then(|text| time(text, zone))));
+    set("headline", json!(caption.headline));
+    set("slugline", json!(caption.title));
+    set("description_text", json!(caption.description));
+    set("byline", json!(caption.byline));
+    set("bylines", bylines(caption));
+    set("source", json!(caption.source));
+    set("copyrightnotice", json!(caption.copyright_notice));
+    set("copyrightholder", json!(caption.copyright_holder));
+    set("usageterms", json!(caption.usage_terms));
+    set("ednote", json!(caption.instructions));
+    set("language", json!(caption.language));
+    set("urgency", json!(caption.urgency));
+    set("originaltransmissionreference", json!(caption.transmission_reference));
+    set("place", places(caption));
+    let person = |name: &String| json!({ "name": name });
+    set("person", caption.persons.iter().map(person).collect());
+    let code = |code: &String| json!({ "code": code, "scheme": SUBJECT_SCHEME });
+    let word = |word: &String| json!({ "name": word, "scheme": KEYWORD_SCHEME });
+    let codes = caption.subject_codes.iter().map(code);
+    set("subject", codes.chain(caption.keywords.iter().map(word)).collect());
+    if !caption.credit.is_empty() {
+        set("infosource", json!([{ "name": caption.credit, "rel": CREDIT[0] }]));
+    }
+    fields
+}
+
+fn bylines(caption: &Caption) -> Value {
+    if caption.byline_role.is_empty() {
+        return Value::Null;
+    }
+    json!([{ "byline": caption.byline, "role": caption.byline_role }])
+}
+
+fn places(caption: &Caption) -> Value {
+    let mut places = Vec::new();
+    let geometry = caption.position.map(
+        |(latitude, longitude)| json!({ "type": "Point", "coordinates": [longitude, latitude] }),
+    );
+    let mut city = json!({ "name": caption.city, "rel": CITY[0], "scheme": PLACE_SCHEME });
+    if caption.city.is_empty() {
+        city = json!({});
+    }
+    if let Some(geometry) = geometry {
+        city["geometry_geojson"] = geometry;
+    }
+    if city != json!({}) {
+        places.push(city);
+    }
+    if !caption.country.is_empty() || !caption.country_code.is_empty() {
+        let name =
+            if caption.country.is_empty() { &caption.country_code } else { &caption.country };
+        let mut country = json!({ "name": name, "rel": COUNTRY[0], "scheme": PLACE_SCHEME });
+        if !caption.country_code.is_empty() {
+            country["code"] = json!(caption.country_code);
+        }
+        places.push(country);
+    }
+    Value::Array(places)
+}
+
+fn objects<'a>(document: &'a Document, name: &str) -> impl Iterator<Item = &'a Value> {
+    document.value(name).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// The first entry of a list with the first of `rels` that any entry has.
+fn related<'a>(document: &'a Document, name: &str, rels: &[&str]) -> Option<&'a Value> {
+    rels.iter()
+        .find_map(|rel| objects(document, name).find(|entry| field(Some(*entry), "rel") == *rel))
+}
+
+fn field<'a>(entry: Option<&'a Value>, name: &str) -> &'a str {
+    entry.and_then(|entry| entry.get(name)).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The byline; without one, what the list of bylines says, names put together if it must be.
+fn byline(document: &Document) -> String {
+    if let Some(byline) = document.text("byline") {
+        return byline.to_owned();
+    }
+    let one = |entry| match field(Some(entry), "byline") {
+        "" => {
+            let names = ["firstname", "lastname"].map(|name| field(Some(entry), name));
+            names.join(" ").trim().to_owned()
+        }
+        byline => byline.to_owned(),
+    };
+    let all = objects(document, "bylines").map(one).filter(|byline| !byline.is_empty());
+    all.collect::<Vec<_>>().join(", ")
+}
+
+/// The reference, which later documents have among the other identifiers.
+fn transmission_reference(document: &Document) -> &str {
+    const NAME: &str = "originaltransmissionreference";
+    document.text(NAME).unwrap_or_else(|| field(document.value("altids"), NAME))
+}
+
+fn is_keyword(subject: &&Value) -> bool {
+    field(Some(*subject), "scheme").contains("/keyword/") || subject.get("code").is_none()
+}
+
+/// The codes of IPTC's shape; a keyword can have a code too, which is none of theirs.
+fn subject_codes(document: &Document) -> Vec<String> {
+    objects(document, "subject")
+        .filter(|subject| !is_keyword(subject))
+        .map(|subject| field(Some(subject), "code"))
+        .filter(|code| !code.is_empty() && code.bytes().all(|byte| byte.is_ascii_digit()))
+        .map(str::to_owned)
+        .collect()
+}
+
+fn keywords(document: &Document) -> Vec<String> {
+    objects(document, "subject")
+        .filter(is_keyword)
+        .map(|subject| field(Some(subject), "name"))
+        .filter(|name| !name.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// An urgency of 1 to 9; JSON may write it `4` or `4.0`.
+fn urgency(value: &Value) -> Option<u8> {
+    let number = value.as_f64()?;
+    (1..=9).find(|&urgency| f64::from(urgency) == number)
+}
+
+/// Latitude and longitude of a place; GeoJSON has them the other way round.
+fn position(place: &Value) -> Option<(f64, f64)> {
+    let coordinates = place.get("geometry_geojson")?.get("coordinates")?;
+    let number = |index: usize| coordinates.get(index)?.as_f64();
+    Some((number(1)?, number(0)?))
+}
+
+/// A caption's time as the schema wants it, with an offset.
+fn time(text: &str, zone: &TimeZone) -> Option<String> {
+    if text.parse::<jiff::Timestamp>().is_ok() {
+        return Some(text.to_owned());
+    }
+    let civil: DateTime = text.parse().ok()?;
+    let zoned = civil.to_zoned(zone.clone()).ok()?;
+    Some(zoned.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string())
+}
+
+#[cfg(test)]
+mod exiftool_tests;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn caption() -> Caption {
+        Caption {
+            headline: "Isbrytare i Strömmen".to_owned(),
+            title: "isbrytare".to_owned(),
+            description: "En isbrytare.\nFoto: X".to_owned(),
+            byline: "Photographer".to_owned(),
+            byline_role: "Staff".to_owned(),
+            credit: "Agency".to_owned(),
+            source: "Source".to_owned(),
+            copyright_notice: "(c)".to_owned(),
+            copyright_holder: "Holder".to_owned(),
+            usage_terms: "Terms".to_owned(),
+            instructions: "Note".to_owned(),
+            city: "Stockholm".to_owned(),
+            country: "Sverige".to_owned(),
+            country_code: "SE".to_owned(),
+            position: Some((59.3293, 18.0686)),
+            persons: vec!["One".to_owned(), "Two".to_owned()],
+            subject_codes: vec!["13000000".to_owned()],
+            keywords: vec!["is".to_owned(), "hav".to_owned()],
+            created: Some("2026-03-02T09:15:00+01:00".to_owned()),
+            transmission_reference: "ref".to_owned(),
+            urgency: Some(4),
+            uri: "http://localhost/media/image/abc".to_owned(),
+            language: "sv".to_owned(),
+        }
+    }
+
+    fn through_a_document(caption: &Caption) -> Caption {
+        let key = "image/abc".parse().expect("key");
+        let zone = TimeZone::get("Europe/Stockholm").expect("zone");
+        let document = Document::from_fields(&key, to_fields(caption, &zone)).expect("valid");
+        from_document(&document, &caption.uri)
+    }
+
+    #[test]
+    fn a_caption_survives_its_document() {
+        assert_eq!(through_a_document(&caption()), caption());
+    }
+
+    fn text() -> impl Strategy<Value = String> {
+        "[ -~åäöÅÄÖéø–”😀❄一-龥]{0,40}".prop_map(|text| text.trim().to_owned())
+    }
+
+    fn list() -> impl Strategy<Value = Vec<String>> {
+        let entry = text().prop_filter("an empty entry says nothing", |entry| !entry.is_empty());
+        proptest::collection::vec(entry, 0..6)
+    }
+
+    proptest! {
+        #[test]
+        fn a_document_comes_back_from_a_photograph(
+            texts in proptest::array::uniform8(text()),
+            lists in (list(), list()),
+            code in proptest::sample::select(vec!["", "SE", "NOR", "XK", "AX"]),
+        ) {
+            let [headline, title, description, byline, credit, source, city, country] = texts;
+            let (persons, keywords) = lists;
+            let photograph = Caption {
+                headline, title, description, byline, credit, source, city, country, persons,
+                keywords, country_code: code.to_owned(), ..caption()
+            };
+            let fields = to_fields(&photograph, &TimeZone::UTC);
+            let said = through_a_document(&photograph);
+            let keep = metadata::Keep { orientation: 1, gps: true };
+            let jpeg = jpeg::samples::file(&metadata::write(&said, &[], keep));
+            let header = jpeg::header::Header::parse(&jpeg, &jpeg::samples::LIMITS).expect("sound");
+            let read = metadata::read(&header, &jpeg).caption;
+            prop_assert_eq!(to_fields(&read, &TimeZone::UTC), fields);
+        }
+    }
+
+    #[test]
+    fn an_empty_caption_makes_an_empty_document() {
+        let zone = TimeZone::UTC;
+        assert_eq!(to_fields(&Caption::default(), &zone), Map::new());
+    }
+
+    #[test]
+    fn a_time_without_offset_is_local() {
+        let created = Some("2026-07-02T09:15:00".to_owned());
+        let found = through_a_document(&Caption { created, ..caption() }).created;
+        assert_eq!(found.as_deref(), Some("2026-07-02T09:15:00+02:00"));
+    }
+
+    #[test]
+    fn a_position_without_a_city_is_kept() {
+        let caption = Caption { city: String::new(), ..caption() };
+        assert_eq!(through_a_document(&caption).position, Some((59.3293, 18.0686)));
+    }
+
+    fn told(fields: Value) -> Caption {
+        let key = "image/abc".parse().expect("key");
+        let Value::Object(fields) = fields else { panic!("an object") };
+        from_document(&Document::from_fields(&key, fields).expect("valid"), "")
+    }
+
+    #[test]
+    fn a_byline_is_found_in_the_list_of_bylines() {
+        let list = json!([
+            { "firstname": "Åsa", "lastname": "Ek", "role": "" },
+            { "byline": "Bo Öman/TT", "firstname": "Bo", "role": "Fotograf" },
+            { "lastname": "Berg" },
+        ]);
+        let found = told(json!({ "bylines": list }));
+        assert_eq!(found.byline, "Åsa Ek, Bo Öman/TT, Berg");
+        assert_eq!(found.byline_role, "Fotograf");
+        assert_eq!(told(json!({ "byline": "TT", "bylines": list })).byline, "TT");
+    }
+
+    #[test]
+    fn a_city_and_a_country_are_found_by_what_they_are() {
+        let point = |number| json!({ "type": "Point", "coordinates": [number, number] });
+        let country = json!({
+            "name": "Norge", "rel": "land", "code": "no", "geometry_geojson": point(1.0),
+        });
+        let city = json!({ "name": "Oslo", "rel": "capital", "geometry_geojson": point(2.0) });
+        let found = told(json!({ "place": [country, city] }));
+        assert_eq!((found.city.as_str(), found.country.as_str()), ("Oslo", "Norge"));
+        assert_eq!((found.country_code.as_str(), found.position), ("NO", Some((2.0, 2.0))));
+        let found = told(json!({ "place": [country] }));
+        assert_eq!((found.city.as_str(), found.position), ("", Some((1.0, 1.0))));
+        let odd = json!([{ "name": "Norge", "rel": "land", "code": "tt-17" }]);
+        assert_eq!(told(json!({ "place": odd })).country_code, "");
+    }
+
+    #[test]
+    fn a_keywords_code_is_no_subject_code() {
+        let found = told(json!({ "subject": [
+            { "name": "is", "code": "123", "scheme": "http://tt.se/spec/keyword/1.0/" },
+            { "name": "Sport", "code": "15000000", "scheme": "http://tt.se/spec/subref/1.0/" },
+        ]}));
+        assert_eq!(found.subject_codes, ["15000000"]);
+        assert_eq!(found.keywords, ["is"]);
+    }
+
+    #[test]
+    fn an_urgency_is_whole_and_the_reference_may_be_another_id() {
+        for (urgency, expected) in [(json!(4.0), Some(4)), (json!(4.5), None), (json!(0), None)] {
+            assert_eq!(told(json!({ "urgency": urgency })).urgency, expected);
+        }
+        let altids = json!({ "originaltransmissionreference": "jobb" });
+        assert_eq!(told(json!({ "altids": altids })).transmission_reference, "jobb");
+    }
+}

@@ -1,0 +1,189 @@
+//! Boxes and their fields, read from bytes without trusting a length.
+
+use std::fmt;
+
+use crate::mp4::error::VideoError;
+
+/// The four bytes that say what a box is, or what a sample is coded with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoxKind(pub [u8; 4]);
+
+impl BoxKind {
+    pub(super) const MOOF: Self = Self(*b"moof");
+    pub(super) const MOOV: Self = Self(*b"moov");
+}
+
+/// The four characters, or their bytes in hexadecimal if one of them is not printable ASCII.
+impl fmt::Display for BoxKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // One of blanks alone would be no name at all.
+        match std::str::from_utf8(&self.0).map(|text| text.trim_end_matches(' ')) {
+            Ok(text)
+                if !text.is_empty() && text.bytes().all(|b| b == b' ' || b.is_ascii_graphic()) =>
+            {
+                f.write_str(text)
+            }
+            Ok(_) | Err(_) => write!(f, "0x{:08x}", u32::from_be_bytes(self.0)),
+        }
+    }
+}
+
+/// How a box starts. Nothing of it is checked against what holds the box.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header {
+    pub(super) kind: BoxKind,
+    /// Bytes before the contents: 8, or 16 with a long size.
+    pub(super) header_bytes: u64,
+    /// Bytes of the whole box; may be impossible.
+    pub(super) size_bytes: u64,
+}
+
+impl Header {
+    /// The most bytes that a header takes.
+    pub(super) const BYTES_MAX: u64 = 16;
+    /// The fewest.
+    pub(super) const BYTES_MIN: u64 = 8;
+
+    /// Takes a header from the start of `bytes`; `available` bytes are left in what holds the box,
+    /// which a box of size 0 fills.
+    ///
+    /// ISO/IEC 14496-12 §4.2.
+    pub(super) fn parse(bytes: &[u8], available: u64) -> Option<Self> {
+        let (size, rest) = bytes.split_first_chunk::<4>()?;
+        let (kind, rest) = rest.split_first_chunk::<4>()?;
+        let (header_bytes, size_bytes) = match u32::from_be_bytes(*size) {
+            0 => (8, available),
+            1 => (16, u64::from_be_bytes(*rest.first_chunk::<8>()?)),
+            size => (8, u64::from(size)),
+        };
+        Some(Self { kind: BoxKind(*kind), header_bytes, size_bytes })
+    }
+}
+
+/// The boxes in the contents of another one: kind and contents. Fewer than eight bytes at the end
+/// are left out, since QuickTime ends some lists with four zeros. Ends after the first error.
+pub(super) struct Boxes<'a>(pub(super) &'a [u8]);
+
+impl<'a> Iterator for Boxes<'a> {
+    type Item = Result<(BoxKind, &'a [u8]), VideoError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let bytes = std::mem::take(&mut self.0);
+        let available = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if available < Header::BYTES_MIN {
+            return None;
+        }
+        let Some(header) = Header::parse(bytes, available) else {
+            // Only a long size can be missing here, so the kind is there.
+            let kind = bytes.get(4..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
+            return Some(Err(VideoError::Damaged { kind: BoxKind(kind) }));
+        };
+        let end = usize::try_from(header.size_bytes).ok();
+        let start = usize::try_from(header.header_bytes).ok();
+        let found = end.and_then(|end| bytes.split_at_checked(end));
+        let Some((contents, rest)) = found
+            .and_then(|(whole, rest)| start.and_then(|start| Some((whole.get(start..)?, rest))))
+        else {
+            return Some(Err(VideoError::Damaged { kind: header.kind }));
+        };
+        self.0 = rest;
+        Some(Ok((header.kind, contents)))
+    }
+}
+
+/// The contents of the first box of `kind` in the contents of a box.
+pub(super) fn find<'a>(
+    contents: &'a [u8],
+    kind: &[u8; 4],
+) -> Result<Option<&'a [u8]>, VideoError> {
+    for found in Boxes(contents) {
+        let (found, contents) = found?;
+        if found.0 == *kind {
+            return Ok(Some(contents));
+        }
+    }
+    Ok(None)
+}
+
+/// Same as [`find`], where the box has to be there. `parent` is the kind of what holds it.
+pub(super) fn load<'a>(
+    contents: &'a [u8],
+    kind: &[u8; 4],
+    parent: &[u8; 4],
+) -> Result<&'a [u8], VideoError> {
+    let missing = VideoError::Missing { kind: BoxKind(*kind), parent: BoxKind(*parent) };
+    find(contents, kind)?.ok_or(missing)
+}
+
+/// The fields of one box, taken in order; each read fails with [`VideoError::Damaged`] at the end.
+pub(super) struct Fields<'a> {
+    bytes: &'a [u8],
+    kind: BoxKind,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(kind: &[u8; 4], bytes: &'a [u8]) -> Self {
+        Self { bytes, kind: BoxKind(*kind) }
+    }
+
+    /// The version and the flags of a full box.
+    pub(super) fn version_and_flags(&mut self) -> Result<(u8, u32), VideoError> {
+        let word = self.u32()?;
+        Ok((word.to_be_bytes()[0], word & 0x00ff_ffff))
+    }
+
+    pub(super) fn u16(&mut self) -> Result<u16, VideoError> {
+        self.chunk().map(u16::from_be_bytes)
+    }
+
+    pub(super) fn u32(&mut self) -> Result<u32, VideoError> {
+        self.chunk().map(u32::from_be_bytes)
+    }
+
+    pub(super) fn i32(&mut self) -> Result<i32, VideoError> {
+        self.chunk().map(i32::from_be_bytes)
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64, VideoError> {
+        self.chunk().map(u64::from_be_bytes)
+    }
+
+    /// A time or length: 64 bits from version 1 on, else 32.
+    pub(super) fn long(&mut self, version: u8) -> Result<u64, VideoError> {
+        if version == 0 { self.u32().map(u64::from) } else { self.u64() }
+    }
+
+    /// Same as [`long`](Self::long), where 0 and all bits set mean "unknown".
+    pub(super) fn duration(&mut self, version: u8) -> Result<Option<u64>, VideoError> {
+        let found = self.long(version)?;
+        let unknown = if version == 0 { u64::from(u32::MAX) } else { u64::MAX };
+        Ok((found != 0 && found != unknown).then_some(found))
+    }
+
+    pub(super) fn skip(&mut self, count: usize) -> Result<(), VideoError> {
+        self.bytes = self.bytes.get(count..).ok_or(VideoError::Damaged { kind: self.kind })?;
+        Ok(())
+    }
+
+    /// The next `count` entries of `entry_bytes` each, which is not 0; fails if the box does not
+    /// hold so many, before anything is allocated.
+    pub(super) fn entries(
+        &mut self,
+        count: u32,
+        entry_bytes: usize,
+    ) -> Result<impl Iterator<Item = Fields<'a>> + use<'a>, VideoError> {
+        let kind = self.kind;
+        let length = usize::try_from(count).ok().and_then(|count| count.checked_mul(entry_bytes));
+        let found = length.and_then(|length| self.bytes.split_at_checked(length));
+        let (entries, rest) = found.ok_or(VideoError::Damaged { kind })?;
+        self.bytes = rest;
+        Ok(entries.chunks_exact(entry_bytes).map(move |bytes| Fields { bytes, kind }))
+    }
+
+    fn chunk<const N: usize>(&mut self) -> Result<[u8; N], VideoError> {
+        let found = self.bytes.split_first_chunk::<N>();
+        let (chunk, rest) = found.ok_or(VideoError::Damaged { kind: self.kind })?;
+        self.bytes = rest;
+        Ok(*chunk)
+    }
+}

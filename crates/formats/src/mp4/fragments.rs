@@ -1,0 +1,130 @@
+//! Fragments of a movie: how many samples they add to a track, and how long these last.
+
+use crate::mp4::boxes::{Boxes, Fields, find};
+use crate::mp4::error::VideoError;
+use crate::mp4::movie::{Movie, Track, milliseconds};
+
+/// The samples of a track so far, in the track's units of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Clock {
+    /// How many there are.
+    samples: u64,
+    /// How long they last together.
+    time: u64,
+    /// When the first one starts; a recording may start at any time.
+    start: Option<u64>,
+    /// When the last one ends.
+    end: u64,
+}
+
+impl Clock {
+    /// Adds `samples` that last `time` together, after those that are there.
+    pub(super) fn add(&mut self, samples: u64, time: u64) {
+        if samples == 0 {
+            return;
+        }
+        self.start.get_or_insert(self.end);
+        self.samples = self.samples.saturating_add(samples);
+        self.time = self.time.saturating_add(time);
+        self.end = self.end.saturating_add(time);
+    }
+
+    /// Says when the samples that are added next start. Never goes back.
+    fn set(&mut self, time: u64) {
+        self.end = self.end.max(time);
+    }
+
+    /// Milliseconds from the first sample to the end of the last one.
+    pub(super) fn milliseconds(self, timescale: u32) -> Option<u64> {
+        milliseconds(self.end - self.start?, timescale)
+    }
+
+    /// Samples per second on average, to a millionth.
+    pub(super) fn frames_per_s(self, timescale: u32) -> Option<f64> {
+        let samples = u128::from(self.samples) * u128::from(timescale);
+        let time = u128::from(self.time);
+        let millionths = (samples * 1_000_000 + time / 2).checked_div(time)?;
+        let millionths = u32::try_from(millionths).ok().filter(|&found| found != 0)?;
+        Some(f64::from(millionths) / 1e6)
+    }
+}
+
+/// Adds the samples of the contents of a `moof` box to the movie's video and audio track.
+pub(super) fn add_fragment(moof: &[u8], movie: &mut Movie) -> Result<(), VideoError> {
+    for found in Boxes(moof) {
+        let (kind, traf) = found?;
+        if kind.0 != *b"traf" {
+            continue;
+        }
+        let Some(tfhd) = find(traf, b"tfhd")? else { continue };
+        let mut fields = Fields::new(b"tfhd", tfhd);
+        let flags = fields.version_and_flags()?.1;
+        let id = fields.u32()?;
+        let tracks = [Some(&mut movie.video), movie.audio.as_mut()];
+        let Some(track) = tracks.into_iter().flatten().find(|track| track.id == id) else {
+            continue;
+        };
+        add_runs(traf, sample_duration(fields, flags, track)?, track)?;
+    }
+    Ok(())
+}
+
+/// The length of this fragment's samples where a run does not say, in the track's units.
+///
+/// ISO/IEC 14496-12 §8.8.7: optional fields in the order of their flags.
+fn sample_duration(mut fields: Fields<'_>, flags: u32, track: &Track) -> Result<u32, VideoError> {
+    if flags & 0x8 == 0 {
+        return Ok(track.sample_duration);
+    }
+    for (flag, size_bytes) in [(0x1, 8), (0x2, 4)] {
+        if flags & flag != 0 {
+            fields.skip(size_bytes)?;
+        }
+    }
+    fields.u32()
+}
+
+/// Adds the samples of the runs of a `traf` box to `track`.
+fn add_runs(traf: &[u8], sample_duration: u32, track: &mut Track) -> Result<(), VideoError> {
+    for found in Boxes(traf) {
+        let (kind, contents) = found?;
+        match &kind.0 {
+            b"tfdt" => {
+                let mut fields = Fields::new(b"tfdt", contents);
+                let version = fields.version_and_flags()?.0;
+                track.clock.set(fields.long(version)?);
+            }
+            b"trun" => add_run(contents, sample_duration, &mut track.clock)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Adds the samples of a `trun` box. Only runs whose entries say how long they last are gone
+/// through, and these entries are there: a count alone costs nothing.
+///
+/// ISO/IEC 14496-12 §8.8.8.
+fn add_run(trun: &[u8], sample_duration: u32, clock: &mut Clock) -> Result<(), VideoError> {
+    let mut fields = Fields::new(b"trun", trun);
+    let flags = fields.version_and_flags()?.1;
+    let count = fields.u32()?;
+    for flag in [0x1, 0x4] {
+        if flags & flag != 0 {
+            fields.skip(4)?;
+        }
+    }
+    let samples = u64::from(count);
+    if flags & 0x100 == 0 {
+        clock.add(samples, samples * u64::from(sample_duration));
+        return Ok(());
+    }
+    // Length, size, flags and composition offset, four bytes each; the length comes first.
+    let columns = [0x100, 0x200, 0x400, 0x800].iter().filter(|&flag| flags & flag != 0).count();
+    let mut time = 0_u64;
+    for mut entry in fields.entries(count, 4 * columns)? {
+        time = time.saturating_add(u64::from(entry.u32()?));
+    }
+    clock.add(samples, time);
+    Ok(())
+}

@@ -1,0 +1,287 @@
+//! The index of a movie: its tracks, their lengths and sizes.
+
+use crate::mp4::VideoLimits;
+use crate::mp4::boxes::{BoxKind, Boxes, Fields, find, load};
+use crate::mp4::codec::{audio_codec, video_codec};
+use crate::mp4::display::{Geometry, Matrix};
+use crate::mp4::error::VideoError;
+use crate::mp4::fragments::Clock;
+
+/// What we keep of a movie's index.
+pub(super) struct Movie {
+    /// Units of a second that [`duration`](Self::duration) and the edits count.
+    timescale: u32,
+    /// Length that the movie header states.
+    duration: Option<u64>,
+    matrix: Matrix,
+    /// Whether samples also come in fragments.
+    pub(super) fragmented: bool,
+    /// Length with all fragments, in units of [`timescale`](Self::timescale).
+    fragments_duration: Option<u64>,
+    pub(super) video: Track,
+    pub(super) audio: Option<Track>,
+}
+
+/// What we keep of a track.
+#[derive(Clone, Debug)]
+pub(super) struct Track {
+    pub(super) id: u32,
+    is_enabled: bool,
+    handler: [u8; 4],
+    /// Units of a second that the track's times count.
+    pub(super) timescale: u32,
+    /// Length of the media before edits, in the track's units.
+    duration: Option<u64>,
+    /// Length after edits, in the movie's units; none without an edit list that says.
+    edited: Option<u64>,
+    geometry: Geometry,
+    pub(super) codec: String,
+    /// Samples so far: those of the index, then those of fragments.
+    pub(super) clock: Clock,
+    /// Length of a sample that a fragment says nothing about, in the track's units.
+    pub(super) sample_duration: u32,
+}
+
+impl Movie {
+    /// Reads the contents of a `moov` box.
+    pub(super) fn parse(moov: &[u8], limits: &VideoLimits) -> Result<Self, VideoError> {
+        if find(moov, b"cmov")?.is_some() {
+            return Err(VideoError::CompressedIndex);
+        }
+        let mut fields = Fields::new(b"mvhd", load(moov, b"mvhd", b"moov")?);
+        let version = fields.version_and_flags()?.0;
+        fields.skip(if version == 0 { 8 } else { 16 })?;
+        let timescale = fields.u32()?;
+        let duration = fields.duration(version)?;
+        fields.skip(16)?;
+        let matrix = Matrix::take(&mut fields)?;
+        let mut tracks = parse_tracks(moov, limits)?;
+        let extends = find(moov, b"mvex")?;
+        let fragments_duration = parse_extends(extends.unwrap_or_default(), &mut tracks)?;
+        let video = choose(&tracks, *b"vide").ok_or(VideoError::NoVideoTrack)?;
+        let audio = choose(&tracks, *b"soun");
+        let fragmented = extends.is_some();
+        Ok(Self { timescale, duration, matrix, fragmented, fragments_duration, video, audio })
+    }
+
+    /// Width and height in pixels as shown, neither of them 0 nor above the limit.
+    pub(super) fn display_size(&self, limits: &VideoLimits) -> Result<(u32, u32), VideoError> {
+        let (width, height) = self.video.geometry.shown(self.matrix);
+        let max = limits.side_px;
+        let side = |px| u32::try_from(px).ok().filter(|px| (1..=max).contains(px));
+        let size = side(width).zip(side(height));
+        size.ok_or(VideoError::Size { width, height, max })
+    }
+
+    /// The movie's length in milliseconds, 0 if nothing says. Fragments have been added.
+    pub(super) fn duration_ms(&self, limits: &VideoLimits) -> Result<u64, VideoError> {
+        let header = self.duration.and_then(|duration| milliseconds(duration, self.timescale));
+        let tracks = || [Some(&self.video), self.audio.as_ref()].into_iter().flatten();
+        let clocks = tracks().filter_map(|track| track.clock.milliseconds(track.timescale)).max();
+        let found = if self.fragmented {
+            let all = self.fragments_duration;
+            all.and_then(|all| milliseconds(all, self.timescale)).or(header.max(clocks))
+        } else {
+            header.or_else(|| tracks().filter_map(|track| self.length_ms(track)).max()).or(clocks)
+        };
+        let (ms, max) = (found.unwrap_or(0), limits.duration_ms);
+        if ms > max { Err(VideoError::Duration { ms, max }) } else { Ok(ms) }
+    }
+
+    /// A track's length by its edit list, else by its media header.
+    fn length_ms(&self, track: &Track) -> Option<u64> {
+        let edited = track.edited.and_then(|edited| milliseconds(edited, self.timescale));
+        edited.or_else(|| milliseconds(track.duration?, track.timescale))
+    }
+}
+
+/// `duration` units of which `timescale` make a second, in milliseconds, rounded to the nearest.
+pub(super) fn milliseconds(duration: u64, timescale: u32) -> Option<u64> {
+    let timescale = u128::from(timescale);
+    let rounded = (u128::from(duration) * 1000 + timescale / 2).checked_div(timescale)?;
+    Some(u64::try_from(rounded).unwrap_or(u64::MAX))
+}
+
+/// The first enabled track of a kind, else its first track.
+fn choose(tracks: &[Track], handler: [u8; 4]) -> Option<Track> {
+    let mut found = tracks.iter().filter(|track| track.handler == handler);
+    let first = found.clone().next();
+    found.find(|track| track.is_enabled).or(first).cloned()
+}
+
+fn parse_tracks(moov: &[u8], limits: &VideoLimits) -> Result<Vec<Track>, VideoError> {
+    let mut tracks = Vec::new();
+    for found in Boxes(moov) {
+        let (kind, contents) = found?;
+        if kind.0 != *b"trak" {
+            continue;
+        }
+        if tracks.len() == limits.tracks {
+            return Err(VideoError::TooManyTracks { max: limits.tracks });
+        }
+        tracks.push(Track::parse(contents)?);
+    }
+    Ok(tracks)
+}
+
+/// Reads the contents of an `mvex` box: the defaults of the tracks' samples, which go to `tracks`,
+/// and the length of the movie with all fragments.
+fn parse_extends(mvex: &[u8], tracks: &mut [Track]) -> Result<Option<u64>, VideoError> {
+    let mut duration = None;
+    for found in Boxes(mvex) {
+        let (kind, contents) = found?;
+        match &kind.0 {
+            b"mehd" => {
+                let mut fields = Fields::new(b"mehd", contents);
+                let version = fields.version_and_flags()?.0;
+                duration = fields.duration(version)?;
+            }
+            b"trex" => {
+                let mut fields = Fields::new(b"trex", contents);
+                fields.skip(4)?;
+                let id = fields.u32()?;
+                fields.skip(4)?;
+                let sample_duration = fields.u32()?;
+                for track in tracks.iter_mut().filter(|track| track.id == id) {
+                    track.sample_duration = sample_duration;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(duration)
+}
+
+impl Track {
+    /// Reads the contents of a `trak` box. Sample tables are read for pictures and sound only:
+    /// other tracks have their own ideas of them, and nobody asks.
+    fn parse(trak: &[u8]) -> Result<Self, VideoError> {
+        let mdia = load(trak, b"mdia", b"trak")?;
+        let mut track = Self::parse_header(load(trak, b"tkhd", b"trak")?)?;
+        (track.timescale, track.duration) = parse_media_header(load(mdia, b"mdhd", b"mdia")?)?;
+        track.handler = parse_handler(load(mdia, b"hdlr", b"mdia")?)?;
+        if let Some(edts) = find(trak, b"edts")?
+            && let Some(elst) = find(edts, b"elst")?
+        {
+            track.edited = parse_edits(elst)?;
+        }
+        if matches!(&track.handler, b"vide" | b"soun") {
+            let minf = load(mdia, b"minf", b"mdia")?;
+            let stbl = load(minf, b"stbl", b"minf")?;
+            track.parse_description(load(stbl, b"stsd", b"stbl")?)?;
+            if let Some(stts) = find(stbl, b"stts")? {
+                track.parse_times(stts)?;
+            }
+        }
+        Ok(track)
+    }
+
+    /// Reads a `tkhd` box; what other boxes say is left empty.
+    fn parse_header(tkhd: &[u8]) -> Result<Self, VideoError> {
+        let mut fields = Fields::new(b"tkhd", tkhd);
+        let (version, flags) = fields.version_and_flags()?;
+        fields.skip(if version == 0 { 8 } else { 16 })?;
+        let id = fields.u32()?;
+        // Reserved, length, reserved, layer, group, volume, reserved.
+        fields.skip(if version == 0 { 4 + 4 } else { 4 + 8 })?;
+        fields.skip(16)?;
+        let matrix = Matrix::take(&mut fields)?;
+        let track = (fields.u32()?, fields.u32()?);
+        Ok(Self {
+            id,
+            is_enabled: flags & 1 != 0,
+            handler: [0; 4],
+            timescale: 0,
+            duration: None,
+            edited: None,
+            geometry: Geometry { track, coded: (0, 0), pixel: None, matrix },
+            codec: String::new(),
+            clock: Clock::default(),
+            sample_duration: 0,
+        })
+    }
+
+    /// Reads the first entry of an `stsd` box; a later one is for a change of codec on the way.
+    fn parse_description(&mut self, stsd: &[u8]) -> Result<(), VideoError> {
+        let mut fields = Fields::new(b"stsd", stsd);
+        let version = fields.version_and_flags()?.0;
+        fields.skip(4)?;
+        let entries = stsd.get(8..).unwrap_or_default();
+        let missing =
+            VideoError::Missing { kind: BoxKind(self.handler), parent: BoxKind(*b"stsd") };
+        let (kind, entry) = Boxes(entries).next().ok_or(missing)??;
+        if self.handler == *b"vide" {
+            let entry = VideoEntry::parse(entry)?;
+            self.geometry.coded = entry.coded;
+            self.geometry.pixel = entry.pixel;
+            self.codec = video_codec(kind, entry.boxes);
+        } else {
+            self.codec = audio_codec(kind, entry, version);
+        }
+        Ok(())
+    }
+
+    fn parse_times(&mut self, stts: &[u8]) -> Result<(), VideoError> {
+        let mut fields = Fields::new(b"stts", stts);
+        fields.skip(4)?;
+        let count = fields.u32()?;
+        for mut entry in fields.entries(count, 8)? {
+            let (samples, duration) = (u64::from(entry.u32()?), u64::from(entry.u32()?));
+            self.clock.add(samples, samples.saturating_mul(duration));
+        }
+        Ok(())
+    }
+}
+
+/// The part of a picture's sample entry that all codecs share.
+///
+/// ISO/IEC 14496-12 §12.1.3.
+struct VideoEntry<'a> {
+    coded: (u16, u16),
+    pixel: Option<(u32, u32)>,
+    /// The boxes that follow.
+    boxes: &'a [u8],
+}
+
+impl<'a> VideoEntry<'a> {
+    fn parse(entry: &'a [u8]) -> Result<Self, VideoError> {
+        let mut fields = Fields::new(b"stsd", entry);
+        fields.skip(24)?;
+        let coded = (fields.u16()?, fields.u16()?);
+        let boxes = entry.get(78..).unwrap_or_default();
+        // What follows the last box is not always a box; an error there is not the track's.
+        let pasp = Boxes(boxes).map_while(Result::ok).find(|(kind, _)| kind.0 == *b"pasp");
+        let pixel = pasp.and_then(|(_, contents)| {
+            let mut fields = Fields::new(b"pasp", contents);
+            Some((fields.u32().ok()?, fields.u32().ok()?))
+        });
+        Ok(Self { coded, pixel, boxes })
+    }
+}
+
+/// The units of a second that a media's times count, and its length in them.
+fn parse_media_header(mdhd: &[u8]) -> Result<(u32, Option<u64>), VideoError> {
+    let mut fields = Fields::new(b"mdhd", mdhd);
+    let version = fields.version_and_flags()?.0;
+    fields.skip(if version == 0 { 8 } else { 16 })?;
+    Ok((fields.u32()?, fields.duration(version)?))
+}
+
+/// What a track is of: `vide`, `soun` and so on.
+fn parse_handler(hdlr: &[u8]) -> Result<[u8; 4], VideoError> {
+    let mut fields = Fields::new(b"hdlr", hdlr);
+    fields.skip(8)?;
+    Ok(fields.u32()?.to_be_bytes())
+}
+
+/// The sum of all edits in the movie's units, empty ones included; none if they say nothing.
+fn parse_edits(elst: &[u8]) -> Result<Option<u64>, VideoError> {
+    let mut fields = Fields::new(b"elst", elst);
+    let version = fields.version_and_flags()?.0;
+    let count = fields.u32()?;
+    let mut sum = 0_u64;
+    for mut entry in fields.entries(count, if version == 0 { 12 } else { 20 })? {
+        sum = sum.saturating_add(entry.long(version)?);
+    }
+    Ok((sum != 0).then_some(sum))
+}

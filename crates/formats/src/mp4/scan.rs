@@ -1,0 +1,137 @@
+//! The boxes at the top of a file: where the index, the media data and the fragments are.
+
+use std::{
+    io::{Read, Seek, SeekFrom},
+    ops::Range,
+};
+
+use crate::mp4::VideoLimits;
+use crate::mp4::boxes::{BoxKind, Header};
+use crate::mp4::error::VideoError;
+
+/// What a file may start with. QuickTime files older than 2001 have no `ftyp`.
+const FIRST: [&[u8; 4]; 10] =
+    [b"ftyp", b"styp", b"moov", b"mdat", b"free", b"skip", b"wide", b"pnot", b"uuid", b"sidx"];
+
+/// What [`scan`] finds in a file.
+pub(super) struct Layout {
+    /// The contents of the first `moov` box.
+    pub(super) index: Vec<u8>,
+    /// Where the contents of the `moof` boxes are, in bytes from the start of the file.
+    pub(super) fragments: Vec<Range<u64>>,
+    /// Whether the index comes before any media data.
+    pub(super) fast_start: bool,
+}
+
+/// Steps over the boxes of a file of `size_bytes` bytes and reads its index.
+pub(super) fn scan<R: Read + Seek>(
+    reader: &mut R,
+    size_bytes: u64,
+    limits: &VideoLimits,
+) -> Result<Layout, VideoError> {
+    if size_bytes < Header::BYTES_MIN {
+        return Err(VideoError::TooShort { size_bytes });
+    }
+    let (mut at, mut count) = (0, 0);
+    let (mut index, mut data_seen, mut fast_start) = (None, false, false);
+    let (mut fragments, mut fragments_bytes) = (Vec::new(), 0_u64);
+    while size_bytes.saturating_sub(at) >= Header::BYTES_MIN {
+        count += 1;
+        if count > limits.boxes {
+            return Err(VideoError::TooManyBoxes { max: limits.boxes });
+        }
+        let header = read_header(reader, at, size_bytes)?;
+        let contents = match span(&header, at, size_bytes) {
+            Ok(contents) => contents,
+            // What others append to a finished file is not ours to judge.
+            Err(_) if index.is_some() && !is_media(header.kind) => break,
+            Err(error) => return Err(error),
+        };
+        at = contents.end;
+        match &header.kind.0 {
+            b"moov" if index.is_none() => {
+                index = Some(read_index(reader, contents, limits)?);
+                fast_start = !data_seen;
+            }
+            b"moof" => {
+                fragments_bytes = fragments_bytes.saturating_add(contents.end - contents.start);
+                if fragments_bytes > limits.fragments_bytes {
+                    let max_bytes = limits.fragments_bytes;
+                    return Err(VideoError::FragmentsTooLarge { max_bytes });
+                }
+                fragments.push(contents);
+            }
+            b"mdat" => data_seen = true,
+            _ => {}
+        }
+    }
+    let index = index.ok_or(VideoError::NoIndex)?;
+    if !data_seen {
+        return Err(VideoError::NoMedia);
+    }
+    Ok(Layout { index, fragments, fast_start })
+}
+
+fn is_media(kind: BoxKind) -> bool {
+    matches!(&kind.0, b"moov" | b"moof" | b"mdat" | b"styp" | b"sidx" | b"mfra")
+}
+
+fn read_header<R: Read + Seek>(
+    reader: &mut R,
+    at: u64,
+    size_bytes: u64,
+) -> Result<Header, VideoError> {
+    let available = size_bytes - at;
+    let end = at + available.min(Header::BYTES_MAX);
+    let bytes = read_exactly(reader, at..end, BoxKind([0; 4]))?;
+    let header = Header::parse(&bytes, available);
+    let kind = bytes.get(4..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
+    if at == 0 && !FIRST.contains(&&kind) {
+        return Err(VideoError::NotMp4 { found: BoxKind(kind) });
+    }
+    header.ok_or(VideoError::Damaged { kind: BoxKind(kind) })
+}
+
+/// Where the contents of a box that starts at `at` are.
+fn span(header: &Header, at: u64, size_bytes: u64) -> Result<Range<u64>, VideoError> {
+    let kind = header.kind;
+    if header.size_bytes < header.header_bytes {
+        return Err(VideoError::Damaged { kind });
+    }
+    let end = at.saturating_add(header.size_bytes);
+    if end > size_bytes {
+        return Err(VideoError::Truncated { kind, end, size_bytes });
+    }
+    Ok(at + header.header_bytes..end)
+}
+
+fn read_index<R: Read + Seek>(
+    reader: &mut R,
+    contents: Range<u64>,
+    limits: &VideoLimits,
+) -> Result<Vec<u8>, VideoError> {
+    let (size_bytes, max_bytes) = (contents.end - contents.start, limits.index_bytes);
+    if size_bytes > max_bytes {
+        return Err(VideoError::IndexTooLarge { size_bytes, max_bytes });
+    }
+    read_exactly(reader, contents, BoxKind::MOOV)
+}
+
+/// Reads `range` of the file, which belongs to a box of `kind`. The buffer grows with what is
+/// really there, so a file that is shorter than was said costs nothing.
+pub(super) fn read_exactly<R: Read + Seek>(
+    reader: &mut R,
+    range: Range<u64>,
+    kind: BoxKind,
+) -> Result<Vec<u8>, VideoError> {
+    let length = range.end - range.start;
+    reader.seek(SeekFrom::Start(range.start))?;
+    let mut bytes = Vec::new();
+    let read = reader.by_ref().take(length).read_to_end(&mut bytes)?;
+    let read = u64::try_from(read).unwrap_or(u64::MAX);
+    if read < length {
+        let size_bytes = range.start + read;
+        return Err(VideoError::Truncated { kind, end: range.end, size_bytes });
+    }
+    Ok(bytes)
+}

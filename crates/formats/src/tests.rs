@@ -1,0 +1,227 @@
+//! The three formats on documents of the whole schema.
+
+use super::Message;
+use super::newsml;
+use super::newsml::PROPERTIES;
+use super::newsml::SCHEMES;
+use super::newsml::lexical;
+use super::read_back;
+use super::schemas;
+use super::strategy;
+use html5gum::DefaultEmitter;
+use html5gum::Token;
+use html5gum::Tokenizer;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde_json::Map;
+use serde_json::Value;
+use serde_json::json;
+
+const MESSAGE: Message<'static> =
+    Message { sent: "2026-03-03T10:00:00+01:00", sender: "Agency & <sons>\n" };
+
+fn written(document: &Value) -> Vec<u8> {
+    let mut out = Vec::new();
+    newsml(document, &MESSAGE, &mut out).unwrap();
+    out
+}
+
+/// Asserts that the XML has every field of the document, and no field but the defaults that the
+/// schema demands.
+fn assert_same(document: &Value) {
+    let xml = String::from_utf8(written(document)).unwrap();
+    let mut read = as_schemes_mean(read_back::plain(&read_back::read(&xml)), "");
+    let mut expected = as_schemes_mean(read_back::plain(&as_xml_has_it(document, false)), "");
+    without_defaults(&mut read, &mut expected);
+    let (read, expected) = (read.as_object().unwrap(), expected.as_object().unwrap());
+    for (name, value) in expected {
+        assert_eq!(read.get(name), Some(value), "{name} of {document:#}");
+    }
+    for (name, value) in read {
+        assert!(expected.contains_key(name), "{name}: {value} is not in {document:#}");
+    }
+}
+
+/// The document with the characters that XML has, and the text of HTML bodies in place of them.
+/// `exact` is true within what becomes extension properties.
+fn as_xml_has_it(value: &Value, exact: bool) -> Value {
+    match value {
+        Value::String(text) => Value::String(lexical::clean(text).into_owned()),
+        Value::Array(values) => values.iter().map(|value| as_xml_has_it(value, exact)).collect(),
+        Value::Object(members) => {
+            let kind = members.get("type").and_then(Value::as_str);
+            let news = !exact && !matches!(kind, Some("planning" | "event"));
+            let members = members.iter().map(|(name, value)| {
+                let body = matches!(name.as_str(), "body_html5" | "body_richhtml5") && news;
+                let value = match value.as_str().filter(|_| body) {
+                    Some(html) => as_xml_has_it(&json!(text_of_html(html)), exact),
+                    None => as_xml_has_it(value, exact || name == "assignments"),
+                };
+                (name.clone(), value)
+            });
+            Value::Object(members.collect())
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// Takes the slash off the end of known schemes: both spellings mean the same. Text that stood as
+/// JSON has kept what XML has not; that goes too.
+fn as_schemes_mean(value: Value, name: &str) -> Value {
+    match value {
+        Value::String(text) => {
+            let scheme = text.strip_suffix('/').unwrap_or(&text);
+            let known = name == "scheme" && SCHEMES.iter().any(|(known, _)| *known == scheme);
+            Value::String(lexical::clean(if known { scheme } else { &text }).into_owned())
+        }
+        Value::Object(members) => members
+            .into_iter()
+            .map(|(name, value)| (name.clone(), as_schemes_mean(value, &name)))
+            .collect::<Map<_, _>>()
+            .into(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => value,
+    }
+}
+
+/// What a reader of HTML sees, without elements: the oracle for the XHTML bodies.
+fn text_of_html(html: &str) -> String {
+    let mut emitter = DefaultEmitter::<()>::default();
+    emitter.naively_switch_states(true);
+    let mut text = String::new();
+    let mut hidden: Option<Vec<u8>> = None;
+    for token in Tokenizer::new_with_emitter(html, emitter) {
+        let Ok(token) = token;
+        match token {
+            Token::StartTag(tag) if hidden.is_none() => {
+                let raw: [&[u8]; 6] =
+                    [b"script", b"style", b"title", b"iframe", b"noembed", b"noframes"];
+                hidden = raw.contains(&&**tag.name).then(|| tag.name.to_vec());
+            }
+            Token::EndTag(tag) if hidden.as_deref() == Some(&**tag.name) => hidden = None,
+            Token::String(string) if hidden.is_none() => {
+                text.push_str(str::from_utf8(&string).unwrap());
+            }
+            Token::StartTag(_)
+            | Token::EndTag(_)
+            | Token::String(_)
+            | Token::Comment(_)
+            | Token::Doctype(_)
+            | Token::Error(_) => {}
+        }
+    }
+    text
+}
+
+/// Takes off what the schema of the XML demands and a document need not say.
+fn without_defaults(read: &mut Value, expected: &mut Value) {
+    let (read, expected) = (read.as_object_mut().unwrap(), expected.as_object_mut().unwrap());
+    if !expected.contains_key("versioncreated") {
+        read.shift_remove("versioncreated");
+    }
+    expected.entry("pubstatus").or_insert_with(|| json!("usable"));
+    let associations = expected.get_mut("associations").and_then(Value::as_object_mut);
+    for (key, association) in associations.into_iter().flatten() {
+        without_defaults(&mut read["associations"][key], association);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_field_of_a_document_is_found_in_the_xml(document in strategy::document(40)) {
+        let nested = as_keys_have_it(&document);
+        assert_same(&nested);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_message_validates_against_the_standard(
+        documents in vec(strategy::document(30), 25),
+        full in strategy::document(95),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let messages: Vec<_> = documents.iter().chain([&full]).map(written).collect();
+        schemas::assert_valid(&messages, folder.path());
+    }
+}
+
+/// Keys stand in places of their own as text, so they lose what XML has not. Two keys that become
+/// one are not what is tested here.
+fn as_keys_have_it(value: &Value) -> Value {
+    match value {
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, value)| (lexical::clean(key).into_owned(), as_keys_have_it(value)))
+            .collect::<Map<_, _>>()
+            .into(),
+        Value::Array(values) => values.iter().map(as_keys_have_it).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+#[test]
+fn the_property_table_has_every_property_of_the_schema_once_and_in_order() {
+    let schema = schemas::document();
+    let mut names: Vec<&str> =
+        schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    names.sort_unstable();
+    assert_eq!(PROPERTIES.iter().map(|row| row.0).collect::<Vec<_>>(), names);
+}
+
+#[test]
+fn a_document_without_anything_still_makes_a_valid_message() {
+    let folder = tempfile::tempdir().unwrap();
+    schemas::assert_valid(&[written(&json!({})), written(&json!(null))], folder.path());
+}
+
+#[test]
+fn every_media_type_makes_a_valid_message() {
+    let kinds = [
+        "picture",
+        "video",
+        "graphic",
+        "text",
+        "composite",
+        "planning",
+        "event",
+        "audio",
+        "component",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let messages = kinds.map(|kind| {
+        let assignment = json!({"uri": "http://a.example/1", "type": kind, "ednote": "x"});
+        written(&json!({
+            "uri": "http://a.example/media/text/1",
+            "type": kind,
+            "datetime": "2026-03-03T10:00:00+01:00",
+            "enddate": "2026-03-04",
+            "headline": "One\ntwo",
+            "body_html5": "<p>One<p>Two",
+            "body_event": {"arena": "Hall", "city": "Town", "note_pm": "x"},
+            "assignments": {"as1": assignment},
+            "associations": {"a000": assignment},
+        }))
+    });
+    schemas::assert_valid(&messages, folder.path());
+}
+
+#[test]
+fn the_same_document_gives_the_same_bytes() {
+    let document = json!({"uri": "http://a.example/1", "person": [{"name": "A"}, {"name": "B"}]});
+    assert_eq!(written(&document), written(&document));
+}
+
+#[test]
+fn output_stays_linear_when_a_long_key_stands_over_many_leaves() {
+    let mut document = json!({"uri": "x", "type": "planning"});
+    let revisions: Vec<_> = (0..1000).map(|n| json!({"uri": n.to_string()})).collect();
+    document["assignments"] = json!({"k".repeat(100_000): {"uri": "a", "revisions": revisions}});
+    document["body_pages"] = json!({"p".repeat(100_000): {"unit": "mm", "pagina": "1"}});
+    let length = document.to_string().len();
+    let written = written(&document).len();
+    assert!(written < 6 * length, "{written} bytes of {length}");
+}

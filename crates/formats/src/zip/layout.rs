@@ -1,0 +1,192 @@
+//! Where every byte of an archive comes from.
+
+use std::{collections::HashSet, ops::Range};
+
+use crate::limits::ARCHIVE_ENTRIES_MAX;
+use crate::zip::headers::{Directory, local_bytes, put_local, put_record, record_bytes};
+use crate::zip::{ArchiveError, Entry};
+
+/// Records of the directory that go into one piece: some ten kilobytes.
+const RECORDS_A_PIECE: usize = 128;
+
+/// The layout of an archive: for each entry its header and its contents, then the directory, then
+/// the end records. The same entries give the same bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Archive {
+    entries: Vec<Entry>,
+    /// Where each entry's local header starts.
+    headers: Vec<u64>,
+    /// Where each entry's record in the directory starts.
+    records: Vec<u64>,
+    directory: Directory,
+    size_bytes: u64,
+}
+
+/// A part of an archive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// A part of an entry's contents, as they stand in the archive.
+    Content {
+        /// Which entry, from 0 in the order given.
+        entry: usize,
+        /// Which bytes of its contents; not empty.
+        range: Range<u64>,
+    },
+}
+
+impl Piece {
+    /// Bytes of the archive that this piece makes up, at least 1.
+    pub fn size_bytes(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => length(bytes),
+            Self::Content { range, .. } => range.end - range.start,
+        }
+    }
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).expect("lengths fit 64 bits")
+}
+
+impl Archive {
+    /// The most entries of an archive.
+    pub const ENTRIES_MAX: usize = ARCHIVE_ENTRIES_MAX;
+
+    /// Lays out an archive with `entries` in this order.
+    ///
+    /// Fails with [`ArchiveError`]: no entries, too many, two with the same name (case aside), or
+    /// a length that no file has.
+    ///
+    /// Spec §4 Media interface, `.zip`; decision 3.
+    pub fn new(entries: Vec<Entry>) -> Result<Self, ArchiveError> {
+        if entries.is_empty() {
+            return Err(ArchiveError::Empty);
+        }
+        let (count, max) = (entries.len(), Self::ENTRIES_MAX);
+        if count > max {
+            return Err(ArchiveError::TooManyEntries { count, max });
+        }
+        let mut seen = HashSet::with_capacity(count);
+        let mut is_new = |entry: &Entry| seen.insert(entry.name.as_str().to_ascii_lowercase());
+        if let Some(entry) = entries.iter().find(|entry| !is_new(entry)) {
+            return Err(ArchiveError::Duplicate { name: entry.name.clone() });
+        }
+        Self::lay_out(entries)
+    }
+
+    /// Same as [`new`](Self::new) without a look at the number of entries and their names.
+    pub(super) fn lay_out(entries: Vec<Entry>) -> Result<Self, ArchiveError> {
+        let mut at = 0_u64;
+        let mut step = |size_bytes: u64| {
+            let start = at;
+            at = start.checked_add(size_bytes).filter(|&end| i64::try_from(end).is_ok())?;
+            Some(start)
+        };
+        let mut lay = || {
+            let mut headers = Vec::with_capacity(entries.len());
+            for entry in &entries {
+                headers.push(step(local_bytes(entry))?);
+                step(entry.size_bytes)?;
+            }
+            let mut records = Vec::with_capacity(entries.len());
+            for (entry, &header) in entries.iter().zip(&headers) {
+                records.push(step(record_bytes(entry, header))?);
+            }
+            let end = step(0)?;
+            let offset = *records.first().unwrap_or(&end);
+            let count = u64::try_from(entries.len()).ok()?;
+            let directory = Directory { entries: count, offset, size_bytes: end - offset };
+            step(directory.end_bytes())?;
+            Some((headers, records, directory, step(0)?))
+        };
+        let (headers, records, directory, size_bytes) = lay().ok_or(ArchiveError::TooLong)?;
+        Ok(Self { entries, headers, records, directory, size_bytes })
+    }
+
+    /// Bytes of the whole archive.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// The entries in their order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The pieces that make up bytes `range` of the archive, in order.
+    ///
+    /// What lies outside the archive is left out. Each step costs a binary search and, at most,
+    /// some ten kilobytes of records.
+    pub fn pieces(&self, range: Range<u64>) -> impl Iterator<Item = Piece> {
+        let mut rest = range;
+        std::iter::from_fn(move || {
+            let piece = self.piece(rest.clone())?;
+            rest.start += piece.size_bytes();
+            Some(piece)
+        })
+    }
+
+    /// The first piece of bytes `range`, none if no byte of it is in the archive.
+    ///
+    /// For streams that own the archive: ask again with `start` moved by the piece's length.
+    pub fn piece(&self, range: Range<u64>) -> Option<Piece> {
+        let range = range.start..range.end.min(self.size_bytes);
+        if range.is_empty() {
+            return None;
+        }
+        let directory_end = self.directory.offset + self.directory.size_bytes;
+        Some(if range.start < self.directory.offset {
+            self.local_piece(&range)
+        } else if range.start < directory_end {
+            self.directory_piece(&range)
+        } else {
+            let mut bytes = Vec::new();
+            self.directory.put_end(&mut bytes);
+            cut(bytes, directory_end, &range)
+        })
+    }
+
+    /// A piece of a local header or of contents; `range` starts before the directory.
+    fn local_piece(&self, range: &Range<u64>) -> Piece {
+        let index = last_at_or_before(&self.headers, range.start);
+        let (entry, header) = (&self.entries[index], self.headers[index]);
+        let contents = header + local_bytes(entry);
+        if range.start < contents {
+            let mut bytes = Vec::new();
+            put_local(&mut bytes, entry);
+            return cut(bytes, header, range);
+        }
+        let end = range.end.min(contents + entry.size_bytes);
+        Piece::Content { entry: index, range: range.start - contents..end - contents }
+    }
+
+    /// A piece of the directory; `range` starts in it.
+    fn directory_piece(&self, range: &Range<u64>) -> Piece {
+        let first = last_at_or_before(&self.records, range.start);
+        let mut bytes = Vec::new();
+        for index in (first..self.entries.len()).take(RECORDS_A_PIECE) {
+            if self.records[index] >= range.end {
+                break;
+            }
+            put_record(&mut bytes, &self.entries[index], self.headers[index]);
+        }
+        cut(bytes, self.records[first], range)
+    }
+}
+
+/// The index of the last of `starts` that is not after `at`. They ascend, and the first is not
+/// after `at`.
+fn last_at_or_before(starts: &[u64], at: u64) -> usize {
+    starts.partition_point(|&start| start <= at).saturating_sub(1)
+}
+
+/// The part of `bytes`, which stand at `start`, that lies in `range`.
+fn cut(mut bytes: Vec<u8>, start: u64, range: &Range<u64>) -> Piece {
+    let index = |at: u64| usize::try_from(at - start).unwrap_or(usize::MAX).min(bytes.len());
+    let (from, to) = (index(range.start), index(range.end));
+    bytes.truncate(to);
+    bytes.drain(..from);
+    Piece::Bytes(bytes)
+}

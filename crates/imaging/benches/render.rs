@@ -1,0 +1,175 @@
+//! Renders of a 24-megapixel picture: the operations that users wait for.
+//!
+//! The picture is the file named by `BENCH_JPEG`, or else made here from numbers: slopes, edges
+//! and grain, about as heavy as a photograph. `cargo bench -- --test` runs each operation once on
+//! a small one.
+//!
+//! With `BENCH_WORKER` set it reads commands from standard input instead and answers each with
+//! one line; `benches/compare` times it so in turn with other programs:
+//!
+//! ```text
+//! run <operation> [<x> <y>]           milliseconds and bytes of the result
+//! save <file> <operation> [<x> <y>]   the same, and the result goes to the file
+//! place <width> <height>              where the mark lies: x, y, width, height
+//! ```
+
+use std::{
+    fs,
+    hint::black_box,
+    io::{self, BufRead, Write},
+};
+
+use criterion::{Criterion, criterion_group};
+use geometry::{Rect, Size};
+use imaging::{
+    Colour, Job, MarkKind, MarkSetup, Marker, Orientation, Output, RenderLimits, Rendered,
+    Sampling, Source, Step, render,
+};
+use jpeg::codec::{Chroma, read_header};
+use jpeg::samples::pictures::photograph;
+
+/// The product's allocator: pictures are large enough for it to matter.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// The size of the made picture, and of the one that `--test` makes.
+const SIZE: Size = Size { width: 6000, height: 4000 };
+const SIZE_OF_TEST: Size = Size { width: 1200, height: 800 };
+/// The size of the crops.
+const CROP: Size = Size { width: 800, height: 600 };
+
+#[expect(clippy::disallowed_methods, reason = "a bench has no settings but these variables")]
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn marker() -> Marker {
+    let kind = match variable("BENCH_MARK") {
+        Some(file) => MarkKind::Png(fs::read(file).expect("BENCH_MARK names a PNG")),
+        None => {
+            let font = include_bytes!("../../../assets/fonts/Inter-SemiBold.otf").to_vec();
+            MarkKind::Text { line: "WIREPHOTO".to_owned(), font }
+        }
+    };
+    let setup = MarkSetup { kind, width_fraction: 0.25, margin_fraction: 0.02, opacity: 1.0 };
+    Marker::new(setup).expect("the settings are valid")
+}
+
+/// The steps and output of an operation; `at` is the corner of a crop.
+fn recipe(operation: &str, (x, y): (u32, u32)) -> Option<(Vec<Step>, Output)> {
+    let small = Output { quality: 85, sampling: Sampling::S420, colour: Colour::Srgb };
+    let hires = |quality| Output { quality, sampling: Sampling::Keep, colour: Colour::Keep };
+    let preview = Step::Fit { long_px: 1024 };
+    let Size { width, height } = CROP;
+    Some(match operation {
+        "preview" => (vec![preview], small),
+        "thumbnail" => (vec![Step::Fit { long_px: 256 }], small),
+        "cropped_thumbnail" => (vec![Step::Cover { width: 256, height: 256 }], small),
+        "crop" => (vec![Step::Crop(Rect { x, y, width, height })], hires(85)),
+        "watermark_preview" => (vec![preview, Step::Watermark], small),
+        "watermark_hires" => (vec![Step::Watermark], hires(90)),
+        _ => return None,
+    })
+}
+
+fn made(jpeg: &[u8], marker: &Marker, (steps, output): &(Vec<Step>, Output)) -> Rendered {
+    let stored = read_header(jpeg).expect("a JPEG").size;
+    let source = Source {
+        jpeg,
+        orientation: Orientation::Upright,
+        icc: None,
+        adobe: false,
+        stored,
+        shows: stored,
+        bands: None,
+    };
+    let limits = RenderLimits { pixels_max: 500_000_000 };
+    render(&Job { source, steps, output: *output, limits }, marker, &|_| true).expect("renders")
+}
+
+fn renders(criterion: &mut Criterion) {
+    // Without `--bench` it is `cargo test` that runs this.
+    let test = |args: Vec<String>| {
+        args.iter().any(|arg| arg == "--test") || !args.iter().any(|arg| arg == "--bench")
+    };
+    let size = if test(std::env::args().collect()) { SIZE_OF_TEST } else { SIZE };
+    let jpeg = match variable("BENCH_JPEG") {
+        Some(file) => fs::read(file).expect("BENCH_JPEG names a file"),
+        None => photograph(size, Chroma::Quarter),
+    };
+    let marker = marker();
+    let Size { width, height } = read_header(&jpeg).expect("a JPEG").size;
+    let (right, bottom) = (width - CROP.width, height - CROP.height);
+    let cases = [
+        ("preview", "preview", (0, 0)),
+        ("thumbnail", "thumbnail", (0, 0)),
+        ("cropped_thumbnail", "cropped_thumbnail", (0, 0)),
+        ("crop_top_left", "crop", (0, 0)),
+        ("crop_middle", "crop", (right / 2, bottom / 2)),
+        ("crop_middle_odd", "crop", ((right / 2) | 1, (bottom / 2) | 1)),
+        ("crop_bottom_right", "crop", (right, bottom)),
+        ("watermark_preview", "watermark_preview", (0, 0)),
+        ("watermark_hires", "watermark_hires", (0, 0)),
+    ];
+    let mut group = criterion.benchmark_group("raster");
+    group.sample_size(20);
+    for (name, operation, at) in cases {
+        let recipe = recipe(operation, at).expect("a case names an operation");
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| black_box(made(&jpeg, &marker, &recipe)));
+        });
+    }
+    group.finish();
+}
+
+/// Carries out one command of the worker.
+fn obey(line: &str, file: &str, marker: &Marker) -> Option<String> {
+    let number = |word: &&str| word.parse::<u32>().ok();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let (target, words) = match words.as_slice() {
+        ["place", width, height] => {
+            let image = Size { width: number(width)?, height: number(height)? };
+            let Rect { x, y, width, height } = marker.place(image);
+            return Some(format!("{x} {y} {width} {height}"));
+        }
+        ["run", words @ ..] => (None, words),
+        ["save", target, words @ ..] => (Some(target), words),
+        _ => return None,
+    };
+    let recipe = match words {
+        [operation] => recipe(operation, (0, 0)),
+        [operation, x, y] => recipe(operation, (number(x)?, number(y)?)),
+        _ => None,
+    }?;
+    #[expect(clippy::disallowed_methods, reason = "it measures")]
+    let begun = std::time::Instant::now();
+    let jpeg = fs::read(file).expect("BENCH_JPEG names a file");
+    let rendered = made(&jpeg, marker, &recipe);
+    let ms = begun.elapsed().as_secs_f64() * 1000.0;
+    if let Some(target) = target {
+        fs::write(target, &rendered.jpeg).expect("the result is written");
+    }
+    Some(format!("{ms:.3} {}", rendered.jpeg.len()))
+}
+
+fn worker() -> io::Result<()> {
+    let file = variable("BENCH_JPEG").expect("a worker needs BENCH_JPEG");
+    let marker = marker();
+    for line in io::stdin().lock().lines() {
+        let answer = obey(&line?, &file, &marker).unwrap_or_else(|| "unknown".to_owned());
+        let mut out = io::stdout().lock();
+        writeln!(out, "{answer}")?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+criterion_group!(benches, renders);
+
+fn main() {
+    if variable("BENCH_WORKER").is_some() {
+        return worker().expect("standard input and output are open");
+    }
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+}

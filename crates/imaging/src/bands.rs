@@ -1,0 +1,65 @@
+//! Decoding a picture at a part of its size on all cores.
+
+use std::sync::{Mutex, PoisonError};
+
+use geometry::Size;
+use jpeg::codec::{self, CodecError, Decoded, Pixels, Scale};
+use jpeg::scan::index::Index;
+use jpeg::scan::{Bytes, Scan, Unfit, bands};
+
+/// Runs `work(0)`, `work(1)` … `work(count - 1)`, in any order and on any number of threads.
+pub type Spread<'a> = &'a (dyn Fn(usize, &(dyn Fn(usize) + Sync)) + Sync);
+
+/// Why bands gave no picture.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BandsError {
+    /// Bands of this picture would not be exact, or it is damaged.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// libjpeg-turbo refused a band.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+}
+
+/// What became of a band.
+type Outcome = Result<Decoded<Pixels>, BandsError>;
+
+/// Decodes the whole picture at `scale`, less than the full one, in bands.
+///
+/// The pixels are those of [`codec::decode`], whatever `spread` does. `bytes` holds the file;
+/// `colour` the segments that say what the components mean.
+///
+/// Fails with [`Unfit::Sampling`] for pictures whose bands need each other.
+pub fn decode_bands(
+    (scan, index, colour): (&Scan, &Index, &[u8]),
+    bytes: &Bytes<'_>,
+    scale: Scale,
+    spread: Spread<'_>,
+) -> Result<Decoded<Pixels>, BandsError> {
+    if !bands::are_exact(scan) || scale == Scale::FULL {
+        return Err(Unfit::Sampling.into());
+    }
+    let rows = bands::split(scan);
+    let slots: Vec<Mutex<Option<Outcome>>> = rows.iter().map(|_| Mutex::new(None)).collect();
+    spread(rows.len(), &|number| {
+        let band = bands::band(scan, index, bytes, &rows[number], colour);
+        let decoded =
+            band.map_err(BandsError::from).and_then(|band| Ok(codec::decode(&band, scale)?));
+        *slots[number].lock().unwrap_or_else(PoisonError::into_inner) = Some(decoded);
+    });
+    let size = scale.of(scan.size);
+    let mut whole = Pixels { size, channels: 0, data: Vec::new() };
+    let mut warning = None;
+    for slot in slots {
+        let band = slot.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Decoded { value, warning: odd } = band.ok_or(Unfit::Bytes)??;
+        let Size { width, .. } = value.size;
+        if width != size.width {
+            return Err(Unfit::Bytes.into());
+        }
+        whole.channels = value.channels;
+        whole.data.extend_from_slice(&value.data);
+        warning = warning.or(odd);
+    }
+    Ok(Decoded { value: whole, warning })
+}

@@ -1,0 +1,258 @@
+//! Putting a mark onto pixels and planes of every kind.
+
+use geometry::Size;
+use jpeg::codec::{Pixels, Plane, Planes, Space};
+
+/// A mark, ready to be put on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// Its size in pixels.
+    pub(crate) size: Size,
+    /// `[height][width]` of red, green, blue, alpha; sRGB, the colours multiplied by alpha.
+    pub(crate) pixels: Vec<[u8; 4]>,
+}
+
+/// Where a stamp's top left corner lies, in pixels of the picture; may lie outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) x: i64,
+    pub(crate) y: i64,
+}
+
+/// What the samples of a picture mean to a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ground {
+    Grey,
+    Rgb,
+    /// Inks; `inverted` says that 0 is full ink.
+    Inks {
+        inverted: bool,
+    },
+}
+
+/// `sample` seen through a mark of `alpha`, with the mark's own part added.
+#[inline]
+pub(crate) fn over(sample: u8, part: u8, alpha: u8) -> u8 {
+    let through = (u32::from(sample) * u32::from(255 - alpha) + 127) / 255;
+    u8::try_from(through + u32::from(part)).unwrap_or(u8::MAX)
+}
+
+/// The brightness of a mark's pixel.
+pub(crate) fn luma([red, green, blue, _]: [u8; 4]) -> u8 {
+    let sum = 77 * u32::from(red) + 150 * u32::from(green) + 29 * u32::from(blue) + 128;
+    u8::try_from(sum >> 8).unwrap_or(u8::MAX)
+}
+
+/// The inks of a colour that is already multiplied by alpha: white none, black only the fourth.
+fn inks([red, green, blue, alpha]: [u8; 4]) -> [u8; 4] {
+    let most = red.max(green).max(blue);
+    [most - red, most - green, most - blue, alpha.saturating_sub(most)]
+}
+
+/// The part of a span of `length` from `start` that lies in `0..edge`.
+fn visible(start: i64, length: u32, edge: u32) -> (usize, usize, usize) {
+    let end = start.saturating_add(i64::from(length)).clamp(0, i64::from(edge));
+    let first = start.clamp(0, i64::from(edge));
+    let index = |value: i64| usize::try_from(value.max(0)).unwrap_or(usize::MAX);
+    (index(first), index(end), index(first.saturating_sub(start)))
+}
+
+fn index(value: u32) -> usize {
+    usize::try_from(value).expect("indices have at least 32 bits")
+}
+
+/// Puts `stamp` onto interleaved pixels; what lies outside falls away.
+pub(crate) fn onto_pixels(pixels: &mut Pixels, stamp: &Stamp, place: Place, ground: Ground) {
+    let (left, right, from_x) = visible(place.x, stamp.size.width, pixels.size.width);
+    let (top, bottom, from_y) = visible(place.y, stamp.size.height, pixels.size.height);
+    if left >= right || top >= bottom {
+        return;
+    }
+    let (stride, channels) = (index(pixels.size.width), pixels.channels);
+    let width = index(stamp.size.width);
+    for (y, row) in (top..bottom).zip(from_y..) {
+        let marks = &stamp.pixels[row * width + from_x..][..right - left];
+        let start = (y * stride + left) * channels;
+        let samples = &mut pixels.data[start..start + (right - left) * channels];
+        for (pixel, mark) in samples.chunks_exact_mut(channels).zip(marks) {
+            let alpha = mark[3];
+            if alpha == 0 {
+                continue;
+            }
+            match ground {
+                Ground::Grey => pixel[0] = over(pixel[0], luma(*mark), alpha),
+                Ground::Rgb => {
+                    for (sample, part) in pixel.iter_mut().zip(mark) {
+                        *sample = over(*sample, *part, alpha);
+                    }
+                }
+                Ground::Inks { inverted } => {
+                    let mask = if inverted { 255 } else { 0 };
+                    for (sample, part) in pixel.iter_mut().zip(inks(*mark)) {
+                        *sample = over(*sample ^ mask, part, alpha) ^ mask;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The colour differences of a mark's pixel, times 255, around 0.
+pub(crate) fn differences([red, green, blue, _]: [u8; 4]) -> [i32; 2] {
+    let (red, green, blue) = (i32::from(red), i32::from(green), i32::from(blue));
+    // The coefficients of JFIF in 1/65536.
+    [
+        (-11_059 * red - 21_709 * green + 32_768 * blue) / 256,
+        (32_768 * red - 27_439 * green - 5_329 * blue) / 256,
+    ]
+}
+
+/// Puts `stamp` onto the planes of a grey or YCbCr picture, each on its own grid.
+///
+/// A sample of colour that a mark covers in part is mixed by the mark's mean over its pixels.
+pub(crate) fn onto_planes(planes: &mut Planes, stamp: &Stamp, place: Place) {
+    let layout = Planes::layout(planes.size, planes.space, planes.chroma);
+    let (left, right, from_x) = visible(place.x, stamp.size.width, planes.size.width);
+    let (top, bottom, from_y) = visible(place.y, stamp.size.height, planes.size.height);
+    if left >= right || top >= bottom {
+        return;
+    }
+    let width = index(stamp.size.width);
+    for (y, row) in (top..bottom).zip(from_y..) {
+        let marks = &stamp.pixels[row * width + from_x..][..right - left];
+        let start = layout[0].start + y * layout[0].width + left;
+        for (sample, mark) in planes.data[start..].iter_mut().zip(marks) {
+            *sample = over(*sample, luma(*mark), mark[3]);
+        }
+    }
+    if planes.space == Space::Grey {
+        return;
+    }
+    let (across, down) = planes.chroma.cell();
+    let (across, down) = (index(across), index(down));
+    let area = i32::try_from(across * down).expect("cells have at most 16 pixels");
+    for cell_y in top / down..bottom.div_ceil(down) {
+        for cell_x in left / across..right.div_ceil(across) {
+            let (mut alpha, mut parts) = (0, [0i32; 2]);
+            for y in (cell_y * down).max(top)..((cell_y + 1) * down).min(bottom) {
+                for x in (cell_x * across).max(left)..((cell_x + 1) * across).min(right) {
+                    let mark = stamp.pixels[(y - top + from_y) * width + x - left + from_x];
+                    alpha += i32::from(mark[3]);
+                    for (part, own) in parts.iter_mut().zip(differences(mark)) {
+                        *part += own;
+                    }
+                }
+            }
+            for (plane, part) in layout[1..].iter().zip(parts) {
+                mix(&mut planes.data, *plane, (cell_x, cell_y), (alpha, part, area));
+            }
+        }
+    }
+}
+
+/// Mixes one sample of a colour difference with the sums over its cell: alpha, part, and pixels.
+fn mix(
+    data: &mut [u8],
+    plane: Plane,
+    (x, y): (usize, usize),
+    (alpha, part, area): (i32, i32, i32),
+) {
+    let sample = &mut data[plane.start + y * plane.width + x];
+    *sample = mix_sample(*sample, (alpha, part, 255 * area));
+}
+
+/// A sample of a colour difference, mixed with the sums over its cell: of the mark's alpha, of its
+/// own part, and of alpha if the mark were solid.
+#[inline]
+pub(crate) fn mix_sample(sample: u8, (alpha, part, whole): (i32, i32, i32)) -> u8 {
+    let through = (i32::from(sample) - 128) * (whole - alpha);
+    // `part` carries a factor of 256 over the levels of one pixel.
+    let value = (through + part * 255 / 256 + whole / 2).div_euclid(whole) + 128;
+    u8::try_from(value.clamp(0, 255)).unwrap_or(u8::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jpeg::codec::Chroma;
+
+    const WHITE: [u8; 4] = [255, 255, 255, 255];
+
+    fn stamp(width: u32, height: u32, colour: [u8; 4]) -> Stamp {
+        Stamp { size: Size { width, height }, pixels: vec![colour; index(width * height)] }
+    }
+
+    fn flat(channels: usize, level: u8) -> Pixels {
+        let size = Size { width: 5, height: 4 };
+        Pixels { size, channels, data: vec![level; 20 * channels] }
+    }
+
+    #[test]
+    fn white_is_no_ink_and_black_is_the_fourth() {
+        for (inverted, none, full) in [(false, 0, 255), (true, 255, 0)] {
+            let ground = Ground::Inks { inverted };
+            let mut pixels = flat(4, 120);
+            onto_pixels(&mut pixels, &stamp(1, 1, WHITE), Place { x: 0, y: 0 }, ground);
+            onto_pixels(&mut pixels, &stamp(1, 1, [0, 0, 0, 255]), Place { x: 1, y: 0 }, ground);
+            assert_eq!(pixels.data[..8], [none, none, none, none, none, none, none, full]);
+            assert_eq!(pixels.data[8..], [120; 72]);
+        }
+    }
+
+    #[test]
+    fn a_half_transparent_mark_is_mixed() {
+        let mut pixels = flat(3, 100);
+        let half = stamp(1, 1, [128, 0, 0, 128]);
+        onto_pixels(&mut pixels, &half, Place { x: 0, y: 0 }, Ground::Rgb);
+        assert_eq!(pixels.data[..3], [178, 50, 50]);
+    }
+
+    #[test]
+    fn what_lies_outside_falls_away() {
+        for (x, y) in [(-3, -2), (4, 3), (-9, 0), (0, 99), (i64::MIN, i64::MAX)] {
+            let mut pixels = flat(1, 10);
+            onto_pixels(&mut pixels, &stamp(4, 3, WHITE), Place { x, y }, Ground::Grey);
+            let covered = pixels.data.iter().filter(|level| **level == 255).count();
+            let span = |start: i64, length: i64, edge: i64| {
+                (start.saturating_add(length).clamp(0, edge) - start.clamp(0, edge)).max(0)
+            };
+            let expected = span(x, 4, 5) * span(y, 3, 4);
+            assert_eq!(i64::try_from(covered), Ok(expected), "at {x},{y}");
+        }
+    }
+
+    #[test]
+    fn planes_that_a_mark_does_not_reach_stay() {
+        let size = Size { width: 5, height: 4 };
+        let (space, chroma) = (Space::YCbCr, Chroma::Quarter);
+        let samples = Planes::samples(&Planes::layout(size, space, chroma));
+        for (x, y) in [(5, 0), (0, 4), (-4, 0), (0, -3), (i64::MAX, i64::MIN)] {
+            let mut planes = Planes { size, space, chroma, data: vec![9; samples] };
+            onto_planes(&mut planes, &stamp(4, 3, WHITE), Place { x, y });
+            assert_eq!(planes.data, vec![9; samples], "at {x},{y}");
+        }
+    }
+
+    #[test]
+    fn planes_are_mixed_in_their_own_grids() {
+        let size = Size { width: 4, height: 4 };
+        let chroma = Chroma::Quarter;
+        let data = [vec![100; 16], vec![200; 4], vec![60; 4]].concat();
+        let mut planes = Planes { size, space: Space::YCbCr, chroma, data };
+        onto_planes(&mut planes, &stamp(2, 2, WHITE), Place { x: 1, y: 0 });
+        assert_eq!(planes.data[..4], [100, 255, 255, 100]);
+        assert_eq!(planes.data[8..16], [100; 8]);
+        // The upper cells are half covered, the lower not at all.
+        assert_eq!(planes.data[16..20], [164, 164, 200, 200]);
+        assert_eq!(planes.data[20..24], [94, 94, 60, 60]);
+    }
+
+    #[test]
+    fn a_colour_on_planes_is_that_of_jfif() {
+        let size = Size { width: 2, height: 2 };
+        let data = vec![128; 12];
+        let mut planes = Planes { size, space: Space::YCbCr, chroma: Chroma::Full, data };
+        onto_planes(&mut planes, &stamp(2, 2, [255, 0, 0, 255]), Place { x: 0, y: 0 });
+        assert_eq!([planes.data[0], planes.data[4], planes.data[8]], [77, 85, 255]);
+    }
+}

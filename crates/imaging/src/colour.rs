@@ -1,0 +1,232 @@
+//! Colour: from the profile of the original to sRGB.
+//!
+//! Relative colorimetric intent without black point compensation and tetrahedral interpolation,
+//! as libvips does by default; the perceptual table where a profile has no other, as the ICC
+//! standard says and Pillow does. Profiles are foreign input: what does not parse, or
+//! does not fit the number of components, is ignored, and the samples count as sRGB (grey, RGB)
+//! or as inks of our own profile (CMYK).
+
+use crate::RasterError;
+use jpeg::codec::Pixels;
+use moxcms::{
+    ColorProfile, DataColorSpace, InterpolationMethod, Layout, ProfileClass, RenderingIntent,
+    Transform8BitExecutor, TransformOptions,
+};
+use std::sync::{Arc, LazyLock};
+
+/// What CMYK without a profile is taken for: the general-purpose profile that libvips brings,
+/// "Chemical proof" by Graeme W. Gill, in the public domain.
+static CMYK_ICC: &[u8] = include_bytes!("../assets/cmyk.icc");
+
+/// The transform for CMYK without a profile; the bytes are ours, so it exists.
+static DEFAULT_INKS: LazyLock<Option<Arc<Transform8BitExecutor>>> = LazyLock::new(|| {
+    let profile = ColorProfile::new_from_slice(CMYK_ICC).ok()?;
+    transform(&profile, Layout::Rgba)
+});
+
+/// Levels by which a profile may differ from sRGB and still count as sRGB.
+///
+/// Copies of the sRGB profile round its curve and its primaries in several ways; all of those in
+/// use stay within this.
+const SRGB_TOLERANCE: u8 = 2;
+
+/// Levels of each component at which a profile is compared with sRGB.
+const PROBES: [u8; 6] = [0, 24, 80, 140, 200, 255];
+
+/// In the order of preference: profiles for print often have one table only.
+const INTENTS: [RenderingIntent; 2] =
+    [RenderingIntent::RelativeColorimetric, RenderingIntent::Perceptual];
+
+fn options(rendering_intent: RenderingIntent) -> TransformOptions {
+    TransformOptions {
+        rendering_intent,
+        // The other readers go by the curves alone.
+        allow_use_cicp_transfer: false,
+        interpolation_method: InterpolationMethod::Tetrahedral,
+        ..TransformOptions::default()
+    }
+}
+
+fn transform(from: &ColorProfile, layout: Layout) -> Option<Arc<Transform8BitExecutor>> {
+    let srgb = ColorProfile::new_srgb();
+    let with = |intent| from.create_transform_8bit(layout, &srgb, Layout::Rgb, options(intent));
+    INTENTS.into_iter().find_map(|intent| with(intent).ok())
+}
+
+/// The components of pictures that a profile is for; `None` if it is not for pictures.
+fn channels_of(profile: &ColorProfile) -> Option<usize> {
+    let pictures = match profile.profile_class {
+        ProfileClass::InputDevice
+        | ProfileClass::DisplayDevice
+        | ProfileClass::OutputDevice
+        | ProfileClass::ColorSpace => true,
+        ProfileClass::DeviceLink | ProfileClass::Abstract | ProfileClass::Named => false,
+    };
+    let spaces = [(DataColorSpace::Gray, 1), (DataColorSpace::Rgb, 3), (DataColorSpace::Cmyk, 4)];
+    let found = spaces.iter().find(|(space, _)| pictures && *space == profile.color_space);
+    found.map(|(_, channels)| *channels)
+}
+
+/// The profile, if it parses and is for pictures of `channels` components.
+fn fitting(icc: Option<&[u8]>, channels: usize) -> Option<ColorProfile> {
+    let profile = ColorProfile::new_from_slice(icc?).ok()?;
+    (channels_of(&profile) == Some(channels)).then_some(profile)
+}
+
+/// Says whether a profile may stay with pictures of `channels` components.
+pub fn fits(icc: Option<&[u8]>, channels: usize) -> bool {
+    fitting(icc, channels).is_some()
+}
+
+/// Converts pixels to sRGB; grey stays one component, with the tone curve of sRGB.
+///
+/// `inverted` says that inks are stored with 0 for full ink, as files with Adobe's marker do.
+pub(crate) fn to_srgb(
+    pixels: Pixels,
+    icc: Option<&[u8]>,
+    inverted: bool,
+) -> Result<Pixels, RasterError> {
+    let profile = fitting(icc, pixels.channels);
+    match pixels.channels {
+        1 => Ok(match profile.as_ref().and_then(grey_curve) {
+            Some(curve) => map(pixels, &curve),
+            None => pixels,
+        }),
+        3 => match profile.as_ref().and_then(|profile| transform(profile, Layout::Rgb)) {
+            Some(transform) if !is_srgb(&*transform) => convert(&pixels, &*transform),
+            Some(_) | None => Ok(pixels),
+        },
+        _ => {
+            let own = profile.as_ref().and_then(|profile| transform(profile, Layout::Rgba));
+            let transform = own.or_else(|| DEFAULT_INKS.clone());
+            let transform = transform.ok_or_else(|| {
+                RasterError::Internal("the built-in inks are missing".to_owned())
+            })?;
+            let pixels = if inverted { invert(pixels) } else { pixels };
+            convert(&pixels, &*transform)
+        }
+    }
+}
+
+/// Turns every sample around: inks from one convention to the other.
+pub(crate) fn invert(mut pixels: Pixels) -> Pixels {
+    for sample in &mut pixels.data {
+        *sample = !*sample;
+    }
+    pixels
+}
+
+fn convert(pixels: &Pixels, transform: &Transform8BitExecutor) -> Result<Pixels, RasterError> {
+    let count = pixels.data.len() / pixels.channels;
+    let mut data = vec![0; count * 3];
+    transform
+        .transform(&pixels.data, &mut data)
+        .map_err(|error| RasterError::Internal(format!("colour: {error}")))?;
+    Ok(Pixels { size: pixels.size, channels: 3, data })
+}
+
+/// Compares a transform with doing nothing.
+fn is_srgb(transform: &Transform8BitExecutor) -> bool {
+    let mut probes = Vec::new();
+    for red in PROBES {
+        for green in PROBES {
+            for blue in PROBES {
+                probes.extend_from_slice(&[red, green, blue]);
+            }
+        }
+    }
+    let mut seen = vec![0; probes.len()];
+    let near = |(a, b): (&u8, &u8)| a.abs_diff(*b) <= SRGB_TOLERANCE;
+    transform.transform(&probes, &mut seen).is_ok() && probes.iter().zip(&seen).all(near)
+}
+
+/// The level of sRGB's tone curve for every level of a grey profile.
+fn grey_curve(profile: &ColorProfile) -> Option<Vec<u8>> {
+    let mut grey = ColorProfile::new_gray_with_gamma(2.2);
+    grey.gray_trc = ColorProfile::new_srgb().red_trc;
+    let options = options(RenderingIntent::RelativeColorimetric);
+    let transform =
+        profile.create_transform_8bit(Layout::Gray, &grey, Layout::Gray, options).ok()?;
+    let levels: Vec<u8> = (0..=255).collect();
+    let mut curve = vec![0; levels.len()];
+    transform.transform(&levels, &mut curve).ok()?;
+    Some(curve)
+}
+
+fn map(mut pixels: Pixels, curve: &[u8]) -> Pixels {
+    for sample in &mut pixels.data {
+        *sample = curve[usize::from(*sample)];
+    }
+    pixels
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use geometry::Size;
+
+    fn pixels(channels: usize, data: &[u8]) -> Pixels {
+        let width = u32::try_from(data.len() / channels).unwrap();
+        Pixels { size: Size { width, height: 1 }, channels, data: data.to_vec() }
+    }
+
+    fn near(found: &[u8], expected: &[u8], tolerance: u8) {
+        assert_eq!(found.len(), expected.len());
+        for (a, b) in found.iter().zip(expected) {
+            assert!(a.abs_diff(*b) <= tolerance, "{found:?} is not near {expected:?}");
+        }
+    }
+
+    fn encoded(profile: &ColorProfile) -> Vec<u8> {
+        profile.encode().expect("the profile can be written")
+    }
+
+    #[test]
+    fn srgb_and_no_profile_leave_every_sample_alone() {
+        let icc = encoded(&ColorProfile::new_srgb());
+        let data = [1, 2, 3, 250, 128, 0];
+        for icc in [None, Some(icc.as_slice()), Some(&b"no profile"[..])] {
+            assert_eq!(to_srgb(pixels(3, &data), icc, false).unwrap().data, data);
+        }
+    }
+
+    #[test]
+    fn wide_gamuts_are_converted_as_lcms_does() {
+        let adobe = encoded(&ColorProfile::new_adobe_rgb());
+        let found = to_srgb(pixels(3, &[100, 150, 100, 128, 128, 128]), Some(&adobe), false);
+        near(&found.unwrap().data, &[66, 151, 98, 127, 127, 127], 2);
+        let p3 = encoded(&ColorProfile::new_display_p3());
+        let found = to_srgb(pixels(3, &[200, 100, 100]), Some(&p3), false);
+        near(&found.unwrap().data, &[213, 95, 97], 2);
+    }
+
+    #[test]
+    fn a_profile_for_other_components_is_ignored() {
+        let adobe = encoded(&ColorProfile::new_adobe_rgb());
+        assert!(!fits(Some(&adobe), 1) && !fits(Some(CMYK_ICC), 3) && fits(Some(CMYK_ICC), 4));
+        let grey = to_srgb(pixels(1, &[9, 90]), Some(&adobe), false).unwrap();
+        assert_eq!(grey.data, [9, 90]);
+        let inks = pixels(4, &[0, 0, 0, 0]);
+        assert_eq!(
+            to_srgb(inks.clone(), Some(&adobe), false).unwrap(),
+            to_srgb(inks, None, false).unwrap()
+        );
+    }
+
+    #[test]
+    fn grey_gets_the_tones_of_srgb() {
+        let linear = encoded(&ColorProfile::new_gray_with_gamma(1.0));
+        let found = to_srgb(pixels(1, &[0, 55, 255]), Some(&linear), false).unwrap();
+        assert_eq!(found.channels, 1);
+        near(&found.data, &[0, 128, 255], 2);
+    }
+
+    #[test]
+    fn inks_become_paper_and_black_in_both_conventions() {
+        let plain = to_srgb(pixels(4, &[0, 0, 0, 0, 255, 255, 255, 255]), None, false).unwrap();
+        let adobe = to_srgb(pixels(4, &[255, 255, 255, 255, 0, 0, 0, 0]), None, true).unwrap();
+        assert_eq!(plain, adobe);
+        near(&plain.data[..3], &[255, 255, 255], 3);
+        assert!(plain.data[3..].iter().all(|level| *level < 50), "{:?}", plain.data);
+    }
+}

@@ -1,0 +1,248 @@
+//! Renders that touch only what they change: crops and marks of a Hires that can be entered.
+//!
+//! What fits the steps is chosen in this order: a crop on the grid of MCUs keeps its coefficients;
+//! any other crop decodes its region; a mark on the whole picture, or on a crop that keeps its
+//! coefficients, changes the blocks under it. Nothing is scaled and no colour converted here.
+
+use std::ops::Range;
+
+use crate::blend::onto_planes;
+use crate::render::{moved, turn_planes};
+use crate::steps::check_crop;
+use crate::{Colour, Marker, Orientation, Output, RasterError, Sampling, Stage, Step, Way};
+use geometry::{Rect, Size};
+use jpeg::codec;
+use jpeg::dct::Dct;
+use jpeg::header::{Header, HeaderLimits};
+use jpeg::scan::index::Index;
+use jpeg::scan::patch::{self, Patched};
+use jpeg::scan::region::{self, From};
+use jpeg::scan::{Bytes, Scan, Unfit, cut};
+
+/// A picture that can be entered.
+#[derive(Clone, Copy, Debug)]
+pub struct Entered<'a> {
+    /// What its headers say.
+    pub scan: &'a Scan,
+    /// Where it can be entered.
+    pub index: &'a Index,
+    /// The segments that say what its components mean.
+    pub colour: &'a [u8],
+    /// How stored pixels are turned upright.
+    pub orientation: Orientation,
+}
+
+/// How a render is done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Direct {
+    /// Cut out with its coefficients, and marked if so; the rectangle as stored.
+    Cut {
+        /// As stored, on the grid.
+        stored: Rect,
+        /// Whether the mark is put on the result.
+        marked: bool,
+    },
+    /// Decoded, marked, encoded.
+    Region {
+        /// Upright.
+        upright: Rect,
+        /// As stored.
+        stored: Rect,
+        /// The upright pictures that the marks are made for.
+        canvases: Vec<Rect>,
+    },
+    /// Cut out with what decoding it takes, for libjpeg-turbo to go on with.
+    Part {
+        /// The part, as stored, on the grid.
+        shows: Rect,
+        /// The crop in the upright part.
+        crop: Rect,
+        /// Whether the mark is put on the result.
+        marked: bool,
+    },
+    /// Marked as a whole.
+    Mark,
+}
+
+/// What a direct render gives.
+#[derive(Debug)]
+pub enum Done {
+    /// A file with JFIF's or Adobe's segment and no other metadata, and its size.
+    File {
+        /// The file.
+        jpeg: Vec<u8>,
+        /// Its pixels.
+        size: Size,
+        /// How it was made.
+        way: Way,
+    },
+    /// A small file to be decoded whole.
+    Part(Vec<u8>),
+    /// The picture with some blocks changed.
+    Patched(Patched),
+}
+
+impl Direct {
+    /// The way that fits `steps`, or `None` if the picture must be decoded whole or scaled.
+    #[must_use]
+    pub fn choose(entered: &Entered<'_>, steps: &[Step], output: Output) -> Option<Self> {
+        if output.colour != Colour::Keep || output.sampling != Sampling::Keep {
+            return None;
+        }
+        let Entered { scan, orientation, .. } = *entered;
+        let whole = Rect::new(0, 0, orientation.turn_size(scan.size));
+        let (mut region, mut canvases) = (whole, Vec::new());
+        for step in steps {
+            match step {
+                Step::Crop(crop) => {
+                    check_crop(*crop, region.size()).ok()?;
+                    region = Rect { x: region.x + crop.x, y: region.y + crop.y, ..*crop };
+                }
+                Step::Watermark => canvases.push(region),
+                Step::Fit { .. } | Step::Cover { .. } => return None,
+            }
+        }
+        let stored = orientation.to_stored(region, scan.size);
+        let marked = match canvases.as_slice() {
+            [] => false,
+            [canvas] if *canvas == region => true,
+            _ => return Self::region(scan, region, stored, canvases),
+        };
+        if region == whole && marked {
+            // A turned picture comes out upright, so all of it changes.
+            let stays = orientation == Orientation::Upright && scan.planes.is_some();
+            return stays.then_some(Self::Mark);
+        }
+        let keeps = orientation == Orientation::Upright && cut::is_on_grid(scan, stored);
+        if keeps && (!marked || scan.planes.is_some()) {
+            return Some(Self::Cut { stored, marked });
+        }
+        Self::region(scan, region, stored, canvases).or_else(|| {
+            let shows = cut::surroundings(scan, stored);
+            let inner = Rect { x: stored.x - shows.x, y: stored.y - shows.y, ..stored };
+            let crop = orientation.to_upright(inner, shows.size());
+            Some(Self::Part { shows, crop, marked })
+        })
+    }
+
+    fn region(scan: &Scan, upright: Rect, stored: Rect, canvases: Vec<Rect>) -> Option<Self> {
+        scan.planes.map(|_| Self::Region { upright, stored, canvases })
+    }
+
+    /// The bytes of the file that it takes, in rising order.
+    pub fn needs(&self, entered: &Entered<'_>, marker: &Marker) -> Result<Vec<Range<u64>>, Unfit> {
+        let Entered { scan, index, .. } = *entered;
+        match self {
+            Self::Cut { stored, .. } => cut::needs(scan, index, *stored),
+            Self::Part { shows, .. } => cut::needs(scan, index, *shows),
+            Self::Region { stored, .. } => region::needs(scan, index, *stored),
+            Self::Mark => {
+                patch::needs(scan, index, mark_place(entered, marker)).map(|range| vec![range])
+            }
+        }
+    }
+
+    /// Does it; `bytes` holds what [`Direct::needs`] said.
+    ///
+    /// `stage` is told when a stage begins; once it says no, the render ends as
+    /// [`RasterError::Abandoned`].
+    pub fn run(
+        &self,
+        entered: &Entered<'_>,
+        bytes: &Bytes<'_>,
+        (marker, quality, limits): (&Marker, u8, &HeaderLimits),
+        stage: &dyn Fn(Stage) -> bool,
+    ) -> Result<Done, DirectError> {
+        let begin = |now| if stage(now) { Ok(()) } else { Err(RasterError::Abandoned) };
+        let Entered { scan, index, colour, orientation } = *entered;
+        begin(Stage::Decode)?;
+        match self {
+            Self::Cut { stored, marked } => {
+                let jpeg = cut::cut(scan, index, bytes, *stored, colour)?;
+                let size = stored.size();
+                if !*marked {
+                    return Ok(Done::File { jpeg, size, way: Way::LosslessCrop });
+                }
+                begin(Stage::Blend)?;
+                let jpeg = mark_file(&jpeg, colour, marker, limits)?;
+                Ok(Done::File { jpeg, size, way: Way::LocalMark })
+            }
+            Self::Part { shows, .. } => {
+                Ok(Done::Part(cut::cut(scan, index, bytes, *shows, colour)?))
+            }
+            Self::Mark => {
+                begin(Stage::Blend)?;
+                Ok(Done::Patched(mark(entered, bytes, marker)?))
+            }
+            Self::Region { upright, stored, canvases } => {
+                let samples = region::decode(scan, index, bytes, *stored, Dct::detect())?;
+                let from = |backwards| if backwards { From::End } else { From::Start };
+                let (backwards, upwards) = orientation.reverses();
+                let from = (from(backwards), from(upwards));
+                let planes = samples.planes(scan, *stored, from)?;
+                let whole = Rect::new(0, 0, stored.size());
+                let mut planes = turn_planes(planes, whole, orientation);
+                if !canvases.is_empty() {
+                    begin(Stage::Blend)?;
+                }
+                for canvas in canvases {
+                    let (stamp, place) = marker.prepare(canvas.size());
+                    onto_planes(&mut planes, &stamp, moved(place, *canvas, *upright));
+                }
+                begin(Stage::Encode)?;
+                let jpeg = codec::encode_planes(&planes, quality).map_err(RasterError::from)?;
+                Ok(Done::File { jpeg, size: upright.size(), way: Way::Region })
+            }
+        }
+    }
+}
+
+/// Why a direct render gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DirectError {
+    /// The picture must be decoded whole after all.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// As for every render.
+    #[error(transparent)]
+    Raster(#[from] RasterError),
+}
+
+/// Where the mark lies on the whole picture, as stored.
+fn mark_place(entered: &Entered<'_>, marker: &Marker) -> Rect {
+    let Entered { scan, orientation, .. } = *entered;
+    orientation.to_stored(marker.place(orientation.turn_size(scan.size)), scan.size)
+}
+
+/// Changes the blocks under the mark.
+fn mark(
+    entered: &Entered<'_>,
+    bytes: &Bytes<'_>,
+    marker: &Marker,
+) -> Result<Patched, DirectError> {
+    let Entered { scan, index, orientation, .. } = *entered;
+    let chroma = scan.planes.ok_or(Unfit::Sampling)?.1;
+    let stamp = marker.prepare_grids(scan.size, orientation, chroma);
+    let mut paint = |samples: &mut region::Samples| stamp.paint(samples);
+    Ok(patch::patch(scan, index, bytes, stamp.place(), (Dct::detect(), &mut paint))?)
+}
+
+/// Marks a small upright file that was just made.
+fn mark_file(
+    jpeg: &[u8],
+    colour: &[u8],
+    marker: &Marker,
+    limits: &HeaderLimits,
+) -> Result<Vec<u8>, DirectError> {
+    let header = Header::parse(jpeg, limits).map_err(|_| Unfit::Bytes)?;
+    let scan = Scan::read(&header, jpeg)?;
+    let index = Index::build(&scan, jpeg)?;
+    let orientation = Orientation::Upright;
+    let entered = Entered { scan: &scan, index: &index, colour, orientation };
+    let patched = mark(&entered, &Bytes::whole(jpeg), marker)?;
+    let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+    // Its tables are complete already, so its headers stay.
+    let head = jpeg.get(..at(patched.prefix.end)).ok_or(Unfit::Bytes)?;
+    let tail = jpeg.get(at(patched.suffix)..).ok_or(Unfit::Bytes)?;
+    Ok([head, &patched.middle, tail].concat())
+}

@@ -1,0 +1,139 @@
+//! Direct renders beside plain ones.
+
+use super::render::tests::{chains, job, marker, pixels, plainly, psnr};
+use super::*;
+use geometry::Rect;
+use jpeg::IndexedJpeg;
+use jpeg::codec::{Chroma, Space};
+use jpeg::header::Header;
+use jpeg::rewrite::rewrite_with_tables;
+use jpeg::samples::LIMITS;
+use jpeg::samples::pictures;
+use jpeg::scan::Bytes;
+
+const SIZE: Size = Size { width: 160, height: 120 };
+
+/// The result upright, and the way that was taken.
+fn run(indexed: &IndexedJpeg, job: &Job<'_>) -> Option<(Vec<u8>, Way)> {
+    let orientation = job.source.orientation;
+    let IndexedJpeg { jpeg, scan, index, colour } = indexed;
+    let entered = Entered { scan, index, colour, orientation };
+    let direct = Direct::choose(&entered, job.steps, job.output)?;
+    let mut bytes = Bytes::default();
+    for range in direct.needs(&entered, &marker()).expect("inside") {
+        let at = |offset: u64| usize::try_from(offset).unwrap();
+        bytes.push(range.start, jpeg[at(range.start)..at(range.end)].to_vec());
+    }
+    let how = (&marker(), job.output.quality, &LIMITS);
+    match direct.run(&entered, &bytes, how, &|_| true).expect("rendered") {
+        Done::File { jpeg, way, .. } => Some((jpeg, way)),
+        Done::Part(small) => {
+            let Direct::Part { shows, crop, marked } = direct else { panic!("no part") };
+            let mut steps = vec![Step::Crop(crop)];
+            steps.extend(marked.then_some(Step::Watermark));
+            let stored = shows.size();
+            let source = Source { jpeg: &small, stored, shows: stored, ..job.source };
+            let job = Job { source, steps: &steps, ..*job };
+            Some((render(&job, &marker(), &|_| true).expect("rendered").jpeg, Way::Region))
+        }
+        Done::Patched(patched) => {
+            let header = Header::parse(jpeg, &LIMITS).expect("parsed");
+            let (mut file, scans) =
+                rewrite_with_tables(jpeg, &header, (&[], None), &patched.tables);
+            let at = |offset: u64| usize::try_from(offset).unwrap();
+            file.extend_from_slice(&jpeg[scans.start..at(patched.prefix.end)]);
+            file.extend_from_slice(&patched.middle);
+            file.extend_from_slice(&jpeg[at(patched.suffix)..]);
+            Some((file, Way::LocalMark))
+        }
+    }
+}
+
+#[test]
+fn every_direct_way_gives_what_the_plain_way_gives() {
+    let mut seen = Vec::new();
+    for (space, chroma) in pictures::KINDS {
+        let close = if chroma == Chroma::Full { 39.0 } else { 26.5 };
+        let indexed =
+            IndexedJpeg::open(pictures::jpeg(SIZE, space, chroma, 11), &LIMITS).expect("baseline");
+        for steps in chains() {
+            for orientation in Orientation::ALL {
+                let mut job = job(&indexed.jpeg, &steps);
+                job.source.orientation = orientation;
+                if output_size(orientation.turn_size(SIZE), &steps).is_err() {
+                    continue;
+                }
+                let Some((jpeg, way)) = run(&indexed, &job) else { continue };
+                let found = pixels(&jpeg);
+                let found = psnr(&found, &plainly(&job));
+                let what = format!("{space:?} {chroma:?} {orientation:?} {steps:?} {way:?}");
+                assert!(found > close, "{what}: {found:.1} dB");
+                seen.push(way);
+            }
+        }
+    }
+    for way in [Way::LosslessCrop, Way::Region, Way::LocalMark] {
+        assert!(seen.contains(&way), "{way:?} was never taken");
+    }
+}
+
+#[test]
+fn the_way_is_the_shortest_that_fits() {
+    let indexed =
+        IndexedJpeg::open(pictures::jpeg(SIZE, Space::YCbCr, Chroma::Quarter, 3), &LIMITS);
+    let indexed = indexed.expect("baseline");
+    let aligned = Step::Crop(Rect { x: 32, y: 16, width: 50, height: 60 });
+    let odd = Step::Crop(Rect { x: 31, y: 16, width: 50, height: 60 });
+    let check = |steps: &[Step], orientation, expected: Option<Way>| {
+        let mut job = job(&indexed.jpeg, steps);
+        job.source.orientation = orientation;
+        let way = run(&indexed, &job).map(|(_, way)| way);
+        assert_eq!(way, expected, "{steps:?} {orientation:?}");
+    };
+    let (upright, quarter) = (Orientation::Upright, Orientation::Quarter);
+    check(std::slice::from_ref(&aligned), upright, Some(Way::LosslessCrop));
+    check(std::slice::from_ref(&aligned), quarter, Some(Way::Region));
+    check(std::slice::from_ref(&odd), upright, Some(Way::Region));
+    check(&[aligned.clone(), Step::Watermark], upright, Some(Way::LocalMark));
+    check(&[odd.clone(), Step::Watermark], upright, Some(Way::Region));
+    check(&[Step::Watermark, aligned], upright, Some(Way::Region));
+    check(&[Step::Watermark], upright, Some(Way::LocalMark));
+    check(&[Step::Watermark], quarter, None);
+    check(&[Step::Fit { long_px: 50 }], upright, None);
+    check(&[Step::Fit { long_px: 50 }, odd], upright, None);
+}
+
+#[test]
+fn a_local_mark_is_as_good_as_coding_everything_again() {
+    for (space, chroma) in [(Space::YCbCr, Chroma::Quarter), (Space::YCbCr, Chroma::Full)] {
+        let size = Size { width: 640, height: 480 };
+        let jpeg = pictures::jpeg(size, space, chroma, 5);
+        let indexed = IndexedJpeg::open(jpeg.clone(), &LIMITS).expect("baseline");
+        let steps = [Step::Watermark];
+        let mut job = job(&jpeg, &steps);
+        // The quality, and so the tables, of the original.
+        job.output.quality = 88;
+        let (local, _) = run(&indexed, &job).expect("local");
+        let full = render(&job, &marker(), &|_| true).expect("rendered").jpeg;
+        let (wanted, place) = (plainly(&job), marker().place(size));
+        let under = |jpeg: &[u8]| {
+            let cut = |picture| resize::cut(picture, place);
+            psnr(&cut(pixels(jpeg)), &cut(wanted.clone()))
+        };
+        let (local_db, full_db) = (under(&local), under(&full));
+        assert!(local_db > full_db - 0.3, "{chroma:?}: {local_db:.2} and {full_db:.2} dB");
+        // Away from the mark, and from the colour beside it, nothing changed at all.
+        let above = Rect { x: 0, y: 0, width: size.width, height: place.y - 32 };
+        let upper = |picture| resize::cut(picture, above);
+        assert!(upper(pixels(&local)) == upper(pixels(&jpeg)), "{chroma:?}: the rest changed");
+    }
+}
+
+#[test]
+fn a_rectangle_goes_to_upright_and_back() {
+    for orientation in Orientation::ALL {
+        let stored = Rect { x: 7, y: 20, width: 31, height: 44 };
+        let upright = orientation.to_upright(stored, SIZE);
+        assert_eq!(orientation.to_stored(upright, SIZE), stored, "{orientation:?}");
+    }
+}

@@ -1,0 +1,186 @@
+//! Where the eye goes: the part that a cropped thumbnail keeps.
+//!
+//! Edges draw attention, and photographers put what matters near the middle: the window with the
+//! most edges, weighted towards the middle, wins. It is a rule, not a model: the same picture
+//! always gives the same window.
+
+use crate::RasterError;
+use crate::resize::resize;
+use crate::steps::fit;
+use geometry::{Rect, Size};
+use image::GrayImage;
+use imageproc::gradients::sobel_gradients;
+use jpeg::codec::Pixels;
+
+/// Long side in pixels of the picture in which edges are counted.
+const LONG_PX: u32 = 128;
+
+/// Weight of an edge at the border; in the middle it is 1. Texture fills many borders.
+const BORDER_WEIGHT: f64 = 0.35;
+
+/// Edges stronger than this count no more than it: one hard line is not a subject.
+const GRADIENT_MAX: u16 = 400;
+
+/// Finds the window of `cut` pixels in `pixels` that shows most of interest.
+///
+/// `cut` is not larger than the picture. Ties go to the window nearest to the middle.
+pub(crate) fn window(pixels: &Pixels, cut: Size) -> Result<Rect, RasterError> {
+    let size = pixels.size;
+    let (free_x, free_y) = (size.width - cut.width, size.height - cut.height);
+    let (mut x, mut y) = (free_x / 2, free_y / 2);
+    if free_x > 0 || free_y > 0 {
+        let edges = Edges::of(pixels)?;
+        if free_x > 0 {
+            x = best_start(&edges.columns, size.width, cut.width);
+        }
+        if free_y > 0 {
+            y = best_start(&edges.rows, size.height, cut.height);
+        }
+    }
+    Ok(Rect { x, y, width: cut.width, height: cut.height })
+}
+
+/// Edges of a small copy of the picture, summed by column and by row.
+struct Edges {
+    columns: Vec<f64>,
+    rows: Vec<f64>,
+}
+
+impl Edges {
+    fn of(pixels: &Pixels) -> Result<Edges, RasterError> {
+        let grey = Pixels { size: pixels.size, channels: 1, data: luma(pixels) };
+        let small = resize(grey, fit(pixels.size, LONG_PX))?;
+        let Size { width, height } = small.size;
+        let image = GrayImage::from_raw(width, height, small.data).ok_or_else(|| {
+            RasterError::Internal("edge map: size and samples differ".to_owned())
+        })?;
+        let mut edges = Edges { columns: vec![0.0; len(width)], rows: vec![0.0; len(height)] };
+        for (x, y, gradient) in sobel_gradients(&image).enumerate_pixels() {
+            let strength = f64::from(gradient.0[0].min(GRADIENT_MAX));
+            let weight = strength * prior(x, width) * prior(y, height);
+            edges.columns[len(x)] += weight;
+            edges.rows[len(y)] += weight;
+        }
+        Ok(edges)
+    }
+}
+
+fn len(value: u32) -> usize {
+    usize::try_from(value).expect("indices have at least 32 bits")
+}
+
+/// 1 in the middle of `edge` pixels, falling to [`BORDER_WEIGHT`] at both ends.
+fn prior(at: u32, edge: u32) -> f64 {
+    let middle = f64::from(edge) / 2.0;
+    let away = (f64::from(at) + 0.5 - middle).abs() / middle.max(0.5);
+    1.0 - (1.0 - BORDER_WEIGHT) * away * away
+}
+
+/// Brightness as it is seen; four channels are inks of either polarity, edges look the same.
+fn luma(pixels: &Pixels) -> Vec<u8> {
+    let weighted = |p: &[u8]| {
+        let sum = 77 * u32::from(p[0]) + 150 * u32::from(p[1]) + 29 * u32::from(p[2]);
+        let [_, luma, ..] = sum.to_le_bytes();
+        luma
+    };
+    match pixels.channels {
+        1 => pixels.data.clone(),
+        3 => pixels.data.chunks_exact(3).map(weighted).collect(),
+        _ => pixels.data.chunks_exact(4).map(|p| weighted(p) / 2 + p[3] / 2).collect(),
+    }
+}
+
+/// The start of the window of `length` out of `edge` pixels with the greatest sum.
+fn best_start(sums: &[f64], edge: u32, length: u32) -> u32 {
+    let mut before = vec![0.0];
+    for sum in sums {
+        before.push(before[before.len() - 1] + sum);
+    }
+    let scale = f64::from(u32::try_from(sums.len()).unwrap_or(1)) / f64::from(edge.max(1));
+    // Sums up to a point between two samples are taken in proportion.
+    let up_to = |at: f64| {
+        let index = before.len().saturating_sub(2).min(truncated(at));
+        let part = (at - f64::from(u32::try_from(index).unwrap_or(0))).clamp(0.0, 1.0);
+        before[index] + (before[index + 1] - before[index]) * part
+    };
+    let sum =
+        |start: u32| up_to(f64::from(start + length) * scale) - up_to(f64::from(start) * scale);
+    let middle = (edge - length) / 2;
+    let mut best = (middle, sum(middle));
+    for start in 0..=edge - length {
+        let here = sum(start);
+        // A flat picture stays in the middle: rounding alone moves nothing.
+        let margin = 1e-9 * best.1.abs();
+        let nearer = start.abs_diff(middle) < best.0.abs_diff(middle);
+        if here > best.1 + margin || (nearer && here >= best.1 - margin) {
+            best = (start, here);
+        }
+    }
+    best.0
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "positions in the small picture lie between 0 and its edge"
+)]
+fn truncated(at: f64) -> usize {
+    at as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A flat picture with a checkered square of 60 pixels at `x`, `y`.
+    fn scene(width: u32, height: u32, x: u32, y: u32) -> Pixels {
+        let mut data = vec![90; len(width * height * 3)];
+        for row in y..(y + 60).min(height) {
+            for column in x..(x + 60).min(width) {
+                let value = if (row / 6 + column / 6) % 2 == 0 { 230 } else { 20 };
+                let at = len((row * width + column) * 3);
+                data[at..at + 3].fill(value);
+            }
+        }
+        Pixels { size: Size { width, height }, channels: 3, data }
+    }
+
+    #[test]
+    fn the_window_holds_the_subject_left_and_right() {
+        let cut = Size { width: 256, height: 256 };
+        for x in [10, 60, 160, 260, 310] {
+            let found = window(&scene(384, 256, x, 90), cut).expect("window");
+            assert!(found.x <= x && found.x + 256 >= x + 60, "subject at {x}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_window_holds_the_subject_above_and_below() {
+        let cut = Size { width: 256, height: 256 };
+        for y in [10, 200, 310] {
+            let found = window(&scene(256, 384, 90, y), cut).expect("window");
+            assert!(found.y <= y && found.y + 256 >= y + 60, "subject at {y}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_flat_picture_is_cut_in_the_middle() {
+        let flat = Pixels {
+            size: Size { width: 301, height: 100 },
+            channels: 1,
+            data: vec![128; 30_100],
+        };
+        let found = window(&flat, Size { width: 100, height: 100 }).expect("window");
+        assert_eq!((found.x, found.y), (100, 0));
+    }
+
+    #[test]
+    fn tiny_pictures_have_a_window() {
+        for (width, height) in [(1, 1), (2, 1), (1, 5)] {
+            let data = vec![3; len(width * height)];
+            let pixels = Pixels { size: Size { width, height }, channels: 1, data };
+            let found = window(&pixels, Size { width: 1, height: 1 }).expect("window");
+            assert!(found.x < width && found.y < height);
+        }
+    }
+}

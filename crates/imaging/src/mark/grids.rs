@@ -1,0 +1,165 @@
+//! A mark on the grids of a picture's components, as stored.
+//!
+//! The blocks under a mark are changed where they are, so the mark is turned to how the picture is
+//! stored, and taken apart into luma and colour differences, once for each size, sampling and
+//! place within a cell.
+
+use std::sync::{Arc, PoisonError};
+
+use super::{KEPT_MAX, KEPT_PIXELS_MAX, Marker};
+use crate::Orientation;
+use crate::blend::{Stamp, differences, luma, mix_sample, over};
+use geometry::{Rect, Size};
+use jpeg::codec::{Chroma, Pixels};
+use jpeg::scan::region::{Grid, Samples};
+
+/// What distinguishes prepared layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    /// The mark as stored.
+    size: Size,
+    orientation: Orientation,
+    cell: (u32, u32),
+    /// Where in a cell the mark starts.
+    offset: (u32, u32),
+}
+
+/// A mark's parts on the grids of luma and colour.
+#[derive(Debug)]
+pub(super) struct Layers {
+    key: Key,
+    /// Rows of: the mark's own part, alpha.
+    luma: Vec<[u8; 2]>,
+    /// Cells in a row.
+    cells_across: u32,
+    /// Rows of: sums over a cell of alpha and of the mark's two colour differences.
+    colour: Vec<(i32, [i32; 2])>,
+}
+
+/// A mark at its place on a picture.
+pub(crate) struct PlacedMark {
+    layers: Arc<Layers>,
+    /// Pixels as stored.
+    place: Rect,
+}
+
+impl Marker {
+    /// The mark for a picture of `stored` pixels, before it is turned upright.
+    pub(crate) fn prepare_grids(
+        &self,
+        stored: Size,
+        orientation: Orientation,
+        chroma: Chroma,
+    ) -> PlacedMark {
+        let image = orientation.turn_size(stored);
+        let place = orientation.to_stored(self.place(image), stored);
+        let cell = chroma.cell();
+        let offset = (place.x % cell.0, place.y % cell.1);
+        let key = Key { size: place.size(), orientation, cell, offset };
+        let mut kept = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = kept.iter().position(|layers| layers.key == key) {
+            let layers = kept.remove(at);
+            kept.push(Arc::clone(&layers));
+            return PlacedMark { layers, place };
+        }
+        drop(kept);
+        // Prepared outside the lock: two threads may prepare the same mark once, none waits.
+        let (stamp, _) = self.prepare(image);
+        let layers = Arc::new(Layers::new(&stamp, key));
+        let mut kept = self.layers.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|other| other.key != key);
+        kept.push(Arc::clone(&layers));
+        let mut pixels: usize = kept.iter().map(|layers| layers.luma.len()).sum();
+        while kept.len() > KEPT_MAX || pixels > KEPT_PIXELS_MAX && kept.len() > 1 {
+            pixels -= kept.remove(0).luma.len();
+        }
+        PlacedMark { layers, place }
+    }
+}
+
+impl Layers {
+    fn new(stamp: &Stamp, key: Key) -> Self {
+        let data = stamp.pixels.as_flattened().to_vec();
+        let upright = Pixels { size: stamp.size, channels: 4, data };
+        let turned = key.orientation.inverse().turn(upright);
+        let pixels = turned.data.as_chunks::<4>().0;
+        let (cells_across, cells_down) = (
+            (key.offset.0 + key.size.width).div_ceil(key.cell.0),
+            (key.offset.1 + key.size.height).div_ceil(key.cell.1),
+        );
+        let mut colour = vec![(0, [0; 2]); index(cells_across) * index(cells_down)];
+        let rows = pixels.chunks_exact(index(key.size.width).max(1));
+        for (y, row) in (key.offset.1..).zip(rows) {
+            let cells = &mut colour[index(y / key.cell.1) * index(cells_across)..];
+            for (x, pixel) in (key.offset.0..).zip(row) {
+                let (alpha, parts) = &mut cells[index(x / key.cell.0)];
+                *alpha += i32::from(pixel[3]);
+                for (part, own) in parts.iter_mut().zip(differences(*pixel)) {
+                    *part += own;
+                }
+            }
+        }
+        let luma = pixels.iter().map(|pixel| [luma(*pixel), pixel[3]]).collect();
+        Self { key, luma, cells_across, colour }
+    }
+}
+
+impl PlacedMark {
+    /// The pixels that it covers, as stored.
+    pub(crate) fn place(&self) -> Rect {
+        self.place
+    }
+
+    /// Blends the mark into what of it lies on `samples`.
+    pub(crate) fn paint(&self, samples: &mut Samples) {
+        let Layers { key, luma, cells_across, colour } = &*self.layers;
+        let mut grids = samples.grids.iter_mut();
+        if let Some(grid) = grids.next() {
+            let width = index(key.size.width);
+            for_rows(grid, self.place, |row, samples, from| {
+                let marks = &luma[row * width + from..];
+                for (sample, [part, alpha]) in samples.iter_mut().zip(marks) {
+                    *sample = over(*sample, *part, *alpha);
+                }
+            });
+        }
+        let (across, down) = key.cell;
+        let cells = Rect {
+            x: self.place.x / across,
+            y: self.place.y / down,
+            width: *cells_across,
+            height: u32::try_from(colour.len()).unwrap_or(0) / (*cells_across).max(1),
+        };
+        let whole = i32::try_from(across * down * 255).unwrap_or(i32::MAX);
+        for (number, grid) in grids.enumerate().take(2) {
+            for_rows(grid, cells, |row, samples, from| {
+                let marks = &colour[row * index(*cells_across) + from..];
+                for (sample, (alpha, parts)) in samples.iter_mut().zip(marks) {
+                    *sample = mix_sample(*sample, (*alpha, parts[number], whole));
+                }
+            });
+        }
+    }
+}
+
+/// Calls `paint` for each row of `rect` on `grid`: its number in the rectangle, its samples on the
+/// grid, and how many of the rectangle's come before them.
+fn for_rows(grid: &mut Grid, rect: Rect, mut paint: impl FnMut(usize, &mut [u8], usize)) {
+    let (left, top) = (rect.x.max(grid.origin.0), rect.y.max(grid.origin.1));
+    let width = grid.stride;
+    let right = (rect.x + rect.width).min(grid.origin.0 + u32::try_from(width).unwrap_or(0));
+    let rows = u32::try_from(grid.data.len() / width.max(1)).unwrap_or(0);
+    let bottom = (rect.y + rect.height).min(grid.origin.1 + rows);
+    if left >= right {
+        return;
+    }
+    for y in top..bottom {
+        let start = index(y - grid.origin.1) * width + index(left - grid.origin.0);
+        let samples = &mut grid.data[start..start + index(right - left)];
+        paint(index(y - rect.y), samples, index(left - rect.x));
+    }
+}
+
+fn index(value: u32) -> usize {
+    usize::try_from(value).expect("indices have at least 32 bits")
+}

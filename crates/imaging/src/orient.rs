@@ -1,0 +1,233 @@
+//! The eight EXIF orientations: how stored pixels become upright ones.
+
+use geometry::{Rect, Size};
+use jpeg::codec::Pixels;
+use serde::Serialize;
+
+/// Edge of the squares in which a turn by a quarter works, in pixels: two of them fit the cache.
+const TILE: usize = 32;
+
+/// How a picture is turned from what is stored to upright: the EXIF tag `Orientation`, 1 to 8.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub enum Orientation {
+    /// 1: as stored.
+    #[default]
+    Upright,
+    /// 2: mirrored left to right.
+    Mirrored,
+    /// 3: turned by a half.
+    Half,
+    /// 4: mirrored top to bottom.
+    Flipped,
+    /// 5: mirrored along the diagonal from top left to bottom right.
+    Transposed,
+    /// 6: to be turned clockwise by a quarter.
+    Quarter,
+    /// 7: mirrored along the other diagonal.
+    Transverse,
+    /// 8: to be turned anticlockwise by a quarter.
+    ThreeQuarters,
+}
+
+impl Orientation {
+    /// All of them, in the order of the tag's values.
+    pub const ALL: [Orientation; 8] = [
+        Orientation::Upright,
+        Orientation::Mirrored,
+        Orientation::Half,
+        Orientation::Flipped,
+        Orientation::Transposed,
+        Orientation::Quarter,
+        Orientation::Transverse,
+        Orientation::ThreeQuarters,
+    ];
+
+    /// The orientation of a tag's value; what is not 1 to 8 counts as upright.
+    #[must_use]
+    pub fn of_tag(value: u32) -> Orientation {
+        let index = value.checked_sub(1).and_then(|index| usize::try_from(index).ok());
+        index.and_then(|index| Orientation::ALL.get(index).copied()).unwrap_or_default()
+    }
+
+    /// Rows of the upright picture are columns of the stored one.
+    #[must_use]
+    pub fn swaps(self) -> bool {
+        match self {
+            Orientation::Upright
+            | Orientation::Mirrored
+            | Orientation::Half
+            | Orientation::Flipped => false,
+            Orientation::Transposed
+            | Orientation::Quarter
+            | Orientation::Transverse
+            | Orientation::ThreeQuarters => true,
+        }
+    }
+
+    /// Whether stored columns, and stored rows, are read backwards.
+    #[must_use]
+    pub fn reverses(self) -> (bool, bool) {
+        match self {
+            Orientation::Upright | Orientation::Transposed => (false, false),
+            Orientation::Mirrored | Orientation::ThreeQuarters => (true, false),
+            Orientation::Half | Orientation::Transverse => (true, true),
+            Orientation::Flipped | Orientation::Quarter => (false, true),
+        }
+    }
+
+    /// The upright size of a picture stored as `stored`, and the reverse.
+    #[must_use]
+    pub fn turn_size(self, stored: Size) -> Size {
+        if self.swaps() { Size { width: stored.height, height: stored.width } } else { stored }
+    }
+
+    /// Finds where an upright rectangle lies in a picture stored as `stored`.
+    ///
+    /// `upright` lies inside the upright picture.
+    #[must_use]
+    pub fn to_stored(self, upright: Rect, stored: Size) -> Rect {
+        let Rect { x, y, width, height } = upright;
+        let ((x, width), (y, height)) =
+            if self.swaps() { ((y, height), (x, width)) } else { ((x, width), (y, height)) };
+        let (backwards, upwards) = self.reverses();
+        let mirrored =
+            |start: u32, length: u32, edge: u32| edge.saturating_sub(start.saturating_add(length));
+        Rect {
+            x: if backwards { mirrored(x, width, stored.width) } else { x },
+            y: if upwards { mirrored(y, height, stored.height) } else { y },
+            width,
+            height,
+        }
+    }
+
+    /// The orientation that undoes this one.
+    #[must_use]
+    pub fn inverse(self) -> Orientation {
+        match self {
+            Orientation::Quarter => Orientation::ThreeQuarters,
+            Orientation::ThreeQuarters => Orientation::Quarter,
+            Orientation::Upright
+            | Orientation::Mirrored
+            | Orientation::Half
+            | Orientation::Flipped
+            | Orientation::Transposed
+            | Orientation::Transverse => self,
+        }
+    }
+
+    /// Finds where a rectangle of a picture stored as `stored` lies in the upright one.
+    ///
+    /// `rect` lies inside the stored picture.
+    #[must_use]
+    pub fn to_upright(self, rect: Rect, stored: Size) -> Rect {
+        self.inverse().to_stored(rect, self.turn_size(stored))
+    }
+
+    /// Turns stored pixels upright; costs a copy unless they are upright.
+    #[must_use]
+    pub fn turn(self, pixels: Pixels) -> Pixels {
+        if self == Orientation::Upright {
+            return pixels;
+        }
+        let data = match pixels.channels {
+            1 => self.turned(pixels.data.as_chunks::<1>().0, pixels.size),
+            3 => self.turned(pixels.data.as_chunks::<3>().0, pixels.size),
+            _ => self.turned(pixels.data.as_chunks::<4>().0, pixels.size),
+        };
+        Pixels { size: self.turn_size(pixels.size), channels: pixels.channels, data }
+    }
+
+    fn turned<const N: usize>(self, from: &[[u8; N]], stored: Size) -> Vec<u8> {
+        let size = self.turn_size(stored);
+        let index = |value: u32| usize::try_from(value).expect("indices have at least 32 bits");
+        let (width, height) = (index(size.width), index(size.height));
+        let (columns, rows) = (index(stored.width), index(stored.height));
+        let (backwards, upwards) = self.reverses();
+        let mut data = vec![0; width * height * N];
+        let to = data.as_chunks_mut::<N>().0;
+        for tile_y in (0..height).step_by(TILE) {
+            for tile_x in (0..width).step_by(TILE) {
+                for v in tile_y..height.min(tile_y + TILE) {
+                    for u in tile_x..width.min(tile_x + TILE) {
+                        let (a, b) = if self.swaps() { (v, u) } else { (u, v) };
+                        let x = if backwards { columns - 1 - a } else { a };
+                        let y = if upwards { rows - 1 - b } else { b };
+                        to[v * width + u] = from[y * columns + x];
+                    }
+                }
+            }
+        }
+        data
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A 3x2 picture whose pixels are numbered row by row.
+    fn numbered() -> Pixels {
+        Pixels { size: Size { width: 3, height: 2 }, channels: 1, data: vec![1, 2, 3, 4, 5, 6] }
+    }
+
+    #[test]
+    fn each_tag_turns_as_exif_says() {
+        let expected: [(&[u8], u32); 8] = [
+            (&[1, 2, 3, 4, 5, 6], 3),
+            (&[3, 2, 1, 6, 5, 4], 3),
+            (&[6, 5, 4, 3, 2, 1], 3),
+            (&[4, 5, 6, 1, 2, 3], 3),
+            (&[1, 4, 2, 5, 3, 6], 2),
+            (&[4, 1, 5, 2, 6, 3], 2),
+            (&[6, 3, 5, 2, 4, 1], 2),
+            (&[3, 6, 2, 5, 1, 4], 2),
+        ];
+        for (tag, (data, width)) in (1..).zip(expected) {
+            let turned = Orientation::of_tag(tag).turn(numbered());
+            assert_eq!((turned.data.as_slice(), turned.size.width), (data, width), "tag {tag}");
+        }
+    }
+
+    #[test]
+    fn tags_outside_the_range_are_upright() {
+        for tag in [0, 9, u32::MAX] {
+            assert_eq!(Orientation::of_tag(tag), Orientation::Upright);
+        }
+    }
+
+    #[test]
+    fn an_upright_rectangle_is_found_in_the_stored_picture() {
+        let stored = Size { width: 7, height: 5 };
+        let data: Vec<u8> = (0..35).collect();
+        for orientation in Orientation::ALL {
+            let whole = Pixels { size: stored, channels: 1, data: data.clone() };
+            let upright = orientation.turn(whole);
+            let rect = Rect { x: 1, y: 2, width: 3, height: 2 };
+            let there = orientation.to_stored(rect, stored);
+            let mut part = Vec::new();
+            for y in there.y..there.y + there.height {
+                for x in there.x..there.x + there.width {
+                    part.push(data[usize::try_from(y * 7 + x).unwrap()]);
+                }
+            }
+            let size = Size { width: there.width, height: there.height };
+            let part = orientation.turn(Pixels { size, channels: 1, data: part });
+            for y in 0..2 {
+                for x in 0..3 {
+                    let here = usize::try_from((y + 2) * upright.size.width + x + 1).unwrap();
+                    let found = part.data[usize::try_from(y * 3 + x).unwrap()];
+                    assert_eq!(upright.data[here], found, "{orientation:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn large_pictures_turn_beyond_one_tile() {
+        let size = Size { width: 70, height: 45 };
+        let data: Vec<u8> = (0..70 * 45 * 3).map(|i: u32| i.to_le_bytes()[0]).collect();
+        let pixels = Pixels { size, channels: 3, data };
+        let quarter = Orientation::Quarter.turn(pixels.clone());
+        assert_eq!(Orientation::ThreeQuarters.turn(quarter), pixels);
+    }
+}

@@ -1,0 +1,367 @@
+//! Carrying out steps on a JPEG.
+//!
+//! Cropping and marking are noted, not done: only when the end or a change of scale comes does
+//! the needed part of the original get decoded, turned, converted and marked. So a crop never
+//! decodes what it throws away, in whatever order it comes with the mark.
+
+use crate::bands::decode_bands;
+use crate::blend::{Ground, Place, onto_pixels, onto_planes};
+use crate::mark::Marker;
+use crate::resize::{cut, decode_scale, resize};
+use crate::steps::{check_crop, cover, fit};
+use crate::{
+    Colour, Job, Orientation, RasterError, Rendered, Sampling, Stage, Step, Way, colour, interest,
+};
+use geometry::{Rect, Size};
+use jpeg::codec::{
+    self, Chroma, CodecError, Decoded, Encoding, Header, Pixels, Planes, Scale, Space,
+};
+use jpeg::mend;
+use jpeg::scan::Bytes;
+use std::borrow::Cow;
+
+/// Carries out a job.
+///
+/// `stage` is told when a stage begins or goes on to its next step, in whatever order and as often
+/// as the job needs; once it says no, the render ends as [`RasterError::Abandoned`]. A single step
+/// (decoding a whole picture, say) is not interrupted, but for decoding in bands, which asks
+/// [`Bands::go_on`](crate::Bands::go_on) before each of them.
+///
+/// Memory: for a crop a small multiple of the crop; for a whole picture its samples once or twice;
+/// for progressive originals another two bytes for each sample of each component.
+///
+/// Damaged picture data still gives a picture, the same every time, with
+/// [`Rendered::warning`]; a file that is no JPEG, a kind that is not decoded, more pixels than
+/// allowed, and steps that leave the picture are errors.
+///
+/// Spec §4 Media interface.
+pub fn render(
+    job: &Job<'_>,
+    marker: &Marker,
+    stage: &dyn Fn(Stage) -> bool,
+) -> Result<Rendered, RasterError> {
+    let mut work = Work::new(job, marker, stage, open(job)?);
+    for step in job.steps {
+        work.apply(step)?;
+    }
+    work.finish()
+}
+
+/// The file, mended if its headers need it, and what they say.
+fn open<'a>(job: &Job<'a>) -> Result<(Cow<'a, [u8]>, Header), RasterError> {
+    let source = &job.source;
+    let (jpeg, header) = match codec::read_header(source.jpeg) {
+        Ok(header) => (Cow::Borrowed(source.jpeg), header),
+        Err(error) => {
+            let cleaned = mend::mended(source.jpeg).ok_or(error)?;
+            let header = codec::read_header(&cleaned)?;
+            (Cow::Owned(cleaned), header)
+        }
+    };
+    let (size, pixels_max) = (header.size, job.limits.pixels_max);
+    if size.pixels().max(source.stored.pixels()) > pixels_max {
+        return Err(RasterError::TooLarge { size, pixels_max });
+    }
+    if size != source.shows {
+        return Err(RasterError::Decode(format!(
+            "the file holds {}x{} pixels, expected {}x{}",
+            size.width, size.height, source.shows.width, source.shows.height
+        )));
+    }
+    Ok((jpeg, header))
+}
+
+fn whole(size: Size) -> Rect {
+    Rect { x: 0, y: 0, width: size.width, height: size.height }
+}
+
+fn size_of(rect: Rect) -> Size {
+    Size { width: rect.width, height: rect.height }
+}
+
+/// The picture as it stands: a base, the part of it that is left, and what is noted.
+struct Work<'a> {
+    job: &'a Job<'a>,
+    marker: &'a Marker,
+    stage: &'a dyn Fn(Stage) -> bool,
+    jpeg: Cow<'a, [u8]>,
+    header: Header,
+    /// Pixels after a change of scale; before it the original is the base.
+    base: Option<Pixels>,
+    /// What is left, in pixels of the upright base.
+    region: Rect,
+    /// The pictures that were marked, in pixels of the upright base.
+    marks: Vec<Rect>,
+    /// The base's pixels are sRGB already.
+    srgb: bool,
+    decoded_pixels: u64,
+    way: Way,
+    warning: Option<String>,
+}
+
+impl<'a> Work<'a> {
+    fn new(
+        job: &'a Job<'a>,
+        marker: &'a Marker,
+        stage: &'a dyn Fn(Stage) -> bool,
+        (jpeg, header): (Cow<'a, [u8]>, Header),
+    ) -> Work<'a> {
+        Work {
+            job,
+            marker,
+            stage,
+            jpeg,
+            header,
+            base: None,
+            region: whole(job.source.orientation.turn_size(job.source.stored)),
+            marks: Vec::new(),
+            srgb: false,
+            decoded_pixels: 0,
+            way: Way::Whole,
+            warning: None,
+        }
+    }
+
+    fn begin(&self, stage: Stage) -> Result<(), RasterError> {
+        if (self.stage)(stage) { Ok(()) } else { Err(RasterError::Abandoned) }
+    }
+
+    fn apply(&mut self, step: &Step) -> Result<(), RasterError> {
+        let here = size_of(self.region);
+        match step {
+            Step::Watermark => self.marks.push(self.region),
+            Step::Crop(crop) => {
+                check_crop(*crop, here)?;
+                let (x, y) = (self.region.x + crop.x, self.region.y + crop.y);
+                self.region = Rect { x, y, ..*crop };
+            }
+            Step::Fit { long_px } => self.scale(fit(here, *long_px))?,
+            Step::Cover { width, height } => {
+                let (scaled, cut) = cover(here, *width, *height);
+                self.scale(scaled)?;
+                let pixels = self.pixels(None)?;
+                let window = interest::window(&pixels, cut)?;
+                self.rebase(pixels);
+                self.region = window;
+            }
+        }
+        Ok(())
+    }
+
+    fn rebase(&mut self, pixels: Pixels) {
+        self.region = whole(pixels.size);
+        self.base = Some(pixels);
+    }
+
+    fn scale(&mut self, wanted: Size) -> Result<(), RasterError> {
+        if wanted != size_of(self.region) {
+            let pixels = self.pixels(Some(wanted))?;
+            self.begin(Stage::Decode)?;
+            let small = resize(pixels, wanted)?;
+            self.rebase(small);
+        }
+        Ok(())
+    }
+
+    /// What is left, with its marks on it; larger than `wanted`, where that is given, but not
+    /// necessarily in full size.
+    fn pixels(&mut self, wanted: Option<Size>) -> Result<Pixels, RasterError> {
+        let region = self.region;
+        let pixels = match self.base.take() {
+            Some(base) => cut(base, region),
+            None => self.decode(wanted.filter(|_| self.marks.is_empty()))?,
+        };
+        if self.marks.is_empty() {
+            return Ok(pixels);
+        }
+        let mut pixels = self.convert(pixels)?;
+        self.begin(Stage::Blend)?;
+        let ground = match pixels.channels {
+            1 => Ground::Grey,
+            3 => Ground::Rgb,
+            _ => Ground::Inks { inverted: self.job.source.adobe },
+        };
+        for canvas in std::mem::take(&mut self.marks) {
+            let (stamp, place) = self.marker.prepare(size_of(canvas));
+            onto_pixels(&mut pixels, &stamp, moved(place, canvas, region), ground);
+        }
+        Ok(pixels)
+    }
+
+    /// Converts to sRGB once, if that is asked for.
+    fn convert(&mut self, pixels: Pixels) -> Result<Pixels, RasterError> {
+        if self.srgb || self.job.output.colour == Colour::Keep {
+            return Ok(pixels);
+        }
+        self.srgb = true;
+        self.begin(Stage::Decode)?;
+        let source = &self.job.source;
+        colour::to_srgb(pixels, source.icc, source.adobe)
+    }
+
+    /// Decodes the region of the original and turns it upright.
+    fn decode(&mut self, wanted: Option<Size>) -> Result<Pixels, RasterError> {
+        self.begin(Stage::Decode)?;
+        let source = &self.job.source;
+        let orientation = source.orientation;
+        let stored = orientation.to_stored(self.region, source.stored);
+        let is_whole = size_of(stored) == source.stored;
+        let is_smaller = self.header.size != source.stored;
+        let scale = wanted.filter(|_| is_whole).map_or(Scale::FULL, |wanted| {
+            decode_scale(self.header.size, orientation.turn_size(wanted))
+        });
+        if is_smaller && !(is_whole && wanted.is_some()) {
+            let text = "a smaller copy was given for a step that needs the original";
+            return Err(RasterError::Internal(text.to_owned()));
+        }
+        let Decoded { value, warning } = self.decode_at(scale)?;
+        self.count(value.size, warning);
+        let pixels = if is_whole { value } else { cut(value, stored) };
+        self.begin(Stage::Decode)?;
+        Ok(orientation.turn(pixels))
+    }
+
+    /// Decodes the file at `scale`, in bands if that can be.
+    fn decode_at(&mut self, scale: Scale) -> Result<Decoded<Pixels>, RasterError> {
+        if self.header.size != self.job.source.stored {
+            self.way = Way::Level;
+        } else if let Some(bands) = self.job.source.bands {
+            let picture = (bands.scan, bands.index, bands.colour);
+            let bytes = Bytes::whole(&self.jpeg).watched(bands.go_on);
+            if let Ok(decoded) = decode_bands(picture, &bytes, scale, bands.spread) {
+                self.way = Way::Bands;
+                return Ok(decoded);
+            }
+            // Bands that were stopped must not end in more work.
+            self.begin(Stage::Decode)?;
+        }
+        Ok(codec::decode(&self.jpeg, scale)?)
+    }
+
+    fn count(&mut self, size: Size, warning: Option<String>) {
+        self.decoded_pixels += u64::from(size.width) * u64::from(size.height);
+        self.warning = self.warning.take().or(warning);
+    }
+
+    fn finish(mut self) -> Result<Rendered, RasterError> {
+        let size = size_of(self.region);
+        let keeps_profile = self.job.output.colour == Colour::Keep
+            && colour::fits(self.job.source.icc, self.header.space.channels());
+        let jpeg = match self.planes()? {
+            Some(planes) => {
+                self.begin(Stage::Encode)?;
+                codec::encode_planes(&planes, self.job.output.quality)?
+            }
+            None => {
+                let pixels = self.pixels(None)?;
+                let pixels = self.convert(pixels)?;
+                self.begin(Stage::Encode)?;
+                self.encode(pixels)?
+            }
+        };
+        let Work { decoded_pixels, way, warning, .. } = self;
+        Ok(Rendered { jpeg, size, keeps_profile, decoded_pixels, way, warning })
+    }
+
+    fn encode(&self, pixels: Pixels) -> Result<Vec<u8>, RasterError> {
+        let Header { space, chroma, .. } = self.header;
+        let chroma = match self.job.output.sampling {
+            Sampling::S420 => Chroma::Quarter,
+            Sampling::Keep if self.job.source.orientation.swaps() => chroma.turned(),
+            Sampling::Keep => chroma,
+        };
+        let (space, pixels) = match pixels.channels {
+            1 => (Space::Grey, pixels),
+            3 => (Space::YCbCr, pixels),
+            // The encoder writes Adobe's marker, which says that inks are inverted.
+            _ if self.job.source.adobe => (space, pixels),
+            _ => (space, colour::invert(pixels)),
+        };
+        let quality = self.job.output.quality;
+        Ok(codec::encode(&pixels, Encoding { quality, space, chroma })?)
+    }
+
+    /// The region with its marks as planes, if it can stay what the file holds: no change of
+    /// scale, colour or sampling, and edges on the grid of the colour differences.
+    ///
+    /// Colour is then neither interpolated nor averaged again, and three conversions fall away.
+    fn planes(&mut self) -> Result<Option<Planes>, RasterError> {
+        let (job, Header { size, space, chroma }) = (self.job, self.header);
+        let orientation = job.source.orientation;
+        let stored = orientation.to_stored(self.region, size);
+        let samplings = match job.output.sampling {
+            Sampling::Keep => true,
+            Sampling::S420 => chroma == Chroma::Quarter || space == Space::Grey,
+        };
+        let known = matches!(space, Space::Grey | Space::YCbCr) && chroma != Chroma::Other;
+        let stays = self.base.is_none() && job.output.colour == Colour::Keep;
+        if !(samplings && known && stays && on_grid(stored, orientation.reverses(), chroma)) {
+            return Ok(None);
+        }
+        self.begin(Stage::Decode)?;
+        let decoded = match codec::decode_planes(&self.jpeg) {
+            Ok(decoded) => decoded,
+            Err(CodecError::Unsupported(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        self.count(decoded.value.size, decoded.warning);
+        let mut planes = turn_planes(decoded.value, stored, orientation);
+        if !self.marks.is_empty() {
+            self.begin(Stage::Blend)?;
+        }
+        for canvas in std::mem::take(&mut self.marks) {
+            let (stamp, place) = self.marker.prepare(size_of(canvas));
+            onto_planes(&mut planes, &stamp, moved(place, canvas, self.region));
+        }
+        Ok(Some(planes))
+    }
+}
+
+/// Where a mark placed on `canvas` lies in `region`; both in the same pixels.
+pub(super) fn moved(place: Place, canvas: Rect, region: Rect) -> Place {
+    Place {
+        x: place.x + i64::from(canvas.x) - i64::from(region.x),
+        y: place.y + i64::from(canvas.y) - i64::from(region.y),
+    }
+}
+
+/// Says whether a stored rectangle starts, and where it is read backwards also ends, between
+/// samples of the colour differences.
+fn on_grid(stored: Rect, (backwards, upwards): (bool, bool), chroma: Chroma) -> bool {
+    let (across, down) = chroma.cell();
+    let fits = |start: u32, length: u32, cell: u32, reversed: bool| {
+        start.is_multiple_of(cell) && (!reversed || (start + length).is_multiple_of(cell))
+    };
+    fits(stored.x, stored.width, across, backwards) && fits(stored.y, stored.height, down, upwards)
+}
+
+/// Cuts `region`, which lies on the grid, out of the planes and turns each of them upright.
+pub(super) fn turn_planes(planes: Planes, region: Rect, orientation: Orientation) -> Planes {
+    let upright = orientation == Orientation::Upright;
+    let Planes { size, space, chroma, data } = planes;
+    if upright && size == size_of(region) {
+        return Planes { size, space, chroma, data };
+    }
+    let layout = Planes::layout(size, space, chroma);
+    let wanted = Planes::layout(size_of(region), space, chroma);
+    let (across, down) = chroma.cell();
+    let index = |value: u32| usize::try_from(value).expect("indices have at least 32 bits");
+    let edge = |value: usize| u32::try_from(value).expect("edges come from 32-bit sizes");
+    let mut out = Vec::with_capacity(Planes::samples(&wanted));
+    for (number, (from, to)) in layout.iter().zip(&wanted).enumerate() {
+        let (x, y) =
+            if number == 0 { (region.x, region.y) } else { (region.x / across, region.y / down) };
+        let mut part = Vec::with_capacity(to.width * to.height);
+        for row in 0..to.height {
+            let start = from.start + (index(y) + row) * from.width + index(x);
+            part.extend_from_slice(&data[start..start + to.width]);
+        }
+        let size = Size { width: edge(to.width), height: edge(to.height) };
+        out.extend(orientation.turn(Pixels { size, channels: 1, data: part }).data);
+    }
+    let chroma = if orientation.swaps() { chroma.turned() } else { chroma };
+    Planes { size: orientation.turn_size(size_of(region)), space, chroma, data: out }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

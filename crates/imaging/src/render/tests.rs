@@ -1,0 +1,492 @@
+//! Renders against the same steps on a full decode.
+
+use super::*;
+use crate::Bands;
+use crate::mark::tests::text;
+use crate::{Output, RenderLimits, Source, StepError, output_size};
+use jpeg::IndexedJpeg;
+use jpeg::codec::{decode, encode, read_header};
+use jpeg::samples::{self, pictures};
+use proptest::prelude::*;
+use std::cell::{Cell, RefCell};
+
+const LIMITS: RenderLimits = RenderLimits { pixels_max: 1_000_000 };
+const BEST: Output = Output { quality: 100, sampling: Sampling::Keep, colour: Colour::Keep };
+
+pub(crate) fn marker() -> Marker {
+    Marker::new(text(0.4, 0.05)).unwrap()
+}
+
+pub(crate) fn source(jpeg: &[u8]) -> Source<'_> {
+    let stored = read_header(jpeg).unwrap().size;
+    let adobe = jpeg.windows(5).any(|part| part == b"Adobe");
+    Source {
+        jpeg,
+        orientation: Orientation::Upright,
+        icc: None,
+        adobe,
+        stored,
+        shows: stored,
+        bands: None,
+    }
+}
+
+pub(crate) fn job<'a>(jpeg: &'a [u8], steps: &'a [Step]) -> Job<'a> {
+    Job { source: source(jpeg), steps, output: BEST, limits: LIMITS }
+}
+
+fn run(job: &Job<'_>) -> Rendered {
+    let rendered = render(job, &marker(), &|_| true).unwrap();
+    assert_eq!(read_header(&rendered.jpeg).unwrap().size, rendered.size);
+    let upright = job.source.orientation.turn_size(job.source.stored);
+    assert_eq!(output_size(upright, job.steps), Ok(rendered.size));
+    rendered
+}
+
+pub(crate) fn pixels(jpeg: &[u8]) -> Pixels {
+    decode(jpeg, Scale::FULL).unwrap().value
+}
+
+pub(crate) fn psnr(a: &Pixels, b: &Pixels) -> f64 {
+    assert_eq!((a.size, a.channels), (b.size, b.channels));
+    let square = |(a, b): (&u8, &u8)| f64::from(a.abs_diff(*b)).powi(2);
+    let sum: f64 = a.data.iter().zip(&b.data).map(square).sum();
+    let mean = sum / f64::from(u32::try_from(a.data.len()).unwrap());
+    10.0 * (255.0f64.powi(2) / mean.max(1e-9)).log10()
+}
+
+/// The steps without a change of scale, done plainly on a full decode.
+pub(crate) fn plainly(job: &Job<'_>) -> Pixels {
+    let mut picture = job.source.orientation.turn(pixels(job.source.jpeg));
+    let ground = match picture.channels {
+        1 => Ground::Grey,
+        3 => Ground::Rgb,
+        _ => Ground::Inks { inverted: job.source.adobe },
+    };
+    for step in job.steps {
+        match step {
+            Step::Crop(crop) => picture = cut(picture, *crop),
+            Step::Watermark => {
+                let (stamp, place) = marker().prepare(picture.size);
+                onto_pixels(&mut picture, &stamp, place, ground);
+            }
+            Step::Fit { .. } | Step::Cover { .. } => panic!("not plain"),
+        }
+    }
+    picture
+}
+
+const CROP: Rect = Rect { x: 13, y: 31, width: 90, height: 77 };
+
+pub(crate) fn chains() -> Vec<Vec<Step>> {
+    let crop = Step::Crop(CROP);
+    let aligned = Step::Crop(Rect { x: 8, y: 40, width: 64, height: 48 });
+    let again = Step::Crop(Rect { x: 5, y: 6, width: 40, height: 33 });
+    vec![
+        vec![],
+        vec![Step::Watermark],
+        vec![crop.clone()],
+        vec![aligned.clone()],
+        vec![crop.clone(), Step::Watermark],
+        vec![Step::Watermark, crop.clone()],
+        vec![aligned, Step::Watermark],
+        vec![crop.clone(), Step::Watermark, again.clone()],
+        vec![Step::Watermark, crop, again, Step::Watermark],
+    ]
+}
+
+#[test]
+fn crops_and_marks_in_any_order_equal_the_plain_way() {
+    let size = Size { width: 160, height: 120 };
+    for (space, chroma) in pictures::KINDS {
+        // Averaged again or not, colour that a file shares over several pixels loses something.
+        let close = if chroma == Chroma::Full { 40.0 } else { 27.0 };
+        let jpeg = pictures::jpeg(size, space, chroma, 11);
+        for steps in chains() {
+            let job = job(&jpeg, &steps);
+            let found = psnr(&pixels(&run(&job).jpeg), &plainly(&job));
+            assert!(found > close, "{space:?} {chroma:?} {steps:?}: {found:.1} dB");
+        }
+    }
+}
+
+#[test]
+fn before_encoding_a_crop_is_exactly_that_of_the_full_decode() {
+    let size = Size { width: 160, height: 120 };
+    for (space, chroma) in pictures::KINDS {
+        let jpeg = pictures::jpeg(size, space, chroma, 12);
+        let marker = marker();
+        for steps in chains() {
+            for orientation in Orientation::ALL {
+                let mut job = job(&jpeg, &steps);
+                job.source.orientation = orientation;
+                if output_size(orientation.turn_size(size), &steps).is_err() {
+                    continue;
+                }
+                let (bytes, header) = open(&job).unwrap();
+                let mut work = Work::new(&job, &marker, &|_| true, (bytes, header));
+                for step in &steps {
+                    work.apply(step).unwrap();
+                }
+                let found = work.pixels(None).unwrap();
+                assert!(found == plainly(&job), "{space:?} {chroma:?} {orientation:?} {steps:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_orientation_comes_out_upright() {
+    let size = Size { width: 96, height: 64 };
+    let upright = pictures::pixels(size, 3, 5);
+    for orientation in Orientation::ALL {
+        let back = match orientation {
+            Orientation::Quarter => Orientation::ThreeQuarters,
+            Orientation::ThreeQuarters => Orientation::Quarter,
+            Orientation::Upright
+            | Orientation::Mirrored
+            | Orientation::Half
+            | Orientation::Flipped
+            | Orientation::Transposed
+            | Orientation::Transverse => orientation,
+        };
+        let stored = back.turn(upright.clone());
+        let encoding = Encoding { quality: 100, space: Space::YCbCr, chroma: Chroma::Full };
+        let jpeg = encode(&stored, encoding).unwrap();
+        let crop = Rect { x: 50, y: 7, width: 31, height: 40 };
+        for steps in [vec![], vec![Step::Crop(crop)]] {
+            let mut job = job(&jpeg, &steps);
+            job.source.orientation = orientation;
+            for colour in [Colour::Keep, Colour::Srgb] {
+                job.output.colour = colour;
+                let expected =
+                    if steps.is_empty() { upright.clone() } else { cut(upright.clone(), crop) };
+                let found = psnr(&pixels(&run(&job).jpeg), &expected);
+                assert!(found > 38.0, "{orientation:?} {steps:?} {colour:?}: {found:.1} dB");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_quarter_turn_turns_the_sampling() {
+    let jpeg = pictures::jpeg(Size { width: 64, height: 48 }, Space::YCbCr, Chroma::Half, 1);
+    for colour in [Colour::Keep, Colour::Srgb] {
+        let mut job = job(&jpeg, &[]);
+        job.source.orientation = Orientation::Quarter;
+        job.output.colour = colour;
+        assert_eq!(read_header(&run(&job).jpeg).unwrap().chroma, Chroma::HalfDown);
+        job.output.sampling = Sampling::S420;
+        assert_eq!(read_header(&run(&job).jpeg).unwrap().chroma, Chroma::Quarter);
+    }
+}
+
+#[test]
+fn a_mark_leaves_the_rest_of_the_picture_alone() {
+    let size = Size { width: 320, height: 240 };
+    for (space, chroma) in pictures::KINDS {
+        let jpeg = pictures::jpeg(size, space, chroma, 3);
+        let without = pixels(&run(&job(&jpeg, &[])).jpeg);
+        let with = pixels(&run(&job(&jpeg, &[Step::Watermark])).jpeg);
+        let place = marker().place(size);
+        // MCUs that the mark touches change as a whole, and colour is interpolated over one more.
+        let near = |at: u32, start: u32, length: u32| at + 33 > start && at < start + length + 33;
+        let (mut changed, channels) = (0, without.channels);
+        for (index, (a, b)) in (0u32..).zip(without.data.iter().zip(&with.data)) {
+            let pixel = index / u32::try_from(channels).unwrap();
+            let (x, y) = (pixel % size.width, pixel / size.width);
+            if near(x, place.x, place.width) && near(y, place.y, place.height) {
+                changed += u32::from(a != b);
+            } else {
+                assert_eq!(a, b, "{space:?} {chroma:?} at {x},{y}");
+            }
+        }
+        assert!(changed > 500, "{space:?} {chroma:?}: {changed} samples changed");
+    }
+}
+
+#[test]
+fn grey_and_inks_stay_what_they_are() {
+    let size = Size { width: 64, height: 48 };
+    for (space, chroma) in pictures::KINDS {
+        let jpeg = pictures::jpeg(size, space, chroma, 3);
+        let expected = if space == Space::Rgb { Space::YCbCr } else { space };
+        for steps in [vec![Step::Watermark], vec![Step::Fit { long_px: 30 }, Step::Watermark]] {
+            let mut job = job(&jpeg, &steps);
+            let rendered = run(&job);
+            assert_eq!(read_header(&rendered.jpeg).unwrap().space, expected);
+            let adobe = rendered.jpeg.windows(5).any(|part| part == b"Adobe");
+            assert_eq!(adobe, space.channels() == 4);
+            job.output.colour = Colour::Srgb;
+            let expected = if space == Space::Grey { Space::Grey } else { Space::YCbCr };
+            assert_eq!(read_header(&run(&job).jpeg).unwrap().space, expected);
+        }
+    }
+}
+
+#[test]
+fn inks_without_adobes_marker_come_out_in_its_convention() {
+    let size = Size { width: 64, height: 48 };
+    let jpeg = pictures::jpeg(size, Space::Cmyk, Chroma::Full, 3);
+    let header = jpeg::header::Header::parse(&jpeg, &samples::LIMITS).unwrap();
+    let plain = header.segments.iter().find(|segment| segment.marker == 0xEE).unwrap().whole();
+    let bare = [&jpeg[..plain.start], &jpeg[plain.end..]].concat();
+    assert!(!source(&bare).adobe);
+    let found = pixels(&run(&job(&bare, &[])).jpeg);
+    assert!(psnr(&found, &colour::invert(pixels(&bare))) > 40.0);
+}
+
+#[test]
+fn a_profile_stays_only_with_its_pixels() {
+    let adobe = moxcms::ColorProfile::new_adobe_rgb().encode().unwrap();
+    let jpeg = pictures::jpeg(Size { width: 64, height: 48 }, Space::YCbCr, Chroma::Full, 3);
+    let mut job = job(&jpeg, &[]);
+    assert!(!run(&job).keeps_profile);
+    job.source.icc = Some(&adobe);
+    let kept = run(&job);
+    assert!(kept.keeps_profile);
+    job.output.colour = Colour::Srgb;
+    let converted = run(&job);
+    assert!(!converted.keeps_profile);
+    assert!(psnr(&pixels(&kept.jpeg), &pixels(&converted.jpeg)) < 40.0);
+    let grey = pictures::jpeg(Size { width: 64, height: 48 }, Space::Grey, Chroma::Full, 3);
+    let mut job = Job { source: source(&grey), ..job };
+    job.source.icc = Some(&adobe);
+    job.output.colour = Colour::Keep;
+    assert!(!run(&job).keeps_profile);
+}
+
+#[test]
+fn a_small_rendition_looks_like_the_original() {
+    let size = Size { width: 600, height: 400 };
+    let smooth: Vec<u8> = (0..400u32)
+        .flat_map(|y| (0..600u32).flat_map(move |x| [x / 3, y / 2, (x + y) / 5]))
+        .map(|level| u8::try_from(level).unwrap())
+        .collect();
+    let original = Pixels { size, channels: 3, data: smooth };
+    let encoding = Encoding { quality: 95, space: Space::YCbCr, chroma: Chroma::Quarter };
+    let jpeg = encode(&original, encoding).unwrap();
+    for long_px in [599, 300, 150, 74, 40] {
+        let steps = [Step::Fit { long_px }];
+        let found = pixels(&run(&job(&jpeg, &steps)).jpeg);
+        let expected = resize(original.clone(), found.size).unwrap();
+        assert!(psnr(&found, &expected) > 40.0, "{long_px}: {:.1}", psnr(&found, &expected));
+    }
+}
+
+#[test]
+fn tiny_pictures_survive_every_chain() {
+    for (width, height) in [(1, 1), (1, 9), (9, 1), (2, 3), (17, 1), (1, 300)] {
+        let size = Size { width, height };
+        for (space, chroma) in pictures::KINDS {
+            let jpeg = pictures::jpeg(size, space, chroma, 3);
+            let corner = Rect { x: width - 1, y: height - 1, width: 1, height: 1 };
+            for steps in [
+                vec![Step::Fit { long_px: 4 }, Step::Watermark],
+                vec![Step::Cover { width: 2, height: 2 }, Step::Watermark],
+                vec![Step::Crop(corner), Step::Watermark],
+                vec![Step::Watermark, Step::Crop(corner)],
+            ] {
+                for colour in [Colour::Keep, Colour::Srgb] {
+                    let mut job = job(&jpeg, &steps);
+                    job.source.orientation = Orientation::Transverse;
+                    job.output.colour = colour;
+                    let upright = Orientation::Transverse.turn_size(size);
+                    if output_size(upright, &steps).is_ok() {
+                        run(&job);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn damage_is_told_and_gives_the_same_bytes() {
+    let jpeg = pictures::jpeg(Size { width: 160, height: 120 }, Space::YCbCr, Chroma::Quarter, 3);
+    let half = &jpeg[..jpeg.len() / 2];
+    for steps in chains().into_iter().chain([vec![Step::Fit { long_px: 20 }]]) {
+        let job = job(half, &steps);
+        assert_eq!(run(&job), run(&job));
+    }
+    assert!(run(&job(half, &[])).warning.is_some());
+    let lower = [Step::Crop(Rect { x: 0, y: 100, width: 20, height: 20 })];
+    assert!(run(&job(half, &lower)).warning.is_some());
+}
+
+#[test]
+fn stray_bytes_in_the_headers_are_forgiven() {
+    let jpeg = pictures::jpeg(Size { width: 40, height: 30 }, Space::YCbCr, Chroma::Quarter, 3);
+    let mut dirty = jpeg[..2].to_vec();
+    dirty.extend_from_slice(&[7, 7, 7]);
+    dirty.extend_from_slice(&jpeg[2..]);
+    let mut job = job(&jpeg, &[]);
+    let clean = run(&job);
+    job.source.jpeg = &dirty;
+    assert_eq!(run(&job), clean);
+}
+
+#[test]
+fn what_cannot_be_rendered_is_an_error() {
+    let jpeg = pictures::jpeg(Size { width: 40, height: 30 }, Space::YCbCr, Chroma::Quarter, 3);
+    let fails = |job: &Job<'_>| render(job, &marker(), &|_| true).unwrap_err();
+    let crop = Rect { x: 30, y: 0, width: 11, height: 1 };
+    let outside = StepError::Outside { crop, image: Size { width: 40, height: 30 } };
+    assert_eq!(fails(&job(&jpeg, &[Step::Crop(crop)])), RasterError::Step(outside));
+    let mut other = job(&jpeg, &[]);
+    other.limits.pixels_max = 1199;
+    assert!(matches!(fails(&other), RasterError::TooLarge { pixels_max: 1199, .. }));
+    let mut other = job(&jpeg, &[]);
+    other.source.shows.width = 41;
+    assert!(matches!(fails(&other), RasterError::Decode(_)));
+    for bytes in [&b"GIF89a"[..], &jpeg[..100], &[]] {
+        other.source.jpeg = bytes;
+        assert!(matches!(fails(&other), RasterError::Decode(_)));
+    }
+}
+
+#[test]
+fn a_fractional_sampling_is_unsupported() {
+    let jpeg = pictures::jpeg(Size { width: 48, height: 48 }, Space::YCbCr, Chroma::Full, 3);
+    let mut odd = jpeg;
+    let frame = odd.windows(2).position(|pair| pair == [0xFF, 0xC0]).unwrap();
+    odd[frame + 11] = 0x31;
+    odd[frame + 14] = 0x21;
+    let failed = render(&job(&odd, &[]), &marker(), &|_| true).unwrap_err();
+    assert!(matches!(failed, RasterError::Unsupported(_)), "{failed:?}");
+}
+
+#[test]
+fn a_render_stops_when_nobody_waits() {
+    let jpeg = pictures::jpeg(Size { width: 160, height: 120 }, Space::YCbCr, Chroma::Quarter, 3);
+    let steps = [Step::Fit { long_px: 40 }, Step::Watermark];
+    for colour in [Colour::Keep, Colour::Srgb] {
+        let mut job = job(&jpeg, &steps);
+        job.output.colour = colour;
+        let asked = Cell::new(0);
+        let count = |_| {
+            asked.set(asked.get() + 1);
+            true
+        };
+        render(&job, &marker(), &count).unwrap();
+        assert!(asked.get() >= 3);
+        for stop in 0..asked.get() {
+            let left = Cell::new(stop);
+            let stage = |_| left.replace(left.get() - 1) > 0;
+            assert_eq!(render(&job, &marker(), &stage), Err(RasterError::Abandoned));
+        }
+    }
+}
+
+/// The stages of a job, without repeats in a row, and the way it took.
+fn course(job: &Job<'_>) -> (Vec<Stage>, Way) {
+    let stages = RefCell::new(Vec::new());
+    let note = |stage| {
+        stages.borrow_mut().push(stage);
+        true
+    };
+    let way = render(job, &marker(), &note).unwrap().way;
+    let mut stages = stages.into_inner();
+    stages.dedup();
+    (stages, way)
+}
+
+#[test]
+fn a_render_says_its_stages_and_its_way() {
+    use Stage::{Blend, Decode, Encode};
+    let jpeg = pictures::jpeg(Size { width: 160, height: 120 }, Space::YCbCr, Chroma::Quarter, 3);
+    let crop = |x, y, width, height| Step::Crop(Rect { x, y, width, height });
+    let (even, odd) = (|| crop(16, 32, 48, 48), || crop(13, 31, 48, 48));
+    let small = || Step::Fit { long_px: 40 };
+    let (plain, marked) = (vec![Decode, Encode], vec![Decode, Blend, Encode]);
+    for colour in [Colour::Keep, Colour::Srgb] {
+        let check = |steps: &[Step], stages: &[Stage], way: Way| {
+            let mut job = job(&jpeg, steps);
+            job.output.colour = colour;
+            assert_eq!(course(&job), (stages.to_vec(), way), "{steps:?} {colour:?}");
+        };
+        check(&[], &plain, Way::Whole);
+        check(&[Step::Watermark], &marked, Way::Whole);
+        check(&[small()], &plain, Way::Whole);
+        check(&[small(), Step::Watermark], &marked, Way::Whole);
+        check(&[even()], &plain, Way::Whole);
+        check(&[odd()], &plain, Way::Whole);
+        check(&[odd(), Step::Watermark], &marked, Way::Whole);
+        check(&[odd(), small()], &plain, Way::Whole);
+        check(&[Step::Watermark, small()], &[Decode, Blend, Decode, Encode], Way::Whole);
+    }
+}
+
+#[test]
+fn threads_do_not_change_a_byte() {
+    let jpeg =
+        pictures::jpeg(Size { width: 1900, height: 1700 }, Space::YCbCr, Chroma::Quarter, 3);
+    let indexed = IndexedJpeg::open(jpeg.clone(), &samples::LIMITS).unwrap();
+    let steps = [Step::Fit { long_px: 400 }, Step::Watermark];
+    let on = |threads: usize| {
+        // Each thread takes the next piece of work that is left.
+        let spread = move |count: usize, work: &(dyn Fn(usize) + Sync)| {
+            let next = std::sync::atomic::AtomicUsize::new(0);
+            std::thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| {
+                        loop {
+                            let number = next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                            if number >= count {
+                                return;
+                            }
+                            work(number);
+                        }
+                    });
+                }
+            });
+        };
+        let mut job = job(&jpeg, &steps);
+        job.limits.pixels_max = 10_000_000;
+        let (scan, index, colour) = (&indexed.scan, &indexed.index, indexed.colour.as_slice());
+        job.source.bands = Some(Bands { scan, index, colour, spread: &spread, go_on: &|| true });
+        run(&job)
+    };
+    let one = on(1);
+    assert_eq!(one.way, Way::Bands);
+    assert_eq!(one, on(3));
+    let mut whole = job(&jpeg, &steps);
+    whole.limits.pixels_max = 10_000_000;
+    assert!(run(&whole).jpeg == one.jpeg, "bands are the whole picture");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn any_chain_gives_the_promised_size(
+        (width, height, kind) in (1u32..150, 1u32..150, 0usize..11),
+        (tag, colour, sampling) in (1u32..9, any::<bool>(), any::<bool>()),
+        steps in proptest::collection::vec(
+            prop_oneof![
+                (1u32..200).prop_map(|long_px| Step::Fit { long_px }),
+                (1u32..90, 1u32..90).prop_map(|(width, height)| Step::Cover { width, height }),
+                (0u32..60, 0u32..60, 1u32..60, 1u32..60).prop_map(|(x, y, width, height)| {
+                    Step::Crop(Rect { x, y, width, height })
+                }),
+                Just(Step::Watermark),
+            ],
+            0..5,
+        ),
+    ) {
+        let (space, chroma) = pictures::KINDS[kind];
+        let jpeg = pictures::jpeg(Size { width, height }, space, chroma, tag);
+        let mut job = job(&jpeg, &steps);
+        job.source.orientation = Orientation::of_tag(tag);
+        job.output.colour = if colour { Colour::Srgb } else { Colour::Keep };
+        job.output.sampling = if sampling { Sampling::S420 } else { Sampling::Keep };
+        let upright = job.source.orientation.turn_size(job.source.stored);
+        match output_size(upright, &steps) {
+            Ok(_) => prop_assert_eq!(run(&job).warning, None),
+            Err(error) => {
+                let failed = render(&job, &marker(), &|_| true);
+                prop_assert_eq!(failed, Err(RasterError::Step(error)));
+            }
+        }
+    }
+}

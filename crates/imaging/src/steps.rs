@@ -1,0 +1,184 @@
+//! What is done to a picture, as data: printable, hashable, testable without pixels.
+
+use geometry::{Rect, Size};
+use serde::Serialize;
+use thiserror::Error;
+
+/// One step from the upright original to a rendition.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum Step {
+    /// Scales the picture down until its long side has `long_px` pixels; never enlarges.
+    Fit {
+        /// Long side in pixels; 0 counts as 1.
+        long_px: u32,
+    },
+    /// Scales the picture down until it just covers `width` x `height` pixels and cuts out that
+    /// size around the centre of interest; never enlarges, so a small picture stays smaller.
+    Cover {
+        /// Width in pixels; 0 counts as 1.
+        width: u32,
+        /// Height in pixels; 0 counts as 1.
+        height: u32,
+    },
+    /// Cuts out a rectangle, in pixels of the picture as it stands at this step, upright.
+    Crop(Rect),
+    /// Puts on the mark that the [`Marker`](crate::Marker) is set up for.
+    Watermark,
+}
+
+/// Why steps do not fit a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum StepError {
+    /// The rectangle is empty or leaves the picture.
+    #[error(
+        "crop {}x{}+{}+{} leaves the {}x{} image",
+        crop.width, crop.height, crop.x, crop.y, image.width, image.height
+    )]
+    Outside {
+        /// The rectangle.
+        crop: Rect,
+        /// The picture as it stands at the step.
+        image: Size,
+    },
+}
+
+/// Computes the exact size that `render` gives for a picture of `upright` pixels.
+///
+/// Fails with [`StepError::Outside`] where `render` would.
+///
+/// Spec §4 Media interface.
+pub fn output_size(upright: Size, steps: &[Step]) -> Result<Size, StepError> {
+    steps.iter().try_fold(upright, |size, step| match step {
+        Step::Fit { long_px } => Ok(fit(size, *long_px)),
+        Step::Cover { width, height } => Ok(cover(size, *width, *height).1),
+        Step::Crop(crop) => check_crop(*crop, size),
+        Step::Watermark => Ok(size),
+    })
+}
+
+/// The size to which `step` scales a picture of `size`; `None` if it does not scale.
+#[must_use]
+pub fn scaled_size(size: Size, step: &Step) -> Option<Size> {
+    match step {
+        Step::Fit { long_px } => Some(fit(size, *long_px)),
+        Step::Cover { width, height } => Some(cover(size, *width, *height).0),
+        Step::Crop(_) | Step::Watermark => None,
+    }
+}
+
+/// The size of `crop` if it lies in a picture of `image` pixels.
+pub(crate) fn check_crop(crop: Rect, image: Size) -> Result<Size, StepError> {
+    if !crop.is_empty() && crop.inside(image) {
+        Ok(crop.size())
+    } else {
+        Err(StepError::Outside { crop, image })
+    }
+}
+
+/// `edge * numerator / denominator`, rounded to the nearest, halves up, at least 1.
+fn scaled(edge: u32, numerator: u32, denominator: u32) -> u32 {
+    let denominator = u64::from(denominator.max(1));
+    let product = u64::from(edge) * u64::from(numerator);
+    u32::try_from((product + denominator / 2) / denominator).unwrap_or(u32::MAX).max(1)
+}
+
+/// The size of a picture fitted to a long side.
+pub(crate) fn fit(size: Size, long_px: u32) -> Size {
+    size.fit_within(long_px.max(1))
+}
+
+/// The size to which a picture is scaled to cover another, and the size then cut out.
+pub(crate) fn cover(size: Size, width: u32, height: u32) -> (Size, Size) {
+    let (width, height) = (width.max(1), height.max(1));
+    let cut = Size { width: width.min(size.width), height: height.min(size.height) };
+    if width >= size.width || height >= size.height {
+        return (size, cut);
+    }
+    let wide = u64::from(width) * u64::from(size.height);
+    let tall = u64::from(height) * u64::from(size.width);
+    let scaled = if wide >= tall {
+        Size { width, height: scaled(size.height, width, size.width).max(height) }
+    } else {
+        Size { width: scaled(size.width, height, size.height).max(width), height }
+    };
+    (scaled, cut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn size(width: u32, height: u32) -> Size {
+        Size { width, height }
+    }
+
+    fn check(from: Size, steps: &[Step], expected: Size) {
+        assert_eq!(output_size(from, steps), Ok(expected), "{steps:?} of {from:?}");
+    }
+
+    #[test]
+    fn fit_rounds_the_short_side_to_the_nearest() {
+        let fit = [Step::Fit { long_px: 1024 }];
+        check(size(6000, 4000), &fit, size(1024, 683));
+        check(size(4000, 6000), &fit, size(683, 1024));
+        check(size(1024, 1024), &fit, size(1024, 1024));
+        check(size(65_500, 1), &fit, size(1024, 1));
+        check(size(1025, 1025), &fit, size(1024, 1024));
+    }
+
+    #[test]
+    fn nothing_is_enlarged() {
+        check(size(3, 2), &[Step::Fit { long_px: 1024 }], size(3, 2));
+        check(size(3, 2), &[Step::Cover { width: 256, height: 256 }], size(3, 2));
+        check(size(300, 200), &[Step::Cover { width: 256, height: 256 }], size(256, 200));
+    }
+
+    #[test]
+    fn cover_gives_the_asked_size() {
+        let steps = [Step::Cover { width: 256, height: 256 }];
+        check(size(6000, 4000), &steps, size(256, 256));
+        check(size(257, 9000), &steps, size(256, 256));
+        assert_eq!(cover(size(6000, 4000), 256, 256).0, size(384, 256));
+    }
+
+    #[test]
+    fn a_crop_is_measured_at_its_step() {
+        let crop = Rect { x: 1000, y: 600, width: 24, height: 83 };
+        check(size(6000, 4000), &[Step::Fit { long_px: 1024 }, Step::Crop(crop)], size(24, 83));
+        let crop = Rect { x: 1000, y: 600, width: 25, height: 83 };
+        let steps = [Step::Fit { long_px: 1024 }, Step::Crop(crop)];
+        let outside = StepError::Outside { crop, image: size(1024, 683) };
+        assert_eq!(output_size(size(6000, 4000), &steps), Err(outside));
+        assert_eq!(outside.to_string(), "crop 25x83+1000+600 leaves the 1024x683 image");
+    }
+
+    #[test]
+    fn empty_and_overflowing_crops_are_refused() {
+        for crop in [
+            Rect { x: 0, y: 0, width: 0, height: 1 },
+            Rect { x: 0, y: 0, width: 1, height: 0 },
+            Rect { x: u32::MAX, y: 0, width: 2, height: 1 },
+            Rect { x: 1, y: 0, width: u32::MAX, height: 1 },
+            Rect { x: 10, y: 0, width: 1, height: 1 },
+        ] {
+            assert!(output_size(size(10, 10), &[Step::Crop(crop)]).is_err(), "{crop:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn sizes_stay_within_the_picture(
+            w in 1u32..70_000, h in 1u32..70_000, long in 0u32..5000, a in 0u32..600, b in 0u32..600,
+        ) {
+            let from = size(w, h);
+            let fitted = fit(from, long);
+            prop_assert!(fitted.width >= 1 && fitted.width <= w);
+            prop_assert!(fitted.height >= 1 && fitted.height <= h);
+            let (scaled, cut) = cover(from, a, b);
+            prop_assert!(scaled.width <= w && scaled.height <= h);
+            prop_assert!(cut.width <= scaled.width && cut.height <= scaled.height);
+            prop_assert!(cut.width == a.max(1).min(w) && cut.height == b.max(1).min(h));
+        }
+    }
+}

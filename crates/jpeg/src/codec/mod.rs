@@ -1,0 +1,483 @@
+//! libjpeg-turbo behind a safe face.
+//!
+//! Whole pictures go in and out as interleaved pixels or as planes of components; what is not
+//! needed is left out by [`Scale`] (fewer pixels from the DCT itself) or by `scan` (a region).
+//! Nothing of the crate's types leaves this file.
+
+use geometry::Size;
+use serde::Serialize;
+use thiserror::Error;
+use turbojpeg::{
+    Colorspace, Compressor, DecompressHeader, Decompressor, Image, PixelFormat, ScalingFactor,
+    Subsamp, Transform, Transformer, YuvImage,
+};
+
+/// Scans that a progressive file may have; usual encoders write 6 to 12, the most frugal 64.
+///
+/// Each scan costs a pass over the whole picture, whatever its own length is.
+const SCANS_MAX: u32 = 128;
+
+/// Row alignment of the planes that we exchange with the library, in bytes: rows without padding.
+const PLANE_ALIGN: usize = 1;
+
+/// The colour space in which a JPEG stores its components.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum Space {
+    /// One component.
+    Grey,
+    /// Luma and two colour differences.
+    YCbCr,
+    /// Red, green and blue as they are (Adobe transform 0 or component ids `RGB`).
+    Rgb,
+    /// Four inks as they are.
+    Cmyk,
+    /// Four inks, the first three as luma and colour differences.
+    Ycck,
+}
+
+impl Space {
+    /// Samples per pixel after decoding.
+    #[must_use]
+    pub fn channels(self) -> usize {
+        match self {
+            Space::Grey => 1,
+            Space::YCbCr | Space::Rgb => 3,
+            Space::Cmyk | Space::Ycck => 4,
+        }
+    }
+
+    /// The format in which pixels of this space are decoded and encoded.
+    fn format(self) -> PixelFormat {
+        match self {
+            Space::Grey => PixelFormat::GRAY,
+            Space::YCbCr | Space::Rgb => PixelFormat::RGB,
+            Space::Cmyk | Space::Ycck => PixelFormat::CMYK,
+        }
+    }
+
+    fn colorspace(self) -> Colorspace {
+        match self {
+            Space::Grey => Colorspace::Gray,
+            Space::YCbCr => Colorspace::YCbCr,
+            Space::Rgb => Colorspace::RGB,
+            Space::Cmyk => Colorspace::CMYK,
+            Space::Ycck => Colorspace::YCCK,
+        }
+    }
+}
+
+/// How many pixels share one sample of the colour differences, across and down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum Chroma {
+    /// 4:4:4, also everything without colour differences.
+    Full,
+    /// 4:2:2.
+    Half,
+    /// 4:2:0.
+    Quarter,
+    /// 4:4:0.
+    HalfDown,
+    /// 4:1:1.
+    QuarterAcross,
+    /// 4:4:1.
+    QuarterDown,
+    /// Any other sampling: it can be decoded to pixels, not to planes.
+    Other,
+}
+
+impl Chroma {
+    /// Pixels per sample of a colour difference, across and down; `(1, 1)` for [`Chroma::Other`].
+    #[must_use]
+    pub fn cell(self) -> (u32, u32) {
+        match self {
+            Chroma::Full | Chroma::Other => (1, 1),
+            Chroma::Half => (2, 1),
+            Chroma::Quarter => (2, 2),
+            Chroma::HalfDown => (1, 2),
+            Chroma::QuarterAcross => (4, 1),
+            Chroma::QuarterDown => (1, 4),
+        }
+    }
+
+    /// The sampling of the picture turned by a quarter.
+    #[must_use]
+    pub fn turned(self) -> Chroma {
+        match self {
+            Chroma::Full | Chroma::Quarter | Chroma::Other => self,
+            Chroma::Half => Chroma::HalfDown,
+            Chroma::HalfDown => Chroma::Half,
+            Chroma::QuarterAcross => Chroma::QuarterDown,
+            Chroma::QuarterDown => Chroma::QuarterAcross,
+        }
+    }
+
+    fn of(subsamp: Subsamp) -> Chroma {
+        match subsamp {
+            Subsamp::None | Subsamp::Gray => Chroma::Full,
+            Subsamp::Sub2x1 => Chroma::Half,
+            Subsamp::Sub2x2 => Chroma::Quarter,
+            Subsamp::Sub1x2 => Chroma::HalfDown,
+            Subsamp::Sub4x1 => Chroma::QuarterAcross,
+            Subsamp::Sub1x4 => Chroma::QuarterDown,
+            Subsamp::Unknown | _ => Chroma::Other,
+        }
+    }
+
+    fn subsamp(self, space: Space) -> Subsamp {
+        if space == Space::Grey {
+            return Subsamp::Gray;
+        }
+        match self {
+            Chroma::Full | Chroma::Other => Subsamp::None,
+            Chroma::Half => Subsamp::Sub2x1,
+            Chroma::Quarter => Subsamp::Sub2x2,
+            Chroma::HalfDown => Subsamp::Sub1x2,
+            Chroma::QuarterAcross => Subsamp::Sub4x1,
+            Chroma::QuarterDown => Subsamp::Sub1x4,
+        }
+    }
+}
+
+/// What a JPEG's headers say about its picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The picture as it is stored, before any orientation.
+    pub size: Size,
+    /// The components' colour space.
+    pub space: Space,
+    /// The components' sampling.
+    pub chroma: Chroma,
+}
+
+/// Why a stream could not be read or written.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CodecError {
+    /// The stream is not a JPEG that can be decoded; the text is the library's.
+    #[error("{0}")]
+    Corrupt(String),
+    /// The stream is a JPEG of a kind that is not decoded: lossless, 12 bits, odd samplings.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The library could not encode; pixels that come from a decoder never cause it.
+    #[error("{0}")]
+    Encode(String),
+}
+
+/// A decoded thing and what the library complained about while it went on.
+///
+/// Samples that the stream did not provide are zero or grey, the same on every run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decoded<T> {
+    /// What was decoded.
+    pub value: T,
+    /// The first complaint about damaged data.
+    pub warning: Option<String>,
+}
+
+/// Interleaved pixels: `[height][width][channels]` of `u8`, rows without padding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pixels {
+    /// The size in pixels.
+    pub size: Size,
+    /// Samples per pixel: 1 grey, 3 RGB, 4 CMYK as stored in the file.
+    pub channels: usize,
+    /// The samples.
+    pub data: Vec<u8>,
+}
+
+/// One plane's place in the data of [`Planes`]; rows follow each other without padding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Plane {
+    /// Index of the first sample.
+    pub start: usize,
+    /// Samples in a row.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+}
+
+/// Components of a grey or YCbCr picture, each on its own grid.
+///
+/// The luma plane is padded to whole cells of the sampling, as the library wants it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planes {
+    /// The picture's size in pixels, without padding.
+    pub size: Size,
+    /// Grey or YCbCr.
+    pub space: Space,
+    /// The grid of the colour differences.
+    pub chroma: Chroma,
+    /// All planes, one behind the other.
+    pub data: Vec<u8>,
+}
+
+impl Planes {
+    /// Where each plane lies: one for grey, three otherwise.
+    #[must_use]
+    pub fn layout(size: Size, space: Space, chroma: Chroma) -> Vec<Plane> {
+        let (across, down) = chroma.cell();
+        let (cols, rows) = (size.width.div_ceil(across), size.height.div_ceil(down));
+        let luma = Plane { start: 0, width: px(cols * across), height: px(rows * down) };
+        let mut planes = vec![luma];
+        if space != Space::Grey {
+            let (width, height) = (px(cols), px(rows));
+            let start = luma.width * luma.height;
+            planes.push(Plane { start, width, height });
+            planes.push(Plane { start: start + width * height, width, height });
+        }
+        planes
+    }
+
+    /// The samples that planes of this layout hold in all.
+    #[must_use]
+    pub fn samples(layout: &[Plane]) -> usize {
+        layout.last().map_or(0, |plane| plane.start + plane.width * plane.height)
+    }
+}
+
+/// Eighths of the full size that the decoder makes from the DCT, 1 to 8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Scale(u8);
+
+impl Scale {
+    /// All pixels.
+    pub const FULL: Scale = Scale(8);
+
+    /// `eighths` eighths, brought into 1 to 8.
+    #[must_use]
+    pub fn eighths(eighths: u8) -> Scale {
+        Scale(eighths.clamp(1, 8))
+    }
+
+    /// The size of a picture of `size` decoded at this scale, each edge rounded up.
+    #[must_use]
+    pub fn of(self, size: Size) -> Size {
+        let scaled = |edge: u32| {
+            let edge = (u64::from(edge) * u64::from(self.0)).div_ceil(8);
+            u32::try_from(edge).expect("not larger than the edge itself")
+        };
+        Size { width: scaled(size.width), height: scaled(size.height) }
+    }
+}
+
+/// How [`encode`] writes pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Encoding {
+    /// The library's quality, 1 to 100.
+    pub quality: u8,
+    /// The colour space of the stream.
+    pub space: Space,
+    /// The sampling of the colour differences.
+    pub chroma: Chroma,
+}
+
+/// A pixel count or edge as an index.
+fn px(value: u32) -> usize {
+    usize::try_from(value).expect("the machine has at least 32-bit indices")
+}
+
+fn edge(value: usize) -> Result<u32, CodecError> {
+    u32::try_from(value).map_err(|_| CodecError::Corrupt("edge beyond 32 bits".to_owned()))
+}
+
+/// The library reports damage that it could work around as an error too; only the text differs.
+///
+/// These are the beginnings of its warnings, none of which begins one of its errors.
+const WARNINGS: [&str; 7] = [
+    "Corrupt JPEG data",
+    "Premature end of JPEG file",
+    "Inconsistent progression sequence",
+    "Invalid SOS parameters for sequential JPEG",
+    "Unknown Adobe color transform code",
+    "Warning: unknown JFIF revision number",
+    "Application transferred too many scanlines",
+];
+
+/// The beginnings of errors that mean a kind of JPEG and not damage.
+const UNSUPPORTED: [&str; 6] = [
+    "Fractional sampling not implemented",
+    "CCIR601 sampling not implemented",
+    "Unsupported",
+    "Sorry",
+    "Requested feature was omitted",
+    "Require lossy/lossless mismatch",
+];
+
+/// What the library's answer means: nothing, a warning, or an error.
+fn warning_of(answer: turbojpeg::Result<()>) -> Result<Option<String>, CodecError> {
+    match answer {
+        Ok(()) => Ok(None),
+        Err(error) => match failure(&error) {
+            Failure::Warning(text) => Ok(Some(text)),
+            Failure::Fatal(error) => Err(error),
+        },
+    }
+}
+
+enum Failure {
+    Warning(String),
+    Fatal(CodecError),
+}
+
+fn failure(error: &turbojpeg::Error) -> Failure {
+    // The headers hold no picture: sizes are -1.
+    if matches!(error, turbojpeg::Error::IntegerOverflow(_)) {
+        return Failure::Fatal(CodecError::Corrupt("no picture in the headers".to_owned()));
+    }
+    let turbojpeg::Error::TurboJpegError(text) = error else {
+        return Failure::Fatal(CodecError::Unsupported(error.to_string()));
+    };
+    // The library puts the name of its function in front of some texts.
+    let bare = text.split_once("(): ").map_or(text.as_str(), |(_, rest)| rest);
+    if WARNINGS.iter().any(|start| bare.starts_with(start)) {
+        Failure::Warning(bare.to_owned())
+    } else if UNSUPPORTED.iter().any(|start| bare.starts_with(start)) {
+        Failure::Fatal(CodecError::Unsupported(bare.to_owned()))
+    } else {
+        Failure::Fatal(CodecError::Corrupt(bare.to_owned()))
+    }
+}
+
+fn fatal(error: &turbojpeg::Error) -> CodecError {
+    match failure(error) {
+        Failure::Warning(text) => CodecError::Corrupt(text),
+        Failure::Fatal(error) => error,
+    }
+}
+
+fn decompressor() -> Result<Decompressor, CodecError> {
+    let mut decompressor = Decompressor::new().map_err(|error| fatal(&error))?;
+    decompressor.set_scan_limit(SCANS_MAX).map_err(|error| fatal(&error))?;
+    Ok(decompressor)
+}
+
+fn header_of(header: &DecompressHeader) -> Result<Header, CodecError> {
+    if header.is_lossless {
+        return Err(CodecError::Unsupported("lossless JPEG".to_owned()));
+    }
+    let space = match header.colorspace {
+        Colorspace::Gray => Space::Grey,
+        Colorspace::YCbCr => Space::YCbCr,
+        Colorspace::RGB => Space::Rgb,
+        Colorspace::CMYK => Space::Cmyk,
+        Colorspace::YCCK => Space::Ycck,
+    };
+    let size = Size { width: edge(header.width)?, height: edge(header.height)? };
+    Ok(Header { size, space, chroma: Chroma::of(header.subsamp) })
+}
+
+/// Reads what the headers say; no memory for pixels is taken.
+///
+/// Fails where [`decode`] would fail on the headers. Damage between them, which the library calls
+/// a warning, is an error here: `mend` mends it.
+pub fn read_header(jpeg: &[u8]) -> Result<Header, CodecError> {
+    let header = decompressor()?.read_header(jpeg).map_err(|error| fatal(&error))?;
+    header_of(&header)
+}
+
+/// Decodes the whole picture at `scale`, by the slow integer DCT and with smooth upsampling.
+///
+/// CMYK and YCCK become four inks as the file stores them: inverted in files that Adobe's marker
+/// describes. The memory taken is that of the pixels, and for progressive files another two bytes
+/// for each sample of each component; the caller has checked the size.
+pub fn decode(jpeg: &[u8], scale: Scale) -> Result<Decoded<Pixels>, CodecError> {
+    let mut decompressor = decompressor()?;
+    let header = decompressor.read_header(jpeg).map_err(|error| fatal(&error))?;
+    let Header { size, space, .. } = header_of(&header)?;
+    let factor = ScalingFactor::new(usize::from(scale.0), 8);
+    decompressor.set_scaling_factor(factor).map_err(|error| fatal(&error))?;
+    let size = scale.of(size);
+    let (channels, width, height) = (space.channels(), px(size.width), px(size.height));
+    let mut data = vec![0; width * height * channels];
+    let image = Image {
+        pixels: data.as_mut_slice(),
+        width,
+        pitch: width * channels,
+        height,
+        format: space.format(),
+    };
+    let warning = warning_of(decompressor.decompress(jpeg, image))?;
+    Ok(Decoded { value: Pixels { size, channels, data }, warning })
+}
+
+/// Decodes a grey or YCbCr picture to its planes, without upsampling or colour conversion.
+///
+/// Fails with [`CodecError::Unsupported`] for other spaces and for [`Chroma::Other`].
+pub fn decode_planes(jpeg: &[u8]) -> Result<Decoded<Planes>, CodecError> {
+    let mut decompressor = decompressor()?;
+    let header = decompressor.read_header(jpeg).map_err(|error| fatal(&error))?;
+    let Header { size, space, chroma } = header_of(&header)?;
+    if !matches!(space, Space::Grey | Space::YCbCr) || chroma == Chroma::Other {
+        return Err(CodecError::Unsupported(
+            "this JPEG has no planes of known sampling".to_owned(),
+        ));
+    }
+    let mut data = vec![0; Planes::samples(&Planes::layout(size, space, chroma))];
+    let image = YuvImage {
+        pixels: data.as_mut_slice(),
+        width: px(size.width),
+        align: PLANE_ALIGN,
+        height: px(size.height),
+        subsamp: chroma.subsamp(space),
+    };
+    let warning = warning_of(decompressor.decompress_to_yuv(jpeg, image))?;
+    Ok(Decoded { value: Planes { size, space, chroma, data }, warning })
+}
+
+/// Rewrites the coefficients of any kind of scan as one baseline scan with the standard tables,
+/// which have a code for everything.
+///
+/// All coefficients of the file are held for a moment, two bytes each; no pixel is made. The
+/// result has no metadata but what says what the components mean. Damage of any kind is an error.
+pub fn to_baseline(jpeg: &[u8]) -> Result<Vec<u8>, CodecError> {
+    let mut transformer = Transformer::new().map_err(|error| fatal(&error))?;
+    let mut transform = Transform::default();
+    transform.copy_none = true;
+    transformer.transform_to_vec(&transform, jpeg).map_err(|error| fatal(&error))
+}
+
+fn compressor(encoding: Encoding) -> turbojpeg::Result<Compressor> {
+    let mut compressor = Compressor::new()?;
+    compressor.set_quality(i32::from(encoding.quality.clamp(1, 100)))?;
+    compressor.set_subsamp(encoding.chroma.subsamp(encoding.space))?;
+    Ok(compressor)
+}
+
+/// Encodes pixels as a baseline JPEG with the library's default tables and no metadata.
+///
+/// The channels of `pixels` are those of `encoding.space`. Inks are written as they are, with
+/// Adobe's marker: they must be inverted, as that marker says.
+pub fn encode(pixels: &Pixels, encoding: Encoding) -> Result<Vec<u8>, CodecError> {
+    let failed = |error: turbojpeg::Error| CodecError::Encode(error.to_string());
+    let mut compressor = compressor(encoding).map_err(failed)?;
+    compressor.set_colorspace(encoding.space.colorspace()).map_err(failed)?;
+    let width = px(pixels.size.width);
+    let image = Image {
+        pixels: pixels.data.as_slice(),
+        width,
+        pitch: width * pixels.channels,
+        height: px(pixels.size.height),
+        format: encoding.space.format(),
+    };
+    compressor.compress_to_vec(image).map_err(failed)
+}
+
+/// Encodes planes as a baseline JPEG with the library's default tables and no metadata.
+pub fn encode_planes(planes: &Planes, quality: u8) -> Result<Vec<u8>, CodecError> {
+    let failed = |error: turbojpeg::Error| CodecError::Encode(error.to_string());
+    let encoding = Encoding { quality, space: planes.space, chroma: planes.chroma };
+    let mut compressor = compressor(encoding).map_err(failed)?;
+    let image = YuvImage {
+        pixels: planes.data.as_slice(),
+        width: px(planes.size.width),
+        align: PLANE_ALIGN,
+        height: px(planes.size.height),
+        subsamp: planes.chroma.subsamp(planes.space),
+    };
+    compressor.compress_yuv_to_vec(image).map_err(failed)
+}
+
+#[cfg(test)]
+mod dct_tests;
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,232 @@
+//! What other formats put into a JPEG file's application segments.
+//!
+//! A segment holds at most 65,533 bytes, so each format has its own way to go on in the next one:
+//!
+//! | content | segment | signature | more than one segment |
+//! |---|---|---|---|
+//! | Exif | APP1 | `Exif\0\0` | never; a second block is another writer's |
+//! | XMP | APP1 | `http://ns.adobe.com/xap/1.0/\0` | never |
+//! | extended XMP | APP1 | `http://ns.adobe.com/xmp/extension/\0` | GUID, whole length, offset |
+//! | ICC profile | APP2 | `ICC_PROFILE\0` | number of the chunk, count of chunks |
+//! | IIM | APP13 | `Photoshop 3.0\0` | plainly cut; the parts are joined |
+//!
+//! What is put together never exceeds the bytes of the segments it came from. Damage is told as a
+//! value beside what could be saved, never as an error: a picture with broken metadata is still
+//! a picture.
+
+use thiserror::Error;
+
+use crate::header::{APP1, APP2, APP13, Header};
+
+const EXIF: &[u8] = b"Exif\0";
+const XMP: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
+const XMP_EXTENSION: &[u8] = b"http://ns.adobe.com/xmp/extension/\0";
+pub(super) const ICC: &[u8] = b"ICC_PROFILE\0";
+const PHOTOSHOP: &[u8] = b"Photoshop 3.0\0";
+
+/// Bytes of the GUID that ties extended XMP to its main packet: an MD5 in hexadecimal.
+pub const GUID_BYTES: usize = 32;
+/// The Photoshop resource that holds IIM.
+const RESOURCE_IIM: u16 = 0x0404;
+/// Signatures of a resource: Photoshop's and four that its relatives write.
+const RESOURCE_SIGNATURES: [&[u8]; 5] = [b"8BIM", b"PHUT", b"DCSR", b"AgHg", b"MeSa"];
+
+/// What was found, and what was wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found<T> {
+    /// The content; `None` when there is none or it is not usable.
+    pub value: Option<T>,
+    /// Why it is missing or incomplete.
+    pub damage: Option<Damage>,
+}
+
+impl<T> Found<T> {
+    fn whole(value: Option<T>) -> Found<T> {
+        Found { value, damage: None }
+    }
+
+    fn lost(damage: Damage) -> Found<T> {
+        Found { value: None, damage: Some(damage) }
+    }
+}
+
+/// What can be wrong with content that spans segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum Damage {
+    /// An ICC segment without numbers, or whose numbers contradict another's.
+    #[error("an icc chunk says {number} of {count}, another says of {expected}")]
+    IccCount {
+        /// The chunk's number, from 1.
+        number: u8,
+        /// The count of chunks it claims.
+        count: u8,
+        /// The count that the first chunk claims.
+        expected: u8,
+    },
+    /// Two ICC chunks with one number.
+    #[error("icc chunk {number} is there twice")]
+    IccRepeated {
+        /// The chunk's number.
+        number: u8,
+    },
+    /// An ICC chunk that is not there.
+    #[error("icc chunk {number} of {count} is missing")]
+    IccMissing {
+        /// The chunk's number.
+        number: u8,
+        /// The count of chunks.
+        count: u8,
+    },
+    /// The parts of extended XMP do not make up the whole.
+    #[error("the parts of extended xmp leave a gap or overlap at byte {offset} of {length}")]
+    XmpParts {
+        /// Where in the packet.
+        offset: u32,
+        /// The packet's length as its parts claim it.
+        length: u32,
+    },
+    /// The list of Photoshop resources ends in the middle or is none.
+    #[error("the photoshop resources are broken at byte {offset}")]
+    Resources {
+        /// Where in the joined resources.
+        offset: usize,
+    },
+}
+
+impl Header {
+    /// Lists the payloads of one kind of segment that start with a signature, without it.
+    fn payloads<'a>(
+        &'a self,
+        jpeg: &'a [u8],
+        marker: u8,
+        signature: &'a [u8],
+    ) -> impl Iterator<Item = &'a [u8]> {
+        self.segments
+            .iter()
+            .filter(move |segment| segment.marker == marker)
+            .filter_map(move |segment| jpeg.get(segment.payload.clone())?.strip_prefix(signature))
+    }
+
+    /// Lists the Exif blocks, each from its TIFF header on, in the file's order.
+    ///
+    /// `jpeg` is the file that this header was parsed from; so in all methods here.
+    pub fn exif<'a>(&'a self, jpeg: &'a [u8]) -> Vec<&'a [u8]> {
+        // The signature's sixth byte is a pad that some writers fill with something else.
+        self.payloads(jpeg, APP1, EXIF).filter_map(|block| block.get(1..)).collect()
+    }
+
+    /// Finds the main XMP packet: the first one.
+    pub fn xmp<'a>(&'a self, jpeg: &'a [u8]) -> Option<&'a [u8]> {
+        self.payloads(jpeg, APP1, XMP).next()
+    }
+
+    /// Puts the extended XMP together that belongs to `guid`.
+    ///
+    /// `guid` stands in the main packet as `xmpNote:HasExtendedXMP`. Parts may come in any order
+    /// and have to tile the packet exactly. That the GUID is the MD5 of the packet is not checked:
+    /// it guards against editors that forget one of the two, not against liars.
+    pub fn extended_xmp(&self, jpeg: &[u8], guid: &[u8]) -> Found<Vec<u8>> {
+        let mut parts: Vec<(u32, u32, &[u8])> = self
+            .payloads(jpeg, APP1, XMP_EXTENSION)
+            .filter_map(|payload| {
+                let rest = payload.strip_prefix(guid)?;
+                let (length, rest) = rest.split_first_chunk::<4>()?;
+                let (offset, data) = rest.split_first_chunk::<4>()?;
+                Some((u32::from_be_bytes(*offset), u32::from_be_bytes(*length), data))
+            })
+            .collect();
+        if guid.len() != GUID_BYTES || parts.is_empty() {
+            return Found::whole(None);
+        }
+        parts.sort_by_key(|&(offset, ..)| offset);
+        let length = parts[0].1;
+        let mut packet = Vec::new();
+        for (offset, claimed, data) in parts {
+            if usize::try_from(offset) != Ok(packet.len()) || claimed != length {
+                return Found::lost(Damage::XmpParts { offset, length });
+            }
+            packet.extend_from_slice(data);
+        }
+        if usize::try_from(length) != Ok(packet.len()) {
+            return Found::lost(Damage::XmpParts { offset: length, length });
+        }
+        Found::whole(Some(packet))
+    }
+
+    /// Puts the ICC profile together from its chunks, which may come in any order.
+    ///
+    /// A profile with a missing, repeated or contradicting chunk is no profile: colours from half
+    /// a table would be worse than none. The profile itself is not checked.
+    pub fn icc(&self, jpeg: &[u8]) -> Found<Vec<u8>> {
+        let mut chunks: [Option<&[u8]>; 256] = [None; 256];
+        let mut expected = None;
+        for payload in self.payloads(jpeg, APP2, ICC) {
+            let (number, count, data) = match payload {
+                [number, count, data @ ..] => (*number, *count, data),
+                _ => (0, 0, payload),
+            };
+            let expected = *expected.get_or_insert(count);
+            if number == 0 || number > count || count != expected {
+                return Found::lost(Damage::IccCount { number, count, expected });
+            }
+            if chunks[usize::from(number)].replace(data).is_some() {
+                return Found::lost(Damage::IccRepeated { number });
+            }
+        }
+        let Some(count) = expected else {
+            return Found::whole(None);
+        };
+        let mut profile = Vec::new();
+        for number in 1..=count {
+            match chunks[usize::from(number)] {
+                Some(data) => profile.extend_from_slice(data),
+                None => return Found::lost(Damage::IccMissing { number, count }),
+            }
+        }
+        Found::whole(Some(profile))
+    }
+
+    /// Finds the IIM bytes: resource 0x0404 of the Photoshop segments joined.
+    ///
+    /// Several such resources are joined too. Resources before the damage, if any, count.
+    pub fn iptc(&self, jpeg: &[u8]) -> Found<Vec<u8>> {
+        let joined: Vec<u8> = self.payloads(jpeg, APP13, PHOTOSHOP).flatten().copied().collect();
+        let mut iim: Option<Vec<u8>> = None;
+        let mut at = 0;
+        // Zeros at the end are padding.
+        while joined.get(at..).is_some_and(|rest| rest.iter().any(|&byte| byte != 0)) {
+            let Some((id, data, next)) = resource(&joined, at) else {
+                return Found { value: iim, damage: Some(Damage::Resources { offset: at }) };
+            };
+            if id == RESOURCE_IIM {
+                iim.get_or_insert_default().extend_from_slice(data);
+            }
+            at = next;
+        }
+        Found::whole(iim)
+    }
+}
+
+/// Reads the Photoshop resource at `at`: gives its number, its data and where the next one starts.
+///
+/// A resource is a signature, a number, a name (length byte and text, padded to an even count), a
+/// length and data, padded to an even count again. Some writers leave the last pad out.
+fn resource(resources: &[u8], at: usize) -> Option<(u16, &[u8], usize)> {
+    let rest = resources.get(at..)?;
+    if !is_signature(rest) {
+        return None;
+    }
+    let (id, rest) = rest.get(4..)?.split_first_chunk::<2>()?;
+    let name = usize::from(*rest.first()?) + 1;
+    let rest = rest.get(name + name % 2..)?;
+    let (length, rest) = rest.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
+    let data = rest.get(..length)?;
+    let end = resources.len() - rest.len() + length;
+    let padded = length % 2 == 1 && !resources.get(end..).is_some_and(is_signature);
+    Some((u16::from_be_bytes(*id), data, end + usize::from(padded)))
+}
+
+fn is_signature(bytes: &[u8]) -> bool {
+    RESOURCE_SIGNATURES.iter().any(|signature| bytes.starts_with(signature))
+}

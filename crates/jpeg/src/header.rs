@@ -1,0 +1,480 @@
+//! The marker parser: from the bytes of a JPEG file to what its markers say.
+//!
+//! It looks at every marker up to EOI, so that a file which passes has a frame, at least one scan
+//! and an end, and stays within the caller's limits. It allocates for the list of segments only.
+//! Quantisation and Huffman tables and the entropy-coded data are left to the decoder.
+//!
+//! Where T.81 and everyday files differ, the parser does what libjpeg does, because browsers and
+//! editors do the same: bytes between segments that are no marker are skipped and counted, a
+//! short `JFIF` or `Adobe` segment is ignored, and markers without a payload may stand anywhere.
+
+use std::ops::Range;
+
+use thiserror::Error;
+
+use crate::frame::Frame;
+pub use crate::frame::{Colour, Component, Process};
+use geometry::Size;
+
+/// Start of frame, baseline; the other frames follow it.
+const SOF0: u8 = 0xC0;
+/// Huffman tables.
+pub(super) const DHT: u8 = 0xC4;
+/// Reserved for JPEG extensions, stands among the frame markers.
+const JPG: u8 = 0xC8;
+const DAC: u8 = 0xCC;
+const SOF15: u8 = 0xCF;
+const RST0: u8 = 0xD0;
+const RST7: u8 = 0xD7;
+const SOI: u8 = 0xD8;
+const EOI: u8 = 0xD9;
+const SOS: u8 = 0xDA;
+const DRI: u8 = 0xDD;
+/// First application segment.
+pub(super) const APP0: u8 = 0xE0;
+/// Exif and XMP.
+pub(super) const APP1: u8 = 0xE1;
+/// ICC profile.
+pub(super) const APP2: u8 = 0xE2;
+/// Photoshop resources.
+pub(super) const APP13: u8 = 0xED;
+/// Adobe's colour transform.
+pub(super) const APP14: u8 = 0xEE;
+const APP15: u8 = 0xEF;
+const COM: u8 = 0xFE;
+const TEM: u8 = 0x01;
+
+/// Bytes of a `JFIF` segment: signature, version, density, size of the thumbnail.
+pub(super) const JFIF_BYTES: usize = 14;
+/// Bytes of an `Adobe` segment: signature, version, flags, transform.
+const ADOBE_BYTES: usize = 12;
+/// What a caller allows one file to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeaderLimits {
+    /// Scans. A progressive file of a few bytes per scan costs a decoder a pass over the whole
+    /// picture for each.
+    pub scans_max: u32,
+    /// Segments of any kind.
+    pub segments_max: u32,
+    /// Bytes in all application and comment segments together.
+    pub metadata_bytes_max: usize,
+}
+
+/// A segment before the first scan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// The marker's code: `E0`–`EF` are APP0–APP15, `FE` is COM.
+    pub marker: u8,
+    /// Where the payload stands in the file, behind marker and length.
+    pub payload: Range<usize>,
+}
+
+impl Segment {
+    /// Where the whole segment stands, with marker and length.
+    ///
+    /// Fill bytes before the marker do not belong to it.
+    pub fn whole(&self) -> Range<usize> {
+        // The parser found two bytes of marker and two of length before every payload.
+        self.payload.start.saturating_sub(4)..self.payload.end
+    }
+
+    /// Tells whether it is metadata: an application or comment segment.
+    pub fn is_metadata(&self) -> bool {
+        is_metadata(self.marker)
+    }
+}
+
+/// Why a file is no JPEG that we take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum HeaderError {
+    /// There are no bytes.
+    #[error("the file is empty")]
+    Empty,
+    /// It does not start with SOI.
+    #[error("the file is not a JPEG: it does not start with FF D8")]
+    NotJpeg,
+    /// The file ends before EOI.
+    #[error("the file ends in the middle of what starts at byte {offset}")]
+    Truncated {
+        /// Where the unfinished segment or scan starts, or where a marker was looked for.
+        offset: usize,
+    },
+    /// A segment contradicts itself, or a marker stands where it must not.
+    #[error("marker {marker:02X} at byte {offset} is not valid")]
+    BadSegment {
+        /// The marker's code.
+        marker: u8,
+        /// Where the marker stands.
+        offset: usize,
+    },
+    /// A second frame; a hierarchical file or two files joined.
+    #[error("a second frame starts at byte {offset}")]
+    SecondFrame {
+        /// Where its marker stands.
+        offset: usize,
+    },
+    /// A scan or the end comes before any frame.
+    #[error("the file has no frame")]
+    NoFrame,
+    /// The end comes before any scan.
+    #[error("the file has no scan")]
+    NoScan,
+    /// Width or height is zero. A height of zero promises a DNL segment behind the first scan;
+    /// common decoders refuse it too.
+    #[error("the picture is {width}x{height}")]
+    ZeroSize {
+        /// Stored width.
+        width: u32,
+        /// Stored height.
+        height: u32,
+    },
+    /// More scans than allowed.
+    #[error("the file has at least {found_at_least} scans, {limit} are allowed")]
+    TooManyScans {
+        /// Scans seen when the parser stopped.
+        found_at_least: u32,
+        /// The limit.
+        limit: u32,
+    },
+    /// More segments than allowed.
+    #[error("the file has at least {found_at_least} segments, {limit} are allowed")]
+    TooManySegments {
+        /// Segments seen when the parser stopped.
+        found_at_least: u32,
+        /// The limit.
+        limit: u32,
+    },
+    /// More metadata than allowed.
+    #[error("the file has at least {found_at_least} bytes of metadata, {limit} are allowed")]
+    TooMuchMetadata {
+        /// Bytes seen when the parser stopped.
+        found_at_least: usize,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// What the markers of a JPEG file say.
+///
+/// All ranges and offsets are in bytes of the file it was parsed from and are valid for that file
+/// only; the methods that take the file's bytes find nothing in bytes that are shorter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Stored size in pixels.
+    pub size: Size,
+    /// Coding process.
+    pub process: Process,
+    /// Bits per sample.
+    pub precision: u8,
+    /// The frame's components, one to four, in its order.
+    pub components: Vec<Component>,
+    /// MCUs between restart markers as the first scan has it; 0 means no restarts.
+    pub restart_interval: u16,
+    /// The transform of Adobe's APP14 segment: 0 none, 1 YCbCr, 2 YCCK. The last one counts.
+    pub adobe_transform: Option<u8>,
+    /// Whether a `JFIF` APP0 segment is present.
+    pub jfif: bool,
+    /// Number of scans.
+    pub scans: u32,
+    /// All segments before the first scan, in their order.
+    pub segments: Vec<Segment>,
+    /// Metadata segments behind the first scan's start. They are legal and rare; a caller that
+    /// keeps the picture data untouched keeps them too.
+    pub late_metadata: u32,
+    /// Where the marker of the first scan stands.
+    pub first_scan: usize,
+    /// Where the file's picture ends: the offset behind EOI.
+    pub end: usize,
+    /// Bytes behind EOI, which are ignored: second pictures, gain maps, junk.
+    pub trailer_bytes: usize,
+    /// Bytes between segments that are no marker and were skipped.
+    pub skipped_bytes: usize,
+}
+
+impl Header {
+    /// Parses the markers of `jpeg` from SOI to EOI.
+    ///
+    /// Costs one pass at memory speed. Fails with [`HeaderError`] on a file that no decoder should
+    /// see; passing says nothing about the entropy-coded data.
+    pub fn parse(jpeg: &[u8], limits: &HeaderLimits) -> Result<Header, HeaderError> {
+        if jpeg.is_empty() {
+            return Err(HeaderError::Empty);
+        }
+        if !jpeg.starts_with(&[0xFF, SOI]) {
+            return Err(HeaderError::NotJpeg);
+        }
+        Walk::new(jpeg, limits).run()
+    }
+
+    /// Parses the markers up to the first scan of a file whose picture ends at `end`.
+    ///
+    /// `jpeg` holds the file at least up to the scan's data. What lies behind is not looked at:
+    /// one scan is counted, and no metadata behind it. Fails as [`Header::parse`] does.
+    pub fn parse_start(
+        jpeg: &[u8],
+        limits: &HeaderLimits,
+        end: usize,
+    ) -> Result<Header, HeaderError> {
+        if !jpeg.starts_with(&[0xFF, SOI]) {
+            return Err(HeaderError::NotJpeg);
+        }
+        let mut walk = Walk { start_only: true, ..Walk::new(jpeg, limits) };
+        walk.reach_first_scan()?;
+        walk.at = end;
+        walk.finish()
+    }
+
+    /// Metadata segments before the first scan: APPn and COM with the ranges of their payloads.
+    pub fn metadata(&self) -> impl Iterator<Item = &Segment> {
+        self.segments.iter().filter(|segment| segment.is_metadata())
+    }
+
+    /// Tells whether a decoder holds all coefficients until it has read the last scan.
+    pub fn is_by_scans(&self) -> bool {
+        self.scans > 1
+            || matches!(self.process, Process::Progressive | Process::ArithmeticProgressive)
+    }
+
+    /// Tells the colour model as libjpeg decides it; `None` for two components, which mean nothing
+    /// to anybody. [`Colour::of`] has the rules.
+    pub fn colour(&self) -> Option<Colour> {
+        Colour::of(self.process, &self.components, self.jfif, self.adobe_transform)
+    }
+}
+
+/// The state of one pass over the markers.
+struct Walk<'a> {
+    jpeg: &'a [u8],
+    limits: &'a HeaderLimits,
+    at: usize,
+    frame: Option<Frame>,
+    restart_interval: u16,
+    adobe_transform: Option<u8>,
+    jfif: bool,
+    scans: u32,
+    first_scan: usize,
+    segments: Vec<Segment>,
+    segment_count: u32,
+    metadata_bytes: usize,
+    late_metadata: u32,
+    skipped_bytes: usize,
+    /// The data of the first scan is not looked at.
+    start_only: bool,
+}
+
+impl<'a> Walk<'a> {
+    fn new(jpeg: &'a [u8], limits: &'a HeaderLimits) -> Walk<'a> {
+        Walk {
+            jpeg,
+            limits,
+            // Behind SOI.
+            at: 2,
+            frame: None,
+            restart_interval: 0,
+            adobe_transform: None,
+            jfif: false,
+            scans: 0,
+            first_scan: 0,
+            segments: Vec::new(),
+            segment_count: 0,
+            metadata_bytes: 0,
+            late_metadata: 0,
+            skipped_bytes: 0,
+            start_only: false,
+        }
+    }
+
+    fn run(mut self) -> Result<Header, HeaderError> {
+        loop {
+            let (marker, offset) = self.next_marker()?;
+            match marker {
+                EOI => return self.finish(),
+                SOI => return Err(HeaderError::BadSegment { marker, offset }),
+                TEM | RST0..=RST7 => {}
+                _ => self.segment(marker, offset)?,
+            }
+        }
+    }
+
+    fn reach_first_scan(&mut self) -> Result<(), HeaderError> {
+        while self.scans == 0 {
+            let (marker, offset) = self.next_marker()?;
+            match marker {
+                EOI => return Err(HeaderError::NoScan),
+                SOI => return Err(HeaderError::BadSegment { marker, offset }),
+                TEM | RST0..=RST7 => {}
+                _ => self.segment(marker, offset)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds the next marker and moves behind it; gives its code and the offset of its `FF`.
+    fn next_marker(&mut self) -> Result<(u8, usize), HeaderError> {
+        let start = self.at;
+        let truncated = HeaderError::Truncated { offset: start };
+        loop {
+            let rest = self.jpeg.get(self.at..).ok_or(truncated)?;
+            let gap = memchr::memchr(0xFF, rest).ok_or(truncated)?;
+            self.skipped_bytes += gap;
+            self.at += gap + 1;
+            // Any number of FF may fill up before the code (T.81 B.1.1.2).
+            while self.jpeg.get(self.at) == Some(&0xFF) {
+                self.at += 1;
+            }
+            let code = *self.jpeg.get(self.at).ok_or(truncated)?;
+            self.at += 1;
+            if code != 0 {
+                return Ok((code, self.at - 2));
+            }
+            self.skipped_bytes += 2;
+        }
+    }
+
+    /// Reads the segment whose marker was just found, and the scan behind it if it opens one.
+    fn segment(&mut self, marker: u8, offset: usize) -> Result<(), HeaderError> {
+        let truncated = HeaderError::Truncated { offset };
+        let length = match self.jpeg.get(self.at..self.at + 2) {
+            Some(&[high, low]) => usize::from(u16::from_be_bytes([high, low])),
+            _ => return Err(truncated),
+        };
+        if length < 2 {
+            return Err(HeaderError::BadSegment { marker, offset });
+        }
+        let range = self.at + 2..self.at + length;
+        let payload = self.jpeg.get(range.clone()).ok_or(truncated)?;
+        self.at = range.end;
+        self.count(marker, payload.len())?;
+        let bad = HeaderError::BadSegment { marker, offset };
+        match marker {
+            SOS => return self.scan(payload, offset),
+            DRI if self.scans == 0 => match *payload {
+                [high, low] => self.restart_interval = u16::from_be_bytes([high, low]),
+                _ => return Err(bad),
+            },
+            APP0 | APP14 if self.scans == 0 => self.application(marker, payload),
+            DHT | JPG | DAC => {}
+            SOF0..=SOF15 if self.frame.is_some() => {
+                return Err(HeaderError::SecondFrame { offset });
+            }
+            SOF0..=SOF15 => self.frame = Some(Frame::parse(marker, payload, bad)?),
+            _ => {}
+        }
+        if self.scans == 0 {
+            self.segments.push(Segment { marker, payload: range });
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, marker: u8, bytes: usize) -> Result<(), HeaderError> {
+        self.segment_count += 1;
+        if self.segment_count > self.limits.segments_max {
+            return Err(HeaderError::TooManySegments {
+                found_at_least: self.segment_count,
+                limit: self.limits.segments_max,
+            });
+        }
+        if is_metadata(marker) {
+            self.metadata_bytes += bytes;
+            if self.metadata_bytes > self.limits.metadata_bytes_max {
+                return Err(HeaderError::TooMuchMetadata {
+                    found_at_least: self.metadata_bytes,
+                    limit: self.limits.metadata_bytes_max,
+                });
+            }
+            self.late_metadata += u32::from(self.scans > 0);
+        }
+        Ok(())
+    }
+
+    fn application(&mut self, marker: u8, payload: &[u8]) {
+        if marker == APP0 {
+            self.jfif |= is_jfif(payload);
+        } else if let Some(transform) = adobe_transform(payload) {
+            self.adobe_transform = Some(transform);
+        }
+    }
+
+    /// Checks a scan's header and moves to the marker behind its entropy-coded data.
+    fn scan(&mut self, payload: &[u8], offset: usize) -> Result<(), HeaderError> {
+        let frame = self.frame.as_ref().ok_or(HeaderError::NoFrame)?;
+        let bad = HeaderError::BadSegment { marker: SOS, offset };
+        let (&count, rest) = payload.split_first().ok_or(bad)?;
+        let count = usize::from(count);
+        if count == 0 || count > frame.components.len() || rest.len() != 2 * count + 3 {
+            return Err(bad);
+        }
+        let known = |id: u8| frame.components.iter().any(|component| component.id == id);
+        if !rest.chunks_exact(2).take(count).all(|selector| known(selector[0])) {
+            return Err(bad);
+        }
+        if self.scans == 0 {
+            self.first_scan = offset;
+        }
+        self.scans += 1;
+        if self.scans > self.limits.scans_max {
+            return Err(HeaderError::TooManyScans {
+                found_at_least: self.scans,
+                limit: self.limits.scans_max,
+            });
+        }
+        if self.start_only {
+            return Ok(());
+        }
+        self.at = entropy_end(self.jpeg, self.at).ok_or(HeaderError::Truncated { offset })?;
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Header, HeaderError> {
+        let frame = self.frame.ok_or(HeaderError::NoFrame)?;
+        if self.scans == 0 {
+            return Err(HeaderError::NoScan);
+        }
+        Ok(Header {
+            size: frame.size,
+            process: frame.process,
+            precision: frame.precision,
+            components: frame.components,
+            restart_interval: self.restart_interval,
+            adobe_transform: self.adobe_transform,
+            jfif: self.jfif,
+            scans: self.scans,
+            segments: self.segments,
+            late_metadata: self.late_metadata,
+            first_scan: self.first_scan,
+            end: self.at,
+            trailer_bytes: self.jpeg.len().saturating_sub(self.at),
+            skipped_bytes: self.skipped_bytes,
+        })
+    }
+}
+
+/// Finds the marker that ends the entropy-coded data at `at`; `None` when the file ends first.
+fn entropy_end(jpeg: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        at += memchr::memchr(0xFF, jpeg.get(at..)?)?;
+        match *jpeg.get(at + 1)? {
+            0x00 | RST0..=RST7 => at += 2,
+            // A fill byte: the next FF may open the marker.
+            0xFF => at += 1,
+            _ => return Some(at),
+        }
+    }
+}
+
+fn is_metadata(marker: u8) -> bool {
+    matches!(marker, APP0..=APP15 | COM)
+}
+
+/// Tells whether an APP0 payload is a JFIF segment.
+pub(super) fn is_jfif(payload: &[u8]) -> bool {
+    payload.len() >= JFIF_BYTES && payload.starts_with(b"JFIF\0")
+}
+
+/// Takes the transform out of an APP14 payload if it is Adobe's.
+pub(super) fn adobe_transform(payload: &[u8]) -> Option<u8> {
+    if !payload.starts_with(b"Adobe") {
+        return None;
+    }
+    payload.get(ADOBE_BYTES - 1).copied()
+}

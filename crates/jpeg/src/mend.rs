@@ -1,0 +1,106 @@
+//! Headers that libjpeg-turbo takes for damage and other readers do not.
+
+use crate::header::{APP0, APP14, Header, HeaderLimits, is_jfif};
+use crate::rewrite::segment;
+
+/// Limits of a file that passed stricter ones when it came in.
+const LIMITS: HeaderLimits =
+    HeaderLimits { scans_max: u32::MAX, segments_max: 1 << 20, metadata_bytes_max: 1 << 30 };
+
+/// Place of the major version in JFIF's payload.
+const VERSION: usize = 5;
+
+/// Place of the transform in Adobe's payload.
+const TRANSFORM: usize = 11;
+
+/// The same picture with only the headers that decoding needs, and without bytes between them.
+///
+/// libjpeg-turbo refuses stray bytes, unknown JFIF versions and unknown Adobe transforms; other
+/// readers show such files. `None` if there is no scan.
+#[must_use]
+pub fn mended(jpeg: &[u8]) -> Option<Vec<u8>> {
+    let header = Header::parse_start(jpeg, &LIMITS, jpeg.len()).ok()?;
+    let mut out = vec![0xFF, 0xD8];
+    for part in &header.segments {
+        let payload = jpeg.get(part.payload.clone())?;
+        match part.marker {
+            APP0 if is_jfif(payload) => {
+                // It must stay, because it decides what the colours mean.
+                let mut payload = payload.to_vec();
+                payload[VERSION] = 1;
+                out.extend(segment(APP0, &[&payload]));
+            }
+            APP14 if payload.starts_with(b"Adobe") && payload.len() > TRANSFORM => {
+                let mut payload = payload.to_vec();
+                if payload[TRANSFORM] != 0 {
+                    // What the library assumes after its warning about all but this one.
+                    payload[TRANSFORM] = if header.components.len() == 4 { 2 } else { 1 };
+                }
+                out.extend(segment(APP14, &[&payload]));
+            }
+            marker if is_picture(marker) => out.extend(segment(marker, &[payload])),
+            _ => {}
+        }
+    }
+    out.extend_from_slice(jpeg.get(header.first_scan..)?);
+    Some(out)
+}
+
+/// Whether the marker starts a table, a frame or the restart interval (T.81 table B.1).
+///
+/// The library refuses files with reserved markers, which other readers pass over.
+fn is_picture(marker: u8) -> bool {
+    matches!(marker, 0xC0..=0xC7 | 0xC9..=0xCF | 0xDB | 0xDD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples::{adobe, file, jfif};
+
+    #[test]
+    fn stray_bytes_and_metadata_fall_away() {
+        let clean = file(&[]);
+        let mut dirty = vec![0xFF, 0xD8, 9, 9];
+        dirty.extend(segment(0xE1, &[b"Exif\0\0"]));
+        dirty.extend_from_slice(&clean[2..]);
+        assert_eq!(mended(&dirty), Some(clean));
+    }
+
+    #[test]
+    fn reserved_segments_fall_away() {
+        let clean = file(&[]);
+        for marker in [0x02, 0xBF, 0xC8, 0xDE, 0xDF, 0xF0, 0xFD] {
+            assert_eq!(
+                mended(&file(&segment(marker, &[b"?"]))).as_ref(),
+                Some(&clean),
+                "{marker:02X}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_unknown_adobe_transform_gets_its_usual_meaning() {
+        assert_eq!(mended(&file(&adobe(7))), Some(file(&adobe(1))));
+        assert_eq!(mended(&file(&adobe(0))), Some(file(&adobe(0))));
+        // The file has three components; 2 is known, but for four.
+        assert_eq!(mended(&file(&adobe(2))), Some(file(&adobe(1))));
+    }
+
+    #[test]
+    fn a_jfif_segment_of_another_version_still_settles_the_colours() {
+        let mut dirty = jfif();
+        dirty[4 + VERSION] = 2;
+        let [clean, dirty] = [jfif(), dirty].map(|jfif| file(&[jfif, adobe(0)].concat()));
+        assert_eq!(mended(&dirty), Some(clean));
+    }
+
+    #[test]
+    fn every_prefix_of_a_file_is_mended_or_refused_without_panic() {
+        let jpeg = file(&adobe(7));
+        for end in 0..jpeg.len() {
+            let mended = mended(&jpeg[..end]);
+            assert!(mended.is_none_or(|mended| mended.len() <= end));
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! New metadata around untouched picture data.
+//!
+//! A rewritten file is `head` + `tail`: the head is made here and is small; the tail is a range of
+//! the original, from the first scan to EOI, which the caller sends or copies as it is. So a
+//! rewrite of a 40 MB file costs some kilobytes of memory.
+
+use std::ops::Range;
+
+use crate::embedded::ICC;
+use crate::header::{
+    APP0, APP2, APP14, DHT, Header, JFIF_BYTES, Segment, adobe_transform, is_jfif,
+};
+
+/// Bytes of a segment's payload at most: its length is 16 bits and counts itself.
+pub const PAYLOAD_BYTES_MAX: usize = 65_533;
+/// Bytes of profile in one ICC segment: signature, number and count take 14.
+const ICC_CHUNK_BYTES: usize = PAYLOAD_BYTES_MAX - ICC.len() - 2;
+/// The chunks' number is one byte, from 1.
+const ICC_CHUNKS_MAX: usize = 255;
+
+/// The parts of a file that make up its picture.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PictureParts {
+    /// The payload of a JFIF segment without its thumbnail, if the file has one.
+    pub jfif: Option<[u8; JFIF_BYTES]>,
+    /// The Adobe segment that counts, whole.
+    pub adobe: Option<Range<usize>>,
+    /// The other segments before the first scan that are no metadata, whole, in their order:
+    /// tables, frame, restart interval.
+    pub tables: Vec<Range<usize>>,
+    /// From the marker of the first scan to the end of EOI.
+    pub scans: Range<usize>,
+}
+
+/// Tells which bytes of `jpeg` make up the picture.
+///
+/// JFIF and Adobe segments belong to it because they decide what colours the samples mean. A JFIF
+/// thumbnail does not, nor does a second picture behind EOI: either can show what a crop removed.
+/// `header` is what was parsed from `jpeg`.
+pub fn picture_parts(header: &Header, jpeg: &[u8]) -> PictureParts {
+    let payload = |segment: &Segment| jpeg.get(segment.payload.clone()).unwrap_or_default();
+    let jfif = header
+        .segments
+        .iter()
+        .find(|segment| segment.marker == APP0 && is_jfif(payload(segment)))
+        .and_then(|segment| payload(segment).first_chunk::<JFIF_BYTES>().copied())
+        .map(|mut bytes| {
+            // Width and height of the thumbnail.
+            bytes[12..].fill(0);
+            bytes
+        });
+    let adobe = header
+        .segments
+        .iter()
+        .rfind(|segment| segment.marker == APP14 && adobe_transform(payload(segment)).is_some())
+        .map(Segment::whole);
+    let tables = header.segments.iter().filter(|s| !s.is_metadata()).map(Segment::whole).collect();
+    PictureParts { jfif, adobe, tables, scans: header.first_scan..header.end }
+}
+
+/// The segments of `jpeg` that say what its components mean: JFIF's, without a thumbnail, and
+/// Adobe's. `header` is what was parsed from `jpeg`.
+pub fn colour_segments(header: &Header, jpeg: &[u8]) -> Vec<u8> {
+    let parts = picture_parts(header, jpeg);
+    let mut out = parts.jfif.map_or_else(Vec::new, |jfif| segment(APP0, &[&jfif]));
+    out.extend_from_slice(parts.adobe.and_then(|range| jpeg.get(range)).unwrap_or_default());
+    out
+}
+
+/// Gives the file new metadata: all bytes before the first scan, and the range of `jpeg` that
+/// follows them, up to EOI.
+///
+/// `metadata` is a row of ready-made segments and comes right behind JFIF, `icc` the profile that
+/// the file shall have; every other application segment, every comment and the trailer are gone,
+/// the old profile too. Metadata between the scans stays, because the scans are not touched
+/// ([`Header::late_metadata`]). `header` is what was parsed from `jpeg`.
+pub fn rewrite_metadata(
+    jpeg: &[u8],
+    header: &Header,
+    metadata: &[u8],
+    icc: Option<&[u8]>,
+) -> (Vec<u8>, Range<usize>) {
+    rewrite(picture_parts(header, jpeg), jpeg, metadata, icc)
+}
+
+/// As [`rewrite_metadata`], with `huffman` in the place of the segments that define Huffman
+/// tables.
+pub fn rewrite_with_tables(
+    jpeg: &[u8],
+    header: &Header,
+    (metadata, icc): (&[u8], Option<&[u8]>),
+    huffman: &[u8],
+) -> (Vec<u8>, Range<usize>) {
+    let mut parts = picture_parts(header, jpeg);
+    parts.tables.retain(|range| jpeg.get(range.start + 1) != Some(&DHT));
+    let (mut head, scans) = rewrite(parts, jpeg, metadata, icc);
+    head.extend_from_slice(huffman);
+    (head, scans)
+}
+
+fn rewrite(
+    parts: PictureParts,
+    jpeg: &[u8],
+    metadata: &[u8],
+    icc: Option<&[u8]>,
+) -> (Vec<u8>, Range<usize>) {
+    let mut head = vec![0xFF, 0xD8];
+    if let Some(jfif) = &parts.jfif {
+        head.extend(segment(APP0, &[jfif]));
+    }
+    head.extend_from_slice(metadata);
+    head.extend(icc_segments(icc.unwrap_or_default()));
+    for range in parts.adobe.into_iter().chain(parts.tables) {
+        head.extend_from_slice(jpeg.get(range).unwrap_or_default());
+    }
+    (head, parts.scans)
+}
+
+/// Cuts an ICC profile into APP2 segments.
+///
+/// An empty profile gives no segments; so does one of more than 255 x 65,519 bytes, which a JPEG
+/// file cannot hold.
+pub fn icc_segments(profile: &[u8]) -> Vec<u8> {
+    let count = profile.len().div_ceil(ICC_CHUNK_BYTES);
+    if count > ICC_CHUNKS_MAX {
+        return Vec::new();
+    }
+    let count = u8::try_from(count).expect("compared with 255 above");
+    (1..=count)
+        .zip(profile.chunks(ICC_CHUNK_BYTES))
+        .flat_map(|(number, chunk)| segment(APP2, &[ICC, &[number, count], chunk]))
+        .collect()
+}
+
+/// Builds a segment from the parts of its payload.
+///
+/// The payload has at most [`PAYLOAD_BYTES_MAX`] bytes; a longer one is an error of ours and gives
+/// an empty segment list, so that the file stays readable.
+pub fn segment(marker: u8, payload: &[&[u8]]) -> Vec<u8> {
+    let bytes: usize = payload.iter().map(|part| part.len()).sum();
+    let Ok(length) = u16::try_from(bytes + 2) else {
+        debug_assert!(false, "a payload of {bytes} bytes does not fit into a segment");
+        return Vec::new();
+    };
+    let mut segment = vec![0xFF, marker];
+    segment.extend(length.to_be_bytes());
+    segment.extend(payload.concat());
+    segment
+}

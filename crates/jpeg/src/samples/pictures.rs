@@ -1,0 +1,71 @@
+//! Pictures for tests, made from numbers.
+
+use crate::codec::{Chroma, Encoding, Pixels, Space, encode};
+use geometry::Size;
+
+/// Every colour space, and every sampling of YCbCr.
+pub const KINDS: [(Space, Chroma); 11] = [
+    (Space::Grey, Chroma::Full),
+    (Space::YCbCr, Chroma::Full),
+    (Space::YCbCr, Chroma::Half),
+    (Space::YCbCr, Chroma::Quarter),
+    (Space::YCbCr, Chroma::HalfDown),
+    (Space::YCbCr, Chroma::QuarterAcross),
+    (Space::YCbCr, Chroma::QuarterDown),
+    (Space::Rgb, Chroma::Full),
+    (Space::Cmyk, Chroma::Full),
+    (Space::Ycck, Chroma::Full),
+    (Space::Ycck, Chroma::Quarter),
+];
+
+/// Slopes, edges and noise, different for every seed.
+pub fn pixels(size: Size, channels: usize, seed: u32) -> Pixels {
+    let mut state = seed.wrapping_mul(2_654_435_761) | 1;
+    let mut data = Vec::new();
+    for y in 0..size.height {
+        for x in 0..size.width {
+            for channel in 0..u32::try_from(channels).expect("made numbers are in range") {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let slope = (x * (3 + channel) + y * 2 + seed * 40) % 400;
+                let slope = if slope > 200 { 400 - slope } else { slope };
+                let edge = if (x / 11 + y / 7 + channel) % 3 == 0 { 35 } else { 0 };
+                data.push(
+                    u8::try_from(slope + edge + (state >> 28)).expect("made numbers are in range"),
+                );
+            }
+        }
+    }
+    Pixels { size, channels, data }
+}
+
+/// A baseline file of such a picture.
+pub fn jpeg(size: Size, space: Space, chroma: Chroma, seed: u32) -> Vec<u8> {
+    let pixels = pixels(size, space.channels(), seed);
+    encode(&pixels, Encoding { quality: 88, space, chroma }).expect("made numbers are in range")
+}
+
+/// A wave of `x` over `period`, 0 to 127.
+fn wave(x: u32, period: u32) -> u32 {
+    let at = x % period * 256 / period;
+    if at < 128 { at } else { 255 - at }
+}
+
+/// A baseline JPEG of busy and calm parts, made from numbers: slopes, edges and grain, about as
+/// heavy as a photograph, the same every time.
+pub fn photograph(size: Size, chroma: Chroma) -> Vec<u8> {
+    let mut data = Vec::new();
+    let mut state = 1u32;
+    for y in 0..size.height {
+        for x in 0..size.width {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let grain = if wave(x + y / 2, 2900) > 60 { state >> 27 } else { state >> 30 };
+            let edge = if wave(x + 2 * y, 731) + wave(3 * x + y, 977) > 190 { 50 } else { 0 };
+            let base = wave(x, 5000) / 2 + wave(y, 3000) / 2 + edge + grain;
+            for colour in [base, base + wave(x + y, 4100) / 5, base * 7 / 10] {
+                data.push(u8::try_from(colour.min(255)).expect("at most 255"));
+            }
+        }
+    }
+    let encoding = Encoding { quality: 88, space: Space::YCbCr, chroma };
+    encode(&Pixels { size, channels: 3, data }, encoding).expect("the picture is encoded")
+}

@@ -1,0 +1,105 @@
+//! Parts of the picture as files of their own, for libjpeg-turbo.
+//!
+//! A band is some rows of MCUs behind headers with another height. libjpeg-turbo scales while it
+//! decodes, and it knows nothing of threads: given bands, it makes a small picture on all cores.
+//! Below the full size it takes larger transforms for the colour of 4:2:0 instead of interpolating
+//! between rows, so that bands give exactly the rows that the whole picture gives.
+
+use std::ops::Range;
+
+use crate::scan::bits::{Unstuffed, Writer};
+use crate::scan::cut::{coders, headers, recode_mcu};
+use crate::scan::index::Index;
+use crate::scan::{Bytes, COMPONENTS_MAX, Scan, Unfit};
+use geometry::Size;
+
+/// Pixels of a band at least: below that, opening a decoder costs more than the band.
+const BAND_PIXELS: u64 = 1 << 20;
+
+/// Whether bands, decoded at less than the full size, give what the whole picture gives.
+///
+/// False where libjpeg-turbo interpolates colour from the row above and below even then.
+#[must_use]
+pub fn are_exact(scan: &Scan) -> bool {
+    // Below the full size a colour difference of one row in two needs no interpolation any more.
+    scan.parts.iter().all(|part| part.cell.1 <= 2 && part.cell.0 >= part.cell.1)
+        && scan.planes.is_some()
+}
+
+/// Cuts the rows of MCUs into bands, whatever the number of threads.
+///
+/// With restarts a band starts where a restart does. One band means that there is nothing to
+/// gain.
+#[must_use]
+pub fn split(scan: &Scan) -> Vec<Range<u32>> {
+    let row_pixels = u64::from(scan.mcu.height) * u64::from(scan.size.width);
+    let wanted = u32::try_from(BAND_PIXELS.div_ceil(row_pixels.max(1))).unwrap_or(u32::MAX);
+    let starts_with_restart = |row: &u32| {
+        scan.interval == 0
+            || (u64::from(*row) * u64::from(scan.across)).is_multiple_of(u64::from(scan.interval))
+    };
+    let mut bands = Vec::new();
+    let mut start = 0;
+    while start < scan.down {
+        let end = (start.saturating_add(wanted)..scan.down).find(starts_with_restart);
+        let end = end.unwrap_or(scan.down);
+        bands.push(start..end);
+        start = end;
+    }
+    bands
+}
+
+/// The bytes of the file that the band takes.
+pub fn needs(scan: &Scan, index: &Index, rows: &Range<u32>) -> Result<Range<u64>, Unfit> {
+    index.bytes(rows.start * scan.across..rows.end * scan.across)
+}
+
+/// The band `rows` of [`split`] as a file; `colour` as for [`super::cut::cut`].
+pub fn band(
+    scan: &Scan,
+    index: &Index,
+    bytes: &Bytes<'_>,
+    rows: &Range<u32>,
+    colour: &[u8],
+) -> Result<Vec<u8>, Unfit> {
+    let (first, behind) = (rows.start * scan.across, rows.end * scan.across);
+    let mut data = Unstuffed::default();
+    index.fill(&mut data, bytes, first..behind)?;
+    let mut walk = index.enter(scan, &data, first)?;
+    walk.begin()?;
+    let mut writer = Writer::default();
+    let mut last = [0; COMPONENTS_MAX];
+    let mut from = walk.position();
+    if scan.interval == 0 {
+        recode_mcu(&mut walk, &data, (&coders(scan)?, &mut writer, &mut last))?;
+        from = walk.position();
+    }
+    let end = if behind >= scan.mcus() {
+        data.from_file(index.end)?
+    } else {
+        // Behind a marker if a restart stands there; it is left out below.
+        let mut end = index.enter(scan, &data, behind - 1)?;
+        end.begin()?;
+        end.skip_mcu()?;
+        end.check()?;
+        end.position()
+    };
+    let mut number = 0;
+    let mut next = data.restart_behind(from);
+    while let Some((start, _)) = data.restart(next).filter(|(start, _)| *start < end) {
+        // Whole bytes, with the ones that complete the last of them.
+        writer.copy(&data, from, start);
+        writer.restart(number);
+        (number, from, next) = ((number + 1) & 7, start, next + 1);
+    }
+    writer.copy(&data, from, end);
+    let top = rows.start * scan.mcu.height;
+    let height = scan.size.height.min(rows.end * scan.mcu.height) - top;
+    let interval = u16::try_from(scan.interval).map_err(|_| Unfit::Tables)?;
+    let mut out = vec![0xFF, 0xD8];
+    out.extend_from_slice(colour);
+    out.extend(headers(scan, Size::new(scan.size.width, height), interval)?);
+    writer.finish_into(&mut out);
+    out.extend_from_slice(&[0xFF, 0xD9]);
+    Ok(out)
+}

@@ -1,0 +1,360 @@
+//! The bits of entropy-coded data.
+//!
+//! Data is *unstuffed* first: the `00` behind each `FF` and the restart markers are taken out, and
+//! it is noted where. Then bits are read 56 at a time without looking at single bytes.
+
+use crate::scan::Unfit;
+
+/// Bytes of zero behind unstuffed data, so that the last bits are read like all others.
+const PAD: usize = 8;
+
+/// A run of bytes that lie in the file as they lie in [`Unstuffed`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    /// Its first byte in the unstuffed data.
+    here: u32,
+    /// Its first byte in the file, counted from where unstuffing started.
+    there: u32,
+}
+
+/// Entropy-coded data without what keeps it apart from markers (T.81 F.1.2.3).
+#[derive(Debug, Default)]
+pub struct Unstuffed {
+    bytes: Vec<u8>,
+    length: usize,
+    runs: Vec<Run>,
+    /// Where the data behind each restart marker starts, and the marker's number.
+    restarts: Vec<(usize, u8)>,
+    /// Offset in the file of the first byte.
+    origin: u64,
+    /// Offset in the file where the data ended: at a marker or with the bytes that were given.
+    stop: u64,
+}
+
+impl Unstuffed {
+    /// Takes the data of `stuffed`, which lies at `origin` in its file, up to the first marker that
+    /// is no restart. What was held before is dropped; its memory is used again.
+    pub fn fill(&mut self, stuffed: &[u8], origin: u64) -> Result<(), Unfit> {
+        // Positions are counted in 32 bits, and eight of them make a byte.
+        u32::try_from(stuffed.len()).map_err(|_| Unfit::Length)?;
+        self.origin = origin;
+        self.stop = origin + long(stuffed.len());
+        self.bytes.clear();
+        self.bytes.reserve(stuffed.len() + PAD);
+        self.restarts.clear();
+        self.runs.clear();
+        self.runs.push(Run { here: 0, there: 0 });
+        let mut at = 0;
+        for found in memchr::memchr_iter(0xFF, stuffed) {
+            if found < at {
+                continue;
+            }
+            match stuffed.get(found + 1) {
+                Some(0) => self.bytes.extend_from_slice(&stuffed[at..=found]),
+                Some(number @ 0xD0..=0xD7) => {
+                    self.bytes.extend_from_slice(&stuffed[at..found]);
+                    self.restarts.push((self.bytes.len(), number - 0xD0));
+                }
+                // Cut in the middle of a pair: the caller asked for no more.
+                None => continue,
+                Some(_) => {
+                    self.bytes.extend_from_slice(&stuffed[at..found]);
+                    self.stop = origin + long(found);
+                    at = stuffed.len();
+                    break;
+                }
+            }
+            at = found + 2;
+            self.runs.push(Run { here: short(self.bytes.len()), there: short(at) });
+        }
+        self.bytes.extend_from_slice(stuffed.get(at..).unwrap_or_default());
+        self.length = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; PAD]);
+        Ok(())
+    }
+
+    /// Bits in all.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        long(self.length) * 8
+    }
+
+    /// Offset in the file of the marker that ended the data, or of its end.
+    #[must_use]
+    pub fn stop(&self) -> u64 {
+        self.stop
+    }
+
+    /// The place in the file of the bit `position`: offset times eight, plus the bit.
+    #[must_use]
+    pub fn to_file(&self, position: u64) -> u64 {
+        let byte = short(usize::try_from(position / 8).unwrap_or(usize::MAX));
+        let run = self.runs.partition_point(|run| run.here <= byte).saturating_sub(1);
+        let Run { here, there } = self.runs[run];
+        (self.origin + u64::from(there) + u64::from(byte - here)) * 8 + position % 8
+    }
+
+    /// The bit at `place` in the file; the opposite of [`Unstuffed::to_file`].
+    pub fn from_file(&self, place: u64) -> Result<u64, Unfit> {
+        let there = (place / 8).checked_sub(self.origin).ok_or(Unfit::Bytes)?;
+        let there = u32::try_from(there).map_err(|_| Unfit::Bytes)?;
+        let run = self.runs.partition_point(|run| run.there <= there).saturating_sub(1);
+        let Run { here, there: start } = self.runs[run];
+        let position = (u64::from(here) + u64::from(there - start)) * 8 + place % 8;
+        if position <= self.bits() { Ok(position) } else { Err(Unfit::Bytes) }
+    }
+
+    /// The first restart whose data starts behind `position`.
+    pub(super) fn restart_behind(&self, position: u64) -> usize {
+        self.restarts.partition_point(|(start, _)| long(*start) * 8 <= position)
+    }
+
+    /// Where the data behind restart `index` starts, in bits, and its marker's number.
+    pub(super) fn restart(&self, index: usize) -> Option<(u64, u8)> {
+        self.restarts.get(index).map(|(start, number)| (long(*start) * 8, *number))
+    }
+
+    /// The 64 bits from `position`, zeros behind the end.
+    fn word(&self, position: u64) -> u64 {
+        let at = usize::try_from(position / 8).unwrap_or(usize::MAX);
+        let bytes = self.bytes.get(at..).unwrap_or_default();
+        let first = bytes.first_chunk::<8>().map_or(0, |chunk| u64::from_be_bytes(*chunk));
+        let next = bytes.get(8).copied().map_or(0, u64::from);
+        let shift = position % 8;
+        first << shift | next << shift >> 8
+    }
+}
+
+fn short(value: usize) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+fn long(value: usize) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
+
+/// Reads bits from the front; behind the end there are zeros.
+#[derive(Clone, Debug)]
+pub(super) struct Reader<'a> {
+    bytes: &'a [u8],
+    /// The next byte to take in.
+    at: usize,
+    /// The next bits, the first one highest.
+    pub(super) buffer: u64,
+    /// Bits of the buffer that count as held; there may be more.
+    held: u32,
+}
+
+impl<'a> Reader<'a> {
+    /// Starts at the bit `position`.
+    pub(super) fn new(data: &'a Unstuffed, position: u64) -> Self {
+        let at = usize::try_from(position / 8).unwrap_or(usize::MAX);
+        let mut reader = Self { bytes: &data.bytes, at, buffer: 0, held: 0 };
+        reader.refill();
+        reader.skip(u32::try_from(position % 8).unwrap_or(0));
+        reader
+    }
+
+    /// Makes sure that at least 56 bits are held.
+    #[inline(always)]
+    pub(super) fn refill(&mut self) {
+        // Bits that come again are the same bits, so taking them twice changes nothing.
+        if let Some(chunk) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<8>) {
+            self.buffer |= u64::from_be_bytes(*chunk) >> self.held;
+        }
+        self.at += usize::try_from((63 - self.held) >> 3).unwrap_or(0);
+        self.held |= 56;
+    }
+
+    /// Drops `count` bits that are held.
+    #[inline(always)]
+    pub(super) fn skip(&mut self, count: u32) {
+        self.buffer <<= count;
+        self.held = self.held.wrapping_sub(count);
+    }
+
+    /// The bit that comes next, counted from the start of the data.
+    pub(super) fn position(&self) -> u64 {
+        (long(self.at) * 8).saturating_sub(u64::from(self.held))
+    }
+}
+
+/// Bytes by which a writer's memory grows at least.
+const GROWTH: usize = 4096;
+
+/// Writes bits; markers and stuffing come in [`Writer::finish_into`].
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    /// Complete bytes up to `at`, and room behind them.
+    bytes: Vec<u8>,
+    at: usize,
+    /// The bits of the byte that is not complete yet, at its lower end.
+    buffer: u64,
+    /// Their number, 0 to 7.
+    held: u32,
+    /// Where restart markers stand between the bytes, and their numbers.
+    restarts: Vec<(usize, u8)>,
+}
+
+impl Writer {
+    /// Writes the lowest `count` bits of `bits`, 1 to 56, the others being zero.
+    ///
+    /// Eight bytes are stored each time, of which the next call overwrites what is not complete:
+    /// that costs less than asking how many are.
+    #[inline(always)]
+    pub(super) fn put(&mut self, bits: u64, count: u32) {
+        self.buffer = self.buffer << count | bits;
+        self.held += count;
+        let word = (self.buffer << (64 - self.held)).to_be_bytes();
+        if let Some(room) = self.bytes.get_mut(self.at..).and_then(<[u8]>::first_chunk_mut::<8>) {
+            *room = word;
+        } else {
+            self.grow(word);
+        }
+        self.at += usize::try_from(self.held >> 3).unwrap_or(0);
+        self.held &= 7;
+    }
+
+    #[cold]
+    fn grow(&mut self, word: [u8; 8]) {
+        self.bytes.truncate(self.at);
+        self.bytes.extend_from_slice(&word);
+        self.bytes.resize(self.at + self.at / 2 + GROWTH, 0);
+    }
+
+    /// Copies the bits from `start` up to `end`.
+    pub(super) fn copy(&mut self, data: &Unstuffed, start: u64, end: u64) {
+        let mut at = start;
+        while at + 56 <= end {
+            self.put(data.word(at) >> 8, 56);
+            at += 56;
+        }
+        let rest = u32::try_from(end.saturating_sub(at)).unwrap_or(0);
+        if rest > 0 {
+            self.put(data.word(at) >> (64 - rest), rest);
+        }
+    }
+
+    /// Completes the last byte with ones, as T.81 F.1.2.3 wants it.
+    pub(super) fn align(&mut self) {
+        let open = (8 - self.held) % 8;
+        if open > 0 {
+            self.put((1 << open) - 1, open);
+        }
+    }
+
+    /// Writes the restart marker `number`, 0 to 7, on a byte's border.
+    pub(super) fn restart(&mut self, number: u8) {
+        self.align();
+        self.restarts.push((self.at, number));
+    }
+
+    /// Appends everything to `out`, stuffed, with its restart markers; completes the last byte.
+    pub(super) fn finish_into(mut self, out: &mut Vec<u8>) {
+        self.align();
+        self.bytes.truncate(self.at);
+        out.reserve(self.at + self.at / 64 + 2 * self.restarts.len());
+        let mut from = 0;
+        for (at, number) in &self.restarts {
+            stuff(&self.bytes[from..*at], out);
+            out.extend_from_slice(&[0xFF, 0xD0 + number]);
+            from = *at;
+        }
+        stuff(&self.bytes[from..], out);
+    }
+}
+
+fn stuff(bytes: &[u8], out: &mut Vec<u8>) {
+    let mut from = 0;
+    for at in memchr::memchr_iter(0xFF, bytes) {
+        out.extend_from_slice(&bytes[from..=at]);
+        out.push(0);
+        from = at + 1;
+    }
+    out.extend_from_slice(&bytes[from..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The highest `count` bits of `word`, 1 to 64.
+    fn high(word: u64, count: u32) -> u64 {
+        word >> (64 - count)
+    }
+
+    fn unstuffed(data: &[u8]) -> Unstuffed {
+        let mut unstuffed = Unstuffed::default();
+        unstuffed.fill(data, 100).expect("short");
+        unstuffed
+    }
+
+    #[test]
+    fn markers_and_stuffing_are_taken_out() {
+        let data = unstuffed(&[1, 0xFF, 0, 2, 0xFF, 0xD3, 3, 0xFF, 0xD9, 9]);
+        assert_eq!(data.bytes[..data.length], [1, 0xFF, 2, 3]);
+        assert_eq!(data.restarts, [(3, 3)]);
+        // A position inside a stuffed pair points at its FF.
+        let places = [0u64, 8, 12, 16, 24].map(|position| data.to_file(position));
+        assert_eq!(places, [800, 808, 812, 824, 848]);
+        for position in 0..32 {
+            assert_eq!(data.from_file(data.to_file(position)), Ok(position));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(
+            words in prop::collection::vec((any::<u32>(), 1u32..=32), 0..200), restart in 0usize..200,
+        ) {
+            let mut writer = Writer::default();
+            for (index, (bits, count)) in words.iter().enumerate() {
+                if index == restart {
+                    writer.restart(5);
+                }
+                writer.put(high(u64::from(*bits) << 32, *count), *count);
+            }
+            let mut out = Vec::new();
+            writer.finish_into(&mut out);
+            let data = unstuffed(&out);
+            let mut reader = Reader::new(&data, 0);
+            for (index, (bits, count)) in words.iter().enumerate() {
+                if index == restart {
+                    let (start, number) = data.restart(0).expect("one restart");
+                    prop_assert_eq!(number, 5);
+                    prop_assert!(start >= reader.position() && start - reader.position() < 8);
+                    reader = Reader::new(&data, start);
+                }
+                reader.refill();
+                prop_assert_eq!(high(reader.buffer, *count), high(u64::from(*bits) << 32, *count));
+                reader.skip(*count);
+            }
+            prop_assert!(reader.position() <= data.bits());
+        }
+
+        #[test]
+        fn any_stretch_of_bits_is_copied(
+            bytes in prop::collection::vec(any::<u8>(), 1..60), a in any::<prop::sample::Index>(),
+            b in any::<prop::sample::Index>(), lead in 0u32..32,
+        ) {
+            let mut stuffed = Vec::new();
+            stuff(&bytes, &mut stuffed);
+            let data = unstuffed(&stuffed);
+            let (a, b) = (a.index(bytes.len() * 8 + 1), b.index(bytes.len() * 8 + 1));
+            let (start, end) = (long(a.min(b)), long(a.max(b)));
+            let mut writer = Writer::default();
+            if lead > 0 {
+                writer.put(0, lead);
+            }
+            writer.copy(&data, start, end);
+            let mut out = Vec::new();
+            writer.finish_into(&mut out);
+            let copied = unstuffed(&out);
+            for offset in 0..end - start {
+                let bit = |data: &Unstuffed, at: u64| data.word(at) >> 63;
+                prop_assert_eq!(bit(&copied, u64::from(lead) + offset), bit(&data, start + offset));
+            }
+        }
+    }
+}

@@ -1,0 +1,508 @@
+//! One baseline scan: entering it anywhere, and changing a part of it.
+//!
+//! # The format, as far as it matters here (ITU-T T.81)
+//!
+//! A component's samples are cut into *blocks* of 8x8. Each block is transformed (A.3.3) into 64
+//! *coefficients*; the first, DC, is the block's mean, the others, AC, are its detail from coarse
+//! to fine in *zigzag* order (A.3.6). Every coefficient is divided by an entry of a quantisation
+//! table and rounded: that is where a JPEG loses.
+//!
+//! Blocks of all components that cover the same part of the picture form an *MCU* (A.2): with
+//! 4:2:0 sampling four luma blocks and one of each colour difference, 16x16 pixels. MCUs follow
+//! each other row by row:
+//!
+//! ```text
+//! MCU 0                          MCU 1
+//! ├ Y0 ─┼ Y1 ─┼ Y2 ─┼ Y3 ─┼ Cb ─┼ Cr ─┤ Y0 ─┼ …
+//! │     └ DC: size, then that many bits: the difference from the DC of the component's last block
+//! │       AC: (run of zeros, size), value bits; …; end of block
+//! ```
+//!
+//! Sizes and runs are Huffman codes (F.1.2) of 1 to 16 bits; nothing is aligned to bytes. An `FF`
+//! byte in the data is followed by a stuffed `00`. So the scan can be read from its start only:
+//! where an MCU begins depends on everything before it, and so does its DC.
+//!
+//! # What this unit does about it
+//!
+//! [`index`] walks the scan once and notes, every few MCUs, the bit at which an MCU begins and the
+//! DC predictors there. With that, [`region`] decodes a rectangle without what lies around it,
+//! [`cut`] takes one out with its coefficients as they are, [`patch`] changes blocks and leaves
+//! all others, bit for bit, and [`bands`] hands libjpeg-turbo parts of the picture to scale down
+//! on all cores. [`pack`] is how an index is kept.
+//!
+//! [`Scan`] is what the headers say. [`tables`] holds the Huffman tables, [`bits`] reads and
+//! writes bits, [`walk`] reads block after block. Nothing here looks at more of the file than the
+//! ranges that it asks for first.
+//!
+//! A scan that breaks a rule is [`Unfit`] for all of this, and whoever asked takes libjpeg-turbo
+//! for the whole picture. What is accepted gives exactly the samples that libjpeg-turbo gives.
+
+pub mod bands;
+pub mod bits;
+pub mod cut;
+pub mod index;
+pub mod pack;
+pub mod patch;
+pub mod region;
+pub mod tables;
+pub mod walk;
+
+#[cfg(test)]
+pub(crate) mod test_scans;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use thiserror::Error;
+
+use crate::codec::{Chroma, Space};
+use crate::header::{Colour, Header, Process};
+use geometry::{Rect, Size};
+use tables::{AC, DC, Spec, Table};
+
+/// Start of a Huffman table segment.
+const DHT: u8 = 0xC4;
+/// Start of a quantisation table segment.
+const DQT: u8 = 0xDB;
+/// Start of a segment for arithmetic coding.
+const DAC: u8 = 0xCC;
+
+/// Blocks of one MCU (T.81 B.2.3).
+const MCU_BLOCKS_MAX: usize = 10;
+
+/// Components of a frame that we take.
+pub const COMPONENTS_MAX: usize = 4;
+
+/// Where the coefficient of each zigzag position stands in a block's rows (T.81 figure A.6).
+#[rustfmt::skip]
+pub const ZIGZAG: [u8; 64] = [
+     0,  1,  8, 16,  9,  2,  3, 10, 17, 24, 32, 25, 18, 11,  4,  5,
+    12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13,  6,  7, 14, 21, 28,
+    35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51,
+    58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
+];
+
+/// Why a scan or a part of it cannot be read here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Unfit {
+    /// Progressive, arithmetic, lossless or hierarchical.
+    #[error("it is not coded as one baseline scan")]
+    Process,
+    /// Samples of 12 bits.
+    #[error("its samples do not have 8 bits")]
+    Precision,
+    /// Several scans, or one that does not hold all components in the frame's order.
+    #[error("its components lie in several scans")]
+    Scans,
+    /// MCUs of more than ten blocks, or samplings that do not divide each other.
+    #[error("its sampling is unusual")]
+    Sampling,
+    /// A table is missing, broken, or has no code for what must be written.
+    #[error("a table is missing, damaged or too small")]
+    Tables,
+    /// The entropy-coded data breaks a rule.
+    #[error("its picture data is damaged at MCU {mcu}")]
+    Damaged {
+        /// The MCU, counted from 0 row by row, that could not be read.
+        mcu: u32,
+    },
+    /// Coefficients that no picture of 8 bits has; decoders disagree about them.
+    #[error("a coefficient is out of range")]
+    Range,
+    /// The region is empty or leaves the picture.
+    #[error("the region leaves the picture")]
+    Outside,
+    /// The caller did not bring the bytes that were asked for, or the index points elsewhere.
+    #[error("bytes that the index names are missing")]
+    Bytes,
+    /// The file has 4 GiB or more.
+    #[error("the file is too long to be indexed")]
+    Length,
+    /// Whoever asked does not want it any more, or the time for it is over.
+    #[error("the work was stopped")]
+    Stopped,
+}
+
+impl Unfit {
+    /// A short word for metrics.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Process => "process",
+            Self::Precision => "precision",
+            Self::Scans => "scans",
+            Self::Sampling => "sampling",
+            Self::Tables => "tables",
+            Self::Damaged { .. } => "damaged",
+            Self::Range => "range",
+            Self::Outside => "outside",
+            Self::Bytes => "bytes",
+            Self::Length => "length",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// One component of the scan.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Its identifier in the frame.
+    pub id: u8,
+    /// Blocks across in an MCU.
+    pub across: u32,
+    /// Blocks down in an MCU.
+    pub down: u32,
+    /// Number of its quantisation table in the file.
+    pub quant_number: u8,
+    /// Its quantisation table in zigzag order.
+    pub quant: [u16; 64],
+    /// The same with where each coefficient goes: 16 bits of divisor, then the place in a block.
+    /// As long as damaged data can run past a block's end before that is noticed.
+    steps: Box<[u32; 128]>,
+    /// Numbers of its DC and AC table, 0 to 3.
+    pub table_numbers: (usize, usize),
+    /// Samples of the whole component, without what completes blocks.
+    pub size: Size,
+    /// Pixels that one of its samples stands for, across and down.
+    pub cell: (u32, u32),
+}
+
+/// What the headers say of a scan: everything that reading it takes, but its data.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    /// The picture as stored.
+    pub size: Size,
+    /// Pixels of an MCU.
+    pub mcu: Size,
+    /// MCUs in a row.
+    pub across: u32,
+    /// Rows of MCUs.
+    pub down: u32,
+    /// The components, one to four.
+    pub parts: Vec<Part>,
+    /// Of each block of an MCU: its component.
+    pub blocks: Vec<usize>,
+    /// MCUs between restarts, 0 for none.
+    pub interval: u32,
+    /// The colours, where the components can be handled one by one; `None` for other colour
+    /// spaces and samplings.
+    pub planes: Option<(Space, Chroma)>,
+    /// Offset of the scan's first byte of data.
+    pub start: u64,
+    specs: [[Option<Spec>; 4]; 2],
+    tables: [[Option<Table>; 4]; 2],
+}
+
+impl Scan {
+    /// Reads what `header`, parsed from `head`, says. `head` holds the file at least up to the
+    /// first scan's data.
+    pub fn read(header: &Header, head: &[u8]) -> Result<Self, Unfit> {
+        match header.process {
+            Process::Baseline | Process::Extended => {}
+            Process::Progressive
+            | Process::Lossless
+            | Process::ArithmeticSequential
+            | Process::ArithmeticProgressive
+            | Process::ArithmeticLossless
+            | Process::Hierarchical => return Err(Unfit::Process),
+        }
+        if header.precision != 8 {
+            return Err(Unfit::Precision);
+        }
+        if header.scans != 1 {
+            return Err(Unfit::Scans);
+        }
+        // libjpeg-turbo has no colours for two components.
+        if header.colour().is_none() {
+            return Err(Unfit::Sampling);
+        }
+        let (specs, quants) = read_tables(header, head)?;
+        let (selectors, start) = read_scan_header(header, head)?;
+        let parts = read_parts(header, &selectors, &quants)?;
+        let most = |edge: fn(&Part) -> u32| parts.iter().map(edge).max().unwrap_or(1);
+        let mcu = Size::new(8 * most(|part| part.across), 8 * most(|part| part.down));
+        let of = |(index, part): (usize, &Part)| {
+            std::iter::repeat_n(index, to_usize(part.across * part.down))
+        };
+        let blocks: Vec<usize> = parts.iter().enumerate().flat_map(of).collect();
+        if blocks.len() > MCU_BLOCKS_MAX {
+            return Err(Unfit::Sampling);
+        }
+        let mut tables: [[Option<Table>; 4]; 2] = Default::default();
+        for (class, number) in
+            parts.iter().flat_map(|part| [(DC, part.table_numbers.0), (AC, part.table_numbers.1)])
+        {
+            let spec = specs[class][number].as_ref().ok_or(Unfit::Tables)?;
+            if tables[class][number].is_none() {
+                tables[class][number] = Some(Table::new(spec, class)?);
+            }
+        }
+        Ok(Self {
+            size: header.size,
+            mcu,
+            across: header.size.width.div_ceil(mcu.width),
+            down: header.size.height.div_ceil(mcu.height),
+            planes: planes(header, &parts),
+            parts,
+            blocks,
+            interval: u32::from(header.restart_interval),
+            start,
+            specs,
+            tables,
+        })
+    }
+
+    /// MCUs of the whole scan.
+    #[must_use]
+    pub fn mcus(&self) -> u32 {
+        self.across.saturating_mul(self.down)
+    }
+
+    /// The DC and AC table of a component.
+    fn tables_of(&self, part: usize) -> Result<(&Table, &Table), Unfit> {
+        let (dc, ac) = self.parts[part].table_numbers;
+        let find = |class: usize, number: usize| self.tables[class][number].as_ref();
+        find(DC, dc).zip(find(AC, ac)).ok_or(Unfit::Tables)
+    }
+
+    /// The MCUs that `rect`, in pixels, needs: columns and rows. The picture's colour differences
+    /// are read a little beyond it, for interpolation.
+    fn mcus_of(&self, rect: Rect) -> Result<McuRect, Unfit> {
+        if rect.is_empty() || !rect.inside(self.size) {
+            return Err(Unfit::Outside);
+        }
+        let cell = |edge: fn(&Part) -> u32| self.parts.iter().map(edge).max().unwrap_or(1);
+        let columns = span(rect.x, rect.width, cell(|part| part.cell.0), self.size.width);
+        let rows = span(rect.y, rect.height, cell(|part| part.cell.1), self.size.height);
+        Ok(McuRect {
+            columns: columns.start / self.mcu.width..columns.end.div_ceil(self.mcu.width),
+            rows: rows.start / self.mcu.height..rows.end.div_ceil(self.mcu.height),
+        })
+    }
+}
+
+/// The pixels that interpolating between cells of `cell` pixels needs around a span.
+fn span(start: u32, length: u32, cell: u32, edge: u32) -> Range<u32> {
+    let margin = if cell > 1 { cell } else { 0 };
+    let end = start.saturating_add(length).saturating_add(2 * margin).min(edge);
+    start.saturating_sub(margin)..end
+}
+
+/// Columns and rows of MCUs, half open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct McuRect {
+    /// From the left.
+    pub columns: Range<u32>,
+    /// From the top.
+    pub rows: Range<u32>,
+}
+
+type Specs = [[Option<Spec>; 4]; 2];
+type Quants = [Option<[u16; 64]>; 4];
+
+fn read_tables(header: &Header, head: &[u8]) -> Result<(Specs, Quants), Unfit> {
+    let (mut specs, mut quants): (Specs, Quants) = Default::default();
+    for segment in &header.segments {
+        let payload = head.get(segment.payload.clone()).ok_or(Unfit::Bytes)?;
+        match segment.marker {
+            DHT => read_huffman(payload, &mut specs)?,
+            DQT => read_quantisation(payload, &mut quants)?,
+            // Nothing here needs it, but libjpeg-turbo refuses the file if it is broken.
+            DAC => return Err(Unfit::Tables),
+            _ => {}
+        }
+    }
+    Ok((specs, quants))
+}
+
+/// Reads a DHT payload (T.81 B.2.4.2): any number of tables.
+fn read_huffman(mut payload: &[u8], specs: &mut Specs) -> Result<(), Unfit> {
+    while let Some((head, rest)) = payload.split_first() {
+        let (counts, rest) = rest.split_first_chunk::<16>().ok_or(Unfit::Tables)?;
+        let total: usize = counts.iter().map(|count| usize::from(*count)).sum();
+        // More symbols than bytes: libjpeg-turbo refuses the file, whoever uses the table.
+        if total > 256 {
+            return Err(Unfit::Tables);
+        }
+        let (symbols, rest) = rest.split_at_checked(total).ok_or(Unfit::Tables)?;
+        let class = specs.get_mut(usize::from(head >> 4)).ok_or(Unfit::Tables)?;
+        let place = class.get_mut(usize::from(head & 15)).ok_or(Unfit::Tables)?;
+        *place = Some(Spec { counts: *counts, symbols: symbols.to_vec() });
+        payload = rest;
+    }
+    Ok(())
+}
+
+/// Reads a DQT payload (T.81 B.2.4.1): any number of tables of 8 or 16 bits.
+fn read_quantisation(mut payload: &[u8], quants: &mut Quants) -> Result<(), Unfit> {
+    while let Some((head, rest)) = payload.split_first() {
+        let bytes = if head >> 4 == 0 { 64 } else { 128 };
+        let (values, rest) = rest.split_at_checked(bytes).ok_or(Unfit::Tables)?;
+        let mut table = [0; 64];
+        for (index, value) in table.iter_mut().enumerate() {
+            *value = if bytes == 64 {
+                u16::from(values[index])
+            } else {
+                u16::from_be_bytes([values[2 * index], values[2 * index + 1]])
+            };
+        }
+        if head >> 4 > 1 || table.contains(&0) {
+            return Err(Unfit::Tables);
+        }
+        *quants.get_mut(usize::from(head & 15)).ok_or(Unfit::Tables)? = Some(table);
+        payload = rest;
+    }
+    Ok(())
+}
+
+/// Component and table selectors of the first scan, and where its data starts.
+fn read_scan_header(header: &Header, head: &[u8]) -> Result<(Vec<[u8; 2]>, u64), Unfit> {
+    let at = header.first_scan;
+    let length = head.get(at + 2..at + 4).ok_or(Unfit::Bytes)?;
+    let end = at + 2 + usize::from(length[0]) * 256 + usize::from(length[1]);
+    let payload = head.get(at + 4..end).ok_or(Unfit::Bytes)?;
+    let (count, rest) = payload.split_first().ok_or(Unfit::Scans)?;
+    let (selectors, tail) = rest.split_at_checked(2 * usize::from(*count)).ok_or(Unfit::Scans)?;
+    let count = usize::from(*count);
+    if count != header.components.len() || count > COMPONENTS_MAX || tail != [0, 63, 0] {
+        return Err(Unfit::Scans);
+    }
+    Ok((selectors.as_chunks::<2>().0.to_vec(), to_u64(end)))
+}
+
+fn read_parts(
+    header: &Header,
+    selectors: &[[u8; 2]],
+    quants: &Quants,
+) -> Result<Vec<Part>, Unfit> {
+    let alone = header.components.len() == 1;
+    let most_h = header.components.iter().map(|part| part.h).max().unwrap_or(1);
+    let most_v = header.components.iter().map(|part| part.v).max().unwrap_or(1);
+    let part = |(component, selector): (&crate::header::Component, &[u8; 2])| {
+        if component.id != selector[0] {
+            return Err(Unfit::Scans);
+        }
+        let table_numbers = (usize::from(selector[1] >> 4), usize::from(selector[1] & 15));
+        if table_numbers.0 > 3 || table_numbers.1 > 3 {
+            return Err(Unfit::Tables);
+        }
+        let quant = quants.get(usize::from(component.tq)).copied().flatten();
+        let sampled = |edge: u32, own: u8, most: u8| {
+            let edge = (u64::from(edge) * u64::from(own)).div_ceil(u64::from(most));
+            u32::try_from(edge).map_err(|_| Unfit::Sampling)
+        };
+        // The only component of a scan has MCUs of one block, whatever its factors (T.81 A.2.2).
+        let (h, v) = if alone { (1, 1) } else { (component.h, component.v) };
+        let (most_h, most_v) = if alone { (1, 1) } else { (most_h, most_v) };
+        if most_h % h != 0 || most_v % v != 0 {
+            return Err(Unfit::Sampling);
+        }
+        let quant = quant.ok_or(Unfit::Tables)?;
+        let mut steps = Box::new([63 << 16; 128]);
+        for ((step, divisor), place) in steps.iter_mut().zip(quant).zip(ZIGZAG) {
+            *step = u32::from(divisor) | u32::from(place) << 16;
+        }
+        Ok(Part {
+            id: component.id,
+            across: u32::from(h),
+            down: u32::from(v),
+            quant_number: component.tq,
+            quant,
+            steps,
+            table_numbers,
+            size: Size::new(
+                sampled(header.size.width, h, most_h)?,
+                sampled(header.size.height, v, most_v)?,
+            ),
+            cell: (u32::from(most_h / h), u32::from(most_v / v)),
+        })
+    };
+    header.components.iter().zip(selectors).map(part).collect()
+}
+
+/// Space and sampling of a picture whose components can be handled one by one.
+fn planes(header: &Header, parts: &[Part]) -> Option<(Space, Chroma)> {
+    match (header.colour(), parts) {
+        (Some(Colour::Gray), _) => Some((Space::Grey, Chroma::Full)),
+        (Some(Colour::YCbCr), [luma, blue, red]) => {
+            let full = luma.cell == (1, 1)
+                && (blue.across, blue.down) == (red.across, red.down)
+                && blue.across * blue.cell.0 == luma.across
+                && blue.down * blue.cell.1 == luma.down;
+            let chroma = match blue.cell {
+                (1, 1) => Chroma::Full,
+                (2, 1) => Chroma::Half,
+                (2, 2) => Chroma::Quarter,
+                (1, 2) => Chroma::HalfDown,
+                (4, 1) => Chroma::QuarterAcross,
+                (1, 4) => Chroma::QuarterDown,
+                _ => return None,
+            };
+            full.then_some((Space::YCbCr, chroma))
+        }
+        _ => None,
+    }
+}
+
+/// Says whether work goes on; asked by every thread that does a part of it.
+pub type GoOn<'a> = &'a (dyn Fn() -> bool + Sync);
+
+/// Bytes of a file at the places that were asked for.
+#[derive(Clone, Default)]
+pub struct Bytes<'a> {
+    pieces: Vec<(u64, std::borrow::Cow<'a, [u8]>)>,
+    go_on: Option<GoOn<'a>>,
+}
+
+impl std::fmt::Debug for Bytes<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Bytes").field("pieces", &self.pieces).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Bytes<'a> {
+    /// The whole file.
+    #[must_use]
+    pub fn whole(file: &'a [u8]) -> Self {
+        Self { pieces: vec![(0, file.into())], go_on: None }
+    }
+
+    /// The same bytes for work that asks `go_on` before each row of MCUs and each band, and ends as
+    /// [`Unfit::Stopped`] once it says no.
+    #[must_use]
+    pub fn watched(self, go_on: GoOn<'a>) -> Self {
+        Self { go_on: Some(go_on), ..self }
+    }
+
+    /// Whether the work with these bytes goes on.
+    fn check(&self) -> Result<(), Unfit> {
+        if self.go_on.is_none_or(|go_on| go_on()) { Ok(()) } else { Err(Unfit::Stopped) }
+    }
+
+    /// Adds what lies at `start`; pieces come in rising order.
+    pub fn push(&mut self, start: u64, bytes: Vec<u8>) {
+        self.pieces.push((start, bytes.into()));
+    }
+
+    /// The bytes `range`; those behind the end of the piece that holds its start are left out.
+    fn find(&self, range: Range<u64>) -> Result<&[u8], Unfit> {
+        self.check()?;
+        let next = self.pieces.partition_point(|(start, _)| *start <= range.start);
+        let (start, piece) = next.checked_sub(1).map(|at| &self.pieces[at]).ok_or(Unfit::Bytes)?;
+        let index = |at: u64| usize::try_from(at - start).map_err(|_| Unfit::Bytes);
+        let (first, last) = (index(range.start)?, index(range.end.max(range.start))?);
+        piece
+            .get(first..last.min(piece.len()))
+            .filter(|bytes| !bytes.is_empty())
+            .ok_or(Unfit::Bytes)
+    }
+}
+
+fn to_usize(value: u32) -> usize {
+    usize::try_from(value).expect("indices have at least 32 bits")
+}
+
+fn to_u64(value: usize) -> u64 {
+    u64::try_from(value).expect("indices have at most 64 bits")
+}

@@ -1,0 +1,134 @@
+//! An index as few bytes.
+//!
+//! Entries are written as differences from the one before, in variable-length numbers: seven bits
+//! a byte, the lowest first, the highest bit set on all bytes but the last. Differences with a
+//! sign are folded: 0, -1, 1, -2 … become 0, 1, 2, 3 …
+
+use crate::scan::COMPONENTS_MAX;
+use crate::scan::index::{Entry, Index};
+
+/// Entries that are read at most: one for each MCU of the largest picture would be fewer.
+const ENTRIES_MAX: u64 = 1 << 26;
+
+/// Appends a number.
+pub fn put_number(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(low_7(value) | 0x80);
+        value >>= 7;
+    }
+    out.push(low_7(value));
+}
+
+fn low_7(value: u64) -> u8 {
+    let [.., byte] = value.to_be_bytes();
+    byte & 0x7F
+}
+
+/// Takes a number from the front of `bytes`; `None` if it is cut off or longer than 64 bits.
+pub fn take_number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0u64;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let bits = u64::from(byte & 0x7F);
+        if shift == 63 && bits > 1 {
+            return None;
+        }
+        value |= bits << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+fn fold(value: i32) -> u64 {
+    u64::from((value << 1 ^ value >> 31).cast_unsigned())
+}
+
+fn unfold(value: u64) -> Option<i32> {
+    let value = u32::try_from(value).ok()?;
+    Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
+}
+
+impl Index {
+    /// Appends the index; `components` is the number of the scan's components.
+    pub fn pack(&self, components: usize, out: &mut Vec<u8>) {
+        put_number(out, u64::from(self.every));
+        put_number(out, self.marker);
+        put_number(out, self.end);
+        put_number(out, u64::try_from(self.entries.len()).unwrap_or(u64::MAX));
+        let mut last = Entry::default();
+        for entry in &self.entries {
+            put_number(out, entry.place.wrapping_sub(last.place));
+            for (dc, last) in entry.dc.iter().zip(last.dc).take(components) {
+                put_number(out, fold(i32::from(*dc) - i32::from(last)));
+            }
+            last = *entry;
+        }
+    }
+
+    /// Takes an index from the front of `bytes`; `None` for anything that [`Index::pack`] did not
+    /// write. Whether it belongs to a scan is for [`Index::fits`] to say.
+    #[must_use]
+    pub fn unpack(components: usize, bytes: &mut &[u8]) -> Option<Self> {
+        let every = u32::try_from(take_number(bytes)?).ok().filter(|every| *every > 0)?;
+        let (marker, end) = (take_number(bytes)?, take_number(bytes)?);
+        let count = take_number(bytes)?;
+        // An entry has at least one byte for each number.
+        let most = u64::try_from(bytes.len() / (1 + components)).ok()?;
+        if count > most.min(ENTRIES_MAX) || components > COMPONENTS_MAX {
+            return None;
+        }
+        let mut entries = Vec::with_capacity(usize::try_from(count).ok()?);
+        let mut last = Entry::default();
+        for _ in 0..count {
+            let mut entry =
+                Entry { place: last.place.checked_add(take_number(bytes)?)?, dc: last.dc };
+            for dc in entry.dc.iter_mut().take(components) {
+                let value = i32::from(*dc).checked_add(unfold(take_number(bytes)?)?)?;
+                *dc = i16::try_from(value).ok()?;
+            }
+            entries.push(entry);
+            last = entry;
+        }
+        Some(Self { every, entries, end, marker })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_packed_is_unpacked(
+            steps in prop::collection::vec((1u64..1 << 40, any::<[i16; 4]>()), 0..50),
+            every in 1u32.., marker: u64, end: u64, components in 1usize..=4,
+        ) {
+            let mut place = 0u64;
+            let entry = |(step, dc): &(u64, [i16; 4])| {
+                place += step;
+                let mut dc = *dc;
+                dc[components..].fill(0);
+                Entry { place, dc }
+            };
+            let index = Index { every, entries: steps.iter().map(entry).collect(), end, marker };
+            let mut packed = Vec::new();
+            index.pack(components, &mut packed);
+            packed.push(7);
+            let mut rest = packed.as_slice();
+            prop_assert_eq!(Index::unpack(components, &mut rest), Some(index));
+            prop_assert_eq!(rest, &[7]);
+        }
+
+        #[test]
+        fn any_bytes_are_unpacked_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            for components in 0..=5 {
+                let index = Index::unpack(components, &mut bytes.as_slice());
+                prop_assert!(index.is_none_or(|index| index.entries.len() <= bytes.len()));
+            }
+        }
+    }
+}

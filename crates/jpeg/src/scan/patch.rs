@@ -1,0 +1,310 @@
+//! Changing a few blocks and leaving all others, bit for bit.
+//!
+//! The touched blocks are decoded, painted on, and coded anew with the file's own tables. What
+//! stands before them in the file stays where it is. What follows keeps its codes, moved by some
+//! bits: until the next restart marker, which stands on a byte's border again, or to the end.
+//! Only the first difference of each component behind a change is coded again, because it counts
+//! from a block that changed.
+//!
+//! ```text
+//! file     ──────────────┬──────┬───────────┬──────┬───────────┬─────
+//!            same bytes  │ new  │ same bits │ new  │ same bits │ same bytes
+//! result   ──── prefix ──┴──────────────── middle ─────────────┴ suffix
+//! ```
+
+use std::ops::Range;
+
+use crate::dct::{Dct, Divisors};
+use crate::scan::bits::{Unstuffed, Writer};
+use crate::scan::cut::{coders, huffman_segments, recode_mcu};
+use crate::scan::index::Index;
+use crate::scan::region::{Grid, Samples, Strip};
+use crate::scan::walk::{Coder, Place, Walk};
+use crate::scan::{Bytes, COMPONENTS_MAX, McuRect, Part, Scan, Unfit, ZIGZAG, to_usize};
+use geometry::{Rect, Size};
+
+/// A changed scan in three pieces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Patched {
+    /// Segments that define the Huffman tables; they take the place of the file's.
+    pub tables: Vec<u8>,
+    /// Bytes of the file from the start of the scan's data that stay as they are.
+    pub prefix: Range<u64>,
+    /// What follows the prefix.
+    pub middle: Vec<u8>,
+    /// Where the file goes on behind it: at the scan's end or at a restart's data.
+    pub suffix: u64,
+}
+
+/// The MCUs that `rect`, in pixels as stored, touches.
+fn touched(scan: &Scan, rect: Rect) -> Result<McuRect, Unfit> {
+    if rect.is_empty() || !rect.inside(scan.size) {
+        return Err(Unfit::Outside);
+    }
+    let span = |start: u32, length: u32, step: u32| start / step..(start + length).div_ceil(step);
+    Ok(McuRect {
+        columns: span(rect.x, rect.width, scan.mcu.width),
+        rows: span(rect.y, rect.height, scan.mcu.height),
+    })
+}
+
+/// The bytes of the file that changing blocks in `rect` takes.
+pub fn needs(scan: &Scan, index: &Index, rect: Rect) -> Result<Range<u64>, Unfit> {
+    let mcus = touched(scan, rect)?;
+    let first = mcus.rows.start * scan.across + mcus.columns.start;
+    let behind = (mcus.rows.end - 1) * scan.across + mcus.columns.end;
+    let end = match scan.interval {
+        0 => scan.mcus(),
+        interval => behind.div_ceil(interval).saturating_mul(interval).min(scan.mcus()),
+    };
+    index.bytes(first..end)
+}
+
+/// Paints on a picture's blocks in `rect`, in pixels as stored.
+///
+/// `paint` gets the samples of one row of MCUs after the other and changes them inside `rect`
+/// only; blocks outside it are not coded again, whatever it does to them. `bytes` holds what
+/// [`needs`] said.
+///
+/// Outside the touched blocks all coefficients stay. A coefficient for which the file's tables
+/// have no code and no room becomes the nearest thing that they can say.
+pub fn patch(
+    scan: &Scan,
+    index: &Index,
+    bytes: &Bytes<'_>,
+    rect: Rect,
+    (dct, paint): (Dct, &mut dyn FnMut(&mut Samples)),
+) -> Result<Patched, Unfit> {
+    let mcus = touched(scan, rect)?;
+    let range = needs(scan, index, rect)?;
+    let mut data = Unstuffed::default();
+    data.fill(bytes.find(range.clone())?, range.start)?;
+    let first = mcus.rows.start * scan.across + mcus.columns.start;
+    let mut walk = index.enter(scan, &data, first)?;
+    walk.begin()?;
+    let start = walk.position();
+    let mut rewrite = Rewrite {
+        scan,
+        index,
+        data: &data,
+        coders: coders(scan)?,
+        divisors: scan.parts.iter().map(divisors).collect(),
+        rect,
+        strip: Strip::new(scan, to_usize(mcus.columns.end - mcus.columns.start)),
+        writer: Writer::default(),
+        last: walk.predictors()?.map(i32::from),
+        copied: start,
+        done: first,
+        aligned: false,
+    };
+    rewrite.writer.copy(&data, start - start % 8, start);
+    let mut is_there = true;
+    for row in mcus.rows.clone() {
+        bytes.check()?;
+        if !is_there {
+            walk = rewrite.bridge(row * scan.across + mcus.columns.start)?;
+        }
+        rewrite.row(&mut walk, dct, paint, (row, &mcus.columns))?;
+        let next = (row + 1) * scan.across + mcus.columns.start;
+        is_there = rewrite.rejoin(&mut walk, Some(next).filter(|_| row + 1 < mcus.rows.end))?;
+    }
+    let suffix = rewrite.end()?;
+    let mut middle = Vec::new();
+    rewrite.writer.finish_into(&mut middle);
+    let tables = huffman_segments(scan)?;
+    Ok(Patched { tables, prefix: scan.start..data.to_file(start) / 8, middle, suffix })
+}
+
+fn divisors(part: &Part) -> Divisors {
+    let mut natural = [1; 64];
+    for (value, place) in part.quant.iter().zip(ZIGZAG) {
+        natural[usize::from(place) & 63] = *value;
+    }
+    Divisors::new(&natural)
+}
+
+/// The state of a rewrite: what is written, and up to where the file was followed.
+struct Rewrite<'a> {
+    scan: &'a Scan,
+    index: &'a Index,
+    data: &'a Unstuffed,
+    coders: Vec<Coder>,
+    divisors: Vec<Divisors>,
+    rect: Rect,
+    strip: Strip,
+    writer: Writer,
+    /// Of each component: the DC written last.
+    last: [i32; COMPONENTS_MAX],
+    /// The bit of the data that comes next to be copied.
+    copied: u64,
+    /// The MCU that comes next to be written.
+    done: u32,
+    /// A restart came since the last change: bytes are where they were.
+    aligned: bool,
+}
+
+impl<'a> Rewrite<'a> {
+    /// Copies what lies before MCU `target` and gives a walk that stands there, begun.
+    fn bridge(&mut self, target: u32) -> Result<Walk<'a>, Unfit> {
+        self.reach_restart(target)?;
+        let mut walk = self.index.enter(self.scan, self.data, target)?;
+        walk.begin()?;
+        self.copy_to(walk.position());
+        self.last = walk.predictors()?.map(i32::from);
+        self.done = target;
+        Ok(walk)
+    }
+
+    /// Copies up to the next restart marker, if there is one at or before MCU `limit`.
+    ///
+    /// Where the data before it ends must be known to the bit: the ones that complete its last
+    /// byte are not data.
+    fn reach_restart(&mut self, limit: u32) -> Result<(), Unfit> {
+        if self.aligned || self.scan.interval == 0 {
+            return Ok(());
+        }
+        let interval = self.scan.interval;
+        let restart = self.done.div_ceil(interval).saturating_mul(interval);
+        if restart > limit || restart >= self.scan.mcus() {
+            return Ok(());
+        }
+        let mut walk = self.index.enter(self.scan, self.data, restart - 1)?;
+        walk.begin()?;
+        walk.skip_mcu()?;
+        walk.check()?;
+        self.writer.copy(self.data, self.copied, walk.position());
+        let number = walk.begin()?.ok_or(Unfit::Damaged { mcu: restart })?;
+        self.writer.restart(number);
+        (self.copied, self.done, self.aligned) = (walk.position(), restart, true);
+        Ok(())
+    }
+
+    /// Copies up to the bit `position`, with the restart markers on the way.
+    fn copy_to(&mut self, position: u64) {
+        let mut next = self.data.restart_behind(self.copied);
+        while let Some((start, number)) = self.data.restart(next).filter(|at| at.0 <= position) {
+            self.writer.copy(self.data, self.copied, start);
+            self.writer.restart(number);
+            self.copied = start;
+            next += 1;
+        }
+        self.writer.copy(self.data, self.copied, position);
+        self.copied = position;
+    }
+
+    /// Decodes, paints and codes the touched MCUs of a row; `walk` stands before the first one,
+    /// begun.
+    fn row(
+        &mut self,
+        walk: &mut Walk<'a>,
+        dct: Dct,
+        paint: &mut dyn FnMut(&mut Samples),
+        (row, columns): (u32, &Range<u32>),
+    ) -> Result<(), Unfit> {
+        self.strip.clear();
+        let mut places = Vec::new();
+        let mut restarts = Vec::new();
+        for column in 0..columns.len() {
+            if column > 0
+                && let Some(number) = walk.begin()?
+            {
+                restarts.push((column, number));
+            }
+            walk.decode_and_tell(&mut self.strip, column, &mut |place| places.push(place))?;
+        }
+        walk.check()?;
+        let mut samples = strip_samples(self.scan, row, columns);
+        self.strip.inverse(dct, &mut samples.grids, 0);
+        paint(&mut samples);
+        self.strip.forward(dct, &samples.grids, 0, &self.divisors);
+        self.aligned = false;
+        let mut restarts = restarts.into_iter().peekable();
+        for (column, places) in places.chunks_exact(self.scan.blocks.len()).enumerate() {
+            if let Some((_, number)) = restarts.next_if(|(at, _)| *at == column) {
+                self.writer.restart(number);
+                self.last = [0; COMPONENTS_MAX];
+            }
+            self.code_mcu(places, (row, columns.start), column)?;
+        }
+        (self.copied, self.done) = (walk.position(), walk.mcu());
+        Ok(())
+    }
+
+    /// Writes the MCU in `column` of the strip: painted blocks anew, the others with their bits.
+    fn code_mcu(
+        &mut self,
+        places: &[Place],
+        (row, first): (u32, u32),
+        column: usize,
+    ) -> Result<(), Unfit> {
+        let Self { scan, data, coders, rect, strip, writer, last, .. } = self;
+        for (number, place) in places.iter().enumerate() {
+            let at = strip.position(number, column);
+            let coder = &coders[place.part];
+            let origin = strip.place(at, (scan, row, first));
+            if is_touched(&scan.parts[place.part], origin, *rect) {
+                let block = strip.block(at);
+                let dc = i32::from(block[0]);
+                coder.write_dc(writer, dc - last[place.part])?;
+                coder.write_ac(writer, block)?;
+                last[place.part] = dc;
+            } else {
+                coder.write_dc(writer, place.dc - last[place.part])?;
+                writer.copy(data, place.ac, place.end);
+                last[place.part] = place.dc;
+            }
+        }
+        Ok(())
+    }
+
+    /// Joins what was written to what follows. Without an MCU between here and `next`, the next
+    /// touched one, `walk` then stands there, begun, and the answer is true.
+    fn rejoin(&mut self, walk: &mut Walk<'a>, next: Option<u32>) -> Result<bool, Unfit> {
+        if self.done >= self.scan.mcus() {
+            return Ok(false);
+        }
+        let is_next = next == Some(self.done);
+        if let Some(number) = walk.begin()? {
+            self.writer.restart(number);
+            self.last = [0; COMPONENTS_MAX];
+            self.aligned = true;
+        } else if !is_next {
+            recode_mcu(walk, self.data, (&self.coders, &mut self.writer, &mut self.last))?;
+        }
+        (self.copied, self.done) = (walk.position(), walk.mcu());
+        Ok(is_next)
+    }
+
+    /// Copies what follows the last change, and tells where in the file the suffix starts.
+    fn end(&mut self) -> Result<u64, Unfit> {
+        self.reach_restart(u32::MAX)?;
+        if self.aligned {
+            return Ok(self.data.to_file(self.copied) / 8);
+        }
+        if self.done < self.scan.mcus() {
+            self.copy_to(self.data.from_file(self.index.end)?);
+        }
+        Ok(self.index.marker)
+    }
+}
+
+/// Room for the samples of the MCUs `columns` of row `row`.
+fn strip_samples(scan: &Scan, row: u32, columns: &Range<u32>) -> Samples {
+    let grid = |part: &Part| {
+        let origin = (columns.start * part.across * 8, row * part.down * 8);
+        let width = (columns.end - columns.start) * part.across * 8;
+        let size = Size::new(width, part.down * 8);
+        let data = vec![0; to_usize(size.width) * to_usize(size.height)];
+        Grid { origin, size, stride: to_usize(width), data }
+    };
+    Samples { grids: scan.parts.iter().map(grid).collect() }
+}
+
+/// Whether the block whose first sample is `origin` has a sample for a pixel of `rect`.
+fn is_touched(part: &Part, origin: (u32, u32), rect: Rect) -> bool {
+    let meets = |origin: u32, cell: u32, start: u32, length: u32| {
+        origin * cell < start + length && (origin + 8) * cell > start
+    };
+    meets(origin.0, part.cell.0, rect.x, rect.width)
+        && meets(origin.1, part.cell.1, rect.y, rect.height)
+}

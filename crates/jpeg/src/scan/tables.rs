@@ -1,0 +1,333 @@
+//! Huffman tables, for reading and for writing (T.81 annex C, F.1.2, F.2.2).
+//!
+//! A file gives a table as the number of codes of each length, 1 to 16 bits, and the symbols in
+//! the order of their codes; codes of one length count up, and a longer code continues where the
+//! shorter ones ended. The code of all ones is never used.
+
+use crate::scan::Unfit;
+
+/// Class of tables for DC differences.
+pub const DC: usize = 0;
+/// Class of tables for AC coefficients.
+pub const AC: usize = 1;
+
+/// Bits that one look into [`Table`] covers; longer codes are rare and walk their lengths.
+pub(super) const LOOK: u32 = 11;
+
+/// Bits that one look covers when codes are only passed over.
+pub(super) const PAIR: u32 = 12;
+
+/// [`Step::advance`] of the code that ends a block: beyond any position.
+pub(super) const END: u8 = 128;
+
+/// Sizes of DC differences that 8-bit pictures have (T.81 table F.1).
+const DC_SIZE_MAX: u8 = 11;
+/// Sizes of AC coefficients that 8-bit pictures have (T.81 table F.2).
+const AC_SIZE_MAX: u8 = 10;
+/// The symbol for sixteen zeros.
+const SIXTEEN_ZEROS: u8 = 0xF0;
+
+/// A table as a file gives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// Codes of each length, from 1 bit.
+    pub counts: [u8; 16],
+    /// The symbols in the order of their codes.
+    pub symbols: Vec<u8>,
+}
+
+impl Spec {
+    /// The same table with a code for every symbol that an 8-bit picture can need.
+    ///
+    /// New symbols get codes of 16 bits behind all others, so that data written with this table
+    /// reads the same with the new one. `None` if there is no room for them.
+    #[must_use]
+    pub fn completed(&self, class: usize) -> Option<Self> {
+        let known = |symbol: &u8| self.symbols.contains(symbol);
+        let missing: Vec<u8> = symbols(class).filter(|symbol| !known(symbol)).collect();
+        let used: u32 = (0u32..).zip(self.counts).map(|(at, n)| u32::from(n) << (15 - at)).sum();
+        let room = 0xFFFFu32.checked_sub(used)?;
+        let count = u8::try_from(missing.len()).ok().filter(|count| u32::from(*count) <= room)?;
+        let mut completed = self.clone();
+        completed.counts[15] = completed.counts[15].checked_add(count)?;
+        completed.symbols.extend(missing);
+        Some(completed)
+    }
+
+    /// The payload of a DHT segment that holds this table alone.
+    #[must_use]
+    pub fn payload(&self, class: usize, number: usize) -> Vec<u8> {
+        let head = u8::try_from(class << 4 | number).expect("classes and numbers are below 16");
+        [&[head], self.counts.as_slice(), self.symbols.as_slice()].concat()
+    }
+}
+
+/// Every symbol that an 8-bit baseline picture can need.
+fn symbols(class: usize) -> Box<dyn Iterator<Item = u8>> {
+    if class == DC {
+        return Box::new(0..=DC_SIZE_MAX);
+    }
+    let runs = (0u8..16).flat_map(|run| (1..=AC_SIZE_MAX).map(move |size| run << 4 | size));
+    Box::new([0, SIXTEEN_ZEROS].into_iter().chain(runs))
+}
+
+/// What the first bits of the buffer mean, in one word: the chain from one code to the next is what
+/// reading a scan waits for, and it must be short.
+///
+/// From the lowest bit: 8 bits with the length of the code and the value behind it together, 8 with
+/// that of the code, 8 with that of the value, 8 with the number of coefficients that an AC symbol
+/// moves on by, [`END`] for the end of the block.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Step(u32);
+
+impl Step {
+    fn new(length: u8, symbol: u8, class: usize) -> Self {
+        let (size, advance) = match (class, symbol >> 4, symbol & 15) {
+            (DC, _, _) => (symbol, 1),
+            (_, run, 0) if run != 15 => (0, END),
+            (_, run, size) => (size, run + 1),
+        };
+        Self(u32::from_le_bytes([length + size, length, size, advance]))
+    }
+
+    /// Bits of the code and of the value behind it.
+    #[inline(always)]
+    pub(super) fn total(self) -> u32 {
+        self.0 & 63
+    }
+
+    /// Bits of the code.
+    #[inline(always)]
+    pub(super) fn code(self) -> u32 {
+        self.0 >> 8 & 63
+    }
+
+    /// Bits of the value.
+    #[inline(always)]
+    pub(super) fn size(self) -> u32 {
+        self.0 >> 16 & 15
+    }
+
+    /// Coefficients to move on by.
+    #[inline(always)]
+    pub(super) fn advance(self) -> u32 {
+        self.0 >> 24
+    }
+}
+
+/// What one or two AC codes at the top of the buffer mean together, for passing blocks over.
+///
+/// From the lowest bit: 6 bits with the length of codes and values, 8 with the coefficients that
+/// they move on by, [`END`] more if the second one, or the only one, ends the block. Zero if there
+/// is no code that fits into the look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pair(u16);
+
+impl Pair {
+    /// Bits of the codes and values.
+    #[inline(always)]
+    pub(super) fn total(self) -> u32 {
+        u32::from(self.0 & 63)
+    }
+
+    /// Coefficients to move on by.
+    #[inline(always)]
+    pub(super) fn advance(self) -> u32 {
+        u32::from(self.0 >> 6)
+    }
+}
+
+/// A table, ready to decode.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// By the bits of a look; zero where the code is longer or does not exist.
+    look: Box<[Step; 1 << LOOK]>,
+    /// The same for AC codes two by two.
+    pairs: Box<[Pair; 1 << PAIR]>,
+    /// Per length from 1: the first code, the number of codes, the index of its first symbol.
+    lengths: [(u32, u32, usize); 16],
+    /// What each symbol means, in the order of the codes.
+    steps: Vec<Step>,
+}
+
+impl Table {
+    /// Builds the table.
+    ///
+    /// Fails on counts that make no prefix code or use the code of all ones, and on symbols that
+    /// no baseline picture has.
+    pub fn new(spec: &Spec, class: usize) -> Result<Self, Unfit> {
+        let look = Box::new([Step::default(); 1 << LOOK]);
+        let pairs = Box::new([Pair::default(); 1 << PAIR]);
+        let mut table = Self { look, pairs, lengths: [(0, 0, 0); 16], steps: Vec::new() };
+        let (mut code, mut index) = (0u32, 0usize);
+        for (length, count) in (1u8..).zip(spec.counts) {
+            table.lengths[usize::from(length) - 1] = (code, u32::from(count), index);
+            for _ in 0..count {
+                let symbol = *spec.symbols.get(index).ok_or(Unfit::Tables)?;
+                // All ones must stay free, so the code after this one must exist.
+                if code + 1 >= 1 << length || !is_known(symbol, class) {
+                    return Err(Unfit::Tables);
+                }
+                let step = Step::new(length, symbol, class);
+                table.steps.push(step);
+                if u32::from(length) <= LOOK {
+                    let shift = LOOK - u32::from(length);
+                    let first = usize::try_from(code << shift).map_err(|_| Unfit::Tables)?;
+                    table.look[first..first + (1 << shift)].fill(step);
+                }
+                (code, index) = (code + 1, index + 1);
+            }
+            code <<= 1;
+        }
+        if class == AC {
+            for (index, bits) in (0u64..1 << PAIR).enumerate() {
+                table.pairs[index] = table.make_pair(bits << (64 - PAIR));
+            }
+        }
+        Ok(table)
+    }
+
+    /// The pair at the top of `buffer`, of which [`PAIR`] bits are known.
+    fn make_pair(&self, buffer: u64) -> Pair {
+        let known = |buffer, left: u32| self.find(buffer).filter(|step| step.total() <= left);
+        let Some(first) = known(buffer, PAIR) else { return Pair(0) };
+        let (mut total, mut advance) = (first.total(), first.advance());
+        if advance < u32::from(END)
+            && let Some(second) = known(buffer << total, PAIR - total)
+        {
+            total += second.total();
+            advance += second.advance();
+        }
+        Pair(u16::try_from(total | advance << 6).unwrap_or(0))
+    }
+
+    /// What is at the top of `buffer`, one or two codes at a time.
+    #[inline(always)]
+    pub(super) fn pair(&self, buffer: u64) -> Pair {
+        self.pairs[(buffer >> (64 - PAIR)) as usize]
+    }
+
+    /// The meaning of the code at the top of `buffer`; `None` if there is no such code.
+    #[inline(always)]
+    pub(super) fn find(&self, buffer: u64) -> Option<Step> {
+        let step = self.look[top(buffer)];
+        if step == Step(0) { self.find_long(buffer) } else { Some(step) }
+    }
+
+    #[cold]
+    fn find_long(&self, buffer: u64) -> Option<Step> {
+        let bits = u32::try_from(buffer >> 48).unwrap_or(0);
+        for length in LOOK + 1..=16 {
+            let (first, count, index) = self.lengths[usize::try_from(length).ok()? - 1];
+            let code = bits >> (16 - length);
+            if code >= first && code - first < count {
+                return self.steps.get(index + usize::try_from(code - first).ok()?).copied();
+            }
+        }
+        None
+    }
+}
+
+#[inline(always)]
+fn top(buffer: u64) -> usize {
+    (buffer >> (64 - LOOK)) as usize
+}
+
+fn is_known(symbol: u8, class: usize) -> bool {
+    match (class, symbol & 15) {
+        (DC, _) => symbol <= DC_SIZE_MAX,
+        (_, 0) => symbol == 0 || symbol == SIXTEEN_ZEROS,
+        (_, size) => size <= AC_SIZE_MAX,
+    }
+}
+
+/// The codes of a table by symbol.
+#[derive(Clone, Debug)]
+pub struct Codes([(u32, u32); 256]);
+
+impl Codes {
+    /// The codes of a table that [`Table::new`] takes.
+    #[must_use]
+    pub fn new(spec: &Spec) -> Self {
+        let mut codes = [(0, 0); 256];
+        let (mut code, mut symbols) = (0u32, spec.symbols.iter());
+        for (length, count) in (1u32..).zip(spec.counts) {
+            for symbol in symbols.by_ref().take(usize::from(count)) {
+                codes[usize::from(*symbol)] = (code, length);
+                code += 1;
+            }
+            code <<= 1;
+        }
+        Self(codes)
+    }
+
+    /// Code and length of `symbol`; the length is 0 if it has no code.
+    #[inline(always)]
+    pub(super) fn of(&self, symbol: u8) -> (u32, u32) {
+        self.0[usize::from(symbol)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two symbols of one and two bits.
+    fn small() -> Spec {
+        let mut counts = [0; 16];
+        (counts[0], counts[1]) = (1, 1);
+        Spec { counts, symbols: vec![0, 1] }
+    }
+
+    #[test]
+    fn completing_keeps_the_codes_that_were_there() {
+        for class in [DC, AC] {
+            let completed = small().completed(class).expect("room");
+            let (old, new) = (Codes::new(&small()), Codes::new(&completed));
+            for symbol in symbols(class) {
+                let (_, length) = new.of(symbol);
+                assert!(length > 0, "{symbol:02x} has a code");
+                if old.of(symbol).1 > 0 {
+                    assert_eq!(old.of(symbol), new.of(symbol));
+                }
+            }
+            assert!(Table::new(&completed, class).is_ok());
+        }
+    }
+
+    #[test]
+    fn a_full_table_cannot_be_completed() {
+        // Codes of 1 to 15 bits and one of 16: only the code of all ones is left.
+        let full = Spec { counts: [1; 16], symbols: (0..16).map(|at| at << 4 | 1).collect() };
+        assert!(Table::new(&full, AC).is_ok());
+        assert_eq!(full.completed(AC), None);
+    }
+
+    #[test]
+    fn err_tables_that_are_no_prefix_code() {
+        let check = |counts: &[(usize, u8)], symbols: &[u8]| {
+            let mut spec = Spec { counts: [0; 16], symbols: symbols.to_vec() };
+            for (length, count) in counts {
+                spec.counts[length - 1] = *count;
+            }
+            assert_eq!(Table::new(&spec, AC).err(), Some(Unfit::Tables), "{counts:?}");
+        };
+        check(&[(1, 2)], &[0, 1]);
+        check(&[(1, 3)], &[0, 1, 2]);
+        check(&[(2, 2)], &[0]);
+        check(&[(1, 1)], &[0x0B]);
+        check(&[(1, 1)], &[0x10]);
+    }
+
+    #[test]
+    fn long_codes_are_found() {
+        let spec = Spec { counts: [1; 16], symbols: (0..16).map(|at| at << 4 | 1).collect() };
+        let table = Table::new(&spec, AC).expect("table");
+        for length in 1..=16u32 {
+            let ones = (1u64 << (length - 1)) - 1;
+            let step = table.find(ones << 1 << (64 - length)).expect("code");
+            assert_eq!((step.code(), step.advance()), (length, length));
+        }
+        assert!(table.find(u64::MAX).is_none());
+    }
+}

@@ -1,0 +1,63 @@
+//! Scans for the tests of this unit and of those that use it.
+
+use super::bits::{Unstuffed, Writer};
+use super::cut::{coders, headers, recode_mcu};
+use super::region::Strip;
+use super::walk::Block;
+use super::{COMPONENTS_MAX, to_usize};
+use crate::IndexedJpeg;
+use crate::codec::Space;
+use crate::samples::LIMITS;
+
+impl IndexedJpeg {
+    /// All coefficients, dequantised: per component, its blocks row by row of MCUs.
+    pub(crate) fn coefficients(&self) -> Vec<Vec<Block>> {
+        let (scan, index) = (&self.scan, &self.index);
+        let mut out = vec![Vec::new(); scan.parts.len()];
+        let mut data = Unstuffed::default();
+        for row in 0..scan.down {
+            let span = row * scan.across..(row + 1) * scan.across;
+            index.fill(&mut data, &self.bytes(), span.clone()).unwrap();
+            let mut walk = index.enter(scan, &data, span.start).unwrap();
+            let mut strip = Strip::new(scan, to_usize(scan.across));
+            for column in 0..to_usize(scan.across) {
+                walk.begin().unwrap();
+                walk.decode_mcu(&mut strip, column).unwrap();
+            }
+            for (out, blocks) in out.iter_mut().zip(strip.all()) {
+                out.extend_from_slice(blocks);
+            }
+        }
+        out
+    }
+
+    /// The same coefficients with a restart every `interval` MCUs.
+    pub(crate) fn with_restarts(&self, interval: u16) -> Self {
+        let scan = &self.scan;
+        let mut data = Unstuffed::default();
+        self.index.fill(&mut data, &self.bytes(), 0..scan.mcus()).unwrap();
+        let mut walk = self.index.enter(scan, &data, 0).unwrap();
+        let (coders, mut writer) = (coders(scan).unwrap(), Writer::default());
+        let mut last = [0; COMPONENTS_MAX];
+        for mcu in 0..scan.mcus() {
+            walk.begin().unwrap();
+            if mcu > 0 && mcu.is_multiple_of(u32::from(interval)) {
+                let [number, ..] = (mcu / u32::from(interval) - 1).to_le_bytes();
+                writer.restart(number & 7);
+                last = [0; COMPONENTS_MAX];
+            }
+            recode_mcu(&mut walk, &data, (&coders, &mut writer, &mut last)).unwrap();
+        }
+        let mut jpeg = vec![0xFF, 0xD8];
+        jpeg.extend_from_slice(&self.colour);
+        jpeg.extend(headers(scan, scan.size, interval).unwrap());
+        writer.finish_into(&mut jpeg);
+        jpeg.extend_from_slice(&[0xFF, 0xD9]);
+        Self::open(jpeg, &LIMITS).unwrap()
+    }
+
+    /// Whether the picture is grey or YCbCr.
+    pub(crate) fn has_planes(&self) -> bool {
+        matches!(self.scan.planes, Some((Space::Grey | Space::YCbCr, _)))
+    }
+}

@@ -1,0 +1,488 @@
+//! Reading a scan block by block from where an index says.
+
+use crate::scan::bits::{Reader, Unstuffed, Writer};
+use crate::scan::index::Entry;
+use crate::scan::region::Strip;
+use crate::scan::tables::{Codes, END, Step, Table};
+use crate::scan::{COMPONENTS_MAX, Scan, Unfit, ZIGZAG};
+
+/// The greatest size of an AC coefficient that is written.
+const AC_SIZE_MAX: u32 = 10;
+
+/// The coefficients of a block in the order of its rows.
+pub type Block = [i16; 64];
+
+/// What reading one block of an MCU takes.
+#[derive(Clone)]
+struct Plan<'a> {
+    part: usize,
+    dc: &'a Table,
+    ac: &'a Table,
+    steps: &'a [u32; 128],
+}
+
+/// Where a block stands in the data, in bits, and its DC as it was coded: not dequantised.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) part: usize,
+    pub(super) dc: i32,
+    /// Where the DC's code starts.
+    pub(super) start: u64,
+    /// Where the first AC code starts.
+    pub(super) ac: u64,
+    /// Behind the last code.
+    pub(super) end: u64,
+}
+
+/// A position between two MCUs of a scan.
+#[derive(Clone)]
+pub(super) struct Walk<'a> {
+    data: &'a Unstuffed,
+    reader: Reader<'a>,
+    plans: Vec<Plan<'a>>,
+    /// The DC that each component's next difference counts from.
+    dc: [i32; COMPONENTS_MAX],
+    /// The MCU that comes next.
+    mcu: u32,
+    interval: u32,
+    until_restart: u32,
+    next_restart: usize,
+}
+
+impl<'a> Walk<'a> {
+    /// Starts before MCU `mcu`, which is where `entry` points; `data` holds it.
+    pub(super) fn enter(
+        scan: &'a Scan,
+        data: &'a Unstuffed,
+        entry: &Entry,
+        mcu: u32,
+    ) -> Result<Self, Unfit> {
+        let position = data.from_file(entry.place)?;
+        let plan = |part: &usize| {
+            let (dc, ac) = scan.tables_of(*part)?;
+            Ok(Plan { part: *part, dc, ac, steps: &scan.parts[*part].steps })
+        };
+        let interval = scan.interval;
+        Ok(Self {
+            data,
+            reader: Reader::new(data, position),
+            plans: scan.blocks.iter().map(plan).collect::<Result<_, Unfit>>()?,
+            dc: entry.dc.map(i32::from),
+            mcu,
+            interval,
+            until_restart: if interval == 0 { 0 } else { interval - mcu % interval },
+            next_restart: data.restart_behind(position),
+        })
+    }
+
+    fn damaged(&self) -> Unfit {
+        Unfit::Damaged { mcu: self.mcu }
+    }
+
+    /// The MCU that comes next.
+    pub(super) fn mcu(&self) -> u32 {
+        self.mcu
+    }
+
+    /// The bit that comes next.
+    pub(super) fn position(&self) -> u64 {
+        self.reader.position()
+    }
+
+    /// The predictors of the next MCU.
+    pub(super) fn predictors(&self) -> Result<[i16; COMPONENTS_MAX], Unfit> {
+        let mut out = [0; COMPONENTS_MAX];
+        for (to, from) in out.iter_mut().zip(self.dc) {
+            *to = i16::try_from(from).map_err(|_| self.damaged())?;
+        }
+        Ok(out)
+    }
+
+    /// Steps over the restart marker if one must come before the next MCU, and gives its number.
+    ///
+    /// Must be called once before each MCU.
+    pub(super) fn begin(&mut self) -> Result<Option<u8>, Unfit> {
+        if self.interval == 0 {
+            return Ok(None);
+        }
+        let mut restarted = None;
+        if self.until_restart == 0 {
+            let expected = (self.mcu / self.interval).wrapping_sub(1) & 7;
+            let (start, number) =
+                self.data.restart(self.next_restart).ok_or_else(|| self.damaged())?;
+            // What is left are the ones that complete the last byte; more would be lost data.
+            let left = start.checked_sub(self.position()).filter(|left| *left < 8);
+            if left.is_none() || u32::from(number) != expected {
+                return Err(self.damaged());
+            }
+            self.reader = Reader::new(self.data, start);
+            self.dc = [0; COMPONENTS_MAX];
+            self.next_restart += 1;
+            self.until_restart = self.interval;
+            restarted = Some(number);
+        }
+        self.until_restart -= 1;
+        Ok(restarted)
+    }
+
+    /// Fails when more bits were read than there are before the next restart or the end.
+    pub(super) fn check(&self) -> Result<(), Unfit> {
+        let end = self.data.restart(self.next_restart).map_or(self.data.bits(), |(at, _)| at);
+        if self.position() <= end { Ok(()) } else { Err(self.damaged()) }
+    }
+
+    /// Passes an MCU.
+    #[inline]
+    pub(super) fn skip_mcu(&mut self) -> Result<(), Unfit> {
+        let mut wild = 0;
+        for plan in &self.plans {
+            let dc = &mut self.dc[plan.part];
+            let passed = read_dc(&mut self.reader, plan.dc, dc)
+                .and_then(|()| skip_ac(&mut self.reader, plan.ac));
+            passed.ok_or(Unfit::Damaged { mcu: self.mcu })?;
+            wild |= beyond_16_bits(*dc);
+        }
+        if wild != 0 {
+            return Err(self.damaged());
+        }
+        self.mcu += 1;
+        Ok(())
+    }
+
+    /// Passes MCUs up to `mcu`, which is not behind.
+    pub(super) fn skip_to(&mut self, mcu: u32) -> Result<(), Unfit> {
+        while self.mcu < mcu {
+            self.begin()?;
+            self.skip_mcu()?;
+        }
+        self.check()
+    }
+
+    /// Decodes an MCU into `column` of a cleared strip; the coefficients are dequantised.
+    #[inline]
+    pub(super) fn decode_mcu(&mut self, strip: &mut Strip, column: usize) -> Result<(), Unfit> {
+        self.decode_and_tell(strip, column, &mut |_| ())
+    }
+
+    /// The same, and tells of each block where it stands.
+    #[inline(always)]
+    pub(super) fn decode_and_tell(
+        &mut self,
+        strip: &mut Strip,
+        column: usize,
+        found: &mut impl FnMut(Place),
+    ) -> Result<(), Unfit> {
+        let mut wild = 0;
+        for (number, plan) in self.plans.iter().enumerate() {
+            let part = plan.part;
+            let block = strip.block_mut(number, column);
+            let start = self.reader.position();
+            let dc = &mut self.dc[part];
+            let decoded = read_dc(&mut self.reader, plan.dc, dc).and_then(|()| {
+                let ac = self.reader.position();
+                // An index of another file can have predictors that no file has.
+                let first = dc.wrapping_mul(divisor(plan.steps[0]));
+                block[0] = low_16(first);
+                wild |= beyond_16_bits(first) | beyond_16_bits(*dc);
+                wild |= decode_ac(&mut self.reader, plan, block)?;
+                Some(Place { part, dc: *dc, start, ac, end: self.reader.position() })
+            });
+            found(decoded.ok_or(Unfit::Damaged { mcu: self.mcu })?);
+        }
+        if wild != 0 {
+            return Err(Unfit::Range);
+        }
+        self.mcu += 1;
+        Ok(())
+    }
+
+    /// Passes an MCU and tells of each block where it stands.
+    pub(super) fn places(&mut self, found: &mut impl FnMut(Place)) -> Result<(), Unfit> {
+        let damaged = self.damaged();
+        for plan in &self.plans {
+            let start = self.reader.position();
+            read_dc(&mut self.reader, plan.dc, &mut self.dc[plan.part]).ok_or(damaged)?;
+            let ac = self.reader.position();
+            self.reader.refill();
+            skip_ac(&mut self.reader, plan.ac).ok_or(damaged)?;
+            let (part, end) = (plan.part, self.reader.position());
+            found(Place { part, dc: self.dc[part], start, ac, end });
+        }
+        self.mcu += 1;
+        self.check()
+    }
+}
+
+/// A bit above the sixteenth if `value` does not fit into 16 bits with a sign.
+#[inline(always)]
+fn beyond_16_bits(value: i32) -> u32 {
+    value.wrapping_add(1 << 15).cast_unsigned() >> 16
+}
+
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "a value that does not fit is noticed beside")]
+fn low_16(value: i32) -> i16 {
+    value as i16
+}
+
+/// The divisor in an entry of [`crate::scan::Part`]'s steps.
+#[inline(always)]
+fn divisor(step: u32) -> i32 {
+    (step & 0xFFFF).cast_signed()
+}
+
+/// The value of `size` bits at the top of `bits` (T.81 F.2.2.1, EXTEND).
+#[inline(always)]
+#[expect(clippy::cast_possible_truncation, reason = "at most eleven bits are left")]
+fn value(bits: u64, size: u32) -> i32 {
+    let raw = (bits >> 1 >> (63 - size)) as i32;
+    // Values that start with 0 are negative.
+    let negative = i32::from(bits >> 63 == 0);
+    raw - negative * ((1 << size) - 1)
+}
+
+#[inline(always)]
+fn index(value: u32) -> usize {
+    usize::try_from(value).unwrap_or(0)
+}
+
+/// Adds the next DC difference to `dc`; leaves at least 26 bits held.
+#[inline(always)]
+fn read_dc(reader: &mut Reader<'_>, table: &Table, dc: &mut i32) -> Option<()> {
+    reader.refill();
+    let step = table.find(reader.buffer)?;
+    *dc = dc.wrapping_add(value(reader.buffer << step.code(), step.size()));
+    reader.skip(step.total());
+    Some(())
+}
+
+/// Passes the AC codes of a block; at least 26 bits are held.
+#[inline(always)]
+fn skip_ac(reader: &mut Reader<'_>, table: &Table) -> Option<()> {
+    const END_OF_BLOCK: u32 = END as u32;
+    let mut at = 1u32;
+    loop {
+        let pair = table.pair(reader.buffer);
+        let next = at + pair.advance();
+        if next < 64 && pair.total() > 0 {
+            reader.skip(pair.total());
+            at = next;
+        } else if (END_OF_BLOCK..END_OF_BLOCK + 64).contains(&next) {
+            reader.skip(pair.total());
+            return Some(());
+        } else {
+            // A long code, or the last of the block, behind which another table begins.
+            let step = table.find(reader.buffer)?;
+            reader.skip(step.total());
+            at += step.advance();
+            if at >= 64 {
+                return (at == 64 || at > END_OF_BLOCK).then_some(());
+            }
+        }
+        reader.refill();
+    }
+}
+
+/// Reads the AC codes of a block; at least 26 bits are held. Gives bits that are set if a
+/// coefficient is out of range.
+#[inline(always)]
+fn decode_ac(reader: &mut Reader<'_>, plan: &Plan<'_>, block: &mut Block) -> Option<u32> {
+    let (mut at, mut wild) = (1usize, 0);
+    loop {
+        let step = plan.ac.find(reader.buffer)?;
+        if !take_ac(reader, step, plan.steps, block, (&mut at, &mut wild)) {
+            break;
+        }
+        reader.refill();
+        let step = plan.ac.find(reader.buffer)?;
+        if !take_ac(reader, step, plan.steps, block, (&mut at, &mut wild)) {
+            break;
+        }
+    }
+    (at <= 64).then_some(wild >> 16)
+}
+
+/// Takes one AC code; false behind the last one of the block.
+#[inline(always)]
+fn take_ac(
+    reader: &mut Reader<'_>,
+    step: Step,
+    steps: &[u32; 128],
+    block: &mut Block,
+    (at, wild): (&mut usize, &mut u32),
+) -> bool {
+    if step.size() == 0 {
+        reader.skip(step.code());
+        if step.advance() == u32::from(END) {
+            return false;
+        }
+        *at += 16;
+        return *at < 64;
+    }
+    *at += index(step.advance()) - 1;
+    let place = steps[*at & 127];
+    let product = value(reader.buffer << step.code(), step.size()) * divisor(place);
+    reader.skip(step.total());
+    // Above the sixteenth bit nothing may be set.
+    *wild |= product.wrapping_add(1 << 15).cast_unsigned();
+    block[index(place >> 16) & 63] = low_16(product);
+    *at += 1;
+    *at < 64
+}
+
+/// For each row of a block and each set of columns in it: their zigzag positions as bits.
+static POSITIONS: [[u64; 256]; 8] = positions();
+
+const fn positions() -> [[u64; 256]; 8] {
+    let mut out = [[0; 256]; 8];
+    let mut position = 0;
+    while position < 64 {
+        let (row, column) = ((ZIGZAG[position] >> 3) as usize, ZIGZAG[position] & 7);
+        let mut columns = 0;
+        while columns < 256 {
+            if columns >> column & 1 == 1 {
+                out[row][columns] |= 1 << position;
+            }
+            columns += 1;
+        }
+        position += 1;
+    }
+    out
+}
+
+/// The zigzag positions of the coefficients that are not zero, as bits.
+#[inline(always)]
+fn non_zero(block: &Block) -> u64 {
+    let mut out = 0;
+    for (row, positions) in block.as_chunks::<8>().0.iter().zip(&POSITIONS) {
+        let mut columns = 0u8;
+        for (column, value) in row.iter().enumerate() {
+            columns |= u8::from(*value != 0) << column;
+        }
+        out |= positions[usize::from(columns)];
+    }
+    out
+}
+
+/// The codes that blocks of one component are written with.
+#[derive(Clone, Debug)]
+pub(super) struct Coder {
+    pub(super) dc: Codes,
+    pub(super) ac: Codes,
+}
+
+/// Bits of the magnitude of `value`.
+#[inline(always)]
+fn size_of(value: i32) -> u32 {
+    32 - value.unsigned_abs().leading_zeros()
+}
+
+/// The value bits of `value` (T.81 F.1.2.1).
+#[inline(always)]
+fn bits_of(value: i32, size: u32) -> u64 {
+    let bits = if value < 0 { value - 1 } else { value };
+    u64::from(bits.cast_unsigned() & ((1 << size) - 1))
+}
+
+impl Coder {
+    /// Writes a DC difference.
+    pub(super) fn write_dc(&self, writer: &mut Writer, difference: i32) -> Result<(), Unfit> {
+        let size = size_of(difference);
+        let symbol = u8::try_from(size).map_err(|_| Unfit::Range)?;
+        let (code, length) = self.dc.of(symbol);
+        if length == 0 {
+            return Err(Unfit::Tables);
+        }
+        writer.put(u64::from(code) << size | bits_of(difference, size), length + size);
+        Ok(())
+    }
+
+    /// Writes the AC coefficients of a quantised block.
+    ///
+    /// A table that was optimised for one picture may have no code for a coefficient. Then a ±1
+    /// is put into the zeros before it so that both halves have codes, or the coefficient becomes
+    /// smaller, or falls away: what changes is the least that the table can say.
+    pub(super) fn write_ac(&self, writer: &mut Writer, block: &Block) -> Result<(), Unfit> {
+        let mut rest = non_zero(block) & !1;
+        // Zigzag position behind the last coefficient that was written.
+        let mut next = 1;
+        while rest != 0 {
+            let at = rest.trailing_zeros();
+            rest &= rest - 1;
+            let coefficient = i32::from(block[usize::from(ZIGZAG[index(at) & 63]) & 63]);
+            if self.write_value(writer, at - next, coefficient.clamp(-1023, 1023)) {
+                next = at + 1;
+            }
+        }
+        if next < 64 {
+            let (code, length) = self.ac.of(0);
+            if length == 0 {
+                return Err(Unfit::Tables);
+            }
+            writer.put(u64::from(code), length);
+        }
+        Ok(())
+    }
+
+    /// Writes a coefficient behind `run` zeros; false if it had to fall away.
+    #[inline(always)]
+    fn write_value(&self, writer: &mut Writer, run: u32, value: i32) -> bool {
+        let size = size_of(value);
+        if run < 16 {
+            let (code, length) = self.code(run, size);
+            if length > 0 {
+                writer.put(u64::from(code) << size | bits_of(value, size), length + size);
+                return true;
+            }
+        }
+        self.write_odd(writer, run, value)
+    }
+
+    /// The code for a run below 16 and a size.
+    #[inline(always)]
+    fn code(&self, run: u32, size: u32) -> (u32, u32) {
+        self.ac.of(u8::try_from(run << 4 | size).unwrap_or(0))
+    }
+
+    /// Writes what has no code of its own: a long run, or a pair that the table does not know.
+    #[cold]
+    fn write_odd(&self, writer: &mut Writer, mut run: u32, value: i32) -> bool {
+        let (zeros, zeros_length) = self.ac.of(0xF0);
+        let mut held = Vec::new();
+        while run > 15 && zeros_length > 0 {
+            held.push((zeros, zeros_length));
+            run -= 16;
+        }
+        for size in (1..=size_of(value).min(AC_SIZE_MAX)).rev() {
+            let most = (1 << size) - 1;
+            let value = value.clamp(-most, most);
+            if let Some(codes) = self.split(run, size) {
+                held.extend(codes);
+                let last = held.len() - 1;
+                for (index, (code, length)) in held.into_iter().enumerate() {
+                    if index == last {
+                        writer.put(u64::from(code) << size | bits_of(value, size), length + size);
+                    } else {
+                        writer.put(u64::from(code), length);
+                    }
+                }
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Codes that move over `run` zeros to a value of `size` bits; all but the last are complete.
+    fn split(&self, run: u32, size: u32) -> Option<Vec<(u32, u32)>> {
+        let direct = |run: u32| (run < 16).then(|| self.code(run, size)).filter(|code| code.1 > 0);
+        if let Some(code) = direct(run) {
+            return Some(vec![code]);
+        }
+        // The later the ±1, the finer the detail that it adds.
+        (0..run.min(16)).rev().find_map(|first| {
+            let (code, length) = self.code(first, 1);
+            let rest = direct(run - first - 1).filter(|_| length > 0)?;
+            Some(vec![(code << 1 | 1, length + 1), rest])
+        })
+    }
+}

@@ -1,0 +1,31 @@
+//! The embedded metadata of a photograph, written and read.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use jpeg::header::Header;
+use jpeg::samples::{LIMITS, file};
+use metadata::{Caption, Keep, read, write};
+
+fn captions(criterion: &mut Criterion) {
+    let caption = Caption {
+        headline: "An icebreaker in the harbour".to_owned(),
+        description: "The icebreaker came in on Monday. ".repeat(20),
+        byline: "Photographer".to_owned(),
+        credit: "Agency".to_owned(),
+        keywords: (0..20).map(|number| format!("keyword {number}")).collect(),
+        created: Some("2026-03-02T09:15:00+01:00".to_owned()),
+        ..Caption::default()
+    };
+    let keep = Keep { orientation: 1, gps: false };
+    let written = file(&write(&caption, &[], keep));
+    let header = Header::parse(&written, &LIMITS).expect("a made file");
+
+    let mut group = criterion.benchmark_group("metadata");
+    group.bench_function("write", |bench| bench.iter(|| write(black_box(&caption), &[], keep)));
+    group.bench_function("read", |bench| bench.iter(|| read(&header, black_box(&written))));
+    group.finish();
+}
+
+criterion_group!(benches, captions);
+criterion_main!(benches);

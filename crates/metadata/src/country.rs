@@ -1,0 +1,66 @@
+//! Codes of countries: IIM wants three letters, documents often have two.
+
+/// ISO 3166-1, each country's two letters and three letters; and the code that everybody uses for
+/// Kosovo, which has none.
+const CODES: &str = "\
+     ADAND AEARE AFAFG AGATG AIAIA ALALB AMARM AOAGO AQATA ARARG ASASM ATAUT AUAUS AWABW \
+     AXALA AZAZE BABIH BBBRB BDBGD BEBEL BFBFA BGBGR BHBHR BIBDI BJBEN BLBLM BMBMU BNBRN \
+     BOBOL BQBES BRBRA BSBHS BTBTN BVBVT BWBWA BYBLR BZBLZ CACAN CCCCK CDCOD CFCAF CGCOG \
+     CHCHE CICIV CKCOK CLCHL CMCMR CNCHN COCOL CRCRI CUCUB CVCPV CWCUW CXCXR CYCYP CZCZE \
+     DEDEU DJDJI DKDNK DMDMA DODOM DZDZA ECECU EEEST EGEGY EHESH ERERI ESESP ETETH FIFIN \
+     FJFJI FKFLK FMFSM FOFRO FRFRA GAGAB GBGBR GDGRD GEGEO GFGUF GGGGY GHGHA GIGIB GLGRL \
+     GMGMB GNGIN GPGLP GQGNQ GRGRC GSSGS GTGTM GUGUM GWGNB GYGUY HKHKG HMHMD HNHND HRHRV \
+     HTHTI HUHUN IDIDN IEIRL ILISR IMIMN ININD IOIOT IQIRQ IRIRN ISISL ITITA JEJEY JMJAM \
+     JOJOR JPJPN KEKEN KGKGZ KHKHM KIKIR KMCOM KNKNA KPPRK KRKOR KWKWT KYCYM KZKAZ LALAO \
+     LBLBN LCLCA LILIE LKLKA LRLBR LSLSO LTLTU LULUX LVLVA LYLBY MAMAR MCMCO MDMDA MEMNE \
+     MFMAF MGMDG MHMHL MKMKD MLMLI MMMMR MNMNG MOMAC MPMNP MQMTQ MRMRT MSMSR MTMLT MUMUS \
+     MVMDV MWMWI MXMEX MYMYS MZMOZ NANAM NCNCL NENER NFNFK NGNGA NINIC NLNLD NONOR NPNPL \
+     NRNRU NUNIU NZNZL OMOMN PAPAN PEPER PFPYF PGPNG PHPHL PKPAK PLPOL PMSPM PNPCN PRPRI \
+     PSPSE PTPRT PWPLW PYPRY QAQAT REREU ROROU RSSRB RURUS RWRWA SASAU SBSLB SCSYC SDSDN \
+     SESWE SGSGP SHSHN SISVN SJSJM SKSVK SLSLE SMSMR SNSEN SOSOM SRSUR SSSSD STSTP SVSLV \
+     SXSXM SYSYR SZSWZ TCTCA TDTCD TFATF TGTGO THTHA TJTJK TKTKL TLTLS TMTKM TNTUN TOTON \
+     TRTUR TTTTO TVTUV TWTWN TZTZA UAUKR UGUGA UMUMI USUSA UYURY UZUZB VAVAT VCVCT VEVEN \
+     VGVGB VIVIR VNVNM VUVUT WFWLF WSWSM XKXKX YEYEM YTMYT ZAZAF ZMZMB ZWZWE";
+/// Letters of the shorter code; the longer one follows it.
+const SHORT: usize = 2;
+const LONG: usize = 3;
+
+/// Takes a code that can be one of ISO 3166: two or three letters, which become capitals.
+pub fn code(text: &str) -> Option<String> {
+    let letters = text.bytes().all(|byte| byte.is_ascii_alphabetic());
+    (letters && [SHORT, LONG].contains(&text.len())).then(|| text.to_ascii_uppercase())
+}
+
+/// Finds the code of three letters; one of two letters that is no country's has none.
+pub fn three_letters(text: &str) -> Option<String> {
+    let code = code(text)?;
+    if code.len() == LONG {
+        return Some(code);
+    }
+    let pair = CODES.split(' ').find(|pair| pair.starts_with(&code))?;
+    pair.get(SHORT..).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_letters_become_three() {
+        for (short, long) in [("SE", "SWE"), ("ad", "AND"), ("ZW", "ZWE"), ("XK", "XKX")] {
+            assert_eq!(three_letters(short).as_deref(), Some(long));
+        }
+        assert_eq!(three_letters("nor").as_deref(), Some("NOR"));
+        for none in ["", "S", "QQ", "Å", "SÅ", "SWED", "S E", "12"] {
+            assert_eq!(three_letters(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn the_list_is_of_pairs_and_in_order() {
+        let pairs: Vec<&str> = CODES.split(' ').collect();
+        assert_eq!(pairs.len(), 250);
+        assert!(pairs.iter().all(|pair| pair.len() == SHORT + LONG));
+        assert!(pairs.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+}

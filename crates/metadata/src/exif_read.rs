@@ -1,0 +1,301 @@
+//! EXIF in: what the camera wrote, and what editors added to it.
+//!
+//! An Exif block is a small TIFF file: directories (IFDs) of tagged values, in either byte order.
+//! `kamadak-exif` reads it; this file guards it, finds the tags and makes sense of the values.
+//!
+//! Some files have two blocks, of a camera and of an editor that did not look. The first one
+//! wins for every tag that it has, as viewers do.
+
+use exif::{Exif, Field, In, Rational, Reader, Tag, Value};
+
+use crate::stamp::Stamp;
+use crate::{Caption, TEXT_BYTES_MAX, Told, is_position, set, text};
+
+/// Directory entries that one block may have; cameras write some hundred.
+const ENTRIES_MAX: usize = 5_000;
+/// Blocks that are read.
+const BLOCKS_MAX: usize = 4;
+/// Directories in a row that the library follows.
+const DIRECTORIES_MAX: usize = 8;
+/// Bytes of a directory entry.
+const ENTRY_BYTES: usize = 12;
+
+/// The Exif blocks of a file, in its order.
+pub(super) struct Blocks(Vec<Exif>);
+
+impl Blocks {
+    /// Parses blocks from their TIFF headers on; what is broken gives a warning.
+    pub(super) fn parse(blocks: &[&[u8]], warnings: &mut Vec<String>) -> Blocks {
+        let mut parsed = Vec::new();
+        for (index, block) in blocks.iter().enumerate().take(BLOCKS_MAX) {
+            if !is_modest(block) {
+                warnings.push(format!("exif block {index} has more than {ENTRIES_MAX} entries"));
+                continue;
+            }
+            let mut damaged = false;
+            let result = Reader::new()
+                .continue_on_error(true)
+                .read_raw(block.to_vec())
+                .or_else(|error| error.distill_partial_result(|_| damaged = true));
+            damaged |= result.is_err();
+            parsed.extend(result);
+            if damaged {
+                warnings.push(format!("exif block {index} is broken"));
+            }
+        }
+        Blocks(parsed)
+    }
+
+    /// Finds a tag of the picture, in the first block that has it. Thumbnails have their own
+    /// directory, which is never looked at.
+    pub(super) fn field(&self, tag: Tag) -> Option<&Field> {
+        self.0.iter().find_map(|block| block.get_field(tag, In::PRIMARY))
+    }
+
+    /// Tells the orientation; 1 without one and, with a warning, for one that does not exist.
+    pub(super) fn orientation(&self, warnings: &mut Vec<String>) -> u8 {
+        let Some(field) = self.field(Tag::Orientation) else {
+            return 1;
+        };
+        let told = field.value.get_uint(0).and_then(|value| u8::try_from(value).ok());
+        told.filter(|orientation| (1..=8).contains(orientation)).unwrap_or_else(|| {
+            warnings.push("exif orientation is not 1 to 8".to_owned());
+            1
+        })
+    }
+
+    /// Reads the fields of a caption.
+    pub(super) fn read(&self, warnings: &mut Vec<String>) -> Told {
+        let mut caption = Caption::default();
+        set(&mut caption.description, &self.text(Tag::ImageDescription));
+        set(&mut caption.byline, &self.text(Tag::Artist));
+        set(&mut caption.copyright_notice, &self.text(Tag::Copyright));
+        caption.position = self.position();
+        if caption.position.is_none() && self.has_coordinates() {
+            warnings.push("exif gps position is not on the globe".to_owned());
+        }
+        let offset = self.text(Tag::OffsetTimeOriginal);
+        let created = Stamp::parse(&self.text(Tag::DateTimeOriginal))
+            .map(|stamp| stamp.with_offset(&offset));
+        Told { caption, created }
+    }
+
+    /// Reads a text; empty if it is absent, no text, or a placeholder of blanks and NULs.
+    ///
+    /// The parts of a text that NULs divide, as in a copyright of photographer and editor, are
+    /// joined by commas. The standard says ASCII; UTF-8 and Latin-1 are what is found.
+    pub(super) fn text(&self, tag: Tag) -> String {
+        let parts = match self.field(tag).map(|field| &field.value) {
+            Some(Value::Ascii(parts)) => parts.as_slice(),
+            _ => return String::new(),
+        };
+        let texts = parts
+            .iter()
+            .map(|part| text::clean(&text::guess(part.get(..TEXT_BYTES_MAX).unwrap_or(part))))
+            .filter(|text| !text.is_empty());
+        texts.take(2).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Tells latitude and longitude in degrees, if both are there and on the globe.
+    pub(super) fn position(&self) -> Option<(f64, f64)> {
+        let latitude = self.degrees(Tag::GPSLatitude, Tag::GPSLatitudeRef, ("N", "S"))?;
+        let longitude = self.degrees(Tag::GPSLongitude, Tag::GPSLongitudeRef, ("E", "W"))?;
+        Some((latitude, longitude)).filter(|&position| is_position(position))
+    }
+
+    /// Tells whether coordinates are filled in; cameras without reception write zeros over zeros.
+    fn has_coordinates(&self) -> bool {
+        let filled = |tag| match self.field(tag).map(|field| &field.value) {
+            Some(Value::Rational(parts)) => parts.iter().any(|part| part.denom != 0),
+            _ => false,
+        };
+        filled(Tag::GPSLatitude) && filled(Tag::GPSLongitude)
+    }
+
+    /// Reads degrees, minutes and seconds with their hemisphere.
+    fn degrees(&self, tag: Tag, hemisphere: Tag, (ahead, behind): (&str, &str)) -> Option<f64> {
+        let Value::Rational(parts) = &self.field(tag)?.value else {
+            return None;
+        };
+        let sign = match self.text(hemisphere).to_ascii_uppercase() {
+            letter if letter == ahead => 1.0,
+            letter if letter == behind => -1.0,
+            _ => return None,
+        };
+        let parts: Vec<f64> = parts.iter().map(number).collect::<Option<_>>()?;
+        let [degrees, minutes, seconds] = parts[..] else {
+            return None;
+        };
+        Some(sign * (degrees + minutes / 60.0 + seconds / 3600.0))
+    }
+}
+
+/// A rational as a number; `0/0`, which some write for zero seconds, is zero.
+fn number(rational: &Rational) -> Option<f64> {
+    match (rational.num, rational.denom) {
+        (0, _) => Some(0.0),
+        (_, 0) => None,
+        (num, denom) => Some(f64::from(num) / f64::from(denom)),
+    }
+}
+
+/// Tells whether a block has at most [`ENTRIES_MAX`] entries as the library would walk it.
+///
+/// An entry may point to a directory, and nothing keeps thousands of entries from pointing to the
+/// same one, whose entries do so again: 64 kB could stand for 10^11 entries. This walk follows the
+/// same pointers with a budget.
+fn is_modest(tiff: &[u8]) -> bool {
+    let mut walk = EntryWalk { tiff, little: tiff.starts_with(b"II"), budget: ENTRIES_MAX };
+    let mut next = walk.u32(4);
+    for _ in 0..DIRECTORIES_MAX {
+        match next {
+            Some(offset) if offset != 0 => next = walk.directory(offset, &[0x8769, 0x8825]),
+            _ => break,
+        }
+    }
+    walk.budget > 0
+}
+
+/// A walk over the directories of a TIFF file that counts entries down to zero.
+struct EntryWalk<'a> {
+    tiff: &'a [u8],
+    little: bool,
+    budget: usize,
+}
+
+impl EntryWalk<'_> {
+    /// Counts the entries of a directory and of those that its `pointers` lead to; gives the
+    /// offset of the directory that follows.
+    fn directory(&mut self, offset: u32, pointers: &[u16]) -> Option<u32> {
+        let mut at = usize::try_from(offset).ok()?;
+        let count = self.u16(at)?;
+        at += 2;
+        for _ in 0..count {
+            if self.budget == 0 {
+                return None;
+            }
+            self.budget -= 1;
+            let tag = self.u16(at)?;
+            if pointers.contains(&tag)
+                && let Some(child) = self.pointer(at)
+            {
+                // Exif may lead to Interop, which leads nowhere, like GPS.
+                let inner: &[u16] = if tag == 0x8769 { &[0xA005] } else { &[] };
+                self.directory(child, inner);
+            }
+            at += ENTRY_BYTES;
+        }
+        self.u32(at)
+    }
+
+    /// Reads the first value of an entry as an offset, of whatever whole type it is.
+    fn pointer(&self, entry: usize) -> Option<u32> {
+        let kind = self.u16(entry + 2)?;
+        let count = usize::try_from(self.u32(entry + 4)?).ok()?;
+        let unit = match kind {
+            1 => 1,
+            3 => 2,
+            4 => 4,
+            _ => return None,
+        };
+        let at = match unit * count {
+            0 => return None,
+            1..=4 => entry + 8,
+            _ => usize::try_from(self.u32(entry + 8)?).ok()?,
+        };
+        match unit {
+            1 => self.tiff.get(at).copied().map(u32::from),
+            2 => self.u16(at).map(u32::from),
+            _ => self.u32(at),
+        }
+    }
+
+    fn u16(&self, at: usize) -> Option<u16> {
+        let bytes = *self.tiff.get(at..)?.first_chunk()?;
+        Some(if self.little { u16::from_le_bytes(bytes) } else { u16::from_be_bytes(bytes) })
+    }
+
+    fn u32(&self, at: usize) -> Option<u32> {
+        let bytes = *self.tiff.get(at..)?.first_chunk()?;
+        Some(if self.little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A big-endian TIFF file whose directories are given as entries of tag, type, count, value.
+    fn tiff(directory: &[(u16, u16, u32, [u8; 4])], tail: &[u8]) -> Vec<u8> {
+        let mut bytes = b"MM\0\x2A\0\0\0\x08".to_vec();
+        bytes.extend(u16::try_from(directory.len()).expect("few entries").to_be_bytes());
+        for (tag, kind, count, value) in directory {
+            bytes.extend(tag.to_be_bytes());
+            bytes.extend(kind.to_be_bytes());
+            bytes.extend(count.to_be_bytes());
+            bytes.extend(value);
+        }
+        bytes.extend([0; 4]);
+        bytes.extend(tail);
+        bytes
+    }
+
+    fn orientation(value: u8) -> Vec<u8> {
+        tiff(&[(0x112, 3, 1, [0, value, 0, 0])], &[])
+    }
+
+    fn check_orientation(blocks: &[&[u8]], expected: u8, warned: bool) {
+        let mut warnings = Vec::new();
+        let blocks = Blocks::parse(blocks, &mut warnings);
+        assert_eq!(blocks.orientation(&mut warnings), expected);
+        assert_eq!(!warnings.is_empty(), warned, "{warnings:?}");
+    }
+
+    #[test]
+    fn every_orientation_is_read_and_others_are_upright() {
+        for value in 1..=8 {
+            check_orientation(&[&orientation(value)], value, false);
+        }
+        check_orientation(&[&orientation(0)], 1, true);
+        check_orientation(&[&orientation(9)], 1, true);
+        check_orientation(&[], 1, false);
+    }
+
+    #[test]
+    fn the_first_of_two_blocks_wins_for_the_tags_it_has() {
+        let empty = tiff(&[], &[]);
+        check_orientation(&[&orientation(6), &orientation(1)], 6, false);
+        check_orientation(&[&orientation(1), &orientation(6)], 1, false);
+        check_orientation(&[&empty, &orientation(6)], 6, false);
+        check_orientation(&[b"II broken", &orientation(6)], 6, true);
+    }
+
+    #[test]
+    fn text_is_latin1_or_utf8_and_blanks_are_nothing() {
+        let offset = 8 + 2 + 3 * 12 + 4;
+        let block = tiff(
+            &[
+                (0x10E, 2, 7, [0, 0, 0, offset]),
+                (0x13B, 2, 4, *b"\xC5sa\0"),
+                (0x8298, 2, 9, [0, 0, 0, offset + 7]),
+            ],
+            b"      \0Bo\0\0Ek \0\0",
+        );
+        let mut warnings = Vec::new();
+        let told = Blocks::parse(&[&block], &mut warnings).read(&mut warnings);
+        assert_eq!(told.caption.description, "");
+        assert_eq!(told.caption.byline, "Åsa");
+        assert_eq!(told.caption.copyright_notice, "Bo, Ek");
+        assert_eq!(warnings, Vec::<String>::new());
+    }
+
+    #[test]
+    fn directories_that_multiply_are_refused() {
+        // One directory whose 2,000 Exif pointers lead back to itself.
+        let block = tiff(&vec![(0x8769, 4, 1, [0, 0, 0, 8]); 2_000], &[]);
+        assert!(!is_modest(&block));
+        let mut warnings = Vec::new();
+        assert_eq!(Blocks::parse(&[&block], &mut warnings).0.len(), 0);
+        assert_eq!(warnings.len(), 1);
+    }
+}

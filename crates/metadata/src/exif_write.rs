@@ -1,0 +1,197 @@
+//! EXIF out: a small block with the caption's texts, its moment and what the standard wants.
+//!
+//! The block is made from nothing, so that no thumbnail, maker's note, serial number or other fact
+//! of the camera slips through. Only a position is copied, and only if the operator keeps it.
+
+use std::io::Cursor;
+
+use exif::experimental::Writer;
+use exif::{Field, In, Rational, Tag, Value};
+
+use crate::exif_read::Blocks;
+use crate::stamp::Stamp;
+use crate::{Caption, Keep, text};
+use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
+
+/// APP1.
+const MARKER: u8 = 0xE1;
+/// Signature of the segment.
+const SIGNATURE: &[u8] = b"Exif\0\0";
+/// Bytes that the caption's texts take at most. XMP has the whole text; together with the position
+/// these fit into one segment.
+const DESCRIPTION_BYTES_MAX: usize = 32_000;
+const BYLINE_BYTES_MAX: usize = 4_000;
+const COPYRIGHT_BYTES_MAX: usize = 4_000;
+/// Bytes of a copied text, and numbers in a copied value.
+const FACT_BYTES_MAX: usize = 128;
+const FACT_NUMBERS_MAX: usize = 4;
+
+/// GPS facts that are copied when the operator keeps them.
+const GPS_FACTS: [Tag; 12] = [
+    Tag::GPSLatitudeRef,
+    Tag::GPSLatitude,
+    Tag::GPSLongitudeRef,
+    Tag::GPSLongitude,
+    Tag::GPSAltitudeRef,
+    Tag::GPSAltitude,
+    Tag::GPSTimeStamp,
+    Tag::GPSImgDirectionRef,
+    Tag::GPSImgDirection,
+    Tag::GPSMapDatum,
+    Tag::GPSDateStamp,
+    Tag::GPSHPositioningError,
+];
+
+/// Writes the segment; nothing for an upright picture whose caption has nothing to say.
+///
+/// A caption that says what EXIF has no place for gets a block too: every rendition with a caption
+/// has one of each kind, whatever it says.
+pub(super) fn segment(caption: &Caption, originals: &[&[u8]], keep: Keep) -> Vec<u8> {
+    let mut fields = texts(caption);
+    fields.extend(moment(caption));
+    if keep.gps {
+        let blocks = Blocks::parse(originals, &mut Vec::new());
+        fields.extend(position(caption, &blocks));
+    }
+    let orientation = if (1..=8).contains(&keep.orientation) { keep.orientation } else { 1 };
+    if fields.is_empty() && orientation == 1 && !caption.speaks() {
+        return Vec::new();
+    }
+    fields.push(field(Tag::Orientation, Value::Short(vec![u16::from(orientation)])));
+    fields.extend(required());
+    let mut writer = Writer::new();
+    for field in &fields {
+        writer.push_field(field);
+    }
+    let mut tiff = Cursor::new(Vec::new());
+    if writer.write(&mut tiff, false).is_err()
+        || SIGNATURE.len() + tiff.get_ref().len() > PAYLOAD_BYTES_MAX
+    {
+        // Neither happens: all values are of known types and their sizes are bounded above.
+        debug_assert!(false, "an exif block of bounded fields is written");
+        return Vec::new();
+    }
+    jpeg_segment(MARKER, &[SIGNATURE, tiff.get_ref()])
+}
+
+fn field(tag: Tag, value: Value) -> Field {
+    Field { tag, ifd_num: In::PRIMARY, value }
+}
+
+fn ascii(tag: Tag, text: &str) -> Field {
+    field(tag, Value::Ascii(vec![text.as_bytes().to_vec()]))
+}
+
+/// The caption's texts in EXIF: as UTF-8, which readers guess as ours does.
+fn texts(caption: &Caption) -> Vec<Field> {
+    let rights = if caption.copyright_notice.is_empty() {
+        &caption.copyright_holder
+    } else {
+        &caption.copyright_notice
+    };
+    [
+        (Tag::ImageDescription, &caption.description, DESCRIPTION_BYTES_MAX),
+        (Tag::Artist, &caption.byline, BYLINE_BYTES_MAX),
+        (Tag::Copyright, rights, COPYRIGHT_BYTES_MAX),
+    ]
+    .into_iter()
+    .filter(|(_, text, _)| !text.is_empty())
+    .map(|(tag, text, bytes_max)| ascii(tag, text::cut(text, bytes_max)))
+    .collect()
+}
+
+/// Copies a fact if the original has it and its value is text or a few numbers.
+fn fact(blocks: &Blocks, tag: Tag) -> Option<Field> {
+    let value = &blocks.field(tag)?.value;
+    let few = |count: usize| (1..=FACT_NUMBERS_MAX).contains(&count);
+    let copied = match value {
+        Value::Ascii(_) => {
+            let text = text::line(&blocks.text(tag));
+            let text = text::cut(&text, FACT_BYTES_MAX);
+            return (!text.is_empty()).then(|| ascii(tag, text));
+        }
+        Value::Byte(numbers) => few(numbers.len()),
+        Value::Short(numbers) => few(numbers.len()),
+        Value::Long(numbers) => few(numbers.len()),
+        Value::Rational(numbers) => few(numbers.len()),
+        Value::SRational(numbers) => few(numbers.len()),
+        Value::SByte(_)
+        | Value::Undefined(..)
+        | Value::SShort(_)
+        | Value::SLong(_)
+        | Value::Float(_)
+        | Value::Double(_)
+        | Value::Unknown(..) => false,
+    };
+    copied.then(|| field(tag, value.clone()))
+}
+
+/// When the photograph was taken, with the offset if it is known.
+fn moment(caption: &Caption) -> Vec<Field> {
+    let Some(stamp) = caption.created.as_deref().and_then(Stamp::parse) else {
+        return Vec::new();
+    };
+    let Some(time) = stamp.exif_time() else {
+        return Vec::new();
+    };
+    let offset = stamp.exif_offset().map(|offset| ascii(Tag::OffsetTimeOriginal, &offset));
+    let fraction = stamp.exif_fraction().map(|digits| ascii(Tag::SubSecTimeOriginal, digits));
+    [Some(ascii(Tag::DateTimeOriginal, &time)), offset, fraction].into_iter().flatten().collect()
+}
+
+/// The caption's position; if it is the original's or absent, the original's GPS facts.
+///
+/// Altitude, direction and time of another place would be wrong, and facts around a position that
+/// is none say nothing.
+fn position(caption: &Caption, blocks: &Blocks) -> Vec<Field> {
+    let original = blocks.position();
+    let mut fields = match caption.position {
+        Some((latitude, longitude)) if caption.position != original => vec![
+            ascii(Tag::GPSLatitudeRef, if latitude < 0.0 { "S" } else { "N" }),
+            field(Tag::GPSLatitude, degrees(latitude)),
+            ascii(Tag::GPSLongitudeRef, if longitude < 0.0 { "W" } else { "E" }),
+            field(Tag::GPSLongitude, degrees(longitude)),
+        ],
+        Some(_) | None if original.is_some() => {
+            GPS_FACTS.into_iter().filter_map(|tag| fact(blocks, tag)).collect()
+        }
+        Some(_) | None => return Vec::new(),
+    };
+    fields.push(field(Tag::GPSVersionID, Value::Byte(vec![2, 3, 0, 0])));
+    fields
+}
+
+/// Degrees, minutes and seconds; the seconds to a millionth, which is 0.03 mm on the ground.
+fn degrees(degrees: f64) -> Value {
+    const PARTS: u32 = 1_000_000;
+    let all = (degrees.abs().min(180.0) * 3600.0 * f64::from(PARTS)).round();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "at most 180 degrees in millionths of a second, 6.48e11, and not negative"
+    )]
+    let all = all as u64;
+    let small = |number: u64| u32::try_from(number).expect("less than 3,600 or 60 million");
+    let minute = u64::from(PARTS) * 60;
+    Value::Rational(vec![
+        Rational { num: small(all / minute / 60), denom: 1 },
+        Rational { num: small(all / minute % 60), denom: 1 },
+        Rational { num: small(all % minute), denom: PARTS },
+    ])
+}
+
+/// Fields that the standard wants in every block, with the values that a JPEG file implies.
+fn required() -> Vec<Field> {
+    let dpi = || Value::Rational(vec![Rational { num: 72, denom: 1 }]);
+    vec![
+        field(Tag::XResolution, dpi()),
+        field(Tag::YResolution, dpi()),
+        // Inches.
+        field(Tag::ResolutionUnit, Value::Short(vec![2])),
+        // Centred, as JFIF has it.
+        field(Tag::YCbCrPositioning, Value::Short(vec![1])),
+        field(Tag::ExifVersion, Value::Undefined(b"0232".to_vec(), 0)),
+        field(Tag::ComponentsConfiguration, Value::Undefined(vec![1, 2, 3, 0], 0)),
+        field(Tag::FlashpixVersion, Value::Undefined(b"0100".to_vec(), 0)),
+    ]
+}

@@ -1,0 +1,242 @@
+//! IIM in: the numbered datasets of IPTC's Information Interchange Model, version 4.2.
+//!
+//! A dataset is the byte `1C`, a record, a number, a length of two bytes and the value. A length
+//! with its highest bit set tells in its other bits how many bytes of length follow. Record 1 is
+//! the envelope, with the character set in 1:90; record 2 holds the caption.
+//!
+//! Without a character set each value is UTF-8 if it is valid UTF-8, else Latin-1: both were
+//! written for decades by programs that said nothing.
+
+use crate::stamp::Stamp;
+use crate::{Caption, Told, push, set, text};
+
+/// Opens every dataset.
+pub(super) const TAG: u8 = 0x1C;
+/// The value of 1:90 that means UTF-8: ESC % G (ISO 2022).
+pub(super) const UTF8: &[u8] = b"\x1B%G";
+/// Values of 1:90 that mean ISO 8859-1: ESC . A and ESC - A.
+const LATIN1: [&[u8]; 2] = [b"\x1B.A", b"\x1B-A"];
+
+/// Datasets of one file that are read; a caption with every keyword has some hundred.
+const DATASETS_MAX: usize = 4_096;
+/// Bytes that a dataset's extended length may have.
+const LENGTH_BYTES_MAX: usize = 4;
+
+/// How the values' text is coded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Charset {
+    Utf8,
+    Latin1,
+    /// Not told, or told in a way that nobody uses.
+    Unknown,
+}
+
+/// Reads the IIM bytes of a file; none give an empty caption.
+pub(super) fn read(iim: &[u8], warnings: &mut Vec<String>) -> Told {
+    let mut datasets = Vec::new();
+    let mut rest = iim;
+    // Zeros at the end are padding.
+    while rest.iter().any(|&byte| byte != 0) {
+        if datasets.len() == DATASETS_MAX {
+            warnings.push(format!("iim has more than {DATASETS_MAX} datasets"));
+            break;
+        }
+        let Some((dataset, next)) = dataset(rest) else {
+            warnings.push(format!("iim is broken at byte {}", iim.len() - rest.len()));
+            break;
+        };
+        datasets.push(dataset);
+        rest = next;
+    }
+    told(&datasets, warnings)
+}
+
+struct Dataset<'a> {
+    record: u8,
+    number: u8,
+    value: &'a [u8],
+}
+
+fn dataset(bytes: &[u8]) -> Option<(Dataset<'_>, &[u8])> {
+    let &[TAG, record, number, high, low, ref rest @ ..] = bytes else {
+        return None;
+    };
+    let (length, rest) = if high & 0x80 == 0 {
+        (usize::from(u16::from_be_bytes([high, low])), rest)
+    } else {
+        let count = usize::from(u16::from_be_bytes([high & 0x7F, low]));
+        let (digits, rest) = rest.split_at_checked(count)?;
+        if count > LENGTH_BYTES_MAX {
+            return None;
+        }
+        (digits.iter().fold(0, |length, &digit| length << 8 | usize::from(digit)), rest)
+    };
+    let (value, rest) = rest.split_at_checked(length)?;
+    Some((Dataset { record, number, value }, rest))
+}
+
+fn told(datasets: &[Dataset<'_>], warnings: &mut Vec<String>) -> Told {
+    let charset = datasets
+        .iter()
+        .find(|dataset| (dataset.record, dataset.number) == (1, 90))
+        .map_or(Charset::Unknown, |dataset| charset(dataset.value));
+    let mut caption = Caption::default();
+    let (mut date, mut time, mut mixed) = (String::new(), String::new(), false);
+    let mut bylines = Vec::new();
+    for Dataset { number, value, .. } in datasets.iter().filter(|dataset| dataset.record == 2) {
+        let (value, bad) = match charset {
+            Charset::Utf8 => text::utf8(value),
+            Charset::Latin1 => (text::latin1(value), false),
+            Charset::Unknown => (text::guess(value), false),
+        };
+        mixed |= bad;
+        match number {
+            55 => set(&mut date, &value),
+            60 => set(&mut time, &value),
+            80 => push(&mut bylines, &value),
+            _ => field(&mut caption, *number, &value),
+        }
+    }
+    caption.byline = bylines.join(", ");
+    if mixed {
+        warnings.push("iim says it is utf-8 and is not".to_owned());
+    }
+    let created = Stamp::parse_iim(&date, &time);
+    if created.is_none() && date.bytes().any(|byte| (b'1'..=b'9').contains(&byte)) {
+        warnings.push("iim 2:55 is no date".to_owned());
+    }
+    Told { caption, created }
+}
+
+fn charset(value: &[u8]) -> Charset {
+    // Several escape sequences may follow each other; the one we know may stand anywhere.
+    let has = |wanted: &[u8]| value.windows(wanted.len()).any(|window| window == wanted);
+    if has(UTF8) {
+        Charset::Utf8
+    } else if LATIN1.into_iter().any(has) {
+        Charset::Latin1
+    } else {
+        Charset::Unknown
+    }
+}
+
+/// Puts a dataset of record 2 where it belongs; numbers that are not in the table mean nothing
+/// to us.
+fn field(caption: &mut Caption, number: u8, value: &str) {
+    match number {
+        5 => set(&mut caption.title, value),
+        10 => {
+            let urgency = value.trim().parse().ok().filter(|urgency| (1..=9).contains(urgency));
+            caption.urgency = caption.urgency.or(urgency);
+        }
+        12 => push(&mut caption.subject_codes, subject_code(value)),
+        25 => push(&mut caption.keywords, value),
+        40 => set(&mut caption.instructions, value),
+        85 => set(&mut caption.byline_role, value),
+        90 => set(&mut caption.city, value),
+        100 => set(&mut caption.country_code, value),
+        101 => set(&mut caption.country, value),
+        103 => set(&mut caption.transmission_reference, value),
+        105 => set(&mut caption.headline, value),
+        110 => set(&mut caption.credit, value),
+        115 => set(&mut caption.source, value),
+        116 => set(&mut caption.copyright_notice, value),
+        120 => set(&mut caption.description, value),
+        135 => set(&mut caption.language, value),
+        187 => set(&mut caption.uri, value),
+        _ => {}
+    }
+}
+
+/// Takes the code out of a subject reference `IPTC:04000000:…`; a bare code is one too.
+fn subject_code(value: &str) -> &str {
+    match value.split_once(':') {
+        Some((_, rest)) => rest.split(':').next().unwrap_or_default(),
+        None => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bytes(datasets: &[(u8, u8, &[u8])]) -> Vec<u8> {
+        let mut iim = Vec::new();
+        for (record, number, value) in datasets {
+            let length = u16::try_from(value.len()).expect("a short value");
+            iim.extend([TAG, *record, *number]);
+            iim.extend(length.to_be_bytes());
+            iim.extend_from_slice(value);
+        }
+        iim
+    }
+
+    fn check(datasets: &[(u8, u8, &[u8])]) -> (Told, Vec<String>) {
+        let mut warnings = Vec::new();
+        (read(&bytes(datasets), &mut warnings), warnings)
+    }
+
+    #[test]
+    fn the_character_set_is_honoured() {
+        let (told, warnings) = check(&[(1, 90, UTF8), (2, 90, "Åre".as_bytes())]);
+        assert_eq!((told.caption.city.as_str(), warnings.len()), ("Åre", 0));
+        let (told, _) = check(&[(1, 90, b"\x1B.A"), (2, 90, "Åre".as_bytes())]);
+        assert_eq!(told.caption.city, "Ã…re");
+    }
+
+    #[test]
+    fn without_a_character_set_each_value_is_guessed() {
+        let (told, warnings) = check(&[(2, 90, b"\xC5re"), (2, 105, "Snö".as_bytes())]);
+        assert_eq!((told.caption.city.as_str(), told.caption.headline.as_str()), ("Åre", "Snö"));
+        assert_eq!(warnings.len(), 0);
+    }
+
+    #[test]
+    fn latin1_that_claims_utf8_is_read_with_a_warning() {
+        let (told, warnings) = check(&[(1, 90, UTF8), (2, 90, b"\xC5re")]);
+        assert_eq!((told.caption.city.as_str(), warnings.len()), ("Åre", 1));
+    }
+
+    #[test]
+    fn repeated_datasets_are_collected() {
+        let (told, _) = check(&[
+            (2, 25, b"sn\xF6"),
+            (2, 80, b"Ann Ek"),
+            (2, 12, b"IPTC:04000000:EBF::"),
+            (2, 25, b""),
+            (2, 25, b"is"),
+            (2, 80, b"Bo Ek"),
+            (2, 12, b"17000000"),
+            (2, 122, b"first"),
+            (2, 122, b"second"),
+        ]);
+        assert_eq!(told.caption.keywords, ["snö", "is"]);
+        assert_eq!(told.caption.byline, "Ann Ek, Bo Ek");
+        assert_eq!(told.caption.subject_codes, ["04000000", "17000000"]);
+    }
+
+    #[test]
+    fn date_and_time_make_one_stamp() {
+        let (told, _) = check(&[(2, 60, b"101500+0100"), (2, 55, b"20170211")]);
+        let created = told.created.map(|stamp| stamp.to_string());
+        assert_eq!(created.as_deref(), Some("2017-02-11T10:15:00+01:00"));
+        let (told, warnings) = check(&[(2, 55, b"20171399")]);
+        assert_eq!((told.created, warnings.len()), (None, 1));
+    }
+
+    #[test]
+    fn an_extended_length_is_read() {
+        let mut iim = vec![TAG, 2, 120, 0x80, 4, 0, 0, 0, 3];
+        iim.extend(b"abc");
+        assert_eq!(read(&iim, &mut Vec::new()).caption.description, "abc");
+    }
+
+    #[test]
+    fn what_stands_before_the_damage_counts() {
+        let mut iim = bytes(&[(2, 105, b"Rubrik")]);
+        iim.extend([TAG, 2, 120, 0x80, 9, 0, 0]);
+        let mut warnings = Vec::new();
+        assert_eq!(read(&iim, &mut warnings).caption.headline, "Rubrik");
+        assert_eq!(warnings, ["iim is broken at byte 11"]);
+    }
+}

@@ -1,0 +1,186 @@
+//! IIM out: one Photoshop segment with the caption's datasets.
+//!
+//! IIM 4.2 gives every dataset a length in bytes. Longer text is cut on a character boundary; the
+//! whole of it stands in XMP, which readers of ours prefer.
+
+use crate::iim_read::{TAG, UTF8};
+use crate::stamp::Stamp;
+use crate::{Caption, country, text};
+use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
+
+/// APP13.
+const MARKER: u8 = 0xED;
+/// Signature of the segment; signature, number, empty name of the resource that holds IIM.
+const PREFIX: &[u8] = b"Photoshop 3.0\x008BIM\x04\x04\0\0";
+/// Bytes of IIM that fit: the prefix, a length and a pad are around it.
+const IIM_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - PREFIX.len() - 4 - 1;
+/// Bytes of the identifier, which IIM itself does not know: readers expect no more. A part of one
+/// would identify nothing or another picture, so a longer one is left to XMP.
+const URI_BYTES_MAX: usize = 128;
+/// Digits of a subject code.
+const SUBJECT_CODE_DIGITS: usize = 8;
+
+/// The datasets of a caption while they are written.
+struct Datasets(Vec<u8>);
+
+/// Writes the segment; nothing for a caption that has nothing to say in IIM.
+pub(super) fn segment(caption: &Caption) -> Vec<u8> {
+    let iim = datasets(caption);
+    if iim.is_empty() {
+        return Vec::new();
+    }
+    let mut envelope = Datasets(Vec::new());
+    envelope.add(1, 90, UTF8);
+    // Version 4 of the record.
+    envelope.add(2, 0, &[0, 4]);
+    let iim = [envelope.0, iim].concat();
+    let length = u32::try_from(iim.len()).expect("`add` keeps it within a segment");
+    let pad: &[u8] = if iim.len() % 2 == 1 { &[0] } else { &[] };
+    jpeg_segment(MARKER, &[PREFIX, &length.to_be_bytes(), &iim, pad])
+}
+
+fn datasets(caption: &Caption) -> Vec<u8> {
+    let c = caption;
+    let mut datasets = Datasets(Vec::new());
+    // 2:40 and 2:116 are shared: see the module's docs.
+    let terms = [&c.usage_terms, &c.instructions].map(String::as_str);
+    let terms = terms.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
+    let rights =
+        if c.copyright_notice.is_empty() { &c.copyright_holder } else { &c.copyright_notice };
+    datasets.text(5, 64, &c.title);
+    datasets.text(10, 1, &c.urgency.map(|urgency| urgency.to_string()).unwrap_or_default());
+    datasets.text(40, 256, &terms);
+    if let Some(stamp) = c.created.as_deref().and_then(Stamp::parse) {
+        datasets.text(55, 8, &stamp.iim_date());
+        datasets.text(60, 11, &stamp.iim_time().unwrap_or_default());
+    }
+    datasets.text(80, 32, &c.byline);
+    datasets.text(85, 32, &c.byline_role);
+    datasets.text(90, 32, &c.city);
+    datasets.text(100, 3, &country::three_letters(&c.country_code).unwrap_or_default());
+    datasets.text(101, 64, &c.country);
+    datasets.text(103, 32, &c.transmission_reference);
+    datasets.text(105, 256, &c.headline);
+    datasets.text(110, 32, &c.credit);
+    datasets.text(115, 32, &c.source);
+    datasets.text(116, 128, rights);
+    datasets.add(2, 120, text::cut(&c.description, 2_000).as_bytes());
+    // The dataset holds a code of two letters, or three (ISO 639), without a region.
+    let language = c.language.split('-').next().unwrap_or_default();
+    if (2..=3).contains(&language.len()) {
+        datasets.text(135, 3, language);
+    }
+    if c.uri.len() <= URI_BYTES_MAX {
+        datasets.text(187, URI_BYTES_MAX, &c.uri);
+    }
+    for code in c.subject_codes.iter().filter(|code| is_subject_code(code)) {
+        datasets.text(12, 236, &format!("IPTC:{code}:::"));
+    }
+    for keyword in &c.keywords {
+        datasets.text(25, 64, keyword);
+    }
+    datasets.0
+}
+
+fn is_subject_code(code: &str) -> bool {
+    code.len() == SUBJECT_CODE_DIGITS && code.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+impl Datasets {
+    /// Adds a line of text to record 2, cut to a number of bytes; an empty one is left out.
+    fn text(&mut self, number: u8, bytes_max: usize, value: &str) {
+        let line = text::line(value);
+        self.add(2, number, text::cut(&line, bytes_max).as_bytes());
+    }
+
+    /// Adds a dataset unless it is empty or would not fit into the segment any more.
+    fn add(&mut self, record: u8, number: u8, value: &[u8]) {
+        // The envelope comes on top: its two datasets have 8 and 7 bytes.
+        let room = IIM_BYTES_MAX - 8 - 7;
+        if value.is_empty() || self.0.len() + 5 + value.len() > room {
+            return;
+        }
+        let length = u16::try_from(value.len()).expect("a segment has 65,533 bytes");
+        self.0.extend([TAG, record, number]);
+        self.0.extend(length.to_be_bytes());
+        self.0.extend_from_slice(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iim_read::read;
+
+    /// The IIM bytes of a written segment.
+    fn iim(caption: &Caption) -> Vec<u8> {
+        segment(caption).split_off(4 + PREFIX.len() + 4)
+    }
+
+    #[test]
+    fn the_character_set_comes_first() {
+        let caption = Caption { headline: "Snö".into(), ..Caption::default() };
+        assert!(iim(&caption).starts_with(b"\x1C\x01\x5A\x00\x03\x1B%G\x1C\x02\x00\x00\x02"));
+    }
+
+    #[test]
+    fn nothing_to_say_is_no_segment() {
+        assert_eq!(segment(&Caption::default()), Vec::<u8>::new());
+        let persons = Caption { persons: vec!["Ann Ek".into()], ..Caption::default() };
+        assert_eq!(segment(&persons), Vec::<u8>::new());
+    }
+
+    #[test]
+    fn long_text_is_cut_on_a_character_boundary() {
+        let long = "å".repeat(3_000);
+        let caption = Caption {
+            byline: format!("x{long}"),
+            description: long.clone(),
+            keywords: vec![long.clone()],
+            copyright_notice: long,
+            ..Caption::default()
+        };
+        let told = read(&iim(&caption), &mut Vec::new()).caption;
+        assert_eq!(told.byline, format!("x{}", "å".repeat(15)));
+        assert_eq!(told.description, "å".repeat(1_000));
+        assert_eq!(told.keywords, ["å".repeat(32)]);
+        assert_eq!(told.copyright_notice, "å".repeat(64));
+    }
+
+    #[test]
+    fn a_country_has_three_letters_and_an_identifier_is_whole_or_absent() {
+        let told = |country_code: &str, uri: &str| {
+            let (country_code, uri) = (country_code.to_owned(), uri.to_owned());
+            let caption =
+                Caption { country_code, uri, headline: "x".into(), ..Caption::default() };
+            let told = read(&iim(&caption), &mut Vec::new()).caption;
+            (told.country_code, told.uri)
+        };
+        assert_eq!(told("SE", "urn:x"), ("SWE".to_owned(), "urn:x".to_owned()));
+        assert_eq!(told("Sverige", &"x".repeat(129)), (String::new(), String::new()));
+        assert_eq!(told("NOR", &"x".repeat(128)), ("NOR".to_owned(), "x".repeat(128)));
+    }
+
+    #[test]
+    fn too_many_keywords_still_fit_one_segment() {
+        let caption = Caption { keywords: vec!["k".repeat(64); 2_000], ..Caption::default() };
+        let bytes = segment(&caption);
+        assert!(bytes.len() <= PAYLOAD_BYTES_MAX + 4, "{}", bytes.len());
+        assert!(read(&iim(&caption), &mut Vec::new()).caption.keywords.len() > 900);
+    }
+
+    #[test]
+    fn only_iptc_subject_codes_are_written() {
+        let codes = vec!["04000000".into(), "medtop:20000209".into()];
+        let caption = Caption { subject_codes: codes, ..Caption::default() };
+        assert_eq!(read(&iim(&caption), &mut Vec::new()).caption.subject_codes, ["04000000"]);
+    }
+
+    #[test]
+    fn line_feeds_stay_in_the_description_only() {
+        let text = "en\ntvå".to_owned();
+        let caption = Caption { headline: text.clone(), description: text, ..Caption::default() };
+        let told = read(&iim(&caption), &mut Vec::new()).caption;
+        assert_eq!((told.headline.as_str(), told.description.as_str()), ("en två", "en\ntvå"));
+    }
+}

@@ -1,0 +1,448 @@
+//! XMP in: RDF in XML, read as far as captions need it.
+//!
+//! RDF has many spellings for one fact. A property may be an attribute or an element of
+//! `rdf:Description`, its value text, a resource, or a list whose entries are told apart by language
+//! (`Alt`), ordered (`Seq`) or not (`Bag`). Prefixes are free, only namespaces count:
+//!
+//! ```xml
+//! <x:xmpmeta xmlns:x="adobe:ns:meta/">
+//!  <rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
+//!   <rdf:Description rdf:about="" xmlns:dc="http://purl.org/dc/elements/1.1/"
+//!      xmlns:photoshop="http://ns.adobe.com/photoshop/1.0/" photoshop:City="Åre">
+//!    <dc:description><rdf:Alt><rdf:li xml:lang="x-default">Snö</rdf:li></rdf:Alt></dc:description>
+//! ```
+//!
+//! The reader is a loop over events with a stack of open elements, so nothing recurses. A DTD is
+//! refused; of entities only XML's own five and character references are known.
+
+use quick_xml::XmlVersion;
+use quick_xml::escape::resolve_predefined_entity;
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::name::{Namespace, ResolveResult};
+use quick_xml::reader::NsReader;
+
+use crate::stamp::Stamp;
+use crate::{Caption, LIST_ENTRIES_MAX, TEXT_BYTES_MAX, Told, is_position, push, set, text};
+use jpeg::embedded::GUID_BYTES;
+use jpeg::header::Header;
+
+/// Bytes of a packet that are read; extended XMP holds whole editing histories.
+const PACKET_BYTES_MAX: usize = 4 << 20;
+/// Open elements at most; a caption needs nine.
+const DEPTH_MAX: usize = 32;
+/// Namespaces that one element may declare; Adobe's packets declare some thirty.
+const NAMESPACES_MAX: usize = 128;
+/// Names that are resolved; each costs a walk over all namespaces in scope. Names inside of what
+/// is not read, such as an editing history, do not count.
+const NAMES_MAX: usize = 20_000;
+
+pub(super) const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
+pub(super) const DC: &str = "http://purl.org/dc/elements/1.1/";
+pub(super) const PHOTOSHOP: &str = "http://ns.adobe.com/photoshop/1.0/";
+pub(super) const RIGHTS: &str = "http://ns.adobe.com/xap/1.0/rights/";
+pub(super) const PLUS: &str = "http://ns.useplus.org/ldf/xmp/1.0/";
+pub(super) const IPTC_CORE: &str = "http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/";
+pub(super) const IPTC_EXT: &str = "http://iptc.org/std/Iptc4xmpExt/2008-02-29/";
+const EXIF: &str = "http://ns.adobe.com/exif/1.0/";
+const NOTE: &str = "http://ns.adobe.com/xmp/note/";
+const XML: &str = "http://www.w3.org/XML/1998/namespace";
+
+/// The properties that are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Property {
+    Headline,
+    Title,
+    Description,
+    Byline,
+    BylineRole,
+    Credit,
+    Source,
+    CopyrightNotice,
+    CopyrightHolder,
+    UsageTerms,
+    Instructions,
+    City,
+    Country,
+    CountryCode,
+    Latitude,
+    Longitude,
+    Persons,
+    SubjectCodes,
+    Keywords,
+    Created,
+    TransmissionReference,
+    Urgency,
+    Uri,
+    Language,
+    ExtendedXmp,
+}
+
+/// Namespace and local name of every property.
+const PROPERTIES: [(&str, &str, Property); 25] = [
+    (PHOTOSHOP, "Headline", Property::Headline),
+    (DC, "title", Property::Title),
+    (DC, "description", Property::Description),
+    (DC, "creator", Property::Byline),
+    (PHOTOSHOP, "AuthorsPosition", Property::BylineRole),
+    (PHOTOSHOP, "Credit", Property::Credit),
+    (PHOTOSHOP, "Source", Property::Source),
+    (DC, "rights", Property::CopyrightNotice),
+    (PLUS, "CopyrightOwner", Property::CopyrightHolder),
+    (RIGHTS, "UsageTerms", Property::UsageTerms),
+    (PHOTOSHOP, "Instructions", Property::Instructions),
+    (PHOTOSHOP, "City", Property::City),
+    (PHOTOSHOP, "Country", Property::Country),
+    (IPTC_CORE, "CountryCode", Property::CountryCode),
+    (EXIF, "GPSLatitude", Property::Latitude),
+    (EXIF, "GPSLongitude", Property::Longitude),
+    (IPTC_EXT, "PersonInImage", Property::Persons),
+    (IPTC_CORE, "SubjectCode", Property::SubjectCodes),
+    (DC, "subject", Property::Keywords),
+    (PHOTOSHOP, "DateCreated", Property::Created),
+    (PHOTOSHOP, "TransmissionReference", Property::TransmissionReference),
+    (PHOTOSHOP, "Urgency", Property::Urgency),
+    (IPTC_EXT, "DigImageGUID", Property::Uri),
+    (DC, "language", Property::Language),
+    (NOTE, "HasExtendedXMP", Property::ExtendedXmp),
+];
+
+/// Reads the XMP of a file: the main packet, and extended XMP for what the main one lacks.
+pub(super) fn read(header: &Header, jpeg: &[u8], warnings: &mut Vec<String>) -> Told {
+    let mut packet = Packet::default();
+    if let Some(bytes) = header.xmp(jpeg) {
+        packet.read(bytes, warnings);
+    }
+    let guid = std::mem::take(&mut packet.extended_xmp);
+    if guid.len() == GUID_BYTES {
+        let extended = header.extended_xmp(jpeg, guid.as_bytes());
+        warnings.extend(extended.damage.map(|damage| damage.to_string()));
+        if let Some(bytes) = extended.value {
+            packet.read(&bytes, warnings);
+        }
+    }
+    packet.told()
+}
+
+/// One value of a property, with its language if it has one.
+struct Entry {
+    language: Option<String>,
+    text: String,
+}
+
+/// What an open element is to us.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Element {
+    /// Outside of any property: the packet's frame.
+    Frame,
+    /// `rdf:Description` whose children are properties of the photograph.
+    Description,
+    /// A property that we read; its own text is its value unless it holds a list.
+    Property,
+    /// `rdf:Alt`, `rdf:Seq`, `rdf:Bag`, or a structure around values.
+    Group,
+    /// A value: `rdf:li`, `rdf:value`, the name in `plus:CopyrightOwner`.
+    Value,
+    /// Something that we do not read, with all that is in it.
+    Other,
+}
+
+/// What has been read so far.
+#[derive(Default)]
+struct Packet {
+    caption: Caption,
+    created: Option<Stamp>,
+    latitude: Option<f64>,
+    longitude: Option<f64>,
+    extended_xmp: String,
+}
+
+/// The state of reading one packet.
+struct Parser<'p> {
+    packet: &'p mut Packet,
+    open: Vec<Element>,
+    /// The property whose element is open.
+    property: Option<Property>,
+    entries: Vec<Entry>,
+    /// Language and text of the value that is being read.
+    language: Option<String>,
+    text: String,
+    unknown_entity: bool,
+    /// Names that were resolved.
+    names: usize,
+}
+
+impl Packet {
+    /// Reads a packet; properties that are already known stay.
+    fn read(&mut self, bytes: &[u8], warnings: &mut Vec<String>) {
+        let shown = bytes.get(..PACKET_BYTES_MAX).unwrap_or(bytes);
+        if shown.len() < bytes.len() {
+            warnings.push(format!("xmp has more than {PACKET_BYTES_MAX} bytes"));
+        }
+        let decoded = String::from_utf8_lossy(shown);
+        let mut parser = Parser {
+            packet: self,
+            open: Vec::new(),
+            property: None,
+            entries: Vec::new(),
+            language: None,
+            text: String::new(),
+            unknown_entity: false,
+            names: 0,
+        };
+        if let Err(problem) = parser.run(&decoded) {
+            warnings.push(format!("xmp {problem}"));
+        }
+        if parser.unknown_entity {
+            warnings.push("xmp refers to an entity that xml does not have".to_owned());
+        }
+        if matches!(decoded, std::borrow::Cow::Owned(_)) {
+            warnings.push("xmp is not valid utf-8".to_owned());
+        }
+    }
+
+    fn told(self) -> Told {
+        let mut caption = self.caption;
+        caption.position = self.latitude.zip(self.longitude).filter(|&p| is_position(p));
+        Told { caption, created: self.created }
+    }
+
+    /// Takes the entries of a property.
+    fn take(&mut self, property: Property, entries: &[Entry]) {
+        let c = &mut self.caption;
+        let first = entries.first().map(|entry| entry.text.as_str()).unwrap_or_default();
+        match property {
+            Property::Headline => set(&mut c.headline, best(entries)),
+            Property::Title => set(&mut c.title, best(entries)),
+            Property::Description => set(&mut c.description, best(entries)),
+            Property::Byline => set(&mut c.byline, &all(entries)),
+            Property::BylineRole => set(&mut c.byline_role, best(entries)),
+            Property::Credit => set(&mut c.credit, best(entries)),
+            Property::Source => set(&mut c.source, best(entries)),
+            Property::CopyrightNotice => set(&mut c.copyright_notice, best(entries)),
+            Property::CopyrightHolder => set(&mut c.copyright_holder, &all(entries)),
+            Property::UsageTerms => set(&mut c.usage_terms, best(entries)),
+            Property::Instructions => set(&mut c.instructions, best(entries)),
+            Property::City => set(&mut c.city, best(entries)),
+            Property::Country => set(&mut c.country, best(entries)),
+            Property::CountryCode => set(&mut c.country_code, best(entries)),
+            Property::Latitude => self.latitude = self.latitude.or(degrees(first)),
+            Property::Longitude => self.longitude = self.longitude.or(degrees(first)),
+            Property::Persons => fill_list(&mut c.persons, entries),
+            Property::SubjectCodes => fill_list(&mut c.subject_codes, entries),
+            Property::Keywords => fill_list(&mut c.keywords, entries),
+            Property::Created => {
+                self.created = self.created.take().or_else(|| Stamp::parse(first));
+            }
+            Property::TransmissionReference => {
+                set(&mut c.transmission_reference, best(entries));
+            }
+            Property::Urgency => {
+                let urgency = first.parse().ok().filter(|urgency| (1..=9).contains(urgency));
+                c.urgency = c.urgency.or(urgency);
+            }
+            Property::Uri => set(&mut c.uri, best(entries)),
+            Property::Language => set(&mut c.language, first),
+            Property::ExtendedXmp => set(&mut self.extended_xmp, first),
+        }
+    }
+}
+
+impl Parser<'_> {
+    /// Reads all events; what was read before a problem stays.
+    fn run(&mut self, packet: &str) -> Result<(), String> {
+        let mut reader = NsReader::from_str(packet);
+        reader.resolver_mut().set_max_declarations_per_element(NAMESPACES_MAX);
+        loop {
+            if self.names > NAMES_MAX {
+                return Err(format!("has more than {NAMES_MAX} names"));
+            }
+            let before = reader.buffer_position();
+            let event =
+                reader.read_event().map_err(|_| format!("is not well-formed at byte {before}"))?;
+            match event {
+                Event::Start(start) => {
+                    if self.open.len() == DEPTH_MAX {
+                        return Err(format!("is nested deeper than {DEPTH_MAX} elements"));
+                    }
+                    self.start(&reader, &start);
+                }
+                Event::Empty(start) => {
+                    self.start(&reader, &start);
+                    self.end();
+                }
+                Event::End(_) => self.end(),
+                Event::Text(text) => self.text(&text.xml10_content().unwrap_or_default()),
+                Event::CData(text) => self.text(&text.xml10_content().unwrap_or_default()),
+                Event::GeneralRef(entity) => {
+                    let name = entity.decode().unwrap_or_default();
+                    match (entity.resolve_char_ref(), resolve_predefined_entity(&name)) {
+                        (Ok(Some(character)), _) => self.text(character.encode_utf8(&mut [0; 4])),
+                        (_, Some(text)) => self.text(text),
+                        _ => self.unknown_entity = true,
+                    }
+                }
+                Event::DocType(_) => return Err("has a document type definition".to_owned()),
+                Event::Decl(_) | Event::PI(_) | Event::Comment(_) => {}
+                Event::Eof if self.open.is_empty() => return Ok(()),
+                Event::Eof => return Err("ends in the middle".to_owned()),
+            }
+        }
+    }
+
+    fn start(&mut self, reader: &NsReader<&[u8]>, start: &BytesStart<'_>) {
+        let inside = self.open.last().copied().unwrap_or(Element::Frame);
+        if inside == Element::Other {
+            // Nothing in it is read, so its names need not be resolved.
+            self.open.push(Element::Other);
+            return;
+        }
+        self.names += 1;
+        let (namespace, local) = reader.resolver().resolve_element(start.name());
+        let name = (uri(&namespace), local.into_inner());
+        let element = self.classify(inside, name);
+        if element == Element::Property {
+            self.property = property(name);
+            self.entries.clear();
+        }
+        if matches!(element, Element::Property | Element::Value) {
+            self.language = None;
+            self.text.clear();
+        }
+        self.open.push(element);
+        self.attributes(reader, start, element);
+    }
+
+    /// Tells what an element is, from the one that it stands in.
+    fn classify(&self, inside: Element, name: (&[u8], &[u8])) -> Element {
+        let rdf = name.0 == RDF.as_bytes();
+        match inside {
+            Element::Frame if rdf && name.1 == b"Description" => Element::Description,
+            Element::Frame => Element::Frame,
+            Element::Description if property(name).is_some() => Element::Property,
+            Element::Description | Element::Other => Element::Other,
+            Element::Property | Element::Group | Element::Value => match name.1 {
+                b"Alt" | b"Seq" | b"Bag" | b"Description" if rdf => Element::Group,
+                b"li" | b"value" if rdf => Element::Value,
+                b"CopyrightOwnerName" if self.property == Some(Property::CopyrightHolder) => {
+                    Element::Value
+                }
+                _ => Element::Other,
+            },
+        }
+    }
+
+    fn attributes(&mut self, reader: &NsReader<&[u8]>, start: &BytesStart<'_>, of: Element) {
+        if matches!(of, Element::Frame | Element::Other) {
+            return;
+        }
+        // Duplicates are not looked for: the first one counts.
+        for attribute in start.attributes().with_checks(false).flatten() {
+            if self.names > NAMES_MAX {
+                return;
+            }
+            self.names += 1;
+            let (namespace, local) = reader.resolver().resolve_attribute(attribute.key);
+            let name = (uri(&namespace), local.into_inner());
+            let Ok(value) = attribute.normalized_value(XmlVersion::Implicit1_0) else {
+                self.unknown_entity = true;
+                continue;
+            };
+            let entry = |text: &str| Entry { language: None, text: text::clean(text) };
+            if of == Element::Description {
+                if let Some(property) = property(name) {
+                    self.packet.take(property, &[entry(&value)]);
+                }
+            } else if name == (XML.as_bytes(), b"lang") {
+                self.language = Some(value.to_lowercase());
+            } else if name == (RDF.as_bytes(), b"resource")
+                || (self.property == Some(Property::CopyrightHolder)
+                    && name == (PLUS.as_bytes(), b"CopyrightOwnerName"))
+            {
+                self.keep(entry(&value));
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        let reads = matches!(self.open.last(), Some(Element::Property | Element::Value));
+        if reads {
+            let room = TEXT_BYTES_MAX.saturating_sub(self.text.len());
+            self.text.push_str(text::cut(text, room));
+        }
+    }
+
+    fn end(&mut self) {
+        let Some(closed) = self.open.pop() else {
+            return;
+        };
+        if matches!(closed, Element::Property | Element::Value) {
+            // A group around values has blanks around them, which `clean` makes empty.
+            let text = text::clean(&std::mem::take(&mut self.text));
+            let language = self.language.take();
+            self.keep(Entry { language, text });
+        }
+        if closed == Element::Property
+            && let Some(property) = self.property.take()
+        {
+            self.packet.take(property, &self.entries);
+            self.entries.clear();
+        }
+    }
+
+    fn keep(&mut self, entry: Entry) {
+        if !entry.text.is_empty() && self.entries.len() < LIST_ENTRIES_MAX {
+            self.entries.push(entry);
+        }
+    }
+}
+
+fn uri<'n>(namespace: &ResolveResult<'n>) -> &'n [u8] {
+    match *namespace {
+        ResolveResult::Bound(Namespace(uri)) => uri,
+        ResolveResult::Unbound | ResolveResult::Unknown(_) => b"",
+    }
+}
+
+fn property((namespace, local): (&[u8], &[u8])) -> Option<Property> {
+    PROPERTIES
+        .iter()
+        .find(|(uri, name, _)| name.as_bytes() == local && uri.as_bytes() == namespace)
+        .map(|&(.., property)| property)
+}
+
+/// Chooses the text of the default language, else the first.
+fn best(entries: &[Entry]) -> &str {
+    entries
+        .iter()
+        .find(|entry| entry.language.as_deref() == Some("x-default"))
+        .or(entries.first())
+        .map(|entry| entry.text.as_str())
+        .unwrap_or_default()
+}
+
+fn all(entries: &[Entry]) -> String {
+    entries.iter().map(|entry| entry.text.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+fn fill_list(list: &mut Vec<String>, entries: &[Entry]) {
+    if list.is_empty() {
+        for entry in entries {
+            push(list, &entry.text);
+        }
+    }
+}
+
+/// Reads an XMP coordinate: `59,19.5N` or `59,19,30N`, in degrees, minutes, seconds.
+fn degrees(text: &str) -> Option<f64> {
+    let (number, sign) = match text.char_indices().last()? {
+        (end, 'N' | 'E') => (&text[..end], 1.0),
+        (end, 'S' | 'W') => (&text[..end], -1.0),
+        _ => return None,
+    };
+    let parts: Vec<f64> =
+        number.split(',').map(|part| part.parse().ok()).collect::<Option<_>>()?;
+    if parts.len() > 3 || parts.iter().any(|part| !part.is_finite() || *part < 0.0) {
+        return None;
+    }
+    Some(sign * parts.iter().zip([1.0, 60.0, 3600.0]).map(|(part, unit)| part / unit).sum::<f64>())
+}

@@ -1,0 +1,186 @@
+//! XMP out: one packet with the caption's own fields, whole and in UTF-8.
+//!
+//! The packet is made by hand: its shape is fixed, and so its bytes are. It carries no padding
+//! for editing in place, and no property that does not come from the caption.
+
+use crate::text;
+use crate::xmp_read::{DC, IPTC_CORE, IPTC_EXT, PHOTOSHOP, PLUS, RDF, RIGHTS};
+use crate::{Caption, lists, texts};
+use jpeg::rewrite::segment as jpeg_segment;
+
+/// APP1.
+const MARKER: u8 = 0xE1;
+/// Signature of the segment.
+const SIGNATURE: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
+/// Bytes of a packet (XMP specification, part 3, 1.1.3.1); two more would fit into the segment.
+pub(super) const PACKET_BYTES_MAX: usize = 65_502;
+/// Escaped bytes that a text but the description keeps when the packet is too large.
+const TEXT_BYTES_SHORT: usize = 1_000;
+/// Escaped bytes that an entry of a list takes at most besides its text.
+const ENTRY_BYTES: usize = "<rdf:li></rdf:li>\n".len();
+
+/// Writes the segment; nothing for a caption that has nothing to say in XMP.
+pub(super) fn segment(caption: &Caption) -> Vec<u8> {
+    if !caption.speaks() {
+        return Vec::new();
+    }
+    let mut packet = print(caption);
+    if packet.len() > PACKET_BYTES_MAX {
+        packet = print(&shortened(caption, packet.len()));
+    }
+    jpeg_segment(MARKER, &[SIGNATURE, packet.as_bytes()])
+}
+
+/// Shortens a caption whose packet has `bytes` until it fits, in the order that `write` tells.
+fn shortened(caption: &Caption, bytes: usize) -> Caption {
+    let mut short = caption.clone();
+    let mut over = bytes.saturating_sub(PACKET_BYTES_MAX);
+    for list in lists(&mut short) {
+        while over > 0
+            && let Some(entry) = list.pop()
+        {
+            over = over.saturating_sub(escape(&entry).len() + ENTRY_BYTES);
+        }
+    }
+    if over == 0 {
+        return short;
+    }
+    let mut all = texts(&mut short);
+    let Some((description, others)) = all.split_last_mut() else {
+        return short;
+    };
+    for text in others {
+        **text = cut_escaped(text, TEXT_BYTES_SHORT);
+    }
+    let whole = std::mem::take(*description);
+    let room = PACKET_BYTES_MAX.saturating_sub(print(&short).len() + description_frame());
+    short.description = cut_escaped(&whole, room);
+    short
+}
+
+/// The bytes that a description adds to a packet besides its text.
+fn description_frame() -> usize {
+    let mut out = String::new();
+    alternative(&mut out, "dc:description", "x");
+    out.len() - 1
+}
+
+/// Cuts a text so that it has at most so many bytes when escaped.
+fn cut_escaped(text: &str, bytes_max: usize) -> String {
+    let mut bytes = 0;
+    let end = text
+        .char_indices()
+        .find(|&(_, c)| {
+            bytes += escaped(c).map_or(c.len_utf8(), str::len);
+            bytes > bytes_max
+        })
+        .map_or(text.len(), |(at, _)| at);
+    text::cut(text, end).to_owned()
+}
+
+/// Prints the packet. A caption that [`shortened`] cut to the bone has about 20 kB: 16 texts of
+/// 1,000 bytes and the frame.
+fn print(caption: &Caption) -> String {
+    let c = caption;
+    let mut out = String::new();
+    out.push_str("<?xpacket begin=\"\u{FEFF}\" id=\"W5M0MpCehiHzreSzNTczkc9d\"?>\n");
+    out.push_str("<x:xmpmeta xmlns:x=\"adobe:ns:meta/\">\n");
+    out.push_str(&format!("<rdf:RDF xmlns:rdf=\"{RDF}\">\n<rdf:Description rdf:about=\"\""));
+    let namespaces = [
+        ("dc", DC),
+        ("photoshop", PHOTOSHOP),
+        ("xmpRights", RIGHTS),
+        ("plus", PLUS),
+        ("Iptc4xmpCore", IPTC_CORE),
+        ("Iptc4xmpExt", IPTC_EXT),
+    ];
+    for (prefix, uri) in namespaces {
+        out.push_str(&format!("\n xmlns:{prefix}=\"{uri}\""));
+    }
+    out.push_str(">\n");
+    alternative(&mut out, "dc:title", &c.title);
+    alternative(&mut out, "dc:description", &c.description);
+    list(&mut out, "dc:creator", "Seq", std::slice::from_ref(&c.byline));
+    alternative(&mut out, "dc:rights", &c.copyright_notice);
+    list(&mut out, "dc:subject", "Bag", &c.keywords);
+    list(&mut out, "dc:language", "Bag", std::slice::from_ref(&c.language));
+    simple(&mut out, "photoshop:Headline", &c.headline);
+    simple(&mut out, "photoshop:AuthorsPosition", &c.byline_role);
+    simple(&mut out, "photoshop:Credit", &c.credit);
+    simple(&mut out, "photoshop:Source", &c.source);
+    simple(&mut out, "photoshop:Instructions", &c.instructions);
+    simple(&mut out, "photoshop:City", &c.city);
+    simple(&mut out, "photoshop:Country", &c.country);
+    simple(&mut out, "photoshop:DateCreated", c.created.as_deref().unwrap_or_default());
+    simple(&mut out, "photoshop:TransmissionReference", &c.transmission_reference);
+    let urgency = c.urgency.map(|urgency| urgency.to_string()).unwrap_or_default();
+    simple(&mut out, "photoshop:Urgency", &urgency);
+    alternative(&mut out, "xmpRights:UsageTerms", &c.usage_terms);
+    owner(&mut out, &c.copyright_holder);
+    simple(&mut out, "Iptc4xmpCore:CountryCode", &c.country_code);
+    list(&mut out, "Iptc4xmpCore:SubjectCode", "Bag", &c.subject_codes);
+    list(&mut out, "Iptc4xmpExt:PersonInImage", "Bag", &c.persons);
+    simple(&mut out, "Iptc4xmpExt:DigImageGUID", &c.uri);
+    out.push_str("</rdf:Description>\n</rdf:RDF>\n</x:xmpmeta>\n<?xpacket end=\"w\"?>");
+    out
+}
+
+fn simple(out: &mut String, name: &str, text: &str) {
+    if !text.is_empty() {
+        out.push_str(&format!("<{name}>{}</{name}>\n", escape(text)));
+    }
+}
+
+/// Prints a text that could be told in several languages; ours is the default one.
+fn alternative(out: &mut String, name: &str, text: &str) {
+    if !text.is_empty() {
+        out.push_str(&format!(
+            "<{name}><rdf:Alt><rdf:li xml:lang=\"x-default\">{}</rdf:li></rdf:Alt></{name}>\n",
+            escape(text)
+        ));
+    }
+}
+
+fn list(out: &mut String, name: &str, kind: &str, entries: &[String]) {
+    if entries.iter().all(String::is_empty) {
+        return;
+    }
+    out.push_str(&format!("<{name}><rdf:{kind}>\n"));
+    for entry in entries {
+        out.push_str(&format!("<rdf:li>{}</rdf:li>\n", escape(entry)));
+    }
+    out.push_str(&format!("</rdf:{kind}></{name}>\n"));
+}
+
+/// Prints the copyright's owner: a list of structures, of which ours has one.
+fn owner(out: &mut String, holder: &str) {
+    if !holder.is_empty() {
+        out.push_str(&format!(
+            "<plus:CopyrightOwner><rdf:Seq><rdf:li rdf:parseType=\"Resource\">\
+             <plus:CopyrightOwnerName>{}</plus:CopyrightOwnerName>\
+             </rdf:li></rdf:Seq></plus:CopyrightOwner>\n",
+            escape(holder)
+        ));
+    }
+}
+
+/// What stands for a character that XML text cannot hold as it is. `>` is escaped for `]]>`.
+fn escaped(c: char) -> Option<&'static str> {
+    match c {
+        '&' => Some("&amp;"),
+        '<' => Some("&lt;"),
+        '>' => Some("&gt;"),
+        _ => None,
+    }
+}
+
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match escaped(c) {
+            Some(entity) => out.push_str(entity),
+            None => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,130 @@
+//! The key of an associated object within an item.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use thiserror::Error;
+
+use crate::token;
+
+/// The key of an associated object: `[A-Za-z0-9][A-Za-z0-9-]*`, at most 64 characters, `a000`.
+///
+/// It never ends in an operation, as an id does not.
+///
+/// Spec §4 Media interface, `<association>`. Spec §4 is silent on its characters: those of an id
+/// without the underscore, which begins the suffix.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AssociationKey(Box<str>);
+
+impl AssociationKey {
+    /// The most characters of a key.
+    pub const CHARS_MAX: usize = 64;
+
+    /// Parses a key; nothing is decoded or folded.
+    ///
+    /// Fails with [`AssociationKeyError`].
+    pub fn parse(text: &str) -> Result<Self, AssociationKeyError> {
+        if text.is_empty() {
+            return Err(AssociationKeyError::Empty);
+        }
+        let bad = text.chars().enumerate().find(|&(index, found)| {
+            let inner = index > 0 && found == '-';
+            !(inner || found.is_ascii_alphanumeric())
+        });
+        if let Some((index, found)) = bad {
+            return Err(AssociationKeyError::BadCharacter { found, at: index + 1 });
+        }
+        if text.len() > Self::CHARS_MAX {
+            return Err(AssociationKeyError::TooLong { chars: text.len() });
+        }
+        for operation in [token::CROP, token::WATERMARK] {
+            if token::strip(text, operation).is_some() {
+                return Err(AssociationKeyError::HasOperation { operation });
+            }
+        }
+        Ok(Self(text.into()))
+    }
+
+    /// The key as it stands in URLs and in the item's `associations`.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for AssociationKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl Serialize for AssociationKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for AssociationKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse(&text).map_err(de::Error::custom)
+    }
+}
+
+/// Why a text is no association key.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum AssociationKeyError {
+    /// There is no character.
+    #[error("the association is empty")]
+    Empty,
+    /// There are more than [`AssociationKey::CHARS_MAX`] characters.
+    #[error(
+        "the association has {chars} characters, at most {} are allowed",
+        AssociationKey::CHARS_MAX
+    )]
+    TooLong {
+        /// The number of characters.
+        chars: usize,
+    },
+    /// A character that no key has, or `-` at the start.
+    #[error("the association has {found:?} at character {at}, expected letters, digits and -")]
+    BadCharacter {
+        /// The character.
+        found: char,
+        /// Its place; the first character is 1.
+        at: usize,
+    },
+    /// It ends in an operation that a media URL would take off.
+    #[error("the association has the operation {operation:?}")]
+    HasOperation {
+        /// The operation: `-crop` or `-watermark`.
+        operation: &'static str,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ok_keys_of_documents() {
+        for text in ["a000", "0", "main-picture", "a-cropped", &"x".repeat(64)] {
+            assert_eq!(AssociationKey::parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn err_what_no_url_could_name() {
+        let check = |text: &str, message: &str| {
+            let error = AssociationKey::parse(text).unwrap_err().to_string();
+            assert!(error.starts_with(message), "{text}: {error}");
+        };
+        check("", "the association is empty");
+        check("a_0", "the association has '_' at character 2");
+        check("-a", "the association has '-' at character 1");
+        check("a.b", "the association has '.' at character 2");
+        check("å", "the association has 'å' at character 1");
+        check(&"x".repeat(65), "the association has 65 characters, at most 64");
+        check("a-Watermark", "the association has the operation \"-watermark\"");
+        check("a-crop", "the association has the operation \"-crop\"");
+    }
+}

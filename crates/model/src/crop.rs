@@ -1,0 +1,377 @@
+//! The crop operator: its parameters, as text and as a rectangle.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use crate::token;
+use geometry::{CropError, Rect, Size};
+
+/// The most digits that a number may have, leading zeros included: enough for any `u64`.
+const DIGITS_MAX: usize = 20;
+
+/// What a `-crop` operator asks for, in pixels of the image that it is applied to.
+///
+/// A missing width or height runs to the edge of the image; a missing offset is 0 and the same as
+/// a written `_x0`. Width and height are never 0. At least one parameter was given.
+///
+/// Spec §4 Media interface, operations; decision 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CropSpec {
+    width: Option<u32>,
+    height: Option<u32>,
+    x: u32,
+    y: u32,
+}
+
+impl CropSpec {
+    /// A crop of `width` times `height` pixels at `x`, `y`.
+    ///
+    /// Fails with [`CropSyntaxError::Zero`] on a zero width or height.
+    pub fn new(
+        width: Option<u32>,
+        height: Option<u32>,
+        x: u32,
+        y: u32,
+    ) -> Result<Self, CropSyntaxError> {
+        for (size, parameter) in [(width, CropParameter::Width), (height, CropParameter::Height)] {
+            if size == Some(0) {
+                return Err(CropSyntaxError::Zero { parameter });
+            }
+        }
+        Ok(Self { width, height, x, y })
+    }
+
+    /// The width in pixels; `None` runs to the right edge.
+    pub fn width(self) -> Option<u32> {
+        self.width
+    }
+
+    /// The height in pixels; `None` runs to the lower edge.
+    pub fn height(self) -> Option<u32> {
+        self.height
+    }
+
+    /// Pixels from the left edge.
+    pub fn x(self) -> u32 {
+        self.x
+    }
+
+    /// Pixels from the upper edge.
+    pub fn y(self) -> u32 {
+        self.y
+    }
+
+    /// Parses the parameters behind `-crop`: `_w800_h600_x10_y20`.
+    ///
+    /// Any order and either case, each parameter at most once, digits only; leading zeros count
+    /// for nothing as long as there are at most 20 digits.
+    ///
+    /// Fails with [`CropSyntaxError`], which names the parameter.
+    pub fn parse(parameters: &str) -> Result<Self, CropSyntaxError> {
+        let mut values = [None; 4];
+        let mut rest = parameters.split('_');
+        // What stands before the first underscore is the operator's own name: nothing.
+        let before = rest.next().unwrap_or_default();
+        if !before.is_empty() {
+            return Err(CropSyntaxError::Unknown { found: before.to_owned() });
+        }
+        for text in rest {
+            let (parameter, value) = parse_parameter(text)?;
+            let slot = &mut values[parameter.index()];
+            if slot.is_some() {
+                return Err(CropSyntaxError::Repeated { parameter });
+            }
+            *slot = Some(value);
+        }
+        if values == [None; 4] {
+            return Err(CropSyntaxError::NoParameters);
+        }
+        let [width, height, x, y] = values;
+        Self::new(width, height, x.unwrap_or(0), y.unwrap_or(0))
+    }
+
+    /// The rectangle that the operator cuts from an upright image of size `image`.
+    ///
+    /// Fails with [`CropError`], which carries `image`, when the rectangle leaves the image or
+    /// nothing is left of it.
+    pub fn resolve(self, image: Size) -> Result<Rect, CropError> {
+        let to_edge = |given: Option<u32>, side: u32, start: u32| {
+            given.unwrap_or_else(|| side.saturating_sub(start))
+        };
+        let rect = Rect {
+            x: self.x,
+            y: self.y,
+            width: to_edge(self.width, image.width, self.x),
+            height: to_edge(self.height, image.height, self.y),
+        };
+        rect.checked_in(image)
+    }
+}
+
+impl TryFrom<Rect> for CropSpec {
+    type Error = CropSyntaxError;
+
+    /// The operator that cuts exactly `rect`; fails with [`CropSyntaxError::Zero`] when empty.
+    fn try_from(rect: Rect) -> Result<Self, CropSyntaxError> {
+        Self::new(Some(rect.width), Some(rect.height), rect.x, rect.y)
+    }
+}
+
+impl fmt::Display for CropSpec {
+    /// The canonical operator with its name, `-crop_w800_h600_x10_y20`.
+    ///
+    /// Offsets are always written, a missing width or height never.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(token::CROP)?;
+        if let Some(width) = self.width {
+            write!(f, "_w{width}")?;
+        }
+        if let Some(height) = self.height {
+            write!(f, "_h{height}")?;
+        }
+        write!(f, "_x{}_y{}", self.x, self.y)
+    }
+}
+
+/// One parameter of the crop operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CropParameter {
+    /// `_w`, the width.
+    Width,
+    /// `_h`, the height.
+    Height,
+    /// `_x`, the offset from the left.
+    X,
+    /// `_y`, the offset from above.
+    Y,
+}
+
+impl CropParameter {
+    /// The letter in the URL.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Width => "w",
+            Self::Height => "h",
+            Self::X => "x",
+            Self::Y => "y",
+        }
+    }
+
+    fn find(letter: char) -> Option<Self> {
+        match letter.to_ascii_lowercase() {
+            'w' => Some(Self::Width),
+            'h' => Some(Self::Height),
+            'x' => Some(Self::X),
+            'y' => Some(Self::Y),
+            _ => None,
+        }
+    }
+
+    fn index(self) -> usize {
+        match self {
+            Self::Width => 0,
+            Self::Height => 1,
+            Self::X => 2,
+            Self::Y => 3,
+        }
+    }
+}
+
+impl fmt::Display for CropParameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What is wrong with the text of a crop operator.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CropSyntaxError {
+    /// `-crop` stands alone.
+    #[error("\"-crop\" needs at least one of _w, _h, _x and _y")]
+    NoParameters,
+    /// A parameter is none of the four.
+    #[error("unknown crop parameter {:?}, expected _w, _h, _x or _y", format!("_{found}"))]
+    Unknown {
+        /// The parameter without its underscore.
+        found: String,
+    },
+    /// A parameter is given twice.
+    #[error("crop parameter \"_{parameter}\" is given more than once")]
+    Repeated {
+        /// The parameter.
+        parameter: CropParameter,
+    },
+    /// A value is not made of digits.
+    #[error("crop parameter \"_{parameter}\" needs a whole number of pixels, found {found:?}")]
+    NotANumber {
+        /// The parameter.
+        parameter: CropParameter,
+        /// Its value.
+        found: String,
+    },
+    /// A value has too many digits, or is more pixels than any image has.
+    #[error(
+        "crop parameter \"_{parameter}\" is too large: {found}, at most {} in {DIGITS_MAX} digits",
+        u32::MAX
+    )]
+    TooLarge {
+        /// The parameter.
+        parameter: CropParameter,
+        /// Its value.
+        found: String,
+    },
+    /// A width or height is zero.
+    #[error("crop parameter \"_{parameter}\" is zero")]
+    Zero {
+        /// The parameter.
+        parameter: CropParameter,
+    },
+}
+
+impl CropSyntaxError {
+    /// The part of the URL that is wrong: `crop`, or `crop.w` and its like.
+    pub fn part(&self) -> &'static str {
+        match self {
+            Self::NoParameters | Self::Unknown { .. } => "crop",
+            Self::Repeated { parameter }
+            | Self::NotANumber { parameter, .. }
+            | Self::TooLarge { parameter, .. }
+            | Self::Zero { parameter } => match parameter {
+                CropParameter::Width => "crop.w",
+                CropParameter::Height => "crop.h",
+                CropParameter::X => "crop.x",
+                CropParameter::Y => "crop.y",
+            },
+        }
+    }
+}
+
+/// Parses one parameter without its underscore: `w800`.
+fn parse_parameter(text: &str) -> Result<(CropParameter, u32), CropSyntaxError> {
+    let mut chars = text.chars();
+    let Some(parameter) = chars.next().and_then(CropParameter::find) else {
+        return Err(CropSyntaxError::Unknown { found: text.to_owned() });
+    };
+    let digits = chars.as_str();
+    let found = || digits.to_owned();
+    // `u32::from_str` alone would take a sign.
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(CropSyntaxError::NotANumber { parameter, found: found() });
+    }
+    match digits.parse() {
+        Ok(value) if digits.len() <= DIGITS_MAX => Ok((parameter, value)),
+        Ok(_) | Err(_) => Err(CropSyntaxError::TooLarge { parameter, found: found() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(parameters: &str, expected: Result<&str, &str>) {
+        let found = CropSpec::parse(parameters);
+        match (found, expected) {
+            (Ok(spec), Ok(canonical)) => {
+                assert_eq!(spec.to_string(), canonical, "{parameters}");
+            }
+            (Err(error), Err(message)) => {
+                let text = format!("{}: {error}", error.part());
+                assert!(text.contains(message), "{parameters}: {text}");
+            }
+            (found, _) => panic!("{parameters}: {found:?}, expected {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn ok_one_to_four_parameters_in_any_order_and_case() {
+        check("_w800_h600_x10_y20", Ok("-crop_w800_h600_x10_y20"));
+        check("_y20_x10_h600_w800", Ok("-crop_w800_h600_x10_y20"));
+        check("_W800_X10_H600_Y20", Ok("-crop_w800_h600_x10_y20"));
+        check("_w800_h600", Ok("-crop_w800_h600_x0_y0"));
+        check("_x0", Ok("-crop_x0_y0"));
+        check("_h7", Ok("-crop_h7_x0_y0"));
+    }
+
+    #[test]
+    fn ok_leading_zeros_and_the_limits_of_integers() {
+        check("_w0800_x000", Ok("-crop_w800_x0_y0"));
+        check("_w00000000000000000001", Ok("-crop_w1_x0_y0"));
+        check("_w2147483647_x2147483648", Ok("-crop_w2147483647_x2147483648_y0"));
+        check("_w4294967295_x4294967295", Ok("-crop_w4294967295_x4294967295_y0"));
+    }
+
+    #[test]
+    fn err_a_number_that_is_too_large_names_its_parameter() {
+        check("_w4294967296", Err("crop.w: crop parameter \"_w\" is too large: 4294967296"));
+        check("_h18446744073709551615", Err("crop.h: crop parameter \"_h\" is too large"));
+        check("_x18446744073709551616", Err("crop.x: crop parameter \"_x\" is too large"));
+        check("_y99999999999999999999999", Err("crop.y: crop parameter \"_y\" is too large"));
+        check("_w000000000000000000001", Err("crop.w: crop parameter \"_w\" is too large"));
+    }
+
+    #[test]
+    fn err_what_is_not_a_whole_number_names_its_parameter() {
+        check("_w-10", Err("crop.w: crop parameter \"_w\" needs a whole number of pixels"));
+        check("_h+10", Err("crop.h: crop parameter \"_h\" needs"));
+        check("_x1.5", Err("crop.x: crop parameter \"_x\" needs"));
+        check(
+            "_y",
+            Err("crop.y: crop parameter \"_y\" needs a whole number of pixels, found \"\""),
+        );
+        check("_w0x10", Err("crop.w: crop parameter \"_w\" needs"));
+        check("_w1e3", Err("crop.w: crop parameter \"_w\" needs"));
+        check("_w١", Err("crop.w: crop parameter \"_w\" needs"));
+    }
+
+    #[test]
+    fn err_zero_repeated_unknown_and_missing_parameters() {
+        check("_w0_h10", Err("crop.w: crop parameter \"_w\" is zero"));
+        check("_w10_h000", Err("crop.h: crop parameter \"_h\" is zero"));
+        check("_w10_w10", Err("crop.w: crop parameter \"_w\" is given more than once"));
+        check("_x1_X2", Err("crop.x: crop parameter \"_x\" is given more than once"));
+        check("_w10_z5", Err("crop: unknown crop parameter \"_z5\""));
+        check("_w10_", Err("crop: unknown crop parameter \"_\""));
+        check("__w10", Err("crop: unknown crop parameter \"_\""));
+        check("_10", Err("crop: unknown crop parameter \"_10\""));
+        check("w10", Err("crop: unknown crop parameter \"_w10\""));
+        check("", Err("crop: \"-crop\" needs at least one"));
+    }
+
+    #[test]
+    fn a_spec_resolves_against_the_image() {
+        let image = Size::new(800, 600);
+        let resolve = |parameters: &str| {
+            let rect = CropSpec::parse(parameters).unwrap().resolve(image);
+            rect.map(|rect| rect.to_string()).map_err(|error| error.to_string())
+        };
+        assert_eq!(resolve("_w800_h600"), Ok("800x600+0+0".to_owned()));
+        assert_eq!(resolve("_x10"), Ok("790x600+10+0".to_owned()));
+        assert_eq!(resolve("_w5_y599"), Ok("5x1+0+599".to_owned()));
+        assert_eq!(
+            resolve("_w900_h700_x10"),
+            Err("crop 900x700+10+0 leaves the 800x600 image".to_owned())
+        );
+        assert_eq!(
+            resolve("_w4294967295_x4294967295"),
+            Err("crop 4294967295x600+4294967295+0 leaves the 800x600 image".to_owned())
+        );
+        assert_eq!(
+            resolve("_x800"),
+            Err("crop 0x600+800+0 takes nothing of the 800x600 image".to_owned())
+        );
+        assert_eq!(
+            resolve("_y4294967295"),
+            Err("crop 800x0+0+4294967295 takes nothing of the 800x600 image".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_rectangle_becomes_the_operator_that_cuts_it() {
+        let rect = Rect { x: 1, y: 2, width: 3, height: 4 };
+        let spec = CropSpec::try_from(rect).unwrap();
+        assert_eq!(spec.resolve(Size::new(10, 10)), Ok(rect));
+        let empty = CropSpec::try_from(Rect { height: 0, ..rect });
+        assert_eq!(empty, Err(CropSyntaxError::Zero { parameter: CropParameter::Height }));
+    }
+}

@@ -1,0 +1,347 @@
+//! What the service fills in when a document comes in, and the time that orders items.
+
+use jiff::{
+    Timestamp,
+    civil::{Date, Time},
+    tz::TimeZone,
+};
+use serde_json::{Map, Value, json};
+
+use super::Document;
+use crate::{ItemKey, MediaType};
+
+impl Document {
+    /// Fills in what the service knows: type, status, standard, dates of storing.
+    ///
+    /// `now` becomes `versionstored`; `zone` is the one whose offset the dates are written in.
+    pub fn complete(&mut self, key: &ItemKey, now: Timestamp, zone: &TimeZone) {
+        let stored = rfc3339(now, zone);
+        let document_type = key.media_type.document_type();
+        self.fields.insert("type".to_owned(), json!(document_type));
+        self.fields.insert("versionstored".to_owned(), json!(stored));
+        self.fields.insert("representationtype".to_owned(), json!("complete"));
+        self.default("pubstatus", || json!("usable"));
+        self.default("version", || json!("1"));
+        self.default("versioncreated", || json!(stored));
+        if is_coming(key.media_type) {
+            self.complete_coming(zone);
+        } else {
+            self.complete_made();
+        }
+        if super::has_picture(key.media_type) {
+            self.default("mimetype", || json!("image/jpeg"));
+            self.default("originaltransmissionreference", || json!(key.id.as_str()));
+            if let Some(reference) = self.text("originaltransmissionreference").map(str::to_owned)
+            {
+                self.default("altids", || json!({ "originaltransmissionreference": reference }));
+            }
+        }
+        match key.media_type {
+            MediaType::Graphic => self.default("mimetype", || json!("application/pdf")),
+            MediaType::Video => self.default("mimetype", || json!("video/mp4")),
+            MediaType::Image
+            | MediaType::Stockfoto
+            | MediaType::Text
+            | MediaType::Feature
+            | MediaType::Page
+            | MediaType::Planning
+            | MediaType::Calendar => {}
+        }
+        complete_associations(&mut self.fields);
+        let standard = json!({
+            "name": "TTNINJS",
+            "version": "1.6",
+            "schema": "https://tt.se/spec/ttninjs/ttninjs-schema_1.6.json",
+        });
+        self.fields.insert("$standard".to_owned(), standard);
+    }
+
+    /// Dates of what was made: those of the version, where the document says nothing else.
+    fn complete_made(&mut self) {
+        self.default("profile", || json!("PUBL"));
+        if let Some(created) = self.text("versioncreated").map(str::to_owned) {
+            self.default("datetime", || json!(created));
+            let date: String = created.chars().take(10).collect();
+            self.default("date", || json!(date));
+        }
+    }
+
+    /// Dates of what is to come. When it was written says nothing about when it is: `date` and
+    /// `datetime` follow from each other and from nothing else.
+    fn complete_coming(&mut self, zone: &TimeZone) {
+        self.default("profile", || json!("INFO"));
+        self.default("mimetype", || json!("application/json"));
+        if let Some(at) = self.text("datetime").map(str::to_owned) {
+            let date: String = at.chars().take(10).collect();
+            self.default("date", || json!(date));
+        } else if let Some(midnight) = self.text("date").and_then(|date| midnight(date, zone)) {
+            self.fields.insert("datetime".to_owned(), json!(rfc3339(midnight, zone)));
+        }
+    }
+
+    /// Takes over from `old`, an earlier version of the same item, what this version does not say
+    /// of itself: a document that is sent again without them is no newer version.
+    ///
+    /// To be called before [`Document::complete`].
+    pub fn inherit_version(&mut self, old: &Self) {
+        for name in ["version", "versioncreated"] {
+            if let (None, Some(value)) = (self.text(name), old.value(name)) {
+                self.fields.insert(name.to_owned(), value.clone());
+            }
+        }
+    }
+
+    /// Whether this is a newer version than `old`: `version` or `versioncreated` is higher.
+    ///
+    /// Versions that are whole numbers are compared as such, others as texts.
+    #[must_use]
+    pub fn rose_since(&self, old: &Self) -> bool {
+        let [new_version, old_version] = [self, old].map(|one| one.text("version"));
+        let numbers = [new_version, old_version].map(|text| text?.parse::<u64>().ok());
+        let higher = match numbers {
+            [Some(new), Some(old)] => new > old,
+            _ => new_version > old_version,
+        };
+        higher || self.time("versioncreated") > old.time("versioncreated")
+    }
+
+    /// Says that this version is stored at `now`.
+    pub fn set_stored(&mut self, now: Timestamp, zone: &TimeZone) {
+        self.fields.insert("versionstored".to_owned(), json!(rfc3339(now, zone)));
+    }
+
+    fn default(&mut self, name: &str, value: impl FnOnce() -> Value) {
+        if !self.fields.contains_key(name) {
+            self.fields.insert(name.to_owned(), value());
+        }
+    }
+
+    /// A date-time property as a point in time.
+    #[must_use]
+    pub fn time(&self, name: &str) -> Option<Timestamp> {
+        self.text(name)?.parse().ok()
+    }
+
+    /// The time that orders items (`_tstamp`), never served.
+    ///
+    /// `versioncreated` for text-like items, `datetime` for planning and calendar; for pictures
+    /// and video `versioncreated` if that lies before the last midnight in `zone`, else `now`, so
+    /// that today's photographs that arrive out of order keep the order of arrival. Where the
+    /// document lacks it, `versionstored`.
+    #[must_use]
+    pub fn order_time(&self, media_type: MediaType, now: Timestamp, zone: &TimeZone) -> Timestamp {
+        let created = self.time("versioncreated");
+        let stored = || self.time("versionstored").unwrap_or(now);
+        match media_type {
+            MediaType::Image | MediaType::Stockfoto | MediaType::Video => {
+                created.filter(|created| *created < last_midnight(now, zone)).unwrap_or(now)
+            }
+            MediaType::Planning | MediaType::Calendar => {
+                self.time("datetime").unwrap_or_else(stored)
+            }
+            MediaType::Text | MediaType::Feature | MediaType::Graphic | MediaType::Page => {
+                created.unwrap_or_else(stored)
+            }
+        }
+    }
+}
+
+/// Whether items of `media_type` tell of what is to come.
+fn is_coming(media_type: MediaType) -> bool {
+    match media_type {
+        MediaType::Planning | MediaType::Calendar => true,
+        MediaType::Image
+        | MediaType::Video
+        | MediaType::Graphic
+        | MediaType::Text
+        | MediaType::Feature
+        | MediaType::Page
+        | MediaType::Stockfoto => false,
+    }
+}
+
+/// Says of associated items how complete they are and of which type, where they do not say it.
+fn complete_associations(fields: &mut Map<String, Value>) {
+    let Some(Value::Object(associations)) = fields.get_mut("associations") else { return };
+    for associated in associations.values_mut().filter_map(Value::as_object_mut) {
+        if !associated.contains_key("representationtype") {
+            let renditions = associated.get("renditions").and_then(Value::as_object);
+            let embedded = renditions.is_some_and(|renditions| !renditions.is_empty());
+            let word = if embedded { "incomplete" } else { "associated" };
+            associated.insert("representationtype".to_owned(), json!(word));
+        }
+        let uri = associated.get("uri").and_then(Value::as_str).unwrap_or_default();
+        if let (false, Ok(key)) = (associated.contains_key("type"), ItemKey::from_uri(uri)) {
+            associated.insert("type".to_owned(), json!(key.media_type.document_type()));
+        }
+        // The reader of JSON bounds how deep they lie in each other.
+        complete_associations(associated);
+    }
+}
+
+/// The beginning of the day `date`, `YYYY-MM-DD`, in `zone`.
+fn midnight(date: &str, zone: &TimeZone) -> Option<Timestamp> {
+    let day: Date = date.parse().ok()?;
+    day.to_zoned(zone.clone()).ok().map(|midnight| midnight.timestamp())
+}
+
+/// The moment at which today began in `zone`.
+fn last_midnight(now: Timestamp, zone: &TimeZone) -> Timestamp {
+    let today = now.to_zoned(zone.clone()).date().to_datetime(Time::midnight());
+    today.to_zoned(zone.clone()).map_or(now, |midnight| midnight.timestamp())
+}
+
+/// `2026-03-02T09:15:00+01:00`: seconds, with the offset of `zone`.
+#[must_use]
+pub(super) fn rfc3339(at: Timestamp, zone: &TimeZone) -> String {
+    at.to_zoned(zone.clone()).strftime("%Y-%m-%dT%H:%M:%S%:z").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document(created: &str) -> Document {
+        let key = "image/abc".parse().expect("key");
+        let text = json!({ "headline": "x", "versioncreated": created }).to_string();
+        Document::parse(&key, &text).expect("document")
+    }
+
+    #[test]
+    fn photographs_of_today_take_the_time_of_arrival() {
+        let zone = TimeZone::get("Europe/Stockholm").expect("zone");
+        let now: Timestamp = "2026-11-21T12:00:00Z".parse().expect("time");
+        let check = |created: &str, expected: &str| {
+            let found = document(created).order_time(MediaType::Image, now, &zone);
+            assert_eq!(found, expected.parse().expect("time"), "{created}");
+        };
+        check("2026-11-21T00:30:00+01:00", "2026-11-21T12:00:00Z");
+        check("2026-11-20T23:30:00+01:00", "2026-11-20T22:30:00Z");
+        check("2026-11-20T23:30:00Z", "2026-11-21T12:00:00Z");
+        check("2027-01-01T00:00:00Z", "2026-11-21T12:00:00Z");
+    }
+
+    #[test]
+    fn a_completed_document_satisfies_the_schema_again() {
+        let key: ItemKey = "image/abc".parse().expect("key");
+        let mut document = document("2026-11-20T23:30:00+01:00");
+        let zone = TimeZone::get("Europe/Stockholm").expect("zone");
+        document.complete(&key, "2026-11-21T12:00:00Z".parse().expect("time"), &zone);
+        let again = Document::parse(&key, &document.to_stored()).expect("valid");
+        assert_eq!(again, document);
+        assert_eq!(document.text("versionstored"), Some("2026-11-21T13:00:00+01:00"));
+        assert_eq!(document.text("date"), Some("2026-11-20"));
+    }
+
+    fn coming(key: &str, fields: &Value) -> Document {
+        let key: ItemKey = key.parse().expect("key");
+        let mut document = Document::parse(&key, &fields.to_string()).expect("document");
+        let zone = TimeZone::get("Europe/Stockholm").expect("zone");
+        document.complete(&key, "2026-11-21T12:00:00Z".parse().expect("time"), &zone);
+        document
+    }
+
+    #[test]
+    fn the_time_of_an_event_comes_from_its_date_and_never_from_when_it_was_written() {
+        let check = |fields: Value, expected: [Option<&str>; 2]| {
+            for key in ["planning/x", "calendar/x"] {
+                let document = coming(key, &fields);
+                assert_eq!(
+                    [document.text("date"), document.text("datetime")],
+                    expected,
+                    "{fields}"
+                );
+            }
+        };
+        let (day, midnight) = ("2026-03-03", "2026-03-03T00:00:00+01:00");
+        check(json!({ "date": day }), [Some(day), Some(midnight)]);
+        check(
+            json!({ "date": "2026-07-01" }),
+            [Some("2026-07-01"), Some("2026-07-01T00:00:00+02:00")],
+        );
+        let at = "2026-03-03T10:00:00+01:00";
+        check(json!({ "datetime": at }), [Some(day), Some(at)]);
+        check(json!({ "date": "2026-03-02", "datetime": at }), [Some("2026-03-02"), Some(at)]);
+        check(json!({ "versioncreated": at }), [None, None]);
+    }
+
+    #[test]
+    fn items_are_ordered_by_the_time_of_their_type_and_else_by_that_of_storing() {
+        let zone = TimeZone::get("Europe/Stockholm").expect("zone");
+        let now: Timestamp = "2026-11-21T12:00:00Z".parse().expect("time");
+        let check = |key: &str, fields: Value, expected: &str| {
+            let media_type = key.parse::<ItemKey>().expect("key").media_type;
+            let found = coming(key, &fields).order_time(media_type, now, &zone);
+            assert_eq!(found, expected.parse().expect("time"), "{key}");
+        };
+        let written = json!({ "versioncreated": "2026-02-01T10:00:00Z", "date": "2026-03-03" });
+        for key in
+            ["text/x", "feature/x", "graphic/x", "page/x", "image/x", "video/x", "stockfoto/x"]
+        {
+            check(key, written.clone(), "2026-02-01T10:00:00Z");
+        }
+        for key in ["planning/x", "calendar/x"] {
+            check(key, written.clone(), "2026-03-02T23:00:00Z");
+            check(
+                key,
+                json!({ "versioncreated": "2026-02-01T10:00:00Z" }),
+                "2026-11-21T12:00:00Z",
+            );
+        }
+        check("text/x", json!({}), "2026-11-21T12:00:00Z");
+        check(
+            "text/x",
+            json!({ "versioncreated": "2026-11-21T11:00:00Z" }),
+            "2026-11-21T11:00:00Z",
+        );
+        check(
+            "video/x",
+            json!({ "versioncreated": "2026-11-21T11:00:00Z" }),
+            "2026-11-21T12:00:00Z",
+        );
+    }
+
+    #[test]
+    fn associations_say_how_complete_they_are() {
+        let link = json!({ "uri": "http://a/media/image/y-crop_w10_h10" });
+        let rendition = json!({ "r00": { "href": "http://a/x.jpg" } });
+        let embedded = json!({
+            "uri": "http://a/media/video/z", "renditions": rendition, "associations": { "b": link },
+        });
+        let kept = json!({ "uri": "http://a/media/text/t", "type": "composite", "representationtype": "complete" });
+        let all = json!({ "a000": link, "a001": embedded, "a002": kept, "a003": { "uri": "http://a/x" } });
+        let document = coming("text/x", &json!({ "associations": all }));
+        let found = document.value("associations").expect("associations");
+        let check = |at: &str, expected: [Value; 2]| {
+            let one = found.pointer(at).expect("association");
+            assert_eq!([one["type"].clone(), one["representationtype"].clone()], expected, "{at}");
+        };
+        check("/a000", [json!("picture"), json!("associated")]);
+        check("/a001", [json!("video"), json!("incomplete")]);
+        check("/a001/associations/b", [json!("picture"), json!("associated")]);
+        check("/a002", [json!("composite"), json!("complete")]);
+        check("/a003", [Value::Null, json!("associated")]);
+    }
+
+    #[test]
+    fn a_version_rises_as_a_number_or_else_as_a_text() {
+        let check = |old: Value, new: Value, expected: bool| {
+            let key = "text/x".parse().expect("key");
+            let [old, mut new] = [old, new]
+                .map(|fields| Document::parse(&key, &fields.to_string()).expect("valid"));
+            new.inherit_version(&old);
+            assert_eq!(new.rose_since(&old), expected, "{old:?} {new:?}");
+        };
+        let version = |text: &str| json!({ "version": text });
+        check(version("9"), version("10"), true);
+        check(version("10"), version("9"), false);
+        check(version("2"), version("2"), false);
+        check(version("1.9"), version("1.10"), false);
+        check(version("a"), version("b"), true);
+        check(version("3"), json!({}), false);
+        let created = |text: &str| json!({ "version": "1", "versioncreated": text });
+        check(created("2026-01-01T10:00:00Z"), created("2026-01-01T10:00:01Z"), true);
+        check(created("2026-01-01T10:00:00Z"), created("2026-01-01T10:30:00+01:00"), false);
+        check(created("2026-01-01T10:00:00Z"), version("1"), false);
+    }
+}

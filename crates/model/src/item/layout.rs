@@ -1,0 +1,119 @@
+//! How much of a document is served (Spec §4 Shared parameters, `layout`).
+
+use serde_json::{Map, Value};
+
+use crate::{Usage, Variant};
+
+/// How much of a document is served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Layout {
+    /// All of it.
+    #[default]
+    Full,
+    /// What a list shows: eight properties, the first association, the thumbnail.
+    Bare,
+}
+
+/// The properties of the layout `bare` (Spec §2 News item).
+const BARE: [&str; 8] = [
+    "headline",
+    "date",
+    "uri",
+    "renditions",
+    "associations",
+    "pubstatus",
+    "originaltransmissionreference",
+    "copyrightholder",
+];
+
+impl Layout {
+    /// Takes out of a document what the layout leaves out.
+    ///
+    /// Spec §2 is silent on what of the one association stays: it is cut like the item, and has no
+    /// associations of its own. A list shows the picture of an article, not the picture's article.
+    pub(super) fn cut(self, fields: &mut Map<String, Value>) {
+        if self == Self::Full {
+            return;
+        }
+        cut_one(fields);
+        let Some(Value::Object(associations)) = fields.get_mut("associations") else { return };
+        let first = std::mem::take(associations).into_iter().next();
+        let Some((name, Value::Object(mut association))) = first else {
+            fields.shift_remove("associations");
+            return;
+        };
+        cut_one(&mut association);
+        association.shift_remove("associations");
+        associations.insert(name, Value::Object(association));
+    }
+}
+
+fn cut_one(fields: &mut Map<String, Value>) {
+    fields.retain(|name, _| BARE.contains(&name.as_str()));
+    let Some(Value::Object(renditions)) = fields.get_mut("renditions") else { return };
+    match thumbnail(renditions) {
+        Some(thumbnail) => renditions.retain(|id, _| *id == thumbnail),
+        None => drop(fields.shift_remove("renditions")),
+    }
+}
+
+/// The id of the Normal Thumbnail; of another thumbnail where there is no such.
+fn thumbnail(renditions: &Map<String, Value>) -> Option<String> {
+    let is = |rendition: &Value, name: &str, word: &str| {
+        rendition.get(name).and_then(Value::as_str) == Some(word)
+    };
+    let (usage, variant) = (Usage::Thumbnail.as_str(), Variant::Normal.as_str());
+    let thumbnails = || renditions.iter().filter(|(_, one)| is(one, "usage", usage));
+    let normal = thumbnails().find(|(_, one)| is(one, "variant", variant));
+    normal.or_else(|| thumbnails().next()).map(|(id, _)| id.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(document: &Value, expected: &Value) {
+        let mut fields = document.as_object().expect("object").clone();
+        Layout::Bare.cut(&mut fields);
+        assert_eq!(&Value::Object(fields), expected);
+    }
+
+    #[test]
+    fn bare_keeps_eight_properties_and_of_renditions_the_thumbnail() {
+        let thumbnail = json!({ "usage": "Thumbnail", "variant": "Normal", "href": "http://a/t" });
+        let kept = json!({
+            "uri": "http://a/media/text/x", "headline": "H", "date": "2026-03-02",
+            "pubstatus": "usable", "originaltransmissionreference": "x", "copyrightholder": "TT",
+            "renditions": { "r03": thumbnail },
+        });
+        let mut document = kept.clone();
+        document["body_text"] = json!("long");
+        document["$standard"] = json!({ "name": "TTNINJS" });
+        document["renditions"] = json!({
+            "r00": { "usage": "Hires", "variant": "Normal" },
+            "r02": { "usage": "Thumbnail", "variant": "Cropped" },
+            "r03": thumbnail,
+        });
+        check(&document, &kept);
+    }
+
+    #[test]
+    fn bare_keeps_the_first_association_cut_like_the_item() {
+        let inner = json!({ "uri": "http://a/media/image/z" });
+        let document = json!({
+            "associations": {
+                "b": {
+                    "uri": "http://a/media/image/y", "headline": "Y", "byline": "B",
+                    "renditions": { "r0": { "usage": "Preview" } },
+                    "associations": { "a": inner },
+                },
+                "a": inner,
+            },
+        });
+        let cut = json!({ "uri": "http://a/media/image/y", "headline": "Y" });
+        check(&document, &json!({ "associations": { "b": cut } }));
+        check(&json!({ "associations": {}, "renditions": {} }), &json!({}));
+    }
+}

@@ -1,0 +1,261 @@
+//! The news item document (Spec §2 News item): reading, checking, completing and serving it.
+//!
+//! A document is JSON of the schema ttninjs 1.6 and is kept losslessly. What the service adds
+//! (dates of storing; addresses, renditions of its files) is added when it comes in or goes out;
+//! no other unit knows the names of its properties.
+
+mod addresses;
+#[cfg(test)]
+mod addresses_tests;
+mod asset;
+mod complete;
+mod layout;
+mod renditions;
+mod revisions;
+mod schema;
+mod web_address;
+
+use serde_json::{Map, Value};
+
+use crate::limits::REPLACING_MAX;
+use crate::{AssociationKey, ItemKey, MediaType};
+
+pub use addresses::Held;
+pub use asset::{Asset, AssetFile, Files, Graphic, Picture, Video};
+pub use layout::Layout;
+pub use renditions::{Links, RenditionSizes, Scaling, Served};
+pub use schema::{Problem, SCHEMA};
+
+/// Publication status of an item (Spec §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PubStatus {
+    /// May be published; the default.
+    Usable,
+    /// A later revision has taken its place.
+    Replaced,
+    /// Commissioned material, seen by administrators.
+    Commissioned,
+    /// Held back: gone from search and media.
+    Withheld,
+    /// Taken out: gone from search and media.
+    Canceled,
+}
+
+impl PubStatus {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Usable, Self::Replaced, Self::Commissioned, Self::Withheld, Self::Canceled];
+
+    /// The status with this word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == word)
+    }
+
+    /// The word in the document.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Usable => "usable",
+            Self::Replaced => "replaced",
+            Self::Commissioned => "commissioned",
+            Self::Withheld => "withheld",
+            Self::Canceled => "canceled",
+        }
+    }
+
+    /// Whether media of such an item are served.
+    #[must_use]
+    pub fn is_served(self) -> bool {
+        match self {
+            Self::Usable | Self::Replaced | Self::Commissioned => true,
+            Self::Withheld | Self::Canceled => false,
+        }
+    }
+}
+
+/// A news item document that satisfies the schema.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Document {
+    fields: Map<String, Value>,
+}
+
+/// Why a text is not a document of schema 1.6.
+#[derive(Debug, thiserror::Error)]
+pub enum DocumentError {
+    /// Not JSON, or not an object.
+    #[error("not a JSON object: {0}")]
+    NotJson(String),
+    /// Breaks the schema, at these places.
+    #[error("breaks schema 1.6: {}", list(.0))]
+    Schema(Vec<Problem>),
+    /// Belongs to another item or type than the place it came from.
+    #[error("{property} is {found:?}, expected {expected:?}")]
+    Mismatch {
+        /// The property.
+        property: &'static str,
+        /// What it says.
+        found: String,
+        /// What the place says.
+        expected: String,
+    },
+}
+
+fn list(problems: &[Problem]) -> String {
+    problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+impl Document {
+    /// Reads the document of the item `key` from the text of an `item.json`.
+    ///
+    /// `uri` may be missing. Fails with the place of everything that breaks the schema, or when
+    /// `uri` or `type` belong to something else than `key`.
+    pub fn parse(key: &ItemKey, text: &str) -> Result<Self, DocumentError> {
+        let value: Value =
+            serde_json::from_str(text).map_err(|e| DocumentError::NotJson(e.to_string()))?;
+        let Value::Object(fields) = value else {
+            return Err(DocumentError::NotJson("another kind of value".to_owned()));
+        };
+        Self::from_fields(key, fields)
+    }
+
+    /// Makes the document of the item `key` from its properties; see [`Document::parse`].
+    pub fn from_fields(
+        key: &ItemKey,
+        mut fields: Map<String, Value>,
+    ) -> Result<Self, DocumentError> {
+        let mismatch = |property, found: &str, expected: &str| DocumentError::Mismatch {
+            property,
+            found: found.to_owned(),
+            expected: expected.to_owned(),
+        };
+        if let Some(uri) = fields.get("uri").and_then(Value::as_str)
+            && ItemKey::from_uri(uri).ok().as_ref() != Some(key)
+        {
+            return Err(mismatch("uri", uri, &format!("…/media/{key}")));
+        }
+        let expected = key.media_type.document_type();
+        if let Some(found) = fields.get("type").and_then(Value::as_str)
+            && found != expected
+        {
+            return Err(mismatch("type", found, expected));
+        }
+        fields.entry("uri").or_insert_with(|| Value::String(stored_uri(key)));
+        let document = Value::Object(fields);
+        schema::check(&document).map_err(DocumentError::Schema)?;
+        let Value::Object(mut fields) = document else { unreachable!("made an object above") };
+        let others = web_address::problems(&fields);
+        if !others.is_empty() {
+            return Err(DocumentError::Schema(others));
+        }
+        check_replacing(&fields)?;
+        // It is ours to say when the document is served.
+        fields.shift_remove("uri");
+        Ok(Self { fields })
+    }
+
+    /// Reads a document that this service stored.
+    pub fn from_stored(text: &str) -> Result<Self, DocumentError> {
+        serde_json::from_str(text)
+            .map(|fields| Self { fields })
+            .map_err(|cause| DocumentError::NotJson(cause.to_string()))
+    }
+
+    /// The text to store.
+    #[must_use]
+    pub fn to_stored(&self) -> String {
+        serde_json::to_string(&self.fields).expect("a map of values is always written")
+    }
+
+    /// A string property.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.fields.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
+    }
+
+    /// Any property.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&Value> {
+        self.fields.get(name)
+    }
+
+    /// The string `field` of every object in the list `name`.
+    pub fn texts<'a>(&'a self, name: &str, field: &'a str) -> impl Iterator<Item = &'a str> {
+        let entries = self.fields.get(name).and_then(Value::as_array);
+        entries.into_iter().flatten().filter_map(move |entry| entry.get(field)?.as_str())
+    }
+
+    /// Whether the document has the associated object `key`.
+    #[must_use]
+    pub fn has_association(&self, key: &AssociationKey) -> bool {
+        self.association(key).is_some()
+    }
+
+    /// The associated object `key` as the document tells it.
+    #[must_use]
+    pub fn association(&self, key: &AssociationKey) -> Option<&Map<String, Value>> {
+        self.fields.get("associations")?.get(key.as_str())?.as_object()
+    }
+
+    /// The document of the associated object `key`, as far as this one tells it.
+    #[must_use]
+    pub fn of_association(&self, key: &AssociationKey) -> Option<Self> {
+        self.association(key).map(|fields| Self { fields: fields.clone() })
+    }
+
+    /// The associated objects that a media URL can name, in their order.
+    pub fn associations(&self) -> impl Iterator<Item = (AssociationKey, &Map<String, Value>)> {
+        let all = self.fields.get("associations").and_then(Value::as_object);
+        all.into_iter().flatten().filter_map(|(key, value)| {
+            Some((AssociationKey::parse(key).ok()?, value.as_object()?))
+        })
+    }
+
+    /// The publication status; `usable` when the document names none.
+    #[must_use]
+    pub fn pub_status(&self) -> PubStatus {
+        match self.text("pubstatus") {
+            Some("replaced") => PubStatus::Replaced,
+            Some("commissioned") => PubStatus::Commissioned,
+            Some("withheld") => PubStatus::Withheld,
+            Some("canceled") => PubStatus::Canceled,
+            _ => PubStatus::Usable,
+        }
+    }
+
+    /// Sets the publication status.
+    pub fn set_pub_status(&mut self, status: PubStatus) {
+        self.fields.insert("pubstatus".to_owned(), Value::String(status.as_str().to_owned()));
+    }
+}
+
+/// Refuses a document that replaces more items than one transaction should turn.
+fn check_replacing(fields: &Map<String, Value>) -> Result<(), DocumentError> {
+    let count = fields.get("replacing").and_then(Value::as_array).map_or(0, Vec::len);
+    if count <= REPLACING_MAX {
+        return Ok(());
+    }
+    let message = format!("has {count} uris, more than the limit of {REPLACING_MAX}");
+    Err(DocumentError::Schema(vec![Problem::new("/replacing", "maximum", message)]))
+}
+
+/// The uri of the item `key` as documents are stored; what is served has ours in its place.
+#[must_use]
+pub fn stored_uri(key: &ItemKey) -> String {
+    format!("http://localhost/media/{key}")
+}
+
+/// Whether items of `media_type` are photographs, whose renditions are made from a JPEG.
+#[must_use]
+pub fn has_picture(media_type: MediaType) -> bool {
+    match media_type {
+        MediaType::Image | MediaType::Stockfoto => true,
+        MediaType::Video
+        | MediaType::Graphic
+        | MediaType::Text
+        | MediaType::Feature
+        | MediaType::Page
+        | MediaType::Planning
+        | MediaType::Calendar => false,
+    }
+}

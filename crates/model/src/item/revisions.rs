@@ -1,0 +1,209 @@
+//! Revisions: which items a document replaces, and the history that it carries (Spec §2; agreed:
+//! the histories of what it replaces in the order of `replacing`, then itself).
+
+use serde_json::{Map, Value, json};
+
+use super::{Document, PubStatus, stored_uri};
+use crate::ItemKey;
+use crate::limits::REVISIONS_MAX;
+
+/// What a revision of an item's history says about itself, besides its uri.
+const TOLD: [&str; 3] = ["slug", "versioncreated", "replacing"];
+
+impl Document {
+    /// The items that this one, `key`, replaces: each once, never itself, in the order of
+    /// `replacing`. The host of a uri does not matter, nor a crop on it; a uri that names no item
+    /// is passed over.
+    #[must_use]
+    pub fn replaced_keys(&self, key: &ItemKey) -> Vec<ItemKey> {
+        let mut keys: Vec<ItemKey> = Vec::new();
+        let uris = self.fields.get("replacing").and_then(Value::as_array).into_iter().flatten();
+        for found in uris.filter_map(|uri| ItemKey::from_uri(uri.as_str()?).ok()) {
+            if found != *key && !keys.contains(&found) {
+                keys.push(found);
+            }
+        }
+        keys
+    }
+
+    /// The item that has taken the place of this one.
+    #[must_use]
+    pub fn replaced_by(&self) -> Option<ItemKey> {
+        ItemKey::from_uri(self.text("replacedby")?).ok()
+    }
+
+    /// Says that the item `by` has taken the place of this one.
+    pub fn set_replaced_by(&mut self, by: &ItemKey) {
+        self.set_pub_status(PubStatus::Replaced);
+        self.fields.insert("replacedby".to_owned(), json!(stored_uri(by)));
+    }
+
+    /// Writes the history of this document, which is that of the item `key` and replaces
+    /// `replaced`, the documents of [`Document::replaced_keys`] as far as they are there.
+    ///
+    /// Spec §2 is silent: where one of them is not there, the history that came with the document
+    /// stays in front, because nobody else knows it. A document that replaces nothing keeps what it
+    /// brought.
+    pub fn write_revisions(&mut self, key: &ItemKey, replaced: &[(ItemKey, Option<Self>)]) {
+        if replaced.is_empty() {
+            return;
+        }
+        let mut history = History::default();
+        if replaced.iter().any(|(_, document)| document.is_none()) {
+            history.extend(self.own_revisions(), key);
+        }
+        for (other, document) in replaced {
+            let Some(document) = document else { continue };
+            history.extend(document.own_revisions(), key);
+            if !history.has(other) {
+                history.extend([&document.revision(other)], key);
+            }
+        }
+        let own = self.revision(key);
+        self.fields.insert("revisions".to_owned(), history.ending_in(own));
+    }
+
+    fn own_revisions(&self) -> impl Iterator<Item = &Value> {
+        self.fields.get("revisions").and_then(Value::as_array).into_iter().flatten()
+    }
+
+    /// The entry of a history for this document.
+    fn revision(&self, key: &ItemKey) -> Value {
+        let mut entry = Map::new();
+        entry.insert("uri".to_owned(), json!(stored_uri(key)));
+        for name in TOLD {
+            if let Some(value) = self.fields.get(name) {
+                entry.insert(name.to_owned(), value.clone());
+            }
+        }
+        Value::Object(entry)
+    }
+}
+
+/// A history under construction. No item is in it twice, so that items that replace each other in a
+/// circle end.
+#[derive(Default)]
+struct History {
+    entries: Vec<Value>,
+    keys: Vec<ItemKey>,
+}
+
+impl History {
+    fn has(&self, key: &ItemKey) -> bool {
+        self.keys.contains(key)
+    }
+
+    /// Adds entries that are new, but none of `own`, which comes last.
+    fn extend<'a>(&mut self, entries: impl IntoIterator<Item = &'a Value>, own: &ItemKey) {
+        for entry in entries {
+            let uri = entry.get("uri").and_then(Value::as_str).unwrap_or_default();
+            match ItemKey::from_uri(uri) {
+                Ok(key) if key == *own || self.has(&key) => continue,
+                Ok(key) => self.keys.push(key),
+                // What is no item of ours can only be told apart as a whole.
+                Err(_) if self.entries.contains(entry) => continue,
+                Err(_) => {}
+            }
+            self.entries.push(entry.clone());
+        }
+    }
+
+    /// The history with its last entry; the oldest give way beyond the limit.
+    fn ending_in(mut self, own: Value) -> Value {
+        let beyond = (self.entries.len() + 1).saturating_sub(REVISIONS_MAX);
+        self.entries.drain(..beyond);
+        self.entries.push(own);
+        Value::Array(self.entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(id: &str) -> ItemKey {
+        format!("text/{id}").parse().expect("key")
+    }
+
+    fn document(id: &str, replacing: &[&str]) -> Document {
+        let uris: Vec<_> =
+            replacing.iter().map(|id| format!("http://a/media/text/{id}")).collect();
+        let text = json!({ "slug": id.to_uppercase(), "replacing": uris }).to_string();
+        Document::parse(&key(id), &text).expect("document")
+    }
+
+    fn write(mut document: Document, id: &str, replaced: &[(&str, &Document)]) -> Document {
+        let known = |other: &ItemKey| {
+            let found = replaced.iter().find(|(id, _)| key(id) == *other);
+            found.map(|(_, document)| (*document).clone())
+        };
+        let keys = document.replaced_keys(&key(id));
+        let replaced: Vec<_> = keys.into_iter().map(|key| (key.clone(), known(&key))).collect();
+        document.write_revisions(&key(id), &replaced);
+        document
+    }
+
+    fn ids(document: &Document) -> Vec<String> {
+        let uris = document.texts("revisions", "uri");
+        uris.map(|uri| ItemKey::from_uri(uri).expect("uri").id.to_string()).collect()
+    }
+
+    #[test]
+    fn a_history_is_that_of_what_is_replaced_and_then_itself() {
+        let (a, x) = (document("a", &[]), document("x", &[]));
+        let b = write(document("b", &["a"]), "b", &[("a", &a)]);
+        assert_eq!(ids(&b), ["a", "b"]);
+        let c = write(document("c", &["x", "b"]), "c", &[("b", &b), ("x", &x)]);
+        assert_eq!(ids(&c), ["x", "a", "b", "c"]);
+        let slugs: Vec<_> = c.texts("revisions", "slug").collect();
+        assert_eq!(slugs, ["X", "A", "B", "C"]);
+        assert_eq!(
+            c.value("revisions").expect("list")[2]["replacing"].as_array().map(Vec::len),
+            Some(1)
+        );
+    }
+
+    #[test]
+    fn the_same_again_makes_no_second_entry() {
+        let a = document("a", &[]);
+        let b = write(document("b", &["a", "a"]), "b", &[("a", &a)]);
+        let again = write(b.clone(), "b", &[("a", &a)]);
+        assert_eq!(again, b);
+    }
+
+    #[test]
+    fn a_circle_ends() {
+        let mut a = document("a", &["b"]);
+        let mut b = document("b", &["a", "b"]);
+        for _ in 0..5 {
+            b = write(b, "b", &[("a", &a)]);
+            a = write(a, "a", &[("b", &b)]);
+        }
+        assert_eq!(ids(&a), ["b", "a"]);
+        assert_eq!(ids(&b), ["a", "b"]);
+    }
+
+    #[test]
+    fn a_history_is_bounded_and_keeps_the_newest() {
+        let mut last = document("i0", &[]);
+        for number in 1..REVISIONS_MAX + 10 {
+            let (id, before) = (format!("i{number}"), format!("i{}", number - 1));
+            last = write(document(&id, &[&before]), &id, &[(&before, &last)]);
+        }
+        let ids = ids(&last);
+        assert_eq!(ids.len(), REVISIONS_MAX);
+        assert_eq!(ids.last(), Some(&format!("i{}", REVISIONS_MAX + 9)));
+    }
+
+    #[test]
+    fn what_nobody_here_knows_stays_as_it_came() {
+        let mut b = document("b", &["gone", "a"]);
+        let came =
+            json!([{ "uri": "http://a/media/text/gone", "slug": "OLD" }, { "uri": "urn:x" }]);
+        b.fields.insert("revisions".to_owned(), came);
+        let b = write(b, "b", &[("a", &document("a", &[]))]);
+        let uris: Vec<_> = b.texts("revisions", "uri").collect();
+        assert_eq!(uris[..2], ["http://a/media/text/gone", "urn:x"]);
+        assert_eq!(uris[2..], [stored_uri(&key("a")), stored_uri(&key("b"))]);
+    }
+}

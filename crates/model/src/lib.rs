@@ -1,0 +1,31 @@
+//! The words that every unit shares: media types, item identities, rendition names, geometry.
+//!
+//! Each type is parsed once, at the edge, and cannot be wrong afterwards. Nothing here looks
+//! anything up; the URL grammar of the media interface is `media::path`'s.
+
+pub mod account;
+mod association_key;
+mod crop;
+mod hash;
+pub mod item;
+mod item_id;
+mod item_key;
+pub mod limits;
+mod media_type;
+pub mod media_url;
+mod network;
+mod rendition;
+mod rendition_extension;
+pub mod schedule;
+pub mod token;
+
+pub use association_key::{AssociationKey, AssociationKeyError};
+pub use crop::{CropParameter, CropSpec, CropSyntaxError};
+pub use geometry::{CropError, Rect, Size, scale_crop};
+pub use hash::{Hash, HashError, Hashing};
+pub use item_id::{ItemId, ItemIdError};
+pub use item_key::{ItemKey, ItemKeyError, ItemUri, ItemUriError};
+pub use media_type::{MediaType, UnknownMediaType};
+pub use network::network;
+pub use rendition::{RenditionName, UnknownRendition, Usage, Variant};
+pub use rendition_extension::RenditionExtension;

@@ -1,0 +1,132 @@
+//! The extensions of media URLs and what each of them serves.
+
+use std::fmt;
+
+use crate::RenditionExtension;
+use crate::token;
+
+/// The extension of a document made from the item as a whole.
+///
+/// Spec §4 Media interface, Extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum DocumentExtension {
+    /// `.json`, the news item document; the only one that takes a crop.
+    Json,
+    /// `.xml`, the news markup.
+    Xml,
+    /// `.zip`, the bundle.
+    Zip,
+    /// `-cutpaste.txt`.
+    Cutpaste,
+    /// `-indesign.txt`.
+    Indesign,
+}
+
+impl DocumentExtension {
+    /// Every document extension.
+    pub const ALL: [Self; 5] = [Self::Json, Self::Xml, Self::Zip, Self::Cutpaste, Self::Indesign];
+
+    /// The canonical spelling: what follows the id, or the id's crop.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Json => ".json",
+            Self::Xml => ".xml",
+            Self::Zip => ".zip",
+            Self::Cutpaste => "-cutpaste.txt",
+            Self::Indesign => "-indesign.txt",
+        }
+    }
+
+    /// The MIME type of what is served, without a character set.
+    pub fn mime_type(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Xml => "text/xml",
+            Self::Zip => "application/zip",
+            Self::Cutpaste | Self::Indesign => "text/plain",
+        }
+    }
+
+    /// Whether a crop may stand before the extension.
+    pub fn takes_crop(self) -> bool {
+        match self {
+            Self::Json => true,
+            Self::Xml | Self::Zip | Self::Cutpaste | Self::Indesign => false,
+        }
+    }
+}
+
+/// Any extension of the grammar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Extension {
+    /// A rendition's.
+    Rendition(RenditionExtension),
+    /// A document's.
+    Document(DocumentExtension),
+}
+
+impl Extension {
+    /// The canonical spelling, with its dot.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rendition(extension) => extension.as_str(),
+            Self::Document(extension) => extension.as_str(),
+        }
+    }
+
+    /// Takes the extension off the end of a name: the name before it, and the extension.
+    ///
+    /// `-cutpaste.txt` and `-indesign.txt` are taken off whole; case does not matter.
+    pub(crate) fn split(name: &str) -> Option<(&str, Self)> {
+        let renditions = RenditionExtension::ALL.into_iter().map(Self::Rendition);
+        let documents = DocumentExtension::ALL.into_iter().map(Self::Document);
+        renditions
+            .chain(documents)
+            .find_map(|extension| Some((token::strip(name, extension.as_str())?, extension)))
+    }
+}
+
+impl fmt::Display for Extension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_extension_is_taken_off_in_every_case() {
+        let texts = [
+            (".jpg", "image/jpeg"),
+            (".pdf", "application/pdf"),
+            (".eps", "application/postscript"),
+            (".mp4", "video/mp4"),
+            (".json", "application/json"),
+            (".xml", "text/xml"),
+            (".zip", "application/zip"),
+            ("-cutpaste.txt", "text/plain"),
+            ("-indesign.txt", "text/plain"),
+        ];
+        for (text, mime_type) in texts {
+            for spelling in [text.to_owned(), text.to_uppercase()] {
+                let name = format!("a{spelling}");
+                let (before, extension) = Extension::split(&name).unwrap();
+                assert_eq!((before, extension.as_str()), ("a", text));
+                let found = match extension {
+                    Extension::Rendition(extension) => extension.mime_type(),
+                    Extension::Document(extension) => extension.mime_type(),
+                };
+                assert_eq!(found, mime_type);
+            }
+        }
+    }
+
+    #[test]
+    fn another_extension_is_not() {
+        for name in ["a.jpeg", "a.txt", "a", "jpg", "a.jpg ", "a-cutpaste.jpgx"] {
+            assert_eq!(Extension::split(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! What a channel sends of every item: the part of a media URL that follows the id.
+//!
+//! Decision 10: "formats (a list of `<suffix>.<ext>` such as `_NormalHires.jpg`, `.json`, `.xml`)".
+
+use std::{fmt, str::FromStr};
+
+use crate::ItemKey;
+use crate::media_url::{DocumentExtension, MediaPath, Operation, PathError, Target};
+
+/// An item that stands in for all; its id is as short as ids are, so that whatever a format adds to
+/// it is seen.
+const STAND_IN: &str = "image/x";
+
+/// A file of any item, such as `_NormalPreview.jpg`, `-watermark_NormalPreview.jpg` or `.json`.
+///
+/// It holds meaning, not spelling: `.jpg` and `_normalhires.JPG` are equal and print alike. Whether
+/// an item has the file is decided elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Format(Target);
+
+/// Why a text is no format.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FormatError {
+    /// The grammar of media URLs does not know it.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// It begins with what would belong to an item's id.
+    #[error("`{found}` is no known suffix, operation or extension")]
+    Unknown {
+        /// The text.
+        found: String,
+    },
+    /// It names the item or its licences, not a file.
+    #[error("a format ends in an extension such as `.jpg`")]
+    NoFile,
+    /// It names a file of one associated object.
+    #[error("a format names no associated object")]
+    Association,
+    /// It has a crop, which fits one picture and no other.
+    #[error("a format has no crop")]
+    Crop,
+    /// It is the bundle of everything else.
+    #[error("a format is a file, not `.zip`")]
+    Zip,
+}
+
+impl Format {
+    /// The most bytes of a format that are looked at; the longest canonical one has below 50.
+    pub const BYTES_MAX: usize = 128;
+
+    /// Parses what follows the id in a media URL.
+    ///
+    /// Fails with [`FormatError`] for what is no file, has a crop, or is `.zip`.
+    pub fn parse(text: &str) -> Result<Self, FormatError> {
+        if text.len() > Self::BYTES_MAX {
+            return Err(PathError::TooLong { bytes: text.len(), max: Self::BYTES_MAX }.into());
+        }
+        if text.contains('/') {
+            return Err(FormatError::Association);
+        }
+        let path = MediaPath::parse(&format!("{STAND_IN}{text}"))?;
+        if path.key().to_string() != STAND_IN {
+            return Err(FormatError::Unknown { found: text.to_owned() });
+        }
+        let has_crop = match path.target() {
+            Target::Item(_) | Target::Pricelist => return Err(FormatError::NoFile),
+            Target::Rendition(file) => file.operations().iter().any(|operation| match operation {
+                Operation::Crop(_) => true,
+                Operation::Watermark => false,
+            }),
+            Target::Document(file) if file.extension() == DocumentExtension::Zip => {
+                return Err(FormatError::Zip);
+            }
+            Target::Document(file) => file.crop().is_some(),
+        };
+        if has_crop { Err(FormatError::Crop) } else { Ok(Self(path.target)) }
+    }
+
+    /// The file of the item `key`.
+    #[must_use]
+    pub fn path(&self, key: &ItemKey) -> MediaPath {
+        MediaPath { key: key.clone(), target: self.0.clone() }
+    }
+}
+
+impl FromStr for Format {
+    type Err = FormatError;
+
+    fn from_str(text: &str) -> Result<Self, FormatError> {
+        Self::parse(text)
+    }
+}
+
+impl fmt::Display for Format {
+    /// The canonical spelling.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            // Never: `parse` refuses both.
+            Target::Item(_) | Target::Pricelist => Ok(()),
+            Target::Rendition(file) => write!(f, "{file}"),
+            Target::Document(file) => write!(f, "{file}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(text: &str, expected: Result<&str, &str>) {
+        let found = Format::parse(text).map(|format| format.to_string());
+        match expected {
+            Ok(canonical) => assert_eq!(found.as_deref(), Ok(canonical), "{text}"),
+            Err(part) => {
+                let message = found.unwrap_err().to_string();
+                assert!(message.contains(part), "{text}: {message}");
+            }
+        }
+    }
+
+    #[test]
+    fn ok_formats_are_what_follows_the_id_and_print_canonically() {
+        for (text, canonical) in [
+            (".jpg", "_NormalHires.jpg"),
+            ("_NormalHires.jpg", "_NormalHires.jpg"),
+            ("_normalpreview.JPG", "_NormalPreview.jpg"),
+            ("_WatermarkedPreview.jpg", "_WatermarkPreview.jpg"),
+            ("-watermark_NormalPreview.jpg", "-watermark_NormalPreview.jpg"),
+            ("_CroppedThumbnail.jpg", "_CroppedThumbnail.jpg"),
+            (".json", ".json"),
+            (".xml", ".xml"),
+            ("-cutpaste.txt", "-cutpaste.txt"),
+            ("-indesign.txt", "-indesign.txt"),
+            ("_NormalPreview.mp4", "_NormalPreview.mp4"),
+            (".pdf", ".pdf"),
+            ("_BlackAndWhite.eps", "_BlackAndWhiteHires.eps"),
+        ] {
+            check(text, Ok(canonical));
+        }
+    }
+
+    #[test]
+    fn err_what_is_no_file_of_every_item_is_refused() {
+        for (text, part) in [
+            ("", "ends in an extension"),
+            ("x", "no known suffix"),
+            ("/pricelist", "associated"),
+            ("/a000_NormalPreview.jpg", "associated"),
+            ("other.jpg", "no known suffix"),
+            ("-other_NormalPreview.jpg", "no known suffix"),
+            (".zip", "not `.zip`"),
+            ("-crop_w1_h1_NormalPreview.jpg", "no crop"),
+            ("-crop_w1_h1.json", "no crop"),
+            ("-watermark.json", "watermark"),
+            (".gif", "gif"),
+            ("../../etc/passwd", "associated"),
+            ("%2e.jpg", "%"),
+            ("_NormalPreview.jpg?x", "?"),
+        ] {
+            check(text, Err(part));
+        }
+        check(&format!("{}.jpg", "x".repeat(200)), Err("128"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_format_parses_as_it_prints_and_is_a_file_of_any_item(
+            text in "(-watermark|-crop_w1)?(_(Normal|Watermark|Cropped)(Hires|Preview|Thumbnail))?\
+                     [.](jpg|json|xml|pdf|eps|mp4|zip)",
+        ) {
+            if let Ok(format) = Format::parse(&text) {
+                prop_assert_eq!(&Format::parse(&format.to_string()), &Ok(format.clone()));
+                let key: ItemKey = "video/a_b-c".parse().unwrap();
+                let path = format.path(&key);
+                prop_assert_eq!(path.to_string(), format!("{key}{format}"));
+                prop_assert_eq!(MediaPath::parse(&path.to_string()), Ok(path));
+            }
+        }
+
+        #[test]
+        fn any_text_is_a_format_or_refused(text in "\\PC{0,40}") {
+            if let Ok(format) = Format::parse(&text) {
+                prop_assert_eq!(Format::parse(&format.to_string()), Ok(format));
+            }
+        }
+    }
+}

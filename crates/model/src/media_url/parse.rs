@@ -1,0 +1,203 @@
+//! Reads a media path from the right.
+
+use crate::media_url::error::{PathError, part};
+use crate::media_url::{AssociationKey, Extension, MediaPath, Operation, RenditionExtension};
+use crate::{
+    CropSpec, ItemId, ItemIdError, ItemKey, MediaType, RenditionName, Usage, Variant, token,
+};
+
+/// The third part of the path to an item's licences.
+pub(crate) const PRICELIST: &str = "pricelist";
+
+/// The parts of a path, in order.
+const PARTS: [&str; 3] = [part::MEDIA_TYPE, part::ID, part::ASSOCIATION];
+
+/// Parses the raw path below `/media/`.
+pub(crate) fn parse(path: &str) -> Result<MediaPath, PathError> {
+    if path.len() > MediaPath::BYTES_MAX {
+        return Err(PathError::TooLong { bytes: path.len(), max: MediaPath::BYTES_MAX });
+    }
+    let parts: Vec<&str> = path.split('/').collect();
+    for (index, text) in parts.iter().enumerate() {
+        check_part(PARTS.get(index).copied().unwrap_or(part::PATH), text)?;
+    }
+    match parts[..] {
+        [media_type, name] => parse_file(MediaType::parse(media_type)?, name),
+        [media_type, name, PRICELIST] => {
+            let item = parse_item(MediaType::parse(media_type)?, name)?;
+            Ok(MediaPath::pricelist(item.key().clone()))
+        }
+        [media_type, id, name] => parse_association(parse_key(media_type, id)?, name),
+        [media_type] => Err(match MediaType::parse(media_type) {
+            Ok(_) => PathError::MissingId,
+            Err(error) => error.into(),
+        }),
+        [..] => Err(PathError::TooManyParts { count: parts.len() }),
+    }
+}
+
+/// Refuses what no part holds: escapes, separators of other systems, and what names a folder.
+fn check_part(part: &'static str, text: &str) -> Result<(), PathError> {
+    let bad = |c: &char| !c.is_ascii_graphic() || matches!(c, '%' | '\\' | ';' | '?' | '#');
+    match text.chars().find(bad) {
+        Some(found) => Err(PathError::BadCharacter { part, found }),
+        None if text.is_empty() => Err(PathError::EmptyPart { part }),
+        None if text == "." || text == ".." => {
+            Err(PathError::DotPart { part, found: text.to_owned() })
+        }
+        None => Ok(()),
+    }
+}
+
+fn parse_key(media_type: &str, id: &str) -> Result<ItemKey, PathError> {
+    let media_type = MediaType::parse(media_type)?;
+    Ok(ItemKey::new(media_type, parse_id_of_item(id)?))
+}
+
+/// The item itself, with the crop that a stored uri may carry.
+fn parse_item(media_type: MediaType, name: &str) -> Result<MediaPath, PathError> {
+    let (id, crop) = match token::split_crop(name) {
+        Some((id, parameters)) => (id, Some(Operation::Crop(CropSpec::parse(parameters)?))),
+        None => (name, None),
+    };
+    let path = MediaPath::item(ItemKey::new(media_type, parse_id_of_item(id)?));
+    crop.into_iter().try_fold(path, MediaPath::with_operation)
+}
+
+/// An id that stands alone: here an operation or a suffix wants its extension.
+fn parse_id_of_item(text: &str) -> Result<ItemId, PathError> {
+    ItemId::parse(text).map_err(|error| match error {
+        ItemIdError::HasOperation { operation } => {
+            PathError::MissingExtension { found: operation.to_owned() }
+        }
+        ItemIdError::EndsInSuffix { suffix } => {
+            PathError::MissingExtension { found: format!("_{suffix}") }
+        }
+        ItemIdError::Empty | ItemIdError::TooLong { .. } | ItemIdError::BadCharacter { .. } => {
+            PathError::Id(error)
+        }
+    })
+}
+
+/// The second of two parts: the item itself or a file of it.
+fn parse_file(media_type: MediaType, name: &str) -> Result<MediaPath, PathError> {
+    if !name.contains('.') {
+        return parse_item(media_type, name);
+    }
+    let (stem, extension) = split_extension(name)?;
+    let name = split_name(stem, extension)?;
+    let key = ItemKey::new(media_type, ItemId::parse(name.subject)?);
+    let path = match extension {
+        Extension::Document(extension) => MediaPath::document(key, extension),
+        Extension::Rendition(extension) => {
+            let rendition = name.suffix.unwrap_or(RenditionName::NORMAL_HIRES);
+            MediaPath::rendition(key, rendition, extension)
+        }
+    };
+    name.operations.into_iter().try_fold(path, MediaPath::with_operation)
+}
+
+/// The third of three parts: a rendition of an associated object.
+fn parse_association(key: ItemKey, name: &str) -> Result<MediaPath, PathError> {
+    if !name.contains('.') {
+        return Err(PathError::UnknownPart { found: name.to_owned() });
+    }
+    let (stem, extension) = split_extension(name)?;
+    let rendition_extension = match extension {
+        Extension::Rendition(extension) => extension,
+        Extension::Document(_) => return Err(PathError::NoDocument { extension }),
+    };
+    let name = split_name(stem, extension)?;
+    let Some(rendition) = name.suffix else {
+        return Err(PathError::MissingSuffix { found: name.subject.to_owned() });
+    };
+    let association = AssociationKey::parse(name.subject)?;
+    let path = MediaPath::association(key, association, rendition, rendition_extension);
+    name.operations.into_iter().try_fold(path, MediaPath::with_operation)
+}
+
+fn split_extension(name: &str) -> Result<(&str, Extension), PathError> {
+    if let Some(found) = Extension::split(name) {
+        return Ok(found);
+    }
+    let found = name.rsplit('.').next().unwrap_or_default();
+    if found.eq_ignore_ascii_case("txt") {
+        return Err(PathError::UnknownText);
+    }
+    Err(PathError::UnknownExtension { found: found.to_owned() })
+}
+
+/// A name without its extension, taken apart.
+struct Name<'a> {
+    /// What is left: the id or the association, not yet checked.
+    subject: &'a str,
+    /// Operations in the order written.
+    operations: Vec<Operation>,
+    suffix: Option<RenditionName>,
+}
+
+fn split_name(stem: &str, extension: Extension) -> Result<Name<'_>, PathError> {
+    let (stem, suffix) = split_suffix(stem, extension)?;
+    let (subject, operations) = split_operations(stem)?;
+    if let Some((_, found)) = token::split_suffix(subject) {
+        let found = found.to_owned();
+        return Err(if operations.is_empty() {
+            PathError::RepeatedSuffix { suffix: found }
+        } else {
+            PathError::SuffixBeforeOperation { suffix: found }
+        });
+    }
+    Ok(Name { subject, operations, suffix })
+}
+
+fn split_suffix(
+    stem: &str,
+    extension: Extension,
+) -> Result<(&str, Option<RenditionName>), PathError> {
+    let Some((before, suffix)) = token::split_suffix(stem) else {
+        return Ok((stem, None));
+    };
+    let extension = match extension {
+        Extension::Rendition(extension) => extension,
+        Extension::Document(_) => {
+            return Err(PathError::SuffixNotTaken { suffix: suffix.to_owned(), extension });
+        }
+    };
+    let name = RenditionName::find(suffix).or_else(|| lone_variant(suffix, extension));
+    let name = name.ok_or_else(|| PathError::LoneVariant { suffix: suffix.to_owned() })?;
+    Ok((before, Some(name)))
+}
+
+/// The Hires that a variant without a usage means, where the extension allows it.
+fn lone_variant(suffix: &str, extension: RenditionExtension) -> Option<RenditionName> {
+    let allowed = token::is_lone_variant(suffix) && extension.takes_lone_variant();
+    allowed.then_some(RenditionName::new(Variant::BlackAndWhite, Usage::Hires))
+}
+
+/// Takes operations off the right end until none is left.
+///
+/// An operation that comes again ends the work, so no more than two are ever parsed.
+fn split_operations(mut stem: &str) -> Result<(&str, Vec<Operation>), PathError> {
+    let mut reversed: Vec<Operation> = Vec::new();
+    while let Some((before, name, parameters)) = split_operation(stem) {
+        if reversed.iter().any(|known| known.name() == name) {
+            return Err(PathError::RepeatedOperation { operation: name });
+        }
+        reversed.push(match parameters {
+            Some(parameters) => Operation::Crop(CropSpec::parse(parameters)?),
+            None => Operation::Watermark,
+        });
+        stem = before;
+    }
+    reversed.reverse();
+    Ok((stem, reversed))
+}
+
+/// The last operation: the text before it, its name, and the parameters of a crop.
+fn split_operation(stem: &str) -> Option<(&str, &'static str, Option<&str>)> {
+    if let Some(before) = token::strip(stem, token::WATERMARK) {
+        return Some((before, token::WATERMARK, None));
+    }
+    let (before, parameters) = token::split_crop(stem)?;
+    Some((before, token::CROP, Some(parameters)))
+}

@@ -1,0 +1,94 @@
+//! What a media URL takes off an item's id, from the right: operations and suffixes.
+//!
+//! An id may hold `-` and `_`, so these tokens alone decide where it ends. The URL grammar takes
+//! them off and [`ItemId`](crate::ItemId) refuses an id that has one, both by the
+//! functions here: hence every id can be addressed and every URL has one reading.
+//!
+//! - `-watermark`, `-cutpaste` and `-indesign` count at the end only: `a-watermark-b` is an id.
+//! - `-crop` counts at the end, and wherever an underscore follows it: `-crop_` always begins a
+//!   crop operator, so that a malformed one (`-crop_w-10`) is an error and never a part of an id.
+//!   `a-cropped`, `crop_w10` and `a-crop-b` are ids.
+//! - `_<variant><usage>` and `_BlackAndWhite` count at the end.
+//!
+//! All of them are matched without regard to case.
+
+use crate::rendition::{RenditionName, Variant};
+
+/// The operation that cuts a rectangle; its parameters follow.
+pub const CROP: &str = "-crop";
+/// The operation that inserts the mark.
+pub const WATERMARK: &str = "-watermark";
+/// With `.txt`: text to cut and paste.
+pub const CUTPASTE: &str = "-cutpaste";
+/// With `.txt`: text for a layout program.
+pub const INDESIGN: &str = "-indesign";
+
+/// The text before `token` when `text` ends in it.
+pub fn strip<'a>(text: &'a str, token: &str) -> Option<&'a str> {
+    let start = text.len().checked_sub(token.len())?;
+    let (before, tail) = text.split_at_checked(start)?;
+    tail.eq_ignore_ascii_case(token).then_some(before)
+}
+
+/// Splits at the last crop operator: the text before it, and its parameters.
+///
+/// The parameters are empty, or begin with `_` and run to the end of `text`.
+pub fn split_crop(text: &str) -> Option<(&str, &str)> {
+    text.rmatch_indices('-').find_map(|(at, _)| {
+        let (before, tail) = text.split_at(at);
+        let (name, parameters) = tail.split_at_checked(CROP.len())?;
+        let ends = parameters.is_empty() || parameters.starts_with('_');
+        (ends && name.eq_ignore_ascii_case(CROP)).then_some((before, parameters))
+    })
+}
+
+/// Splits a known suffix off the end: the text before it, and the suffix without its underscore.
+pub fn split_suffix(text: &str) -> Option<(&str, &str)> {
+    let (before, suffix) = text.rsplit_once('_')?;
+    let known = is_lone_variant(suffix) || RenditionName::find(suffix).is_some();
+    known.then_some((before, suffix))
+}
+
+/// Whether a suffix is the one variant that may stand without a usage.
+///
+/// Spec §4 Media interface lists `_BlackAndWhite.eps`. The other variants need a usage: nobody
+/// writes them alone, and an id such as `map_web` has to stay one.
+pub fn is_lone_variant(suffix: &str) -> bool {
+    suffix.eq_ignore_ascii_case(Variant::BlackAndWhite.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_taken_off_the_end_in_any_case() {
+        assert_eq!(strip("x-WaterMark", WATERMARK), Some("x"));
+        assert_eq!(strip("-watermark", WATERMARK), Some(""));
+        for text in ["x-watermarked", "x_watermark", "watermark", "", "å"] {
+            assert_eq!(strip(text, WATERMARK), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_last_crop_operator_splits() {
+        assert_eq!(split_crop("x-crop_w1"), Some(("x", "_w1")));
+        assert_eq!(split_crop("x-CROP"), Some(("x", "")));
+        assert_eq!(split_crop("x-crop_w1-crop_h2"), Some(("x-crop_w1", "_h2")));
+        assert_eq!(split_crop("x-crop_w-10_h10"), Some(("x", "_w-10_h10")));
+        assert_eq!(split_crop("a-crop-failure-crop_w1"), Some(("a-crop-failure", "_w1")));
+        for text in ["x-cropped", "crop_w1", "x_crop_w1", "a-crop-failure", "-", "x-cröp", ""] {
+            assert_eq!(split_crop(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_a_known_suffix_splits() {
+        assert_eq!(split_suffix("a_b_NormalPreview"), Some(("a_b", "NormalPreview")));
+        assert_eq!(split_suffix("x_watermarkedTHUMBNAIL"), Some(("x", "watermarkedTHUMBNAIL")));
+        assert_eq!(split_suffix("x_blackandwhite"), Some(("x", "blackandwhite")));
+        for text in ["x_Web", "x_Normal", "x_NormalHuge", "NormalPreview", "x_", ""] {
+            assert_eq!(split_suffix(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Active content: scripts and programs that a reader may start when a PDF is opened or clicked.
+
+use lopdf::{Dictionary, Document, Object};
+
+use crate::number::entry;
+
+/// What a PDF asks its reader to run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ActiveContent {
+    /// Whether it holds JavaScript.
+    pub scripts: bool,
+    /// Whether it holds an action that starts a program or opens a file.
+    pub launches: bool,
+}
+
+/// Finds the active content of a document.
+///
+/// Every object of the file is looked at, whether a page refers to it or not, because readers
+/// differ in what they follow. Cost: one pass over all objects.
+pub(super) fn find(document: &Document) -> ActiveContent {
+    let mut found = ActiveContent::default();
+    // A list of its own instead of recursion: the file decides how deep objects lie in each other.
+    let mut open: Vec<&Object> = document.objects.values().collect();
+    while let Some(object) = open.pop() {
+        match object {
+            Object::Array(list) => open.extend(list),
+            Object::Dictionary(dictionary) => look(document, dictionary, &mut found, &mut open),
+            Object::Stream(stream) => look(document, &stream.dict, &mut found, &mut open),
+            _ => {}
+        }
+        if found.scripts && found.launches {
+            break;
+        }
+    }
+    found
+}
+
+fn look<'a>(
+    document: &'a Document,
+    dictionary: &'a Dictionary,
+    found: &mut ActiveContent,
+    open: &mut Vec<&'a Object>,
+) {
+    // The key of a script in an action, and the catalog's list of scripts by name.
+    found.scripts |= dictionary.has(b"JS") || dictionary.has(b"JavaScript");
+    // The type of an action may be an object of its own.
+    if let Object::Name(action) = entry(document, dictionary, b"S") {
+        found.scripts |= action == b"JavaScript";
+        found.launches |= action == b"Launch";
+    }
+    open.extend(dictionary.iter().map(|(_, value)| value));
+}
+
+#[cfg(test)]
+mod tests {
+    use lopdf::{StringFormat, dictionary};
+
+    use super::*;
+    use crate::facts;
+    use crate::test_documents::{LIMITS, Sheet};
+
+    fn check(sheet: Sheet, scripts: bool, launches: bool) {
+        let found = facts(&sheet.bytes(), &LIMITS).unwrap().active;
+        assert_eq!(found, ActiveContent { scripts, launches });
+    }
+
+    fn text(text: &str) -> Object {
+        Object::String(text.as_bytes().to_vec(), StringFormat::Literal)
+    }
+
+    /// A page that runs `action` when it is shown.
+    fn page_with(action: impl Into<Object>) -> Sheet {
+        let mut sheet = Sheet::new("");
+        sheet.page.set("AA", dictionary! { "O" => action.into() });
+        sheet
+    }
+
+    #[test]
+    fn a_plain_document_has_none() {
+        check(Sheet::new("0 0 10 10 re f % /JavaScript /Launch"), false, false);
+        let link = dictionary! { "S" => "URI", "URI" => text("https://a.example/JavaScript") };
+        check(page_with(link), false, false);
+    }
+
+    #[test]
+    fn scripts_and_programs_are_found_wherever_they_lie() {
+        let script = dictionary! { "S" => "JavaScript", "JS" => text("app.alert(1)") };
+        check(page_with(script.clone()), true, false);
+        check(page_with(dictionary! { "S" => "Launch", "F" => text("cmd.exe") }), false, true);
+        check(page_with(vec![Object::Dictionary(script.clone())]), true, false);
+        // An action that nothing refers to, and a type that is an object of its own.
+        let mut sheet = Sheet::new("");
+        sheet.document.add_object(dictionary! { "Next" => script });
+        check(sheet, true, false);
+        let mut sheet = Sheet::new("");
+        let launch = sheet.document.add_object(Object::Name(b"Launch".to_vec()));
+        sheet.page.set("A", dictionary! { "S" => launch });
+        check(sheet, false, true);
+        // A rendition action carries a script under a type of its own.
+        check(page_with(dictionary! { "S" => "Rendition", "JS" => text("x") }), true, false);
+    }
+
+    #[test]
+    fn names_are_read_as_readers_read_them() {
+        let bytes = page_with(dictionary! { "S" => "Launch", "F" => text("xxxx") }).bytes();
+        let replaced = |bytes: &[u8], old: &[u8], new: &[u8]| {
+            let at = bytes.windows(old.len()).position(|window| window == old).unwrap();
+            [&bytes[..at], new, &bytes[at + old.len()..]].concat()
+        };
+        // As long as before, so that the table of offsets stays right.
+        let bytes = replaced(&replaced(&bytes, b"/Launch", b"/L#61unch"), b"xxxx", b"xx");
+        assert!(facts(&bytes, &LIMITS).unwrap().active.launches);
+    }
+}

@@ -1,0 +1,94 @@
+//! Annotations and form fields: their own colours, and the streams that draw them.
+
+use std::rc::Rc;
+
+use lopdf::{Dictionary, Document, Object, StringFormat};
+
+use crate::PdfError;
+use crate::content::{rewrite, solid_grey};
+use crate::number::{dictionary_of, entry, numbers, resolve};
+use crate::space::basic;
+use crate::walk::{Part, Role, Walk};
+
+/// Makes an annotation or a field grey.
+pub(super) fn annotation(
+    walk: &mut Walk<'_>,
+    mut annotation: Dictionary,
+    resources: &Rc<Dictionary>,
+) -> Result<Object, PdfError> {
+    for key in ["C", "IC"] {
+        colour(walk, &mut annotation, key)?;
+    }
+    appearance_string(walk, &mut annotation, resources)?;
+    walk.slot_entry(&mut annotation, "MK", Role::One(Part::Button), resources)?;
+    walk.slot_entry(&mut annotation, "AP", Role::One(Part::Appearances), resources)?;
+    walk.slot_entry(&mut annotation, "Kids", Role::Array(Part::Annotation), resources)?;
+    Ok(Object::Dictionary(annotation))
+}
+
+/// Makes the border and background of a button grey.
+pub(super) fn button(walk: &mut Walk<'_>, mut button: Dictionary) -> Result<Object, PdfError> {
+    for key in ["BC", "BG"] {
+        colour(walk, &mut button, key)?;
+    }
+    Ok(Object::Dictionary(button))
+}
+
+/// Colours of annotations say their space by their length; an empty one is transparent.
+fn colour(walk: &mut Walk<'_>, holder: &mut Dictionary, key: &str) -> Result<(), PdfError> {
+    let Some(colour) = numbers(walk.scope.document, holder, key.as_bytes()) else {
+        return Ok(());
+    };
+    if colour.len() > 1
+        && let Some(space) = basic(colour.len())
+    {
+        let grey = solid_grey(&mut walk.scope, &space, &colour)?;
+        holder.set(key, vec![Object::Real(grey)]);
+    }
+    Ok(())
+}
+
+/// Makes the default appearance grey: a piece of content that sets font and colour.
+pub(super) fn appearance_string(
+    walk: &mut Walk<'_>,
+    holder: &mut Dictionary,
+    resources: &Dictionary,
+) -> Result<(), PdfError> {
+    let Object::String(text, _) = entry(walk.scope.document, holder, b"DA") else {
+        return Ok(());
+    };
+    if let Some(text) = rewrite(&mut walk.scope, text, resources, false)? {
+        holder.set("DA", Object::String(text, StringFormat::Literal));
+    }
+    Ok(())
+}
+
+impl<'a> Walk<'a> {
+    /// The fields of an interactive form, whose looks readers may draw anew.
+    pub(super) fn interactive_form(&mut self) -> Result<(), PdfError> {
+        let document: &'a Document = self.scope.document;
+        let Ok(Object::Reference(root)) = document.trailer.get(b"Root") else { return Ok(()) };
+        let Some(Object::Dictionary(catalog)) = document.objects.get(root) else {
+            return Ok(());
+        };
+        let Ok(place) = catalog.get(b"AcroForm") else { return Ok(()) };
+        let Object::Dictionary(form) = resolve(document, place) else { return Ok(()) };
+        let resources = dictionary_of(entry(document, form, b"DR")).cloned().unwrap_or_default();
+        let resources = Rc::new(resources);
+        let mut form = form.clone();
+        self.slot_entry(&mut form, "DR", Role::Resources, &resources)?;
+        self.slot_entry(&mut form, "Fields", Role::Array(Part::Annotation), &resources)?;
+        appearance_string(self, &mut form, &resources)?;
+        match place {
+            Object::Reference(id) => {
+                self.changes.insert(*id, Object::Dictionary(form));
+            }
+            _ => {
+                let mut catalog = catalog.clone();
+                catalog.set("AcroForm", form);
+                self.changes.insert(*root, Object::Dictionary(catalog));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,317 @@
+//! Images: from any colour space and filter to DeviceGray.
+//!
+//! The cheapest way that keeps every pixel is taken. One component of up to 8 bits stays packed and
+//! gets a table of greys; a YCbCr JPEG gives its luminance as it is; only the rest is decoded.
+
+use std::rc::Rc;
+
+use lopdf::{Dictionary, Object, StringFormat, dictionary};
+
+use crate::PdfError;
+use crate::filter::{Decoded, ImageFilter, decode, deflate, names};
+use crate::jpeg::{self, Head};
+use crate::jpeg2000;
+use crate::number::{byte, count, dictionary_of, entry, interpolate, numbers, real, resolve};
+use crate::predictor::predict;
+use crate::samples::{Samples, greys, key_mask};
+use crate::scope::Scope;
+use crate::space::{Space, basic};
+
+/// An image as it is in the document.
+#[derive(Debug)]
+pub(super) struct Picture<'a> {
+    pub(super) dictionary: &'a Dictionary,
+    /// With its filters.
+    pub(super) content: &'a [u8],
+    /// Where named colour spaces have their meaning.
+    pub(super) resources: &'a Dictionary,
+}
+
+/// A mask that an image needs beside itself, of the image's size.
+#[derive(Debug)]
+pub(super) enum Mask {
+    /// One bit a pixel, rows padded to bytes; 1 is masked out.
+    Stencil(Vec<u8>),
+    /// One byte a pixel; 0 is masked out.
+    Soft(Vec<u8>),
+}
+
+/// What an image becomes.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) dictionary: Dictionary,
+    pub(super) content: Vec<u8>,
+    pub(super) mask: Option<Mask>,
+}
+
+/// Makes an image grey; `None` when it is already or has no colours of its own.
+///
+/// Fails when a limit is reached or the image cannot be decoded.
+pub(super) fn grey_image(
+    scope: &mut Scope<'_>,
+    picture: &Picture<'_>,
+) -> Result<Option<Change>, PdfError> {
+    let document = scope.document;
+    let dictionary = picture.dictionary;
+    if matches!(entry(document, dictionary, b"ImageMask"), Object::Boolean(true)) {
+        return Ok(None);
+    }
+    let space = match dictionary.get(b"ColorSpace") {
+        Ok(space) => Space::parse(scope, space, picture.resources, 0)?,
+        Err(_) => None,
+    };
+    let filters = names(document, dictionary);
+    if filters.iter().any(|name| name == b"JPXDecode") {
+        return jpeg2000_image(scope, picture, space);
+    }
+    let Some(space) = space.filter(|space| space.components() > 0) else { return Ok(None) };
+    let is_fax = |name: &Vec<u8>| matches!(&name[..], b"CCITTFaxDecode" | b"CCF" | b"JBIG2Decode");
+    let is_jpeg = |name: &Vec<u8>| matches!(&name[..], b"DCTDecode" | b"DCT");
+    let default_bits = if filters.iter().any(is_fax) { 1 } else { 8 };
+    let mut bits = count(document, dictionary, b"BitsPerComponent").unwrap_or(default_bits);
+    if filters.iter().any(is_jpeg) {
+        bits = 8;
+    }
+    if !matches!(bits, 1 | 2 | 4 | 8 | 16) {
+        return Ok(None);
+    }
+    if matches!(*space, Space::Grey) {
+        return Ok(plain_grey(picture));
+    }
+    if space.components() == 1 && bits <= 8 {
+        return Ok(Some(with_table(scope, picture, &space, bits)?));
+    }
+    let data = decode(document, dictionary, picture.content, &mut scope.session.budget)?;
+    match &data.rest {
+        Some((ImageFilter::Jpeg, parameters)) => {
+            let transform = count(document, parameters, b"ColorTransform");
+            jpeg_image(scope, picture, space, (data.bytes, transform))
+        }
+        None => packed_image(scope, picture, &space, (data, bits)),
+        Some(_) => Err(refuse(scope, dictionary, "its filter does not hold colours")),
+    }
+}
+
+fn refuse(scope: &Scope<'_>, dictionary: &Dictionary, what: &'static str) -> PdfError {
+    let edge = |key: &[u8]| {
+        let value = count(scope.document, dictionary, key).unwrap_or(0);
+        u64::try_from(value).unwrap_or(u64::MAX)
+    };
+    PdfError::Image { width: edge(b"Width"), height: edge(b"Height"), what }
+}
+
+/// An image whose space says grey in other words gets the plain word.
+fn plain_grey(picture: &Picture<'_>) -> Option<Change> {
+    if matches!(picture.dictionary.get(b"ColorSpace"), Ok(Object::Name(name))
+        if name == b"DeviceGray" || name == b"G")
+    {
+        return None;
+    }
+    let mut dictionary = picture.dictionary.clone();
+    dictionary.set("ColorSpace", "DeviceGray");
+    Some(Change { dictionary, content: picture.content.to_vec(), mask: None })
+}
+
+/// One component of few bits: the samples stay, and a table says the grey of each value.
+fn with_table(
+    scope: &mut Scope<'_>,
+    picture: &Picture<'_>,
+    space: &Space,
+    bits: usize,
+) -> Result<Change, PdfError> {
+    let top = (1usize << bits) - 1;
+    let range = space.sample_range(0, bits);
+    let decode = numbers(scope.document, picture.dictionary, b"Decode");
+    let decode = decode.filter(|decode| decode.len() >= 2).map(|decode| [decode[0], decode[1]]);
+    let last = match (space, decode) {
+        (Space::Indexed { last, .. }, None) => top.min(*last),
+        _ => top,
+    };
+    let mut table = Vec::with_capacity(last + 1);
+    for value in 0..=last {
+        let colour = interpolate(real(value), [0.0, real(top)], decode.unwrap_or(range));
+        table.push(byte(space.grey(scope, &[colour])?));
+    }
+    let mut dictionary = picture.dictionary.clone();
+    dictionary.remove(b"Decode");
+    let ramp = |(value, grey): (usize, &u8)| usize::from(*grey) == (value * 255 + top / 2) / top;
+    if last == top && table.iter().enumerate().all(ramp) {
+        dictionary.set("ColorSpace", "DeviceGray");
+    } else {
+        let table = Object::String(table, StringFormat::Hexadecimal);
+        let last = i64::try_from(last).unwrap_or(255);
+        let space = vec![name("Indexed"), name("DeviceGray"), last.into(), table];
+        dictionary.set("ColorSpace", space);
+    }
+    Ok(Change { dictionary, content: picture.content.to_vec(), mask: None })
+}
+
+fn name(text: &str) -> Object {
+    Object::Name(text.as_bytes().to_vec())
+}
+
+fn jpeg_image(
+    scope: &mut Scope<'_>,
+    picture: &Picture<'_>,
+    space: Rc<Space>,
+    (mut data, transform): (Vec<u8>, Option<usize>),
+) -> Result<Option<Change>, PdfError> {
+    if let Some(transform) = transform
+        && let Some(marked) = jpeg::with_adobe_marker(&data, transform != 0)
+    {
+        data = marked;
+    }
+    let head = jpeg::head(&data, &scope.session.budget)?;
+    let document = scope.document;
+    // Readers believe the picture when it disagrees with its dictionary.
+    let space = match basic(head.components) {
+        Some(basic) if space.components() != head.components => Rc::new(basic),
+        _ => space,
+    };
+    let decode = numbers(document, picture.dictionary, b"Decode");
+    let key = color_key(scope, picture.dictionary);
+    let mut dictionary = grey_dictionary(picture.dictionary, (head.width, head.height));
+    dictionary.set("Filter", "DCTDecode");
+    let exact = head.has_luma && matches!(*space, Space::Rgb | Space::Grey);
+    if exact
+        && decode.is_none()
+        && key.is_none()
+        && let Some(content) = jpeg::luma(&data)
+    {
+        return Ok(Some(Change { dictionary, content, mask: None }));
+    }
+    let Head { width, height, components, .. } = head;
+    let bytes = jpeg::samples(&data, head, &mut scope.session.budget)?;
+    let samples = Samples { bytes, bits: 8, components, width, height };
+    let mask = key.map(|key| Mask::Stencil(key_mask(&samples, &key)));
+    let greys = greys(scope, &samples, &space, decode.as_deref())?;
+    let Some(content) = jpeg::encode(&greys, width, height) else {
+        return Err(refuse(scope, picture.dictionary, "it is too large for a jpeg"));
+    };
+    Ok(Some(Change { dictionary, content, mask }))
+}
+
+/// An image whose samples came out of lossless filters.
+fn packed_image(
+    scope: &mut Scope<'_>,
+    picture: &Picture<'_>,
+    space: &Space,
+    (data, bits): (Decoded, usize),
+) -> Result<Option<Change>, PdfError> {
+    let document = scope.document;
+    let edge = |key: &[u8]| count(document, picture.dictionary, key).unwrap_or(0);
+    let (width, height) = (edge(b"Width"), edge(b"Height"));
+    if width == 0 || height == 0 {
+        return Ok(None);
+    }
+    scope.session.budget.check_image(width, height)?;
+    let components = space.components();
+    let samples = Samples { bytes: data.bytes, bits, components, width, height };
+    let key = color_key(scope, picture.dictionary);
+    let mask = key.map(|key| Mask::Stencil(key_mask(&samples, &key)));
+    let decode = numbers(document, picture.dictionary, b"Decode");
+    let greys = greys(scope, &samples, space, decode.as_deref())?;
+    let mut dictionary = grey_dictionary(picture.dictionary, (width, height));
+    let content = pack(&greys, width, data.predicted, &mut dictionary);
+    Ok(Some(Change { dictionary, content, mask }))
+}
+
+/// Packs greys with Flate and notes that in the dictionary.
+fn pack(greys: &[u8], width: usize, predicted: bool, dictionary: &mut Dictionary) -> Vec<u8> {
+    dictionary.set("Filter", "FlateDecode");
+    if !predicted {
+        return deflate(greys);
+    }
+    let columns = i64::try_from(width).unwrap_or(i64::MAX);
+    dictionary.set("DecodeParms", dictionary! { "Predictor" => 15, "Columns" => columns });
+    deflate(&predict(greys, width))
+}
+
+/// The dictionary of an image that was decoded: grey, 8 bits, no filter yet, no colour key.
+fn grey_dictionary(original: &Dictionary, (width, height): (usize, usize)) -> Dictionary {
+    let mut dictionary = original.clone();
+    for key in [&b"Decode"[..], b"DecodeParms", b"Filter", b"SMaskInData", b"F", b"DP"] {
+        dictionary.remove(key);
+    }
+    if matches!(dictionary.get(b"Mask"), Ok(Object::Array(_))) {
+        dictionary.remove(b"Mask");
+    }
+    dictionary.set("ColorSpace", "DeviceGray");
+    dictionary.set("BitsPerComponent", 8);
+    dictionary.set("Width", i64::try_from(width).unwrap_or(i64::MAX));
+    dictionary.set("Height", i64::try_from(height).unwrap_or(i64::MAX));
+    dictionary
+}
+
+/// The colour key of an image; a soft mask overrides it.
+fn color_key(scope: &Scope<'_>, dictionary: &Dictionary) -> Option<Vec<f32>> {
+    if matches!(entry(scope.document, dictionary, b"SMask"), Object::Stream(_)) {
+        return None;
+    }
+    numbers(scope.document, dictionary, b"Mask")
+}
+
+fn jpeg2000_image(
+    scope: &mut Scope<'_>,
+    picture: &Picture<'_>,
+    space: Option<Rc<Space>>,
+) -> Result<Option<Change>, PdfError> {
+    let document = scope.document;
+    let data = decode(document, picture.dictionary, picture.content, &mut scope.session.budget)?;
+    let raw = matches!(space.as_deref(), Some(Space::Indexed { .. }));
+    let Some(image) = jpeg2000::decode(&data.bytes, raw, &mut scope.session.budget)? else {
+        return Err(refuse(scope, picture.dictionary, "its jpeg 2000 data is damaged"));
+    };
+    let jpeg2000::Decoded { samples, alpha, space: own } = image;
+    let fits = |space: &Rc<Space>| space.components() == samples.components;
+    let space = space.filter(fits).or(own.map(Rc::new));
+    let Some(space) = space.or_else(|| basic(samples.components).map(Rc::new)) else {
+        return Err(refuse(scope, picture.dictionary, "its jpeg 2000 colours are unknown"));
+    };
+    if matches!(*space, Space::Grey) {
+        return Ok(if picture.dictionary.get(b"ColorSpace").is_ok() {
+            plain_grey(picture)
+        } else {
+            None
+        });
+    }
+    let in_data = count(document, picture.dictionary, b"SMaskInData").unwrap_or(0) > 0;
+    let mask = match (color_key(scope, picture.dictionary), alpha) {
+        (_, Some(alpha)) if in_data => Some(Mask::Soft(alpha)),
+        (Some(key), _) => Some(Mask::Stencil(key_mask(&samples, &key))),
+        _ => None,
+    };
+    let decode = numbers(document, picture.dictionary, b"Decode");
+    let greys = greys(scope, &samples, &space, decode.as_deref())?;
+    let size = (samples.width, samples.height);
+    let mut dictionary = grey_dictionary(picture.dictionary, size);
+    let content = match jpeg::encode(&greys, size.0, size.1) {
+        Some(content) => {
+            dictionary.set("Filter", "DCTDecode");
+            content
+        }
+        None => pack(&greys, size.0, true, &mut dictionary),
+    };
+    Ok(Some(Change { dictionary, content, mask }))
+}
+
+/// The grey of the colour that a soft-masked image was blended with, when its mask names one.
+pub(super) fn matte(
+    scope: &mut Scope<'_>,
+    picture: &Picture<'_>,
+) -> Result<Option<f32>, PdfError> {
+    let document = scope.document;
+    let Some(mask) = dictionary_of(entry(document, picture.dictionary, b"SMask")) else {
+        return Ok(None);
+    };
+    let Some(colour) = numbers(document, mask, b"Matte") else { return Ok(None) };
+    let space = match picture.dictionary.get(b"ColorSpace") {
+        Ok(space) => Space::parse(scope, resolve(document, space), picture.resources, 0)?,
+        Err(_) => None,
+    };
+    let space = space.or_else(|| basic(colour.len()).map(Rc::new));
+    match space {
+        Some(space) => space.grey(scope, &colour).map(Some),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,357 @@
+//! Type 4 functions: the calculator language (ISO 32000-1 §7.10.5).
+//!
+//! The language has no loops, so a call costs at most the length of its program.
+
+use crate::number::{index, whole};
+
+/// One step of a program.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Step {
+    Push(f32),
+    Operator(Operator),
+    /// Takes a condition and goes on at the step when it is false.
+    SkipIfFalse(usize),
+    /// Goes on at the step.
+    Skip(usize),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Abs,
+    Add,
+    And,
+    Atan,
+    Bitshift,
+    Ceiling,
+    Copy,
+    Cos,
+    Cvi,
+    Cvr,
+    Div,
+    Dup,
+    Eq,
+    Exch,
+    Exp,
+    Floor,
+    Ge,
+    Gt,
+    Idiv,
+    Index,
+    Le,
+    Ln,
+    Log,
+    Lt,
+    Mod,
+    Mul,
+    Ne,
+    Neg,
+    Not,
+    Or,
+    Pop,
+    Roll,
+    Round,
+    Sin,
+    Sqrt,
+    Sub,
+    Truncate,
+    Xor,
+}
+
+/// A parsed program.
+#[derive(Debug, Clone)]
+pub(super) struct Calculator {
+    steps: Vec<Step>,
+}
+
+/// Deepest nesting of braces and highest stack, as the format's own limit of 100 entries.
+const STACK_MAX: usize = 100;
+/// Longest program; real ones have some hundred steps.
+const STEPS_MAX: usize = 50_000;
+
+impl Calculator {
+    /// Parses a program in braces; `None` when it is malformed or too long.
+    pub(super) fn parse(text: &[u8]) -> Option<Calculator> {
+        let mut words = Words { text, at: 0 };
+        let mut steps = Vec::new();
+        // The step after each open brace, and for closed ones that wait for `if` or `ifelse`.
+        let mut open: Vec<usize> = Vec::new();
+        let mut closed: Vec<Vec<(usize, usize)>> = vec![Vec::new()];
+        if words.next()? != b"{" {
+            return None;
+        }
+        open.push(0);
+        closed.push(Vec::new());
+        while let Some(word) = words.next() {
+            if steps.len() > STEPS_MAX || open.len() > STACK_MAX {
+                return None;
+            }
+            match word {
+                b"{" => {
+                    // Filled in by the `if` or `ifelse` that follows the block.
+                    steps.push(Step::Skip(steps.len() + 1));
+                    open.push(steps.len());
+                    closed.push(Vec::new());
+                }
+                b"}" => {
+                    let start = open.pop()?;
+                    closed.pop()?;
+                    if open.is_empty() {
+                        return Some(Calculator { steps });
+                    }
+                    // Room for the jump over an else block.
+                    steps.push(Step::Skip(steps.len() + 1));
+                    closed.last_mut()?.push((start, steps.len()));
+                }
+                b"if" => {
+                    let (start, end) = closed.last_mut()?.pop()?;
+                    steps[start - 1] = Step::SkipIfFalse(end);
+                }
+                b"ifelse" => {
+                    let (other, end) = closed.last_mut()?.pop()?;
+                    let (start, middle) = closed.last_mut()?.pop()?;
+                    steps[start - 1] = Step::SkipIfFalse(other);
+                    steps[middle - 1] = Step::Skip(end);
+                }
+                b"true" => steps.push(Step::Push(1.0)),
+                b"false" => steps.push(Step::Push(0.0)),
+                word => steps.push(match operator(word) {
+                    Some(operator) => Step::Operator(operator),
+                    None => Step::Push(std::str::from_utf8(word).ok()?.parse().ok()?),
+                }),
+            }
+        }
+        None
+    }
+
+    /// The most steps that one call takes.
+    pub(super) fn cost(&self) -> usize {
+        self.steps.len() + 1
+    }
+
+    /// Runs the program on `inputs`; the last `outputs` values of the stack are the result, and
+    /// what is missing is 0.
+    pub(super) fn run(&self, inputs: &[f32], outputs: usize) -> Vec<f32> {
+        let mut stack = Stack { values: inputs.to_vec() };
+        let mut at = 0;
+        while let Some(step) = self.steps.get(at) {
+            at += 1;
+            match *step {
+                Step::Push(value) => stack.push(value),
+                Step::Operator(operator) => stack.apply(operator),
+                Step::SkipIfFalse(next) => {
+                    if stack.pop() == 0.0 {
+                        at = next.max(at);
+                    }
+                }
+                Step::Skip(next) => at = next.max(at),
+            }
+        }
+        let surplus = stack.values.len().saturating_sub(outputs);
+        let mut result = stack.values.split_off(surplus);
+        result.resize(outputs, 0.0);
+        result
+    }
+}
+
+/// Numbers only: true is 1 and false is 0, which the bitwise operators treat alike.
+struct Stack {
+    values: Vec<f32>,
+}
+
+impl Stack {
+    fn push(&mut self, value: f32) {
+        if self.values.len() < STACK_MAX {
+            self.values.push(if value.is_finite() { value } else { 0.0 });
+        }
+    }
+
+    fn pop(&mut self) -> f32 {
+        self.values.pop().unwrap_or(0.0)
+    }
+
+    fn one(&mut self, compute: impl Fn(f32) -> f32) {
+        let value = self.pop();
+        self.push(compute(value));
+    }
+
+    fn two(&mut self, compute: impl Fn(f32, f32) -> f32) {
+        let second = self.pop();
+        let first = self.pop();
+        self.push(compute(first, second));
+    }
+
+    fn compare(&mut self, holds: impl Fn(&f32, &f32) -> bool) {
+        self.two(|first, second| f32::from(u8::from(holds(&first, &second))));
+    }
+
+    fn bits(&mut self, compute: impl Fn(i64, i64) -> i64) {
+        self.two(|first, second| integer(compute(whole(first), whole(second))));
+    }
+
+    fn apply(&mut self, operator: Operator) {
+        match operator {
+            Operator::Abs => self.one(f32::abs),
+            Operator::Add => self.two(|a, b| a + b),
+            Operator::And => self.bits(|a, b| a & b),
+            Operator::Atan => self.two(|a, b| a.atan2(b).to_degrees().rem_euclid(360.0)),
+            Operator::Bitshift => self.bits(shift),
+            Operator::Ceiling => self.one(f32::ceil),
+            Operator::Copy => self.copy(),
+            Operator::Cos => self.one(|a| a.to_radians().cos()),
+            Operator::Cvi | Operator::Truncate => self.one(f32::trunc),
+            Operator::Cvr => {}
+            Operator::Div => self.two(|a, b| a / b),
+            Operator::Dup => self.one_more(0),
+            Operator::Eq => self.compare(f32::eq),
+            Operator::Exch => self.roll(2, 1),
+            Operator::Exp => self.two(f32::powf),
+            Operator::Floor => self.one(f32::floor),
+            Operator::Ge => self.compare(f32::ge),
+            Operator::Gt => self.compare(f32::gt),
+            Operator::Idiv => self.bits(|a, b| a.checked_div(b).unwrap_or(0)),
+            Operator::Index => {
+                let depth = index(self.pop(), STACK_MAX);
+                self.one_more(depth);
+            }
+            Operator::Le => self.compare(f32::le),
+            Operator::Ln => self.one(f32::ln),
+            Operator::Log => self.one(f32::log10),
+            Operator::Lt => self.compare(f32::lt),
+            Operator::Mod => self.bits(|a, b| a.checked_rem(b).unwrap_or(0)),
+            Operator::Mul => self.two(|a, b| a * b),
+            Operator::Ne => self.compare(f32::ne),
+            Operator::Neg => self.one(|a| -a),
+            // A truth value turns over; other integers are rare in colour functions.
+            Operator::Not => self.one(|a| f32::from(u8::from(a == 0.0))),
+            Operator::Or => self.bits(|a, b| a | b),
+            Operator::Pop => drop(self.pop()),
+            Operator::Roll => {
+                let by = whole(self.pop());
+                let count = index(self.pop(), STACK_MAX);
+                self.roll(count, by);
+            }
+            Operator::Round => self.one(|a| (a + 0.5).floor()),
+            Operator::Sin => self.one(|a| a.to_radians().sin()),
+            Operator::Sqrt => self.one(f32::sqrt),
+            Operator::Sub => self.two(|a, b| a - b),
+            Operator::Xor => self.bits(|a, b| a ^ b),
+        }
+    }
+
+    fn copy(&mut self) {
+        let count = index(self.pop(), STACK_MAX);
+        let from = self.values.len().saturating_sub(count);
+        for at in from..self.values.len() {
+            let value = self.values[at];
+            self.push(value);
+        }
+    }
+
+    /// Pushes a copy of the value `depth` below the top.
+    fn one_more(&mut self, depth: usize) {
+        let at = self.values.len().checked_sub(depth + 1);
+        let value = at.map_or(0.0, |at| self.values[at]);
+        self.push(value);
+    }
+
+    fn roll(&mut self, count: usize, by: i64) {
+        let count = count.min(self.values.len());
+        if count == 0 {
+            return;
+        }
+        let length = i64::try_from(count).unwrap_or(i64::MAX);
+        let by = usize::try_from(by.rem_euclid(length)).unwrap_or(0);
+        let from = self.values.len() - count;
+        self.values[from..].rotate_right(by);
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "operands were reals of single precision")]
+fn integer(value: i64) -> f32 {
+    value as f32
+}
+
+fn shift(value: i64, by: i64) -> i64 {
+    let distance = u32::try_from(by.unsigned_abs()).unwrap_or(u32::MAX);
+    if by >= 0 {
+        value.checked_shl(distance).unwrap_or(0)
+    } else {
+        value.checked_shr(distance).unwrap_or(0)
+    }
+}
+
+fn operator(word: &[u8]) -> Option<Operator> {
+    Some(match word {
+        b"abs" => Operator::Abs,
+        b"add" => Operator::Add,
+        b"and" => Operator::And,
+        b"atan" => Operator::Atan,
+        b"bitshift" => Operator::Bitshift,
+        b"ceiling" => Operator::Ceiling,
+        b"copy" => Operator::Copy,
+        b"cos" => Operator::Cos,
+        b"cvi" => Operator::Cvi,
+        b"cvr" => Operator::Cvr,
+        b"div" => Operator::Div,
+        b"dup" => Operator::Dup,
+        b"eq" => Operator::Eq,
+        b"exch" => Operator::Exch,
+        b"exp" => Operator::Exp,
+        b"floor" => Operator::Floor,
+        b"ge" => Operator::Ge,
+        b"gt" => Operator::Gt,
+        b"idiv" => Operator::Idiv,
+        b"index" => Operator::Index,
+        b"le" => Operator::Le,
+        b"ln" => Operator::Ln,
+        b"log" => Operator::Log,
+        b"lt" => Operator::Lt,
+        b"mod" => Operator::Mod,
+        b"mul" => Operator::Mul,
+        b"ne" => Operator::Ne,
+        b"neg" => Operator::Neg,
+        b"not" => Operator::Not,
+        b"or" => Operator::Or,
+        b"pop" => Operator::Pop,
+        b"roll" => Operator::Roll,
+        b"round" => Operator::Round,
+        b"sin" => Operator::Sin,
+        b"sqrt" => Operator::Sqrt,
+        b"sub" => Operator::Sub,
+        b"truncate" => Operator::Truncate,
+        b"xor" => Operator::Xor,
+        _ => return None,
+    })
+}
+
+/// The words of a program: braces, numbers, operators; comments are left out.
+struct Words<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Words<'a> {
+    fn next(&mut self) -> Option<&'a [u8]> {
+        loop {
+            let byte = *self.text.get(self.at)?;
+            if byte == b'%' {
+                while !matches!(self.text.get(self.at), None | Some(b'\n' | b'\r')) {
+                    self.at += 1;
+                }
+            } else if byte.is_ascii_whitespace() || byte == 0 {
+                self.at += 1;
+            } else {
+                break;
+            }
+        }
+        let start = self.at;
+        self.at += 1;
+        if !matches!(self.text[start], b'{' | b'}') {
+            let ends = |byte: &u8| byte.is_ascii_whitespace() || b"{}%\0".contains(byte);
+            while self.text.get(self.at).is_some_and(|byte| !ends(byte)) {
+                self.at += 1;
+            }
+        }
+        Some(&self.text[start..self.at])
+    }
+}

@@ -1,0 +1,300 @@
+//! Content streams: every colour operator becomes grey, everything else stays byte for byte.
+//!
+//! A stream is read token by token. Colours are followed through `q` and `Q`, so that `sc` and
+//! `scn` are understood; each is replaced by `g` or `G` with the luminance of the colour. The only
+//! spaces that are still chosen afterwards are DeviceGray, Pattern, and the colorant None, which
+//! paints nothing in any space.
+
+use std::io::Write;
+use std::rc::Rc;
+
+use lopdf::{Dictionary, Object};
+
+use crate::PdfError;
+use crate::inline::inline_image;
+use crate::luminance;
+use crate::scan::{Kind, Scanner, Token, name_of};
+use crate::scope::Scope;
+use crate::space::{Space, basic};
+
+/// Which colour an operator sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Fill,
+    Stroke,
+}
+
+/// The spaces in force.
+#[derive(Debug, Clone)]
+struct Colours {
+    fill: Rc<Space>,
+    stroke: Rc<Space>,
+}
+
+/// Deepest nesting of `q` that is followed; deeper ones share a level.
+const SAVED_MAX: usize = 4096;
+/// Most operands that one operator takes: 32 components and a pattern.
+const OPERANDS_MAX: usize = 33;
+
+struct Rewriter<'a, 'b, 'c> {
+    scope: &'a mut Scope<'b>,
+    resources: &'c Dictionary,
+    bytes: &'c [u8],
+    output: Vec<u8>,
+    /// Bytes of the input that are in the output or replaced.
+    copied: usize,
+    colours: Colours,
+    saved: Vec<Colours>,
+}
+
+/// Rewrites a content stream; `None` when nothing in it has to change.
+///
+/// `inherits` says that the stream begins with the colours of its caller, as forms do; others begin
+/// with DeviceGray. Fails when a limit is reached or an inline image cannot be decoded.
+pub(super) fn rewrite(
+    scope: &mut Scope<'_>,
+    bytes: &[u8],
+    resources: &Dictionary,
+    inherits: bool,
+) -> Result<Option<Vec<u8>>, PdfError> {
+    let start = Rc::new(if inherits { Space::Inherited } else { Space::Grey });
+    let mut rewriter = Rewriter {
+        scope,
+        resources,
+        bytes,
+        output: Vec::with_capacity(bytes.len()),
+        copied: 0,
+        colours: Colours { fill: Rc::clone(&start), stroke: start },
+        saved: Vec::new(),
+    };
+    rewriter.run()?;
+    if rewriter.copied == 0 {
+        return Ok(None);
+    }
+    rewriter.output.extend_from_slice(&bytes[rewriter.copied..]);
+    Ok(Some(rewriter.output))
+}
+
+impl Rewriter<'_, '_, '_> {
+    fn run(&mut self) -> Result<(), PdfError> {
+        let mut scanner = Scanner::new(self.bytes);
+        let mut operands: Vec<Token> = Vec::new();
+        let mut first: Option<usize> = None;
+        while let Some(token) = scanner.next() {
+            if token.kind != Kind::Operator {
+                first.get_or_insert(token.start);
+                if operands.len() == OPERANDS_MAX {
+                    operands.remove(0);
+                }
+                operands.push(token);
+                continue;
+            }
+            self.scope.session.budget.take_operation()?;
+            let start = first.take().unwrap_or(token.start);
+            if &self.bytes[token.start..token.end] == b"BI" {
+                let image = inline_image(self.scope, &mut scanner, self.resources)?;
+                if let Some(image) = image {
+                    self.replace(start, scanner.at, &image);
+                }
+            } else if let Some(text) = self.operator(token, &operands)? {
+                self.replace(start, token.end, &text);
+            }
+            operands.clear();
+        }
+        Ok(())
+    }
+
+    /// Puts `text` in the place of `start..end` of the input.
+    fn replace(&mut self, start: usize, end: usize, text: &[u8]) {
+        self.output.extend_from_slice(&self.bytes[self.copied..start]);
+        self.output.extend_from_slice(text);
+        self.copied = end;
+    }
+
+    /// What to write instead of an operator with its operands; `None` keeps it.
+    fn operator(&mut self, token: Token, operands: &[Token]) -> Result<Option<Vec<u8>>, PdfError> {
+        match &self.bytes[token.start..token.end] {
+            b"q" => {
+                if self.saved.len() < SAVED_MAX {
+                    self.saved.push(self.colours.clone());
+                }
+                Ok(None)
+            }
+            b"Q" => {
+                if let Some(colours) = self.saved.pop() {
+                    self.colours = colours;
+                }
+                Ok(None)
+            }
+            b"g" => self.device(Use::Fill, b"DeviceGray", operands),
+            b"G" => self.device(Use::Stroke, b"DeviceGray", operands),
+            b"rg" => self.device(Use::Fill, b"DeviceRGB", operands),
+            b"RG" => self.device(Use::Stroke, b"DeviceRGB", operands),
+            b"k" => self.device(Use::Fill, b"DeviceCMYK", operands),
+            b"K" => self.device(Use::Stroke, b"DeviceCMYK", operands),
+            b"cs" => self.choose(Use::Fill, operands),
+            b"CS" => self.choose(Use::Stroke, operands),
+            b"sc" | b"scn" => self.colour(Use::Fill, operands),
+            b"SC" | b"SCN" => self.colour(Use::Stroke, operands),
+            _ => Ok(None),
+        }
+    }
+
+    fn set(&mut self, purpose: Use, space: Rc<Space>) {
+        match purpose {
+            Use::Fill => self.colours.fill = space,
+            Use::Stroke => self.colours.stroke = space,
+        }
+    }
+
+    fn space(&mut self, name: &[u8]) -> Result<Option<Rc<Space>>, PdfError> {
+        Space::parse(self.scope, &Object::Name(name.to_vec()), self.resources, 0)
+    }
+
+    /// `g`, `rg`, `k` and their stroking twins.
+    fn device(
+        &mut self,
+        purpose: Use,
+        name: &[u8],
+        operands: &[Token],
+    ) -> Result<Option<Vec<u8>>, PdfError> {
+        let space = self.space(name)?.unwrap_or_else(|| Rc::new(Space::Grey));
+        self.set(purpose, Rc::new(Space::Grey));
+        if matches!(*space, Space::Grey) {
+            return Ok(None);
+        }
+        let numbers = numbers(operands);
+        let Some(from) = numbers.len().checked_sub(space.components()) else {
+            // Readers leave out an operator that lacks operands.
+            return Ok(Some(Vec::new()));
+        };
+        let grey = self.grey(&space, &numbers[from..])?;
+        Ok(Some(set_grey(purpose, grey)))
+    }
+
+    /// `cs` and `CS`.
+    fn choose(&mut self, purpose: Use, operands: &[Token]) -> Result<Option<Vec<u8>>, PdfError> {
+        let name = match operands.last() {
+            Some(Token { kind: Kind::Name, start, end }) => name_of(&self.bytes[*start..*end]),
+            _ => return Ok(Some(Vec::new())),
+        };
+        let Some(space) = self.space(&name)? else {
+            // The space is missing: readers stay with the colour that they have. `sc` then has as
+            // many operands as the space would have had.
+            self.set(purpose, Rc::new(Space::Inherited));
+            return Ok(Some(Vec::new()));
+        };
+        self.set(purpose, Rc::clone(&space));
+        match &*space {
+            Space::Pattern(_) | Space::Unseen => Ok(None),
+            Space::Grey if matches!(&name[..], b"DeviceGray" | b"G") => Ok(None),
+            Space::Grey
+            | Space::Rgb
+            | Space::Cmyk
+            | Space::CalGrey { .. }
+            | Space::CalRgb { .. }
+            | Space::Lab { .. }
+            | Space::Icc { .. }
+            | Space::Indexed { .. }
+            | Space::Tint { .. }
+            | Space::Inherited => {
+                let grey = self.grey(&space, &space.initial())?;
+                Ok(Some(set_grey(purpose, grey)))
+            }
+        }
+    }
+
+    /// `sc`, `scn` and their stroking twins.
+    fn colour(&mut self, purpose: Use, operands: &[Token]) -> Result<Option<Vec<u8>>, PdfError> {
+        let space = match purpose {
+            Use::Fill => Rc::clone(&self.colours.fill),
+            Use::Stroke => Rc::clone(&self.colours.stroke),
+        };
+        let numbers = numbers(operands);
+        let pattern = operands.last().filter(|last| last.kind == Kind::Name);
+        if let Some(pattern) = pattern {
+            let Space::Pattern(under) = &*space else { return Ok(None) };
+            let under = under.clone().or_else(|| basic(numbers.len()).map(Rc::new));
+            let (Some(under), false) = (under, numbers.is_empty()) else { return Ok(None) };
+            let grey = self.grey(&under, &numbers)?;
+            let mut text = format_grey(grey);
+            text.push(b' ');
+            text.extend_from_slice(&self.bytes[pattern.start..pattern.end]);
+            text.extend_from_slice(if purpose == Use::Fill { b" scn" } else { b" SCN" });
+            return Ok(Some(text));
+        }
+        match &*space {
+            Space::Pattern(_) | Space::Unseen => Ok(None),
+            Space::Grey if numbers.len() == 1 => Ok(None),
+            Space::Inherited => match basic(numbers.len()) {
+                Some(Space::Grey) => Ok(None),
+                Some(space) => {
+                    let grey = self.grey(&space, &numbers)?;
+                    Ok(Some(set_grey(purpose, grey)))
+                }
+                None => Ok(Some(Vec::new())),
+            },
+            known => {
+                let Some(from) = numbers.len().checked_sub(known.components()) else {
+                    return Ok(Some(Vec::new()));
+                };
+                let grey = self.grey(&space, &numbers[from..])?;
+                Ok(Some(set_grey(purpose, grey)))
+            }
+        }
+    }
+
+    fn grey(&mut self, space: &Space, colour: &[f32]) -> Result<f32, PdfError> {
+        solid_grey(self.scope, space, colour)
+    }
+}
+
+/// Grey of a colour that is drawn as it is, not as a part of an image or gradient.
+///
+/// Solid black ink stays solid: readers show `0 0 0 1 k` as the dark grey of a printed page, but
+/// black text and rules must not be screened when the grey page is printed.
+pub(super) fn solid_grey(
+    scope: &mut Scope<'_>,
+    space: &Space,
+    colour: &[f32],
+) -> Result<f32, PdfError> {
+    match space {
+        Space::Cmyk if colour == [0.0, 0.0, 0.0, 1.0] => Ok(0.0),
+        Space::Tint { alternate, function, .. } if matches!(**alternate, Space::Cmyk) => {
+            let inks = function.evaluate(colour, &mut scope.session.budget)?;
+            solid_grey(scope, alternate, &inks)
+        }
+        Space::Cmyk => {
+            let part = |at: usize| colour.get(at).copied().unwrap_or(0.0);
+            Ok(luminance::cmyk(part(0), part(1), part(2), part(3)))
+        }
+        space => space.grey(scope, colour),
+    }
+}
+
+fn numbers(operands: &[Token]) -> Vec<f32> {
+    let number = |token: &Token| match token.kind {
+        Kind::Number(value) => Some(value),
+        Kind::Name | Kind::Other | Kind::Operator => None,
+    };
+    operands.iter().filter_map(number).collect()
+}
+
+fn set_grey(purpose: Use, grey: f32) -> Vec<u8> {
+    let mut text = format_grey(grey);
+    text.extend_from_slice(if purpose == Use::Fill { b" g" } else { b" G" });
+    text
+}
+
+/// A grey with four decimals, without zeros at the end.
+fn format_grey(grey: f32) -> Vec<u8> {
+    let mut text = Vec::new();
+    write!(text, "{:.4}", grey.clamp(0.0, 1.0)).expect("writing to memory does not fail");
+    while text.last() == Some(&b'0') {
+        text.pop();
+    }
+    if text.last() == Some(&b'.') {
+        text.pop();
+    }
+    text
+}

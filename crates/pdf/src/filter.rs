@@ -1,0 +1,230 @@
+//! The lossless stream filters: Flate, LZW, run lengths, the two text forms, and predictors.
+//!
+//! Damaged data gives what could be read before the damage, as other readers do. The formats are
+//! those of ISO 32000-1 §7.4.
+
+use std::io::{Read, Write};
+
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+use lopdf::{Dictionary, Document, Object};
+
+use crate::PdfError;
+use crate::budget::Budget;
+use crate::lzw;
+use crate::number::{count, dictionary_of, entry, resolve};
+use crate::predictor::{Predictor, unpredict};
+
+/// A filter that makes pixels, which is left for the caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ImageFilter {
+    Jpeg,
+    Jpeg2000,
+    Fax,
+    Jbig2,
+    Unknown,
+}
+
+/// A stream's data after its lossless filters.
+#[derive(Debug)]
+pub(super) struct Decoded {
+    pub(super) bytes: Vec<u8>,
+    /// The filter that is still to be undone, with its parameters.
+    pub(super) rest: Option<(ImageFilter, Dictionary)>,
+    /// Whether a predictor was in use, which says that the data gains from one.
+    pub(super) predicted: bool,
+}
+
+/// Longest chain of filters; real files have two.
+const FILTERS_MAX: usize = 8;
+
+/// Undoes the filters of a stream, up to one that makes pixels.
+///
+/// Fails with [`PdfError::TooMuchData`] when the result is larger than what `budget` has left.
+pub(super) fn decode(
+    document: &Document,
+    dictionary: &Dictionary,
+    content: &[u8],
+    budget: &mut Budget,
+) -> Result<Decoded, PdfError> {
+    let filters = names(document, dictionary);
+    let parameters = parameters(document, dictionary, filters.len());
+    let mut decoded = Decoded { bytes: Vec::new(), rest: None, predicted: false };
+    let mut current: Option<Vec<u8>> = None;
+    for (name, parameters) in filters.iter().zip(parameters).take(FILTERS_MAX) {
+        if let Some(filter) = image_filter(name) {
+            decoded.rest = Some((filter, parameters));
+            break;
+        }
+        let input = current.as_deref().unwrap_or(content);
+        let unpacked = unpack(name, input, early_change(document, &parameters), budget)?;
+        let predictor = Predictor::read(document, &parameters);
+        decoded.predicted |= predictor.is_some();
+        current = Some(match predictor {
+            Some(predictor) => unpredict(&predictor, unpacked),
+            None => unpacked,
+        });
+    }
+    decoded.bytes = match current {
+        Some(bytes) => bytes,
+        None => {
+            budget.take_bytes(content.len())?;
+            content.to_vec()
+        }
+    };
+    Ok(decoded)
+}
+
+/// The names of the filters, first undone first; the short names of inline images are spelled out.
+pub(super) fn names(document: &Document, dictionary: &Dictionary) -> Vec<Vec<u8>> {
+    let one = |object: &Object| match resolve(document, object) {
+        Object::Name(name) => Some(name.clone()),
+        _ => None,
+    };
+    let filter = match entry(document, dictionary, b"Filter") {
+        Object::Null => entry(document, dictionary, b"F"),
+        found => found,
+    };
+    match filter {
+        Object::Array(filters) => filters.iter().filter_map(one).collect(),
+        other => one(other).into_iter().collect(),
+    }
+}
+
+fn parameters(document: &Document, dictionary: &Dictionary, filters: usize) -> Vec<Dictionary> {
+    let one =
+        |object: &Object| dictionary_of(resolve(document, object)).cloned().unwrap_or_default();
+    let found = match entry(document, dictionary, b"DecodeParms") {
+        Object::Null => entry(document, dictionary, b"DP"),
+        found => found,
+    };
+    let mut list = match found {
+        Object::Array(list) => list.iter().map(one).collect(),
+        other => vec![one(other)],
+    };
+    list.resize_with(filters, Dictionary::new);
+    list
+}
+
+fn image_filter(name: &[u8]) -> Option<ImageFilter> {
+    match name {
+        b"DCTDecode" | b"DCT" => Some(ImageFilter::Jpeg),
+        b"JPXDecode" => Some(ImageFilter::Jpeg2000),
+        b"CCITTFaxDecode" | b"CCF" => Some(ImageFilter::Fax),
+        b"JBIG2Decode" => Some(ImageFilter::Jbig2),
+        b"FlateDecode" | b"Fl" | b"LZWDecode" | b"LZW" | b"RunLengthDecode" | b"RL"
+        | b"ASCIIHexDecode" | b"AHx" | b"ASCII85Decode" | b"A85" | b"Crypt" => None,
+        _ => Some(ImageFilter::Unknown),
+    }
+}
+
+fn early_change(document: &Document, parameters: &Dictionary) -> bool {
+    count(document, parameters, b"EarlyChange") != Some(0)
+}
+
+/// Undoes one filter; the result is taken from the budget.
+fn unpack(
+    name: &[u8],
+    input: &[u8],
+    early_change: bool,
+    budget: &mut Budget,
+) -> Result<Vec<u8>, PdfError> {
+    // One byte more than allowed shows that the data goes on.
+    let max = budget.decoded_bytes().saturating_add(1);
+    let bytes = match name {
+        b"FlateDecode" | b"Fl" => inflate(input, max),
+        b"LZWDecode" | b"LZW" => lzw::decode(input, early_change, max),
+        b"RunLengthDecode" | b"RL" => run_lengths(input, max),
+        b"ASCIIHexDecode" | b"AHx" => hexadecimal(input),
+        b"ASCII85Decode" | b"A85" => ascii85(input),
+        // `Crypt` in a file that is not encrypted is the identity.
+        _ => input.to_vec(),
+    };
+    budget.take_bytes(bytes.len())?;
+    Ok(bytes)
+}
+
+fn inflate(input: &[u8], max: usize) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(input.len().saturating_mul(3).min(max).min(1 << 24));
+    let limit = u64::try_from(max).unwrap_or(u64::MAX);
+    // A damaged end is common: what came before it counts.
+    let _ = ZlibDecoder::new(input).take(limit).read_to_end(&mut bytes);
+    if bytes.is_empty() && input.len() > 2 {
+        // A broken zlib header over sound data.
+        let _ = flate2::read::DeflateDecoder::new(&input[2..]).take(limit).read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+/// Packs data for a new stream with `FlateDecode`.
+pub(super) fn deflate(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = ZlibEncoder::new(Vec::with_capacity(bytes.len() / 2), Compression::new(6));
+    encoder.write_all(bytes).expect("writing to memory does not fail");
+    encoder.finish().expect("writing to memory does not fail")
+}
+
+fn run_lengths(input: &[u8], max: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut at = 0;
+    while let Some(&length) = input.get(at) {
+        at += 1;
+        let length = usize::from(length);
+        if length == 128 || bytes.len() >= max {
+            break;
+        }
+        if length < 128 {
+            let end = (at + length + 1).min(input.len());
+            bytes.extend_from_slice(&input[at..end]);
+            at = end;
+        } else if let Some(&value) = input.get(at) {
+            bytes.resize(bytes.len() + 257 - length, value);
+            at += 1;
+        }
+    }
+    bytes.truncate(max);
+    bytes
+}
+
+pub(super) fn hexadecimal(input: &[u8]) -> Vec<u8> {
+    let digits = input.iter().take_while(|&&byte| byte != b'>');
+    let mut nibbles = digits.filter_map(|&byte| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        b'A'..=b'F' => Some(byte - b'A' + 10),
+        _ => None,
+    });
+    let mut bytes = Vec::with_capacity(input.len() / 2);
+    while let Some(high) = nibbles.next() {
+        bytes.push(high << 4 | nibbles.next().unwrap_or(0));
+    }
+    bytes
+}
+
+fn ascii85(input: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(input.len() / 5 * 4);
+    let mut group = 0u32;
+    let mut digits = 0;
+    let input = input.strip_prefix(b"<~").unwrap_or(input);
+    for &byte in input.iter().take_while(|&&byte| byte != b'~') {
+        match byte {
+            b'z' if digits == 0 => bytes.extend_from_slice(&[0; 4]),
+            b'!'..=b'u' => {
+                group = group.wrapping_mul(85).wrapping_add(u32::from(byte - b'!'));
+                digits += 1;
+                if digits == 5 {
+                    bytes.extend_from_slice(&group.to_be_bytes());
+                    (group, digits) = (0, 0);
+                }
+            }
+            _ => {}
+        }
+    }
+    if digits > 1 {
+        for _ in digits..5 {
+            group = group.wrapping_mul(85).wrapping_add(84);
+        }
+        bytes.extend_from_slice(&group.to_be_bytes()[..digits - 1]);
+    }
+    bytes
+}

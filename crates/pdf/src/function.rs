@@ -1,0 +1,263 @@
+//! Functions of all four types (ISO 32000-1 §7.10), for tints and shadings.
+
+use lopdf::{Dictionary, Object};
+
+use crate::PdfError;
+use crate::budget::Budget;
+use crate::calculator::Calculator;
+use crate::number::{count, dictionary_of, entry, index, interpolate, number};
+use crate::number::{numbers, real, resolve, sample_real};
+use crate::scope::Scope;
+
+/// A function from `m` numbers to `n` numbers.
+#[derive(Debug, Clone)]
+pub(super) struct Function {
+    pub(super) domain: Vec<[f32; 2]>,
+    range: Vec<[f32; 2]>,
+    pub(super) kind: Kind,
+}
+
+/// What a function computes.
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    /// Type 0: a table, read with linear interpolation.
+    Sampled(Table),
+    /// Type 2: `from + x^exponent * (to - from)`.
+    Exponential { from: Vec<f32>, to: Vec<f32>, exponent: f32 },
+    /// Type 3: one input, cut into stretches.
+    Stitching { functions: Vec<Function>, bounds: Vec<f32>, encode: Vec<[f32; 2]> },
+    /// Type 4: a program.
+    Calculator(Calculator),
+}
+
+/// The samples of a type 0 function; the first input varies fastest.
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    pub(super) size: Vec<usize>,
+    bits: usize,
+    encode: Vec<[f32; 2]>,
+    decode: Vec<[f32; 2]>,
+    samples: Vec<u8>,
+}
+
+/// Most inputs of a table: each doubles the corners that a value lies between.
+const INPUTS_MAX: usize = 8;
+/// Most outputs of a function, as many as a DeviceN space may have colorants.
+const OUTPUTS_MAX: usize = 64;
+
+impl Function {
+    /// Reads a function object.
+    ///
+    /// `None` when it is malformed. Fails when it is nested too deep or unpacks to too much.
+    pub(super) fn parse(
+        scope: &mut Scope<'_>,
+        object: &Object,
+        depth: usize,
+    ) -> Result<Option<Function>, PdfError> {
+        scope.check_depth(depth, "functions")?;
+        let document = scope.document;
+        let object = resolve(document, object);
+        let Some(dictionary) = dictionary_of(object) else { return Ok(None) };
+        let pairs = |key: &[u8]| numbers(document, dictionary, key).map(|flat| pairs(&flat));
+        let Some(domain) = pairs(b"Domain").filter(|domain| !domain.is_empty()) else {
+            return Ok(None);
+        };
+        let range = pairs(b"Range").unwrap_or_default();
+        if range.len() > OUTPUTS_MAX || domain.len() > OUTPUTS_MAX {
+            return Ok(None);
+        }
+        let kind = match (count(document, dictionary, b"FunctionType"), object) {
+            (Some(0), Object::Stream(stream)) => {
+                let samples = scope.data(stream)?;
+                table(scope, &stream.dict, [&domain, &range], samples)
+            }
+            (Some(2), _) => exponential(scope, dictionary),
+            (Some(3), _) => stitching(scope, dictionary, depth)?,
+            (Some(4), Object::Stream(stream)) => {
+                let text = scope.data(stream)?;
+                Calculator::parse(&text).filter(|_| !range.is_empty()).map(Kind::Calculator)
+            }
+            _ => None,
+        };
+        Ok(kind.map(|kind| Function { domain, range, kind }))
+    }
+
+    /// The most steps that one call takes.
+    fn cost(&self) -> usize {
+        match &self.kind {
+            Kind::Sampled(table) => (1 << table.size.len()) * (1 + self.range.len()),
+            Kind::Exponential { from, .. } => from.len() + 1,
+            Kind::Stitching { functions, .. } => {
+                functions.iter().map(Function::cost).max().unwrap_or(0).saturating_add(1)
+            }
+            Kind::Calculator(program) => program.cost(),
+        }
+    }
+
+    /// The function's value; missing inputs are 0.
+    ///
+    /// Fails when the budget for function steps is spent.
+    pub(super) fn evaluate(
+        &self,
+        inputs: &[f32],
+        budget: &mut Budget,
+    ) -> Result<Vec<f32>, PdfError> {
+        budget.take_steps(self.cost())?;
+        Ok(self.value(inputs))
+    }
+
+    /// The value without accounting; nesting was checked when the function was read.
+    fn value(&self, inputs: &[f32]) -> Vec<f32> {
+        let clipped: Vec<f32> = (self.domain.iter().enumerate())
+            .map(|(at, limits)| clip(inputs.get(at).copied().unwrap_or(0.0), *limits))
+            .collect();
+        let mut outputs = match &self.kind {
+            Kind::Sampled(table) => table.value(&clipped, &self.domain),
+            Kind::Exponential { from, to, exponent } => {
+                let power = if *exponent == 1.0 { clipped[0] } else { clipped[0].powf(*exponent) };
+                let power = if power.is_finite() { power } else { 0.0 };
+                from.iter().zip(to).map(|(from, to)| from + power * (to - from)).collect()
+            }
+            Kind::Stitching { functions, bounds, encode } => {
+                let x = clipped[0];
+                let at = bounds.iter().take_while(|bound| x >= **bound).count();
+                let low = if at == 0 { self.domain[0][0] } else { bounds[at - 1] };
+                let high = bounds.get(at).copied().unwrap_or(self.domain[0][1]);
+                functions[at].value(&[interpolate(x, [low, high], encode[at])])
+            }
+            Kind::Calculator(program) => program.run(&clipped, self.range.len()),
+        };
+        for (output, limits) in outputs.iter_mut().zip(&self.range) {
+            *output = clip(*output, *limits);
+        }
+        outputs
+    }
+}
+
+impl Table {
+    /// The interpolated value at inputs that lie inside `domain`.
+    fn value(&self, inputs: &[f32], domain: &[[f32; 2]]) -> Vec<f32> {
+        let mut cells = Vec::with_capacity(self.size.len());
+        for (at, &size) in self.size.iter().enumerate() {
+            let place = interpolate(inputs[at], domain[at], self.encode[at]);
+            let place = clip(place, [0.0, real(size - 1)]);
+            let low = index(place, size - 1);
+            cells.push((low, (low + 1).min(size - 1), place - real(low)));
+        }
+        let outputs = self.decode.len();
+        let mut sums = vec![0.0; outputs];
+        for corner in 0..1usize << cells.len() {
+            let (mut weight, mut place, mut stride) = (1.0, 0, 1);
+            for (at, &(low, high, part)) in cells.iter().enumerate() {
+                let upper = corner >> at & 1 == 1;
+                weight *= if upper { part } else { 1.0 - part };
+                place += stride * if upper { high } else { low };
+                stride *= self.size[at];
+            }
+            if weight != 0.0 {
+                for (output, sum) in sums.iter_mut().enumerate() {
+                    *sum += weight * self.sample(place * outputs + output);
+                }
+            }
+        }
+        let top = if self.bits == 32 { u32::MAX } else { (1 << self.bits) - 1 };
+        sums.iter()
+            .zip(&self.decode)
+            .map(|(sum, decode)| interpolate(*sum, [0.0, sample_real(top)], *decode))
+            .collect()
+    }
+
+    fn sample(&self, number: usize) -> f32 {
+        let from = number * self.bits;
+        if self.bits.is_multiple_of(8) {
+            let bytes = self.samples.get(from / 8..(from + self.bits) / 8).unwrap_or_default();
+            return sample_real(bytes.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte)));
+        }
+        (from..from + self.bits).fold(0.0, |sum, bit| {
+            let byte = self.samples.get(bit / 8).copied().unwrap_or(0);
+            sum * 2.0 + f32::from(byte >> (7 - bit % 8) & 1)
+        })
+    }
+}
+
+fn table(
+    scope: &Scope<'_>,
+    dictionary: &Dictionary,
+    [domain, range]: [&[[f32; 2]]; 2],
+    samples: Vec<u8>,
+) -> Option<Kind> {
+    let document = scope.document;
+    let bits = count(document, dictionary, b"BitsPerSample")?;
+    let sizes = match entry(document, dictionary, b"Size") {
+        Object::Array(_) => numbers(document, dictionary, b"Size")?,
+        _ => vec![real(count(document, dictionary, b"Size")?)],
+    };
+    let size: Vec<usize> = sizes.iter().map(|size| index(*size, 1 << 20)).collect();
+    let total = size.iter().try_fold(range.len(), |total, size| total.checked_mul(*size))?;
+    let sensible = matches!(bits, 1 | 2 | 4 | 8 | 12 | 16 | 24 | 32)
+        && size.len() == domain.len()
+        && (1..=INPUTS_MAX).contains(&size.len())
+        && !size.contains(&0)
+        && !range.is_empty()
+        && total.checked_mul(bits)?.div_ceil(8) <= samples.len().saturating_add(64);
+    if !sensible {
+        return None;
+    }
+    let pairs_or = |key: &[u8], default: Vec<[f32; 2]>| {
+        let found = numbers(document, dictionary, key).map(|flat| pairs(&flat));
+        found.filter(|found| found.len() >= default.len()).unwrap_or(default)
+    };
+    let encode = pairs_or(b"Encode", size.iter().map(|size| [0.0, real(size - 1)]).collect());
+    let mut decode = pairs_or(b"Decode", range.to_vec());
+    decode.truncate(range.len());
+    Some(Kind::Sampled(Table { size, bits, encode, decode, samples }))
+}
+
+fn exponential(scope: &Scope<'_>, dictionary: &Dictionary) -> Option<Kind> {
+    let document = scope.document;
+    let from = numbers(document, dictionary, b"C0").unwrap_or(vec![0.0]);
+    let to = numbers(document, dictionary, b"C1").unwrap_or(vec![1.0]);
+    let exponent = number(document, entry(document, dictionary, b"N"))?;
+    let sensible = from.len() == to.len() && (1..=OUTPUTS_MAX).contains(&from.len());
+    sensible.then_some(Kind::Exponential { from, to, exponent })
+}
+
+fn stitching(
+    scope: &mut Scope<'_>,
+    dictionary: &Dictionary,
+    depth: usize,
+) -> Result<Option<Kind>, PdfError> {
+    let document = scope.document;
+    let Object::Array(array) = entry(document, dictionary, b"Functions") else { return Ok(None) };
+    let bounds = numbers(document, dictionary, b"Bounds").unwrap_or_default();
+    let encode = numbers(document, dictionary, b"Encode").map(|flat| pairs(&flat));
+    let encode = encode.unwrap_or_default();
+    let sensible =
+        !array.is_empty() && bounds.len() + 1 == array.len() && encode.len() >= array.len();
+    if !sensible {
+        return Ok(None);
+    }
+    let mut functions = Vec::new();
+    for object in array {
+        // Functions that share their parts could double at every level.
+        scope.session.budget.take_steps(FUNCTION_STEPS)?;
+        match Function::parse(scope, object, depth + 1)? {
+            Some(function) => functions.push(function),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(Kind::Stitching { functions, bounds, encode }))
+}
+
+/// Steps that reading one part of a stitched function counts for.
+const FUNCTION_STEPS: usize = 64;
+
+fn clip(value: f32, [low, high]: [f32; 2]) -> f32 {
+    // `f32::clamp` panics on an interval that is upside down.
+    if value.is_nan() { low } else { value.max(low).min(high) }
+}
+
+/// Numbers two by two; an odd one at the end is left out.
+pub(super) fn pairs(flat: &[f32]) -> Vec<[f32; 2]> {
+    flat.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect()
+}

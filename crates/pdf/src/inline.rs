@@ -1,0 +1,269 @@
+//! Inline images: `BI`, a dictionary, `ID`, data, `EI` (ISO 32000-1 §8.9.7).
+
+use lopdf::{Dictionary, Object};
+
+use crate::PdfError;
+use crate::bitmap::{Picture, grey_image};
+use crate::filter::names;
+use crate::number::count;
+use crate::scan::{Kind, Scanner, Token, is_space, name_of};
+use crate::scope::Scope;
+use crate::space::Space;
+
+/// Reads the image after `BI`, leaves the scanner after `EI`, and gives what to write instead,
+/// from `BI` to `EI`; `None` keeps the image.
+///
+/// Fails when a limit is reached or the image cannot be decoded.
+pub(super) fn inline_image(
+    scope: &mut Scope<'_>,
+    scanner: &mut Scanner<'_>,
+    resources: &Dictionary,
+) -> Result<Option<Vec<u8>>, PdfError> {
+    let (dictionary, content) = read(scope, scanner, resources)?;
+    let picture = Picture { dictionary: &dictionary, content, resources };
+    let Some(change) = grey_image(scope, &picture)? else { return Ok(None) };
+    // An inline image cannot point at a mask; readers ignore its colour key as well.
+    let mut text = b"BI ".to_vec();
+    for (key, value) in change.dictionary.iter() {
+        if key != b"Length" && key != b"Type" && key != b"Subtype" && key != b"Mask" {
+            text.push(b'/');
+            text.extend_from_slice(key);
+            text.push(b' ');
+            write_value(&mut text, value);
+            text.push(b' ');
+        }
+    }
+    text.extend_from_slice(b"ID ");
+    text.extend_from_slice(&change.content);
+    text.extend_from_slice(b"\nEI");
+    Ok(Some(text))
+}
+
+/// The entries and the data of the image after `BI`; leaves the scanner after `EI`.
+///
+/// Fails when a limit is reached.
+pub(super) fn read<'a>(
+    scope: &mut Scope<'_>,
+    scanner: &mut Scanner<'a>,
+    resources: &Dictionary,
+) -> Result<(Dictionary, &'a [u8]), PdfError> {
+    let dictionary = read_dictionary(scanner);
+    // One byte of white space ends `ID`.
+    let start = (scanner.at + 1).min(scanner.bytes.len());
+    let length = data_length(scope, &dictionary, &scanner.bytes[start..], resources)?;
+    let content = &scanner.bytes[start..start + length];
+    scanner.at = start + length;
+    skip_end(scanner);
+    Ok((dictionary, content))
+}
+
+/// The entries up to `ID`, with their long names.
+fn read_dictionary(scanner: &mut Scanner<'_>) -> Dictionary {
+    let mut dictionary = Dictionary::new();
+    let mut key: Option<Vec<u8>> = None;
+    while let Some(token) = scanner.next() {
+        let text = &scanner.bytes[token.start..token.end];
+        if token.kind == Kind::Operator && (text == b"ID" || text == b"EI") {
+            break;
+        }
+        match key.take() {
+            None if token.kind == Kind::Name => key = Some(long_key(&name_of(text)).to_vec()),
+            None => {}
+            Some(key) => {
+                dictionary.set(key, value(text, token, 0));
+            }
+        }
+    }
+    dictionary
+}
+
+fn long_key(key: &[u8]) -> &[u8] {
+    match key {
+        b"BPC" => b"BitsPerComponent",
+        b"CS" => b"ColorSpace",
+        b"D" => b"Decode",
+        b"DP" => b"DecodeParms",
+        b"F" => b"Filter",
+        b"H" => b"Height",
+        b"IM" => b"ImageMask",
+        b"I" => b"Interpolate",
+        b"W" => b"Width",
+        other => other,
+    }
+}
+
+/// Deepest nesting inside an inline image's dictionary: an array of parameter dictionaries.
+const DEPTH_MAX: usize = 4;
+
+fn value(text: &[u8], token: Token, depth: usize) -> Object {
+    match token.kind {
+        Kind::Number(value) => Object::Real(value),
+        Kind::Name => Object::Name(name_of(text)),
+        Kind::Operator if text == b"true" => Object::Boolean(true),
+        Kind::Operator if text == b"false" => Object::Boolean(false),
+        Kind::Operator => Object::Null,
+        Kind::Other if depth >= DEPTH_MAX => Object::Null,
+        Kind::Other => group(text, depth),
+    }
+}
+
+fn group(text: &[u8], depth: usize) -> Object {
+    let inside = |open: usize| {
+        let mut scanner = Scanner::new(&text[open..text.len().saturating_sub(open).max(open)]);
+        let mut values = Vec::new();
+        while let Some(token) = scanner.next() {
+            values.push(value(&scanner.bytes[token.start..token.end], token, depth + 1));
+        }
+        values
+    };
+    if text.starts_with(b"<<") {
+        let mut dictionary = Dictionary::new();
+        for pair in inside(2).chunks_exact(2) {
+            if let Object::Name(key) = &pair[0] {
+                dictionary.set(key.clone(), pair[1].clone());
+            }
+        }
+        Object::Dictionary(dictionary)
+    } else if text.starts_with(b"[") {
+        Object::Array(inside(1))
+    } else {
+        Object::String(string(text), lopdf::StringFormat::Hexadecimal)
+    }
+}
+
+/// The bytes of a literal or hexadecimal string.
+fn string(text: &[u8]) -> Vec<u8> {
+    if text.starts_with(b"<") {
+        return crate::filter::hexadecimal(&text[1..]);
+    }
+    let text = text.strip_prefix(b"(").unwrap_or(text);
+    let text = text.strip_suffix(b")").unwrap_or(text);
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        let byte = text[at];
+        at += 1;
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        let Some(&escaped) = text.get(at) else { break };
+        at += 1;
+        match escaped {
+            b'n' => bytes.push(b'\n'),
+            b'r' => bytes.push(b'\r'),
+            b't' => bytes.push(b'\t'),
+            b'b' => bytes.push(8),
+            b'f' => bytes.push(12),
+            b'\n' => {}
+            b'\r' => at += usize::from(text.get(at) == Some(&b'\n')),
+            b'0'..=b'7' => {
+                let mut code = u32::from(escaped - b'0');
+                for _ in 0..2 {
+                    match text.get(at) {
+                        Some(digit @ b'0'..=b'7') => code = code * 8 + u32::from(digit - b'0'),
+                        _ => break,
+                    }
+                    at += 1;
+                }
+                bytes.push(code.to_le_bytes()[0]);
+            }
+            other => bytes.push(other),
+        }
+    }
+    bytes
+}
+
+/// How many bytes of `data` belong to the image.
+///
+/// Without a filter the size says so. Otherwise the data ends at an `EI` that stands alone and is
+/// followed by what looks like content again.
+fn data_length(
+    scope: &mut Scope<'_>,
+    dictionary: &Dictionary,
+    data: &[u8],
+    resources: &Dictionary,
+) -> Result<usize, PdfError> {
+    let document = scope.document;
+    let mut least = 0;
+    if names(document, dictionary).is_empty() {
+        let mask = matches!(dictionary.get(b"ImageMask"), Ok(Object::Boolean(true)));
+        let components = match dictionary.get(b"ColorSpace") {
+            Ok(space) if !mask => {
+                let space = Space::parse(scope, space, resources, 0)?;
+                space.map_or(1, |space| space.components().max(1))
+            }
+            _ => 1,
+        };
+        let number = |key: &[u8], default| count(document, dictionary, key).unwrap_or(default);
+        let bits = if mask { 1 } else { number(b"BitsPerComponent", 8) };
+        let row = number(b"Width", 0).saturating_mul(components).saturating_mul(bits);
+        least = row.div_ceil(8).saturating_mul(number(b"Height", 0)).min(data.len());
+    }
+    let mut at = least;
+    while let Some(found) = data[at..].windows(2).position(|pair| pair == b"EI") {
+        let end = at + found;
+        let before = end == least || is_space(data[end - 1]);
+        if before && goes_on(&data[end + 2..]) {
+            let ended = end > least && is_space(data[end - 1]);
+            return Ok(if ended { end - 1 } else { end });
+        }
+        at = end + 2;
+    }
+    Ok(data.len())
+}
+
+/// Whether text after an `EI` looks like content: white space or the end, and no binary data.
+fn goes_on(rest: &[u8]) -> bool {
+    let plain = |byte: &u8| is_space(*byte) && *byte != 0 || (b' '..=b'~').contains(byte);
+    rest.first().is_none_or(|byte| is_space(*byte)) && rest.iter().take(12).all(plain)
+}
+
+fn skip_end(scanner: &mut Scanner<'_>) {
+    scanner.skip_space();
+    if scanner.bytes[scanner.at..].starts_with(b"EI") {
+        scanner.at += 2;
+    }
+}
+
+/// Writes a value of an inline image's dictionary; strings are hexadecimal.
+fn write_value(text: &mut Vec<u8>, value: &Object) {
+    match value {
+        Object::Name(name) => {
+            text.push(b'/');
+            text.extend_from_slice(name);
+        }
+        Object::Integer(number) => text.extend_from_slice(number.to_string().as_bytes()),
+        Object::Real(number) => text.extend_from_slice(number.to_string().as_bytes()),
+        Object::Boolean(truth) => text.extend_from_slice(truth.to_string().as_bytes()),
+        Object::String(bytes, _) => {
+            text.push(b'<');
+            for byte in bytes {
+                text.extend_from_slice(format!("{byte:02x}").as_bytes());
+            }
+            text.push(b'>');
+        }
+        Object::Array(values) => {
+            text.push(b'[');
+            for value in values {
+                write_value(text, value);
+                text.push(b' ');
+            }
+            text.push(b']');
+        }
+        Object::Dictionary(dictionary) => {
+            text.extend_from_slice(b"<<");
+            for (key, value) in dictionary.iter() {
+                text.push(b'/');
+                text.extend_from_slice(key);
+                text.push(b' ');
+                write_value(text, value);
+                text.push(b' ');
+            }
+            text.extend_from_slice(b">>");
+        }
+        Object::Null | Object::Stream(_) | Object::Reference(_) => {
+            text.extend_from_slice(b"null");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! JPEG images inside PDFs, through libjpeg-turbo.
+
+use turbojpeg::{
+    Colorspace, Compressor, Decompressor, Image, PixelFormat, Subsamp, Transform, Transformer,
+};
+
+use crate::PdfError;
+use crate::budget::Budget;
+
+/// What the head of a JPEG says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Head {
+    pub(super) width: usize,
+    pub(super) height: usize,
+    pub(super) components: usize,
+    /// Whether the first component is the luminance of the picture.
+    pub(super) has_luma: bool,
+}
+
+/// Most scans of a JPEG: each costs a pass over the picture, and real files have ten.
+const SCANS_MAX: usize = 200;
+/// Quality of JPEGs that are written.
+const QUALITY: i32 = 90;
+
+/// Reads the head of a JPEG and refuses one that is too costly.
+pub(super) fn head(data: &[u8], budget: &Budget) -> Result<Head, PdfError> {
+    let broken = |what| PdfError::Image { width: 0, height: 0, what };
+    let mut reader = Decompressor::new().map_err(|_| broken("out of memory"))?;
+    let header = reader.read_header(data).map_err(|_| broken("its jpeg header is damaged"))?;
+    budget.check_image(header.width, header.height)?;
+    let scans = data.windows(2).filter(|pair| *pair == [0xff, 0xda]).count();
+    if scans > SCANS_MAX {
+        return Err(broken("its jpeg has more than 200 scans"));
+    }
+    let (components, has_luma) = match header.colorspace {
+        Colorspace::Gray => (1, true),
+        Colorspace::YCbCr => (3, true),
+        Colorspace::RGB => (3, false),
+        Colorspace::CMYK | Colorspace::YCCK => (4, false),
+    };
+    Ok(Head { width: header.width, height: header.height, components, has_luma })
+}
+
+/// Gives a JPEG without an Adobe marker the one that says what the PDF says: `transform` is 0 for
+/// components as they are, 1 for YCbCr or YCCK. `None` when it has the marker.
+pub(super) fn with_adobe_marker(data: &[u8], transform: bool) -> Option<Vec<u8>> {
+    // Only the segments before the picture count.
+    let mut at = 2;
+    while let Some(&[0xff, marker, high, low]) = data.get(at..at + 4) {
+        if marker == 0xee && data.get(at + 4..at + 9) == Some(b"Adobe") {
+            return None;
+        }
+        if marker == 0xda || marker == 0xd9 {
+            break;
+        }
+        at += 2 + usize::from(u16::from_be_bytes([high, low]));
+    }
+    let rest = data.strip_prefix(b"\xff\xd8")?;
+    let mut marked = b"\xff\xd8\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00".to_vec();
+    marked.push(u8::from(transform) + u8::from(transform && head_components(data) == 4));
+    marked.extend_from_slice(rest);
+    Some(marked)
+}
+
+/// The number of components in the frame header; 0 without one.
+fn head_components(data: &[u8]) -> u8 {
+    let mut at = 2;
+    while let Some(&[0xff, marker, high, low]) = data.get(at..at + 4) {
+        if matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc) {
+            return data.get(at + 9).copied().unwrap_or(0);
+        }
+        at += 2 + usize::from(u16::from_be_bytes([high, low]));
+    }
+    0
+}
+
+/// The luminance of a YCbCr JPEG as a grey JPEG, without decoding it to pixels: nothing is lost.
+/// `None` when the data is damaged.
+pub(super) fn luma(data: &[u8]) -> Option<Vec<u8>> {
+    let mut transform = Transform::default();
+    (transform.gray, transform.copy_none, transform.optimize) = (true, true, true);
+    let mut transformer = Transformer::new().ok()?;
+    let result = transformer.transform_to_vec(&transform, data).ok()?;
+    let header = turbojpeg::read_header(&result).ok()?;
+    matches!(header.colorspace, Colorspace::Gray).then_some(result)
+}
+
+/// The samples of a JPEG: `[height][width][components]`, CMYK as stored.
+pub(super) fn samples(data: &[u8], head: Head, budget: &mut Budget) -> Result<Vec<u8>, PdfError> {
+    let Head { width, height, components, .. } = head;
+    let format = match components {
+        1 => PixelFormat::GRAY,
+        3 => PixelFormat::RGB,
+        _ => PixelFormat::CMYK,
+    };
+    let length = width * height * components;
+    budget.take_bytes(length)?;
+    let mut pixels = vec![0; length];
+    let image =
+        Image { pixels: &mut pixels[..], width, pitch: width * components, height, format };
+    let broken = |what| PdfError::Image {
+        width: u64::try_from(width).unwrap_or(u64::MAX),
+        height: u64::try_from(height).unwrap_or(u64::MAX),
+        what,
+    };
+    let mut decoder = Decompressor::new().map_err(|_| broken("out of memory"))?;
+    // A damaged picture is an error as well as a warning; what was decoded before it counts.
+    let intact = decoder.decompress(data, image).is_ok();
+    if !intact && pixels.iter().all(|sample| *sample == 0) {
+        return Err(broken("its jpeg data is damaged or of an unknown kind"));
+    }
+    Ok(pixels)
+}
+
+/// Packs greys, `[height][width]`, as a JPEG.
+pub(super) fn encode(greys: &[u8], width: usize, height: usize) -> Option<Vec<u8>> {
+    let mut encoder = Compressor::new().ok()?;
+    encoder.set_quality(QUALITY).ok()?;
+    encoder.set_subsamp(Subsamp::Gray).ok()?;
+    encoder.set_optimize(true).ok()?;
+    let image = Image { pixels: greys, width, pitch: width, height, format: PixelFormat::GRAY };
+    encoder.compress_to_vec(image).ok()
+}

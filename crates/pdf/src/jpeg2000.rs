@@ -1,0 +1,63 @@
+//! JPEG 2000 images inside PDFs.
+
+use hayro_jpeg2000::{ColorSpace, DecodeSettings, DecoderContext, Image};
+
+use crate::PdfError;
+use crate::budget::Budget;
+use crate::profile::Profile;
+use crate::samples::Samples;
+use crate::space::{Space, basic};
+
+/// A decoded picture.
+pub(super) struct Decoded {
+    /// 8 bits each, without alpha.
+    pub(super) samples: Samples,
+    /// `[height][width]`, 255 is opaque.
+    pub(super) alpha: Option<Vec<u8>>,
+    /// What the file says about its colours.
+    pub(super) space: Option<Space>,
+}
+
+/// Decodes a JPEG 2000 file; `raw` leaves the indexes of its own palette alone.
+///
+/// `None` when it is damaged. Fails when it is too large.
+pub(super) fn decode(
+    data: &[u8],
+    raw: bool,
+    budget: &mut Budget,
+) -> Result<Option<Decoded>, PdfError> {
+    let settings =
+        DecodeSettings { resolve_palette_indices: !raw, strict: false, target_resolution: None };
+    let Ok(image) = Image::new(data, &settings) else { return Ok(None) };
+    let edge = |edge: u32| usize::try_from(edge).unwrap_or(usize::MAX);
+    let (width, height) = (edge(image.width()), edge(image.height()));
+    budget.check_image(width, height)?;
+    let colours = usize::from(image.color_space().num_channels());
+    let channels = colours + usize::from(image.has_alpha());
+    // The decoder keeps four bytes for each sample.
+    budget.take_bytes(width * height * channels * 4)?;
+    let mut context = DecoderContext::default();
+    let Ok(decoded) = image.decode(&mut context) else { return Ok(None) };
+    let bytes = decoded.data_u8();
+    if bytes.len() != width * height * channels || channels == 0 || colours == 0 {
+        return Ok(None);
+    }
+    let space = match image.color_space() {
+        ColorSpace::Icc { profile, .. } => match Profile::parse(profile, colours) {
+            Some(profile) => Some(Space::Icc { profile, components: colours }),
+            None => basic(colours),
+        },
+        ColorSpace::Gray | ColorSpace::RGB | ColorSpace::CMYK | ColorSpace::Unknown { .. } => {
+            basic(colours)
+        }
+    };
+    let (bytes, alpha) = if image.has_alpha() {
+        let alpha = bytes.chunks_exact(channels).map(|pixel| pixel[colours]).collect();
+        let colour = bytes.chunks_exact(channels).flat_map(|pixel| &pixel[..colours]);
+        (colour.copied().collect(), Some(alpha))
+    } else {
+        (bytes, None)
+    };
+    let samples = Samples { bytes, bits: 8, components: colours, width, height };
+    Ok(Some(Decoded { samples, alpha, space }))
+}

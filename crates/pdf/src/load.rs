@@ -1,0 +1,179 @@
+//! From bytes to a document that is safe to walk, and what page 1 says about itself.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use lopdf::{Dictionary, Document, LoadOptions, Object, ObjectId};
+
+use crate::number::{dictionary_of, entry, index, number, resolve};
+use crate::{PdfError, PdfFacts, PdfLimits, active};
+
+/// Where readers look for the header, in bytes.
+const HEADER_WITHIN: usize = 1024;
+
+/// Reads a document.
+///
+/// Fails when the file is not a PDF, is encrypted, is malformed beyond repair or exceeds a limit.
+pub(super) fn load(bytes: &[u8], limits: &PdfLimits) -> Result<Document, PdfError> {
+    if bytes.len() > limits.bytes {
+        return Err(PdfError::TooManyBytes { found: bytes.len(), max: limits.bytes });
+    }
+    if !has_header(bytes) {
+        return Err(PdfError::NotPdf { found: bytes.len() });
+    }
+    let options = LoadOptions {
+        max_decompressed_size: Some(limits.decoded_bytes),
+        ..LoadOptions::default()
+    };
+    let document =
+        Document::load_mem_with_options(bytes, options).map_err(|cause| refuse(&cause))?;
+    if document.is_encrypted() || document.encryption_state.is_some() {
+        return Err(PdfError::Encrypted);
+    }
+    if document.objects.len() > limits.objects {
+        let found = document.objects.len();
+        return Err(PdfError::TooManyObjects { found, max: limits.objects });
+    }
+    Ok(document)
+}
+
+/// Whether the file says that it is a PDF.
+pub(super) fn has_header(bytes: &[u8]) -> bool {
+    let head = &bytes[..bytes.len().min(HEADER_WITHIN)];
+    head.windows(5).any(|window| window == b"%PDF-")
+}
+
+fn refuse(error: &lopdf::Error) -> PdfError {
+    match error {
+        lopdf::Error::Decryption(_)
+        | lopdf::Error::InvalidPassword
+        | lopdf::Error::AlreadyEncrypted
+        | lopdf::Error::UnsupportedSecurityHandler(_) => PdfError::Encrypted,
+        lopdf::Error::Xref(_) => PdfError::Malformed { what: "its cross-reference table" },
+        lopdf::Error::Decompress(_) => PdfError::Malformed { what: "its object streams" },
+        _ => PdfError::Malformed { what: "its structure" },
+    }
+}
+
+/// A page: its object and what it inherits.
+#[derive(Debug, Clone)]
+pub(super) struct Page<'a> {
+    pub(super) id: ObjectId,
+    pub(super) dictionary: &'a Dictionary,
+    inherited: Rc<Dictionary>,
+}
+
+impl<'a> Page<'a> {
+    /// An entry of the page or of a node above it.
+    pub(super) fn entry(&'a self, document: &'a Document, key: &[u8]) -> &'a Object {
+        let holder = if self.dictionary.has(key) { self.dictionary } else { &self.inherited };
+        entry(document, holder, key)
+    }
+}
+
+/// The pages in order, and the nodes of the tree above them.
+#[derive(Debug, Default)]
+pub(super) struct Pages<'a> {
+    pub(super) pages: Vec<Page<'a>>,
+    pub(super) nodes: Vec<ObjectId>,
+}
+
+/// Entries that pages take from the nodes above them.
+const INHERITED: [&[u8]; 4] = [b"Resources", b"MediaBox", b"CropBox", b"Rotate"];
+
+/// Walks the page tree; a node that was met before or is no dictionary is left out.
+///
+/// Fails when the tree is too deep, or has more kids than there may be objects.
+pub(super) fn pages<'a>(
+    document: &'a Document,
+    limits: &PdfLimits,
+) -> Result<Pages<'a>, PdfError> {
+    let root = document.trailer.get(b"Root").map_or(&Object::Null, |root| resolve(document, root));
+    let Some(catalog) = dictionary_of(root) else {
+        return Err(PdfError::Malformed { what: "its catalog is missing" });
+    };
+    let mut result = Pages::default();
+    let mut seen = HashSet::new();
+    let mut kids_left = limits.objects;
+    let mut open: Vec<(ObjectId, Rc<Dictionary>, usize)> = Vec::new();
+    if let Ok(Object::Reference(id)) = catalog.get(b"Pages") {
+        open.push((*id, Rc::default(), 0));
+        seen.insert(*id);
+    }
+    while let Some((id, above, depth)) = open.pop() {
+        if depth > limits.depth {
+            return Err(PdfError::TooDeep { what: "page tree", max: limits.depth });
+        }
+        let Some(Object::Dictionary(node)) = document.objects.get(&id) else { continue };
+        let Object::Array(kids) = entry(document, node, b"Kids") else {
+            result.pages.push(Page { id, dictionary: node, inherited: above });
+            continue;
+        };
+        let Some(rest) = kids_left.checked_sub(kids.len()) else {
+            let found = kids.len().saturating_add(limits.objects);
+            return Err(PdfError::TooManyObjects { found, max: limits.objects });
+        };
+        kids_left = rest;
+        let below = inherit(node, &above);
+        result.nodes.push(id);
+        for kid in kids.iter().rev() {
+            if let Object::Reference(id) = kid
+                && seen.insert(*id)
+            {
+                open.push((*id, Rc::clone(&below), depth + 1));
+            }
+        }
+    }
+    if result.pages.is_empty() { Err(PdfError::NoPages) } else { Ok(result) }
+}
+
+/// What the kids of `node` inherit.
+fn inherit(node: &Dictionary, above: &Rc<Dictionary>) -> Rc<Dictionary> {
+    if !INHERITED.iter().any(|key| node.has(key)) {
+        return Rc::clone(above);
+    }
+    let mut below = Dictionary::clone(above);
+    for key in INHERITED {
+        if let Ok(own) = node.get(key) {
+            below.set(key, own.clone());
+        }
+    }
+    Rc::new(below)
+}
+
+/// The size that a page without a usable box has in readers: US Letter.
+const LETTER: [f32; 4] = [0.0, 0.0, 612.0, 792.0];
+
+/// The facts of a document whose first page is `page`.
+pub(super) fn page_facts(document: &Document, pages: usize, page: &Page<'_>) -> PdfFacts {
+    let media = rectangle(document, page, b"MediaBox").unwrap_or(LETTER);
+    let shown = match rectangle(document, page, b"CropBox") {
+        Some(crop) => intersection(crop, media).unwrap_or(media),
+        None => media,
+    };
+    let unit = number(document, entry(document, page.dictionary, b"UserUnit"));
+    let unit = unit.filter(|unit| *unit > 0.0 && *unit < 1e6).unwrap_or(1.0);
+    let [left, bottom, right, top] = shown;
+    let (width_pt, height_pt) = ((right - left) * unit, (top - bottom) * unit);
+    let turn = number(document, page.entry(document, b"Rotate")).unwrap_or(0.0);
+    let quarter = index((turn / 90.0).rem_euclid(4.0), 3);
+    let (width_pt, height_pt) =
+        if quarter % 2 == 1 { (height_pt, width_pt) } else { (width_pt, height_pt) };
+    PdfFacts { pages, width_pt, height_pt, active: active::find(document) }
+}
+
+/// A box as left, bottom, right, top; `None` when it is missing or empty.
+fn rectangle(document: &Document, page: &Page<'_>, key: &[u8]) -> Option<[f32; 4]> {
+    let Object::Array(corners) = page.entry(document, key) else { return None };
+    let [a, b, c, d] = &corners[..] else { return None };
+    let corner = |object| number(document, object).unwrap_or(0.0);
+    let (a, b, c, d) = (corner(a), corner(b), corner(c), corner(d));
+    let sorted = [a.min(c), b.min(d), a.max(c), b.max(d)];
+    (sorted[2] > sorted[0] && sorted[3] > sorted[1]).then_some(sorted)
+}
+
+fn intersection(one: [f32; 4], other: [f32; 4]) -> Option<[f32; 4]> {
+    let [left, bottom] = [one[0].max(other[0]), one[1].max(other[1])];
+    let [right, top] = [one[2].min(other[2]), one[3].min(other[3])];
+    (right > left && top > bottom).then_some([left, bottom, right, top])
+}

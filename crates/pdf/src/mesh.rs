@@ -1,0 +1,165 @@
+//! Shading meshes of types 4 to 7: the colours in their streams become grey.
+//!
+//! Every number is written with whole bytes, so that vertices and patches need no padding.
+
+use lopdf::{Dictionary, Document, Object};
+
+use crate::PdfError;
+use crate::content::solid_grey;
+use crate::function::pairs;
+use crate::number::{count, interpolate, numbers, sample, sample_real};
+use crate::scope::Scope;
+use crate::space::Space;
+
+/// How a mesh is stored.
+#[derive(Debug)]
+pub(super) struct Mesh {
+    kind: usize,
+    coordinate_bits: usize,
+    component_bits: usize,
+    flag_bits: usize,
+    /// Of the two coordinates and the components.
+    decode: Vec<[f32; 2]>,
+}
+
+impl Mesh {
+    /// Reads the entries of a mesh of type `kind`; `None` when they are malformed.
+    pub(super) fn read(document: &Document, dictionary: &Dictionary, kind: usize) -> Option<Mesh> {
+        let coordinate_bits = count(document, dictionary, b"BitsPerCoordinate")?;
+        let component_bits = count(document, dictionary, b"BitsPerComponent")?;
+        let flag_bits = match kind {
+            5 => 0,
+            _ => count(document, dictionary, b"BitsPerFlag")?,
+        };
+        let decode = pairs(&numbers(document, dictionary, b"Decode")?);
+        let sensible = matches!(coordinate_bits, 1 | 2 | 4 | 8 | 12 | 16 | 24 | 32)
+            && matches!(component_bits, 1 | 2 | 4 | 8 | 12 | 16)
+            && (kind == 5 || matches!(flag_bits, 2 | 4 | 8))
+            && decode.len() >= 3;
+        sensible.then_some(Mesh { kind, coordinate_bits, component_bits, flag_bits, decode })
+    }
+
+    /// The interval of the first component: that of the function's input, when there is one.
+    pub(super) fn colour_range(&self) -> [f32; 2] {
+        self.decode[2]
+    }
+
+    /// Bits of a coordinate in the new stream.
+    fn new_coordinate_bits(&self) -> usize {
+        match self.coordinate_bits {
+            12 => 16,
+            bits => bits.max(8),
+        }
+    }
+
+    /// Coordinates and colours that follow a flag.
+    fn parts(&self, flag: u32) -> (usize, usize) {
+        match (self.kind, flag & 3) {
+            (6, 0) => (24, 4),
+            (6, _) => (16, 2),
+            (7, 0) => (32, 4),
+            (7, _) => (24, 2),
+            _ => (2, 1),
+        }
+    }
+}
+
+/// Rewrites the data of a mesh without a function; the entries of `dictionary` that describe it are
+/// set.
+///
+/// Fails when a limit is reached.
+pub(super) fn grey_mesh(
+    scope: &mut Scope<'_>,
+    mesh: &Mesh,
+    data: &[u8],
+    space: &Space,
+    dictionary: &mut Dictionary,
+) -> Result<Vec<u8>, PdfError> {
+    let mut bits = Bits { data, at: 0 };
+    let mut output = Vec::new();
+    let components = space.components();
+    while let Some(part) = read_part(mesh, &mut bits, components) {
+        scope.session.budget.take_operation()?;
+        if mesh.flag_bits > 0 {
+            output.push(part.flag.to_le_bytes()[0]);
+        }
+        for coordinate in part.coordinates {
+            write(&mut output, coordinate, mesh.coordinate_bits, mesh.new_coordinate_bits());
+        }
+        for colour in part.colours {
+            let grey = solid_grey(scope, space, &colour)?;
+            output.extend_from_slice(
+                &u16::try_from(sample(f64::from(grey), 65535)).unwrap_or(u16::MAX).to_be_bytes(),
+            );
+        }
+    }
+    let flat = mesh.decode[..2].iter().flatten().copied().chain([0.0, 1.0]);
+    dictionary.set("Decode", flat.map(Object::Real).collect::<Vec<_>>());
+    dictionary.set("BitsPerComponent", 16);
+    let bits = i64::try_from(mesh.new_coordinate_bits()).unwrap_or(32);
+    dictionary.set("BitsPerCoordinate", bits);
+    if mesh.flag_bits > 0 {
+        dictionary.set("BitsPerFlag", 8);
+    }
+    Ok(output)
+}
+
+/// A vertex or a patch.
+struct Part {
+    flag: u32,
+    coordinates: Vec<u32>,
+    colours: Vec<Vec<f32>>,
+}
+
+fn read_part(mesh: &Mesh, bits: &mut Bits<'_>, components: usize) -> Option<Part> {
+    let flag = if mesh.flag_bits > 0 { bits.read(mesh.flag_bits)? } else { 0 };
+    let (coordinate_count, colour_count) = mesh.parts(flag);
+    let mut coordinates = Vec::with_capacity(coordinate_count);
+    for _ in 0..coordinate_count {
+        coordinates.push(bits.read(mesh.coordinate_bits)?);
+    }
+    let mut colours = Vec::with_capacity(colour_count);
+    for _ in 0..colour_count {
+        let mut colour = Vec::with_capacity(components);
+        for at in 0..components {
+            let top = sample_real((1 << mesh.component_bits) - 1);
+            let value = sample_real(bits.read(mesh.component_bits)?);
+            let ends = mesh.decode.get(2 + at).copied().unwrap_or([0.0, 1.0]);
+            colour.push(interpolate(value, [0.0, top], ends));
+        }
+        colours.push(colour);
+    }
+    if mesh.kind < 6 {
+        // Each vertex begins with a new byte.
+        bits.at = bits.at.next_multiple_of(8);
+    }
+    Some(Part { flag, coordinates, colours })
+}
+
+/// Writes a coordinate of `from` bits with `to` bits, whole bytes; the ends of both intervals meet.
+fn write(output: &mut Vec<u8>, value: u32, from: usize, to: usize) {
+    let top = |bits: usize| u32::MAX >> (32 - bits);
+    let value =
+        if from == to { value } else { sample(f64::from(value) / f64::from(top(from)), top(to)) };
+    output.extend_from_slice(&value.to_be_bytes()[4 - to / 8..]);
+}
+
+struct Bits<'a> {
+    data: &'a [u8],
+    /// In bits.
+    at: usize,
+}
+
+impl Bits<'_> {
+    fn read(&mut self, count: usize) -> Option<u32> {
+        if self.at + count > self.data.len() * 8 {
+            return None;
+        }
+        let mut value = 0u32;
+        for bit in self.at..self.at + count {
+            value = value << 1 | u32::from(self.data[bit / 8] >> (7 - bit % 8) & 1);
+        }
+        self.at += count;
+        Some(value)
+    }
+}

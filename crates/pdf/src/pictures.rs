@@ -1,0 +1,119 @@
+//! The walk's steps for images and shadings: what changes, and the new objects that it needs.
+
+use std::rc::Rc;
+
+use lopdf::{Dictionary, Object, Stream, dictionary};
+
+use crate::PdfError;
+use crate::bitmap::{self, Mask, Picture, grey_image};
+use crate::filter::deflate;
+use crate::number::{count, entry};
+use crate::shading::{self, GreyFunction, grey_shading};
+use crate::walk::{Part, Role, Walk};
+
+impl Walk<'_> {
+    pub(super) fn image(
+        &mut self,
+        mut stream: Stream,
+        resources: &Rc<Dictionary>,
+    ) -> Result<Object, PdfError> {
+        let matte = {
+            let picture =
+                Picture { dictionary: &stream.dict, content: &stream.content, resources };
+            let matte = bitmap::matte(&mut self.scope, &picture)?;
+            if let Some(change) = grey_image(&mut self.scope, &picture)? {
+                stream.dict = change.dictionary;
+                stream.set_content(change.content);
+                self.mask(&mut stream.dict, change.mask);
+            }
+            matte
+        };
+        if let Some(matte) = matte {
+            self.matte(&mut stream.dict, matte);
+        }
+        if let Ok(Object::Array(alternates)) = stream.dict.get(b"Alternates") {
+            let mut alternates = alternates.clone();
+            for alternate in &mut alternates {
+                if let Object::Dictionary(alternate) = alternate {
+                    self.slot_entry(alternate, "Image", Role::One(Part::External), resources)?;
+                }
+            }
+            stream.dict.set("Alternates", alternates);
+        }
+        Ok(Object::Stream(stream))
+    }
+
+    /// Adds the mask that an image needs from now on.
+    fn mask(&mut self, image: &mut Dictionary, mask: Option<Mask>) {
+        let edge = |key: &[u8]| {
+            let edge = count(self.scope.document, image, key).unwrap_or(0);
+            i64::try_from(edge).unwrap_or(i64::MAX)
+        };
+        let mut dictionary = dictionary! {
+            "Type" => "XObject",
+            "Subtype" => "Image",
+            "Width" => edge(b"Width"),
+            "Height" => edge(b"Height"),
+            "Filter" => "FlateDecode",
+        };
+        let (key, bytes) = match mask {
+            None => return,
+            Some(Mask::Stencil(bytes)) => {
+                dictionary.set("ImageMask", true);
+                dictionary.set("BitsPerComponent", 1);
+                ("Mask", bytes)
+            }
+            Some(Mask::Soft(bytes)) => {
+                dictionary.set("ColorSpace", "DeviceGray");
+                dictionary.set("BitsPerComponent", 8);
+                ("SMask", bytes)
+            }
+        };
+        let stream = Stream::new(dictionary, deflate(&bytes));
+        let reference = self.add(Object::Stream(stream));
+        image.set(key, reference);
+    }
+
+    /// Gives an image a copy of its soft mask with the grey of its matte.
+    fn matte(&mut self, image: &mut Dictionary, matte: f32) {
+        if let Object::Stream(mask) = entry(self.scope.document, image, b"SMask") {
+            let mut mask = mask.clone();
+            mask.dict.set("Matte", vec![Object::Real(matte)]);
+            let reference = self.add(Object::Stream(mask));
+            image.set("SMask", reference);
+        }
+    }
+
+    pub(super) fn shading(
+        &mut self,
+        object: Object,
+        resources: &Dictionary,
+    ) -> Result<Object, PdfError> {
+        let Some(change) = grey_shading(&mut self.scope, &object, resources)? else {
+            return Ok(object);
+        };
+        let shading::Change { mut dictionary, content, function } = change;
+        if let Some(function) = function {
+            let function = self.function(function);
+            dictionary.set("Function", function);
+        }
+        Ok(match content {
+            Some(content) => Object::Stream(Stream::new(dictionary, content)),
+            None => Object::Dictionary(dictionary),
+        })
+    }
+
+    /// Nesting is that of the function that was read, which is limited.
+    fn function(&mut self, function: GreyFunction) -> Object {
+        match function {
+            GreyFunction::Plain(dictionary) => Object::Dictionary(dictionary),
+            GreyFunction::Table(stream) => self.add(Object::Stream(stream)),
+            GreyFunction::Stitched { mut dictionary, functions } => {
+                let parts: Vec<Object> =
+                    functions.into_iter().map(|function| self.function(function)).collect();
+                dictionary.set("Functions", parts);
+                Object::Dictionary(dictionary)
+            }
+        }
+    }
+}

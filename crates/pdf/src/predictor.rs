@@ -1,0 +1,135 @@
+//! The predictors of Flate and LZW streams (ISO 32000-1 §7.4.4.4).
+
+use lopdf::{Dictionary, Document};
+
+use crate::number::count;
+
+/// How rows were changed before packing.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Predictor {
+    png: bool,
+    bits: usize,
+    colours: usize,
+    columns: usize,
+}
+
+impl Predictor {
+    /// The predictor of a stream's parameters, when it has one with sensible numbers.
+    pub(super) fn read(document: &Document, parameters: &Dictionary) -> Option<Predictor> {
+        let kind = count(document, parameters, b"Predictor").unwrap_or(1);
+        let bits = count(document, parameters, b"BitsPerComponent").unwrap_or(8);
+        let colours = count(document, parameters, b"Colors").unwrap_or(1);
+        let columns = count(document, parameters, b"Columns").unwrap_or(1);
+        let sensible = matches!(bits, 1 | 2 | 4 | 8 | 16)
+            && (1..=64).contains(&colours)
+            && (1..=1 << 20).contains(&columns);
+        (kind >= 2 && sensible).then_some(Predictor { png: kind >= 10, bits, colours, columns })
+    }
+
+    fn row_bytes(&self) -> usize {
+        (self.columns * self.colours * self.bits).div_ceil(8)
+    }
+}
+
+/// Undoes the predictor; an incomplete last row counts as far as it goes.
+pub(super) fn unpredict(predictor: &Predictor, bytes: Vec<u8>) -> Vec<u8> {
+    if predictor.png { png(predictor, &bytes) } else { tiff(predictor, bytes) }
+}
+
+fn png(predictor: &Predictor, bytes: &[u8]) -> Vec<u8> {
+    let row_bytes = predictor.row_bytes();
+    let step = (predictor.colours * predictor.bits).div_ceil(8);
+    let mut above = vec![0; row_bytes];
+    let mut row = vec![0; row_bytes];
+    let mut result = Vec::with_capacity(bytes.len());
+    for packed in bytes.chunks(row_bytes + 1) {
+        let Some((&kind, packed)) = packed.split_first() else { break };
+        for (at, &byte) in packed.iter().enumerate() {
+            let left = if at >= step { row[at - step] } else { 0 };
+            let up = above[at];
+            let corner = if at >= step { above[at - step] } else { 0 };
+            row[at] = byte.wrapping_add(match kind {
+                1 => left,
+                2 => up,
+                3 => left.midpoint(up),
+                4 => paeth(left, up, corner),
+                _ => 0,
+            });
+        }
+        result.extend_from_slice(&row[..packed.len()]);
+        std::mem::swap(&mut above, &mut row);
+    }
+    result
+}
+
+fn paeth(left: u8, up: u8, corner: u8) -> u8 {
+    let (a, b, c) = (i16::from(left), i16::from(up), i16::from(corner));
+    let estimate = a + b - c;
+    let (to_a, to_b, to_c) = ((estimate - a).abs(), (estimate - b).abs(), (estimate - c).abs());
+    if to_a <= to_b && to_a <= to_c {
+        left
+    } else if to_b <= to_c {
+        up
+    } else {
+        corner
+    }
+}
+
+fn tiff(predictor: &Predictor, mut bytes: Vec<u8>) -> Vec<u8> {
+    let colours = predictor.colours;
+    for row in bytes.chunks_mut(predictor.row_bytes()) {
+        match predictor.bits {
+            8 => {
+                for at in colours..row.len() {
+                    row[at] = row[at].wrapping_add(row[at - colours]);
+                }
+            }
+            16 => {
+                for at in (2 * colours..row.len().saturating_sub(1)).step_by(2) {
+                    let left =
+                        u16::from_be_bytes([row[at - 2 * colours], row[at - 2 * colours + 1]]);
+                    let sum = left.wrapping_add(u16::from_be_bytes([row[at], row[at + 1]]));
+                    row[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+                }
+            }
+            bits => tiff_bits(row, bits, colours),
+        }
+    }
+    bytes
+}
+
+/// Rows whose samples share bytes.
+fn tiff_bits(row: &mut [u8], bits: usize, colours: usize) {
+    let mask = (1u8 << bits) - 1;
+    let per_byte = 8 / bits;
+    let shift = |at: usize| 8 - bits - at % per_byte * bits;
+    for at in colours..row.len() * per_byte {
+        let left = row[(at - colours) / per_byte] >> shift(at - colours) & mask;
+        let here = row[at / per_byte] >> shift(at) & mask;
+        let sum = left.wrapping_add(here) & mask;
+        row[at / per_byte] = row[at / per_byte] & !(mask << shift(at)) | sum << shift(at);
+    }
+}
+
+/// Changes rows of 8-bit grey samples so that they pack better: each row says `Up` or `Sub`,
+/// whichever leaves the smaller numbers. To be read with predictor 15.
+pub(super) fn predict(samples: &[u8], columns: usize) -> Vec<u8> {
+    let mut result = Vec::with_capacity(samples.len() + samples.len() / columns.max(1) + 1);
+    let mut above = vec![0; columns];
+    for row in samples.chunks(columns.max(1)) {
+        let sub = |at: usize| row[at].wrapping_sub(if at > 0 { row[at - 1] } else { 0 });
+        let up = |at: usize| row[at].wrapping_sub(above[at]);
+        let cost = |difference: u8| u64::from(difference.min(difference.wrapping_neg()));
+        let sub_cost: u64 = (0..row.len()).map(|at| cost(sub(at))).sum();
+        let up_cost: u64 = (0..row.len()).map(|at| cost(up(at))).sum();
+        if sub_cost <= up_cost {
+            result.push(1);
+            result.extend((0..row.len()).map(sub));
+        } else {
+            result.push(2);
+            result.extend((0..row.len()).map(up));
+        }
+        above[..row.len()].copy_from_slice(row);
+    }
+    result
+}

@@ -1,0 +1,118 @@
+//! Page 1 as a picture, drawn by hayro.
+
+use std::collections::HashMap;
+
+use hayro::hayro_interpret::InterpreterSettings;
+use hayro::hayro_interpret::util::TransformExt as _;
+use hayro::hayro_syntax::page::Page;
+use hayro::hayro_syntax::{LoadPdfError, Pdf};
+use hayro::kurbo::Affine;
+use hayro::vello_cpu::color::palette::css::WHITE;
+use hayro::vello_cpu::{self, Pixmap, RasterizerSettings, RenderContext, TargetInit};
+use hayro::{RenderCache, RenderSettings, render_into};
+
+use crate::budget::Budget;
+use crate::scope::Session;
+use crate::{PdfError, PdfLimits, load, weight};
+
+/// A picture in sRGB.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Raster {
+    /// Columns.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+    /// `[height][width][3]` of `u8`, sRGB, rows without padding.
+    pub rgb: Vec<u8>,
+}
+
+/// Draws page 1 on white.
+///
+/// `long_side_px` is the length of the longer edge in pixels, at least 1; the other edge follows
+/// from the shown box of the page, rounded to the nearest pixel and at least 1. Text in one of the
+/// standard fonts that is not embedded is drawn with a substitute that comes with hayro.
+///
+/// Cost: some milliseconds for a map, more for large images; a hostile file may take long, much
+/// memory, or overflow the stack. Call it where that can be contained.
+///
+/// Fails when the file is not a PDF, needs a password, has no page, draws itself or more than
+/// `limits.operators`, or the picture would have more than `limits.pixels`.
+pub fn raster(bytes: &[u8], long_side_px: u32, limits: &PdfLimits) -> Result<Raster, PdfError> {
+    if bytes.len() > limits.bytes {
+        return Err(PdfError::TooManyBytes { found: bytes.len(), max: limits.bytes });
+    }
+    if !load::has_header(bytes) {
+        return Err(PdfError::NotPdf { found: bytes.len() });
+    }
+    check_weight(bytes, limits)?;
+    let pdf = Pdf::new(bytes.to_vec()).map_err(|error| match error {
+        LoadPdfError::Decryption(_) => PdfError::Encrypted,
+        LoadPdfError::Invalid => PdfError::Malformed { what: "its structure" },
+    })?;
+    let page = pdf.pages().iter().next().ok_or(PdfError::NoPages)?;
+    let (width, height) = size(page, long_side_px, limits)?;
+    let pixmap = draw(page, width, height);
+    let rgb = pixmap.data().iter().flat_map(|pixel| [pixel.r, pixel.g, pixel.b]).collect();
+    Ok(Raster { width: u32::from(width), height: u32::from(height), rgb })
+}
+
+/// Refuses what would be drawn without end, before hayro draws it.
+fn check_weight(bytes: &[u8], limits: &PdfLimits) -> Result<(), PdfError> {
+    let document = load::load(bytes, limits)?;
+    let pages = load::pages(&document, limits)?;
+    let page = pages.pages.first().ok_or(PdfError::NoPages)?;
+    let mut session = Session { budget: Budget::new(limits), spaces: HashMap::new() };
+    weight::check(&document, &mut session, page, limits.operators)
+}
+
+/// The size of the picture in pixels.
+fn size(page: &Page<'_>, long_side_px: u32, limits: &PdfLimits) -> Result<(u16, u16), PdfError> {
+    let (wide, high) = page.render_dimensions();
+    let scale = f64::from(long_side_px) / f64::from(wide.max(high));
+    let edge = |points: f32| {
+        let edge = nearest(f64::from(points) * scale);
+        edge.clamp(1, u64::from(long_side_px.max(1)))
+    };
+    let (width, height) = (edge(wide), edge(high));
+    let max = limits.pixels;
+    let too_large = PdfError::RasterTooLarge { width, height, max };
+    if width.saturating_mul(height) > max {
+        return Err(too_large);
+    }
+    match (u16::try_from(width), u16::try_from(height)) {
+        (Ok(width), Ok(height)) => Ok((width, height)),
+        _ => Err(too_large),
+    }
+}
+
+fn draw(page: &Page<'_>, width: u16, height: u16) -> Pixmap {
+    let (wide, high) = page.render_dimensions();
+    let scale = Affine::scale_non_uniform(
+        f64::from(width) / f64::from(wide),
+        f64::from(height) / f64::from(high),
+    );
+    // No threads: the caller says where the work runs.
+    let settings = vello_cpu::RenderSettings { num_threads: 0, ..Default::default() };
+    let mut context = RenderContext::new_with(width, height, settings);
+    render_into(
+        page,
+        &RenderCache::new(),
+        &InterpreterSettings::default(),
+        &RenderSettings::default(),
+        &mut context,
+        scale * page.initial_transform(true).to_kurbo(),
+    );
+    context.flush();
+    let mut pixmap = Pixmap::new(width, height);
+    let settings =
+        RasterizerSettings { target_init: TargetInit::Clear(WHITE), ..Default::default() };
+    context.render_with(&mut pixmap, &mut vello_cpu::Resources::default(), settings);
+    pixmap
+}
+
+/// The nearest whole number to a length in pixels, not negative; NaN is 0.
+#[expect(clippy::cast_possible_truncation, reason = "the conversion saturates")]
+#[expect(clippy::cast_sign_loss, reason = "the conversion saturates")]
+fn nearest(pixels: f64) -> u64 {
+    (pixels + 0.5) as u64
+}

@@ -1,0 +1,183 @@
+//! Samples of several components to greys.
+
+use std::collections::HashMap;
+
+use crate::PdfError;
+use crate::luminance;
+use crate::number::{byte, interpolate, real};
+use crate::scope::Scope;
+use crate::space::Space;
+
+/// Unpacked pixels: `[height][width][components]` of `bits` bits, most significant first, each row
+/// padded to a byte. Bytes may be missing at the end: they count as 0.
+#[derive(Debug)]
+pub(super) struct Samples {
+    pub(super) bytes: Vec<u8>,
+    /// 1, 2, 4, 8 or 16.
+    pub(super) bits: usize,
+    pub(super) components: usize,
+    pub(super) width: usize,
+    pub(super) height: usize,
+}
+
+impl Samples {
+    fn row_bytes(&self) -> usize {
+        (self.width * self.components * self.bits).div_ceil(8)
+    }
+
+    /// Copies the samples of row `y` into `row`, one number each.
+    fn read_row(&self, y: usize, row: &mut [u16]) {
+        let start = (y * self.row_bytes()).min(self.bytes.len());
+        let end = (start + self.row_bytes()).min(self.bytes.len());
+        let bytes = &self.bytes[start..end];
+        row.fill(0);
+        match self.bits {
+            8 => row.iter_mut().zip(bytes).for_each(|(to, from)| *to = u16::from(*from)),
+            16 => {
+                for (to, from) in row.iter_mut().zip(bytes.chunks_exact(2)) {
+                    *to = u16::from_be_bytes([from[0], from[1]]);
+                }
+            }
+            bits => {
+                let per_byte = 8 / bits;
+                let mask = (1u8 << bits) - 1;
+                for (at, to) in row.iter_mut().enumerate() {
+                    let Some(byte) = bytes.get(at / per_byte) else { break };
+                    *to = u16::from(byte >> (8 - bits - at % per_byte * bits) & mask);
+                }
+            }
+        }
+    }
+
+    /// Tables from samples to bytes, where 0 and 255 are the ends of the space's own intervals;
+    /// `None` when samples are such bytes. Samples of 16 bits count by their upper half.
+    fn tables(&self, space: &Space, decode: Option<&[f32]>) -> Option<Vec<Vec<u8>>> {
+        let decode = decode.filter(|decode| decode.len() >= 2 * self.components);
+        if self.bits == 8 && decode.is_none() {
+            return None;
+        }
+        let top = (1usize << self.bits.min(8)) - 1;
+        let table = |component: usize| {
+            let range = space.sample_range(component, self.bits);
+            let ends =
+                decode.map_or(range, |decode| [decode[2 * component], decode[2 * component + 1]]);
+            let entry = |sample: usize| {
+                let value = interpolate(real(sample), [0.0, real(top)], ends);
+                byte(interpolate(value, range, [0.0, 1.0]))
+            };
+            (0..=top).map(entry).collect()
+        };
+        Some((0..self.components).map(table).collect())
+    }
+}
+
+/// The greys of samples: `[height][width]`.
+///
+/// Fails when a limit is reached.
+pub(super) fn greys(
+    scope: &mut Scope<'_>,
+    samples: &Samples,
+    space: &Space,
+    decode: Option<&[f32]>,
+) -> Result<Vec<u8>, PdfError> {
+    let Samples { width, height, components, .. } = *samples;
+    scope.session.budget.take_bytes(width * height)?;
+    let tables = samples.tables(space, decode);
+    let shift = samples.bits.saturating_sub(8);
+    let mut greys = vec![0; width * height];
+    let mut raw = vec![0u16; width * components];
+    let mut units = vec![0u8; width * components];
+    let mut known = HashMap::new();
+    for (y, row) in greys.chunks_exact_mut(width).enumerate() {
+        let start = y * units.len();
+        match (&tables, samples.bytes.get(start..start + units.len())) {
+            (None, Some(bytes)) => grey_row(scope, space, bytes, (row, &mut known))?,
+            (None, None) => {
+                samples.read_row(y, &mut raw);
+                units.iter_mut().zip(&raw).for_each(|(unit, raw)| *unit = raw.to_le_bytes()[0]);
+                grey_row(scope, space, &units, (row, &mut known))?;
+            }
+            (Some(tables), _) => {
+                samples.read_row(y, &mut raw);
+                for (at, (unit, raw)) in units.iter_mut().zip(&raw).enumerate() {
+                    *unit = tables[at % components][usize::from(raw >> shift)];
+                }
+                grey_row(scope, space, &units, (row, &mut known))?;
+            }
+        }
+    }
+    Ok(greys)
+}
+
+/// Colours that are remembered when each costs a function.
+const KNOWN_MAX: usize = 1 << 16;
+
+/// Greys of one row; `known` are colours met before.
+fn grey_row(
+    scope: &mut Scope<'_>,
+    space: &Space,
+    units: &[u8],
+    (row, known): (&mut [u8], &mut HashMap<Vec<u8>, u8>),
+) -> Result<(), PdfError> {
+    match space {
+        Space::Rgb => {
+            for (grey, pixel) in row.iter_mut().zip(units.chunks_exact(3)) {
+                *grey = luminance::rgb_byte(pixel[0], pixel[1], pixel[2]);
+            }
+        }
+        Space::Cmyk => {
+            let unit = |sample: u8| f32::from(sample) / 255.0;
+            for (grey, ink) in row.iter_mut().zip(units.chunks_exact(4)) {
+                let inks = [unit(ink[0]), unit(ink[1]), unit(ink[2]), unit(ink[3])];
+                *grey = byte(luminance::cmyk(inks[0], inks[1], inks[2], inks[3]));
+            }
+        }
+        Space::Icc { profile, .. } => profile.greys(units, row),
+        space => {
+            let components = space.components();
+            for (grey, pixel) in row.iter_mut().zip(units.chunks_exact(components)) {
+                if let Some(found) = known.get(pixel) {
+                    *grey = *found;
+                    continue;
+                }
+                let colour: Vec<f32> = (pixel.iter().enumerate())
+                    .map(|(at, unit)| {
+                        let range = space.sample_range(at, 8);
+                        interpolate(f32::from(*unit), [0.0, 255.0], range)
+                    })
+                    .collect();
+                *grey = byte(space.grey(scope, &colour)?);
+                if known.len() == KNOWN_MAX {
+                    known.clear();
+                }
+                known.insert(pixel.to_vec(), *grey);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The stencil of a colour key: a pixel whose samples all lie inside their intervals is masked.
+///
+/// `key` has a lowest and a highest sample for each component. The result has one bit a pixel,
+/// rows padded to bytes, 1 where masked.
+pub(super) fn key_mask(samples: &Samples, key: &[f32]) -> Vec<u8> {
+    let Samples { width, height, components, .. } = *samples;
+    let row_bytes = width.div_ceil(8);
+    let mut mask = vec![0; row_bytes * height];
+    if key.len() < 2 * components {
+        return mask;
+    }
+    let mut raw = vec![0u16; width * components];
+    for (y, row) in mask.chunks_exact_mut(row_bytes).enumerate() {
+        samples.read_row(y, &mut raw);
+        for (x, pixel) in raw.chunks_exact(components).enumerate() {
+            let inside = pixel
+                .iter()
+                .zip(key.chunks_exact(2))
+                .all(|(sample, ends)| (ends[0]..=ends[1]).contains(&f32::from(*sample)));
+            row[x / 8] |= u8::from(inside) << (7 - x % 8);
+        }
+    }
+    mask
+}

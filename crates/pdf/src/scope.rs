@@ -1,0 +1,44 @@
+//! What reading one document needs everywhere: its objects, the budget, and spaces read before.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use lopdf::{Document, ObjectId, Stream};
+
+use crate::PdfError;
+use crate::budget::Budget;
+use crate::filter::{Decoded, decode};
+use crate::space::Space;
+
+/// What changes while one document is read.
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) budget: Budget,
+    /// Colour spaces by their object, so that a profile is read once.
+    pub(super) spaces: HashMap<ObjectId, Rc<Space>>,
+}
+
+/// One document with its session; the document itself is never changed while it is read.
+#[derive(Debug)]
+pub(super) struct Scope<'a> {
+    pub(super) document: &'a Document,
+    pub(super) session: &'a mut Session,
+}
+
+impl Scope<'_> {
+    /// Refuses nesting beyond the limit.
+    pub(super) fn check_depth(&self, depth: usize, what: &'static str) -> Result<(), PdfError> {
+        let max = self.session.budget.depth_max();
+        if depth > max { Err(PdfError::TooDeep { what, max }) } else { Ok(()) }
+    }
+
+    /// The data of a stream after its lossless filters.
+    pub(super) fn data(&mut self, stream: &Stream) -> Result<Vec<u8>, PdfError> {
+        Ok(self.decoded(stream)?.bytes)
+    }
+
+    /// The data of a stream and the filter that makes pixels of it, if it has one.
+    pub(super) fn decoded(&mut self, stream: &Stream) -> Result<Decoded, PdfError> {
+        decode(self.document, &stream.dict, &stream.content, &mut self.session.budget)
+    }
+}

@@ -1,0 +1,243 @@
+//! Shadings: gradients of all seven types to grey (ISO 32000-1 §8.7.4.5).
+//!
+//! Functions keep their form where grey of the result is the result of greys; the others are
+//! sampled finely. Stitched functions keep their seams.
+
+use std::rc::Rc;
+
+use lopdf::{Dictionary, Object, Stream, dictionary};
+
+use crate::PdfError;
+use crate::content::solid_grey;
+use crate::filter::deflate;
+use crate::function::{Function, Kind};
+use crate::mesh::{Mesh, grey_mesh};
+use crate::number::{byte, count, dictionary_of, entry, interpolate, numbers, real, resolve};
+use crate::scope::Scope;
+use crate::space::Space;
+
+/// A function of a new shading: streams must become objects of their own.
+#[derive(Debug)]
+pub(super) enum GreyFunction {
+    Plain(Dictionary),
+    Table(Stream),
+    Stitched { dictionary: Dictionary, functions: Vec<GreyFunction> },
+}
+
+/// What a shading becomes; a mesh has content.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) dictionary: Dictionary,
+    pub(super) content: Option<Vec<u8>>,
+    pub(super) function: Option<GreyFunction>,
+}
+
+/// Samples along one input.
+const SAMPLES: usize = 256;
+/// Samples along each of two inputs.
+const SAMPLES_2D: usize = 128;
+
+/// Makes a shading grey; `None` when it is already or is malformed.
+///
+/// Fails when a limit is reached.
+pub(super) fn grey_shading(
+    scope: &mut Scope<'_>,
+    object: &Object,
+    resources: &Dictionary,
+) -> Result<Option<Change>, PdfError> {
+    let document = scope.document;
+    let Some(dictionary) = dictionary_of(object) else { return Ok(None) };
+    let Ok(space) = dictionary.get(b"ColorSpace") else { return Ok(None) };
+    let Some(space) = Space::parse(scope, space, resources, 0)? else { return Ok(None) };
+    let named =
+        matches!(dictionary.get(b"ColorSpace"), Ok(Object::Name(name)) if name == b"DeviceGray");
+    if space.components() == 0 || (named && matches!(*space, Space::Grey)) {
+        return Ok(None);
+    }
+    let mut changed = dictionary.clone();
+    changed.set("ColorSpace", "DeviceGray");
+    if let Some(background) = numbers(document, dictionary, b"Background") {
+        let grey = solid_grey(scope, &space, &background)?;
+        changed.set("Background", vec![Object::Real(grey)]);
+    }
+    let kind = count(document, dictionary, b"ShadingType").unwrap_or(0);
+    let functions = functions(scope, dictionary)?;
+    let mut change = Change { dictionary: changed, content: None, function: None };
+    match (kind, object) {
+        (1, _) => change.function = plane(scope, dictionary, &functions, &space)?,
+        (2 | 3, _) => {
+            let domain = numbers(document, dictionary, b"Domain").filter(|ends| ends.len() >= 2);
+            let domain = domain.map_or([0.0, 1.0], |ends| [ends[0], ends[1]]);
+            change.function = line(scope, &functions, &space, domain)?;
+        }
+        (4..=7, Object::Stream(stream)) => {
+            let data = scope.data(stream)?;
+            let Some(mesh) = Mesh::read(document, &stream.dict, kind) else { return Ok(None) };
+            if functions.is_empty() {
+                let content = grey_mesh(scope, &mesh, &data, &space, &mut change.dictionary)?;
+                change.dictionary.remove(b"DecodeParms");
+                change.dictionary.set("Filter", "FlateDecode");
+                change.content = Some(deflate(&content));
+            } else {
+                let domain = mesh.colour_range();
+                change.function = line(scope, &functions, &space, domain)?;
+                change.content = Some(stream.content.clone());
+            }
+        }
+        _ => return Ok(None),
+    }
+    if change.function.is_none() {
+        change.dictionary.remove(b"Function");
+    }
+    Ok(Some(change))
+}
+
+fn functions(scope: &mut Scope<'_>, dictionary: &Dictionary) -> Result<Vec<Function>, PdfError> {
+    let Ok(object) = dictionary.get(b"Function") else { return Ok(Vec::new()) };
+    let object = resolve(scope.document, object);
+    let list = match object {
+        Object::Array(list) => &list[..],
+        one => std::slice::from_ref(one),
+    };
+    let mut functions = Vec::new();
+    for object in list {
+        functions.extend(Function::parse(scope, object, 0)?);
+    }
+    Ok(functions)
+}
+
+/// Grey of the functions at one place.
+fn grey_at(
+    scope: &mut Scope<'_>,
+    functions: &[Function],
+    space: &Space,
+    place: &[f32],
+) -> Result<f32, PdfError> {
+    let mut colour = Vec::new();
+    for function in functions {
+        colour.extend(function.evaluate(place, &mut scope.session.budget)?);
+    }
+    space.grey(scope, &colour)
+}
+
+/// The grey function of one input over `domain`.
+fn line(
+    scope: &mut Scope<'_>,
+    functions: &[Function],
+    space: &Rc<Space>,
+    domain: [f32; 2],
+) -> Result<Option<GreyFunction>, PdfError> {
+    let ends = |ends: [f32; 2]| vec![Object::Real(ends[0]), Object::Real(ends[1])];
+    match functions {
+        [] => Ok(None),
+        [Function { kind: Kind::Exponential { from, to, exponent }, domain, .. }]
+            if space.is_linear() =>
+        {
+            let low = space.grey(scope, from)?;
+            let high = space.grey(scope, to)?;
+            Ok(Some(GreyFunction::Plain(dictionary! {
+                "FunctionType" => 2,
+                "Domain" => ends(domain[0]),
+                "C0" => vec![Object::Real(low)],
+                "C1" => vec![Object::Real(high)],
+                "N" => Object::Real(*exponent),
+            })))
+        }
+        [Function { kind: Kind::Stitching { functions, bounds, encode }, domain, .. }] => {
+            let mut parts = Vec::new();
+            for (function, encode) in functions.iter().zip(encode) {
+                let span = [encode[0].min(encode[1]), encode[0].max(encode[1])];
+                parts.extend(line(scope, std::slice::from_ref(function), space, span)?);
+            }
+            let flat = encode.iter().take(functions.len()).flatten();
+            let dictionary = dictionary! {
+                "FunctionType" => 3,
+                "Domain" => ends(domain[0]),
+                "Bounds" => bounds.iter().map(|bound| Object::Real(*bound)).collect::<Vec<_>>(),
+                "Encode" => flat.map(|end| Object::Real(*end)).collect::<Vec<_>>(),
+            };
+            Ok(Some(GreyFunction::Stitched { dictionary, functions: parts }))
+        }
+        functions => {
+            let count = sample_count(functions, domain);
+            let mut table = Vec::with_capacity(count);
+            for at in 0..count {
+                let place = interpolate(real(at), [0.0, real(count - 1)], domain);
+                table.push(byte(grey_at(scope, functions, space, &[place])?));
+            }
+            let size = i64::try_from(count).unwrap_or(i64::MAX);
+            Ok(Some(sampled(&table, vec![size.into()], ends(domain))))
+        }
+    }
+}
+
+/// How many samples one input needs: a table of the same domain is met at its own samples.
+fn sample_count(functions: &[Function], domain: [f32; 2]) -> usize {
+    match functions {
+        [Function { kind: Kind::Sampled(table), domain: own, .. }] if own[0] == domain => {
+            let steps = table.size[0].saturating_sub(1).max(1);
+            (steps * SAMPLES.div_ceil(steps)).min(4 * SAMPLES) + 1
+        }
+        _ => SAMPLES + 1,
+    }
+}
+
+/// The grey function of two inputs, for shadings of type 1.
+fn plane(
+    scope: &mut Scope<'_>,
+    dictionary: &Dictionary,
+    functions: &[Function],
+    space: &Space,
+) -> Result<Option<GreyFunction>, PdfError> {
+    if functions.is_empty() {
+        return Ok(None);
+    }
+    let domain = numbers(scope.document, dictionary, b"Domain").filter(|ends| ends.len() >= 4);
+    let domain = domain.unwrap_or(vec![0.0, 1.0, 0.0, 1.0]);
+    let last = real(SAMPLES_2D - 1);
+    let mut table = Vec::with_capacity(SAMPLES_2D * SAMPLES_2D);
+    for row in 0..SAMPLES_2D {
+        let y = interpolate(real(row), [0.0, last], [domain[2], domain[3]]);
+        for column in 0..SAMPLES_2D {
+            let x = interpolate(real(column), [0.0, last], [domain[0], domain[1]]);
+            table.push(byte(grey_at(scope, functions, space, &[x, y])?));
+        }
+    }
+    let size = i64::try_from(SAMPLES_2D).unwrap_or(i64::MAX);
+    let domain = domain[..4].iter().map(|end| Object::Real(*end)).collect();
+    Ok(Some(sampled(&table, vec![size.into(), size.into()], domain)))
+}
+
+/// A type 0 function of one output with 8 bits.
+fn sampled(table: &[u8], size: Vec<Object>, domain: Vec<Object>) -> GreyFunction {
+    let dictionary = dictionary! {
+        "FunctionType" => 0,
+        "Domain" => domain,
+        "Range" => vec![0.into(), 1.into()],
+        "Size" => size,
+        "BitsPerSample" => 8,
+        "Filter" => "FlateDecode",
+    };
+    GreyFunction::Table(Stream::new(dictionary, deflate(table)))
+}
+
+/// Grey of the colour outside a soft mask's group, in the group's space.
+pub(super) fn backdrop(
+    scope: &mut Scope<'_>,
+    mask: &Dictionary,
+    resources: &Dictionary,
+) -> Result<Option<f32>, PdfError> {
+    let document = scope.document;
+    let Some(colour) = numbers(document, mask, b"BC") else { return Ok(None) };
+    let group = dictionary_of(entry(document, mask, b"G"));
+    let group = group.and_then(|form| dictionary_of(entry(document, form, b"Group")));
+    let space = match group.and_then(|group| group.get(b"CS").ok()) {
+        Some(space) => Space::parse(scope, space, resources, 0)?,
+        None => None,
+    };
+    let space = space.or_else(|| crate::space::basic(colour.len()).map(Rc::new));
+    match space {
+        Some(space) => space.grey(scope, &colour).map(Some),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,441 @@
+//! The walk over everything that a document draws.
+//!
+//! The document is only read; new objects collect in `changes` and are put in place at the end, so
+//! that a resource dictionary still means what it meant when a second stream needs it. Objects are
+//! handled one at a time from a queue and each once: cycles end, and nothing recurses deeper than
+//! the objects of one dictionary are nested, which the parser limits.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::rc::Rc;
+
+use lopdf::{Dictionary, Document, Object, ObjectId, Stream, dictionary};
+
+use crate::PdfError;
+use crate::annotation;
+use crate::content::rewrite;
+use crate::filter::deflate;
+use crate::load::Pages;
+use crate::number::{dictionary_of, entry, resolve};
+use crate::scope::{Scope, Session};
+use crate::shading::backdrop;
+use crate::space::Space;
+
+/// What an object is, where it was met.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    Resources,
+    /// A dictionary of named objects of one role.
+    Named(Part),
+    Array(Part),
+    One(Part),
+    ColourSpaces,
+}
+
+/// What a single object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// An image or a form.
+    External,
+    Pattern,
+    Shading,
+    Font,
+    GraphicsState,
+    SoftMask,
+    /// A content stream that is drawn with the resources of another object.
+    Glyph,
+    Group,
+    Annotation,
+    /// A form, or a dictionary of forms.
+    Appearance,
+    Appearances,
+    /// The look of a form field's button.
+    Button,
+}
+
+struct Job {
+    id: ObjectId,
+    role: Role,
+    resources: Rc<Dictionary>,
+}
+
+/// The walk and its results.
+pub(super) struct Walk<'a> {
+    pub(super) scope: Scope<'a>,
+    pub(super) changes: BTreeMap<ObjectId, Object>,
+    seen: HashSet<ObjectId>,
+    queue: VecDeque<Job>,
+    /// Resources by their object, so that many streams share one copy.
+    known: HashMap<ObjectId, Rc<Dictionary>>,
+    last_id: u32,
+}
+
+/// Walks the pages and forms of a document and gives every object that changes.
+///
+/// Fails when a limit is reached or an image cannot be decoded.
+pub(super) fn walk(
+    document: &Document,
+    session: &mut Session,
+    pages: &Pages<'_>,
+) -> Result<BTreeMap<ObjectId, Object>, PdfError> {
+    let mut walk = Walk {
+        scope: Scope { document, session },
+        changes: BTreeMap::new(),
+        seen: HashSet::new(),
+        queue: VecDeque::new(),
+        known: HashMap::new(),
+        last_id: document.max_id,
+    };
+    for id in &pages.nodes {
+        if let Some(Object::Dictionary(node)) = document.objects.get(id)
+            && let Ok(own) = node.get(b"Resources")
+        {
+            let mut node = node.clone();
+            node.set("Resources", walk.slot(own, Role::Resources, &Rc::default())?);
+            walk.changes.insert(*id, Object::Dictionary(node));
+        }
+    }
+    let mut shared: Option<(&Object, Rc<Dictionary>)> = None;
+    for page in &pages.pages {
+        let found = page.entry(document, b"Resources");
+        let resources = match &shared {
+            Some((before, resources)) if std::ptr::eq(*before, found) => Rc::clone(resources),
+            _ => Rc::new(dictionary_of(found).cloned().unwrap_or_default()),
+        };
+        shared = Some((found, Rc::clone(&resources)));
+        let changed = walk.page(page.dictionary, &resources)?;
+        walk.changes.insert(page.id, Object::Dictionary(changed));
+        walk.drain()?;
+    }
+    walk.interactive_form()?;
+    walk.drain()?;
+    Ok(walk.changes)
+}
+
+impl<'a> Walk<'a> {
+    fn drain(&mut self) -> Result<(), PdfError> {
+        while let Some(Job { id, role, resources }) = self.queue.pop_front() {
+            let object = resolve(self.scope.document, &Object::Reference(id)).clone();
+            let changed = self.convert(object, role, &resources)?;
+            self.changes.insert(id, changed);
+        }
+        Ok(())
+    }
+
+    /// What stands in the place of `object`: references stay and wait in the queue.
+    pub(super) fn slot(
+        &mut self,
+        object: &Object,
+        role: Role,
+        resources: &Rc<Dictionary>,
+    ) -> Result<Object, PdfError> {
+        if let Object::Reference(id) = object {
+            if self.scope.document.objects.contains_key(id) && self.seen.insert(*id) {
+                self.queue.push_back(Job { id: *id, role, resources: Rc::clone(resources) });
+            }
+            return Ok(object.clone());
+        }
+        self.scope.session.budget.take_operation()?;
+        self.convert(object.clone(), role, resources)
+    }
+
+    /// Replaces an entry of a dictionary, when it is there.
+    pub(super) fn slot_entry(
+        &mut self,
+        dictionary: &mut Dictionary,
+        key: &str,
+        role: Role,
+        resources: &Rc<Dictionary>,
+    ) -> Result<(), PdfError> {
+        if let Ok(object) = dictionary.get(key.as_bytes()) {
+            let changed = self.slot(&object.clone(), role, resources)?;
+            dictionary.set(key, changed);
+        }
+        Ok(())
+    }
+
+    pub(super) fn add(&mut self, object: Object) -> Object {
+        self.last_id = self.last_id.saturating_add(1);
+        self.changes.insert((self.last_id, 0), object);
+        Object::Reference((self.last_id, 0))
+    }
+
+    fn convert(
+        &mut self,
+        object: Object,
+        role: Role,
+        resources: &Rc<Dictionary>,
+    ) -> Result<Object, PdfError> {
+        match (role, object) {
+            (Role::Resources, Object::Dictionary(dictionary)) => self.resources(dictionary),
+            (Role::ColourSpaces, Object::Dictionary(dictionary)) => {
+                self.colour_spaces(&dictionary, resources)
+            }
+            (Role::Named(part), Object::Dictionary(mut dictionary)) => {
+                for (_, value) in dictionary.iter_mut() {
+                    *value = self.slot(&value.clone(), Role::One(part), resources)?;
+                }
+                Ok(Object::Dictionary(dictionary))
+            }
+            (Role::Array(part), Object::Array(mut array)) => {
+                for value in &mut array {
+                    *value = self.slot(&value.clone(), Role::One(part), resources)?;
+                }
+                Ok(Object::Array(array))
+            }
+            (Role::One(part), object) => self.part(object, part, resources),
+            (_, other) => Ok(other),
+        }
+    }
+
+    fn part(
+        &mut self,
+        object: Object,
+        part: Part,
+        resources: &Rc<Dictionary>,
+    ) -> Result<Object, PdfError> {
+        match (part, object) {
+            (Part::External, Object::Stream(stream)) => {
+                let kind = entry(self.scope.document, &stream.dict, b"Subtype");
+                match kind {
+                    Object::Name(name) if name == b"Image" => self.image(stream, resources),
+                    _ => self.form(stream, resources, true),
+                }
+            }
+            (Part::Glyph, Object::Stream(stream)) => self.form(stream, resources, true),
+            (Part::Pattern, Object::Stream(stream)) => self.form(stream, resources, false),
+            (Part::Pattern, Object::Dictionary(mut pattern)) => {
+                self.slot_entry(&mut pattern, "Shading", Role::One(Part::Shading), resources)?;
+                Ok(Object::Dictionary(pattern))
+            }
+            (Part::Shading, object) => self.shading(object, resources),
+            (Part::Font, Object::Dictionary(font)) => self.font(font, resources),
+            (Part::GraphicsState, Object::Dictionary(mut state)) => {
+                self.slot_entry(&mut state, "SMask", Role::One(Part::SoftMask), resources)?;
+                if let Ok(Object::Array(font)) = state.get(b"Font") {
+                    let font = self.convert(
+                        Object::Array(font.clone()),
+                        Role::Array(Part::Font),
+                        resources,
+                    )?;
+                    state.set("Font", font);
+                }
+                Ok(Object::Dictionary(state))
+            }
+            (Part::SoftMask, Object::Dictionary(mut mask)) => {
+                if let Some(grey) = backdrop(&mut self.scope, &mask, resources)? {
+                    mask.set("BC", vec![Object::Real(grey)]);
+                }
+                self.slot_entry(&mut mask, "G", Role::One(Part::External), resources)?;
+                Ok(Object::Dictionary(mask))
+            }
+            (Part::Group, Object::Dictionary(mut group)) => {
+                if group.has(b"CS") {
+                    group.set("CS", "DeviceGray");
+                }
+                Ok(Object::Dictionary(group))
+            }
+            (Part::Appearance, Object::Stream(stream)) => self.form(stream, resources, false),
+            (Part::Appearance, Object::Dictionary(states)) => {
+                self.convert(Object::Dictionary(states), Role::Named(Part::External), resources)
+            }
+            (Part::Appearances, Object::Dictionary(list)) => {
+                self.convert(Object::Dictionary(list), Role::Named(Part::Appearance), resources)
+            }
+            (Part::Annotation, Object::Dictionary(annotation)) => {
+                annotation::annotation(self, annotation, resources)
+            }
+            (Part::Button, Object::Dictionary(button)) => annotation::button(self, button),
+            (_, other) => Ok(other),
+        }
+    }
+
+    fn page(
+        &mut self,
+        page: &Dictionary,
+        resources: &Rc<Dictionary>,
+    ) -> Result<Dictionary, PdfError> {
+        let mut changed = page.clone();
+        self.slot_entry(&mut changed, "Resources", Role::Resources, resources)?;
+        self.slot_entry(&mut changed, "Group", Role::One(Part::Group), resources)?;
+        self.slot_entry(&mut changed, "Annots", Role::Array(Part::Annotation), resources)?;
+        self.slot_entry(&mut changed, "Thumb", Role::One(Part::External), resources)?;
+        if let Ok(contents) = page.get(b"Contents") {
+            let contents = self.contents(contents, resources)?;
+            changed.set("Contents", contents);
+        }
+        Ok(changed)
+    }
+
+    /// The content of a page: one stream is changed in place, several become one, because a token
+    /// or a colour may go from one to the next.
+    fn contents(
+        &mut self,
+        object: &Object,
+        resources: &Rc<Dictionary>,
+    ) -> Result<Object, PdfError> {
+        let document = self.scope.document;
+        let single = match (resolve(document, object), object) {
+            (Object::Array(parts), _) if parts.len() == 1 => parts[0].clone(),
+            (Object::Array(parts), _) => return self.joined(object, parts, resources),
+            (_, single) => single.clone(),
+        };
+        let (Object::Reference(id), Object::Stream(stream)) =
+            (&single, resolve(document, &single))
+        else {
+            return Ok(object.clone());
+        };
+        if self.seen.insert(*id) {
+            let mut stream = stream.clone();
+            self.content(&mut stream, resources, false)?;
+            self.changes.insert(*id, Object::Stream(stream));
+        }
+        Ok(single)
+    }
+
+    fn joined(
+        &mut self,
+        object: &Object,
+        parts: &[Object],
+        resources: &Dictionary,
+    ) -> Result<Object, PdfError> {
+        let mut bytes = Vec::new();
+        for part in parts {
+            if let Object::Stream(stream) = resolve(self.scope.document, part) {
+                bytes.extend(self.scope.data(stream)?);
+                bytes.push(b'\n');
+            }
+        }
+        Ok(match rewrite(&mut self.scope, &bytes, resources, false)? {
+            Some(text) => {
+                let dictionary = dictionary! { "Filter" => "FlateDecode" };
+                self.add(Object::Stream(Stream::new(dictionary, deflate(&text))))
+            }
+            None => object.clone(),
+        })
+    }
+
+    /// Rewrites the data of a content stream.
+    fn content(
+        &mut self,
+        stream: &mut Stream,
+        resources: &Dictionary,
+        inherits: bool,
+    ) -> Result<(), PdfError> {
+        let bytes = self.scope.data(stream)?;
+        if let Some(text) = rewrite(&mut self.scope, &bytes, resources, inherits)? {
+            stream.dict.remove(b"DecodeParms");
+            stream.dict.set("Filter", "FlateDecode");
+            stream.set_content(deflate(&text));
+        }
+        Ok(())
+    }
+
+    /// A form, tiling pattern or glyph; without resources of its own it uses those of its caller.
+    fn form(
+        &mut self,
+        mut stream: Stream,
+        resources: &Rc<Dictionary>,
+        inherits: bool,
+    ) -> Result<Object, PdfError> {
+        let resources = self.own_resources(&stream.dict, resources);
+        self.slot_entry(&mut stream.dict, "Resources", Role::Resources, &resources)?;
+        self.slot_entry(&mut stream.dict, "Group", Role::One(Part::Group), &resources)?;
+        self.content(&mut stream, &resources, inherits)?;
+        Ok(Object::Stream(stream))
+    }
+
+    /// The resources of a form or font, or those of its caller.
+    fn own_resources(&mut self, holder: &Dictionary, caller: &Rc<Dictionary>) -> Rc<Dictionary> {
+        let Ok(place) = holder.get(b"Resources") else { return Rc::clone(caller) };
+        let id = place.as_reference().ok();
+        if let Some(known) = id.and_then(|id| self.known.get(&id)) {
+            return Rc::clone(known);
+        }
+        match dictionary_of(resolve(self.scope.document, place)) {
+            None => Rc::clone(caller),
+            Some(own) => {
+                let own = Rc::new(own.clone());
+                self.known.extend(id.map(|id| (id, Rc::clone(&own))));
+                own
+            }
+        }
+    }
+
+    fn resources(&mut self, mut dictionary: Dictionary) -> Result<Object, PdfError> {
+        let original = Rc::new(dictionary.clone());
+        let parts = [
+            ("XObject", Part::External),
+            ("Pattern", Part::Pattern),
+            ("Shading", Part::Shading),
+            ("Font", Part::Font),
+            ("ExtGState", Part::GraphicsState),
+        ];
+        for (key, part) in parts {
+            self.slot_entry(&mut dictionary, key, Role::Named(part), &original)?;
+        }
+        // The dictionary of spaces may be shared with others that name it otherwise.
+        self.slot_entry(&mut dictionary, "ColorSpace", Role::ColourSpaces, &original)?;
+        Ok(Object::Dictionary(dictionary))
+    }
+
+    /// Keeps the spaces that content still chooses by name: patterns and the colorant None.
+    fn colour_spaces(
+        &mut self,
+        spaces: &Dictionary,
+        resources: &Dictionary,
+    ) -> Result<Object, PdfError> {
+        let mut kept = Dictionary::new();
+        for (key, object) in spaces.iter() {
+            let Some(space) = Space::parse(&mut self.scope, object, resources, 0)? else {
+                continue;
+            };
+            match &*space {
+                Space::Pattern(None) => kept.set(key.clone(), "Pattern"),
+                Space::Pattern(Some(_)) => {
+                    let name = |text: &str| Object::Name(text.as_bytes().to_vec());
+                    kept.set(key.clone(), vec![name("Pattern"), name("DeviceGray")]);
+                }
+                Space::Unseen => kept.set(key.clone(), unseen()),
+                Space::Grey
+                | Space::Rgb
+                | Space::Cmyk
+                | Space::CalGrey { .. }
+                | Space::CalRgb { .. }
+                | Space::Lab { .. }
+                | Space::Icc { .. }
+                | Space::Indexed { .. }
+                | Space::Tint { .. }
+                | Space::Inherited => {}
+            }
+        }
+        Ok(Object::Dictionary(kept))
+    }
+
+    fn font(
+        &mut self,
+        mut font: Dictionary,
+        resources: &Rc<Dictionary>,
+    ) -> Result<Object, PdfError> {
+        let document = self.scope.document;
+        if !matches!(entry(document, &font, b"Subtype"), Object::Name(name) if name == b"Type3") {
+            return Ok(Object::Dictionary(font));
+        }
+        let resources = self.own_resources(&font, resources);
+        self.slot_entry(&mut font, "Resources", Role::Resources, &resources)?;
+        self.slot_entry(&mut font, "CharProcs", Role::Named(Part::Glyph), &resources)?;
+        Ok(Object::Dictionary(font))
+    }
+}
+
+/// A space that paints nothing, on top of grey.
+fn unseen() -> Object {
+    let name = |text: &str| Object::Name(text.as_bytes().to_vec());
+    let tint = dictionary! {
+        "FunctionType" => 2,
+        "Domain" => vec![0.into(), 1.into()],
+        "C0" => vec![1.into()],
+        "C1" => vec![0.into()],
+        "N" => 1,
+    };
+    Object::Array(vec![name("Separation"), name("None"), name("DeviceGray"), tint.into()])
+}

@@ -1,0 +1,226 @@
+//! How many operators drawing a page executes: a form that is drawn twice counts twice.
+//!
+//! Each stream is read once, however often it is drawn. So forms that draw each other are counted before a
+//! reader executes them: thirty of them, each drawing the next one twice, are a billion.
+
+use std::collections::HashMap;
+
+use lopdf::{Dictionary, Document, Object, ObjectId};
+
+use crate::PdfError;
+use crate::inline;
+use crate::load::Page;
+use crate::number::{dictionary_of, entry, resolve};
+use crate::scan::{Kind, Scanner, name_of};
+use crate::scope::{Scope, Session};
+
+/// What is known of a stream.
+#[derive(Clone, Copy)]
+enum Weight {
+    /// It is being counted: whatever draws it now is drawn by it.
+    Open,
+    /// Operators that drawing it executes.
+    Known(u64),
+}
+
+struct Weigher<'a> {
+    scope: Scope<'a>,
+    known: HashMap<ObjectId, Weight>,
+}
+
+/// Checks that drawing `page` executes no more operators than `max`.
+///
+/// Forms, tiling patterns, soft masks and the glyphs of Type 3 fonts count as often as content streams name
+/// them; of a text in such a font each byte is a glyph, the heaviest one.
+///
+/// Fails with [`PdfError::TooManyOperators`], with [`PdfError::Malformed`] for a form that draws itself, and
+/// as reading the streams does.
+pub(super) fn check(
+    document: &Document,
+    session: &mut Session,
+    page: &Page<'_>,
+    max: u64,
+) -> Result<(), PdfError> {
+    let none = Dictionary::new();
+    let resources = dictionary_of(page.entry(document, b"Resources")).unwrap_or(&none);
+    let mut weigher = Weigher { scope: Scope { document, session }, known: HashMap::new() };
+    let mut bytes = Vec::new();
+    match page.entry(document, b"Contents") {
+        Object::Stream(stream) => bytes = weigher.scope.data(stream)?,
+        Object::Array(parts) => {
+            for part in parts {
+                if let Object::Stream(stream) = resolve(document, part) {
+                    bytes.extend(weigher.scope.data(stream)?);
+                    bytes.push(b'\n');
+                }
+            }
+        }
+        _ => {}
+    }
+    let drawn = weigher.content(&bytes, resources, 0)?;
+    if drawn > max { Err(PdfError::TooManyOperators { max }) } else { Ok(()) }
+}
+
+impl Weigher<'_> {
+    /// Operators that a content stream executes, with what it draws.
+    fn content(
+        &mut self,
+        bytes: &[u8],
+        resources: &Dictionary,
+        depth: usize,
+    ) -> Result<u64, PdfError> {
+        self.scope.check_depth(depth, "forms")?;
+        let document = self.scope.document;
+        let (mut weight, mut glyph, mut text_bytes) = (0_u64, 0_u64, 0_u64);
+        let mut name = None;
+        let mut scanner = Scanner::new(bytes);
+        while let Some(token) = scanner.next() {
+            let text = bytes.get(token.start..token.end).unwrap_or_default();
+            match token.kind {
+                Kind::Number(_) => {}
+                Kind::Name => name = Some(name_of(text)),
+                Kind::Other => text_bytes = text_bytes.saturating_add(length(text)),
+                Kind::Operator => {
+                    self.scope.session.budget.take_operation()?;
+                    let named = |kind: &[u8]| {
+                        let objects = dictionary_of(entry(document, resources, kind))?;
+                        objects.get(name.as_deref()?).ok()
+                    };
+                    let drawn = match text {
+                        b"BI" => {
+                            inline::read(&mut self.scope, &mut scanner, resources)?;
+                            0
+                        }
+                        b"Do" => self.stream(named(b"XObject"), resources, depth)?,
+                        b"scn" | b"SCN" => self.stream(named(b"Pattern"), resources, depth)?,
+                        b"gs" => {
+                            let mask = named(b"ExtGState").map(|state| resolve(document, state));
+                            let mask = mask.and_then(dictionary_of);
+                            let mask = mask.map(|state| entry(document, state, b"SMask"));
+                            let group = mask.and_then(dictionary_of).map(|mask| mask.get(b"G"));
+                            self.stream(group.and_then(Result::ok), resources, depth)?
+                        }
+                        b"Tf" => {
+                            glyph = self.heaviest_glyph(named(b"Font"), resources, depth)?;
+                            0
+                        }
+                        b"Tj" | b"TJ" | b"'" | b"\"" => glyph.saturating_mul(text_bytes),
+                        _ => 0,
+                    };
+                    weight = weight.saturating_add(1).saturating_add(drawn);
+                    (name, text_bytes) = (None, 0);
+                }
+            }
+        }
+        Ok(weight)
+    }
+
+    /// Operators that drawing the stream `object` executes; none for an image and for what is no stream.
+    fn stream(
+        &mut self,
+        object: Option<&Object>,
+        resources: &Dictionary,
+        depth: usize,
+    ) -> Result<u64, PdfError> {
+        let document = self.scope.document;
+        let Some(object) = object else { return Ok(0) };
+        let Object::Stream(stream) = resolve(document, object) else { return Ok(0) };
+        if matches!(entry(document, &stream.dict, b"Subtype"), Object::Name(name) if name == b"Image")
+        {
+            return Ok(0);
+        }
+        let id = object.as_reference().ok();
+        match id.and_then(|id| self.known.get(&id)) {
+            Some(Weight::Known(weight)) => return Ok(*weight),
+            Some(Weight::Open) => {
+                return Err(PdfError::Malformed { what: "a form that draws itself" });
+            }
+            None => self.known.extend(id.map(|id| (id, Weight::Open))),
+        }
+        let bytes = self.scope.data(stream)?;
+        let own = dictionary_of(entry(document, &stream.dict, b"Resources"));
+        let weight = self.content(&bytes, own.unwrap_or(resources), depth + 1)?;
+        self.known.extend(id.map(|id| (id, Weight::Known(weight))));
+        Ok(weight)
+    }
+
+    /// Operators of the heaviest glyph of a Type 3 font; none for other fonts.
+    fn heaviest_glyph(
+        &mut self,
+        font: Option<&Object>,
+        resources: &Dictionary,
+        depth: usize,
+    ) -> Result<u64, PdfError> {
+        let document = self.scope.document;
+        let Some(font) = font.and_then(|font| dictionary_of(resolve(document, font))) else {
+            return Ok(0);
+        };
+        let own = dictionary_of(entry(document, font, b"Resources")).unwrap_or(resources);
+        let glyphs = dictionary_of(entry(document, font, b"CharProcs"));
+        let mut heaviest = 0;
+        for (_, glyph) in glyphs.into_iter().flat_map(Dictionary::iter) {
+            heaviest = heaviest.max(self.stream(Some(glyph), own, depth)?);
+        }
+        Ok(heaviest)
+    }
+}
+
+fn length(text: &[u8]) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use lopdf::{Stream, dictionary};
+
+    use super::*;
+    use crate::budget::Budget;
+    use crate::load;
+    use crate::test_documents::{LIMITS, Sheet};
+
+    /// Adds a form that draws `drawn` of its own resources.
+    fn form(document: &mut Document, content: &str, category: &str, drawn: Object) -> Object {
+        let resources = dictionary! { category => dictionary! { "A" => drawn } };
+        let head = dictionary! { "Subtype" => "Form", "Resources" => resources };
+        document.add_object(Stream::new(head, content.as_bytes().to_vec())).into()
+    }
+
+    fn weigh(sheet: Sheet, max: u64) -> Result<(), PdfError> {
+        let document = load::load(&sheet.bytes(), &LIMITS).unwrap();
+        let pages = load::pages(&document, &LIMITS).unwrap();
+        let mut session = Session { budget: Budget::new(&LIMITS), spaces: HashMap::new() };
+        check(&document, &mut session, &pages.pages[0], max)
+    }
+
+    /// The page draws `count` forms in each other, each twice, and in the last a rectangle.
+    fn nested(count: usize, content: &str, category: &str) -> Sheet {
+        let mut sheet = Sheet::new("/A Do");
+        let mut inner = form(&mut sheet.document, "0 0 9 9 re f", "XObject", Object::Null);
+        for _ in 0..count {
+            inner = form(&mut sheet.document, content, category, inner);
+        }
+        sheet.with("XObject", "A", inner)
+    }
+
+    #[test]
+    fn a_form_counts_as_often_as_it_is_drawn() {
+        // Do, then 4 times two rectangles, and six times Do.
+        assert_eq!(weigh(nested(2, "/A Do /A Do", "XObject"), 15), Ok(()));
+        let refused = Err(PdfError::TooManyOperators { max: 14 });
+        assert_eq!(weigh(nested(2, "/A Do /A Do", "XObject"), 14), refused);
+        let refused = Err(PdfError::TooManyOperators { max: 10_000 });
+        assert_eq!(weigh(nested(14, "/A Do /A Do", "XObject"), 10_000), refused);
+        assert_eq!(weigh(nested(14, "/A scn /A scn", "Pattern"), 10_000), refused);
+    }
+
+    #[test]
+    fn a_form_that_draws_itself_is_refused() {
+        let mut sheet = Sheet::new("/A Do");
+        let id = sheet.document.new_object_id();
+        let resources = dictionary! { "XObject" => dictionary! { "A" => id } };
+        let head = dictionary! { "Subtype" => "Form", "Resources" => resources };
+        sheet.document.objects.insert(id, Stream::new(head, b"/A Do".to_vec()).into());
+        let itself = PdfError::Malformed { what: "a form that draws itself" };
+        assert_eq!(weigh(sheet.with("XObject", "A", id), 100), Err(itself));
+    }
+}

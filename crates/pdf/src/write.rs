@@ -1,0 +1,113 @@
+//! From a changed document back to bytes.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use lopdf::xref::XrefType;
+use lopdf::{Document, Object, ObjectId, SaveOptions};
+
+use crate::PdfError;
+
+/// Puts `changes` in place, leaves out what nothing refers to, and writes the document.
+///
+/// A file with compressed objects stays one, so that it does not grow. Fails when lopdf cannot
+/// write the result.
+pub(super) fn write(
+    mut document: Document,
+    changes: BTreeMap<ObjectId, Object>,
+) -> Result<Vec<u8>, PdfError> {
+    let modern =
+        matches!(document.reference_table.cross_reference_type, XrefType::CrossReferenceStream);
+    for (id, object) in changes {
+        document.max_id = document.max_id.max(id.0);
+        document.objects.insert(id, object);
+    }
+    // These belong to the cross-reference data of the old file.
+    for key in [
+        &b"Prev"[..],
+        b"XRefStm",
+        b"Size",
+        b"Type",
+        b"W",
+        b"Index",
+        b"Filter",
+        b"DecodeParms",
+        b"Length",
+    ] {
+        document.trailer.remove(key);
+    }
+    let reached = reachable(&document);
+    document.objects.retain(|id, _| reached.contains(id));
+    renumber(&mut document);
+    let options = SaveOptions::builder()
+        .use_object_streams(modern)
+        .use_xref_streams(modern)
+        .compression_level(6)
+        .build();
+    let mut bytes = Vec::new();
+    document.save_with_options(&mut bytes, options).map_err(|_| PdfError::Write)?;
+    Ok(bytes)
+}
+
+/// Numbers the objects from 1 in their order: a cross-reference table with holes makes poppler
+/// believe that the file is damaged. References to what is not there become null.
+fn renumber(document: &mut Document) {
+    let objects = std::mem::take(&mut document.objects);
+    let numbers: HashMap<ObjectId, ObjectId> =
+        objects.keys().zip(1..).map(|(id, number)| (*id, (number, 0))).collect();
+    document.trailer.iter_mut().for_each(|(_, value)| redirect(value, &numbers));
+    document.max_id = u32::try_from(objects.len()).unwrap_or(u32::MAX);
+    for (id, mut object) in objects {
+        redirect(&mut object, &numbers);
+        document.objects.insert(numbers[&id], object);
+    }
+}
+
+/// Recurses as deep as one object is nested, which the parser limits to 100.
+fn redirect(object: &mut Object, numbers: &HashMap<ObjectId, ObjectId>) {
+    match object {
+        Object::Reference(id) => match numbers.get(id) {
+            Some(number) => *id = *number,
+            None => *object = Object::Null,
+        },
+        Object::Array(array) => array.iter_mut().for_each(|value| redirect(value, numbers)),
+        Object::Dictionary(dictionary) => {
+            dictionary.iter_mut().for_each(|(_, value)| redirect(value, numbers));
+        }
+        Object::Stream(stream) => {
+            stream.dict.iter_mut().for_each(|(_, value)| redirect(value, numbers));
+        }
+        Object::Null
+        | Object::Boolean(_)
+        | Object::Integer(_)
+        | Object::Real(_)
+        | Object::Name(_)
+        | Object::String(..) => {}
+    }
+}
+
+/// The objects that the trailer leads to.
+fn reachable(document: &Document) -> HashSet<ObjectId> {
+    let mut reached = HashSet::new();
+    let mut open: Vec<&Object> = document.trailer.iter().map(|(_, value)| value).collect();
+    while let Some(object) = open.pop() {
+        match object {
+            Object::Reference(id) => {
+                if let Some(target) = document.objects.get(id)
+                    && reached.insert(*id)
+                {
+                    open.push(target);
+                }
+            }
+            Object::Array(array) => open.extend(array),
+            Object::Dictionary(dictionary) => open.extend(dictionary.iter().map(|(_, v)| v)),
+            Object::Stream(stream) => open.extend(stream.dict.iter().map(|(_, value)| value)),
+            Object::Null
+            | Object::Boolean(_)
+            | Object::Integer(_)
+            | Object::Real(_)
+            | Object::Name(_)
+            | Object::String(..) => {}
+        }
+    }
+    reached
+}

@@ -1,0 +1,130 @@
+//! Addresses of items as people copy them from other places.
+
+use model::{ItemId, ItemIdError, ItemKey, MediaType, token};
+
+/// What stands before `<mediaType>/<id>` in the path of an address: the media interface, and the page of an
+/// item on the customer web site.
+const PARENTS: [&str; 2] = ["media", "item"];
+
+/// Whether a text begins like an absolute address.
+pub(super) fn is_absolute(text: &[char]) -> bool {
+    ["http://", "https://"].iter().any(|scheme| {
+        let begins = text.iter().zip(scheme.chars()).all(|(c, s)| c.eq_ignore_ascii_case(&s));
+        begins && text.len() > scheme.len()
+    })
+}
+
+/// The item that an address names, whatever host it has (decision 1).
+///
+/// It may name something of the item: a rendition, a document, a crop, the licences, a picture below a text.
+/// Query and fragment do not matter, nor does a sentence's punctuation at the end.
+pub(super) fn find_item(address: &str) -> Option<ItemKey> {
+    let (scheme, rest) = address.trim().split_once("://")?;
+    if !["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known)) {
+        return None;
+    }
+    let path = rest.split(['?', '#']).next().unwrap_or_default();
+    let segments: Vec<&str> = path.split('/').skip(1).collect();
+    // The last one: a host may serve several archives, each below a path of its own.
+    segments.windows(3).rev().find_map(|parts| {
+        let media_type =
+            MediaType::parse(parts[1]).ok().filter(|_| PARENTS.contains(&parts[0]))?;
+        Some(ItemKey::new(media_type, find_id(parts[2])?))
+    })
+}
+
+/// The id at the beginning of a file's name, of which extension, suffixes and operations are taken off.
+fn find_id(name: &str) -> Option<ItemId> {
+    let mut stem = name.split('.').next()?.trim_end_matches(|c: char| !is_of_id(c));
+    loop {
+        let before = match ItemId::parse(stem) {
+            Ok(id) => return Some(id),
+            Err(ItemIdError::EndsInSuffix { .. }) => token::split_suffix(stem)?.0,
+            Err(ItemIdError::HasOperation { operation }) => match token::split_crop(stem) {
+                Some((before, _)) => before,
+                None => token::strip(stem, operation)?,
+            },
+            Err(
+                ItemIdError::Empty
+                | ItemIdError::TooLong { .. }
+                | ItemIdError::BadCharacter { .. },
+            ) => return None,
+        };
+        stem = before;
+    }
+}
+
+fn is_of_id(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '-' || c == '_'
+}
+
+/// The id that a word could be that was copied as it is. Words without digits, `-` and `_` are none: ids that
+/// look like them are found by their address and by `id:`.
+pub(super) fn pasted_id(text: &str) -> Option<ItemId> {
+    let is_marked = text.contains(|c: char| c.is_ascii_digit() || c == '-' || c == '_');
+    is_marked.then(|| ItemId::parse(text).ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(address: &str, expected: Option<&str>) {
+        let found = find_item(address).map(|key| key.to_string());
+        assert_eq!(found.as_deref(), expected, "{address}");
+    }
+
+    #[test]
+    fn ok_an_address_names_its_item_whatever_of_it_is_shown() {
+        for end in [
+            "",
+            ".json",
+            ".jpg?ak=key",
+            "_NormalPreview.jpg",
+            "_watermarkThumbnail.webp#top",
+            "-crop_w10_h20_x1_y2",
+            "-crop_w10_h20-watermark_NormalHires.jpg",
+            "-crop_w10_h20_NormalPreview-watermark.jpg",
+            "/pricelist",
+            "/",
+            ".",
+            ",",
+            "?page=2",
+        ] {
+            check(&format!("https://a.b:80/media/image/sdl_1-R{end}"), Some("image/sdl_1-R"));
+        }
+        check("HTTP://a/item/text/x-1", Some("text/x-1"));
+        check("http://a/base/media/text/x/a001_NormalPreview.jpg", Some("text/x"));
+        check("http://a/media-cutpaste/media/text/t-cutpaste.txt", Some("text/t"));
+    }
+
+    #[test]
+    fn ok_other_addresses_name_none() {
+        for address in [
+            "http://a",
+            "http://a/",
+            "http://media/image/x",
+            "http://a/media/image",
+            "http://a/media/image/",
+            "http://a/media/picture/x",
+            "http://a/news/image/x",
+            "http://a/?/media/image/x",
+            "ftp://a/media/image/x",
+            "/media/image/x",
+            "image/x",
+            "http://a/media/image/å",
+        ] {
+            check(address, None);
+        }
+    }
+
+    #[test]
+    fn ok_a_word_with_a_digit_or_a_hyphen_may_be_an_id() {
+        for text in ["sdltd8f4d87", "sdlv_113kUboR0", "t-assoc", "250924-ko-ae80", "2026"] {
+            assert_eq!(pasted_id(text).map(|id| id.to_string()).as_deref(), Some(text));
+        }
+        for text in ["storm", "Åsa-1", "-a", "a.1", "a/1", "x_NormalPreview", ""] {
+            assert_eq!(pasted_id(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Which of many saved interests one item meets, in memory (Spec §2 Notification, §4
+//! Notifications).
+//!
+//! An interest is filed under what every item that meets it must have: the rarest word of its
+//! query, one of each branch of an `OR`; where no word is required, its product codes, else its
+//! agreements, else its media type. An item is tried on the interests that are filed under what it
+//! has. The answer is that of [`Interest::matches`], which the tests compare it with, and that of
+//! search.
+
+mod entry;
+mod interest;
+mod leaf;
+mod program;
+mod rarity;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::limits::MATCHING_KEYS_MAX;
+use crate::{Facet, Indexed};
+use entry::{Asks, Conditions, Entry, Under, length};
+pub use interest::{Cover, Interest, Item};
+use leaf::{ANY, Columns, EVERY_TYPE, Filed, Leaves};
+use model::MediaType;
+use model::account::AgreementId;
+use rarity::Rarity;
+use table::{Table, at};
+
+/// Many interests, each under a number that the caller chose, and an index over them.
+///
+/// A million of them take some hundred bytes each; words, phrases and ranges that several have in
+/// common are held once and looked at once for an item.
+#[derive(Default)]
+pub struct Matcher {
+    numbers: HashMap<i64, u32>,
+    /// None where an interest was taken out.
+    entries: Vec<Option<Entry>>,
+    free: Vec<u32>,
+    leaves: Leaves,
+    products: Table<Arc<str>, Name>,
+    agreements: Table<AgreementId, Name>,
+    by_type: [Vec<Filed>; MediaType::ALL.len()],
+    of_every_type: Vec<Filed>,
+    rarity: Rarity,
+    /// Counts the items; 0 is none.
+    item: u64,
+    /// A bit for each entry, none set between two items.
+    candidates: Vec<u64>,
+    tried: usize,
+}
+
+/// Bits of one number of [`Matcher::candidates`].
+const BITS: usize = 64;
+
+/// A product code or an agreement.
+#[derive(Default)]
+struct Name {
+    /// The last item that had it.
+    item: u64,
+    /// Interests that need it.
+    filed: Vec<Filed>,
+}
+
+impl Matcher {
+    /// One without interests.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How many interests there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
+    /// Adds an interest; one with the same number is replaced.
+    ///
+    /// It is filed by what [`Self::learn`] has seen so far.
+    #[expect(clippy::needless_pass_by_value, reason = "what is saved is handed over")]
+    pub fn insert(&mut self, number: i64, interest: Interest) {
+        self.remove(number);
+        let mut program = Vec::new();
+        program::compile(&interest.query, &mut self.leaves, &mut program);
+        let products = self.take_products(&interest.products);
+        let excluded = self.take_products(&interest.products_excluded);
+        let agreements = match &interest.cover {
+            Cover::Everything => None,
+            Cover::Agreements(ids) => {
+                let mut ids: Vec<_> = ids.iter().map(|id| self.agreements.take(*id).0).collect();
+                give_back_twice(&mut ids, |id| {
+                    self.agreements.give_back(id);
+                });
+                Some(ids)
+            }
+        };
+        let (under, keys) = self.choose(&program, &products, agreements.as_deref());
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            length(self.entries.len() - 1)
+        });
+        let media_type = interest.media_type.map_or(EVERY_TYPE, |media_type| media_type as u8);
+        let mut places = Vec::with_capacity(keys.len());
+        for (which, (key, columns)) in (0..).zip(keys) {
+            let filed = self.filed_mut(under, key, media_type);
+            places.push((key, length(filed.len())));
+            filed.push(Filed { slot, which, media_type, columns });
+        }
+        let asks = if agreements.is_some() { Asks::Covered } else { Asks::Everything };
+        let conditions = Conditions {
+            products: &products,
+            excluded: &excluded,
+            agreements: agreements.as_deref().unwrap_or_default(),
+            program: &program,
+        };
+        let entry = Entry::new(number, media_type, (under, &places), asks, conditions);
+        self.entries[at(slot)] = Some(entry);
+        self.numbers.insert(number, slot);
+    }
+
+    fn take_products(&mut self, codes: &[String]) -> Vec<u32> {
+        let take = |code: &String| self.products.take(code.as_str().into()).0;
+        let mut numbers: Vec<_> = codes.iter().map(take).collect();
+        give_back_twice(&mut numbers, |number| {
+            self.products.give_back(number);
+        });
+        numbers
+    }
+
+    /// What an interest is filed under: keys of which an item has one if it meets the interest.
+    fn choose(
+        &self,
+        program: &[u32],
+        products: &[u32],
+        agreements: Option<&[u32]>,
+    ) -> (Under, Vec<(u32, Columns)>) {
+        if let Some(keys) = program::keys(program, &self.leaves, &self.rarity) {
+            let under = if keys.decide { Under::DecidingTokens } else { Under::Tokens };
+            return (under, keys.tokens);
+        }
+        let fits = |keys: &&[u32]| keys.len() <= MATCHING_KEYS_MAX;
+        let named = |keys: &[u32]| keys.iter().map(|key| (*key, ANY)).collect();
+        if let Some(products) = Some(products).filter(fits).filter(|codes| !codes.is_empty()) {
+            return (Under::Products, named(products));
+        }
+        if let Some(agreements) = agreements.filter(fits) {
+            return (Under::Agreements, named(agreements));
+        }
+        (Under::MediaType, vec![(0, ANY)])
+    }
+
+    /// The interests that are filed under a key.
+    fn filed_mut(&mut self, under: Under, key: u32, media_type: u8) -> &mut Vec<Filed> {
+        match under {
+            Under::Tokens | Under::DecidingTokens => self.leaves.filed_mut(key),
+            Under::Products => &mut self.products.value_mut(key).filed,
+            Under::Agreements => &mut self.agreements.value_mut(key).filed,
+            Under::MediaType => match self.by_type.get_mut(usize::from(media_type)) {
+                Some(filed) => filed,
+                None => &mut self.of_every_type,
+            },
+        }
+    }
+
+    /// Takes an interest out; `false` when there is none with that number.
+    pub fn remove(&mut self, number: i64) -> bool {
+        let Some(slot) = self.numbers.remove(&number) else { return false };
+        let entry = self.entries[at(slot)].take().expect("a number names an entry");
+        for (key, place) in entry.filed() {
+            let filed = self.filed_mut(entry.under, key, entry.media_type);
+            filed.swap_remove(at(place));
+            let moved = filed.get(at(place)).copied();
+            if filed.is_empty() {
+                *filed = Vec::new();
+            }
+            if let Some(moved) = moved {
+                let entry = self.entries[at(moved.slot)].as_mut();
+                entry.expect("what is filed is an entry").set_place(moved.which, place);
+            }
+        }
+        let Conditions { products, excluded, agreements, program } = entry.conditions();
+        for code in products.iter().chain(excluded) {
+            self.products.give_back(*code);
+        }
+        for id in agreements {
+            self.agreements.give_back(*id);
+        }
+        program::give_back(program, &mut self.leaves);
+        self.free.push(slot);
+        if self.numbers.is_empty() {
+            (self.numbers, self.entries, self.free) = Default::default();
+            self.candidates = Vec::new();
+        }
+        true
+    }
+
+    /// Counts the words of a document, so that interests added later are filed under rare ones.
+    ///
+    /// Counts take a fixed amount of memory ([`crate::limits::RARITY_COUNTERS`]).
+    pub fn learn(&mut self, indexed: &Indexed) {
+        self.rarity.learn(indexed);
+    }
+
+    /// The numbers of the interests that an item meets, ascending.
+    pub fn matching(&mut self, item: &Item<'_>) -> Vec<i64> {
+        self.item += 1;
+        self.leaves.read(item.indexed);
+        self.find_candidates(item);
+        self.tried = 0;
+        let mut found = Vec::new();
+        for at in 0..self.candidates.len() {
+            let mut bits = std::mem::take(&mut self.candidates[at]);
+            while bits != 0 {
+                let slot = at * BITS + usize::try_from(bits.trailing_zeros()).expect("below 64");
+                bits &= bits - 1;
+                self.tried += 1;
+                found.extend(self.meets(slot, item.indexed));
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// How many interests were tried on the last item.
+    #[must_use]
+    pub fn tried(&self) -> usize {
+        self.tried
+    }
+
+    /// Marks the interests that are filed under what an item has.
+    fn find_candidates(&mut self, item: &Item<'_>) {
+        let media_type = item.media_type as u8;
+        let candidates = &mut self.candidates;
+        candidates.resize(self.entries.len().div_ceil(BITS), 0);
+        let mut add = |filed: &[Filed], columns: Columns| {
+            let fits = |one: &&Filed| {
+                (one.media_type == media_type || one.media_type == EVERY_TYPE)
+                    && one.columns & columns != 0
+            };
+            for one in filed.iter().filter(fits) {
+                candidates[at(one.slot) / BITS] |= 1 << (at(one.slot) % BITS);
+            }
+        };
+        for token in &self.leaves.present {
+            add(&self.leaves.tokens.value(*token).filed, self.leaves.columns_of(*token));
+        }
+        for code in &item.indexed.facets[Facet::ProductCode.index()] {
+            let Some(number) = self.products.find(code.as_str()) else { continue };
+            let name = self.products.value_mut(number);
+            name.item = self.item;
+            add(&name.filed, ANY);
+        }
+        for id in item.agreements {
+            let Some(number) = self.agreements.find(id) else { continue };
+            let name = self.agreements.value_mut(number);
+            name.item = self.item;
+            add(&name.filed, ANY);
+        }
+        add(&self.by_type[usize::from(media_type)], ANY);
+        add(&self.of_every_type, ANY);
+    }
+
+    /// The number of an interest if the present item, of which it is a candidate, meets it.
+    fn meets(&mut self, slot: usize, indexed: &Indexed) -> Option<i64> {
+        let entry = self.entries[slot].as_ref()?;
+        let Conditions { products, excluded, agreements, program } = entry.conditions();
+        let has_code = |code: &u32| self.products.value(*code).item == self.item;
+        let has_agreement = |id: &u32| self.agreements.value(*id).item == self.item;
+        let meets = (products.is_empty() || products.iter().any(has_code))
+            && !excluded.iter().any(has_code)
+            && (entry.asks == Asks::Everything || agreements.iter().any(has_agreement))
+            && match entry.under {
+                Under::DecidingTokens => true,
+                Under::Tokens | Under::Products | Under::Agreements | Under::MediaType => {
+                    program::holds(program, &mut self.leaves, indexed)
+                }
+            };
+        meets.then_some(entry.number)
+    }
+
+    /// Whether nothing is left of interests.
+    #[cfg(test)]
+    fn is_bare(&self) -> bool {
+        let filed = self.by_type.iter().chain([&self.of_every_type]);
+        filed.into_iter().all(|filed| filed.capacity() == 0)
+            && self.numbers.capacity() + self.entries.capacity() + self.free.capacity() == 0
+            && self.leaves.is_bare()
+            && self.products.is_bare()
+            && self.agreements.is_bare()
+    }
+}
+
+/// Takes repetitions out of numbers that were taken from a table.
+fn give_back_twice(numbers: &mut Vec<u32>, mut give_back: impl FnMut(u32)) {
+    numbers.sort_unstable();
+    numbers.dedup_by(|one, other| {
+        let same = one == other;
+        if same {
+            give_back(*one);
+        }
+        same
+    });
+}

@@ -1,0 +1,164 @@
+//! A query as a short row of numbers, and what of it an item must have.
+//!
+//! Each number is an operation in its two highest bits and a number below them: a leaf, or how many
+//! numbers of its parts follow.
+
+use std::cmp::Reverse;
+
+use super::leaf::{Columns, Leaf, Leaves, TAGS};
+use super::rarity::Rarity;
+use super::table::at;
+use crate::limits::MATCHING_KEYS_MAX;
+use crate::{Indexed, Query};
+
+const SHIFT: u32 = 30;
+const OPERAND: u32 = (1 << SHIFT) - 1;
+const LEAF: u32 = 0;
+const NOT: u32 = 1;
+const AND: u32 = 2;
+const OR: u32 = 3;
+
+fn operation(operation: u32, operand: usize) -> u32 {
+    let operand = u32::try_from(operand).ok().filter(|operand| *operand <= OPERAND);
+    operation << SHIFT | operand.expect("memory ends before 2^30 leaves")
+}
+
+/// Writes a query behind `program`; its leaves are in use until [`give_back`].
+pub(super) fn compile(query: &Query, leaves: &mut Leaves, program: &mut Vec<u32>) {
+    match query {
+        Query::All => program.push(operation(AND, 0)),
+        Query::Words(words) => push_leaf(leaves.take_words(words), program),
+        Query::Dates(dates) => push_leaf(leaves.take(Leaf::Dates(*dates)), program),
+        Query::Numbers(numbers) => push_leaf(leaves.take(Leaf::Numbers(*numbers)), program),
+        Query::Present(place) => push_leaf(leaves.take(Leaf::Present(*place)), program),
+        Query::Item(id) => push_leaf(leaves.take_id(id), program),
+        Query::And(parts) => compile_parts(AND, parts, leaves, program),
+        Query::Or(parts) => compile_parts(OR, parts, leaves, program),
+        Query::Not(part) => {
+            program.push(operation(NOT, 0));
+            compile(part, leaves, program);
+        }
+    }
+}
+
+fn push_leaf(leaf: u32, program: &mut Vec<u32>) {
+    program.push(operation(LEAF, at(leaf)));
+}
+
+fn compile_parts(kind: u32, parts: &[Query], leaves: &mut Leaves, program: &mut Vec<u32>) {
+    let start = program.len();
+    program.push(0);
+    for part in parts {
+        compile(part, leaves, program);
+    }
+    program[start] = operation(kind, program.len() - start - 1);
+}
+
+/// Gives back the leaves of a program.
+pub(super) fn give_back(program: &[u32], leaves: &mut Leaves) {
+    for number in program.iter().filter(|number| *number >> SHIFT == LEAF) {
+        leaves.give_back(*number);
+    }
+}
+
+/// The operations that stand side by side in `program`, each with its parts.
+fn parts(mut program: &[u32]) -> impl Iterator<Item = &[u32]> {
+    std::iter::from_fn(move || {
+        // Behind a `NOT` stands what it negates.
+        let first = program.iter().position(|number| number >> SHIFT != NOT)?;
+        let behind = match program[first] >> SHIFT {
+            AND | OR => at(program[first] & OPERAND),
+            _ => 0,
+        };
+        let (part, rest) = program.split_at(first + 1 + behind);
+        program = rest;
+        Some(part)
+    })
+}
+
+/// Whether a program, which is not empty, holds for the item that `leaves` have read.
+pub(super) fn holds(program: &[u32], leaves: &mut Leaves, indexed: &Indexed) -> bool {
+    let (first, behind) = program.split_first().expect("a program has an operation");
+    match first >> SHIFT {
+        NOT => !holds(behind, leaves, indexed),
+        AND => parts(behind).all(|part| holds(part, leaves, indexed)),
+        OR => parts(behind).any(|part| holds(part, leaves, indexed)),
+        _ => leaves.holds(*first, indexed),
+    }
+}
+
+/// Tokens of which every item that matches has one, where each has to stand.
+pub(super) struct Keys {
+    /// How good they are, the smaller the better: in how many documents they stand, how many they
+    /// are, how long the shortest is.
+    cost: (u64, usize, Reverse<usize>),
+    /// Tokens, each once.
+    pub(super) tokens: Vec<(u32, Columns)>,
+    /// Whether an item that has one of them matches.
+    pub(super) decide: bool,
+}
+
+impl Keys {
+    fn one(token: u32, columns: Columns, leaves: &Leaves, rarity: &Rarity) -> Self {
+        let (text, begins) = leaves.spelling(token);
+        let count = if begins { rarity.prefix_count() } else { rarity.count(text) };
+        let cost = (count, 1, Reverse(text.len()));
+        Self { cost, tokens: vec![(token, columns)], decide: false }
+    }
+
+    /// None of the keys, which no item has.
+    fn none() -> Self {
+        Self { cost: (0, 0, Reverse(usize::MAX)), tokens: Vec::new(), decide: true }
+    }
+
+    fn or(mut self, other: Self) -> Self {
+        for (token, columns) in other.tokens {
+            match self.tokens.iter_mut().find(|(known, _)| *known == token) {
+                Some((_, known)) => *known |= columns,
+                None => self.tokens.push((token, columns)),
+            }
+        }
+        let (count, _, shortest) = self.cost;
+        let (other_count, _, other_shortest) = other.cost;
+        self.decide &= other.decide;
+        self.cost = (count + other_count, self.tokens.len(), shortest.max(other_shortest));
+        self
+    }
+}
+
+/// The rarest tokens of which every item for which `program` holds has one; nothing where items
+/// without any token may match, or where there are too many to choose from.
+pub(super) fn keys(program: &[u32], leaves: &Leaves, rarity: &Rarity) -> Option<Keys> {
+    let (first, behind) = program.split_first().expect("a program has an operation");
+    let best = |keys: &mut dyn Iterator<Item = Keys>| keys.min_by_key(|keys| keys.cost);
+    match first >> SHIFT {
+        NOT => None,
+        AND => {
+            let keys = best(&mut parts(behind).filter_map(|part| keys(part, leaves, rarity)));
+            keys.map(|keys| Keys { decide: false, ..keys })
+        }
+        OR => {
+            let mut all = Keys::none();
+            for part in parts(behind) {
+                all = all.or(keys(part, leaves, rarity)?);
+                if all.tokens.len() > MATCHING_KEYS_MAX {
+                    return None;
+                }
+            }
+            Some(all)
+        }
+        _ => {
+            let Leaf::Words { columns, phrase, exact, .. } = leaves.leaf(*first) else {
+                return None;
+            };
+            if phrase.is_empty() {
+                return Some(Keys::none());
+            }
+            let decide = phrase.len() == 1 && exact.is_empty();
+            let phrase = phrase.iter().map(|token| (*token, *columns));
+            let exact = exact.iter().map(|token| (*token, TAGS));
+            let one = |(token, columns)| Keys::one(token, columns, leaves, rarity);
+            best(&mut phrase.chain(exact).map(one)).map(|keys| Keys { decide, ..keys })
+        }
+    }
+}

@@ -1,0 +1,453 @@
+//! Text to tree.
+//!
+//! ```text
+//! any    = all { ( "OR" | "||" ) all }
+//! all    = term { [ "AND" | "&&" ] term }
+//! term   = { "NOT" | "!" | "-" | "+" } ( "(" any ")" | [ name ":" ] value | "*:*" )
+//! value  = run [ "*" ] | "*" | quote text quote | "(" any ")" | range
+//! range  = ( "[" | "{" ) bound "TO" bound ( "]" | "}" ) | ( ">" | ">=" | "<" | "<=" ) run
+//! ```
+
+use jiff::tz::TimeZone;
+
+use super::address;
+use super::field::Place;
+use super::fold::{belongs, words};
+use super::property::{self, Field};
+use super::range::{Bound, Range};
+use super::scan::{Colon, Operator, Run, Scanner, is_quote};
+use super::tree::{Query, Words};
+use crate::limits::{
+    PHRASE_WORDS_MAX, PREFIX_CHARS_MIN, QUERY_CLAUSES_MAX, QUERY_DEPTH_MAX, QUERY_PREFIXES_MAX,
+};
+use model::{ItemId, ItemKey};
+
+/// Why a text is no query.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{what} at character {position}")]
+pub struct QueryError {
+    /// What is wrong.
+    pub what: String,
+    /// Where, in characters; the first is 1, and what is missing at the end is behind the last.
+    pub position: usize,
+}
+
+/// Parses the parameter `q`; dates without a time are days in `zone`.
+///
+/// An empty text, or one of spaces only, is every document. What binds tightest: `NOT`, `-` and `+`,
+/// then `AND`, which may be left out, then `OR`. Operators are in capitals. Characters that are
+/// neither letters nor digits part words, and the parts of what is written without a space are a
+/// phrase. A backslash takes the meaning from the character behind it.
+///
+/// Spec §4 is silent: `+` changes nothing, because a term is required unless `OR` says otherwise, and
+/// `a OR +b` is `a OR b`. `*` and `*:*` are every document, `name:*` those that have a value. An address of an
+/// item is that item; of another one the words are searched for, as in quotes. A word that could be an id is
+/// also the item with this id. What has a meaning in Lucene's language and none here (`?` within a word, `^`,
+/// `~`, regular expressions, comparisons of what has no order) is refused by name; in quotes, and behind a
+/// backslash, it is text.
+///
+/// The result has no `And` within `And`, no `Or` within `Or`, no `Not` within `Not`, and
+/// [`Query::All`] only alone or within a `Not`. Limits: [`crate::limits`], `QUERY_…` and `PHRASE_…`.
+///
+/// Every word matches only as it is written. Fails with the first thing that is wrong and its
+/// position.
+pub fn parse(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
+    parse_tree(text, zone).map(Query::as_written)
+}
+
+/// Parses the parameter `q` of a search that finds other forms of words too: [`Words::forms`].
+///
+/// They are found for a word of letters in lower case, as it was typed, that stands alone: without
+/// quotes, `*` or a hyphen to another word, in no field or in one of `headline`,
+/// `description_text` and `body_text`. A capital letter therefore asks for a name, `Bergen`, and
+/// finds no `berg`. Below `NOT` and `-` every word matches only as it is written, so that an
+/// exclusion takes away nothing that was not named.
+///
+/// The tree is otherwise the one that [`parse`] gives, and fails alike.
+pub fn parse_with_forms(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
+    parse_tree(text, zone).map(Query::excluding_as_written)
+}
+
+fn parse_tree(text: &str, zone: &TimeZone) -> Result<Query, QueryError> {
+    let scanner = Scanner::new(text)?;
+    let mut parser = Parser { scanner, zone, depth: 0, clauses: 0, prefixes: 0 };
+    parser.scanner.skip_space();
+    if parser.scanner.peek().is_none() {
+        return Ok(Query::All);
+    }
+    let query = parser.any(None)?;
+    match parser.scanner.peek() {
+        None => Ok(query),
+        Some(c) => Err(parser.scanner.error(format!("unexpected {c}"))),
+    }
+}
+
+struct Parser<'a> {
+    scanner: Scanner,
+    zone: &'a TimeZone,
+    depth: usize,
+    clauses: usize,
+    prefixes: usize,
+}
+
+/// A part of a query, or why it is none.
+type Parsed = Result<Query, QueryError>;
+
+impl Parser<'_> {
+    /// Terms, of which one or more are to hold; values without a name are those of `field`.
+    fn any(&mut self, field: Option<Field>) -> Parsed {
+        let mut parts = vec![self.all(field)?];
+        while self.scanner.takes(Operator::Or) {
+            parts.push(self.all(field)?);
+        }
+        Ok(Query::or(parts))
+    }
+
+    fn all(&mut self, field: Option<Field>) -> Parsed {
+        let mut parts = Vec::new();
+        loop {
+            parts.push(self.term(field)?);
+            self.scanner.skip_blank();
+            let ends = matches!(self.scanner.peek(), None | Some(')'));
+            if ends || self.scanner.upcoming() == Some(Operator::Or) {
+                return Ok(Query::and(parts));
+            }
+            self.scanner.takes(Operator::And);
+        }
+    }
+
+    fn term(&mut self, field: Option<Field>) -> Parsed {
+        let mut negated = false;
+        loop {
+            self.scanner.skip_blank();
+            if self.scanner.takes(Operator::Not) {
+                negated = !negated;
+                continue;
+            }
+            let Some(sign @ ('-' | '+' | '!')) = self.scanner.peek() else { break };
+            self.scanner.next();
+            if self.scanner.peek().is_none_or(char::is_whitespace) {
+                return Err(self.scanner.error(format!("expected a word after {sign}")));
+            }
+            negated ^= sign != '+';
+        }
+        if self.scanner.upcoming().is_some() {
+            let what = format!("expected a word before {}", self.scanner.operator_text());
+            return Err(self.scanner.error(what));
+        }
+        let term = self.primary(field)?;
+        Ok(if negated { Query::negated(term) } else { term })
+    }
+
+    fn primary(&mut self, field: Option<Field>) -> Parsed {
+        let colon = match field {
+            None | Some(Field::Words(_) | Field::Id) => Colon::EndsName,
+            Some(Field::Ordered(_)) => Colon::Character,
+        };
+        match self.scanner.peek() {
+            None => Err(self.scanner.error("expected a word")),
+            Some('(' | ')' | '[' | ']' | '{' | '}') => self.bracket(field),
+            Some('<' | '>') => self.comparison(field),
+            Some('=') if field.is_none() => Err(self.unordered()),
+            Some(c) if is_quote(c) => self.phrase(field),
+            Some(_) => {
+                let run = self.scanner.run(colon)?;
+                if self.scanner.peek() != Some(':') {
+                    return self.run(field, &run);
+                }
+                if run.text.is_empty() && run.star.is_some() {
+                    return self.every_field(&run);
+                }
+                let field = find(&run)?;
+                self.scanner.next();
+                self.value(field, &run.text)
+            }
+        }
+    }
+
+    /// The rest of `*:*`, of which `star` is the beginning.
+    fn every_field(&mut self, star: &Run) -> Parsed {
+        self.scanner.next();
+        let value = self.scanner.run(Colon::Character)?;
+        if value.text.is_empty() && value.star.is_some() {
+            return self.everything(None, star.start);
+        }
+        let what = "unknown field * (only *:* is every item)".to_owned();
+        Err(QueryError { what, position: star.start })
+    }
+
+    /// What stands behind `name:`.
+    fn value(&mut self, field: Field, name: &str) -> Parsed {
+        match self.scanner.peek() {
+            None | Some(')') => Err(self.no_value(name)),
+            Some(c) if c.is_whitespace() => Err(self.no_value(name)),
+            Some('(' | '[' | ']' | '{' | '}') => self.bracket(Some(field)),
+            Some('<' | '>') => self.comparison(Some(field)),
+            Some(sign @ ('-' | '!')) if matches!(field, Field::Words(_)) => {
+                let name = excerpt(name);
+                let what = format!("{sign} stands before the field, as in {sign}{name}:word");
+                Err(self.scanner.error(what))
+            }
+            Some(c) if is_quote(c) => self.phrase(Some(field)),
+            Some(_) => {
+                let run = self.scanner.run(Colon::Character)?;
+                self.run(Some(field), &run)
+            }
+        }
+    }
+
+    fn no_value(&self, name: &str) -> QueryError {
+        self.scanner.error(format!("expected a value after {}:", excerpt(name)))
+    }
+
+    /// Why the next character is no range or comparison.
+    fn unordered(&self) -> QueryError {
+        let forms = "such as urgency:[1 TO 4] and versioncreated:>2026-03-01";
+        self.scanner.error(format!("only fields of dates and numbers have ranges, {forms}"))
+    }
+
+    fn bracket(&mut self, field: Option<Field>) -> Parsed {
+        match (self.scanner.peek(), field) {
+            (Some('('), _) => self.group(field),
+            (Some('[' | '{'), Some(Field::Ordered(field))) => {
+                self.count(self.scanner.position())?;
+                Range::bracketed(&mut self.scanner, field.kind())?.query(field, self.zone)
+            }
+            (Some('[' | '{'), _) => Err(self.unordered()),
+            (Some(')'), _) => Err(self.scanner.error("expected a word before )")),
+            (c, _) => Err(self.scanner.error(format!("unexpected {}", c.unwrap_or_default()))),
+        }
+    }
+
+    /// A value behind `>`, `>=`, `<` or `<=`.
+    fn comparison(&mut self, field: Option<Field>) -> Parsed {
+        let Some(Field::Ordered(field)) = field else { return Err(self.unordered()) };
+        let start = self.scanner.position();
+        self.count(start)?;
+        let is_lower = self.scanner.next() == Some('>');
+        let inclusive = self.scanner.peek() == Some('=');
+        if inclusive {
+            self.scanner.next();
+        }
+        let position = self.scanner.position();
+        let text = self.scanner.bound();
+        if text.is_empty() {
+            let sign = if is_lower { '>' } else { '<' };
+            let equal = if inclusive { "=" } else { "" };
+            let what = format!("expected a {} after {sign}{equal}", field.kind());
+            return Err(self.scanner.error(what));
+        }
+        let bound = Some(Bound { text, position, inclusive });
+        let range = match is_lower {
+            true => Range { from: bound, until: None, start },
+            false => Range { from: None, until: bound, start },
+        };
+        range.query(field, self.zone)
+    }
+
+    fn group(&mut self, field: Option<Field>) -> Parsed {
+        if self.depth == QUERY_DEPTH_MAX {
+            let what = format!("parentheses lie deeper than {QUERY_DEPTH_MAX}");
+            return Err(self.scanner.error(what));
+        }
+        self.depth += 1;
+        self.scanner.next();
+        let query = self.any(field)?;
+        if self.scanner.peek() != Some(')') {
+            return Err(self.scanner.error("expected )"));
+        }
+        self.scanner.next();
+        self.depth -= 1;
+        Ok(query)
+    }
+
+    fn phrase(&mut self, field: Option<Field>) -> Parsed {
+        let start = self.scanner.position();
+        let text = self.scanner.quoted()?;
+        let (star, comparison) = (None, None);
+        let phrase =
+            self.leaf(field, &Run { text, start, star, comparison, is_address: false })?;
+        Ok(phrase.as_written())
+    }
+
+    fn run(&mut self, field: Option<Field>, run: &Run) -> Parsed {
+        if field.is_none() && !run.is_address {
+            check_comparison(run)?;
+        }
+        let Some(star) = run.star else { return self.whole(field, run) };
+        if run.text.is_empty() {
+            return self.everything(field, star);
+        }
+        let error = |what: &str| QueryError { what: what.to_owned(), position: star };
+        if field.is_none() && run.is_address {
+            return Err(error("an address has no * at its end"));
+        }
+        if !run.text.chars().next_back().is_some_and(belongs) {
+            return Err(error("expected letters or digits before *"));
+        }
+        self.count_prefix(star)?;
+        self.leaf(field, run)
+    }
+
+    /// A run without a star.
+    fn whole(&mut self, field: Option<Field>, run: &Run) -> Parsed {
+        if field.is_some() {
+            return self.leaf(field, run);
+        }
+        if run.is_address {
+            if let Some(key) = address::find_item(&run.text) {
+                self.count(run.start)?;
+                return Ok(item(key));
+            }
+            return self.leaf(None, run);
+        }
+        let found = self.leaf(None, run)?;
+        Ok(match address::pasted_id(&run.text) {
+            Some(id) => Query::or(vec![found, Query::Item(id)]),
+            None => found,
+        })
+    }
+
+    /// What a star alone, at `position`, stands for: every document, or those with a value.
+    fn everything(&mut self, field: Option<Field>, position: usize) -> Parsed {
+        self.count(position)?;
+        Ok(match field {
+            None | Some(Field::Id) => Query::All,
+            Some(Field::Words(Place::Named(name))) if property::is_in_every_item(name) => {
+                Query::All
+            }
+            Some(Field::Words(place)) => {
+                self.count_prefix(position)?;
+                Query::Present(place)
+            }
+            Some(Field::Ordered(field)) => {
+                Range { from: None, until: None, start: position }.query(field, self.zone)?
+            }
+        })
+    }
+
+    /// A term of which all characters are known.
+    fn leaf(&mut self, field: Option<Field>, run: &Run) -> Parsed {
+        // Ids are as many as the text has room for: each word that could be one comes with one.
+        if field != Some(Field::Id) {
+            self.count(run.start)?;
+        }
+        match field {
+            None => find_words(Place::Anywhere, run).map(Query::Words),
+            Some(Field::Words(place)) => find_words(place, run).map(Query::Words),
+            Some(Field::Ordered(field)) => {
+                let star = if run.star.is_some() { "*" } else { "" };
+                let value = format!("{}{star}", run.text);
+                Range::of(&value, run.start).query(field, self.zone)
+            }
+            Some(Field::Id) => find_id(run).map(Query::Item),
+        }
+    }
+
+    /// Counts a term that begins at `position`.
+    fn count(&mut self, position: usize) -> Result<(), QueryError> {
+        if self.clauses == QUERY_CLAUSES_MAX {
+            let what = format!("more than {QUERY_CLAUSES_MAX} words, phrases and ranges");
+            return Err(QueryError { what, position });
+        }
+        self.clauses += 1;
+        Ok(())
+    }
+
+    /// Counts a beginning of a word, whose star is at `position`.
+    fn count_prefix(&mut self, position: usize) -> Result<(), QueryError> {
+        if self.prefixes == QUERY_PREFIXES_MAX {
+            let what = format!("more than {QUERY_PREFIXES_MAX} words that end in *");
+            return Err(QueryError { what, position });
+        }
+        self.prefixes += 1;
+        Ok(())
+    }
+}
+
+/// Refuses `urgency>3` and `source=TT`, which are no words.
+fn check_comparison(run: &Run) -> Result<(), QueryError> {
+    let Some((at, position)) = run.comparison else { return Ok(()) };
+    let name = run.text[..at].trim_end_matches('!');
+    match property::find(name) {
+        Some(_) => Err(QueryError { what: format!("expected : behind {name}"), position }),
+        None => Ok(()),
+    }
+}
+
+/// The query for one item.
+fn item(key: ItemKey) -> Query {
+    let place = Place::Named(property::MEDIA_TYPE);
+    let words = words(key.media_type.as_str()).collect();
+    let media_type = Query::Words(Words { place, words, prefix: false, forms: false });
+    Query::and(vec![media_type, Query::Item(key.id)])
+}
+
+fn find_id(run: &Run) -> Result<ItemId, QueryError> {
+    let error = |what: String, position| QueryError { what, position };
+    if let Some(star) = run.star {
+        return Err(error("an id has no * at its end".to_owned(), star));
+    }
+    ItemId::parse(&run.text).map_err(|cause| error(cause.to_string(), run.start))
+}
+
+/// The field that a name before a colon means.
+fn find(name: &Run) -> Result<Field, QueryError> {
+    let error = |what: String| QueryError { what, position: name.start };
+    if name.text.is_empty() {
+        return Err(error("expected a field before :".to_owned()));
+    }
+    let unknown = || {
+        let name = excerpt(&name.text);
+        error(format!("unknown field {name} (a colon that is text stands in quotes)"))
+    };
+    let plain = name.star.is_none().then(|| property::find(&name.text));
+    plain.flatten().ok_or_else(unknown)
+}
+
+fn find_words(place: Place, run: &Run) -> Result<Words, QueryError> {
+    let error = |what: String, position| Err(QueryError { what, position });
+    let name = place.as_str();
+    let text = match name {
+        Some(name) if property::names_items(name) => property::item_words(&run.text),
+        Some(_) | None => run.text.as_str().into(),
+    };
+    let found: Vec<_> = words(&text).take(PHRASE_WORDS_MAX + 1).collect();
+    let Some(last) = found.last() else {
+        let place = name.map(|name| format!(" in {name}")).unwrap_or_default();
+        return error(format!("no letters or digits{place}"), run.start);
+    };
+    if found.len() > PHRASE_WORDS_MAX {
+        return error(format!("a phrase of more than {PHRASE_WORDS_MAX} words"), run.start);
+    }
+    let prefix = run.star.is_some();
+    if let Some(star) = run.star
+        && last.folded.chars().count() < PREFIX_CHARS_MIN
+    {
+        return error(
+            format!("expected at least {PREFIX_CHARS_MIN} letters or digits before *"),
+            star,
+        );
+    }
+    let forms = found.len() == 1 && !prefix && may_have_forms(place, &run.text);
+    Ok(Words { place, words: found, prefix, forms })
+}
+
+/// Whether a word that was typed like this in a place may match in other forms.
+fn may_have_forms(place: Place, typed: &str) -> bool {
+    match place {
+        Place::Anywhere | Place::Headline | Place::Description | Place::Body => {
+            !typed.chars().any(|c| c.is_uppercase() || c.is_numeric())
+        }
+        Place::Named(_) => false,
+    }
+}
+
+/// The beginning of what a client wrote, for a message.
+pub(super) fn excerpt(text: &str) -> String {
+    const CHARS: usize = 40;
+    match text.char_indices().nth(CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,442 @@
+//! The properties that a query can name.
+
+use std::borrow::Cow;
+
+use super::address;
+use super::field::{DateField, Place};
+use super::number::NumberField;
+use super::range::Ordered;
+
+/// A property whose words are indexed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Property {
+    /// Its path in the document, without the places in lists.
+    pub(super) name: &'static str,
+    /// Whether free words search it.
+    pub(super) free: bool,
+    /// Its short name in the index.
+    pub(super) code: [char; 2],
+}
+
+/// What stands before a colon in a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    /// Words of a place.
+    Words(Place),
+    /// A date or number.
+    Ordered(Ordered),
+    /// The id of the item, as a whole.
+    Id,
+}
+
+/// What queries call [`Field::Id`]; no property of documents.
+pub(super) const ID: &str = "id";
+
+/// The item's own identity, `<mediaType>/<id>`.
+pub(super) const URI: &str = "uri";
+/// The media type of the item; no property of documents.
+pub(super) const MEDIA_TYPE: &str = "mediatype";
+/// `type`, which follows from the media type.
+pub(super) const TYPE: &str = "type";
+/// `pubstatus`, which has a default.
+pub(super) const PUB_STATUS: &str = "pubstatus";
+/// The names of subjects from a scheme of keywords; no property of documents.
+pub(super) const KEYWORD: &str = "keyword";
+/// Where a place lies on the map. Its numbers are no words, and there may be many.
+pub(super) const GEOMETRY: &str = "geometry_geojson";
+
+/// Finds the property with this path.
+pub(super) fn property(path: &str) -> Option<Property> {
+    let order = (path.len(), path);
+    let at = PROPERTIES.binary_search_by(|(name, _)| (name.len(), *name).cmp(&order)).ok()?;
+    let (name, free) = PROPERTIES[at];
+    Some(Property { name, free, code: letters(at) })
+}
+
+/// The names of all properties.
+#[cfg(test)]
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    PROPERTIES.iter().map(|(name, _)| *name)
+}
+
+/// The short name of a property in the index: two letters that count its place in the table. Another
+/// table is another version of the index.
+pub(super) fn code(name: &str) -> [char; 2] {
+    property(name).map_or_else(|| letters(CODES_MAX - 1), |property| property.code)
+}
+
+fn letters(at: usize) -> [char; 2] {
+    [at / LETTERS.len(), at % LETTERS.len()].map(|at| char::from(LETTERS[at % LETTERS.len()]))
+}
+
+const LETTERS: &[u8; 26] = b"abcdefghijklmnopqrstuvwxyz";
+/// Properties that two letters can count; the last pair stands for what is no property.
+const CODES_MAX: usize = LETTERS.len() * LETTERS.len();
+
+/// Finds what a query calls `name`, in any case.
+pub(super) fn find(name: &str) -> Option<Field> {
+    let name = name.to_ascii_lowercase();
+    let date = DateField::ALL.into_iter().find(|date| date.as_str() == name).map(Ordered::Date);
+    let ordered = date.or_else(|| NumberField::find(&name).map(Ordered::Number));
+    if let Some(ordered) = ordered {
+        return Some(Field::Ordered(ordered));
+    }
+    Some(Field::Words(match name.as_str() {
+        ID => return Some(Field::Id),
+        "headline" => Place::Headline,
+        "description_text" => Place::Description,
+        "body_text" | "body_html5" | "body_richhtml5" => Place::Body,
+        name => Place::Named(property(name)?.name),
+    }))
+}
+
+/// Whether every item has a value of the property.
+pub(super) fn is_in_every_item(name: &str) -> bool {
+    [URI, MEDIA_TYPE, TYPE, PUB_STATUS].contains(&name)
+}
+
+/// Whether the values of a property are URIs of items.
+pub(super) fn names_items(name: &str) -> bool {
+    matches!(name, URI | "replacing" | "replacedby")
+}
+
+/// What of a value of such a property is indexed and looked up: `<mediaType>/<id>`, whatever host
+/// it has, and of anything else all of it (decision 1).
+pub(super) fn item_words(value: &str) -> Cow<'_, str> {
+    match address::find_item(value) {
+        Some(key) => key.to_string().into(),
+        None => value.into(),
+    }
+}
+
+/// The properties of a document under which indexed ones lie, in the order of the index.
+pub(super) const TOP: [&str; 45] = [
+    "advice",
+    "altids",
+    "body_event",
+    "byline",
+    "bylines",
+    "charcount",
+    "commissioncode",
+    "commissionedby",
+    "copyrightholder",
+    "copyrightnotice",
+    "description_usage",
+    "ednote",
+    "embargoedreason",
+    "event",
+    "fixture",
+    "genre",
+    "infosource",
+    "job",
+    "language",
+    "located",
+    "mimetype",
+    "newsvalue",
+    "object",
+    "organisation",
+    "originaltransmissionreference",
+    "person",
+    "place",
+    "product",
+    "profile",
+    "replacedby",
+    "replacing",
+    "representationtype",
+    "sector",
+    "signals",
+    "slug",
+    "slugline",
+    "source",
+    "subject",
+    "title",
+    "urgency",
+    "usageterms",
+    "version",
+    "webprio",
+    "week",
+    "wordcount",
+];
+
+/// Every property that can be named but headline, description, body, dates and numbers, and whether
+/// free words search it. The shortest come first: most steps of a look-up then compare two numbers.
+///
+/// Left out are what other items or renditions are, names of vocabularies (`scheme`), which are
+/// the same for all, layout, rights in other languages, and positions.
+const PROPERTIES: [(&str, bool); 155] = [
+    ("job", false),
+    ("uri", false),
+    ("slug", true),
+    ("type", false),
+    ("title", true),
+    ("byline", true),
+    ("ednote", false),
+    ("sector", false),
+    ("source", false),
+    ("keyword", false),
+    ("located", true),
+    ("profile", false),
+    ("version", false),
+    ("language", false),
+    ("mimetype", false),
+    ("slugline", true),
+    ("event.rel", false),
+    ("mediatype", false),
+    ("place.rel", false),
+    ("pubstatus", false),
+    ("replacing", false),
+    ("event.code", false),
+    ("event.name", true),
+    ("genre.code", false),
+    ("genre.name", true),
+    ("object.rel", false),
+    ("person.rel", false),
+    ("place.code", false),
+    ("place.name", true),
+    ("replacedby", false),
+    ("usageterms", false),
+    ("advice.role", false),
+    ("fixture.rel", false),
+    ("object.code", false),
+    ("object.name", true),
+    ("person.code", false),
+    ("person.name", true),
+    ("subject.rel", false),
+    ("bylines.role", false),
+    ("fixture.code", false),
+    ("fixture.name", true),
+    ("product.code", false),
+    ("product.name", false),
+    ("subject.code", true),
+    ("subject.name", true),
+    ("bylines.email", false),
+    ("bylines.phone", false),
+    ("bylines.byline", true),
+    ("commissioncode", false),
+    ("commissionedby", false),
+    ("infosource.rel", false),
+    ("body_event.city", true),
+    ("copyrightholder", false),
+    ("copyrightnotice", false),
+    ("embargoedreason", false),
+    ("infosource.code", false),
+    ("infosource.name", false),
+    ("signals.paginae", false),
+    ("subject.creator", false),
+    ("body_event.arena", true),
+    ("bylines.initials", false),
+    ("bylines.internal", false),
+    ("bylines.jobtitle", false),
+    ("bylines.lastname", false),
+    ("organisation.rel", false),
+    ("signals.pagecode", false),
+    ("body_event.region", false),
+    ("bylines.firstname", false),
+    ("description_usage", false),
+    ("organisation.code", false),
+    ("organisation.name", true),
+    ("body_event.address", true),
+    ("body_event.country", true),
+    ("body_event.note_pm", true),
+    ("representationtype", false),
+    ("signals.updatetype", false),
+    ("body_event.eventurl", false),
+    ("body_event.eventweb", false),
+    ("body_event.extraurl", false),
+    ("bylines.affiliation", false),
+    ("signals.pageproduct", false),
+    ("signals.pagevariant", false),
+    ("advice.lifetime.code", false),
+    ("body_event.changedby", false),
+    ("body_event.createdby", false),
+    ("body_event.eventtags", true),
+    ("body_event.eventtype", false),
+    ("body_event.organizer", true),
+    ("body_event.eventphone", false),
+    ("body_event.note_extra", true),
+    ("advice.importance.code", false),
+    ("body_event.changeddate", false),
+    ("body_event.createddate", false),
+    ("body_event.eventstatus", false),
+    ("body_event.region_text", true),
+    ("place.contactinfo.lang", false),
+    ("place.contactinfo.name", false),
+    ("place.contactinfo.role", false),
+    ("place.contactinfo.type", false),
+    ("signals.retransmission", false),
+    ("advice.environment.code", false),
+    ("body_event.municipality", false),
+    ("body_event.organizerurl", false),
+    ("person.contactinfo.lang", false),
+    ("person.contactinfo.name", false),
+    ("person.contactinfo.role", false),
+    ("person.contactinfo.type", false),
+    ("place.contactinfo.value", false),
+    ("body_event.accreditation", false),
+    ("body_event.organizercity", true),
+    ("body_event.organizermail", false),
+    ("person.contactinfo.value", false),
+    ("body_event.eventtype_text", true),
+    ("body_event.organizerphone", false),
+    ("body_event.courtcasenumber", false),
+    ("body_event.eventstatus_text", false),
+    ("body_event.organizeraddress", false),
+    ("body_event.organizercountry", false),
+    ("infosource.contactinfo.lang", false),
+    ("infosource.contactinfo.name", false),
+    ("infosource.contactinfo.role", false),
+    ("infosource.contactinfo.type", false),
+    ("organisation.symbols.symbol", false),
+    ("organisation.symbols.ticker", false),
+    ("body_event.municipality_text", true),
+    ("infosource.contactinfo.value", false),
+    ("organisation.contactinfo.lang", false),
+    ("organisation.contactinfo.name", false),
+    ("organisation.contactinfo.role", false),
+    ("organisation.contactinfo.type", false),
+    ("organisation.symbols.exchange", false),
+    ("originaltransmissionreference", false),
+    ("organisation.contactinfo.value", false),
+    ("place.contactinfo.address.area", false),
+    ("organisation.symbols.symboltype", false),
+    ("person.contactinfo.address.area", false),
+    ("place.contactinfo.address.lines", false),
+    ("person.contactinfo.address.lines", false),
+    ("place.contactinfo.address.country", false),
+    ("person.contactinfo.address.country", false),
+    ("place.contactinfo.address.locality", false),
+    ("infosource.contactinfo.address.area", false),
+    ("person.contactinfo.address.locality", false),
+    ("altids.originaltransmissionreference", false),
+    ("infosource.contactinfo.address.lines", false),
+    ("place.contactinfo.address.postalcode", false),
+    ("organisation.contactinfo.address.area", false),
+    ("person.contactinfo.address.postalcode", false),
+    ("infosource.contactinfo.address.country", false),
+    ("organisation.contactinfo.address.lines", false),
+    ("infosource.contactinfo.address.locality", false),
+    ("organisation.contactinfo.address.country", false),
+    ("infosource.contactinfo.address.postalcode", false),
+    ("organisation.contactinfo.address.locality", false),
+    ("organisation.contactinfo.address.postalcode", false),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    /// What of the schema no query can name; a name at the end of a path, or the first of it.
+    const EXCLUDED: [&str; 11] = [
+        "$standard",
+        "assignments",
+        "associations",
+        "body_pages",
+        "body_sportsml",
+        GEOMETRY,
+        "renditions",
+        "revisions",
+        "rightsinfo",
+        "scheme",
+        "trustindicator",
+    ];
+
+    fn leaves(schema: &Value, node: &Value, path: &str, found: &mut BTreeSet<String>) {
+        let definition = node["$ref"].as_str().and_then(|to| to.strip_prefix('#'));
+        let node = definition.map_or(node, |to| schema.pointer(to).expect("a definition"));
+        if let Some(items) = node.get("items") {
+            return leaves(schema, items, path, found);
+        }
+        let Some(properties) = node.get("properties").and_then(Value::as_object) else {
+            found.insert(path.to_owned());
+            return;
+        };
+        for (name, node) in properties {
+            if !EXCLUDED.contains(&name.as_str()) {
+                let dot = if path.is_empty() { "" } else { "." };
+                leaves(schema, node, &format!("{path}{dot}{name}"), found);
+            }
+        }
+    }
+
+    fn schema_leaves() -> BTreeSet<String> {
+        let text = model::item::SCHEMA;
+        let schema: Value = serde_json::from_str(text).unwrap();
+        let mut found = BTreeSet::new();
+        leaves(&schema, &schema, "", &mut found);
+        found
+    }
+
+    #[test]
+    fn every_leaf_of_the_schema_can_be_named() {
+        let leaves = schema_leaves();
+        assert!(leaves.contains("person.contactinfo.address.lines"), "{leaves:?}");
+        let missing: Vec<_> = leaves.iter().filter(|name| find(name).is_none()).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+
+    #[test]
+    fn every_property_is_in_the_schema_or_our_own() {
+        let leaves = schema_leaves();
+        let strange: Vec<_> = PROPERTIES
+            .iter()
+            .filter(|(name, _)| !leaves.contains(*name) && ![MEDIA_TYPE, KEYWORD].contains(name))
+            .collect();
+        assert!(strange.is_empty(), "{strange:?}");
+    }
+
+    #[test]
+    fn numbers_are_the_numbers_of_the_schema() {
+        let text = model::item::SCHEMA;
+        let schema: Value = serde_json::from_str(text).unwrap();
+        let leaves = schema_leaves();
+        let is_number = |path: &&String| {
+            let node = path.split('.').fold(&schema, |node, name| {
+                let definition = node["$ref"].as_str().and_then(|to| to.strip_prefix('#'));
+                let node = definition.map_or(node, |to| schema.pointer(to).expect("a definition"));
+                &node.get("items").unwrap_or(node)["properties"][name]
+            });
+            ["number", "integer"].contains(&node["type"].as_str().unwrap_or_default())
+        };
+        let expected: BTreeSet<&str> = NumberField::ALL.map(NumberField::as_str).into();
+        let found: BTreeSet<&str> = leaves.iter().filter(is_number).map(String::as_str).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_table_is_sorted_and_every_property_is_reached() {
+        assert!(PROPERTIES.is_sorted_by(|(a, _), (b, _)| (a.len(), a) < (b.len(), b)));
+        let ours = [URI, MEDIA_TYPE, TYPE, PUB_STATUS, KEYWORD];
+        for (name, _) in PROPERTIES {
+            let top = name.split('.').next().unwrap();
+            assert_ne!(TOP.contains(&top), ours.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_property_has_a_short_name_of_its_own() {
+        let codes: BTreeSet<_> = PROPERTIES.iter().map(|(name, _)| code(name)).collect();
+        assert_eq!(codes.len(), PROPERTIES.len());
+        assert!(!codes.contains(&code("no property")));
+    }
+
+    #[test]
+    fn names_are_found_in_any_case() {
+        assert_eq!(find("Person.NAME"), Some(Field::Words(Place::Named("person.name"))));
+        assert_eq!(find("body_richhtml5"), Some(Field::Words(Place::Body)));
+        assert_eq!(find("DateTime"), Some(Field::Ordered(Ordered::Date(DateField::DateTime))));
+        let urgency = Field::Ordered(Ordered::Number(NumberField::Urgency));
+        assert_eq!(find("Urgency"), Some(urgency));
+        assert_eq!(find("person"), None);
+        assert_eq!(find("renditions.r00.href"), None);
+    }
+
+    #[test]
+    fn uris_of_items_lose_their_host() {
+        assert_eq!(item_words("https://a.b/x/media/image/sdl_1-R"), "image/sdl_1-R");
+        assert_eq!(item_words("sdl_1-R"), "sdl_1-R");
+    }
+}

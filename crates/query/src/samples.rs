@@ -1,0 +1,322 @@
+//! Documents and queries that tests generate, with a second reading of them word by word.
+
+use jiff::tz::TimeZone;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::Indexed;
+use model::ItemKey;
+use model::item::Document;
+
+/// What of the document of an image is searched.
+pub(crate) fn indexed(document: Value) -> Indexed {
+    let key = ItemKey::parse("image/x-1").unwrap();
+    let Value::Object(fields) = document else { panic!("an object") };
+    let document = Document::from_fields(&key, fields).unwrap();
+    Indexed::of(&key, &document, &TimeZone::UTC)
+}
+
+/// A word of the test language: as it is written, folded, and whether it has an accent.
+pub(crate) type Term = (&'static str, &'static str, bool);
+
+const TERMS: [Term; 12] = [
+    ("is", "is", false),
+    ("isbrytare", "isbrytare", false),
+    ("ol", "ol", false),
+    ("öl", "ol", true),
+    ("ÖL", "ol", true),
+    ("øl", "ol", true),
+    ("åka", "aka", true),
+    ("aka", "aka", false),
+    ("idé", "ide", true),
+    ("ide\u{301}", "ide", true),
+    ("straße", "strasse", true),
+    ("Strasse", "strasse", false),
+];
+
+/// The spelling that two written words share when they are the same word.
+fn exact(term: Term) -> &'static str {
+    match term.0 {
+        "ÖL" => "öl",
+        "ide\u{301}" => "idé",
+        "Strasse" => "strasse",
+        written => written,
+    }
+}
+
+/// Numbers of the test language, as they are written and as they are.
+const NUMBERS: [(&str, f64); 7] = [
+    ("-1.5", -1.5),
+    ("-1", -1.0),
+    ("0", 0.0),
+    ("0.1", 0.1),
+    ("3", 3.0),
+    ("3.0000000000000004", 3.000_000_000_000_000_4),
+    ("70", 70.0),
+];
+
+/// A document as lists of values: headline, description, body, persons, a day of March 2026, and numbers: the
+/// urgency and the relevance of subjects. It is that of the image `x-1`.
+#[derive(Clone, Debug)]
+pub(crate) struct Plain {
+    headline: Vec<Term>,
+    description: Vec<Term>,
+    body: Vec<Term>,
+    persons: Vec<Vec<Term>>,
+    day: Option<i8>,
+    urgency: Option<f64>,
+    relevances: Vec<u8>,
+}
+
+impl Plain {
+    pub(crate) fn document(&self) -> Value {
+        let text = |terms: &[Term], between: &str| {
+            terms.iter().map(|term| term.0).collect::<Vec<_>>().join(between)
+        };
+        let persons: Vec<_> =
+            self.persons.iter().map(|name| json!({ "name": text(name, " ") })).collect();
+        let body = format!("<p>{}</p>", text(&self.body, "</p> <p>"));
+        let mut document = json!({
+            "headline": text(&self.headline, " – "),
+            "description_text": text(&self.description, ", "),
+            "body_richhtml5": body,
+            "person": persons,
+        });
+        if let Some(day) = self.day {
+            document["date"] = json!(format!("2026-03-{day:02}"));
+        }
+        if let Some(urgency) = self.urgency {
+            document["urgency"] = json!(urgency);
+        }
+        let relevances = self.relevances.iter().map(|number| json!({ "relevance": number }));
+        document["subject"] = relevances.collect();
+        document
+    }
+
+    fn numbers(&self, field: &str) -> Vec<f64> {
+        match field {
+            "urgency" => self.urgency.into_iter().collect(),
+            _ => self.relevances.iter().copied().map(f64::from).collect(),
+        }
+    }
+
+    /// The values of a place, which are those of all places when it has no name.
+    fn values(&self, place: &str) -> Vec<&[Term]> {
+        let persons = || self.persons.iter().map(Vec::as_slice).collect();
+        match place {
+            "headline" => vec![&self.headline],
+            "description_text" => vec![&self.description],
+            "body_text" => vec![&self.body],
+            "person.name" => persons(),
+            _ => {
+                let mut all: Vec<&[Term]> = persons();
+                all.extend([self.headline.as_slice(), &self.description, &self.body]);
+                all
+            }
+        }
+    }
+}
+
+/// A query of the test language; an operator is how it is written.
+#[derive(Clone, Debug)]
+pub(crate) enum Tree {
+    All(&'static str),
+    Words(&'static str, Vec<Term>),
+    Prefix(&'static str, &'static str),
+    Present(&'static str),
+    Days(i8, i8),
+    Number(&'static str, NumberRange),
+    /// How an item is named, and whether it is the one of the document.
+    Item(&'static str, bool),
+    And(&'static str, Vec<Tree>),
+    Or(&'static str, Vec<Tree>),
+    Not(&'static str, Box<Tree>),
+}
+
+type SampleNumber = (&'static str, f64);
+
+/// A range of numbers.
+#[derive(Clone, Debug)]
+pub(crate) enum NumberRange {
+    /// `4`, `>4`, `>=4`, `<4`, `<=4`.
+    Compared(&'static str, SampleNumber),
+    /// In brackets of either kind, which include the number or not.
+    Between((bool, SampleNumber), (bool, SampleNumber)),
+}
+
+impl NumberRange {
+    fn text(&self) -> String {
+        match self {
+            Self::Compared(sign, (text, _)) => format!("{sign}{text}"),
+            Self::Between((has_from, (from, _)), (has_until, (until, _))) => {
+                let opening = if *has_from { '[' } else { '{' };
+                let closing = if *has_until { ']' } else { '}' };
+                format!("{opening}{from} TO {until}{closing}")
+            }
+        }
+    }
+
+    fn contains(&self, number: f64) -> bool {
+        match self {
+            Self::Compared(">", (_, bound)) => number > *bound,
+            Self::Compared(">=", (_, bound)) => number >= *bound,
+            Self::Compared("<", (_, bound)) => number < *bound,
+            Self::Compared("<=", (_, bound)) => number <= *bound,
+            Self::Compared(_, (_, bound)) => number.total_cmp(bound).is_eq(),
+            Self::Between((has_from, (_, from)), (has_until, (_, until))) => {
+                (if *has_from { number >= *from } else { number > *from })
+                    && (if *has_until { number <= *until } else { number < *until })
+            }
+        }
+    }
+}
+
+impl Tree {
+    pub(crate) fn text(&self) -> String {
+        let list = |parts: &[Self], between: &str| {
+            let parts: Vec<_> = parts.iter().map(|part| format!("({})", part.text())).collect();
+            parts.join(between)
+        };
+        match self {
+            Self::All(text) | Self::Item(text, _) => (*text).to_owned(),
+            Self::Words(place, terms) => {
+                let words: Vec<_> = terms.iter().map(|term| term.0).collect();
+                format!("{}\"{}\"", named(place), words.join(" "))
+            }
+            Self::Prefix(place, prefix) => format!("{}{prefix}*", named(place)),
+            Self::Present(place) => format!("{place}:*"),
+            Self::Days(from, until) => format!("date:[2026-03-{from:02} TO 2026-03-{until:02}]"),
+            Self::Number(field, range) => format!("{field}:{}", range.text()),
+            Self::And(operator, parts) | Self::Or(operator, parts) => list(parts, operator),
+            Self::Not(operator, part) => format!("{operator}({})", part.text()),
+        }
+    }
+
+    pub(crate) fn holds(&self, plain: &Plain) -> bool {
+        match self {
+            Self::All(_) => true,
+            Self::Words(place, terms) => {
+                let values = plain.values(place);
+                let same = |found: &[Term]| found.iter().zip(terms).all(|(a, b)| a.1 == b.1);
+                let spelled = |term: &Term| {
+                    !term.2
+                        || values
+                            .iter()
+                            .any(|value| value.iter().any(|v| exact(*v) == exact(*term)))
+                };
+                values.iter().any(|value| value.windows(terms.len()).any(same))
+                    && terms.iter().all(spelled)
+            }
+            Self::Prefix(place, prefix) => {
+                let mut words = plain.values(place).into_iter().flatten();
+                words.any(|word| word.1.starts_with(prefix))
+            }
+            Self::Present(place) => plain.values(place).into_iter().flatten().next().is_some(),
+            Self::Days(from, until) => {
+                plain.day.is_some_and(|day| (*from..=*until).contains(&day))
+            }
+            Self::Number(field, range) => {
+                plain.numbers(field).into_iter().any(|number| range.contains(number))
+            }
+            Self::Item(_, is_this) => *is_this,
+            Self::And(_, parts) => parts.iter().all(|part| part.holds(plain)),
+            Self::Or(_, parts) => parts.iter().any(|part| part.holds(plain)),
+            Self::Not(_, part) => !part.holds(plain),
+        }
+    }
+}
+
+fn named(place: &str) -> String {
+    if place.is_empty() { String::new() } else { format!("{place}:") }
+}
+
+fn terms(most: usize) -> impl Strategy<Value = Vec<Term>> {
+    prop::collection::vec(prop::sample::select(TERMS.to_vec()), 1..=most)
+}
+
+pub(crate) fn plains() -> impl Strategy<Value = Plain> {
+    let persons = prop::collection::vec(terms(3), 0..3);
+    let day = prop::option::of(1..=9_i8);
+    let body = prop::collection::vec(prop::sample::select(TERMS.to_vec()), 0..=6);
+    let number = prop::sample::select(NUMBERS.to_vec()).prop_map(|(_, number)| number);
+    let numbers = (
+        prop::option::of(number),
+        prop::collection::vec(prop::sample::select(vec![0, 3, 70]), 0..3),
+    );
+    (terms(4), terms(5), body, persons, day, numbers).prop_map(
+        |(headline, description, body, persons, day, (urgency, relevances))| Plain {
+            headline,
+            description,
+            body,
+            persons,
+            day,
+            urgency,
+            relevances,
+        },
+    )
+}
+
+fn number_ranges() -> impl Strategy<Value = NumberRange> {
+    let number = || prop::sample::select(NUMBERS.to_vec());
+    let sign = prop::sample::select(vec!["", ">", ">=", "<", "<="]);
+    let is_empty = |(from, until): &((bool, SampleNumber), (bool, SampleNumber))| {
+        from.1.1 > until.1.1 || (from.1.0 == until.1.0 && !(from.0 && until.0))
+    };
+    // Nothing lies between two numbers that are neighbours: such a range is refused, too.
+    let neighbours = ("3", "3.0000000000000004");
+    let are_neighbours = move |(from, until): &((bool, SampleNumber), (bool, SampleNumber))| {
+        (from.1.0, until.1.0) == neighbours && !from.0 && !until.0
+    };
+    prop_oneof![
+        (sign, number()).prop_map(|(sign, number)| NumberRange::Compared(sign, number)),
+        ((any::<bool>(), number()), (any::<bool>(), number()))
+            .prop_filter("a range", move |ends| !is_empty(ends) && !are_neighbours(ends))
+            .prop_map(|(from, until)| NumberRange::Between(from, until)),
+    ]
+}
+
+fn items() -> impl Strategy<Value = Tree> {
+    let named = prop::sample::select(vec![
+        ("x-1", true),
+        ("id:x-1", true),
+        ("http://a.b/media/image/x-1", true),
+        ("https://a.b:80/item/image/x-1?page=2", true),
+        ("HTTP://a.b/media/image/x-1-crop_w10_h10_NormalPreview.jpg", true),
+        ("X-1", false),
+        ("x-2", false),
+        ("id:x", false),
+        ("http://a.b/media/text/x-1", false),
+        ("http://a.b/media/image/x", false),
+        ("http://a.b/other/image/x-1", false),
+    ]);
+    named.prop_map(|(text, is_this)| Tree::Item(text, is_this))
+}
+
+pub(crate) fn trees() -> impl Strategy<Value = Tree> {
+    let place = || {
+        prop::sample::select(vec!["", "headline", "description_text", "body_text", "person.name"])
+    };
+    let prefix = prop::sample::select(vec!["is", "isb", "ol", "st", "strass", "ak"]);
+    let present = prop::sample::select(vec!["headline", "body_text", "person.name"]);
+    let field = prop::sample::select(vec!["urgency", "subject.relevance"]);
+    let leaf = prop_oneof![
+        8 => (place(), terms(3)).prop_map(|(place, terms)| Tree::Words(place, terms)),
+        2 => (place(), prefix).prop_map(|(place, prefix)| Tree::Prefix(place, prefix)),
+        2 => (1..=9_i8, 0..5_i8).prop_map(|(from, days)| Tree::Days(from, from + days)),
+        4 => (field, number_ranges()).prop_map(|(field, range)| Tree::Number(field, range)),
+        1 => present.prop_map(Tree::Present),
+        2 => items(),
+        1 => prop::sample::select(vec!["*", "*:*"]).prop_map(Tree::All),
+    ];
+    leaf.prop_recursive(4, 16, 3, |inner| {
+        let parts = prop::collection::vec(inner.clone(), 1..4);
+        let and = prop::sample::select(vec![" ", " AND ", " && ", "&&", " – "]);
+        let or = prop::sample::select(vec![" OR ", " || ", "||"]);
+        let not = prop::sample::select(vec!["NOT ", "!", "-"]);
+        prop_oneof![
+            (and, parts.clone()).prop_map(|(operator, parts)| Tree::And(operator, parts)),
+            (or, parts).prop_map(|(operator, parts)| Tree::Or(operator, parts)),
+            (not, inner).prop_map(|(operator, part)| Tree::Not(operator, Box::new(part))),
+        ]
+    })
+}

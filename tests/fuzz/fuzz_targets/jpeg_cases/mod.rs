@@ -1,0 +1,193 @@
+//! What the targets of the JPEG engine share: their input, pictures to mutate, and a decoder of
+//! coefficients that owes nothing to the engine.
+//!
+//! Input: a byte whose lowest bit says what follows, a byte of options, four numbers of 16 bits
+//! for a rectangle, eight spare bytes, and then either a JPEG as it is or the choices for
+//! [`build`], with changes to its bytes behind them.
+
+pub mod build;
+pub mod choices;
+pub mod plain;
+
+use std::borrow::Cow;
+
+use jpeg::codec::{Decoded, decode_planes, read_header};
+use jpeg::codec::{Pixels, Planes, Scale, decode};
+use jpeg::header::{Header, HeaderLimits};
+use jpeg::mend::mended;
+use jpeg::rewrite::colour_segments;
+use jpeg::scan::index::{Entry, Index};
+use jpeg::scan::{Bytes, Scan};
+use model::{Rect, Size};
+
+use choices::Choices;
+use plain::Plain;
+
+/// Limits that small files do not reach.
+pub const LIMITS: HeaderLimits =
+    HeaderLimits { scans_max: 20, segments_max: 200, metadata_bytes_max: 1 << 20 };
+
+/// Larger pictures cost time and show nothing new.
+const PIXELS_MAX: u64 = 1 << 17;
+
+/// Pixels of an edge that libjpeg-turbo takes (`JPEG_MAX_DIMENSION`).
+const EDGE_MAX: u32 = 65_500;
+
+/// Changes to a built picture at most.
+const CHANGES_MAX: usize = 12;
+
+/// One input of a target.
+pub struct Case {
+    /// The file.
+    pub jpeg: Vec<u8>,
+    /// Bits for the target to choose by.
+    pub options: u8,
+    /// Where a rectangle starts and how large it is, as parts of 65536.
+    pub corners: [u16; 4],
+    /// Bytes for the target.
+    pub spare: [u8; 8],
+}
+
+impl Case {
+    /// Reads what the fuzzer gave.
+    pub fn read(data: &[u8]) -> Option<Self> {
+        let (head, rest) = data.split_first_chunk::<18>()?;
+        let [mode, options, x0, x1, y0, y1, w0, w1, h0, h1, spare @ ..] = *head;
+        let corners = [[x0, x1], [y0, y1], [w0, w1], [h0, h1]].map(u16::from_le_bytes);
+        let jpeg = if mode & 1 == 0 {
+            rest.to_vec()
+        } else {
+            let mut choices = Choices::new(rest);
+            let mut jpeg = build::picture(&mut choices);
+            change(&mut jpeg, &mut choices);
+            jpeg
+        };
+        Some(Self { jpeg, options, corners, spare })
+    }
+
+    /// A rectangle in a picture of `size`.
+    pub fn rect(&self, size: Size) -> Rect {
+        let [x, y, width, height] = self.corners;
+        let part = |of: u32, part: u16| {
+            u32::try_from(u64::from(of) * u64::from(part) >> 16).expect("less than the whole")
+        };
+        let (x, y) = (part(size.width, x), part(size.height, y));
+        let size = Size::new(part(size.width - x, width) + 1, part(size.height - y, height) + 1);
+        Rect::new(x, y, size)
+    }
+}
+
+/// Changes, removes or inserts a few bytes.
+fn change(jpeg: &mut Vec<u8>, choices: &mut Choices<'_>) {
+    for _ in 0..CHANGES_MAX {
+        if choices.is_empty() || jpeg.is_empty() {
+            return;
+        }
+        let (kind, at) = (choices.byte(), usize::from(choices.word()) % jpeg.len());
+        let value = choices.byte();
+        match kind % 8 {
+            0..4 => jpeg[at] ^= value,
+            4 => jpeg[at] = value,
+            5 => jpeg.insert(at, value),
+            6 => drop(jpeg.drain(at..(at + usize::from(value % 8)).min(jpeg.len()))),
+            _ => {
+                let marker = [0xFF, 0xD0 | value];
+                jpeg.splice(at..at, marker);
+            }
+        }
+    }
+}
+
+/// A file that the engine takes.
+pub struct Opened {
+    /// The file.
+    pub jpeg: Vec<u8>,
+    /// Its headers.
+    pub header: Header,
+    /// What they say of its scan.
+    pub scan: Scan,
+    /// The index of its scan.
+    pub index: Index,
+    /// The segments that say what the components mean.
+    pub colour: Vec<u8>,
+}
+
+impl Opened {
+    /// Takes the file, unless it is not for the engine or large.
+    pub fn new(jpeg: Vec<u8>) -> Option<Self> {
+        let header = Header::parse(&jpeg, &LIMITS).ok()?;
+        let Size { width, height } = header.size;
+        if header.size.pixels() > PIXELS_MAX || width.max(height) > EDGE_MAX {
+            return None;
+        }
+        let scan = Scan::read(&header, &jpeg).ok()?;
+        let index = Index::build(&scan, &jpeg).ok()?;
+        let colour = colour_segments(&header, &jpeg);
+        Some(Self { jpeg, header, scan, index, colour })
+    }
+
+    /// The same with an index of more entries, if `options` ask for it: the engine's own index of a
+    /// small file may have one only.
+    pub fn finer(mut self, case: &Case) -> Self {
+        if case.options & 128 != 0 {
+            let every = 1 + u32::from(case.spare[7] % 32);
+            let starts = self.plain().starts;
+            let entry = |(place, dc): &(u64, [i32; 4])| Entry {
+                place: *place,
+                dc: dc.map(|dc| i16::try_from(dc).expect("the engine took it")),
+            };
+            self.index.entries = starts.iter().step_by(at(every.into())).map(entry).collect();
+            self.index.every = every;
+            let length = u64::try_from(self.jpeg.len()).expect("64 bits");
+            assert!(self.index.fits(&self.scan, length));
+        }
+        self
+    }
+
+    /// The coefficients by the plain decoder, which must take what the engine takes.
+    pub fn plain(&self) -> Plain {
+        Plain::read(&self.header, &self.jpeg).expect("the plain decoder reads it too")
+    }
+
+    /// Only the bytes of `ranges`.
+    pub fn only(&self, ranges: impl IntoIterator<Item = std::ops::Range<u64>>) -> Bytes<'static> {
+        let mut bytes = Bytes::default();
+        for range in ranges {
+            bytes.push(range.start, self.jpeg[at(range.start)..at(range.end)].to_vec());
+        }
+        bytes
+    }
+
+    /// The file as libjpeg-turbo is given it: without what it warns about in headers.
+    pub fn mended(&self) -> Cow<'_, [u8]> {
+        if read_header(&self.jpeg).is_ok() {
+            return Cow::Borrowed(&self.jpeg);
+        }
+        let mended = mended(&self.jpeg).expect("there is a scan");
+        read_header(&mended).expect("libjpeg-turbo takes the headers that the engine takes");
+        Cow::Owned(mended)
+    }
+}
+
+/// An offset as an index.
+pub fn at(offset: u64) -> usize {
+    usize::try_from(offset).expect("an offset in memory")
+}
+
+/// libjpeg-turbo's pixels of a file that the engine takes; `extra` bytes lie behind its last MCU.
+pub fn pixels(jpeg: &[u8], scale: Scale, extra: usize) -> Pixels {
+    undamaged(decode(jpeg, scale).expect("libjpeg-turbo decodes what the engine takes"), extra)
+}
+
+/// The same for planes.
+pub fn planes(jpeg: &[u8], extra: usize) -> Planes {
+    undamaged(decode_planes(jpeg).expect("libjpeg-turbo decodes what the engine takes"), extra)
+}
+
+fn undamaged<T>(decoded: Decoded<T>, extra: usize) -> T {
+    if let Some(warning) = decoded.warning {
+        let is_extra = extra > 0 && warning.contains(" extraneous bytes before marker ");
+        assert!(is_extra, "libjpeg-turbo warns: {warning}");
+    }
+    decoded.value
+}
