@@ -12,7 +12,7 @@ use model::ItemKey;
 use model::account::UserId;
 use model::item::PubStatus;
 use serde_json::json;
-use wirephoto::db::{AccountChange, Db, DbError, NewItem, WriteTx};
+use wirephoto::storage::database::{AccountChange, Db, DbError, NewItem, WriteTx};
 
 /// The product's allocator.
 #[global_allocator]

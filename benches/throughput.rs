@@ -14,8 +14,8 @@ use std::{
 use jpeg::codec::Chroma;
 use jpeg::samples::pictures::photograph;
 use model::Size;
-use wirephoto::bench::{Effort, Setup, run};
-use wirephoto::config::{self, Sources};
+use wirephoto::app::bench::{Effort, Setup, run};
+use wirephoto::runtime::config::{self, Sources};
 
 /// The product's allocator: it decides over memory and speed with several threads.
 #[global_allocator]

@@ -1,5 +1,5 @@
 // A call of an API as a program would write it: curl in a shell, JavaScript, Python.
-// `src/web/site/snippets.rs` writes the same on the server; a test holds both to the same text.
+// `src/http/site/snippets.rs` writes the same on the server; a test holds both to the same text.
 
 const HIDDEN =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/u;

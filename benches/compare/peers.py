@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The same operations in libvips or Pillow, behind the commands of ../raster.rs.
+"""The same operations in libvips or Pillow, behind the commands of crates/imaging/benches/render.rs.
 
 usage: peers.py vips|pillow PHOTO MARK   (MARK: a PNG, scaled here beforehand as BENCH_PLACES says)
 

@@ -21,7 +21,7 @@ venv "$cache/bench-vips-system" pyvips==3.2.0
 
 # The worker is the benchmark's own program.
 worker="$(cargo bench --locked -p wirephoto-imaging --bench render --no-run --message-format=json 2>"$work/build.log" |
-    sed -n 's/.*"name":"raster".*"executable":"\([^"]*\)".*/\1/p' | tail -1)"
+    sed -n 's/.*"name":"render".*"executable":"\([^"]*\)".*/\1/p' | tail -1)"
 [ -x "$worker" ] || { cat "$work/build.log" >&2; exit 1; }
 made_photo
 machine

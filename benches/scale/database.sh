@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What one PostgreSQL takes: bytes a row of the tables that grow with the archive, and transactions a
 # second while one lock lets one writer commit at a time, beside the same without the lock. The schema
-# is that of the service (src/db), written down here in PostgreSQL's types. Needs PostgreSQL's server and
+# is that of the service (src/storage/database), written down here in PostgreSQL's types. Needs PostgreSQL's server and
 # pgbench, python3 and a folder of news texts (archive.py).
 #
 #   benches/scale/database.sh CORPUS [COUNT] [SECONDS]

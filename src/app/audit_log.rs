@@ -6,12 +6,14 @@ use jiff::SignedDuration;
 use jiff::Timestamp;
 use tokio::{sync::watch, time::MissedTickBehavior};
 
-use crate::audit::{Event, PendingEvents};
-use crate::clock;
-use crate::db::Db;
-use crate::limits::{AUDIT_RETRY, AUDIT_SWEEP, AUDIT_SWEEP_ROWS, AUDIT_TRIES, AUDIT_WINDOWS_LOOK};
-use crate::nodes::{Lease, Node};
-use crate::steady::Steady;
+use crate::cluster::clock_guard::Steady;
+use crate::cluster::membership::{Lease, Node};
+use crate::runtime::clock;
+use crate::runtime::limits::{
+    AUDIT_RETRY, AUDIT_SWEEP, AUDIT_SWEEP_ROWS, AUDIT_TRIES, AUDIT_WINDOWS_LOOK,
+};
+use crate::storage::audit::{Event, PendingEvents};
+use crate::storage::database::Db;
 
 /// Writes events in batches until `ended` turns true, then what is left.
 pub(super) async fn write_events(
@@ -53,7 +55,7 @@ async fn write(db: &Db, pending: &PendingEvents, batch: Vec<Event>, tries: u32) 
     let batch = Arc::new(batch);
     for left in (0..tries).rev() {
         let events = Arc::clone(&batch);
-        let insert = move |tx: &crate::db::WriteTx<'_>| {
+        let insert = move |tx: &crate::storage::database::WriteTx<'_>| {
             events.iter().try_for_each(|event| tx.insert_audit(event))
         };
         match db.write(insert).await {

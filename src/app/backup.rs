@@ -26,11 +26,11 @@ use super::manifest::{FORM, FORM_BUCKET, MANIFEST, Manifest, read_manifest};
 use super::open_store;
 use super::ownership::{mark_replacing, refuse_foreign};
 use super::secrets::{copy_key, is_older_key, key_to_restore, lacking, restore_key};
-use crate::audit;
-use crate::config::{Config, Place, Value};
-use crate::db::{DATABASE, Db, Flaw, Lock, Named, Snapshot};
-use crate::error::{Error, Kind, Result};
-use crate::store::{COPY_BYTES, Patience, Store, StoreError, Taken};
+use crate::runtime::config::{Config, Place, Value};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::storage::audit;
+use crate::storage::blobs::{COPY_BYTES, Patience, Store, StoreError, Taken};
+use crate::storage::database::{DATABASE, Db, Flaw, Lock, Named, Snapshot};
 use model::Hash;
 
 /// The name of the lock of a backup under way; it marks the folder as ours.

@@ -26,15 +26,15 @@ pub use super::progress::Earlier;
 use super::progress::Progress;
 use super::services::search_dir;
 use super::warnings;
-use crate::clock::Stopwatch;
-use crate::config::Config;
-use crate::db::{Flaw, Inspection, Named};
-use crate::error::{Error, Result};
-use crate::limits::{ORPHAN_PATIENCE, ORPHAN_YOUNG};
 use crate::media;
 use crate::media::original::{Finding, OriginalError, serially};
-use crate::search::{check_index, replace_index};
-use crate::store::Kind;
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::config::Config;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{ORPHAN_PATIENCE, ORPHAN_YOUNG};
+use crate::storage::blobs::Kind;
+use crate::storage::database::{Flaw, Inspection, Named};
+use crate::storage::search::{check_index, replace_index};
 use model::item::Asset;
 use model::{Hash, ItemKey};
 
@@ -325,7 +325,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::config::{self, Sources};
+    use crate::runtime::config::{self, Sources};
 
     #[test]
     fn a_repair_leaves_alone_what_comes_in_meanwhile() {
@@ -336,7 +336,7 @@ mod tests {
         let gone = archive.originals.store_bytes(b"replaced long ago").unwrap();
         let name = gone.to_string();
         let path = dir.path().join("originals").join(&name[..2]).join(&name[2..]);
-        let then = SystemTime::from(crate::clock::now()) - Duration::from_secs(7200);
+        let then = SystemTime::from(crate::runtime::clock::now()) - Duration::from_secs(7200);
         File::options().write(true).open(path).unwrap().set_modified(then).unwrap();
         let began = AtomicBool::new(false);
         let report = check(&archive, &config, CheckRequest::full(true), &|problem| {

@@ -6,10 +6,10 @@ use std::{io, path::Path, time::Duration};
 use super::backup::{Hear, How, Tally, carry, prepare, store_failed};
 use super::ownership::{mark_replacing, refuse_foreign};
 use super::{Archive, open_store};
-use crate::config::{Config, Place, Secret, Value};
-use crate::db::Named;
-use crate::error::{Error, Kind, Result};
-use crate::store::{BucketSettings, Credentials, Patience, Store, StoreError};
+use crate::runtime::config::{Config, Place, Secret, Value};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::storage::blobs::{BucketSettings, Credentials, Patience, Store, StoreError};
+use crate::storage::database::Named;
 
 /// Where the originals of a backup lie.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::error::Result;
+use crate::runtime::error::Result;
 
 /// Does `work` for each of `things` on `workers` threads, until all are done or one fails.
 pub(super) fn each<T: Send>(

@@ -6,12 +6,12 @@ use std::{
 };
 
 use super::{Archive, file_error, read_accounts};
-use crate::accounts::{RemovedAccounts, has_published_key};
-use crate::clock;
-use crate::config::Config;
-use crate::db::Db;
-use crate::error::{Error, Kind, Result};
-use crate::ingest::{self, Failure, Found, Taken};
+use crate::access::provisioning::{RemovedAccounts, has_published_key};
+use crate::archive::ingest::{self, Failure, Found, Taken};
+use crate::runtime::clock;
+use crate::runtime::config::Config;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::storage::database::Db;
 
 /// Name of the note that tells which demo accounts were taken in.
 const DEMO_ACCOUNTS: &str = "demo-accounts";

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use super::{Archive, ownership, warnings};
-use crate::clock;
-use crate::config::{Config, Place, Value};
-use crate::db::{Db, NodeRow};
-use crate::error::{Error, Result};
-use crate::modes;
-use crate::nodes::{self, About, Observed, limits::SKEW_S};
-use crate::readiness::write_probe;
+use crate::cluster::membership::{self, About, Observed, limits::SKEW_S};
+use crate::cluster::readiness::write_probe;
+use crate::runtime::clock;
+use crate::runtime::config::{Config, Place, Value};
+use crate::runtime::error::{Error, Result};
+use crate::runtime::modes;
+use crate::storage::database::{Db, NodeRow};
 
 /// How much something matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +133,7 @@ fn database(config: &Config, db: &Db) -> Result<Vec<Finding>> {
     let (facts, items) = db.read_blocking(|tx| Ok((tx.database_facts()?, tx.count_items()?)))?;
     let mut found = Vec::new();
     let place = match config.database.url.0.as_str() {
-        "" => config.data.dir.join(crate::db::DATABASE).display().to_string(),
+        "" => config.data.dir.join(crate::storage::database::DATABASE).display().to_string(),
         _ => config.database.url.print(),
     };
     let role = facts.role.map(|role| format!(", as {role}")).unwrap_or_default();
@@ -198,7 +198,7 @@ fn store(config: &Config, archive: &Archive) -> Result<Vec<Finding>> {
 
 /// The nodes, whether they live, and in what they differ.
 fn running(config: &Config, db: &Db) -> Result<Vec<Finding>> {
-    let nodes = nodes::observe(db, nodes::limits::STILL)?;
+    let nodes = membership::observe(db, membership::limits::STILL)?;
     if nodes.is_empty() {
         return Ok(vec![Finding::new(Level::Warning, "nodes", "no node serves the archive")]);
     }

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::backup::failed;
 use super::secrets::BackupKey;
-use crate::config::{Place, Value};
-use crate::error::{Error, Kind, Result};
-use crate::limits::MANIFEST_BYTES_MAX;
+use crate::runtime::config::{Place, Value};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::MANIFEST_BYTES_MAX;
 use model::Hash;
 
 /// The name of the note.

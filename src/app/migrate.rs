@@ -11,12 +11,12 @@ use super::crowd::each;
 use super::ownership::{mark_replacing, refuse_foreign};
 use super::secrets::key_source;
 use super::{Archive, open_store};
-use crate::audit::{self, Action};
-use crate::config::{Config, DatabaseUrl, Place, Value};
-use crate::db::{Carry, Db, DbError, HearRows, MovedRows, Moving, Named};
-use crate::error::{Error, Kind, Result};
-use crate::secrets::{KeyId, KeySource};
-use crate::store::{Derived, Kind as DerivedKind, Patience, Store};
+use crate::runtime::config::{Config, DatabaseUrl, Place, Value};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::storage::audit::{self, Action};
+use crate::storage::blobs::{Derived, Kind as DerivedKind, Patience, Store};
+use crate::storage::database::{Carry, Db, DbError, HearRows, MovedRows, Moving, Named};
+use crate::storage::secrets::{KeyId, KeySource};
 
 /// Where the archive goes.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,13 @@
 
 mod audit_log;
 pub mod backup;
+pub mod bench;
 pub mod check;
 pub mod copies;
 mod crowd;
 mod demo;
 pub mod doctor;
+mod jobs;
 mod manifest;
 pub mod migrate;
 pub mod ownership;
@@ -32,24 +34,26 @@ pub use server::{Launch, Server, allow_connections};
 use ownership::{Names, Settled, settle};
 use secrets::{MissingKey, unlock};
 
-use crate::accounts::{Accounts, Imported};
-use crate::audit;
-use crate::auth::Hasher;
-use crate::clock;
-use crate::compute::Memory;
-use crate::config::{BucketCredentials, Config, PdfActiveContent, Place, Secret, find_program};
-use crate::db::{Db, DbError};
-use crate::error::{Error, Kind, Result};
-use crate::ingest::{Ingest, IngestLimits};
-use crate::limits::{ACCOUNTS_BYTES_MAX, PAGE_PX_MAX};
+use crate::access::auth::Hasher;
+use crate::access::provisioning::{Accounts, Imported};
+use crate::archive::ingest::{Ingest, IngestLimits};
+use crate::cluster::membership::{About, Keeper, Node};
+use crate::cluster::readiness::write_probe;
 use crate::media::DecodeLimits;
 use crate::media::Settings;
 use crate::media::original::Originals;
-use crate::modes;
-use crate::nodes::{About, Keeper, Node};
-use crate::programs::{ProgramLimits, Programs};
-use crate::readiness::write_probe;
-use crate::store::{BucketSettings, Credentials, Patience, Store, StoreError};
+use crate::runtime::clock;
+use crate::runtime::compute::Memory;
+use crate::runtime::config::{
+    BucketCredentials, Config, PdfActiveContent, Place, Secret, find_program,
+};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{ACCOUNTS_BYTES_MAX, PAGE_PX_MAX};
+use crate::runtime::modes;
+use crate::runtime::programs::{ProgramLimits, Programs};
+use crate::storage::audit;
+use crate::storage::blobs::{BucketSettings, Credentials, Patience, Store, StoreError};
+use crate::storage::database::{Db, DbError};
 
 /// What every command works on: the database and the store of a data directory.
 pub struct Archive {

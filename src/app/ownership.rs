@@ -7,13 +7,13 @@
 use std::{sync::mpsc, time::Duration};
 
 use super::Archive;
-use crate::audit::{self, Action};
-use crate::clock::Stopwatch;
-use crate::config::{Config, Value};
-use crate::db::{DATABASE, Db};
-use crate::error::{Error, Kind, Result};
-use crate::limits::STORE_SAMPLE_ITEMS;
-use crate::store::{Mark, Store, StoreError};
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::config::{Config, Value};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::STORE_SAMPLE_ITEMS;
+use crate::storage::audit::{self, Action};
+use crate::storage::blobs::{Mark, Store, StoreError};
+use crate::storage::database::{DATABASE, Db};
 
 /// Time between two tries to find out whose a store is that did not answer.
 const AGAIN: Duration = Duration::from_secs(2);

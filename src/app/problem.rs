@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::db::Flaw;
+use crate::storage::database::Flaw;
 use model::Hash;
 
 /// Something wrong with the archive.

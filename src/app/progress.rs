@@ -8,10 +8,10 @@ use std::{
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::{self, Stopwatch};
-use crate::db::{Db, Named};
-use crate::error::Result;
-use crate::limits::CHECK_NOTED;
+use crate::runtime::clock::{self, Stopwatch};
+use crate::runtime::error::Result;
+use crate::runtime::limits::CHECK_NOTED;
+use crate::storage::database::{Db, Named};
 use model::Hash;
 
 /// The name of the note in the table `state`.

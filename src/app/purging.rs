@@ -4,13 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::{runtime::Runtime, sync::watch, task::JoinHandle};
 
-use crate::cdn::Cdn;
-use crate::config::Config;
-use crate::db::Db;
-use crate::error::Result;
-use crate::nodes::{Lease, Node};
-use crate::steady::Steady;
-use crate::web::App;
+use crate::cluster::clock_guard::Steady;
+use crate::cluster::membership::{Lease, Node};
+use crate::distribution::cdn::Cdn;
+use crate::http::App;
+use crate::runtime::config::Config;
+use crate::runtime::error::Result;
+use crate::storage::database::Db;
 
 /// `Cache-Control` of open renditions.
 pub(super) fn open_policy(config: &Config) -> String {

@@ -4,8 +4,8 @@ use uuid::Uuid;
 
 use super::check::{Check, Problem, Report};
 use super::crowd::each;
-use crate::db::Named;
-use crate::error::{Error, Result};
+use crate::runtime::error::{Error, Result};
+use crate::storage::database::Named;
 use model::Hash;
 
 impl Check<'_> {

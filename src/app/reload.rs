@@ -7,18 +7,17 @@ use super::{
     server::allow_connections,
     services::{hash_limits, lifetimes, listener_limits, tuned},
 };
-use crate::clock;
-use crate::config::{self, Changes, Config};
-use crate::delivery;
-use crate::error::{Error, Kind, Result};
-use crate::live::Live;
-use crate::notifications;
-use crate::recipients::RecipientSettings;
-use crate::telemetry::{self, LogFilter};
-use crate::web::{
-    Shared,
-    listener::{Certificate, Terms},
-};
+use crate::distribution::delivery;
+use crate::distribution::notifications;
+use crate::distribution::recipients::RecipientSettings;
+use crate::http::Shared;
+use crate::http::listener::Certificate;
+use crate::http::listener::Terms;
+use crate::runtime::clock;
+use crate::runtime::config::{self, Changes, Config};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::live::Live;
+use crate::runtime::telemetry::{self, LogFilter};
 
 /// Who is told of settings that changed.
 pub(super) struct Reload {

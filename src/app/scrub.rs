@@ -14,14 +14,14 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::check::file_of;
-use crate::clock::{self, Stopwatch};
-use crate::db::{Db, DbError};
-use crate::limits::{
+use crate::cluster::membership::{Lease, Node};
+use crate::runtime::clock::{self, Stopwatch};
+use crate::runtime::limits::{
     SCRUB_BYTES_S_MAX, SCRUB_ITEMS, SCRUB_LOOK, SCRUB_NOTED, SCRUB_RETRY, SCRUB_TOLD_MAX,
 };
-use crate::nodes::{Lease, Node};
-use crate::store::{BlobReader, Store, StoreError};
-use crate::telemetry;
+use crate::runtime::telemetry;
+use crate::storage::blobs::{BlobReader, Store, StoreError};
+use crate::storage::database::{Db, DbError};
 use model::item::Asset;
 use model::{Hash, ItemKey};
 

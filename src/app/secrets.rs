@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::Config;
-use crate::db::{Db, DbError, SealedCount, Snapshot};
-use crate::error::{Error, Kind, Result};
-use crate::secrets::{self, KeyId, KeySource, SecretError, SecretKey};
+use crate::runtime::config::Config;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::storage::database::{Db, DbError, SealedCount, Snapshot};
+use crate::storage::secrets::{self, KeyId, KeySource, SecretError, SecretKey};
 
 /// The name of the key file in a data directory.
 pub const KEY_FILE: &str = "secrets.key";

@@ -27,23 +27,28 @@ use super::{
     systemd,
     threads::{Beside, start_follower, start_matcher, start_waker, start_watcher},
 };
-use crate::auth::Auth;
-use crate::clock;
-use crate::config::{BaseUrl, Config, Role, Sources};
-use crate::content::Content;
-use crate::db::Db;
-use crate::error::{Error, Kind, Result};
-use crate::jobs;
-use crate::limits::{FILES_BESIDE_CONNECTIONS, METRICS_UPKEEP, STOP_GRANTED, WARM_QUEUE_MAX};
-use crate::live::Live;
+use crate::access::auth::Auth;
+use crate::access::orders::Orders;
+use crate::app::jobs;
+use crate::archive::content::Content;
+use crate::cluster::clock_guard::Steady;
+use crate::cluster::membership::{Keeper, Lease, Node};
+use crate::http;
+use crate::http::App;
+use crate::http::Shared;
+use crate::http::listener::Terms;
 use crate::media;
-use crate::nodes::{Keeper, Lease, Node};
-use crate::orders::Orders;
-use crate::steady::Steady;
-use crate::store::Store;
-use crate::telemetry::{self, Logs};
-use crate::traces::Export;
-use crate::web::{self, App, Shared, listener::Terms};
+use crate::runtime::clock;
+use crate::runtime::config::{BaseUrl, Config, Role, Sources};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{
+    FILES_BESIDE_CONNECTIONS, METRICS_UPKEEP, STOP_GRANTED, WARM_QUEUE_MAX,
+};
+use crate::runtime::live::Live;
+use crate::runtime::telemetry::{self, Logs};
+use crate::runtime::traces::Export;
+use crate::storage::blobs::Store;
+use crate::storage::database::Db;
 
 /// What a server starts from.
 pub struct Launch {
@@ -297,7 +302,7 @@ async fn serve(listener: TcpListener, terms: Terms, app: App, signals: StopSigna
         tracing::info!("stopping: no new connections, requests under way finish");
         shared.stopping.send_replace(true);
     });
-    let report = web::listener::serve(listener, web::service(app), terms, stopping).await;
+    let report = http::listener::serve(listener, http::service(app), terms, stopping).await;
     tracing::info!(finished = report.finished, cut = report.cut, "stopped");
     Ok(())
 }
@@ -314,7 +319,7 @@ async fn serve_admin(listener: TcpListener, terms: Terms, app: App) {
     };
     let stopping = app.shared.stopping.subscribe();
     let terms = Terms { certificate: None, ..terms };
-    web::listener::serve(listener, web::admin_service(app), terms, stopping).await;
+    http::listener::serve(listener, http::admin_service(app), terms, stopping).await;
 }
 
 /// Fills in the base of links where none is set, and warns where a proxy hides the clients.

@@ -9,41 +9,47 @@ use std::{
 use tokio::runtime::Runtime;
 
 use super::purging::open_policy;
-use crate::audit::Audit;
-use crate::auth::{Auth, HashLimits, IdSigner};
-use crate::clock::{self, Stopwatch};
-use crate::collections::Collections;
-use crate::compute::Compute;
-use crate::config::Config;
-use crate::content::Content;
-use crate::db::Db;
-use crate::delivery::{self, Deliveries, Sender};
-use crate::error::{Error, Kind, Result};
-use crate::ingest::{Ingest, Spool, Uploads};
-use crate::letters::Letters;
-use crate::limits::{SEARCH_START_LOOK, SEARCH_START_WAIT};
-use crate::live::Live;
+use crate::access::auth::{Auth, HashLimits, IdSigner};
+use crate::access::oauth::{Lifetimes, OAuth};
+use crate::access::orders::Orders;
+use crate::access::users::{self, PASSWORD_LINK_KEY, Users};
+use crate::archive::collections::Collections;
+use crate::archive::content::Content;
+use crate::archive::ingest::{Ingest, Spool, Uploads};
+use crate::cluster::clock_guard::Steady;
+use crate::cluster::membership::Node;
+use crate::cluster::readiness::{Parts, Readiness};
+use crate::distribution::delivery::{self, Deliveries, Sender};
+use crate::distribution::notifications::{self, Asks, Notifications};
+use crate::distribution::recipients::{RecipientSettings, Recipients};
+use crate::http::Activity;
+use crate::http::App;
+use crate::http::Compressor;
+use crate::http::ConceptNames;
+use crate::http::Pages;
+use crate::http::Shared;
+use crate::http::Surrogate;
+use crate::http::Tuned;
+use crate::http::listener::ListenerLimits;
+use crate::http::openapi::Bases;
+use crate::http::openapi::Description;
 use crate::media::original::Originals;
 use crate::media::{Media, Settings};
-use crate::nodes::Node;
-use crate::notifications::{self, Asks, Notifications};
-use crate::oauth::{Lifetimes, OAuth};
-use crate::orders::Orders;
-use crate::outbound::MailTransport;
-use crate::push::Push;
-use crate::readiness::{Parts, Readiness};
-use crate::recipients::{RecipientSettings, Recipients};
-use crate::search::{IndexSettings, Search, Standing};
-use crate::slots::SlotLimits;
-use crate::steady::Steady;
-use crate::store::Store;
-use crate::traces::{self, Export, Traces};
-use crate::users::{self, PASSWORD_LINK_KEY, Users};
-use crate::web::{
-    Activity, App, Compressor, ConceptNames, Pages, Shared, Surrogate, Tuned,
-    listener::ListenerLimits,
-    openapi::{Bases, Description},
-};
+use crate::runtime::clock::{self, Stopwatch};
+use crate::runtime::compute::Compute;
+use crate::runtime::config::Config;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{SEARCH_START_LOOK, SEARCH_START_WAIT};
+use crate::runtime::live::Live;
+use crate::runtime::slots::SlotLimits;
+use crate::runtime::traces::{self, Export, Traces};
+use crate::storage::audit::Audit;
+use crate::storage::blobs::Store;
+use crate::storage::database::Db;
+use crate::storage::search::{IndexSettings, Search, Standing};
+use crate::transport::MailTransport;
+use crate::transport::mail_templates::Letters;
+use crate::transport::push::Push;
 use model::account::Lane;
 
 /// What the handlers call.

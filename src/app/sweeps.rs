@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use tokio::time::MissedTickBehavior;
 
-use crate::auth::Auth;
-use crate::clock;
-use crate::db::Db;
-use crate::delivery::Deliveries;
-use crate::limits::{
+use crate::access::auth::Auth;
+use crate::access::oauth::OAuth;
+use crate::cluster::clock_guard::Steady;
+use crate::cluster::membership::{Lease, Node};
+use crate::distribution::delivery::Deliveries;
+use crate::distribution::recipients::{Recipients, limits::RECIPIENTS_SWEEP};
+use crate::runtime::clock;
+use crate::runtime::limits::{
     ACCOUNTS_SWEEP, DELIVERIES_SWEEP, ITEM_LOG_KEPT, ITEM_LOG_SWEEP, USES_WRITTEN,
 };
-use crate::nodes::{Lease, Node};
-use crate::oauth::OAuth;
-use crate::recipients::{Recipients, limits::RECIPIENTS_SWEEP};
-use crate::steady::Steady;
+use crate::storage::database::Db;
 
 /// Removes expired tokens, codes, sessions and old rows of the account log, now and then.
 pub(super) async fn sweep_accounts(oauth: OAuth, (steady, node): (Arc<Steady>, Node)) {

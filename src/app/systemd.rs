@@ -8,7 +8,7 @@ use std::time::Duration;
 use sd_notify::NotifyState;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use crate::db::Db;
+use crate::storage::database::Db;
 use model::account::OrganizationId;
 
 /// Shortest time between two signs of life.

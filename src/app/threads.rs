@@ -6,17 +6,17 @@ use std::{
 };
 
 use super::Archive;
-use crate::auth::Auth;
-use crate::clock::Stopwatch;
-use crate::config::Config;
-use crate::db::Db;
-use crate::error::{Error, Kind, Result};
-use crate::ingest::watch::Watch;
-use crate::jobs;
+use crate::access::auth::Auth;
+use crate::app::jobs;
+use crate::archive::ingest::watch::Watch;
+use crate::cluster::clock_guard::Steady;
+use crate::cluster::membership::{Lease, Node};
+use crate::distribution::notifications::Notifications;
 use crate::media::Media;
-use crate::nodes::{Lease, Node};
-use crate::notifications::Notifications;
-use crate::steady::Steady;
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::config::Config;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::storage::database::Db;
 use model::ItemKey;
 
 /// A thread that works beside the requests until it is told to stop.

@@ -16,10 +16,10 @@ use super::copies::CopyPlace;
 use super::crowd::each;
 use super::manifest::read_manifest;
 use super::quick::Comparison;
-use crate::config::{Config, Place};
-use crate::db::{DATABASE, Db, DbError, Named, ReadTx, Snapshot};
-use crate::error::{Error, Kind, Result};
-use crate::store::StoreError;
+use crate::runtime::config::{Config, Place};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::storage::blobs::StoreError;
+use crate::storage::database::{DATABASE, Db, DbError, Named, ReadTx, Snapshot};
 
 /// What is compared.
 #[derive(Clone, Copy, Debug)]

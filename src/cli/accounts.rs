@@ -12,13 +12,13 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
 
 use super::{Common, Trouble, complain, open_archive, record, say, table::table};
-use crate::accounts::{Accounts, AccountsError, ClientRequest, Counts, UserRequest};
-use crate::audit::ObjectKind;
-use crate::clock;
-use crate::config::{self, Config};
-use crate::db::{ListedKey, ListedUser};
-use crate::limits::PASSWORD_BYTES_MAX;
-use crate::notifications::Outbox;
+use crate::access::provisioning::{Accounts, AccountsError, ClientRequest, Counts, UserRequest};
+use crate::distribution::notifications::Outbox;
+use crate::runtime::clock;
+use crate::runtime::config::{self, Config};
+use crate::runtime::limits::PASSWORD_BYTES_MAX;
+use crate::storage::audit::ObjectKind;
+use crate::storage::database::{ListedKey, ListedUser};
 use model::account::{AgreementId, Client, Grant, OrganizationId};
 
 /// Takes an accounts file in and says what became of it, list by list.

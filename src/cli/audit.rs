@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::table::table;
 use super::{Common, Trouble, open_archive, say};
-use crate::audit::{Action, Outcome};
-use crate::clock;
-use crate::config;
-use crate::config::Addresses;
-use crate::db::{AuditFilter, ListedEvent};
-use crate::limits::{AUDIT_LISTED_DEFAULT, AUDIT_LISTED_MAX};
+use crate::runtime::clock;
+use crate::runtime::config;
+use crate::runtime::config::Addresses;
+use crate::runtime::limits::{AUDIT_LISTED_DEFAULT, AUDIT_LISTED_MAX};
+use crate::storage::audit::{Action, Outcome};
+use crate::storage::database::{AuditFilter, ListedEvent};
 
 /// What can be done with the audit log.
 #[derive(Debug, Subcommand)]
@@ -108,7 +108,7 @@ pub(super) fn run(command: AuditCommand) -> Result<(), Trouble> {
     let limit = limit.min(AUDIT_LISTED_MAX);
     let db = open_archive(&config)?.db;
     let events = db.read_blocking(move |tx| tx.list_audit(&filter, limit));
-    print(&events.map_err(crate::error::Error::from)?, json);
+    print(&events.map_err(crate::runtime::error::Error::from)?, json);
     Ok(())
 }
 

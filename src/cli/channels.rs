@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{Trouble, accounts::On, say, table::table};
-use crate::accounts::{ChannelRequest, shown_settings, typed_settings};
-use crate::clock;
-use crate::limits::CHANNEL_SETTINGS_BYTES_MAX;
+use crate::access::provisioning::{ChannelRequest, shown_settings, typed_settings};
+use crate::runtime::clock;
+use crate::runtime::limits::CHANNEL_SETTINGS_BYTES_MAX;
 use model::account::{Channel, ChannelId, ChannelMethod, Delivery, DeliveryState};
 
 /// What can be done with delivery channels.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Common, Trouble, open_archive, say};
 use crate::app::remove_demo_accounts;
-use crate::config;
+use crate::runtime::config;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum DemoCommand {

@@ -6,10 +6,10 @@ use super::health::{Certificates, Reply, get};
 use super::table::table;
 use super::{Trouble, say};
 use crate::app::doctor::{Finding, Level, examine};
-use crate::clock;
-use crate::config::Config;
-use crate::error::Error;
-use crate::nodes::limits::SKEW_S;
+use crate::cluster::membership::limits::SKEW_S;
+use crate::runtime::clock;
+use crate::runtime::config::Config;
+use crate::runtime::error::Error;
 
 /// Prints what was found; ends with status 1 where something does not work.
 pub(super) fn run(config: &Config, json: bool) -> Result<(), Trouble> {

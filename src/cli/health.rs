@@ -8,9 +8,9 @@ use reqwest::{Client, redirect::Policy};
 use serde_json::{Value, json};
 
 use super::{Trouble, complain, say};
-use crate::config::Config;
-use crate::error::{Error, Kind};
-use crate::limits::{HEALTH_ANSWER_BYTES_MAX, HEALTH_WAIT};
+use crate::runtime::config::Config;
+use crate::runtime::error::{Error, Kind};
+use crate::runtime::limits::{HEALTH_ANSWER_BYTES_MAX, HEALTH_WAIT};
 
 /// Asks the service at `base`, or the one that these settings would start, and says what it
 /// answered.

@@ -13,10 +13,12 @@ use serde_json::json;
 
 use super::{Trouble, complain, open_archive, opened, record, say};
 use crate::app::Archive;
-use crate::clock;
-use crate::config::Config;
-use crate::db::Written;
-use crate::ingest::{self, Failure, Found, Incoming, Ingest, LinesEvent, LinesTally, Taken};
+use crate::archive::ingest::{
+    self, Failure, Found, Incoming, Ingest, LinesEvent, LinesTally, Taken,
+};
+use crate::runtime::clock;
+use crate::runtime::config::Config;
+use crate::storage::database::Written;
 use model::ItemKey;
 
 pub(super) fn take_in(config: &Config, paths: &[PathBuf], json: bool) -> Result<(), Trouble> {

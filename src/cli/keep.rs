@@ -16,8 +16,8 @@ use crate::app::backup::{self, Heard, Restored, Tally, Wanted};
 use crate::app::check::{self, CheckRequest, Depth, Earlier, Problem, Report};
 use crate::app::copies::{self, CopyPlace};
 use crate::app::verify::{Verified, VerifyRequest, verify};
-use crate::clock;
-use crate::config::{self, Config, Place, Value};
+use crate::runtime::clock;
+use crate::runtime::config::{self, Config, Place, Value};
 
 /// The end of a summary where rows of items are damaged.
 const NOT_ALL_READ: &str = "; not all items could be read, so originals that only they name were \

@@ -15,8 +15,8 @@ use clap_mangen::{
 };
 
 use super::{Cli, Trouble};
-use crate::config;
-use crate::error::{Error, Kind};
+use crate::runtime::config;
+use crate::runtime::error::{Error, Kind};
 
 /// What stands in a page's foot.
 const SOURCE: &str = concat!("Wirephoto ", env!("CARGO_PKG_VERSION"));

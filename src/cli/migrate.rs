@@ -11,8 +11,8 @@ use serde_json::json;
 use super::{Trouble, complain, open_archive, say, tell_upgrade};
 use crate::app::backup::{Heard, Tally};
 use crate::app::migrate::{self, Moved, Wanted};
-use crate::config::{Config, DatabaseUrl, Place, Value};
-use crate::db::MovedRows;
+use crate::runtime::config::{Config, DatabaseUrl, Place, Value};
+use crate::storage::database::MovedRows;
 
 /// Where the archive is to go, as the command line says it.
 pub(super) struct Given {

@@ -31,14 +31,14 @@ use clap_complete::Shell;
 use indicatif::ProgressBar;
 use serde_json::json;
 
+use crate::app::bench::{self, BenchError, Effort, Setup};
 use crate::app::{self, Archive, Launch, Server, allow_connections};
-use crate::bench::{self, BenchError, Effort, Setup};
-use crate::config::{self, Config, Sources};
-use crate::error::{Error, Kind};
-use crate::limits::{BENCH_SECONDS, BENCH_SECONDS_MAX};
-use crate::modes;
-use crate::nodes::Lease;
-use crate::telemetry::{LogSetup, Logs};
+use crate::cluster::membership::Lease;
+use crate::runtime::config::{self, Config, Sources};
+use crate::runtime::error::{Error, Kind};
+use crate::runtime::limits::{BENCH_SECONDS, BENCH_SECONDS_MAX};
+use crate::runtime::modes;
+use crate::runtime::telemetry::{LogSetup, Logs};
 
 /// Rendition server and content API for news agencies and picture desks.
 #[derive(Debug, Parser)]

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::table::table;
 use super::{Trouble, open_archive, say};
-use crate::config::Config;
-use crate::nodes::{self, Observed, limits::STILL};
+use crate::cluster::membership::{self, Observed, limits::STILL};
+use crate::runtime::config::Config;
 
 /// Lists them, once it was seen which of them live.
 pub(super) fn list(config: &Config, json: bool) -> Result<(), Trouble> {
-    let nodes = nodes::observe(&open_archive(config)?.db, STILL)?;
+    let nodes = membership::observe(&open_archive(config)?.db, STILL)?;
     if json {
         let facts = |one: &Observed| {
             json!({

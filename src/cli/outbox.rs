@@ -7,8 +7,8 @@ use uuid::Uuid;
 use super::accounts::On;
 use super::table::table;
 use super::{Trouble, say};
-use crate::clock;
-use crate::notifications::Messages;
+use crate::distribution::notifications::Messages;
+use crate::runtime::clock;
 use model::account::{Message, MessageState};
 
 #[derive(Debug, Subcommand)]

@@ -15,11 +15,11 @@ use std::{
 use clap::Args;
 use rlimit::Resource;
 
-use crate::limits::{
+use crate::runtime::limits::{
     PDF_BYTES_MAX, PDF_DECODED_BYTES_MAX, PDF_DEPTH_MAX, PDF_IMAGE_PIXELS_MAX, PDF_OBJECTS_MAX,
     PDF_OPERATORS_MAX, PDF_PAGE_PIXELS_MAX, PDF_PAGE_QUALITY, PROGRAM_OUTPUT_BYTES_MAX,
 };
-use crate::programs::{PdfFacts, PdfTask};
+use crate::runtime::programs::{PdfFacts, PdfTask};
 use jpeg::codec::{self, Chroma, Encoding, Pixels, Space};
 use model::Size;
 use pdf::PdfLimits;

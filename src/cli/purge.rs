@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::{Trouble, ingest::item_of, open_archive, say};
-use crate::cdn::{self, Wanted};
-use crate::clock;
-use crate::config::Config;
-use crate::error::Kind;
+use crate::distribution::cdn::{self, Wanted};
+use crate::runtime::clock;
+use crate::runtime::config::Config;
+use crate::runtime::error::Kind;
 
 /// Notes for the running server that a CDN is to forget what shows the items that `names` name, or
 /// everything.

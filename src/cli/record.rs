@@ -16,12 +16,12 @@ use super::keep::{BackupCommand, CheckArgs};
 use super::outbox::OutboxCommand;
 use super::secrets::SecretsCommand;
 use super::signing_key::SigningKeyCommand;
-use crate::audit::{self, Action, Event, ObjectKind, Outcome};
-use crate::config;
-use crate::db::Db;
-use crate::db::DbError;
-use crate::db::WriteTx;
-use crate::modes;
+use crate::runtime::config;
+use crate::runtime::modes;
+use crate::storage::audit::{self, Action, Event, ObjectKind, Outcome};
+use crate::storage::database::Db;
+use crate::storage::database::DbError;
+use crate::storage::database::WriteTx;
 use model::account::ChannelId;
 
 /// What is recorded of a command.

@@ -5,8 +5,8 @@ use serde_json::json;
 
 use super::{Common, Trouble, open_archive, say};
 use crate::app::secrets::rotate;
-use crate::config;
-use crate::secrets::KeySource;
+use crate::runtime::config;
+use crate::storage::secrets::KeySource;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum SecretsCommand {

@@ -5,10 +5,10 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Common, Trouble, complain, open_archive, say, table::table};
-use crate::clock;
-use crate::config;
-use crate::db::ListedSigningKey;
-use crate::oauth::SigningKeys;
+use crate::access::oauth::SigningKeys;
+use crate::runtime::clock;
+use crate::runtime::config;
+use crate::storage::database::ListedSigningKey;
 
 /// What can be done with signing keys.
 #[derive(Debug, Subcommand)]

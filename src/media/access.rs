@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 
 use super::Entry;
-use crate::auth::Principal;
-use crate::error::{Error, Kind, Result};
+use crate::access::auth::Principal;
+use crate::runtime::error::{Error, Kind, Result};
 use model::Usage;
 use model::account::{AgreementId, Scope};
 use model::item::{PubStatus, has_picture};

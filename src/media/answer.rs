@@ -12,8 +12,8 @@ use super::{
     keys::CacheKeys,
     plan,
 };
-use crate::error::Error;
-use crate::orders::Decision;
+use crate::access::orders::Decision;
+use crate::runtime::error::Error;
 use model::item::Asset;
 use model::{AssociationKey, CropSpec, ItemKey};
 

@@ -13,10 +13,10 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use crate::auth::Principal;
-use crate::clock::Stopwatch;
-use crate::error::{Error, Result};
-use crate::limits::{BUDGET_CLIENTS_MAX, BUDGET_WAIT_S_MAX};
+use crate::access::auth::Principal;
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{BUDGET_CLIENTS_MAX, BUDGET_WAIT_S_MAX};
 use model::account::UserId;
 use model::network;
 
@@ -95,7 +95,7 @@ impl Budget {
     /// Takes `pixels` for a render that is about to begin.
     ///
     /// A render beyond the whole reserve needs a full one and leaves a debt. Fails with
-    /// [`crate::error::Kind::Overloaded`] and the time until the reserve suffices.
+    /// [`crate::runtime::error::Kind::Overloaded`] and the time until the reserve suffices.
     pub(super) fn take(&self, payer: Payer, pixels: u64) -> Result<()> {
         let (client, may_owe) = match payer {
             Payer::Nobody => return Ok(()),

@@ -15,9 +15,9 @@ use super::{
     facts,
     keys::CacheKeys,
 };
-use crate::error::{Error, Kind, Result};
-use crate::limits::{BUNDLE_FILES_MAX, BUNDLE_ITEMS_MAX};
-use crate::orders::Decision;
+use crate::access::orders::Decision;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{BUNDLE_FILES_MAX, BUNDLE_ITEMS_MAX};
 use model::item::Links;
 use model::media_url::DocumentExtension;
 use model::{Hash, ItemKey};

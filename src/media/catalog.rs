@@ -11,12 +11,12 @@ use std::{
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::db::{Db, StoredItem};
-use crate::error::{Error, Result};
-use crate::limits::ITEMS_CACHED_MAX;
 use crate::media::keys::CacheKeys;
 use crate::media::links::UrlLinks;
 use crate::media::plan::Planned;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::ITEMS_CACHED_MAX;
+use crate::storage::database::{Db, StoredItem};
 use metadata::Caption;
 use model::item::{Asset, Document, Links};
 use model::media_url::DocumentExtension;

@@ -18,8 +18,8 @@ use super::{
     keys::CacheKeys,
     texts,
 };
-use crate::error::{Error, Kind, Result};
-use crate::limits::{ARCHIVE_RENDERS_AT_A_TIME, ASSOCIATIONS_SENT_MAX};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{ARCHIVE_RENDERS_AT_A_TIME, ASSOCIATIONS_SENT_MAX};
 use formats::zip::{Archive, DosTime, Entry as ArchiveEntry, EntryName, Method, Piece, pack};
 use model::item::Layout;
 use model::media_url::{

@@ -1,7 +1,7 @@
 //! The editors' crop: a stored `uri` may carry one, and what it names is then that piece of the picture.
 
 use super::{Entry, Settings, access, plan::bad_crop};
-use crate::error::{Error, Result};
+use crate::runtime::error::{Error, Result};
 use model::item::Files;
 use model::media_url::{MediaPath, Operation, RenditionExtension, RenditionFile, Target};
 use model::{CropSpec, Rect, Usage, scale_crop};
@@ -12,7 +12,7 @@ use model::{CropSpec, Rect, Usage, scale_crop};
 /// are one rendition; a crop of `path` itself lies within it. A `.json` gets the crop. Other files are
 /// whole. A crop that leaves the picture, which may have been replaced since, counts as none.
 ///
-/// Fails with [`Kind::InvalidArgument`](crate::error::Kind::InvalidArgument) for a crop of `path` that leaves
+/// Fails with [`Kind::InvalidArgument`](crate::runtime::error::Kind::InvalidArgument) for a crop of `path` that leaves
 /// the piece.
 pub(super) fn framed(
     entry: &Entry,

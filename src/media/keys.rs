@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use crate::limits::CACHE_KEYS_BYTES_MAX;
+use crate::runtime::limits::CACHE_KEYS_BYTES_MAX;
 use model::ItemKey;
 
 /// The key of everything that is served below `/media`.

@@ -7,9 +7,9 @@ use super::{
     plan::Plan,
     render::RenderError,
 };
-use crate::compute;
-use crate::limits::TAIL_READ_BYTES_MAX;
-use crate::telemetry;
+use crate::runtime::compute;
+use crate::runtime::limits::TAIL_READ_BYTES_MAX;
+use crate::runtime::telemetry;
 use imaging::{
     Bands, Direct, DirectError, Done, Entered, GoOn, Job, Orientation, Output, RenderLimits,
     Rendered, Stage, Step, Way, profile_fits,

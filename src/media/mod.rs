@@ -47,12 +47,12 @@ pub use settings::{DecodeLimits, Settings};
 use texts::is_text;
 pub use timing::Timing;
 
-use crate::auth::Principal;
-use crate::compute::Compute;
-use crate::error::{Error, Kind, Result};
+use crate::access::auth::Principal;
+use crate::access::orders::{self, Decision, ItemFacts, Orders};
 use crate::media::keys::CacheKeys;
 use crate::media::original::Originals;
-use crate::orders::{self, Decision, ItemFacts, Orders};
+use crate::runtime::compute::Compute;
+use crate::runtime::error::{Error, Kind, Result};
 use model::item::{Asset, Files};
 use model::media_url::{DocumentExtension, MediaPath, RenditionExtension, RenditionFile, Target};
 use model::{Hash, ItemKey, ItemUri};

@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::budget::Client;
-use crate::error::{Error, Result};
+use crate::runtime::error::{Error, Result};
 
 /// The archives under way.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ impl Packing {
 
     /// Lets an archive begin.
     ///
-    /// Fails with [`crate::error::Kind::Overloaded`] when the client, or all together, have as
+    /// Fails with [`crate::runtime::error::Kind::Overloaded`] when the client, or all together, have as
     /// many as they may.
     pub(super) fn begin(&self, client: Option<Client>) -> Result<Place> {
         let inner = &self.inner;

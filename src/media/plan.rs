@@ -7,8 +7,8 @@
 use serde::Serialize;
 
 use super::{Entry, Settings, access};
-use crate::error::{Error, Kind, Result};
-use crate::limits::RENDER_PIXELS_MIN;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::RENDER_PIXELS_MIN;
 use imaging::{
     Colour, Orientation, Output, Sampling, Step, decoded_size, output_size, scaled_size,
 };

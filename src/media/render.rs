@@ -15,11 +15,11 @@ use super::{
     plan::Planned,
     timing::{StageClock, Timing},
 };
-use crate::clock::Stopwatch;
-use crate::compute::{Full, Lease, give_way};
-use crate::error::{Error, Kind, Result};
-use crate::limits::SLOW_RETRY_AFTER_S;
-use crate::telemetry;
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::compute::{Full, Lease, give_way};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::SLOW_RETRY_AFTER_S;
+use crate::runtime::telemetry;
 use imaging::{RasterError, Stage, Way};
 use metadata::Caption;
 

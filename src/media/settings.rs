@@ -2,10 +2,10 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use crate::config::Config;
-use crate::error::{Error, Result};
-use crate::limits::WATERMARK_BYTES_MAX;
-use crate::live::Live;
+use crate::runtime::config::Config;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::WATERMARK_BYTES_MAX;
+use crate::runtime::live::Live;
 use imaging::{MarkKind, MarkSetup, Marker};
 use jpeg::header::HeaderLimits;
 use model::item::RenditionSizes;
@@ -91,8 +91,8 @@ impl DecodeLimits {
             file_bytes_max: config.media.file_bytes_max,
             header: HeaderLimits {
                 scans_max: config.media.scans_max,
-                segments_max: crate::limits::JPEG_SEGMENTS_MAX,
-                metadata_bytes_max: crate::limits::JPEG_METADATA_BYTES_MAX,
+                segments_max: crate::runtime::limits::JPEG_SEGMENTS_MAX,
+                metadata_bytes_max: crate::runtime::limits::JPEG_METADATA_BYTES_MAX,
             },
         }
     }

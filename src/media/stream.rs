@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
 
 use super::{Extent, Media, Part, original::BLOCK_BYTES};
-use crate::limits::{STREAM_CHUNK_BYTES, STREAM_CHUNKS_AHEAD};
+use crate::runtime::limits::{STREAM_CHUNK_BYTES, STREAM_CHUNKS_AHEAD};
 
 impl Media {
     /// The bytes of `parts` in order. A body of 30 MB holds one chunk in memory, or

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::{Entry, Media, TextAnswer, keys::CacheKeys, plan};
-use crate::db::ReadTx;
-use crate::error::{Error, Kind, Result};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::storage::database::ReadTx;
 use formats::Message;
 use model::item::{Held, Layout, Served};
 use model::media_url::DocumentExtension;

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::clock::Stopwatch;
+use crate::runtime::clock::Stopwatch;
 use imaging::Stage;
 
 /// Milliseconds that a render took, by stage; a stage that did not happen has none.

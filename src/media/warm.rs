@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
 
 use super::{Answer, Caller, Media};
-use crate::clock;
+use crate::runtime::clock;
 use model::media_url::MediaPath;
 use model::{ItemKey, RenditionExtension, RenditionName};
 

@@ -287,7 +287,10 @@ fn dashboard_and_alerts_name_metrics_and_labels_that_the_service_has() {
     let registered = registered();
     let labels = labels(&scraped, &registered);
     for name in labels.keys() {
-        assert!(registered.contains(name), "{name} is served and not registered in src/telemetry");
+        assert!(
+            registered.contains(name),
+            "{name} is served and not registered in src/runtime/telemetry"
+        );
     }
     // What Prometheus and its service discovery add.
     let added = ["instance", "job", "le"];
@@ -393,7 +396,7 @@ fn every_metric_is_on_the_dashboard_and_has_a_help_text() {
         );
     }
     let mut files = Vec::new();
-    sources(&checkout("src/telemetry"), &mut files);
+    sources(&checkout("src/runtime/telemetry"), &mut files);
     let text: String = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
     for line in text.lines().filter(|line| line.contains("&str = \"wirephoto_")) {
         let name = line.split("const ").nth(1).and_then(|rest| rest.split(':').next()).unwrap();
@@ -403,7 +406,7 @@ fn every_metric_is_on_the_dashboard_and_has_a_help_text() {
         });
         assert!(
             described,
-            "{name} has no help text in src/telemetry (describe_counter! and so on)"
+            "{name} has no help text in src/runtime/telemetry (describe_counter! and so on)"
         );
     }
 }

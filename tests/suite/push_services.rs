@@ -7,11 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use model::account::DeviceKind;
 use serde_json::Value;
 use uuid::Uuid;
-use wirephoto::{
-    clock,
-    config::{self, Sources},
-    push::{Message, Push, PushError},
-};
+use wirephoto::runtime::clock;
+use wirephoto::runtime::config::{self, Sources};
+use wirephoto::transport::push::{Message, Push, PushError};
 
 use crate::{clients, common::checkout, receivers::Receiver};
 

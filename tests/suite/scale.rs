@@ -33,7 +33,7 @@ fn a_figure_that_differs_from_its_source_is_found() {
         "docs/scale.md",
         "docs/s3.md",
         "README.md",
-        "src/limits/mod.rs",
+        "src/runtime/limits/mod.rs",
     ];
     let differences = [
         ("benches/RESULTS.md", "3,098 to 3,182/s", "1,152/s", "does not say '3,098"),

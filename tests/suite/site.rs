@@ -340,7 +340,7 @@ fn forms(folder: &std::path::Path, found: &mut BTreeSet<String>) {
 #[test]
 fn every_form_of_the_site_needs_the_token_of_its_session() {
     let mut found = BTreeSet::new();
-    forms(&checkout("src/web/site"), &mut found);
+    forms(&checkout("src/http/site"), &mut found);
     // A language is a choice of the browser and nobody's property.
     assert!(found.remove("/language") && found.len() > 20, "{found:?}");
     let server = Server::demo();

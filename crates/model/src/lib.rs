@@ -1,7 +1,7 @@
 //! The words that every unit shares: media types, item identities, rendition names, geometry.
 //!
 //! Each type is parsed once, at the edge, and cannot be wrong afterwards. Nothing here looks
-//! anything up; the URL grammar of the media interface is `media::path`'s.
+//! anything up; the URL grammar of the media interface is in [`media_url`].
 
 pub mod account;
 mod association_key;

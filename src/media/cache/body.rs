@@ -7,7 +7,7 @@ use std::{ops::Range, sync::Arc};
 
 use bytes::Bytes;
 
-use crate::limits::BODY_PARTS_MAX;
+use crate::runtime::limits::BODY_PARTS_MAX;
 use model::Hash;
 
 /// A run of bytes of an original, sent as they lie in the store.

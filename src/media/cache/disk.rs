@@ -18,8 +18,8 @@ use super::{
     Body,
     record::{decode, encode},
 };
-use crate::limits::UPLOAD_ABANDONED;
 use crate::media::plan::Class;
+use crate::runtime::limits::UPLOAD_ABANDONED;
 use model::Hash;
 
 /// A file takes whole blocks.

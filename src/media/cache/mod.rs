@@ -20,10 +20,10 @@ use super::{
     plan::{Class, Planned},
     settings::CacheBudget,
 };
-use crate::error::Error;
-use crate::error::Result;
-use crate::limits::SEEN_ONCE_MAX;
-use crate::telemetry;
+use crate::runtime::error::Error;
+use crate::runtime::error::Result;
+use crate::runtime::limits::SEEN_ONCE_MAX;
+use crate::runtime::telemetry;
 pub use body::{Body, Extent, Part};
 use disk::DiskTier;
 pub(crate) use disk::check_files;

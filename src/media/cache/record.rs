@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{Body, Extent, Part};
-use crate::limits::BODY_PARTS_MAX;
+use crate::runtime::limits::BODY_PARTS_MAX;
 use model::Hash;
 
 /// Marks a file of this form; another form is a miss.

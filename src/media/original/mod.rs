@@ -19,9 +19,9 @@ use std::{ops::Range, path::Path, sync::Arc};
 
 use moka::sync::Cache;
 
-use crate::limits::{DERIVED_AGAIN, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX};
-use crate::store::{BlobReader, Derived, Kind, Store, StoreError};
-use crate::telemetry;
+use crate::runtime::limits::{DERIVED_AGAIN, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_MAX};
+use crate::runtime::telemetry;
+use crate::storage::blobs::{BlobReader, Derived, Kind, Store, StoreError};
 use facts::{Facts, WayIn};
 use imaging::{GoOn, Spread};
 use jpeg::header::{Header, HeaderError, HeaderLimits};

@@ -6,7 +6,7 @@ use super::facts::Entrance;
 use super::reading::{read_checked, read_many};
 use super::sums::Sums;
 use super::{Original, OriginalError};
-use crate::store::{BlobReader, Kind, StoreError};
+use crate::storage::blobs::{BlobReader, Kind, StoreError};
 use jpeg::header::Header;
 use jpeg::scan::index::Index;
 use jpeg::scan::{Bytes, Scan, Unfit};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::sums::{Grain, Sums};
-use crate::store::{BlobReader, StoreError};
+use crate::storage::blobs::{BlobReader, StoreError};
 use model::Hash;
 
 /// Where a piece of a blob starts, and its bytes.

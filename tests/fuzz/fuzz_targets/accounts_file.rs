@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use wirephoto::accounts::Accounts;
-use wirephoto::auth::Hasher;
-use wirephoto::db::Db;
+use wirephoto::access::provisioning::Accounts;
+use wirephoto::access::auth::Hasher;
+use wirephoto::storage::database::Db;
 
 /// Bytes of a secret that does not stand in an error by chance.
 const SECRET_BYTES_MIN: usize = 10;

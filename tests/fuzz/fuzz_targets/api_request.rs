@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use wirephoto::web::request::{Query, parse_json};
+use wirephoto::http::protocol::request::{Query, parse_json};
 
 fuzz_target!(|data: &[u8]| {
     if let Err(error) = parse_json(data) {

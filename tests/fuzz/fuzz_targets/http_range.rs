@@ -3,7 +3,7 @@
 
 use axum::http::{HeaderMap, HeaderValue, Method, header};
 use libfuzzer_sys::fuzz_target;
-use wirephoto::web::{
+use wirephoto::http::{
     conditional::{ETag, Validators, evaluate},
     range::{Multipart, RangeDecision, ranges},
 };

@@ -11,8 +11,8 @@ use axum::extract::Request;
 use axum::http::header;
 use libfuzzer_sys::fuzz_target;
 use model::MediaType;
-use wirephoto::ingest::{FileName, Spool};
-use wirephoto::web::ingest::{Upload, read};
+use wirephoto::archive::ingest::{FileName, Spool};
+use wirephoto::http::api::ingest::{Upload, read};
 
 /// Bytes of a file at most; small, so that the fuzzer reaches it.
 const FILE_BYTES_MAX: u64 = 1024;

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use model::account::{Client, Grant, Scopes};
-use wirephoto::oauth::{AuthorizationError, Parameters, parse_request};
+use wirephoto::access::oauth::{AuthorizationError, Parameters, parse_request};
 
 const ISSUER: &str = "https://issuer.test";
 const ADDRESSES: [&str; 2] = ["https://client.test/cb?a=1", "test.client:/cb"];

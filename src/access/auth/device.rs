@@ -1,0 +1,170 @@
+//! Device cookies: a browser that a user logged in with is told apart from those that guess (OWASP,
+//! "Slow down online guessing attacks with device cookies").
+//!
+//! A cookie proves an earlier login of one user with the password that the user has now; it opens
+//! nothing. Its attempts are counted by the cookie alone, so failures of others lock its owner out
+//! of nothing, and with a stolen one there are as many guesses as without.
+
+use std::{fmt, time::Duration};
+
+use aws_lc_rs::hmac;
+use aws_lc_rs::rand;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use jiff::Timestamp;
+
+use super::Secret;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::DEVICE_COOKIE_FOR;
+use crate::storage::database::{Db, WriteTx};
+use model::account::UserId;
+
+/// Name of the note that holds the key. All nodes share it, and a move takes it along.
+const KEY: &str = "device-cookie-key";
+/// Bytes of a cookie in front of its signature: the device, and when it logged in.
+const SIGNED_BYTES: usize = 16 + 8;
+/// Bytes of a signature.
+const SIGNATURE_BYTES: usize = 32;
+
+/// The random number of a device. It is drawn with each login.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DeviceId(pub(super) [u8; 16]);
+
+impl fmt::Display for DeviceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&URL_SAFE_NO_PAD.encode(self.0))
+    }
+}
+
+/// What a request presents as a device cookie, not verified.
+#[derive(Clone, Copy)]
+pub(super) struct DeviceCookie {
+    signed: [u8; SIGNED_BYTES],
+    signature: [u8; SIGNATURE_BYTES],
+}
+
+/// The user that a cookie is good for, with the hash of the password of that moment.
+#[derive(Clone, Copy)]
+pub(super) struct Owner<'a> {
+    pub(super) user: UserId,
+    pub(super) password_hash: &'a str,
+}
+
+impl DeviceCookie {
+    /// Parses the value of a cookie.
+    pub(super) fn parse(value: &str) -> Option<Self> {
+        let bytes = URL_SAFE_NO_PAD.decode(value).ok()?;
+        let (signed, signature) = bytes.split_first_chunk()?;
+        Some(Self { signed: *signed, signature: signature.try_into().ok()? })
+    }
+
+    /// The device that the cookie names.
+    pub(super) fn device(&self) -> DeviceId {
+        let mut device = [0; 16];
+        device.copy_from_slice(&self.signed[..16]);
+        DeviceId(device)
+    }
+
+    fn issued_s(&self) -> i64 {
+        let mut seconds = [0; 8];
+        seconds.copy_from_slice(&self.signed[16..]);
+        i64::from_be_bytes(seconds)
+    }
+}
+
+/// Signs device cookies and verifies them.
+pub(super) struct DeviceKey(hmac::Key);
+
+impl DeviceKey {
+    /// Loads the key of the database, which gets one when it has none.
+    pub(super) async fn load(db: &Db) -> Result<Self> {
+        let text = match db.read(|tx| tx.find_secret_state(KEY)).await? {
+            Some(known) => known,
+            None => {
+                let fresh = Secret::new()?.reveal().to_owned();
+                // Another node may have been faster.
+                let draw = move |tx: &WriteTx<'_>| match tx.as_read().find_secret_state(KEY)? {
+                    Some(known) => Ok(known),
+                    None => tx.write_secret_state(KEY, &fresh).map(|()| fresh),
+                };
+                db.write(draw).await?
+            }
+        };
+        let key = URL_SAFE_NO_PAD.decode(text).map_err(Error::internal)?;
+        Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &key)))
+    }
+
+    /// The value of a new cookie for a browser in which `owner` logged in.
+    pub(super) fn issue(&self, owner: Owner<'_>, now: Timestamp) -> Result<String> {
+        let mut signed = [0; SIGNED_BYTES];
+        rand::fill(&mut signed[..16]).map_err(|_| Error::internal("no random bits"))?;
+        signed[16..].copy_from_slice(&now.as_second().to_be_bytes());
+        let signature = hmac::sign(&self.0, &message(&signed, owner));
+        let mut bytes = signed.to_vec();
+        bytes.extend_from_slice(signature.as_ref());
+        Ok(URL_SAFE_NO_PAD.encode(bytes))
+    }
+
+    /// Whether `cookie` was issued to `owner`, with the password that the user has now, and has not
+    /// expired.
+    pub(super) fn verify(&self, cookie: &DeviceCookie, owner: Owner<'_>, now: Timestamp) -> bool {
+        let age_s = now.as_second().checked_sub(cookie.issued_s());
+        let age = age_s.and_then(|age_s| u64::try_from(age_s).ok()).map(Duration::from_secs);
+        let message = message(&cookie.signed, owner);
+        age.is_some_and(|age| age < DEVICE_COOKIE_FOR)
+            && hmac::verify(&self.0, &message, &cookie.signature).is_ok()
+    }
+}
+
+fn message(signed: &[u8; SIGNED_BYTES], owner: Owner<'_>) -> Vec<u8> {
+    let mut message = b"wirephoto device\0".to_vec();
+    message.extend_from_slice(signed);
+    message.extend_from_slice(&owner.user.0.to_be_bytes());
+    message.extend_from_slice(owner.password_hash.as_bytes());
+    message
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADA: Owner<'_> = Owner { user: UserId(7), password_hash: "$argon2id$1" };
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + second).unwrap()
+    }
+
+    fn key(secret: &[u8]) -> DeviceKey {
+        DeviceKey(hmac::Key::new(hmac::HMAC_SHA256, secret))
+    }
+
+    #[test]
+    fn a_cookie_is_good_for_its_owner_its_password_and_a_year() {
+        let (ours, value) = (key(b"ours"), key(b"ours").issue(ADA, at(0)).unwrap());
+        let cookie = DeviceCookie::parse(&value).unwrap();
+        assert!(ours.verify(&cookie, ADA, at(1)));
+        assert!(!ours.verify(&cookie, Owner { user: UserId(8), ..ADA }, at(1)));
+        assert!(!ours.verify(&cookie, Owner { password_hash: "$argon2id$2", ..ADA }, at(1)));
+        assert!(!key(b"theirs").verify(&cookie, ADA, at(1)));
+        let last = i64::try_from(DEVICE_COOKIE_FOR.as_secs()).unwrap();
+        assert!(ours.verify(&cookie, ADA, at(last - 1)) && !ours.verify(&cookie, ADA, at(last)));
+        assert!(!ours.verify(&cookie, ADA, at(-1)), "it comes from the future");
+    }
+
+    #[test]
+    fn each_login_has_another_device_and_a_changed_one_is_none() {
+        let ours = key(b"ours");
+        let [one, other] = [1, 2].map(|second| ours.issue(ADA, at(second)).unwrap());
+        let [one, other] = [one, other].map(|value| DeviceCookie::parse(&value).unwrap());
+        assert_ne!(one.device(), other.device());
+        let forged = DeviceCookie { signed: one.signed, signature: other.signature };
+        assert!(!ours.verify(&forged, ADA, at(3)));
+    }
+
+    #[test]
+    fn what_is_no_cookie_is_not_parsed() {
+        let value = key(b"ours").issue(ADA, at(0)).unwrap();
+        for bad in ["", "x", "å", &value[1..], &format!("{value}AA"), &value[..32]] {
+            assert!(DeviceCookie::parse(bad).is_none(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! Verifies passwords and secrets of programs, in front of which the throttle decides.
+//!
+//! The order is the same for pages, HTTP Basic, the token endpoint and client secrets: what failed
+//! before is loaded in the transaction that looks the account up, then the throttle decides, and only
+//! an attempt that it admits is compared with anything, the memory of verified secrets included.
+//! Where that memory knows the right secret, a wrong one is counted under the same lock as the right
+//! one is answered, before anything is awaited. Else a guess that is never hashed, because too many
+//! wait or its client hangs up, would be told from the right one by the answer and cost nothing.
+
+use std::{net::IpAddr, sync::Arc};
+
+use jiff::Timestamp;
+
+use super::{
+    Auth, Method, Principal,
+    attempt::{Attempt, Attempted, Recalled},
+    device::{DeviceCookie, DeviceKey, Owner},
+    throttle::{Decision, Subject, device_key},
+};
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::PASSWORD_BYTES_MAX;
+use crate::runtime::telemetry;
+use crate::storage::audit::{self, Action};
+use crate::storage::database::{DbError, ReadTx};
+use model::Hash;
+use model::account::{Account, Scopes, User};
+use model::limits::USER_NAME_BYTES_MAX;
+
+/// A user name and a password, with where they come from.
+#[derive(Clone, Copy)]
+pub struct LoginRequest<'a> {
+    /// The user name.
+    pub user_name: &'a str,
+    /// The password.
+    pub password: &'a str,
+    /// The client's address.
+    pub address: IpAddr,
+    /// The device cookie of the browser, if it has one ([`Auth::issue_device_cookie`]).
+    pub device_cookie: Option<&'a str>,
+}
+
+/// A login that succeeded. A password may change while its hash is computed, so whoever opens a
+/// session or gives out tokens for it looks again in the same transaction ([`Entered::is_good`]).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Entered {
+    /// Who logged in.
+    pub account: Arc<Account>,
+    password: Arc<str>,
+}
+
+impl Entered {
+    /// Whether the user may still use the service and still has the password of this login.
+    pub fn is_good(&self, tx: &ReadTx<'_>) -> Result<bool, DbError> {
+        let found = tx.find_user_by_name(&self.account.user.user_name)?;
+        Ok(found.is_some_and(|(user, hash)| {
+            user.id == self.account.user.id
+                && user.active
+                && hash.is_some_and(|hash| *hash == *self.password)
+        }))
+    }
+}
+
+impl std::fmt::Debug for Entered {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Entered({})", self.account.user.id)
+    }
+}
+
+/// How a login ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Login {
+    /// The password is right and the user may use the service.
+    Ok(Entered),
+    /// User name or password are wrong, or the user is not active: nobody is told which.
+    Refused,
+    /// Too many failed; the next try is allowed in so many seconds.
+    Throttled(u64),
+}
+
+/// The user that a login names, and what its attempts are counted by.
+struct Candidate {
+    /// The user, if it may use the service.
+    user: Option<User>,
+    password_hash: Option<String>,
+    subject: Subject,
+}
+
+impl Auth {
+    /// Finds the caller that HTTP Basic names; the search alone accepts it (Spec §5).
+    ///
+    /// A password that was verified a short while ago, from the same network and since when nothing
+    /// changed, needs no slow hash.
+    pub async fn find_basic(
+        &self,
+        (user_name, password): (&str, &str),
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Result<Option<Arc<Principal>>> {
+        let request = LoginRequest { user_name, password, address, device_cookie: None };
+        if is_too_long(&request) {
+            return Ok(None);
+        }
+        let principal = |account| {
+            let principal = Principal::new(account, Scopes::of_key(), Method::Basic);
+            Some(Arc::new(principal))
+        };
+        let candidate = self.find_candidate(&request, now).await?;
+        let recalled = self.recall_login(&request, &candidate, now);
+        if let (Recalled::Right, Some(user)) = (&recalled, &candidate.user) {
+            return Ok(self.account(user.id).await?.and_then(principal));
+        }
+        let counted = recalled.counted();
+        let outcome = record_metric(self.evaluate_login(&request, candidate, counted, now).await);
+        self.record_login(&outcome, &request, now).await;
+        match outcome? {
+            Login::Ok(entered) => Ok(principal(entered.account)),
+            Login::Refused => Ok(None),
+            Login::Throttled(wait_s) => Err(throttled(wait_s)),
+        }
+    }
+
+    /// The user name that somebody means who typed `name` into a form: without spaces around it, and in
+    /// lower case where only that is a user's. Programs send names as they are.
+    pub async fn name_meant(&self, name: &str) -> Result<String> {
+        let typed = name.trim().to_owned();
+        let lower = typed.to_lowercase();
+        if typed == lower || typed.len() > USER_NAME_BYTES_MAX {
+            return Ok(typed);
+        }
+        let read = move |tx: &ReadTx<'_>| {
+            let is_exact = tx.find_user_by_name(&typed)?.is_some();
+            let is_lower = !is_exact && tx.find_user_by_name(&lower)?.is_some();
+            Ok(if is_lower { lower } else { typed })
+        };
+        Ok(self.inner.db.read(read).await?)
+    }
+
+    /// Logs a user in by password, without a browser that could have a device cookie.
+    ///
+    /// As [`Auth::log_in`].
+    pub async fn login(
+        &self,
+        user_name: &str,
+        password: &str,
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Result<Login> {
+        self.log_in(&LoginRequest { user_name, password, address, device_cookie: None }, now).await
+    }
+
+    /// Logs a user in by password.
+    ///
+    /// It takes as long for a name that no user has. Waits up to
+    /// [`crate::runtime::limits::PACE_WAIT_MAX`] for its turn when the name failed too often from everywhere. Fails with
+    /// [`crate::runtime::error::Kind::Overloaded`] when too many logins wait.
+    pub async fn log_in(&self, request: &LoginRequest<'_>, now: Timestamp) -> Result<Login> {
+        let outcome = record_metric(self.check(request, now).await);
+        self.record_login(&outcome, request, now).await;
+        outcome
+    }
+
+    /// Records how a login ended. Of many that are throttled only the first one of a while reads
+    /// the database. What is too long is refused unchecked and guesses nothing.
+    async fn record_login(
+        &self,
+        outcome: &Result<Login>,
+        request: &LoginRequest<'_>,
+        now: Timestamp,
+    ) {
+        let Ok(login) = outcome else { return };
+        if is_too_long(request) {
+            return;
+        }
+        let (action, outcome) = match login {
+            Login::Ok(entered) => {
+                let user = &entered.account.user;
+                audit::record(audit::login_event(Action::Login, Some(user)));
+                return;
+            }
+            Login::Refused => (Action::Login, audit::Outcome::Refused),
+            Login::Throttled(_) if audit::count_throttled(now) => {
+                (Action::LoginThrottled, audit::Outcome::Refused)
+            }
+            Login::Throttled(_) => return,
+        };
+        let name = request.user_name.to_owned();
+        let found = self.inner.db.read(move |tx| tx.find_user_by_name(&name)).await;
+        // A database that does not answer must not hide the attempt.
+        let user = found.ok().flatten().map(|(user, _)| user);
+        audit::record(audit::login_event(action, user.as_ref()).ended(outcome));
+    }
+
+    async fn check(&self, request: &LoginRequest<'_>, now: Timestamp) -> Result<Login> {
+        if is_too_long(request) {
+            return Ok(Login::Refused);
+        }
+        let candidate = self.find_candidate(request, now).await?;
+        self.evaluate_login(request, candidate, None, now).await
+    }
+
+    /// Loads the user of a login and what failed before, in one transaction.
+    async fn find_candidate(
+        &self,
+        request: &LoginRequest<'_>,
+        now: Timestamp,
+    ) -> Result<Candidate> {
+        let subject = Subject::of_user(request.user_name, request.address);
+        let cookie = request.device_cookie.and_then(DeviceCookie::parse);
+        if cookie.is_none() && self.is_locked(&subject, now) {
+            // What is locked out costs no look-up.
+            return Ok(Candidate { user: None, password_hash: None, subject });
+        }
+        let mut keys = subject.keys();
+        keys.extend(cookie.map(|cookie| device_key(cookie.device())));
+        let name = request.user_name.to_owned();
+        let read = move |tx: &ReadTx<'_>| {
+            Ok((tx.find_user_by_name(&name)?, tx.list_failed_logins(&keys)?))
+        };
+        let (found, failures) = self.inner.db.read(read).await?;
+        self.inner.throttle.merge(&failures, now);
+        let (user, password_hash) = found.unzip();
+        let (user, password_hash) = (user.filter(|user| user.active), password_hash.flatten());
+        let mut candidate = Candidate { user, password_hash, subject };
+        if let Some(cookie) = cookie
+            && self.is_issued_to(&cookie, &candidate, now).await?
+        {
+            candidate.subject = Subject::of_device(cookie.device(), request.address);
+        }
+        Ok(candidate)
+    }
+
+    async fn is_issued_to(
+        &self,
+        cookie: &DeviceCookie,
+        candidate: &Candidate,
+        now: Timestamp,
+    ) -> Result<bool> {
+        let key = self.device_key().await?;
+        let (Some(user), Some(hash)) = (&candidate.user, &candidate.password_hash) else {
+            return Ok(false);
+        };
+        Ok(key.verify(cookie, Owner { user: user.id, password_hash: hash }, now))
+    }
+
+    fn is_locked(&self, subject: &Subject, now: Timestamp) -> bool {
+        matches!(self.inner.throttle.decide(subject, now), Decision::Locked { .. })
+    }
+
+    /// What this network's memory says of a login, which is counted if it is wrong.
+    fn recall_login(
+        &self,
+        request: &LoginRequest<'_>,
+        candidate: &Candidate,
+        now: Timestamp,
+    ) -> Recalled {
+        let Candidate { user: Some(_), password_hash: Some(hash), subject } = candidate else {
+            return Recalled::Nothing;
+        };
+        let (password, address) = (request.password, request.address);
+        self.recall(self.inner.verified.is_right(password, hash, address), subject, now)
+    }
+
+    async fn evaluate_login(
+        &self,
+        request: &LoginRequest<'_>,
+        candidate: Candidate,
+        counted: Option<Decision>,
+        now: Timestamp,
+    ) -> Result<Login> {
+        let Candidate { user, password_hash, subject } = candidate;
+        let attempt = Attempt {
+            secret: request.password.to_owned(),
+            hash: password_hash.clone(),
+            may_enter: user.is_some(),
+            address: request.address,
+            subject,
+            counted,
+        };
+        match self.attempt(attempt, now).await? {
+            Attempted::Throttled { wait_s } => return Ok(Login::Throttled(wait_s)),
+            Attempted::Wrong => return Ok(Login::Refused),
+            Attempted::Right => {}
+        }
+        let Some((user, hash)) = user.zip(password_hash) else { return Ok(Login::Refused) };
+        self.inner.verified.remember(request.password, &hash, request.address);
+        let password = hash.into();
+        let enter = |account| Login::Ok(Entered { account, password });
+        Ok(self.account(user.id).await?.map_or(Login::Refused, enter))
+    }
+
+    /// Runs `read` in a transaction that also loads how often the network of `address` failed, for
+    /// an attempt with a program's secret.
+    ///
+    /// Fails with [`crate::runtime::error::Kind::Overloaded`] while that network is locked out.
+    pub async fn read_unless_locked<T: Send + 'static>(
+        &self,
+        (address, now): (IpAddr, Timestamp),
+        read: impl FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
+    ) -> Result<T> {
+        let subject = Subject::of_program(address);
+        self.refuse_locked(&subject, now)?;
+        let keys = subject.keys();
+        let read = move |tx: &ReadTx<'_>| Ok((read(tx)?, tx.list_failed_logins(&keys)?));
+        let (found, failures) = self.inner.db.read(read).await?;
+        self.inner.throttle.merge(&failures, now);
+        self.refuse_locked(&subject, now)?;
+        Ok(found)
+    }
+
+    fn refuse_locked(&self, subject: &Subject, now: Timestamp) -> Result<()> {
+        match self.inner.throttle.decide(subject, now) {
+            Decision::Locked { wait_s } => Err(throttled(wait_s)),
+            Decision::Pace { .. } | Decision::Evaluate => Ok(()),
+        }
+    }
+
+    /// Whether `secret` is the one that `hash` was made from, for secrets of programs, which come
+    /// again and again: from the same network the slow hash is made once in a while.
+    ///
+    /// Without a hash it never is, after the same time. What it is compared with is read by
+    /// [`Auth::read_unless_locked`]. Fails with [`crate::runtime::error::Kind::Overloaded`] when too many of
+    /// the network failed or too many wait.
+    pub async fn verify_secret(
+        &self,
+        secret: &str,
+        hash: Option<&str>,
+        (address, now): (IpAddr, Timestamp),
+    ) -> Result<bool> {
+        if secret.len() > PASSWORD_BYTES_MAX {
+            return Ok(false);
+        }
+        let subject = Subject::of_program(address);
+        self.refuse_locked(&subject, now)?;
+        let right = hash.and_then(|hash| self.inner.verified.is_right(secret, hash, address));
+        let recalled = self.recall(right, &subject, now);
+        if matches!(recalled, Recalled::Right) {
+            return Ok(true);
+        }
+        let attempt = Attempt {
+            secret: secret.to_owned(),
+            hash: hash.map(str::to_owned),
+            may_enter: true,
+            address,
+            subject,
+            counted: recalled.counted(),
+        };
+        match self.attempt(attempt, now).await? {
+            Attempted::Throttled { wait_s } => Err(throttled(wait_s)),
+            Attempted::Wrong => Ok(false),
+            Attempted::Right => {
+                if let Some(hash) = hash {
+                    self.inner.verified.remember(secret, hash, address);
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    /// Issues the value of a cookie that tells this browser apart from those that guess, for
+    /// [`crate::runtime::limits::DEVICE_COOKIE_FOR`] or until the user gets another password.
+    pub async fn issue_device_cookie(&self, login: &Entered, now: Timestamp) -> Result<String> {
+        let owner = Owner { user: login.account.user.id, password_hash: &login.password };
+        self.device_key().await?.issue(owner, now)
+    }
+
+    /// A hash of the device that a device cookie names; `None` where it names none. It is not verified: only
+    /// the browser knows the cookie.
+    #[must_use]
+    pub fn device_hash(cookie: &str) -> Option<Hash> {
+        let cookie = DeviceCookie::parse(cookie)?;
+        Some(Hash::of(&cookie.device().0))
+    }
+
+    async fn device_key(&self) -> Result<&DeviceKey> {
+        self.inner.device_key.get_or_try_init(|| DeviceKey::load(&self.inner.db)).await
+    }
+}
+
+/// Counts how a login ended.
+fn record_metric(outcome: Result<Login>) -> Result<Login> {
+    let word = match &outcome {
+        Ok(Login::Ok(_)) => "done",
+        Ok(Login::Refused) => "refused",
+        Ok(Login::Throttled(_)) => "throttled",
+        Err(_) => "failed",
+    };
+    metrics::counter!(telemetry::LOGINS, "outcome" => word).increment(1);
+    outcome
+}
+
+fn is_too_long(request: &LoginRequest<'_>) -> bool {
+    request.user_name.len() > USER_NAME_BYTES_MAX || request.password.len() > PASSWORD_BYTES_MAX
+}
+
+fn throttled(wait_s: u64) -> Error {
+    let refused = Error::overloaded("failed_logins", "Too many failed logins");
+    refused.retry_after(u32::try_from(wait_s).unwrap_or(u32::MAX))
+}

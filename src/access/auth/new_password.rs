@@ -1,0 +1,210 @@
+//! Rules for a password that a user sets, and its hash.
+//!
+//! Long, and not among those that attackers try first; no rules about kinds of characters, which
+//! make passwords worse (NIST SP 800-63B §3.1.1.2, OWASP ASVS 5 6.2).
+
+use std::{
+    io::{BufRead, BufReader},
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use flate2::read::GzDecoder;
+
+use super::Auth;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{PASSWORD_BYTES_MAX, PASSWORD_CHARS_MIN};
+use model::account::User;
+
+/// Passwords of 12 characters and more that were seen most often in public leaks, in lower case and
+/// sorted; see `assets/LICENSES.md`.
+static LEAKED: &[u8] = include_bytes!("../../../assets/passwords/leaked.txt.gz");
+
+/// Characters that a password has at least beside the name of its user.
+const OWN_CHARS_MIN: usize = 8;
+
+/// Why a password cannot be set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PasswordFlaw {
+    /// It has fewer than [`PASSWORD_CHARS_MIN`] characters.
+    TooShort,
+    /// It has more than [`PASSWORD_BYTES_MAX`] bytes.
+    TooLong,
+    /// It is among those that were leaked most often, or repeats a few characters.
+    Leaked,
+    /// Little is left of it without the name or address of its user.
+    Personal,
+}
+
+impl PasswordFlaw {
+    /// The word in answers.
+    #[must_use]
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::TooShort => "password_too_short",
+            Self::TooLong => "password_too_long",
+            Self::Leaked => "password_leaked",
+            Self::Personal => "password_personal",
+        }
+    }
+
+    /// The sentence for the user, in English.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::TooShort => "The password needs at least 12 characters.",
+            Self::TooLong => "The password is too long. 1,024 bytes are the most.",
+            Self::Leaked => {
+                "This password is easy to guess: it is on a list of leaked ones. Choose another one."
+            }
+            Self::Personal => {
+                "The password is little more than your name or address. Choose another one."
+            }
+        }
+    }
+}
+
+/// Checks a password that `user` wants to set.
+///
+/// Reads the list of leaked passwords, which takes some milliseconds.
+pub fn check_new_password(password: &str, user: &User) -> Result<(), PasswordFlaw> {
+    if password.chars().count() < PASSWORD_CHARS_MIN {
+        return Err(PasswordFlaw::TooShort);
+    }
+    if password.len() > PASSWORD_BYTES_MAX {
+        return Err(PasswordFlaw::TooLong);
+    }
+    let lower = password.to_lowercase();
+    if is_personal(&lower, user) {
+        return Err(PasswordFlaw::Personal);
+    }
+    if is_repeated(&lower) || is_leaked(&lower) {
+        return Err(PasswordFlaw::Leaked);
+    }
+    Ok(())
+}
+
+/// Whether few characters are left without the names of the user.
+fn is_personal(lower: &str, user: &User) -> bool {
+    let address = user.email_address.as_deref().unwrap_or_default();
+    let local = |address: &str| address.split('@').next().unwrap_or_default().to_owned();
+    let own = [
+        user.user_name.clone(),
+        local(&user.user_name),
+        address.to_owned(),
+        local(address),
+        user.first_name.clone().unwrap_or_default(),
+        user.last_name.clone().unwrap_or_default(),
+    ];
+    let own = own.iter().map(|name| name.to_lowercase()).filter(|name| name.chars().count() > 2);
+    let rest = own.fold(lower.to_owned(), |rest, name| rest.replace(&name, ""));
+    rest.chars().count() < OWN_CHARS_MIN
+}
+
+/// Whether the text has at most three different characters.
+fn is_repeated(lower: &str) -> bool {
+    let mut chars: Vec<char> = lower.chars().collect();
+    chars.sort_unstable();
+    chars.dedup();
+    chars.len() <= 3
+}
+
+/// Whether the list has the text. It is unpacked for each look: passwords are set rarely, and the
+/// memory is better used otherwise.
+fn is_leaked(lower: &str) -> bool {
+    let lines = BufReader::new(GzDecoder::new(LEAKED)).lines();
+    lines.map_while(std::io::Result::ok).any(|line| line == lower)
+}
+
+impl Auth {
+    /// The hash of a password that `user` wants to set, or what is wrong with the password; both are
+    /// found on a hashing thread.
+    ///
+    /// Fails with [`crate::runtime::error::Kind::Overloaded`] when too many wait, in all or from the network
+    /// of `address`.
+    pub async fn hash_new_password(
+        &self,
+        password: &str,
+        user: &User,
+        address: IpAddr,
+    ) -> Result<Result<String, PasswordFlaw>> {
+        let (hasher, password, user) =
+            (self.inner.hasher.clone(), password.to_owned(), user.clone());
+        let made = Arc::new(Mutex::new(None));
+        let put = Arc::clone(&made);
+        let work = move || {
+            let hash = match check_new_password(&password, &user) {
+                Ok(()) => hasher.hash(&password).map(Ok),
+                Err(flaw) => Ok(Err(flaw)),
+            };
+            *put.lock().unwrap_or_else(PoisonError::into_inner) = Some(hash);
+            true
+        };
+        self.inner.passwords.run(address, || None, work, |_| ()).await?;
+        let made = made.lock().unwrap_or_else(PoisonError::into_inner).take();
+        made.unwrap_or_else(|| Err(Error::internal("a password was not hashed")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::account::{Access, Phone, UserId};
+
+    fn user() -> User {
+        User {
+            id: UserId(1),
+            organization: None,
+            user_name: "ada.byron@gazette.example".to_owned(),
+            first_name: Some("Ada".to_owned()),
+            last_name: Some("Byron".to_owned()),
+            email_address: Some("ada.byron@gazette.example".to_owned()),
+            department: None,
+            phone: Phone::default(),
+            roles: Vec::new(),
+            access: Access::default(),
+            active: true,
+            service_account: false,
+        }
+    }
+
+    #[test]
+    fn ok_long_passwords_of_any_characters() {
+        for password in [
+            "correct horse battery",
+            "en lång mening utan siffror",
+            "ØØ☂ådñkqwlmz",
+            "Byron-and-tulips-9",
+        ] {
+            assert_eq!(check_new_password(password, &user()), Ok(()), "{password}");
+        }
+    }
+
+    #[test]
+    fn err_short_leaked_and_personal_ones() {
+        let check = |password: &str, flaw| {
+            assert_eq!(check_new_password(password, &user()), Err(flaw), "{password}");
+        };
+        check("", PasswordFlaw::TooShort);
+        check("elevenchars", PasswordFlaw::TooShort);
+        check("ååååååååååå", PasswordFlaw::TooShort);
+        check(&"x1".repeat(600), PasswordFlaw::TooLong);
+        check("1234567890123", PasswordFlaw::Leaked);
+        check("PasswordPassword", PasswordFlaw::Leaked);
+        check("Qwertyuiop123", PasswordFlaw::Leaked);
+        check("aaaaaaaaaaaa", PasswordFlaw::Leaked);
+        check("abababababab", PasswordFlaw::Leaked);
+        check("ada.byron@gazette.example", PasswordFlaw::Personal);
+        check("AdaByron2026!", PasswordFlaw::Personal);
+    }
+
+    #[test]
+    fn the_list_is_sorted_and_holds_what_the_length_lets_through() {
+        let lines: Vec<String> =
+            BufReader::new(GzDecoder::new(LEAKED)).lines().map(|line| line.unwrap()).collect();
+        assert!(lines.len() > 30_000, "{}", lines.len());
+        assert!(lines.is_sorted());
+        let fits = |line: &String| line.chars().count() >= PASSWORD_CHARS_MIN;
+        assert!(lines.iter().all(|line| fits(line) && *line == line.to_lowercase()));
+    }
+}

@@ -1,0 +1,184 @@
+//! Paces the attempts for a user name that failed too often from everywhere: one evaluation at a
+//! time, further and further apart. Networks that failed with the name and those that did not have
+//! slots of their own: else networks that guess and ask again at once would take every slot, and the
+//! delay would lock the owner out.
+//!
+//! Each attempt reserves a slot in the future and waits for it. Those that would wait too long, and
+//! a second one of the same network, are refused at once, so that few wait and a network takes one
+//! place. A slot stays reserved when its client hangs up, and its attempt is evaluated: else clients
+//! that hang up would take slots and their network would never fail.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+
+use crate::runtime::limits::{
+    PACE_FIRST, PACE_MAX, PACE_STEP, PACE_WAIT_MAX, PACED_NAMES_MAX, PACED_WAITING_MAX,
+};
+use model::{Hash, network};
+
+/// The slots of all user names that are paced.
+#[derive(Default)]
+pub(super) struct Pacer {
+    /// Those of networks that have not failed with the name.
+    clean: Mutex<Names>,
+    /// Those of networks that have.
+    failed: Mutex<Names>,
+}
+
+/// Slots by the key of the name's counter.
+type Names = HashMap<Hash, Vec<Slot>>;
+
+struct Slot {
+    network: IpAddr,
+    at: Timestamp,
+}
+
+/// An attempt that is to be paced.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Paced {
+    /// The user name's counter.
+    pub(super) key: Hash,
+    /// Where the attempt comes from.
+    pub(super) address: IpAddr,
+    /// Failures beyond the limit.
+    pub(super) overrun: u32,
+    /// Whether that network failed with the name.
+    pub(super) has_failed: bool,
+}
+
+impl Pacer {
+    /// Reserves the next slot of a name and gives the time until it. Fails with the seconds after
+    /// which there may be one.
+    pub(super) fn reserve(&self, paced: Paced, now: Timestamp) -> Result<Duration, u64> {
+        let later = || PACE_WAIT_MAX.as_secs();
+        let names = if paced.has_failed { &self.failed } else { &self.clean };
+        let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.len() >= PACED_NAMES_MAX && !names.contains_key(&paced.key) {
+            names.retain(|_, slots| {
+                forget_old(slots, now);
+                !slots.is_empty()
+            });
+            if names.len() >= PACED_NAMES_MAX {
+                return Err(later());
+            }
+        }
+        let slots = names.entry(paced.key).or_default();
+        forget_old(slots, now);
+        let last = slots.iter().map(|slot| slot.at).max().unwrap_or(now).max(now);
+        let at = last.checked_add(interval(paced.overrun)).map_err(|_| later())?;
+        let wait = until(at, now);
+        let network = network(paced.address);
+        let mut waiting = slots.iter().filter(|slot| slot.at > now);
+        let is_next = waiting.clone().count() < PACED_WAITING_MAX
+            && waiting.all(|slot| slot.network != network);
+        if !is_next || wait > PACE_WAIT_MAX {
+            return Err(wait.as_secs() + 1);
+        }
+        slots.push(Slot { network, at });
+        Ok(wait)
+    }
+}
+
+/// Forgets slots that have no effect any more, also those of a clock that was set back since.
+fn forget_old(slots: &mut Vec<Slot>, now: Timestamp) {
+    slots.retain(|slot| slot.at > now && until(slot.at, now) <= PACE_WAIT_MAX);
+}
+
+fn until(at: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(at.duration_since(now)).unwrap_or_default()
+}
+
+/// The time between two evaluations: it doubles with each [`PACE_STEP`] failures.
+fn interval(overrun: u32) -> Duration {
+    let factor = 1u32.checked_shl(overrun / PACE_STEP).unwrap_or(u32::MAX);
+    PACE_FIRST.saturating_mul(factor).min(PACE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + second).unwrap()
+    }
+
+    fn of(name: &[u8], host: u8) -> Paced {
+        let address = [192, 0, 2, host].into();
+        Paced { key: Hash::of(name), address, overrun: 0, has_failed: false }
+    }
+
+    fn reserve(pacer: &Pacer, host: u8, overrun: u32, second: i64) -> Result<u64, u64> {
+        pacer
+            .reserve(Paced { overrun, ..of(b"name", host) }, at(second))
+            .map(|wait| wait.as_secs())
+    }
+
+    #[test]
+    fn attempts_are_evaluated_one_after_the_other() {
+        let pacer = Pacer::default();
+        for host in 1..=4 {
+            assert_eq!(reserve(&pacer, host, 0, 0), Ok(u64::from(host)));
+        }
+        assert_eq!(reserve(&pacer, 2, 0, 0), Err(6), "one at a time from a network");
+        assert_eq!(reserve(&pacer, 2, 0, 2), Ok(3));
+        assert_eq!(
+            pacer.reserve(of(b"b", 2), at(0)),
+            Ok(PACE_FIRST),
+            "another name has its own slots"
+        );
+    }
+
+    #[test]
+    fn few_wait_and_none_for_long() {
+        let pacer = Pacer::default();
+        let waiting = (0..200).filter(|host| reserve(&pacer, *host, 0, 0).is_ok()).count();
+        assert_eq!(waiting, PACED_WAITING_MAX);
+        assert_eq!(reserve(&Pacer::default(), 1, u32::MAX, 0), Ok(PACE_MAX.as_secs()));
+        let slow = Pacer::default();
+        let waits = (0..200).map(|host| reserve(&slow, host, 40, 0));
+        let longest = waits.filter_map(Result::ok).max().unwrap();
+        assert!(longest <= PACE_WAIT_MAX.as_secs());
+    }
+
+    #[test]
+    fn networks_that_failed_take_no_slot_of_those_that_did_not() {
+        let pacer = Pacer::default();
+        let failed = |host| Paced { has_failed: true, ..of(b"name", host) };
+        let taken = (0..200).filter(|host| pacer.reserve(failed(*host), at(0)).is_ok()).count();
+        assert_eq!(taken, PACED_WAITING_MAX);
+        assert!(pacer.reserve(failed(200), at(0)).is_err());
+        assert_eq!(reserve(&pacer, 201, 0, 0), Ok(1));
+    }
+
+    #[test]
+    fn the_interval_doubles_up_to_its_bound() {
+        let check = |overrun, factor| assert_eq!(interval(overrun), PACE_FIRST * factor);
+        check(0, 1);
+        check(PACE_STEP - 1, 1);
+        check(PACE_STEP, 2);
+        check(3 * PACE_STEP, 8);
+        assert_eq!((interval(1000), interval(u32::MAX)), (PACE_MAX, PACE_MAX));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_blocks_nobody() {
+        let pacer = Pacer::default();
+        assert!(reserve(&pacer, 1, 0, 86_400).is_ok());
+        assert_eq!(reserve(&pacer, 1, 0, 0), Ok(1));
+    }
+
+    #[test]
+    fn names_are_bounded_and_those_without_slots_make_room() {
+        let pacer = Pacer::default();
+        let named = |name: usize, second| pacer.reserve(of(&name.to_be_bytes(), 1), at(second));
+        assert!((0..PACED_NAMES_MAX).all(|name| named(name, 0).is_ok()));
+        assert!(named(PACED_NAMES_MAX, 0).is_err());
+        assert!(named(PACED_NAMES_MAX, 2).is_ok());
+    }
+}

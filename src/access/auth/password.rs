@@ -1,0 +1,369 @@
+//! Passwords: argon2id on threads of its own, at low priority, behind a bounded queue.
+//!
+//! Hashing is slow on purpose. Its threads run when nobody else wants to, so that a flood of logins
+//! waits and requests go on. On a machine that is never idle they would wait for ever: what has
+//! waited for [`HASH_PATIENCE`] is done by one more thread, which runs like everybody else and rests
+//! fifteen times as long as it works.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    net::IpAddr,
+    panic::{self, AssertUnwindSafe},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        mpsc::{self, Receiver, SyncSender},
+    },
+    thread,
+};
+
+use argon2::{Algorithm, Argon2, Params, PasswordHash, PasswordHasher, PasswordVerifier, Version};
+use thread_priority::{
+    NormalThreadSchedulePolicy, ThreadPriority, ThreadSchedulePolicy,
+    set_thread_priority_and_policy,
+};
+use tokio::sync::oneshot;
+
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{HASH_PATIENCE, HASH_REST, HASH_TURNS_MAX, HASHES_URGENT_MAX};
+use crate::runtime::telemetry;
+use model::network;
+
+type Work = Arc<dyn Perform>;
+
+/// A comparison that one of several threads makes.
+trait Perform: Send + Sync {
+    /// Makes it, unless that was done or nobody waits for it any more.
+    fn perform(&self);
+}
+
+/// A comparison with what goes before and behind it.
+struct Job<T, B, F, S> {
+    begin: B,
+    fits: F,
+    /// Taken by whoever is first to come to a result.
+    end: Mutex<Option<(S, oneshot::Sender<T>)>>,
+}
+
+impl<T, B, F, S> Job<T, B, F, S> {
+    fn end(&self) -> MutexGuard<'_, Option<(S, oneshot::Sender<T>)>> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T, B, F, S> Perform for Job<T, B, F, S>
+where
+    T: Send,
+    B: Fn() -> Option<T> + Send + Sync,
+    F: Fn() -> bool + Send + Sync,
+    S: FnOnce(bool) -> T + Send,
+{
+    fn perform(&self) {
+        if self.end().as_ref().is_none_or(|(_, sender)| sender.is_closed()) {
+            return;
+        }
+        let begun = (self.begin)();
+        let fits = begun.is_none() && (self.fits)();
+        let Some((settle, sender)) = self.end().take() else { return };
+        if begun.is_none() {
+            metrics::counter!(telemetry::HASHES).increment(1);
+        }
+        // Whoever asked may be gone; then nobody hears of it.
+        drop(sender.send(begun.unwrap_or_else(|| settle(fits))));
+    }
+}
+
+/// How passwords are hashed.
+#[derive(Clone, Debug)]
+pub struct Hasher {
+    argon2: Argon2<'static>,
+}
+
+impl Hasher {
+    /// A hasher with `memory_kib` KiB and `iterations` passes. Fails when argon2 does not allow
+    /// them.
+    pub fn new(memory_kib: u32, iterations: u32) -> Result<Self> {
+        let params = Params::new(memory_kib, iterations, 1, None);
+        let params = params.map_err(|cause| Error::internal(format!("argon2: {cause}")))?;
+        Ok(Self { argon2: Argon2::new(Algorithm::Argon2id, Version::V0x13, params) })
+    }
+
+    /// The hash of `password` with a new salt, as a PHC string.
+    pub fn hash(&self, password: &str) -> Result<String> {
+        let hash = self.argon2.hash_password(password.as_bytes());
+        let hash = hash.map_err(|cause| Error::internal(format!("argon2: {cause}")))?;
+        Ok(hash.to_string())
+    }
+
+    /// Whether `password` is the one that `hash` was made from.
+    #[must_use]
+    pub fn verify(&self, password: &str, hash: &str) -> bool {
+        let Ok(hash) = PasswordHash::new(hash) else { return false };
+        self.argon2.verify_password(password.as_bytes(), &hash).is_ok()
+    }
+}
+
+/// What waits for the idle threads. Whoever asked takes his work out again when he stops waiting.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    wake: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Work>,
+    /// Those who wait for a result, by their network: in the queue, or being hashed.
+    askers: HashMap<IpAddr, usize>,
+    closed: bool,
+}
+
+impl Queue {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next work, once there is some; nothing when the queue is closed.
+    fn take(&self) -> Option<Work> {
+        let mut state = self.state();
+        loop {
+            if state.closed {
+                return None;
+            }
+            if let Some(work) = state.waiting.pop_front() {
+                return Some(work);
+            }
+            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// The queue as long as somebody may put something into it.
+struct Opened(Arc<Queue>);
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        self.0.state().closed = true;
+        self.0.wake.notify_all();
+    }
+}
+
+/// Work that somebody in a network waits for.
+struct Awaited<'a> {
+    queue: &'a Queue,
+    work: Work,
+    asker: IpAddr,
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        let mut state = self.queue.state();
+        state.waiting.retain(|other| !Arc::ptr_eq(other, &self.work));
+        match state.askers.get(&self.asker).copied().unwrap_or(0) {
+            0 | 1 => drop(state.askers.remove(&self.asker)),
+            more => drop(state.askers.insert(self.asker, more - 1)),
+        }
+    }
+}
+
+/// The threads that hash.
+#[derive(Clone)]
+pub(super) struct Passwords {
+    hasher: Hasher,
+    queue: Arc<Opened>,
+    queue_max: usize,
+    /// How many of one network may wait for a result.
+    asker_max: usize,
+    /// What has waited for long.
+    urgent: SyncSender<Work>,
+    /// What a password is compared with when there is no user of that name, so that the answer
+    /// takes as long.
+    nobody: Arc<str>,
+}
+
+impl Passwords {
+    /// `queue` comparisons may wait for `workers` threads, `asker_max` of them from one network.
+    pub(super) fn start(
+        hasher: Hasher,
+        workers: usize,
+        (queue, asker_max): (usize, usize),
+    ) -> Result<Self> {
+        let nobody = hasher.hash(super::Secret::new()?.reveal())?.into();
+        let opened = Arc::new(Queue::default());
+        for index in 0..workers {
+            let opened = Arc::clone(&opened);
+            let name = format!("hash-{index}");
+            let started = thread::Builder::new().name(name).spawn(move || work_idly(&opened));
+            started.map_err(Error::internal)?;
+        }
+        let (urgent, waiting) = mpsc::sync_channel::<Work>(HASHES_URGENT_MAX);
+        let started = thread::Builder::new().name("hash-urgent".to_owned());
+        started.spawn(move || work_urgently(&waiting)).map_err(Error::internal)?;
+        let (queue, queue_max) = (Arc::new(Opened(opened)), queue);
+        Ok(Self { hasher, queue, queue_max, asker_max, urgent, nobody })
+    }
+
+    /// The comparison of a password with a hash, for work on these threads. Without a hash it
+    /// never fits, after the same time.
+    pub(super) fn fits(&self) -> impl Fn(&str, Option<&str>) -> bool + Send + 'static {
+        let (hasher, nobody) = (self.hasher.clone(), Arc::clone(&self.nobody));
+        move |password, hash| {
+            let matches = hasher.verify(password, hash.unwrap_or(&nobody));
+            hash.is_some() && matches
+        }
+    }
+
+    /// Runs `fits` on a hashing thread, and `settle` with what it gave; or what `begin`, asked just
+    /// before, gives instead. `begin` and `fits` may run twice, `settle` runs once at most.
+    ///
+    /// Fails with [`crate::runtime::error::Kind::Overloaded`] when too many wait, in all or from the network
+    /// of `address`.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        address: IpAddr,
+        begin: impl Fn() -> Option<T> + Send + Sync + 'static,
+        fits: impl Fn() -> bool + Send + Sync + 'static,
+        settle: impl FnOnce(bool) -> T + Send + 'static,
+    ) -> Result<T> {
+        let (sender, mut receiver) = oneshot::channel();
+        let work: Work = Arc::new(Job { begin, fits, end: Mutex::new(Some((settle, sender))) });
+        let awaited = self.put(work, network(address))?;
+        let mut is_urgent = false;
+        for _ in 0..HASH_TURNS_MAX {
+            if let Ok(result) = tokio::time::timeout(HASH_PATIENCE, &mut receiver).await {
+                return result.map_err(|_| Error::internal("a hashing thread ended"));
+            }
+            is_urgent = is_urgent || self.urgent.try_send(Arc::clone(&awaited.work)).is_ok();
+        }
+        Err(overloaded())
+    }
+
+    /// Puts work into the queue for as long as somebody waits for it.
+    fn put(&self, work: Work, asker: IpAddr) -> Result<Awaited<'_>> {
+        let queue = self.queue.0.as_ref();
+        let mut state = queue.state();
+        if state.askers.get(&asker).is_some_and(|count| *count >= self.asker_max) {
+            let message = "Too many logins from this address wait";
+            return Err(Error::overloaded("client_logins", message));
+        }
+        if state.waiting.len() >= self.queue_max {
+            return Err(overloaded());
+        }
+        *state.askers.entry(asker).or_default() += 1;
+        state.waiting.push_back(Arc::clone(&work));
+        drop(state);
+        queue.wake.notify_one();
+        Ok(Awaited { queue, work, asker })
+    }
+}
+
+fn overloaded() -> Error {
+    Error::overloaded("logins", "Too many logins wait")
+}
+
+fn work_idly(queue: &Queue) {
+    // Only time that nobody else wants: a mere low priority still takes whole slices of a busy
+    // core. Without it logins only compete harder.
+    let idle = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
+    let thread = thread_priority::thread_native_id();
+    if let Err(cause) = set_thread_priority_and_policy(thread, ThreadPriority::Min, idle) {
+        tracing::warn!("hashing threads keep their priority: {cause}");
+    }
+    while let Some(work) = queue.take() {
+        perform(&work);
+    }
+}
+
+/// The thread for what has waited: at most a sixteenth of a core.
+fn work_urgently(waiting: &Receiver<Work>) {
+    // Nothing ever comes through here: waiting for it is the rest.
+    let (_kept, rest) = mpsc::channel::<()>();
+    while let Ok(work) = waiting.recv() {
+        let watch = Stopwatch::start();
+        perform(&work);
+        drop(work);
+        if rest.recv_timeout(watch.elapsed() * HASH_REST).is_ok() {
+            return;
+        }
+    }
+}
+
+fn perform(work: &Work) {
+    // A panic ends one login, not the thread that all others wait for.
+    if panic::catch_unwind(AssertUnwindSafe(|| work.perform())).is_err() {
+        tracing::error!("hashing a password panicked");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+    use super::*;
+
+    const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    #[tokio::test]
+    async fn what_waits_for_long_is_done_while_the_idle_threads_cannot() {
+        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, (2, 2)).unwrap();
+        // The only idle thread hangs in a comparison, as it does on a machine that is never idle.
+        let (go, stuck) = mpsc::channel::<()>();
+        let (stuck, tried) = (Mutex::new(stuck), AtomicBool::new(false));
+        let hang = move || tried.swap(true, SeqCst) || stuck.lock().unwrap().recv().is_ok();
+        let counted = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&counted);
+        let settle = move |fits: bool| {
+            counter.fetch_add(1, SeqCst);
+            fits
+        };
+        assert!(passwords.run(HOME, || None, hang, settle).await.unwrap());
+        assert!(!passwords.run(HOME, || None, || false, |fits| fits).await.unwrap());
+        assert_eq!(passwords.run(HOME, || Some(7), || true, |_| 8).await.unwrap(), 7);
+        // More than the queue holds, one after the other: what was done does not lie in the way.
+        for _ in 0..4 {
+            assert_eq!(passwords.run(HOME, || Some(7), || true, |_| 8).await.unwrap(), 7);
+        }
+        assert_eq!(passwords.queue.0.state().waiting.len(), 0);
+        drop(go);
+        assert!(passwords.run(HOME, || None, || true, |fits| fits).await.unwrap());
+        assert_eq!(counted.load(SeqCst), 1);
+    }
+
+    #[tokio::test]
+    async fn one_address_cannot_take_all_places() {
+        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, (8, 2)).unwrap();
+        let (go, stuck) = mpsc::channel::<()>();
+        let stuck = Mutex::new(stuck);
+        let hang = move || stuck.lock().unwrap().recv().is_ok();
+        let (other, passwords) = ("192.0.2.1".parse().unwrap(), &passwords);
+        let hanging = passwords.run(HOME, || None, hang, |fits| fits);
+        let waiting = passwords.run(HOME, || None, || true, |fits| fits);
+        let third = async {
+            let refused = passwords.run(HOME, || None, || true, |fits| fits).await.unwrap_err();
+            assert_eq!(refused.details()[0].error_code, "client_logins");
+            let kept = passwords.put(Arc::new(Nothing), other).map(|awaited| awaited.asker);
+            assert_eq!(kept.ok(), Some(other), "another address has its own places");
+            drop(go);
+        };
+        let (hung, waited, ()) = tokio::join!(hanging, waiting, third);
+        assert_eq!((hung.unwrap(), waited.unwrap()), (false, true));
+        assert!(passwords.queue.0.state().askers.is_empty());
+    }
+
+    struct Nothing;
+
+    impl Perform for Nothing {
+        fn perform(&self) {}
+    }
+
+    #[test]
+    fn a_password_fits_its_own_hash_only() {
+        let hasher = Hasher::new(8, 1).unwrap();
+        let hash = hasher.hash("correct horse").unwrap();
+        assert!(hash.starts_with("$argon2id$v=19$m=8,t=1,p=1$"), "{hash}");
+        assert_ne!(hash, hasher.hash("correct horse").unwrap());
+        assert!(hasher.verify("correct horse", &hash));
+        assert!(!hasher.verify("correct hors", &hash));
+        assert!(!hasher.verify("correct horse", "not a hash"));
+    }
+}

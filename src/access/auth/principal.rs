@@ -1,0 +1,201 @@
+//! A caller that is known.
+
+use std::sync::Arc;
+
+use crate::runtime::error::{Error, Result};
+use model::account::{
+    Access, Account, Agreement, FamilyId, OrganizationId, Permission, Phone, ROLE_PROVIDER, Scope,
+    Scopes, User, UserId,
+};
+
+/// How a caller made itself known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// An access token of that family.
+    Bearer {
+        /// What the token was given out with.
+        family: FamilyId,
+    },
+    /// An API key.
+    ApiKey {
+        /// Its number.
+        key: i64,
+    },
+    /// HTTP Basic.
+    Basic,
+    /// A login in the browser.
+    Session,
+    /// None: it asked before, and its work is done now.
+    Queue,
+    /// The operator at the command line.
+    Operator,
+}
+
+/// A caller that is known: the user, and what its credentials may be used for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Principal {
+    account: Arc<Account>,
+    scopes: Scopes,
+    /// Whether permissions take the scopes that are named after them.
+    scopes_enforced: bool,
+    method: Method,
+}
+
+impl Principal {
+    pub(super) fn new(account: Arc<Account>, scopes: Scopes, method: Method) -> Self {
+        Self { account, scopes, scopes_enforced: false, method }
+    }
+
+    /// The same caller with a token of a client whose scopes are enforced, or not.
+    pub(super) fn with_scopes_enforced(self, scopes_enforced: bool) -> Self {
+        Self { scopes_enforced, ..self }
+    }
+
+    /// The operator at the command line, who sees everything that lies on the machine.
+    ///
+    /// Commands act in this name. No request does: whoever calls over the network is what
+    /// [`Auth::find`](super::Auth::find) says, and `tests/tidy.rs` checks that nothing there makes
+    /// this principal.
+    #[must_use]
+    pub fn operator() -> Self {
+        let user = User {
+            id: UserId(0),
+            organization: None,
+            user_name: "operator".to_owned(),
+            first_name: None,
+            last_name: None,
+            email_address: None,
+            department: None,
+            phone: Phone::default(),
+            roles: vec![ROLE_PROVIDER.to_owned()],
+            access: Access::default(),
+            active: true,
+            service_account: true,
+        };
+        let account = Account { user, organization: None, agreements: Vec::new() };
+        Self::new(Arc::new(account), Scopes::of_key(), Method::Operator)
+    }
+
+    /// The user with its organization and agreements.
+    #[must_use]
+    pub fn account(&self) -> &Arc<Account> {
+        &self.account
+    }
+
+    /// The user.
+    #[must_use]
+    pub fn user(&self) -> &User {
+        &self.account.user
+    }
+
+    /// The agreements of the user, expired ones too.
+    #[must_use]
+    pub fn agreements(&self) -> &[Agreement] {
+        &self.account.agreements
+    }
+
+    /// The user's organization.
+    ///
+    /// Fails for a user without one.
+    pub fn organization(&self) -> Result<OrganizationId> {
+        let none = || Error::forbidden("organization_required", "The user has no organization");
+        self.user().organization.ok_or_else(none)
+    }
+
+    /// What the credentials may be used for.
+    #[must_use]
+    pub fn scopes(&self) -> Scopes {
+        self.scopes
+    }
+
+    /// How the caller made itself known.
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.method
+    }
+
+    /// Whether the user has the role of that name.
+    #[must_use]
+    pub fn has_role(&self, role: &str) -> bool {
+        self.user().roles.iter().any(|own| own == role)
+    }
+
+    /// Whether the caller works for the provider, who searches the whole archive.
+    #[must_use]
+    pub fn is_provider(&self) -> bool {
+        self.has_role(ROLE_PROVIDER)
+    }
+
+    /// Whether the caller sees items under embargo.
+    #[must_use]
+    pub fn sees_embargoed(&self) -> bool {
+        self.is_provider()
+    }
+
+    /// Whether the caller sees commissioned items: the provider, and administrators whose
+    /// credentials carry the scope `admin`.
+    ///
+    /// A delivery is collected later with the rights of a key. The scope was checked when it was
+    /// triggered, so the access level alone counts there.
+    #[must_use]
+    pub fn sees_commissioned(&self) -> bool {
+        let has_scope = self.allows(Permission::Commissioned) || self.method == Method::Queue;
+        self.is_provider() || (self.user().access.admin && has_scope)
+    }
+
+    /// Fails with `insufficient_scope` when the credentials do not carry `scope`.
+    pub fn require_scope(&self, scope: Scope) -> Result<()> {
+        if self.scopes.has(scope) {
+            return Ok(());
+        }
+        Err(Error::insufficient_scope(scope.as_str()))
+    }
+
+    /// Whether the credentials carry the scopes of `permission`.
+    #[must_use]
+    pub fn allows(&self, permission: Permission) -> bool {
+        permission.scopes(self.scopes_enforced).iter().all(|scope| self.scopes.has(*scope))
+    }
+
+    /// Fails with `insufficient_scope`, naming the first scope that is missing, when the credentials
+    /// do not carry the scopes of `permission`.
+    pub fn require(&self, permission: Permission) -> Result<()> {
+        let mut scopes = permission.scopes(self.scopes_enforced).iter();
+        scopes.try_for_each(|scope| self.require_scope(*scope))
+    }
+
+    /// Fails unless the token has the scope `admin` and the user the access level `admin`
+    /// (Spec §5).
+    pub fn require_admin(&self) -> Result<()> {
+        self.require_scope(Scope::Admin)?;
+        if self.user().access.admin {
+            return Ok(());
+        }
+        Err(Error::forbidden("admin_required", "The user lacks the access level admin"))
+    }
+
+    /// Fails with `api_key_unsupported` for a caller with an API key: one that leaks must not make
+    /// others, which outlive it. Fails with `insufficient_scope` for a token that lacks one of the
+    /// scopes of a key: an application must not make itself a key that may do more than the user
+    /// allowed it.
+    pub fn require_login(&self) -> Result<()> {
+        match self.method {
+            Method::Bearer { .. } | Method::Basic | Method::Session | Method::Operator => {
+                Scopes::of_key().iter().try_for_each(|scope| self.require_scope(scope))
+            }
+            Method::ApiKey { .. } | Method::Queue => {
+                let message = "API keys are not supported here, log in instead";
+                Err(Error::forbidden("api_key_unsupported", message))
+            }
+        }
+    }
+
+    /// Fails with `service_account_unsupported` for a program.
+    pub fn require_person(&self) -> Result<()> {
+        if !self.user().service_account {
+            return Ok(());
+        }
+        let message = "Service accounts are not supported here";
+        Err(Error::forbidden("service_account_unsupported", message))
+    }
+}

@@ -1,0 +1,94 @@
+//! Signs ids for links that are mailed: whoever holds a token knows the id, and nobody else can make one.
+//!
+//! The database holds ids and one key, which is encrypted like other secrets. So a link can be
+//! written again when its mail is retried, and a copy of the tables opens nothing.
+
+use aws_lc_rs::hmac;
+use aws_lc_rs::rand::{SecureRandom, SystemRandom};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use uuid::Uuid;
+
+use crate::runtime::error::{Error, Result};
+use crate::storage::database::{Db, DbError};
+
+/// Bytes of a signature in a token: enough that nobody guesses one.
+const SIGNATURE_BYTES: usize = 16;
+
+/// Makes tokens of ids and reads them; cheap to clone.
+#[derive(Clone)]
+pub struct IdSigner(hmac::Key);
+
+impl IdSigner {
+    /// A signer with the key that the database holds as the secret `name`, which is drawn when there
+    /// is none; blocks the calling thread.
+    pub fn open(db: &Db, name: &'static str) -> Result<Self> {
+        let text = match db.read_blocking(move |tx| tx.find_secret_state(name)) {
+            Ok(Some(known)) => known,
+            Ok(None) => Self::draw(db, name)?,
+            // A node that only reads sends no mails and needs no keys of the archive: a key of its own
+            // verifies none of their links.
+            Err(DbError::Secret(_)) if db.only_reads() => random_key()?,
+            Err(cause) => return Err(cause.into()),
+        };
+        let key = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(Error::internal)?;
+        Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &key)))
+    }
+
+    /// Draws a key, unless another process was faster.
+    fn draw(db: &Db, name: &'static str) -> Result<String> {
+        let fresh = random_key()?;
+        Ok(db.write_blocking(move |tx| match tx.as_read().find_secret_state(name)? {
+            Some(known) => Ok(known),
+            None => tx.write_secret_state(name, &fresh).map(|()| fresh),
+        })?)
+    }
+
+    /// The token of an id: 43 characters of base64url.
+    #[must_use]
+    pub fn token(&self, id: Uuid) -> String {
+        let signature = hmac::sign(&self.0, id.as_bytes());
+        let mut bytes = id.as_bytes().to_vec();
+        bytes.extend_from_slice(&signature.as_ref()[..SIGNATURE_BYTES]);
+        BASE64_URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// The id of a token; `None` for one that was not made with this key.
+    #[must_use]
+    pub fn read(&self, token: &str) -> Option<Uuid> {
+        let bytes = BASE64_URL_SAFE_NO_PAD.decode(token).ok()?;
+        let (id, _) = bytes.split_first_chunk::<16>()?;
+        let id = Uuid::from_bytes(*id);
+        let expected = self.token(id);
+        // In the same time wherever it differs.
+        aws_lc_rs::constant_time::verify_slices_are_equal(expected.as_bytes(), token.as_bytes())
+            .ok()
+            .map(|()| id)
+    }
+}
+
+fn random_key() -> Result<String> {
+    let mut fresh = [0; 32];
+    SystemRandom::new()
+        .fill(&mut fresh)
+        .map_err(|_| Error::internal("the system gives no random numbers"))?;
+    Ok(BASE64_URL_SAFE_NO_PAD.encode(fresh))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_read_and_any_other_is_none() {
+        let signer = IdSigner(hmac::Key::new(hmac::HMAC_SHA256, b"one"));
+        let other = IdSigner(hmac::Key::new(hmac::HMAC_SHA256, b"two"));
+        let id = Uuid::from_u128(7);
+        let token = signer.token(id);
+        assert_eq!(signer.read(&token), Some(id));
+        assert_eq!(other.read(&token), None);
+        for bad in ["", "x", &token[1..], &format!("{token}A"), &token.to_uppercase()] {
+            assert_eq!(signer.read(bad), None, "{bad}");
+        }
+    }
+}

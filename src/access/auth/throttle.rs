@@ -1,0 +1,493 @@
+//! Counts failed logins and decides which attempts are evaluated (Spec §5 is silent; agreed: failed
+//! logins are throttled per user and per address).
+//!
+//! The failures of a user name from one network lock that name out for that network, and those of a
+//! network with any name lock out the network. The failures of a user name from everywhere never
+//! lock it, or anybody could keep its owner out: beyond a higher limit its attempts are paced
+//! ([`super::pace`]). A browser with a device cookie is counted by that cookie, so that its owner is
+//! locked out by no one else.
+//!
+//! Counters live in memory and, so that nodes share them and a restart keeps them, in the database:
+//! each failure is written there, and an attempt takes over what its transaction reads.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use jiff::Timestamp;
+
+use super::{HashLimits, device::DeviceId};
+use crate::runtime::limits::{CLOCK_JUMP, FAILED_LOGINS_BOUND_EVERY, THROTTLE_KEYS_MAX};
+use crate::runtime::live::Live;
+use crate::storage::database::{FailedLogins, WindowStart};
+use model::{Hash, network};
+
+/// What the failures of one counter lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rule {
+    /// At the limit for a user, attempts are refused.
+    LockByUser,
+    /// At the limit for an address, attempts are refused.
+    LockByAddress,
+    /// At the total limit for a user, attempts are paced.
+    Pace,
+    /// Nothing for the attempt that is counted; for others with the same counter.
+    Count,
+}
+
+/// The counters that decide an attempt and that its failure raises. Keys are hashes: the length of
+/// a user name is the caller's.
+#[derive(Clone, Debug)]
+pub(super) struct Subject {
+    counters: Vec<(Hash, Rule)>,
+}
+
+impl Subject {
+    /// An attempt with the user's name.
+    pub(super) fn of_user(user_name: &str, address: IpAddr) -> Self {
+        let address = network(address);
+        let counters = vec![
+            (key(&["user at", &address.to_string(), user_name]), Rule::LockByUser),
+            (address_key(address), Rule::LockByAddress),
+            (key(&["user", user_name]), Rule::Pace),
+        ];
+        Self { counters }
+    }
+
+    /// An attempt from a browser that the user logged in with before.
+    ///
+    /// Its own limit is enough: it has one user, and only that user's logins make devices. So the
+    /// failures of others lock it out neither by name nor by address.
+    pub(super) fn of_device(device: DeviceId, address: IpAddr) -> Self {
+        let address = address_key(network(address));
+        Self { counters: vec![(device_key(device), Rule::LockByUser), (address, Rule::Count)] }
+    }
+
+    /// An attempt with a program's secret (RFC 6749 §2.3.1). It is never counted by the program's
+    /// name, or anybody could lock a program out.
+    pub(super) fn of_program(address: IpAddr) -> Self {
+        Self { counters: vec![(address_key(network(address)), Rule::LockByAddress)] }
+    }
+
+    /// The keys of all counters.
+    pub(super) fn keys(&self) -> Vec<Hash> {
+        self.counters.iter().map(|(key, _)| *key).collect()
+    }
+}
+
+/// The key of a device's counter.
+pub(super) fn device_key(device: DeviceId) -> Hash {
+    key(&["device", &device.to_string()])
+}
+
+fn address_key(network: IpAddr) -> Hash {
+    key(&["address", &network.to_string()])
+}
+
+fn key(parts: &[&str]) -> Hash {
+    Hash::of(parts.join("\0").as_bytes())
+}
+
+/// What becomes of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decision {
+    /// It is evaluated, or its result stands.
+    Evaluate,
+    /// It is evaluated when its turn comes.
+    Pace {
+        /// The user name's counter.
+        key: Hash,
+        /// Failures beyond the limit.
+        overrun: u32,
+        /// Whether some of the failures are of its own network.
+        has_failed: bool,
+    },
+    /// It is refused, whatever it presents.
+    Locked {
+        /// Seconds until attempts are evaluated again.
+        wait_s: u64,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Count {
+    failures: u32,
+    since: Timestamp,
+}
+
+type Counts = HashMap<Hash, Count>;
+
+/// Failed logins, each counted in a window that begins with the first one.
+pub(super) struct Throttle {
+    counts: Mutex<Counts>,
+    limits: Live<Limits>,
+    /// Failures that were written to the database.
+    written: AtomicU32,
+}
+
+/// How many failures are allowed in which time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub(super) per_user: u32,
+    pub(super) per_user_total: u32,
+    pub(super) per_address: u32,
+    pub(super) window: Duration,
+}
+
+impl From<HashLimits> for Limits {
+    fn from(limits: HashLimits) -> Self {
+        Self {
+            per_user: limits.failures_per_user,
+            per_user_total: limits.failures_per_user_total,
+            per_address: limits.failures_per_address,
+            window: limits.window,
+        }
+    }
+}
+
+impl Throttle {
+    pub(super) fn new(limits: Limits) -> Self {
+        let (counts, written) = (Mutex::default(), AtomicU32::new(0));
+        Self { counts, limits: Live::new(limits), written }
+    }
+
+    /// Applies other limits from now on; what was counted stays.
+    pub(super) fn set(&self, limits: Limits) {
+        self.limits.set(limits);
+    }
+
+    /// What becomes of an attempt of `subject` now.
+    pub(super) fn decide(&self, subject: &Subject, now: Timestamp) -> Decision {
+        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        self.decide_by(&counts, subject, now)
+    }
+
+    /// Counts the result of an attempt that was evaluated, unless the attempt may not be answered
+    /// any more: the failures of others that were evaluated meanwhile count, so that attempts side
+    /// by side get no further than one after the other. `is_paced` says that it had its turn.
+    pub(super) fn settle(
+        &self,
+        subject: &Subject,
+        evaluated: Evaluated,
+        now: Timestamp,
+    ) -> Decision {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let decision = self.decide_by(&counts, subject, now);
+        match decision {
+            Decision::Locked { .. } => return decision,
+            Decision::Pace { .. } if !evaluated.is_paced => return decision,
+            Decision::Pace { .. } | Decision::Evaluate => {}
+        }
+        if !evaluated.fits {
+            self.count(&mut counts, subject, now);
+        }
+        Decision::Evaluate
+    }
+
+    /// Counts an attempt whose result is known before it is evaluated, unless it is locked out, and
+    /// gives what was decided before it counted. A wrong one counts at once, whether it would have
+    /// to wait for its turn or not: nothing that happens to it later makes it uncounted.
+    pub(super) fn settle_known(&self, subject: &Subject, fits: bool, now: Timestamp) -> Decision {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let decision = self.decide_by(&counts, subject, now);
+        let is_locked = matches!(decision, Decision::Locked { .. });
+        if !is_locked && !fits {
+            self.count(&mut counts, subject, now);
+        }
+        decision
+    }
+
+    /// Takes over what other processes counted.
+    pub(super) fn merge(&self, rows: &[FailedLogins], now: Timestamp) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        for row in rows {
+            let theirs = Count { failures: row.failures, since: row.since };
+            if self.left(theirs, now).is_none() {
+                continue;
+            }
+            let ours = counts.get(&row.key).filter(|ours| self.left(**ours, now).is_some());
+            if ours.is_none_or(|ours| ours.failures < theirs.failures) {
+                self.make_room(&mut counts, now);
+                counts.insert(row.key, theirs);
+            }
+        }
+    }
+
+    /// The window that counters in the database are in force by.
+    pub(super) fn window_start(&self, now: Timestamp) -> WindowStart {
+        let window = self.limits.get().window;
+        WindowStart {
+            after: now.checked_sub(window).unwrap_or(Timestamp::MIN),
+            until: now.checked_add(CLOCK_JUMP).unwrap_or(Timestamp::MAX),
+        }
+    }
+
+    /// Notes that a failure is written to the database. Gives whether it is time to look how many
+    /// counters are there.
+    pub(super) fn note_written(&self) -> bool {
+        self.written.fetch_add(1, Ordering::Relaxed).is_multiple_of(FAILED_LOGINS_BOUND_EVERY)
+    }
+
+    fn decide_by(&self, counts: &Counts, subject: &Subject, now: Timestamp) -> Decision {
+        let limits = self.limits.get();
+        let (mut locked, mut paced, mut has_failed) = (None, None, false);
+        for (key, rule) in &subject.counters {
+            let Some(count) = counts.get(key) else { continue };
+            let Some(left) = self.left(*count, now) else { continue };
+            let wait_s = left.as_secs() + 1;
+            let failures = count.failures;
+            has_failed |= *rule == Rule::LockByUser;
+            match rule {
+                Rule::LockByUser if failures >= limits.per_user => {
+                    locked = locked.max(Some(wait_s));
+                }
+                Rule::LockByAddress if failures >= limits.per_address => {
+                    locked = locked.max(Some(wait_s));
+                }
+                Rule::Pace if failures >= limits.per_user_total => {
+                    paced = Some((*key, failures - limits.per_user_total));
+                }
+                Rule::LockByUser | Rule::LockByAddress | Rule::Pace | Rule::Count => {}
+            }
+        }
+        let locked = locked.map(|wait_s| Decision::Locked { wait_s });
+        let paced = paced.map(|(key, overrun)| Decision::Pace { key, overrun, has_failed });
+        locked.or(paced).unwrap_or(Decision::Evaluate)
+    }
+
+    /// Counts a failure. A later success says nothing about it, so it stays.
+    fn count(&self, counts: &mut Counts, subject: &Subject, now: Timestamp) {
+        self.make_room(counts, now);
+        for (key, _) in &subject.counters {
+            let count = counts.entry(*key).or_insert(Count { failures: 0, since: now });
+            if self.left(*count, now).is_none() {
+                *count = Count { failures: 0, since: now };
+            }
+            count.failures = count.failures.saturating_add(1);
+        }
+    }
+
+    /// Makes room for the counters of one attempt. What is forgotten here is still in the database.
+    fn make_room(&self, counts: &mut Counts, now: Timestamp) {
+        let is_full = |counts: &Counts| counts.len() + COUNTERS_MAX > THROTTLE_KEYS_MAX;
+        if is_full(counts) {
+            counts.retain(|_, count| self.left(*count, now).is_some());
+        }
+        if is_full(counts) {
+            counts.retain(|_, count| count.failures > 1);
+        }
+        if is_full(counts) {
+            counts.clear();
+        }
+    }
+
+    /// What is left of a count's window. One that began while the clock ran ahead is over: it would
+    /// last for as long as the clock was wrong. The clocks of nodes may differ by less than that.
+    fn left(&self, count: Count, now: Timestamp) -> Option<Duration> {
+        let window = self.limits.get().window;
+        match Duration::try_from(now.duration_since(count.since)) {
+            Ok(passed) => window.checked_sub(passed).filter(|left| !left.is_zero()),
+            Err(_) => {
+                let ahead = Duration::try_from(count.since.duration_since(now)).ok()?;
+                (ahead <= CLOCK_JUMP).then_some(window)
+            }
+        }
+    }
+}
+
+/// Counters of one attempt at most.
+const COUNTERS_MAX: usize = 3;
+
+/// An attempt that was evaluated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Evaluated {
+    /// Whether the secret is the right one.
+    pub(super) fits: bool,
+    /// Whether it waited for its turn before.
+    pub(super) is_paced: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOCKED_LAST: u64 = 60;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + second).unwrap()
+    }
+
+    fn user(name: &str, address: &str) -> Subject {
+        Subject::of_user(name, address.parse().unwrap())
+    }
+
+    fn program(address: &str) -> Subject {
+        Subject::of_program(address.parse().unwrap())
+    }
+
+    fn limits(per_user: u32, per_user_total: u32, per_address: u32) -> Throttle {
+        let window = Duration::from_secs(60);
+        Throttle::new(Limits { per_user, per_user_total, per_address, window })
+    }
+
+    fn fail(throttle: &Throttle, subject: &Subject, second: i64) -> Decision {
+        let wrong = Evaluated { fits: false, is_paced: false };
+        throttle.settle(subject, wrong, at(second))
+    }
+
+    fn locked(throttle: &Throttle, subject: &Subject, second: i64) -> Option<u64> {
+        match throttle.decide(subject, at(second)) {
+            Decision::Locked { wait_s } => Some(wait_s),
+            Decision::Pace { .. } | Decision::Evaluate => None,
+        }
+    }
+
+    #[test]
+    fn a_name_is_locked_out_for_the_network_of_its_failures_until_the_window_ends() {
+        let throttle = limits(3, 100, 100);
+        let (here, there) = (user("a", "192.0.2.1"), user("a", "192.0.2.2"));
+        for second in 0..3 {
+            assert_eq!(locked(&throttle, &here, second), None);
+            assert_eq!(fail(&throttle, &here, second), Decision::Evaluate);
+        }
+        assert_eq!(locked(&throttle, &here, 10), Some(51));
+        assert_eq!(locked(&throttle, &there, 10), None, "another network");
+        assert_eq!(locked(&throttle, &user("b", "192.0.2.1"), 10), None, "another name");
+        assert_eq!(locked(&throttle, &here, 60), None);
+    }
+
+    #[test]
+    fn results_beyond_the_limit_are_refused_also_right_ones() {
+        let throttle = limits(2, 100, 100);
+        let here = user("a", "192.0.2.1");
+        // All of them were allowed to begin.
+        assert_eq!(fail(&throttle, &here, 0), Decision::Evaluate);
+        assert_eq!(fail(&throttle, &here, 0), Decision::Evaluate);
+        assert_eq!(fail(&throttle, &here, 0), Decision::Locked { wait_s: LOCKED_LAST + 1 });
+        let right = Evaluated { fits: true, is_paced: true };
+        let settled = throttle.settle(&here, right, at(1));
+        assert_eq!(settled, Decision::Locked { wait_s: LOCKED_LAST });
+    }
+
+    #[test]
+    fn a_name_that_fails_everywhere_is_paced_and_never_locked() {
+        let throttle = limits(10, 3, 100);
+        for host in 1..=3 {
+            fail(&throttle, &user("a", &format!("192.0.2.{host}")), 0);
+        }
+        let there = user("a", "198.51.100.1");
+        let key = there.keys()[2];
+        let paced = |overrun, has_failed| Decision::Pace { key, overrun, has_failed };
+        assert_eq!(throttle.decide(&there, at(1)), paced(0, false));
+        // Its result counts only when it had its turn.
+        assert_eq!(fail(&throttle, &there, 1), paced(0, false));
+        let had_its_turn = Evaluated { fits: false, is_paced: true };
+        assert_eq!(throttle.settle(&there, had_its_turn, at(1)), Decision::Evaluate);
+        assert_eq!(throttle.decide(&there, at(1)), paced(1, true));
+        assert_eq!(throttle.decide(&user("b", "198.51.100.1"), at(1)), Decision::Evaluate);
+        assert_eq!(throttle.decide(&there, at(60)), Decision::Evaluate);
+    }
+
+    #[test]
+    fn what_is_known_to_be_wrong_counts_without_its_turn() {
+        let throttle = limits(2, 1, 100);
+        fail(&throttle, &user("a", "198.51.100.1"), 0);
+        let here = user("a", "192.0.2.1");
+        let paced = |decision| matches!(decision, Decision::Pace { .. });
+        assert!(paced(throttle.settle_known(&here, true, at(1))), "a right one counts nothing");
+        assert!(paced(throttle.settle_known(&here, false, at(1))));
+        assert!(paced(throttle.settle_known(&here, false, at(1))));
+        let locked = Decision::Locked { wait_s: LOCKED_LAST + 1 };
+        assert_eq!(throttle.settle_known(&here, true, at(1)), locked);
+        assert_eq!(throttle.settle_known(&here, false, at(1)), locked);
+    }
+
+    #[test]
+    fn a_device_is_locked_out_by_its_own_failures_alone() {
+        let throttle = limits(2, 3, 3);
+        for _ in 0..4 {
+            fail(&throttle, &user("a", "192.0.2.1"), 0);
+            fail(&throttle, &user("b", "192.0.2.1"), 0);
+        }
+        let home = "192.0.2.1".parse().unwrap();
+        let device = Subject::of_device(DeviceId([1; 16]), home);
+        assert_eq!(throttle.decide(&device, at(1)), Decision::Evaluate);
+        fail(&throttle, &device, 1);
+        fail(&throttle, &device, 1);
+        assert!(locked(&throttle, &device, 2).is_some());
+        let another = Subject::of_device(DeviceId([2; 16]), home);
+        assert_eq!(throttle.decide(&another, at(2)), Decision::Evaluate);
+    }
+
+    #[test]
+    fn a_clock_that_ran_ahead_leaves_nobody_locked_out() {
+        let throttle = limits(2, 100, 2);
+        let (here, year) = (user("a", "192.0.2.1"), 365 * 86_400);
+        fail(&throttle, &here, year);
+        fail(&throttle, &here, year);
+        assert!(locked(&throttle, &here, year).is_some());
+        assert!(locked(&throttle, &program("192.0.2.1"), year).is_some());
+        // It was set right.
+        assert_eq!(locked(&throttle, &here, 0), None);
+        assert_eq!(locked(&throttle, &program("192.0.2.1"), 0), None);
+        // And failures count again.
+        fail(&throttle, &here, 1);
+        assert_eq!(locked(&throttle, &here, 2), None);
+        fail(&throttle, &here, 2);
+        assert_eq!(locked(&throttle, &here, 2), Some(LOCKED_LAST));
+    }
+
+    #[test]
+    fn an_address_is_locked_out_after_its_failures_with_any_name() {
+        let throttle = limits(100, 100, 2);
+        fail(&throttle, &user("a", "2001:db8::1"), 0);
+        fail(&throttle, &user("b", "2001:db8::2"), 0);
+        assert!(locked(&throttle, &user("c", "2001:db8::3"), 1).is_some());
+        assert!(locked(&throttle, &program("2001:db8::3"), 1).is_some());
+        assert_eq!(locked(&throttle, &user("c", "2001:db8:0:1::1"), 1), None);
+    }
+
+    #[test]
+    fn failures_of_programs_count_for_their_address_alone() {
+        let throttle = limits(100, 100, 2);
+        let home = program("192.0.2.1");
+        fail(&throttle, &home, 0);
+        assert_eq!(locked(&throttle, &home, 1), None);
+        fail(&throttle, &home, 1);
+        assert!(locked(&throttle, &home, 2).is_some());
+        assert_eq!(locked(&throttle, &home, 60), None);
+        assert_eq!(locked(&throttle, &program("192.0.2.2"), 2), None);
+    }
+
+    #[test]
+    fn counters_of_other_processes_are_taken_over_while_they_are_in_force() {
+        let here = user("a", "192.0.2.1");
+        let key = here.keys()[0];
+        let check = |failures, since, expected: Option<u64>| {
+            let throttle = limits(3, 100, 100);
+            fail(&throttle, &here, 50);
+            throttle.merge(&[FailedLogins { key, failures, since: at(since) }], at(50));
+            assert_eq!(locked(&throttle, &here, 50), expected, "{failures} since {since}");
+        };
+        check(3, 0, Some(11));
+        check(2, 0, None);
+        check(3, -10, None);
+        check(3, 55, Some(LOCKED_LAST + 1));
+        check(3, 150, None);
+    }
+
+    #[test]
+    fn counters_are_bounded() {
+        let throttle = limits(2, 1_000_000, 1_000_000);
+        for name in 0..THROTTLE_KEYS_MAX {
+            fail(&throttle, &user(&name.to_string(), "192.0.2.1"), 0);
+        }
+        assert!(throttle.counts.lock().unwrap().len() <= THROTTLE_KEYS_MAX);
+    }
+}

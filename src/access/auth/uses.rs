@@ -1,0 +1,47 @@
+//! Notes when credentials were used last, to some minutes, without a write for each request.
+
+use std::{
+    collections::HashMap,
+    mem,
+    sync::{Mutex, PoisonError},
+};
+
+use jiff::Timestamp;
+use moka::sync::Cache;
+
+use crate::runtime::limits::{TOKENS_CACHED_MAX, USE_NOTED, USES_WAITING_MAX};
+use crate::storage::database::UsedCredential;
+
+/// Uses that wait to be written.
+pub(super) struct Uses {
+    waiting: Mutex<HashMap<UsedCredential, Timestamp>>,
+    /// Credentials whose use was noted a short while ago.
+    noted: Cache<UsedCredential, ()>,
+}
+
+impl Uses {
+    pub(super) fn new() -> Self {
+        let noted =
+            Cache::builder().max_capacity(TOKENS_CACHED_MAX).time_to_live(USE_NOTED).build();
+        Self { waiting: Mutex::default(), noted }
+    }
+
+    /// Notes a use, unless one was noted a short while ago. Where too many wait this one is left out: it is
+    /// for people to read, and a later use is noted again.
+    pub(super) fn note(&self, credential: UsedCredential, now: Timestamp) {
+        if self.noted.contains_key(&credential) {
+            return;
+        }
+        self.noted.insert(credential, ());
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < USES_WAITING_MAX {
+            waiting.insert(credential, now);
+        }
+    }
+
+    /// Takes what waits.
+    pub(super) fn take(&self) -> Vec<(UsedCredential, Timestamp)> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        mem::take(&mut *waiting).into_iter().collect()
+    }
+}

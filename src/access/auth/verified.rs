@@ -1,0 +1,77 @@
+//! Remembers which secret is right for a hash, so that programs that send it again and again need
+//! no slow hash each time.
+//!
+//! What is remembered holds for the network that presented the secret, for a short while, and until
+//! the hash changes. It is the right secret and not each pair that fitted: so a wrong one is known
+//! as wrong without a hash, and can be counted before the attempt costs anything.
+
+use std::net::IpAddr;
+
+use moka::sync::Cache;
+
+use super::Secret;
+use crate::runtime::error::Result;
+use crate::runtime::limits::{VERIFIED_FOR, VERIFIED_MAX};
+use model::{Hash, network};
+
+/// Secrets that were verified a short while ago. Only digests are kept, salted with a random number
+/// of this process.
+pub(super) struct VerifiedSecrets {
+    /// The digest of the right secret, by a digest of the network and the slow hash.
+    digests: Cache<Hash, Hash>,
+    salt: String,
+}
+
+impl VerifiedSecrets {
+    pub(super) fn new() -> Result<Self> {
+        let digests =
+            Cache::builder().max_capacity(VERIFIED_MAX).time_to_live(VERIFIED_FOR).build();
+        Ok(Self { digests, salt: Secret::new()?.reveal().to_owned() })
+    }
+
+    /// Whether `secret` is the one that `hash` was made from; `None` where the network of `address`
+    /// presented none that is.
+    pub(super) fn is_right(&self, secret: &str, hash: &str, address: IpAddr) -> Option<bool> {
+        let right = self.digests.get(&self.key(hash, address))?;
+        Some(right == self.digest(secret))
+    }
+
+    /// Remembers that `secret` is the one that `hash` was made from.
+    pub(super) fn remember(&self, secret: &str, hash: &str, address: IpAddr) {
+        self.digests.insert(self.key(hash, address), self.digest(secret));
+    }
+
+    fn key(&self, hash: &str, address: IpAddr) -> Hash {
+        self.salted(&["hash", &network(address).to_string(), hash])
+    }
+
+    fn digest(&self, secret: &str) -> Hash {
+        self.salted(&["secret", secret])
+    }
+
+    fn salted(&self, parts: &[&str]) -> Hash {
+        Hash::of([&[self.salt.as_str()], parts].concat().join("\0").as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verified_secret_is_known_for_its_hash_and_its_network_alone() {
+        let verified = VerifiedSecrets::new().unwrap();
+        let home: IpAddr = "2001:db8::1".parse().unwrap();
+        let check = |secret, hash, address: &str, expected| {
+            let found = verified.is_right(secret, hash, address.parse().unwrap());
+            assert_eq!(found, expected, "{secret} {hash} {address}");
+        };
+        check("right", "hash", "2001:db8::1", None);
+        verified.remember("right", "hash", home);
+        check("right", "hash", "2001:db8::2", Some(true));
+        check("wrong", "hash", "2001:db8::2", Some(false));
+        check("", "hash", "2001:db8::2", Some(false));
+        check("right", "another", "2001:db8::1", None);
+        check("right", "hash", "2001:db8:0:1::1", None);
+    }
+}

@@ -1,0 +1,127 @@
+//! Which client calls the token and the revocation endpoint (RFC 6749 §2.3).
+
+use std::net::IpAddr;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use jiff::Timestamp;
+
+use super::{
+    error::{OAuthErrorCode, TokenError},
+    parameters::{Parameters, decode},
+};
+use crate::access::auth::Auth;
+use crate::runtime::error::{Error, Kind};
+use crate::storage::audit::{self, Action, ObjectKind, Outcome};
+use crate::storage::database::ReadTx;
+use model::account::Client;
+
+/// What a client presents in the header of its request.
+#[derive(Clone, Copy)]
+pub enum ClientAuthentication<'a> {
+    /// Nothing: the client is public, or its secret is in the form.
+    None,
+    /// HTTP Basic.
+    Basic {
+        /// What follows the scheme's name in `Authorization`.
+        header: &'a str,
+    },
+}
+
+/// What a client says of itself.
+struct Presented {
+    client_id: String,
+    secret: Option<String>,
+}
+
+/// The client that sent `form`.
+///
+/// An unknown client, one that is not active and a wrong secret look the same and take the same
+/// time. A confidential client needs its secret; a public client that sends one is refused, too:
+/// it is not the program that it says.
+pub(super) async fn authenticate(
+    auth: &Auth,
+    form: &Parameters,
+    authentication: ClientAuthentication<'_>,
+    from: (IpAddr, Timestamp),
+) -> Result<Client, TokenError> {
+    let is_basic = matches!(authentication, ClientAuthentication::Basic { .. });
+    let found = match authentication {
+        ClientAuthentication::None => from_form(form),
+        ClientAuthentication::Basic { header } => from_header(header, form),
+    };
+    let outcome = match found {
+        Ok(presented) => verify(auth, presented, from).await,
+        Err(error) => Err(error),
+    };
+    outcome.map_err(|error| {
+        let challenge = is_basic && error.code == OAuthErrorCode::InvalidClient;
+        TokenError { challenge, ..error }
+    })
+}
+
+async fn verify(
+    auth: &Auth,
+    presented: Presented,
+    from: (IpAddr, Timestamp),
+) -> Result<Client, TokenError> {
+    let Presented { client_id, secret } = presented;
+    let read = move |tx: &ReadTx<'_>| tx.find_client(&client_id);
+    let client = match secret {
+        Some(_) => auth.read_unless_locked(from, read).await?,
+        None => auth.db().read(read).await?,
+    };
+    let client = client.filter(|client| client.active);
+    let hash = client.as_ref().and_then(|client| client.secret.as_deref());
+    let proved = match (&secret, hash) {
+        (Some(secret), hash) => {
+            let verified = auth.verify_secret(secret, hash, from).await;
+            record(client.as_ref(), verified.as_ref(), from.1);
+            verified?
+        }
+        (None, hash) => hash.is_none(),
+    };
+    client.filter(|_| proved).ok_or_else(wrong)
+}
+
+/// Records a secret that was wrong, and the first of many that were refused unchecked.
+fn record(client: Option<&Client>, verified: Result<&bool, &Error>, now: Timestamp) {
+    let action = match verified {
+        Ok(false) => Action::ClientRefused,
+        Err(busy) if busy.kind() == Kind::Overloaded && audit::count_throttled(now) => {
+            Action::LoginThrottled
+        }
+        Ok(true) | Err(_) => return,
+    };
+    let event = audit::event(action).ended(Outcome::Refused);
+    audit::record(match client {
+        Some(client) => event.about(ObjectKind::Client, &client.client_id),
+        None => event.with("no such client"),
+    });
+}
+
+fn wrong() -> TokenError {
+    TokenError::new(OAuthErrorCode::InvalidClient, "the client is unknown or its secret wrong")
+}
+
+fn from_form(form: &Parameters) -> Result<Presented, TokenError> {
+    let none = || TokenError::new(OAuthErrorCode::InvalidClient, "the request names no client");
+    let client_id = form.find("client_id").ok_or_else(none)?.to_owned();
+    Ok(Presented { client_id, secret: form.find("client_secret").map(str::to_owned) })
+}
+
+/// Name and secret are form-urlencoded inside (RFC 6749 §2.3.1).
+fn from_header(header: &str, form: &Parameters) -> Result<Presented, TokenError> {
+    let invalid = |text| TokenError::new(OAuthErrorCode::InvalidRequest, text);
+    if form.find("client_secret").is_some() {
+        return Err(invalid("the client authenticates in two ways"));
+    }
+    let bytes = STANDARD.decode(header).map_err(|_| wrong())?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong())?;
+    let (client_id, secret) = text.split_once(':').ok_or_else(wrong)?;
+    let client_id = decode(client_id).map_err(|_| wrong())?;
+    let secret = decode(secret).map_err(|_| wrong())?;
+    if form.find("client_id").is_some_and(|other| other != client_id) {
+        return Err(invalid("header and form name two clients"));
+    }
+    Ok(Presented { client_id, secret: Some(secret).filter(|secret| !secret.is_empty()) })
+}

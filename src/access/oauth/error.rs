@@ -1,0 +1,186 @@
+//! What goes wrong, in the words of RFC 6749 and OpenID Connect.
+
+use std::fmt;
+
+use crate::runtime::error::{Error, Kind};
+use crate::runtime::limits::RETRY_AFTER_S;
+use crate::storage::database::DbError;
+
+/// The code of an error (RFC 6749 §4.1.2.1 and §5.2, OpenID Connect Core §3.1.2.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OAuthErrorCode {
+    /// A parameter is missing, repeated or malformed.
+    InvalidRequest,
+    /// The client did not prove who it is.
+    InvalidClient,
+    /// A code, password or refresh token is wrong, over, or another client's.
+    InvalidGrant,
+    /// The client may not use this way of getting a token.
+    UnauthorizedClient,
+    /// There is no such `grant_type`.
+    UnsupportedGrantType,
+    /// There is no such `response_type`.
+    UnsupportedResponseType,
+    /// A scope is unknown, malformed, or more than was granted.
+    InvalidScope,
+    /// The user refused.
+    AccessDenied,
+    /// Our mistake.
+    ServerError,
+    /// A later try helps.
+    TemporarilyUnavailable,
+    /// The user would have to log in, and `prompt=none` forbids to ask.
+    LoginRequired,
+    /// The user would have to consent, and `prompt=none` forbids to ask.
+    ConsentRequired,
+    /// The parameter `request`.
+    RequestNotSupported,
+    /// The parameter `request_uri`.
+    RequestUriNotSupported,
+    /// The parameter `registration`.
+    RegistrationNotSupported,
+}
+
+impl OAuthErrorCode {
+    /// The value of `error`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::InvalidRequest => "invalid_request",
+            Self::InvalidClient => "invalid_client",
+            Self::InvalidGrant => "invalid_grant",
+            Self::UnauthorizedClient => "unauthorized_client",
+            Self::UnsupportedGrantType => "unsupported_grant_type",
+            Self::UnsupportedResponseType => "unsupported_response_type",
+            Self::InvalidScope => "invalid_scope",
+            Self::AccessDenied => "access_denied",
+            Self::ServerError => "server_error",
+            Self::TemporarilyUnavailable => "temporarily_unavailable",
+            Self::LoginRequired => "login_required",
+            Self::ConsentRequired => "consent_required",
+            Self::RequestNotSupported => "request_not_supported",
+            Self::RequestUriNotSupported => "request_uri_not_supported",
+            Self::RegistrationNotSupported => "registration_not_supported",
+        }
+    }
+}
+
+/// A description with nothing but what RFC 6749 §5.2 allows: printable ASCII without `"` and `\`.
+pub(super) fn description(text: &str) -> String {
+    let allowed = |c: char| matches!(c, ' ' | '!' | '#'..='[' | ']'..='~');
+    text.chars().map(|c| if allowed(c) { c } else { '?' }).collect()
+}
+
+/// Why an authorization request leads to no login.
+pub enum AuthorizationError {
+    /// There is no address that may be told: the client is unknown, or the redirect address is
+    /// not one of the client's. The user is shown this, and sent nowhere.
+    Page {
+        /// What happened.
+        title: &'static str,
+        /// A sentence more; plain text that may repeat what the request said.
+        message: String,
+    },
+    /// The client is told: the address to send the browser to.
+    Redirect(String),
+    /// The service failed.
+    Failed(Error),
+}
+
+impl fmt::Debug for AuthorizationError {
+    /// Leaves the address out: it carries the client's `state`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Page { title, message } => write!(f, "Page({title}: {message})"),
+            Self::Redirect(_) => f.write_str("Redirect"),
+            Self::Failed(error) => write!(f, "Failed({error})"),
+        }
+    }
+}
+
+impl From<Error> for AuthorizationError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// Why the token or the revocation endpoint refuses.
+#[derive(Debug)]
+pub struct TokenError {
+    /// The value of `error`.
+    pub code: OAuthErrorCode,
+    /// The value of `error_description`: printable ASCII without quotes and backslashes.
+    pub description: String,
+    /// Whether the client tried HTTP Basic, so that the answer names that scheme.
+    pub challenge: bool,
+    /// Seconds after which a later try may help.
+    pub retry_after_s: Option<u64>,
+    /// What failed here, for the log.
+    pub source: Option<Box<Error>>,
+}
+
+impl TokenError {
+    pub(super) fn new(code: OAuthErrorCode, text: &str) -> Self {
+        let description = description(text);
+        Self { code, description, challenge: false, retry_after_s: None, source: None }
+    }
+
+    pub(super) fn throttled(wait_s: u64) -> Self {
+        let text = "too many failed logins";
+        let error = Self::new(OAuthErrorCode::TemporarilyUnavailable, text);
+        Self { retry_after_s: Some(wait_s), ..error }
+    }
+}
+
+impl From<Error> for TokenError {
+    fn from(cause: Error) -> Self {
+        match cause.kind() {
+            Kind::Overloaded | Kind::Timeout | Kind::Unavailable => {
+                let code = OAuthErrorCode::TemporarilyUnavailable;
+                let wait_s = cause.retry_after_s().unwrap_or(RETRY_AFTER_S);
+                let retry_after_s = Some(u64::from(wait_s));
+                let error = Self::new(code, "the service is busy");
+                Self { retry_after_s, source: Some(Box::new(cause)), ..error }
+            }
+            Kind::InvalidArgument
+            | Kind::Unauthenticated
+            | Kind::Forbidden
+            | Kind::NotFound
+            | Kind::Conflict
+            | Kind::Unsupported
+            | Kind::TooLarge
+            | Kind::Internal => {
+                let error = Self::new(OAuthErrorCode::ServerError, "the service failed");
+                Self { source: Some(Box::new(cause)), ..error }
+            }
+        }
+    }
+}
+
+impl From<DbError> for TokenError {
+    fn from(cause: DbError) -> Self {
+        Error::from(cause).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_holds_only_what_the_rfc_allows() {
+        assert_eq!(description("a \"b\"\\\r\né~!#[]"), "a ?b?????~!#[]");
+    }
+
+    #[test]
+    fn what_passes_is_told_apart_from_our_mistakes() {
+        for kind in [Kind::Overloaded, Kind::Unavailable, Kind::Timeout] {
+            let error = TokenError::from(Error::new(kind, "x"));
+            assert_eq!(error.code, OAuthErrorCode::TemporarilyUnavailable);
+            assert!(error.retry_after_s.is_some() && error.source.is_some());
+        }
+        let error = TokenError::from(Error::internal("x"));
+        assert_eq!((error.code, error.retry_after_s), (OAuthErrorCode::ServerError, None));
+        assert!(error.source.is_some());
+    }
+}

@@ -1,0 +1,114 @@
+//! The keys that id tokens are signed with: RSA of 2048 bits, kept in the database.
+
+use aws_lc_rs::{
+    encoding::{AsDer, Pkcs8V1Der},
+    rsa::{KeyPair, KeySize},
+};
+use base64::{
+    Engine, engine::general_purpose::STANDARD, engine::general_purpose::URL_SAFE_NO_PAD,
+};
+use jiff::Timestamp;
+use jsonwebtoken::{
+    Algorithm, EncodingKey, Header,
+    jwk::{AlgorithmParameters, Jwk},
+};
+use serde_json::{Map, Value, json};
+
+use crate::runtime::error::{Error, Result};
+use crate::storage::database::{Db, DbError, SigningKey};
+use model::Hash;
+
+/// The signing key and what is published of it and of those before it.
+pub(super) struct Keys {
+    kid: String,
+    /// None at a node that only reads and has no key of the archive's secrets: it signs nothing.
+    signing: Option<EncodingKey>,
+    published: Vec<Value>,
+}
+
+impl Keys {
+    /// Loads the keys and makes one when there is none; blocks.
+    ///
+    /// Making a key takes a tenth of a second, so it happens outside the transaction that looks
+    /// once more: of two processes that start at the same time one keeps its key, both use it.
+    pub(super) fn load(db: &Db, now: Timestamp) -> Result<Self> {
+        let mut keys = match db.read_blocking(|tx| tx.list_signing_keys()) {
+            Err(DbError::Secret(_)) if db.only_reads() => {
+                return Ok(Self { kid: String::new(), signing: None, published: Vec::new() });
+            }
+            found => found?,
+        };
+        if keys.iter().all(|key| key.is_retired) {
+            let new = make()?;
+            keys = db.write_blocking(move |tx| {
+                let before = tx.as_read().list_signing_keys()?;
+                if before.iter().all(|key| key.is_retired) {
+                    tx.write_signing_key(&new, now)?;
+                }
+                tx.as_read().list_signing_keys()
+            })?;
+        }
+        Self::of(&keys)
+    }
+
+    /// The keys of these rows, the newest first; the first that is not retired signs.
+    pub(super) fn of(keys: &[SigningKey]) -> Result<Self> {
+        let current = keys.iter().find(|key| !key.is_retired);
+        let current = current.ok_or_else(|| Error::internal("there is no signing key"))?;
+        Ok(Self {
+            kid: current.kid.clone(),
+            signing: Some(encoding_key(&current.pkcs8)?),
+            published: keys.iter().map(publish).collect::<Result<_>>()?,
+        })
+    }
+
+    /// The public keys (RFC 7517 §5), retired ones too: their id tokens may still be verified.
+    pub(super) fn key_set(&self) -> Value {
+        json!({ "keys": self.published })
+    }
+
+    /// The JWT of `claims`; takes about a millisecond.
+    pub(super) fn sign(&self, claims: &Map<String, Value>) -> Result<String> {
+        let mut header = Header::new(Algorithm::RS256);
+        header.kid = Some(self.kid.clone());
+        let without = || Error::internal("this node has no signing key");
+        let signing = self.signing.as_ref().ok_or_else(without)?;
+        jsonwebtoken::encode(&header, claims, signing).map_err(Error::internal)
+    }
+}
+
+/// A new key; takes a tenth of a second.
+pub(super) fn make() -> Result<SigningKey> {
+    let failed = |_| Error::internal("a signing key cannot be made");
+    let pair = KeyPair::generate(KeySize::Rsa2048).map_err(failed)?;
+    let pkcs8: Pkcs8V1Der<'_> = pair.as_der().map_err(failed)?;
+    let pkcs8 = pkcs8.as_ref().to_vec();
+    let (n, e) = components(&encoding_key(&pkcs8)?)?;
+    // The thumbprint of RFC 7638: required members only, in the order of their names.
+    let thumbprint = format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#);
+    let kid = URL_SAFE_NO_PAD.encode(Hash::of(thumbprint.as_bytes()).0);
+    Ok(SigningKey { kid, pkcs8, is_retired: false })
+}
+
+/// The key for jsonwebtoken. That wants PKCS #1 inside and takes PKCS #8 as PEM only.
+fn encoding_key(pkcs8: &[u8]) -> Result<EncodingKey> {
+    let text = STANDARD.encode(pkcs8);
+    let pem = format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
+    EncodingKey::from_rsa_pem(pem.as_bytes()).map_err(Error::internal)
+}
+
+/// Modulus and exponent as base64url.
+fn components(key: &EncodingKey) -> Result<(String, String)> {
+    let key = Jwk::from_encoding_key(key, Algorithm::RS256).map_err(Error::internal)?;
+    let AlgorithmParameters::RSA(key) = key.algorithm else {
+        return Err(Error::internal("not an RSA key"));
+    };
+    Ok((key.n, key.e))
+}
+
+fn publish(key: &SigningKey) -> Result<Value> {
+    let (n, e) = components(&encoding_key(&key.pkcs8)?)?;
+    Ok(json!({
+        "kty": "RSA", "use": "sig", "alg": "RS256", "kid": key.kid, "n": n, "e": e,
+    }))
+}

@@ -1,0 +1,452 @@
+//! The OAuth2 and OpenID Connect service (Spec §5): authorization requests, codes, token sets, id
+//! tokens, logins in the browser. `http` speaks HTTP and shows the pages; it gets addresses to send
+//! a browser to, documents and errors from here.
+//!
+//! Access tokens, refresh tokens and codes are random strings of which only hashes are stored. All
+//! that one authorization gave is a *family*; whoever presents a code or a refresh token a second
+//! time ends the family. It follows RFC 9700: PKCE, addresses compared as text, `iss` in answers.
+//! The password and implicit grants are there because the contract demands them; a client has
+//! them only when the operator says so.
+
+mod answer;
+mod claims;
+mod client;
+mod discovery;
+mod error;
+mod exchange;
+mod grant;
+mod keys;
+mod parameters;
+#[cfg(test)]
+mod refresh_tests;
+mod request;
+#[cfg(test)]
+mod request_tests;
+mod rotation;
+#[cfg(test)]
+mod test_service;
+#[cfg(test)]
+mod tests;
+
+use std::{net::IpAddr, sync::Arc};
+
+use jiff::{SignedDuration, Timestamp};
+
+pub use client::ClientAuthentication;
+pub use error::{AuthorizationError, OAuthErrorCode, TokenError};
+pub use grant::TokenSet;
+pub use parameters::{Parameters, ParametersError};
+pub use request::{AuthorizationRequest, Prompt, Prompts, ResponseType, parse as parse_request};
+pub use rotation::SigningKeys;
+
+use crate::access::auth::{Auth, Entered, Secret};
+use crate::runtime::error::Result;
+use crate::runtime::limits::{
+    ACCOUNT_LOG_S, BROWSERS_MAX, CODE_S, OUTBOX_PER_USER_MAX, SWEEP_ROWS,
+};
+use crate::runtime::live::Live;
+use crate::storage::audit::{self, Action, CredentialId, CredentialKind, ObjectKind};
+use crate::storage::database::{
+    Browser, DbError, LoginOrigin, NewCode, NewConsent, NewFamily, NewMessage, Session,
+};
+use claims::IdToken;
+use keys::Keys;
+use model::Hash;
+use model::account::{Account, MessageContent, UserId};
+use rotation::published_since;
+
+/// How long what is given out lasts.
+#[derive(Clone, Copy, Debug)]
+pub struct Lifetimes {
+    /// Seconds of an access token, and of the id token that comes with it.
+    pub access_token_s: u32,
+    /// Seconds of a refresh token; each refresh begins them anew.
+    pub refresh_token_s: u32,
+    /// Days after which refreshing ends, counted from the authorization.
+    pub refresh_absolute_days: u32,
+    /// Seconds of a login in the browser.
+    pub session_s: u32,
+}
+
+/// The service; cheap to clone.
+#[derive(Clone)]
+pub struct OAuth {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    auth: Auth,
+    issuer: String,
+    lifetimes: Live<Lifetimes>,
+    keys: Live<KnownKeys>,
+}
+
+/// The signing keys as they were read last.
+struct KnownKeys {
+    keys: Arc<Keys>,
+    /// The count of changes of signing keys before they were read.
+    changes: u64,
+}
+
+impl Inner {
+    /// The signing keys, read again if a command may have changed them since.
+    ///
+    /// Where they cannot be read, those that are known go on signing.
+    async fn keys(&self) -> Arc<Keys> {
+        let known = self.keys.get();
+        let changes = self.auth.signing_key_changes();
+        if known.changes == changes {
+            return Arc::clone(&known.keys);
+        }
+        let read = self.auth.db().read(|tx| tx.list_signing_keys()).await;
+        match read.map_err(crate::runtime::error::Error::from).and_then(|keys| Keys::of(&keys)) {
+            Ok(keys) => {
+                let keys = Arc::new(keys);
+                self.keys.set(KnownKeys { keys: Arc::clone(&keys), changes });
+                keys
+            }
+            Err(cause) => {
+                tracing::warn!("signing keys cannot be read again, the known ones stay: {cause}");
+                Arc::clone(&known.keys)
+            }
+        }
+    }
+}
+
+/// `seconds` after `now`.
+fn after(now: Timestamp, seconds: u32) -> Timestamp {
+    let span = SignedDuration::from_secs(i64::from(seconds));
+    now.checked_add(span).unwrap_or(Timestamp::MAX)
+}
+
+impl OAuth {
+    /// Loads the signing key and makes one when there is none; blocks the calling thread.
+    ///
+    /// `issuer` is the base of the service's addresses; a slash at its end is dropped.
+    pub fn start(
+        auth: Auth,
+        mut issuer: String,
+        lifetimes: Lifetimes,
+        now: Timestamp,
+    ) -> Result<Self> {
+        let changes = auth.signing_key_changes();
+        let keys = Arc::new(Keys::load(auth.db(), now)?);
+        let keys = Live::new(KnownKeys { keys, changes });
+        issuer.truncate(issuer.trim_end_matches('/').len());
+        let lifetimes = Live::new(lifetimes);
+        Ok(Self { inner: Arc::new(Inner { auth, issuer, lifetimes, keys }) })
+    }
+
+    /// What is given out from now on lasts so long.
+    pub fn set_lifetimes(&self, lifetimes: Lifetimes) {
+        self.inner.lifetimes.set(lifetimes);
+    }
+
+    /// Reads an authorization request.
+    ///
+    /// Only a redirect address that the client has registered ever becomes part of an answer.
+    pub async fn request(
+        &self,
+        parameters: &Parameters,
+    ) -> Result<AuthorizationRequest, AuthorizationError> {
+        let client_id = request::client_id(parameters)?;
+        let name = client_id.to_owned();
+        let client = self.inner.auth.db().read(move |tx| tx.find_client(&name)).await;
+        let client = client.map_err(crate::runtime::error::Error::from)?;
+        match client.filter(|client| client.active) {
+            Some(client) => request::parse(parameters, &client, &self.inner.issuer),
+            None => request::unknown_client(client_id),
+        }
+    }
+
+    /// Whether the user has consented to all that the client asks for, by the same response type.
+    ///
+    /// A public client without an https redirect is asked for each time: whatever receives its
+    /// answer may be another program.
+    pub async fn is_consented(
+        &self,
+        request: &AuthorizationRequest,
+        user: UserId,
+    ) -> Result<bool> {
+        if request.asks_each_time {
+            return Ok(false);
+        }
+        let (client_id, kind) = (request.client_id.clone(), request.response_type.as_str());
+        let read = move |tx: &crate::storage::database::ReadTx<'_>| {
+            tx.find_consent(user, &client_id, kind)
+        };
+        let given = self.inner.auth.db().read(read).await?;
+        Ok(request.scopes.is_within(given))
+    }
+
+    /// Writes that the user lets the client have what it asks for.
+    pub async fn consent(
+        &self,
+        request: &AuthorizationRequest,
+        user: UserId,
+        now: Timestamp,
+    ) -> Result<()> {
+        let event =
+            audit::event(Action::ConsentGiven).about(ObjectKind::Consent, &request.client_id);
+        let new = NewConsent {
+            user,
+            client_id: request.client_id.clone(),
+            response_type: request.response_type.as_str(),
+            scopes: request.scopes,
+        };
+        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
+            tx.write_consent(&new, now)?;
+            tx.write_audit(&event.with(new.scopes))
+        };
+        Ok(self.inner.auth.write(write).await?)
+    }
+
+    /// Grants `request` to `user`, who is logged in by `session` (the cookie's value) and has
+    /// consented: the address to send the browser to.
+    ///
+    /// The session is looked at in the transaction that writes what is granted: one that ended a
+    /// moment ago, by logout or because its user was disabled, opens nothing any more.
+    pub async fn authorize(
+        &self,
+        request: &AuthorizationRequest,
+        user: &Account,
+        session: &str,
+        now: Timestamp,
+    ) -> Result<String> {
+        let session = Hash::of(session.as_bytes());
+        let new = NewFamily {
+            user: user.user.id,
+            client_id: request.client_id.clone(),
+            scopes: request.scopes,
+            auth_time: now,
+        };
+        let granted = match request.response_type {
+            ResponseType::Code => self.authorize_code(request, (session, new), now).await,
+            ResponseType::Token | ResponseType::IdToken | ResponseType::IdTokenAndToken => {
+                self.authorize_tokens(request, user, (session, new), now).await
+            }
+        };
+        let over = || self.refuse(request, OAuthErrorCode::LoginRequired, "the login has ended");
+        Ok(granted?.unwrap_or_else(over))
+    }
+
+    async fn authorize_code(
+        &self,
+        request: &AuthorizationRequest,
+        (session, new_family): (Hash, NewFamily),
+        now: Timestamp,
+    ) -> Result<Option<String>> {
+        let code = Secret::new()?;
+        let hash = code.hash();
+        let uri = request.named_redirect_uri.then(|| request.redirect_uri.clone());
+        let new = NewCode {
+            redirect_uri: uri,
+            challenge: request.challenge.clone(),
+            nonce: request.nonce.clone(),
+            expires: after(now, CODE_S),
+        };
+        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
+            let Some(auth_time) = logged_in(tx, &session, new_family.user, now)? else {
+                return Ok(false);
+            };
+            let family = tx.open_family(&NewFamily { auth_time, ..new_family }, now)?;
+            tx.write_code(&hash, family, &new)?;
+            Ok(true)
+        };
+        let written = self.inner.auth.write(write).await?;
+        let answer = || request.address(&self.inner.issuer, vec![("code", code.reveal())]);
+        Ok(written.then(answer))
+    }
+
+    /// The implicit grant: tokens in the address itself, and never a refresh token.
+    async fn authorize_tokens(
+        &self,
+        request: &AuthorizationRequest,
+        user: &Account,
+        (session, new_family): (Hash, NewFamily),
+        now: Timestamp,
+    ) -> Result<Option<String>> {
+        let Inner { auth, issuer, lifetimes, .. } = &*self.inner;
+        let all_s = lifetimes.get().access_token_s;
+        let access_token_s = request.access_token_s.map_or(all_s, |own| own.min(all_s));
+        let expires = after(now, access_token_s);
+        let access = Secret::new()?;
+        let token = request.response_type.has_token().then(|| access.hash());
+        let event = audit::event(Action::TokenIssued)
+            .about(ObjectKind::Client, &request.client_id)
+            .with("implicit");
+        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
+            let found = logged_in(tx, &session, new_family.user, now)?;
+            let Some((auth_time, hash)) = found.zip(token) else { return Ok(found) };
+            let (scopes, family) = (new_family.scopes, NewFamily { auth_time, ..new_family });
+            let id = tx.open_family(&family, now)?;
+            tx.write_access_token(&hash, id, scopes, expires)?;
+            tx.write_audit(&event)?;
+            Ok(found)
+        };
+        let Some(auth_time) = auth.write(write).await? else { return Ok(None) };
+        let access_token = request.response_type.has_token().then(|| access.reveal());
+        let id_token = IdToken {
+            issuer,
+            client_id: &request.client_id,
+            scopes: request.scopes,
+            auth_time,
+            nonce: request.nonce.as_deref(),
+            access_token,
+            issued: now,
+            expires,
+        };
+        let id_token = match request.response_type.has_id_token() {
+            true => Some(self.inner.keys().await.sign(&id_token.claims(user))?),
+            false => None,
+        };
+        let (seconds, scope) = (access_token_s.to_string(), request.scopes.to_string());
+        let mut pairs = Vec::new();
+        if let Some(access_token) = access_token {
+            pairs.extend([("access_token", access_token), ("token_type", "Bearer")]);
+            pairs.extend([("expires_in", seconds.as_str()), ("scope", scope.as_str())]);
+        }
+        pairs.extend(id_token.as_deref().map(|id_token| ("id_token", id_token)));
+        Ok(Some(request.address(issuer, pairs)))
+    }
+
+    /// The address to send the browser to when `request` is refused.
+    #[must_use]
+    pub fn refuse(
+        &self,
+        request: &AuthorizationRequest,
+        error: OAuthErrorCode,
+        description: &str,
+    ) -> String {
+        request.refusal(&self.inner.issuer, error, description)
+    }
+
+    /// The token endpoint. `address` is the caller's, for counting failed logins.
+    pub async fn token(
+        &self,
+        form: &Parameters,
+        client: ClientAuthentication<'_>,
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Result<TokenSet, TokenError> {
+        grant::token(&self.inner, form, client, (address, now)).await
+    }
+
+    /// The revocation endpoint (RFC 7009). A token that nobody knows is revoked already; another
+    /// client's is refused with `invalid_grant`, the code of RFC 6749 §5.2 for a token that "was
+    /// issued to another client".
+    pub async fn revoke(
+        &self,
+        form: &Parameters,
+        client: ClientAuthentication<'_>,
+        address: IpAddr,
+        now: Timestamp,
+    ) -> Result<(), TokenError> {
+        grant::revoke(&self.inner, form, client, (address, now)).await
+    }
+
+    /// What the user endpoint tells the bearer of an access token; `None` when the token is not
+    /// valid (any more).
+    pub async fn user_info(
+        &self,
+        access_token: &str,
+        now: Timestamp,
+    ) -> Result<Option<serde_json::Value>> {
+        let auth = &self.inner.auth;
+        let Some(token) = auth.token(access_token, now).await? else { return Ok(None) };
+        let account = auth.account(token.user).await?;
+        if let Some(account) = &account {
+            let id = CredentialId::Number(token.family.0);
+            audit::note_caller(account, CredentialKind::AccessToken, id);
+        }
+        Ok(account.map(|account| claims::user_info(&account, token.scopes)))
+    }
+
+    /// The document at `/.well-known/openid-configuration`.
+    #[must_use]
+    pub fn discovery(&self) -> serde_json::Value {
+        discovery::document(&self.inner.issuer)
+    }
+
+    /// The public keys that id tokens are verified with (RFC 7517).
+    pub async fn key_set(&self) -> serde_json::Value {
+        self.inner.keys().await.key_set()
+    }
+
+    /// Opens a session for a user that just logged in; the secret is the cookie's value. `None`
+    /// when the login does not hold any more. A user who never used this browser before, but others,
+    /// gets a mail.
+    pub async fn open_session(
+        &self,
+        entered: &Entered,
+        from: LoginOrigin,
+        browser: Browser,
+        now: Timestamp,
+    ) -> Result<Option<Secret>> {
+        let secret = Secret::new()?;
+        let (hash, expires) = (secret.hash(), after(now, self.inner.lifetimes.get().session_s));
+        let user = entered.account.user.id;
+        let session = Session { user, auth_time: now, expires, from };
+        audit::note_caller(&entered.account, CredentialKind::Password, CredentialId::None);
+        let entered = entered.clone();
+        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
+            let is_good = entered.is_good(&tx.as_read())?;
+            if is_good {
+                tx.write_session(&hash, &session)?;
+                if tx.see_browser(user, &browser, BROWSERS_MAX, now)? {
+                    let LoginOrigin { browser, address } = session.from;
+                    let content = MessageContent::NewBrowser { browser, address };
+                    let message = NewMessage::about_account(user, content);
+                    tx.insert_message(&message, OUTBOX_PER_USER_MAX, now)?;
+                }
+            }
+            Ok(is_good)
+        };
+        Ok(self.inner.auth.write(write).await?.then_some(secret))
+    }
+
+    /// Ends the session of that text, if there is one.
+    pub async fn close_session(&self, session: &str, now: Timestamp) -> Result<()> {
+        let hash = Hash::of(session.as_bytes());
+        let event = audit::event(Action::Logout);
+        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
+            tx.end_session(&hash, now)?;
+            tx.write_audit(&event)
+        };
+        Ok(self.inner.auth.write(write).await?)
+    }
+
+    /// Removes what expired, counters of failed logins too, and what the account log no longer needs to say; at most
+    /// [`SWEEP_ROWS`] rows of a kind. Zero means that nothing is left to remove.
+    pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
+        let span = SignedDuration::from_secs(i64::from(ACCOUNT_LOG_S));
+        let read_long_ago = now.checked_sub(span).unwrap_or(Timestamp::MIN);
+        let failures = self.inner.auth.failure_window(now);
+        let retired = published_since(now, self.inner.lifetimes.get().access_token_s);
+        let sweep = move |tx: &crate::storage::database::WriteTx<'_>| {
+            let mut removed = tx.sweep_tokens(now, SWEEP_ROWS)?;
+            removed += tx.sweep_families(now, SWEEP_ROWS)?;
+            removed += tx.sweep_sessions(now, SWEEP_ROWS)?;
+            removed += tx.sweep_password_links(now, SWEEP_ROWS)?;
+            removed += tx.sweep_failed_logins(failures, SWEEP_ROWS)?;
+            removed += tx.sweep_signing_keys(retired, now)?;
+            removed += tx.sweep_account_log(read_long_ago, SWEEP_ROWS)?;
+            Ok(removed)
+        };
+        Ok(self.inner.auth.db().write(sweep).await?)
+    }
+}
+
+/// When the user logged in by that session, if it is alive and the user may use the service.
+fn logged_in(
+    tx: &crate::storage::database::WriteTx<'_>,
+    session: &Hash,
+    user: UserId,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, DbError> {
+    let tx = tx.as_read();
+    let Some(session) = tx.find_session(session)? else { return Ok(None) };
+    let active = tx.find_user(user)?.is_some_and(|user| user.active);
+    let alive = session.user == user && session.expires > now;
+    Ok((active && alive).then_some(session.auth_time))
+}

@@ -1,0 +1,162 @@
+//! Parameters of a request: form-urlencoded names and values, as a query or a body has them.
+
+use std::fmt;
+
+use crate::runtime::limits::{PARAMETER_BYTES_MAX, PARAMETERS_MAX};
+
+/// Form or query parameters as they came, decoded, in their order.
+///
+/// `Debug` prints names only: values may be secrets.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Parameters(Vec<(String, String)>);
+
+/// Text that is not a list of parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParametersError {
+    /// More than [`PARAMETERS_MAX`].
+    #[error("more than {PARAMETERS_MAX} parameters")]
+    TooMany,
+    /// A name or a value of more than [`PARAMETER_BYTES_MAX`] bytes.
+    #[error("a parameter of more than {PARAMETER_BYTES_MAX} bytes")]
+    TooLong,
+    /// A `%` without two hex digits.
+    #[error("a percent sign without two hex digits")]
+    Percent,
+    /// Bytes that are not UTF-8.
+    #[error("a parameter that is not UTF-8")]
+    Utf8,
+}
+
+impl Parameters {
+    /// Reads `application/x-www-form-urlencoded` text: `a=1&b=two+words%21`.
+    ///
+    /// Unlike a browser's parser, it refuses what is not well-formed instead of guessing.
+    pub fn parse(encoded: &str) -> Result<Self, ParametersError> {
+        let mut pairs = Vec::new();
+        for part in encoded.split('&').filter(|part| !part.is_empty()) {
+            if pairs.len() == PARAMETERS_MAX {
+                return Err(ParametersError::TooMany);
+            }
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            pairs.push((decode(name)?, decode(value)?));
+        }
+        Ok(Self(pairs))
+    }
+
+    /// The first value of the parameter `name`. An empty one counts as absent (RFC 6749 §3.1).
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&str> {
+        let (_, value) = self.0.iter().find(|(own, _)| own == name)?;
+        Some(value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    /// The first of `names` that came more than once. Names that an endpoint does not know may
+    /// come as often as they like: they are ignored.
+    pub(super) fn find_repeated<'a>(&self, names: &[&'a str]) -> Option<&'a str> {
+        let count = |name: &str| self.0.iter().filter(|(own, _)| own == name).count();
+        names.iter().copied().find(|name| count(name) > 1)
+    }
+}
+
+impl fmt::Debug for Parameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+/// The text that a form-urlencoded `text` stands for.
+pub(super) fn decode(text: &str) -> Result<String, ParametersError> {
+    let mut bytes = Vec::with_capacity(text.len().min(PARAMETER_BYTES_MAX));
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let decoded = match byte {
+            b'+' => b' ',
+            b'%' => {
+                let (high, low) = (rest.next().and_then(hex), rest.next().and_then(hex));
+                let (high, low) = high.zip(low).ok_or(ParametersError::Percent)?;
+                high << 4 | low
+            }
+            other => other,
+        };
+        if bytes.len() == PARAMETER_BYTES_MAX {
+            return Err(ParametersError::TooLong);
+        }
+        bytes.push(decoded);
+    }
+    String::from_utf8(bytes).map_err(|_| ParametersError::Utf8)
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    }
+}
+
+/// Percent-encodes everything but the unreserved characters of RFC 3986, so that the text stands
+/// for itself in a query, a fragment and a header.
+pub(super) fn encode(text: &str) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            encoded.push(char::from(byte));
+        } else {
+            encoded.push('%');
+            encoded.push(char::from(DIGITS[usize::from(byte >> 4)]));
+            encoded.push(char::from(DIGITS[usize::from(byte & 15)]));
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ok_parameters() {
+        let parameters = Parameters::parse("a=1+2&b=%C3%a5%26&c&d=&&e==&a=3").unwrap();
+        assert_eq!(parameters.find("a"), Some("1 2"));
+        assert_eq!(parameters.find("b"), Some("å&"));
+        assert_eq!(parameters.find("c"), None);
+        assert_eq!(parameters.find("d"), None);
+        assert_eq!(parameters.find("e"), Some("="));
+        assert_eq!(parameters.find("f"), None);
+        assert_eq!(parameters.find_repeated(&["b", "a"]), Some("a"));
+        assert_eq!(parameters.find_repeated(&["b", "c"]), None);
+        assert_eq!(format!("{parameters:?}"), r#"["a", "b", "c", "d", "e", "a"]"#);
+    }
+
+    #[test]
+    fn err_parameters() {
+        let check = |text: &str, error| assert_eq!(Parameters::parse(text), Err(error), "{text}");
+        for text in ["a=%", "a=%4", "a=%4g", "%zz=1", "a=%+1", "a=%é"] {
+            check(text, ParametersError::Percent);
+        }
+        check("a=%C3", ParametersError::Utf8);
+        check("a=%C0%80", ParametersError::Utf8);
+        check(&format!("a={}", "x".repeat(PARAMETER_BYTES_MAX + 1)), ParametersError::TooLong);
+        check(&"a=1&".repeat(PARAMETERS_MAX + 1), ParametersError::TooMany);
+        assert!(Parameters::parse(&format!("a={}", "x".repeat(PARAMETER_BYTES_MAX))).is_ok());
+        assert!(Parameters::parse(&"a=1&".repeat(PARAMETERS_MAX)).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn text_decodes_as_it_was_encoded(text in any::<String>()) {
+            let encoded = encode(&text);
+            prop_assert!(encoded.bytes().all(|byte| byte.is_ascii_graphic()));
+            prop_assert_eq!(decode(&encoded), Ok(text));
+        }
+
+        #[test]
+        fn any_text_is_parsed_or_refused(text in any::<String>()) {
+            let _ = Parameters::parse(&text);
+        }
+    }
+}

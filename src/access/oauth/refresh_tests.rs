@@ -1,0 +1,214 @@
+//! Refresh tokens: whatever comes in whatever order, one family has one live access token.
+
+use std::sync::Barrier;
+
+use proptest::prelude::*;
+
+use super::{OAuthErrorCode, TokenSet, test_service::Service};
+use crate::runtime::limits::USED_REFRESH_TOKENS_MAX;
+
+const WEB: &str = "client_id=web&client_secret=web%20secret%2B1";
+
+/// Something that happens to a family; the number chooses one of its token sets.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Refresh(usize),
+    /// The newest refresh token, which the client itself would present.
+    RefreshNewest,
+    RevokeRefreshToken(usize),
+    RevokeAccessToken(usize),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        6 => Just(Event::RefreshNewest),
+        1 => any::<usize>().prop_map(Event::Refresh),
+        1 => any::<usize>().prop_map(Event::RevokeRefreshToken),
+        2 => any::<usize>().prop_map(Event::RevokeAccessToken),
+    ]
+}
+
+/// What a family should be like.
+struct Model {
+    sets: Vec<TokenSet>,
+    is_over: bool,
+    /// The set whose access token is live.
+    live: Option<usize>,
+}
+
+impl Model {
+    fn refresh_token(&self, index: usize) -> String {
+        self.sets[index].refresh_token.clone().unwrap()
+    }
+
+    fn refresh(&mut self, service: &Service, index: usize) {
+        let outcome = service.refresh(&self.refresh_token(index), 1);
+        if !self.is_over && index + 1 == self.sets.len() {
+            self.live = Some(self.sets.len());
+            self.sets.push(outcome.unwrap());
+            return;
+        }
+        assert_eq!(outcome.err().unwrap().code, OAuthErrorCode::InvalidGrant);
+        (self.is_over, self.live) = (true, None);
+    }
+
+    fn apply(&mut self, service: &Service, event: Event) {
+        let count = self.sets.len();
+        match event {
+            Event::RefreshNewest => self.refresh(service, count - 1),
+            Event::Refresh(index) => self.refresh(service, index % count),
+            Event::RevokeRefreshToken(index) => {
+                let token = self.refresh_token(index % count);
+                service.revoke(&format!("{WEB}&token={token}"), 1).unwrap();
+                (self.is_over, self.live) = (true, None);
+            }
+            Event::RevokeAccessToken(index) => {
+                let token = &self.sets[index % count].access_token;
+                service.revoke(&format!("{WEB}&token={token}"), 1).unwrap();
+                self.live = self.live.filter(|live| *live != index % count);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_family_has_one_live_access_token_and_a_reused_refresh_token_ends_it() {
+    let service = Service::new();
+    let config = ProptestConfig::with_cases(40);
+    proptest!(config, |(events in prop::collection::vec(event(), 1..16))| {
+        let sets = vec![service.log_in(0)];
+        let mut model = Model { sets, is_over: false, live: Some(0) };
+        for event in events {
+            model.apply(&service, event);
+            for (index, set) in model.sets.iter().enumerate() {
+                let expected = model.live == Some(index);
+                prop_assert_eq!(service.is_live(&set.access_token, 1), expected, "{:?}", event);
+            }
+        }
+    });
+}
+
+/// Runs `work` in fifty threads at once; how many succeed.
+fn race<T>(work: impl Fn() -> Option<T> + Sync) -> usize
+where
+    T: Send,
+{
+    let barrier = Barrier::new(50);
+    std::thread::scope(|scope| {
+        let start = || {
+            barrier.wait();
+            work().is_some()
+        };
+        let threads: Vec<_> = (0..50).map(|_| scope.spawn(start)).collect();
+        threads.into_iter().map(|thread| usize::from(thread.join().unwrap())).sum()
+    })
+}
+
+#[test]
+fn of_fifty_refreshes_with_one_token_one_succeeds_and_the_others_end_the_family() {
+    let service = Service::new();
+    let token = service.log_in(0).refresh_token.unwrap();
+    assert_eq!(race(|| service.refresh(&token, 1).ok().map(|set| set.expires_in)), 1);
+    assert_eq!((service.count("families"), service.count("access_tokens")), (0, 0));
+}
+
+#[test]
+fn of_fifty_exchanges_of_one_code_one_succeeds_and_the_others_end_the_family() {
+    let service = Service::new();
+    let code = service.code();
+    let verifier = super::test_service::VERIFIER;
+    let form = format!(
+        "client_id=spa&grant_type=authorization_code&code={code}&code_verifier={verifier}\
+         &redirect_uri=https://spa.test/cb"
+    );
+    assert_eq!(race(|| service.token(&form, 1).ok().map(|set| set.expires_in)), 1);
+    assert_eq!((service.count("families"), service.count("access_tokens")), (0, 0));
+}
+
+#[test]
+fn a_refresh_asks_for_less_but_never_for_more() {
+    let service = Service::new();
+    let token = service.log_in(0).refresh_token.unwrap();
+    for scope in ["roles+admin", "roles+openid", "admin"] {
+        let error = service.refresh(&format!("{token}&scope={scope}"), 1).err().unwrap();
+        assert_eq!(error.code, OAuthErrorCode::InvalidScope);
+    }
+    // Those left the token as it was.
+    let set = service.refresh(&format!("{token}&scope=roles"), 2).unwrap();
+    assert_eq!(set.scope, "roles");
+    let info = service.run(service.oauth.user_info(&set.access_token, super::test_service::at(2)));
+    assert_eq!(info.unwrap().unwrap()["scope"], "roles");
+    // The new refresh token stands for all that was granted.
+    let set = service.refresh(&set.refresh_token.unwrap(), 3).unwrap();
+    assert_eq!(set.scope, "roles email");
+}
+
+#[test]
+fn a_refresh_token_ends_with_its_time_its_user_and_its_client() {
+    let service = Service::new();
+    let refused = |outcome: Result<TokenSet, super::TokenError>| outcome.err().unwrap().code;
+    let set = service.log_in(0);
+    assert!(service.is_live(&set.access_token, 999) && !service.is_live(&set.access_token, 1000));
+    let set = service.refresh(&set.refresh_token.unwrap(), 4999).unwrap();
+    let token = set.refresh_token.unwrap();
+    assert_eq!(refused(service.refresh(&token, 9999)), OAuthErrorCode::InvalidGrant);
+
+    let client = super::test_service::client("web");
+    let no_refresh = model::account::Client { grants: Vec::new(), ..client.clone() };
+    service.change_client(no_refresh);
+    assert_eq!(refused(service.refresh(&token, 5000)), OAuthErrorCode::UnauthorizedClient);
+    service.change_client(model::account::Client { active: false, ..client.clone() });
+    assert_eq!(refused(service.refresh(&token, 5000)), OAuthErrorCode::InvalidClient);
+    assert!(!service.is_live(&set.access_token, 5000));
+    service.change_client(client);
+    service.disable_user();
+    assert_eq!(refused(service.refresh(&token, 5000)), OAuthErrorCode::InvalidGrant);
+    assert!(!service.is_live(&set.access_token, 5000));
+}
+
+#[test]
+fn used_refresh_tokens_are_remembered_up_to_a_number() {
+    let service = Service::new();
+    let mut token = service.log_in(0).refresh_token.unwrap();
+    let write = move |tx: &crate::storage::database::WriteTx<'_>| {
+        let hash = model::Hash::of(token.as_bytes());
+        let family = tx.as_read().find_refresh_token(&hash)?.unwrap().family.id;
+        for second in 0..=USED_REFRESH_TOKENS_MAX + 10 {
+            let now = super::test_service::at(i64::try_from(second).unwrap());
+            tx.use_refresh_token(&model::Hash::of(token.as_bytes()), now)?;
+            token = format!("token {second}");
+            tx.write_refresh_token(&model::Hash::of(token.as_bytes()), family, now)?;
+        }
+        let old = model::Hash::of(b"token 0");
+        assert_eq!(tx.as_read().find_refresh_token(&old)?, None);
+        Ok(())
+    };
+    service.run(service.auth.write(write)).unwrap();
+    assert_eq!(service.count("refresh_tokens"), USED_REFRESH_TOKENS_MAX + 1);
+}
+
+#[test]
+fn a_grant_that_is_refreshed_again_and_again_ends_for_good() {
+    let service = Service::new();
+    let mut refresh = service.log_in(0).refresh_token.unwrap();
+    // Each refresh comes long before the end of its token; the grant lasts a day.
+    for second in (4000..86_400).step_by(4000) {
+        refresh = service.refresh(&refresh, second).unwrap().refresh_token.unwrap();
+    }
+    let error = service.refresh(&refresh, 86_400).err().unwrap();
+    assert_eq!(error.code, OAuthErrorCode::InvalidGrant);
+}
+
+#[test]
+fn a_grant_of_an_earlier_version_begins_its_lifetime_at_its_next_refresh() {
+    let service = Service::new();
+    let first = service.log_in(0).refresh_token.unwrap();
+    let forget = "UPDATE families SET lifetime_from_ms = NULL";
+    service.auth.db().write_blocking(move |tx| tx.run_sql(forget)).unwrap();
+    let long = 4000;
+    let mut refresh = service.refresh(&first, long).unwrap().refresh_token.unwrap();
+    for second in (2 * long..long + 86_400).step_by(4000) {
+        refresh = service.refresh(&refresh, second).unwrap().refresh_token.unwrap();
+    }
+    assert!(service.refresh(&refresh, long + 86_400).is_err());
+}

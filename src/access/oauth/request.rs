@@ -1,0 +1,412 @@
+//! The authorization request: what a client asks for, checked against what it may ask for
+//! (RFC 6749 §4.1.1 and §4.2.1, RFC 7636, OpenID Connect Core §3.1.2.1).
+
+use std::fmt;
+
+use super::{
+    answer::{self, ResponseMode},
+    error::{AuthorizationError, OAuthErrorCode, description},
+    parameters::Parameters,
+};
+use crate::runtime::limits::ECHO_BYTES_MAX;
+use model::account::{Client, Grant, Scope, Scopes};
+
+/// Characters of the request's own words that a message repeats.
+const SHOWN_CHARS_MAX: usize = 80;
+/// Characters of an S256 code challenge: 32 bytes as base64url.
+const CHALLENGE_CHARS: usize = 43;
+
+/// The parameters that decide where an answer goes.
+const ADDRESSING: [&str; 2] = ["client_id", "redirect_uri"];
+/// The others that mean something here. One that comes twice ends the request.
+const KNOWN: [&str; 12] = [
+    "response_type",
+    "response_mode",
+    "scope",
+    "state",
+    "nonce",
+    "prompt",
+    "max_age",
+    "code_challenge",
+    "code_challenge_method",
+    "request",
+    "request_uri",
+    "registration",
+];
+
+/// What a client asks to be shown to the user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Prompt {
+    /// Nothing, even if that means an error.
+    None = 1,
+    /// The login, even if the user is logged in.
+    Login = 2,
+    /// The consent, even if it was given.
+    Consent = 4,
+    /// A choice of accounts.
+    SelectAccount = 8,
+}
+
+impl Prompt {
+    /// Every one, as it is published.
+    pub const ALL: [Self; 4] = [Self::None, Self::Login, Self::Consent, Self::SelectAccount];
+
+    /// The word in requests.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Login => "login",
+            Self::Consent => "consent",
+            Self::SelectAccount => "select_account",
+        }
+    }
+}
+
+/// The words of `prompt`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prompts(u8);
+
+impl Prompts {
+    /// Whether the client asks for `prompt`.
+    #[must_use]
+    pub fn has(self, prompt: Prompt) -> bool {
+        self.0 & prompt as u8 != 0
+    }
+
+    /// `none` stands alone (OpenID Connect Core §3.1.2.1).
+    fn parse(text: &str) -> Option<Self> {
+        let mut prompts = Self::default();
+        for word in text.split(' ').filter(|word| !word.is_empty()) {
+            let prompt = Prompt::ALL.into_iter().find(|prompt| prompt.as_str() == word)?;
+            prompts.0 |= prompt as u8;
+        }
+        let alone = prompts.0 == Prompt::None as u8 || !prompts.has(Prompt::None);
+        alone.then_some(prompts)
+    }
+}
+
+/// What the answer brings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResponseType {
+    /// A code.
+    Code,
+    /// An access token.
+    Token,
+    /// An id token.
+    IdToken,
+    /// Both.
+    IdTokenAndToken,
+}
+
+impl ResponseType {
+    /// Every response type, as it is published.
+    pub const NAMES: [&str; 4] = ["code", "token", "id_token", "id_token token"];
+
+    /// The words may come in any order.
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "code" => Some(Self::Code),
+            "token" => Some(Self::Token),
+            "id_token" => Some(Self::IdToken),
+            "id_token token" | "token id_token" => Some(Self::IdTokenAndToken),
+            _ => None,
+        }
+    }
+
+    /// The words in requests, by which consent is remembered.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Code => "code",
+            Self::Token => "token",
+            Self::IdToken => "id_token",
+            Self::IdTokenAndToken => "id_token token",
+        }
+    }
+
+    fn grant(self) -> Grant {
+        match self {
+            Self::Code => Grant::AuthorizationCode,
+            Self::Token | Self::IdToken | Self::IdTokenAndToken => Grant::Implicit,
+        }
+    }
+
+    pub(super) fn has_token(self) -> bool {
+        matches!(self, Self::Token | Self::IdTokenAndToken)
+    }
+
+    pub(super) fn has_id_token(self) -> bool {
+        matches!(self, Self::IdToken | Self::IdTokenAndToken)
+    }
+}
+
+/// A request of a known client for an authorization, to be answered at a registered address.
+#[derive(Clone)]
+pub struct AuthorizationRequest {
+    /// The client.
+    pub client_id: String,
+    /// Its name for people.
+    pub client_name: String,
+    /// Where the answer goes: one of the client's registered addresses.
+    pub redirect_uri: String,
+    /// What the client asks for; `roles` when it does not say.
+    pub scopes: Scopes,
+    /// What it asks to be shown to the user.
+    pub prompt: Prompts,
+    /// Seconds since the login after which the user has to log in again.
+    pub max_age_s: Option<u64>,
+    /// Whether the scopes of the client are enforced.
+    pub scopes_enforced: bool,
+    pub(super) response_type: ResponseType,
+    /// Whether the user is asked each time, whatever was consented to before: another program on
+    /// the user's machine could receive the answer (RFC 8252 §8.6).
+    pub(super) asks_each_time: bool,
+    /// Seconds of an access token of the client, where they are fewer than those of others.
+    pub(super) access_token_s: Option<u32>,
+    /// Whether the request named its address; then the exchange of the code has to, too.
+    pub(super) named_redirect_uri: bool,
+    pub(super) nonce: Option<String>,
+    pub(super) challenge: Option<String>,
+    mode: ResponseMode,
+    state: Option<String>,
+}
+
+impl fmt::Debug for AuthorizationRequest {
+    /// Leaves out what only the client should know: state, nonce and challenge.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AuthorizationRequest")
+            .field("client_id", &self.client_id)
+            .field("redirect_uri", &self.redirect_uri)
+            .field("scopes", &self.scopes.to_string())
+            .field("prompt", &self.prompt)
+            .field("max_age_s", &self.max_age_s)
+            .field("response_type", &self.response_type)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a client whose address is known is refused.
+struct Refusal(OAuthErrorCode, String);
+
+fn refuse<T>(code: OAuthErrorCode, text: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal(code, text.into()))
+}
+
+/// The client that a request names.
+pub(super) fn client_id(parameters: &Parameters) -> Result<&str, AuthorizationError> {
+    if let Some(name) = parameters.find_repeated(&ADDRESSING) {
+        return page(&format!("The parameter {name} came more than once."));
+    }
+    match parameters.find("client_id") {
+        Some(client_id) => Ok(client_id),
+        None => page("The parameter client_id is missing."),
+    }
+}
+
+/// The answer to a client that is unknown or not active.
+pub(super) fn unknown_client<T>(client_id: &str) -> Result<T, AuthorizationError> {
+    let shown: String = client_id.chars().take(SHOWN_CHARS_MAX).collect();
+    page(&format!("There is no application {shown}."))
+}
+
+fn page<T>(message: &str) -> Result<T, AuthorizationError> {
+    let title = "This login link has a mistake";
+    Err(AuthorizationError::Page { title, message: message.to_owned() })
+}
+
+/// Reads the request of `client`, which is active.
+///
+/// As long as the redirect address is not known to be the client's, errors are
+/// [`AuthorizationError::Page`]; from then on they are [`AuthorizationError::Redirect`].
+pub fn parse(
+    parameters: &Parameters,
+    client: &Client,
+    issuer: &str,
+) -> Result<AuthorizationRequest, AuthorizationError> {
+    let redirect_uri = redirect_uri(parameters, client)?;
+    let is_https = redirect_uri.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("https:"));
+    let words: Vec<_> = parameters.find("response_type").unwrap_or("code").split(' ').collect();
+    // What goes to a page of the client goes behind `#`, its errors too; also where the words are
+    // no response type of ours (OAuth 2.0 Multiple Response Types §5).
+    let to_page = words.iter().any(|word| matches!(*word, "token" | "id_token"));
+    let asked = parameters.find("response_mode");
+    let mode = if to_page || asked == Some("fragment") {
+        ResponseMode::Fragment
+    } else {
+        ResponseMode::Query
+    };
+    let is_echoed = parameters.find_repeated(&["state"]).is_none();
+    let state = parameters.find("state").filter(|_| is_echoed);
+    let state = state.filter(|state| state.len() <= ECHO_BYTES_MAX).map(str::to_owned);
+    let mut request = AuthorizationRequest {
+        client_id: client.client_id.clone(),
+        client_name: client.name.clone(),
+        redirect_uri,
+        scopes: Scopes::NONE,
+        prompt: Prompts::default(),
+        max_age_s: None,
+        scopes_enforced: client.scopes_enforced,
+        response_type: ResponseType::Code,
+        asks_each_time: client.is_public() && !is_https,
+        access_token_s: client.access_token_s,
+        named_redirect_uri: parameters.find("redirect_uri").is_some(),
+        nonce: None,
+        challenge: None,
+        mode,
+        state,
+    };
+    match request.fill(parameters, client) {
+        Ok(()) => Ok(request),
+        Err(Refusal(code, text)) => {
+            Err(AuthorizationError::Redirect(request.refusal(issuer, code, &text)))
+        }
+    }
+}
+
+/// The address that the answer goes to: one of the client's, compared as text (RFC 9700 §2.1).
+fn redirect_uri(parameters: &Parameters, client: &Client) -> Result<String, AuthorizationError> {
+    let found = match (parameters.find("redirect_uri"), client.redirect_uris.as_slice()) {
+        (Some(asked), registered) => registered.iter().find(|uri| *uri == asked),
+        (None, [only]) => Some(only),
+        (None, _) => return page("The parameter redirect_uri is missing."),
+    };
+    match found {
+        Some(uri) if answer::is_usable(uri) => Ok(uri.clone()),
+        Some(_) => page("The address to return to cannot be used."),
+        None => page("The address to return to is not one that this application may use."),
+    }
+}
+
+impl AuthorizationRequest {
+    fn fill(&mut self, parameters: &Parameters, client: &Client) -> Result<(), Refusal> {
+        use OAuthErrorCode::{
+            InvalidRequest, RegistrationNotSupported, RequestNotSupported, RequestUriNotSupported,
+            UnauthorizedClient, UnsupportedResponseType,
+        };
+        if let Some(name) = parameters.find_repeated(&KNOWN) {
+            return refuse(InvalidRequest, format!("{name} came more than once"));
+        }
+        for (name, code) in [
+            ("request", RequestNotSupported),
+            ("request_uri", RequestUriNotSupported),
+            ("registration", RegistrationNotSupported),
+        ] {
+            if parameters.find(name).is_some() {
+                return refuse(code, format!("{name} is not supported"));
+            }
+        }
+        let Some(response_type) = parameters.find("response_type") else {
+            return refuse(InvalidRequest, "response_type is missing");
+        };
+        let Some(response_type) = ResponseType::parse(response_type) else {
+            return refuse(UnsupportedResponseType, "there is no such response_type");
+        };
+        self.response_type = response_type;
+        if !client.allows(response_type.grant()) {
+            let text = "the client may not use this response_type";
+            return refuse(UnauthorizedClient, text);
+        }
+        self.check_mode(parameters)?;
+        self.fill_echoes(parameters)?;
+        self.scopes = scopes(parameters)?;
+        if let Some(prompt) = parameters.find("prompt") {
+            let Some(prompt) = Prompts::parse(prompt) else {
+                let text = "prompt is none alone, or words of login, consent and select_account";
+                return refuse(InvalidRequest, text);
+            };
+            self.prompt = prompt;
+        }
+        if let Some(max_age) = parameters.find("max_age") {
+            let digits = max_age.bytes().all(|byte| byte.is_ascii_digit());
+            let Some(max_age_s) = max_age.parse().ok().filter(|_| digits) else {
+                return refuse(InvalidRequest, "max_age is not a number of seconds");
+            };
+            self.max_age_s = Some(max_age_s);
+        }
+        if response_type == ResponseType::Code {
+            self.challenge = challenge(parameters, client)?;
+        }
+        Ok(())
+    }
+
+    /// A token never goes into a query, where servers would log it.
+    fn check_mode(&self, parameters: &Parameters) -> Result<(), Refusal> {
+        let code = OAuthErrorCode::InvalidRequest;
+        match (parameters.find("response_mode"), self.response_type) {
+            (None | Some("fragment"), _) | (Some("query"), ResponseType::Code) => Ok(()),
+            (Some("query"), _) => refuse(code, "response_mode query cannot bring tokens"),
+            (Some(_), _) => refuse(code, "response_mode is query or fragment"),
+        }
+    }
+
+    fn fill_echoes(&mut self, parameters: &Parameters) -> Result<(), Refusal> {
+        let code = OAuthErrorCode::InvalidRequest;
+        for name in ["state", "nonce"] {
+            if parameters.find(name).is_some_and(|value| value.len() > ECHO_BYTES_MAX) {
+                return refuse(code, format!("{name} is longer than {ECHO_BYTES_MAX} bytes"));
+            }
+        }
+        self.nonce = parameters.find("nonce").map(str::to_owned);
+        if self.nonce.is_none() && self.response_type.has_id_token() {
+            return refuse(code, "nonce is missing, which this response_type needs");
+        }
+        Ok(())
+    }
+
+    /// The redirect address with `pairs` and what every answer has: `state`, and `iss`, by which
+    /// the client knows whose answer it is (RFC 9207).
+    pub(super) fn address<'a>(
+        &'a self,
+        issuer: &'a str,
+        mut pairs: Vec<(&'a str, &'a str)>,
+    ) -> String {
+        if let Some(state) = &self.state {
+            pairs.push(("state", state));
+        }
+        pairs.push(("iss", issuer));
+        answer::address(&self.redirect_uri, self.mode, &pairs)
+    }
+
+    /// The redirect address with an error.
+    pub(super) fn refusal(&self, issuer: &str, code: OAuthErrorCode, text: &str) -> String {
+        let description = description(text);
+        let pairs = vec![("error", code.as_str()), ("error_description", description.as_str())];
+        self.address(issuer, pairs)
+    }
+}
+
+/// Spec §5 is silent on a request without `scope`; it asks for `roles`, which every API needs.
+fn scopes(parameters: &Parameters) -> Result<Scopes, Refusal> {
+    let scopes = Scopes::parse(parameters.find("scope").unwrap_or_default());
+    match scopes {
+        Ok(scopes) if scopes.is_empty() => Ok(Scopes::of(&[Scope::Roles])),
+        Ok(scopes) => Ok(scopes),
+        Err(why) => refuse(OAuthErrorCode::InvalidScope, why.to_string()),
+    }
+}
+
+/// The S256 code challenge. `plain` is refused: it would show the verifier to whoever sees the
+/// request (RFC 9700 §2.1.1).
+fn challenge(parameters: &Parameters, client: &Client) -> Result<Option<String>, Refusal> {
+    let code = OAuthErrorCode::InvalidRequest;
+    let method = parameters.find("code_challenge_method");
+    let Some(challenge) = parameters.find("code_challenge") else {
+        if client.is_public() {
+            return refuse(code, "code_challenge is missing, which a public client needs");
+        }
+        if method.is_some() {
+            return refuse(code, "code_challenge is missing");
+        }
+        return Ok(None);
+    };
+    if method != Some("S256") {
+        return refuse(code, "code_challenge_method is not S256");
+    }
+    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if challenge.len() != CHALLENGE_CHARS || !challenge.bytes().all(is_letter) {
+        return refuse(code, "code_challenge is not 43 characters of base64url");
+    }
+    Ok(Some(challenge.to_owned()))
+}

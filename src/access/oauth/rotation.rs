@@ -1,0 +1,61 @@
+//! Rotation of the signing keys by the operator.
+//!
+//! A rotation writes a new key, which signs from then on, and retires the others. Retired keys stay
+//! in the key set until every token that they may have signed has expired; then the sweep of
+//! expired tokens removes them.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::keys;
+use crate::runtime::error::Result;
+use crate::runtime::limits::SIGNING_KEY_MARGIN_S;
+use crate::storage::database::{Db, ListedSigningKey, WriteTx};
+
+/// How long a retired key is published, where access tokens last `access_token_s` seconds.
+fn published_for(access_token_s: u32) -> SignedDuration {
+    SignedDuration::from_secs(i64::from(access_token_s) + i64::from(SIGNING_KEY_MARGIN_S))
+}
+
+/// The time before which a key must have been retired to be removed at `now`.
+pub(super) fn published_since(now: Timestamp, access_token_s: u32) -> Timestamp {
+    now.checked_sub(published_for(access_token_s)).unwrap_or(Timestamp::MIN)
+}
+
+/// The signing keys of id tokens, for the operator's commands. Its functions block.
+pub struct SigningKeys {
+    db: Db,
+}
+
+impl SigningKeys {
+    /// The signing keys in `db`.
+    #[must_use]
+    pub fn new(db: Db) -> Self {
+        Self { db }
+    }
+
+    /// Makes a new key, which signs from now on, and retires the others; gives its name.
+    ///
+    /// Running nodes follow the change and sign with the new key within a second.
+    pub fn rotate(&self, now: Timestamp) -> Result<String> {
+        let new = keys::make()?;
+        let kid = new.kid.clone();
+        let write = move |tx: &WriteTx<'_>| {
+            tx.retire_signing_keys(now)?;
+            tx.write_signing_key(&new, now)?;
+            tx.log_account_change(crate::storage::database::AccountChange::SigningKeys, now)
+        };
+        self.db.write_blocking(write)?;
+        Ok(kid)
+    }
+
+    /// Every key in the key set, the newest first.
+    pub fn list(&self) -> Result<Vec<ListedSigningKey>> {
+        Ok(self.db.read_blocking(|tx| tx.list_signing_key_times())?)
+    }
+
+    /// Until when a retired key is published, where access tokens last `access_token_s` seconds.
+    #[must_use]
+    pub fn published_until(retired: Timestamp, access_token_s: u32) -> Timestamp {
+        retired.checked_add(published_for(access_token_s)).unwrap_or(Timestamp::MAX)
+    }
+}

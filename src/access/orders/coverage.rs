@@ -1,0 +1,141 @@
+//! Which agreements cover an item, in which order they are used, and what using them means. Pure:
+//! no database, no clock.
+
+use jiff::Timestamp;
+
+use crate::storage::database::LiveOrder;
+use model::account::{Agreement, AgreementId, AgreementType, Product};
+
+/// Whether one of `agreements` covers an item with these product codes at `now`: then a search
+/// finds it.
+#[must_use]
+pub fn any_covers(agreements: &[Agreement], codes: &[String], now: Timestamp) -> bool {
+    agreements.iter().any(|agreement| covers(agreement, codes, now))
+}
+
+/// Whether `agreement` covers an item with these product codes at `now`. An expired agreement
+/// covers nothing.
+#[must_use]
+pub fn covers(agreement: &Agreement, codes: &[String], now: Timestamp) -> bool {
+    let in_common = || agreement.products.iter().any(|product| codes.contains(&product.code));
+    agreement.is_in_force(now) && (agreement.super_agreement || in_common())
+}
+
+/// Those of `agreements` that cover an item with these product codes at `now`, in the order in
+/// which they are used; `agr` leaves only that one.
+///
+/// A super agreement overrides any agreement of type Subscription (Spec §2); Subscriptions come
+/// before Prepaid ones and these before Direct and Normal ones (agreed). Ties go by number.
+#[must_use]
+pub fn covering<'a>(
+    agreements: &'a [Agreement],
+    codes: &[String],
+    agr: Option<AgreementId>,
+    now: Timestamp,
+) -> Vec<&'a Agreement> {
+    let wanted = |agreement: &&Agreement| {
+        agr.is_none_or(|id| id == agreement.id) && covers(agreement, codes, now)
+    };
+    let mut covering: Vec<&Agreement> = agreements.iter().filter(wanted).collect();
+    covering.sort_by_key(|agreement| (rank(agreement), agreement.id));
+    covering
+}
+
+fn rank(agreement: &Agreement) -> u8 {
+    match agreement.kind {
+        AgreementType::Subscription if agreement.super_agreement => 0,
+        AgreementType::Subscription => 1,
+        AgreementType::Prepaid => 2,
+        AgreementType::Direct | AgreementType::Normal => 3,
+    }
+}
+
+/// A covering agreement with what the database says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate<'a> {
+    /// The agreement.
+    pub agreement: &'a Agreement,
+    /// The row of this item under it.
+    pub live: Option<LiveOrder>,
+    /// Downloads left; only a Prepaid one has any.
+    pub remaining: u32,
+}
+
+/// What comes of covering agreements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice<'a> {
+    /// It delivers, under a row that is there.
+    Free(&'a Agreement, LiveOrder),
+    /// It delivers once a row is written, which takes a download from a Prepaid one.
+    Buy(&'a Agreement),
+    /// It delivers once an order is approved.
+    Order {
+        /// Which.
+        agreement: &'a Agreement,
+        /// Whether that order is there already.
+        recorded: bool,
+    },
+    /// All are prepaid and nothing is left of them.
+    Exhausted,
+}
+
+/// Chooses among `candidates`, which come in the order of [`covering`].
+///
+/// A Subscription always delivers. Then comes what was bought before, under whichever agreement,
+/// so that a repeated download never costs anything; then a Prepaid one with something left; then
+/// an order.
+#[must_use]
+pub fn choose<'a>(candidates: &[Candidate<'a>]) -> Choice<'a> {
+    let of_kind = |kind| candidates.iter().find(move |one| one.agreement.kind == kind);
+    if let Some(Candidate { agreement, live, .. }) = of_kind(AgreementType::Subscription) {
+        return live.map_or(Choice::Buy(agreement), |live| Choice::Free(agreement, live));
+    }
+    if let Some(bought) = candidates.iter().find_map(Candidate::bought) {
+        return bought;
+    }
+    let prepaid = |one: &&Candidate<'_>| one.agreement.kind == AgreementType::Prepaid;
+    if let Some(one) = candidates.iter().filter(prepaid).find(|one| one.remaining > 0) {
+        return Choice::Buy(one.agreement);
+    }
+    match candidates.iter().find(|one| !prepaid(one)) {
+        Some(Candidate { agreement, live, .. }) => {
+            Choice::Order { agreement, recorded: live.is_some() }
+        }
+        None => Choice::Exhausted,
+    }
+}
+
+impl<'a> Candidate<'a> {
+    /// The item as bought under it, when it may be downloaded again.
+    fn bought(&self) -> Option<Choice<'a>> {
+        let live = self.live?;
+        let delivers = match self.agreement.kind {
+            AgreementType::Subscription | AgreementType::Prepaid => true,
+            AgreementType::Direct | AgreementType::Normal => live.approved == Some(true),
+        };
+        delivers.then_some(Choice::Free(self.agreement, live))
+    }
+}
+
+/// The product under which `agreement` covers an item with these codes: the item's first that is
+/// one of the agreement's.
+#[must_use]
+pub fn product_in_common<'a>(agreement: &'a Agreement, codes: &[String]) -> Option<&'a Product> {
+    let of = |code: &String| agreement.products.iter().find(|product| product.code == *code);
+    codes.iter().find_map(of)
+}
+
+/// Those of an item's product codes that agreements in force at `now` cover, in the item's order,
+/// each once.
+#[must_use]
+pub fn covered_codes(agreements: &[Agreement], codes: &[String], now: Timestamp) -> Vec<String> {
+    let mut covered: Vec<String> = Vec::new();
+    for code in codes {
+        let one = std::slice::from_ref(code);
+        let is_covered = agreements.iter().any(|agreement| covers(agreement, one, now));
+        if is_covered && !covered.contains(code) {
+            covered.push(code.clone());
+        }
+    }
+    covered
+}

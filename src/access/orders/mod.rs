@@ -1,0 +1,283 @@
+//! Purchases: who may download what under which agreement, and the rows that say so (Spec §2
+//! Order; Spec §4 "Downloading hires media … counts as a purchase").
+//!
+//! [`Orders::check`] decides and writes nothing; [`Orders::purchase`] records. Rights come from the
+//! principal each time; only what was bought is kept in memory, so that a repeated download touches
+//! no disk.
+
+pub mod coverage;
+pub mod json;
+mod offers;
+mod reading;
+mod report;
+mod several;
+mod wish;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use moka::sync::Cache;
+
+pub use offers::{Offer, OfferState};
+pub use report::Report;
+
+use crate::access::auth::{Auth, Method, Principal};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::PURCHASES_CACHED_MAX;
+use crate::storage::database::{Db, DbError, WriteTx};
+use model::ItemKey;
+use model::account::{Agreement, AgreementId, AgreementType, OrganizationId};
+use model::item::Document;
+use wish::{Wish, Wished};
+
+/// An item as far as purchases know it.
+#[derive(Clone, Copy, Debug)]
+pub struct ItemFacts<'a> {
+    /// Its identity.
+    pub key: &'a ItemKey,
+    /// Its document.
+    pub document: &'a Document,
+}
+
+impl ItemFacts<'_> {
+    /// The codes of its products.
+    #[must_use]
+    pub fn codes(&self) -> Vec<String> {
+        product_codes(self.document)
+    }
+}
+
+fn product_codes(document: &Document) -> Vec<String> {
+    document.texts("product", "code").map(str::to_owned).collect()
+}
+
+/// What a caller who is covered gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// The item, once the purchase is recorded.
+    Delivers,
+    /// Nothing until an order under this agreement is approved.
+    OrderRequired(AgreementId),
+}
+
+impl Decision {
+    /// Fails with `order_required` where nothing is delivered yet.
+    pub fn granted(self) -> Result<()> {
+        let Self::OrderRequired(agreement) = self else { return Ok(()) };
+        let message = format!("Agreement {agreement} delivers what was ordered and approved");
+        Err(Error::forbidden("order_required", message))
+    }
+}
+
+/// Purchases; cheap to clone.
+#[derive(Clone)]
+pub struct Orders {
+    inner: Arc<Inner>,
+}
+
+/// Whose purchase of what under which agreement.
+type Bought = (OrganizationId, AgreementId, ItemKey);
+
+struct Inner {
+    db: Db,
+    auth: Option<Auth>,
+    /// Until when what was bought may be downloaded again. Rows never go and approved ones stay
+    /// approved, so nothing of it needs to be forgotten unless the database loses rows.
+    bought: Cache<Bought, Timestamp>,
+}
+
+impl Orders {
+    /// Purchases in `db`. `auth` forgets at once what a purchase changes of an account; a command
+    /// that serves nobody has none.
+    #[must_use]
+    pub fn new(db: Db, auth: Option<Auth>) -> Self {
+        let bought = Cache::new(PURCHASES_CACHED_MAX);
+        Self { inner: Arc::new(Inner { db, auth, bought }) }
+    }
+
+    /// Forgets what was bought: the database lost rows that were read.
+    pub fn forget_everything(&self) {
+        self.inner.bought.invalidate_all();
+    }
+
+    /// The database that orders lie in.
+    #[must_use]
+    pub fn db(&self) -> &Db {
+        &self.inner.db
+    }
+
+    /// Decides whether `principal` may download `item` at `now`, under the agreement `agr` if one
+    /// is named. Writes nothing; under a Subscription it reads nothing either. An order that still
+    /// delivers the item is enough, also where another agreement covers it now.
+    ///
+    /// Fails with `agreement_required`.
+    pub async fn check(
+        &self,
+        principal: &Principal,
+        item: ItemFacts<'_>,
+        agr: Option<AgreementId>,
+        now: Timestamp,
+    ) -> Result<Decision> {
+        if principal.method() == Method::Operator {
+            return Ok(Decision::Delivers);
+        }
+        let covering = match covering(principal, item, agr, now) {
+            Ok(covering) => covering,
+            Err(refused) => {
+                let is_owned = self.is_owned(principal, item, agr, now).await?;
+                return if is_owned { Ok(Decision::Delivers) } else { Err(refused) };
+            }
+        };
+        let subscribed = covering.first().is_some_and(is_subscription);
+        if subscribed || self.is_bought(&covering, item.key, now) {
+            return Ok(Decision::Delivers);
+        }
+        let wish = Wish::new(principal, item, &covering, agr, now);
+        let own = Arc::clone(&wish);
+        let wished = self.inner.db.read(move |tx| own.look(tx)).await?;
+        self.settle(&wish, &wished)
+    }
+
+    /// Whether `principal` may have `item` under a subscription.
+    #[must_use]
+    pub fn is_subscribed(
+        &self,
+        principal: &Principal,
+        item: ItemFacts<'_>,
+        agr: Option<AgreementId>,
+        now: Timestamp,
+    ) -> bool {
+        principal.method() == Method::Operator
+            || covering(principal, item, agr, now)
+                .is_ok_and(|covering| covering.first().is_some_and(is_subscription))
+    }
+
+    /// Records that `principal` downloads `item` at `now`. Nothing is written when a row is there.
+    ///
+    /// Fails with `agreement_required`; with `order_required` after an order was recorded that
+    /// is not approved yet; with [`Kind::Unavailable`] when nothing can be recorded. The item
+    /// may be delivered only after `Ok`.
+    pub async fn purchase(
+        &self,
+        principal: &Principal,
+        item: ItemFacts<'_>,
+        agr: Option<AgreementId>,
+        now: Timestamp,
+    ) -> Result<()> {
+        if principal.method() == Method::Operator {
+            return Ok(());
+        }
+        let covering = match covering(principal, item, agr, now) {
+            Ok(covering) => covering,
+            Err(refused) => {
+                let is_owned = self.is_owned(principal, item, agr, now).await?;
+                return if is_owned { Ok(()) } else { Err(refused) };
+            }
+        };
+        if self.is_bought(&covering, item.key, now) {
+            return Ok(());
+        }
+        let wish = Wish::new(principal, item, &covering, agr, now);
+        let own = Arc::clone(&wish);
+        let looked = self.inner.db.read(move |tx| own.look(tx)).await.map_err(unrecorded)?;
+        let wished = if looked.is_recorded() {
+            looked
+        } else {
+            let own = Arc::clone(&wish);
+            // What was read may be old by now: the transaction decides anew.
+            self.write(move |tx| own.record(tx)).await.map_err(unrecorded)?
+        };
+        self.settle(&wish, &wished)?.granted()
+    }
+
+    async fn write<T, F>(&self, write: F) -> Result<T, DbError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
+    {
+        match &self.inner.auth {
+            Some(auth) => auth.write(write).await,
+            None => self.inner.db.write(write).await,
+        }
+    }
+
+    /// Whether memory knows that the item was bought under one of `covering`.
+    fn is_bought(&self, covering: &[&Agreement], item: &ItemKey, now: Timestamp) -> bool {
+        covering.iter().any(|one| {
+            let key = (one.organization, one.id, item.clone());
+            self.inner.bought.get(&key).is_some_and(|until| until > now)
+        })
+    }
+
+    /// Keeps in memory what was bought, and says what the caller gets.
+    fn settle(&self, wish: &Wish, wished: &Wished) -> Result<Decision> {
+        match *wished {
+            Wished::Bought { organization, agreement, until } => {
+                let key = (organization, agreement, wish.item().clone());
+                self.inner.bought.insert(key, until);
+                Ok(Decision::Delivers)
+            }
+            Wished::Owned | Wished::ToBuy => Ok(Decision::Delivers),
+            Wished::Order { agreement, .. } => Ok(Decision::OrderRequired(agreement)),
+            Wished::Exhausted => Err(exhausted(wish.agreements())),
+        }
+    }
+}
+
+fn is_subscription(agreement: &&Agreement) -> bool {
+    agreement.kind == AgreementType::Subscription
+}
+
+/// The agreements of `principal` that cover `item`, at least one. A Subscription decides alone,
+/// whatever was bought under others.
+fn covering<'a>(
+    principal: &'a Principal,
+    item: ItemFacts<'_>,
+    agr: Option<AgreementId>,
+    now: Timestamp,
+) -> Result<Vec<&'a Agreement>> {
+    let mut covering = coverage::covering(principal.agreements(), &item.codes(), agr, now);
+    if covering.first().is_some_and(is_subscription) {
+        covering.truncate(1);
+    }
+    if covering.is_empty() { Err(uncovered(principal, agr, now)) } else { Ok(covering) }
+}
+
+/// The refusal where no agreement of `principal`, or not the one that `agr` names, covers an item.
+fn uncovered(principal: &Principal, agr: Option<AgreementId>, now: Timestamp) -> Error {
+    let agreements = principal.agreements();
+    let own = agr.and_then(|id| agreements.iter().find(|agreement| agreement.id == id));
+    let message = match (agr, own) {
+        (Some(id), None) => format!("The user has no agreement {id}"),
+        (Some(id), Some(own)) if !own.is_in_force(now) => format!("Agreement {id} has expired"),
+        (Some(id), Some(_)) => format!("Agreement {id} does not cover the item"),
+        (None, _) if agreements.is_empty() => "The user has no agreement".to_owned(),
+        (None, _) => "No agreement in force of the user covers the item".to_owned(),
+    };
+    Error::forbidden("agreement_required", message)
+}
+
+fn exhausted(agreements: &[Agreement]) -> Error {
+    let ids: Vec<String> = agreements.iter().map(|one| one.id.to_string()).collect();
+    let message = format!("Nothing is left of the prepaid agreement {}", ids.join(", "));
+    Error::forbidden("agreement_required", message)
+}
+
+/// A purchase that cannot be recorded is none: a later try may help, whatever the cause.
+fn unrecorded(cause: DbError) -> Error {
+    if matches!(cause, DbError::ReadsOnly) {
+        return cause.into();
+    }
+    Error::new(Kind::Unavailable, "The purchase cannot be recorded now").because(cause)
+}
+
+#[cfg(test)]
+mod coverage_tests;
+#[cfg(test)]
+mod report_tests;
+#[cfg(test)]
+mod several_tests;
+#[cfg(test)]
+mod test_scene;
+#[cfg(test)]
+mod tests;

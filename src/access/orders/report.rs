@@ -1,0 +1,233 @@
+//! Orders as their owners see them: lists, reports on use, and the licences to report under.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::{Orders, coverage, product_codes};
+use crate::access::auth::Principal;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{DOWNLOADABLE_FOR, INVOICE_TEXT_CHARS_MAX, ORDERS_LISTED_MAX};
+use crate::storage::audit::{self, Action, Event, ObjectKind, Outcome};
+use crate::storage::database::{DbError, OrdersOf, ReadTx, Reported, WriteTx};
+use model::ItemKey;
+use model::account::{
+    Agreement, Approver, License, Order, OrderId, OrderStatus, OrganizationId, Permission,
+};
+use model::item::Document;
+
+/// What a customer says of an order (Spec §2 Order update body).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Whether the item was used and is to be invoiced.
+    pub approve: bool,
+    /// The licence that it was used under; needed with `approve`.
+    pub license: Option<Uuid>,
+    /// What is to be on the invoice.
+    pub invoice_text: Option<String>,
+}
+
+impl Report {
+    /// Checks what can be checked without the order.
+    fn check(&self) -> Result<()> {
+        if self.approve && self.license.is_none() {
+            let message = "a license must be supplied when approve is true";
+            return Err(Error::invalid("body", "license", "required", message));
+        }
+        let text = self.invoice_text.as_deref().unwrap_or_default();
+        if text.chars().count() > INVOICE_TEXT_CHARS_MAX {
+            let message = format!("invoiceText has more than {INVOICE_TEXT_CHARS_MAX} characters");
+            return Err(Error::invalid("body", "invoiceText", "maximum", message));
+        }
+        Ok(())
+    }
+}
+
+/// A report on its way into the database.
+struct Reporting {
+    id: OrderId,
+    report: Report,
+    owner: Owner,
+    is_admin: bool,
+    agreements: Vec<Agreement>,
+    event: Event,
+    now: Timestamp,
+}
+
+/// Whose orders a caller sees: its own, and with the access level `admin` those of the whole
+/// organization (Spec §4 `GET /user/v1/order`), unless the scopes of its client are enforced and
+/// the token lacks the scope `admin`.
+#[derive(Clone, Copy)]
+pub(super) struct Owner {
+    own: OrdersOf,
+    all: Option<OrdersOf>,
+}
+
+impl Owner {
+    pub(super) fn of(principal: &Principal) -> Self {
+        let user = principal.user();
+        // Agreements are an organization's: a user without one has bought nothing.
+        let organization = user.organization.unwrap_or(OrganizationId(0));
+        let sees_all = user.access.admin && principal.allows(Permission::OrganizationOrders);
+        let all = user.organization.filter(|_| sees_all);
+        let own = OrdersOf::User { id: user.id, organization };
+        Self { own, all: all.map(OrdersOf::Organization) }
+    }
+
+    /// All the orders that the caller sees.
+    pub(super) fn widest(self) -> OrdersOf {
+        self.all.unwrap_or(self.own)
+    }
+
+    fn sees(self, order: &Order) -> bool {
+        let is_of = |owner| match owner {
+            OrdersOf::User { id, organization } => {
+                order.user == id && order.organization == organization
+            }
+            OrdersOf::Organization(id) => order.organization == id,
+        };
+        is_of(self.own) || self.all.is_some_and(is_of)
+    }
+}
+
+impl Orders {
+    /// `size` of the orders that `principal` sees behind the `start` newest, the newest first; at
+    /// most [`ORDERS_LISTED_MAX`].
+    pub async fn list(
+        &self,
+        principal: &Principal,
+        start: usize,
+        size: usize,
+        status: OrderStatus,
+    ) -> Result<Vec<Order>> {
+        let (of, size) = (Owner::of(principal).widest(), size.min(ORDERS_LISTED_MAX));
+        Ok(self.inner.db.read(move |tx| tx.list_orders(of, status, start, size)).await?)
+    }
+
+    /// The order `id`.
+    ///
+    /// Fails with [`Kind::NotFound`] when `principal` sees no such order.
+    pub async fn load(&self, principal: &Principal, id: OrderId) -> Result<Order> {
+        let owner = Owner::of(principal);
+        let found = self.inner.db.read(move |tx| tx.find_order(id)).await?;
+        found.filter(|order| owner.sees(order)).ok_or_else(|| missing(id))
+    }
+
+    /// Reports the order `id`, once.
+    ///
+    /// Fails with [`Kind::NotFound`] when `principal` sees no such order, with `admin_required`
+    /// when it approves one that only administrators may approve, with
+    /// `order_already_reported`, with a validation error when `approve` comes without a licence,
+    /// and with `license_not_applicable` when the licence is not in the item's pricelist.
+    pub async fn report(
+        &self,
+        principal: &Principal,
+        id: OrderId,
+        report: Report,
+        now: Timestamp,
+    ) -> Result<Order> {
+        report.check()?;
+        let (owner, agreements) = (Owner::of(principal), principal.agreements().to_vec());
+        let is_admin = principal.user().access.admin;
+        let action = if report.approve { Action::OrderReported } else { Action::OrderRefused };
+        let event = audit::event(action).about(ObjectKind::Order, id);
+        let reporting = Reporting { id, report, owner, is_admin, agreements, event, now };
+        self.inner.db.write(move |tx| reporting.record(tx)).await?
+    }
+
+    /// The product codes of the orders of `item` that `principal` can still report.
+    pub async fn codes_to_report(
+        &self,
+        principal: &Principal,
+        item: &ItemKey,
+    ) -> Result<Vec<String>> {
+        let (of, item) = (Owner::of(principal).widest(), item.clone());
+        let products = self.inner.db.read(move |tx| tx.list_products_to_report(of, &item)).await?;
+        Ok(products.into_iter().map(|product| product.code).collect())
+    }
+
+    /// The licences that `principal` could report the use of an item under at `now`. The item has
+    /// the product codes `codes`, and was `ordered` under others.
+    pub async fn pricelist(
+        &self,
+        principal: &Principal,
+        (codes, ordered): (&[String], Vec<String>),
+        now: Timestamp,
+    ) -> Result<Vec<License>> {
+        let mut codes = coverage::covered_codes(principal.agreements(), codes, now);
+        for code in ordered {
+            if !codes.contains(&code) {
+                codes.push(code);
+            }
+        }
+        Ok(self.inner.db.read(move |tx| tx.list_licenses_of_products(&codes)).await?)
+    }
+}
+
+fn missing(id: OrderId) -> Error {
+    Error::new(Kind::NotFound, format!("no order {id}"))
+}
+
+impl Reporting {
+    /// Runs in one transaction; what it refuses, it refuses before it changes the order.
+    fn record(self, tx: &WriteTx<'_>) -> Result<Result<Order>, DbError> {
+        let id = self.id;
+        let found = tx.as_read().find_order(id)?.filter(|order| self.owner.sees(order));
+        let Some(order) = found else { return Ok(Err(missing(id))) };
+        if order.reported.is_some() {
+            let message = format!("order {id} is already reported");
+            return Ok(Err(Error::at("path", "id", "order_already_reported", message)));
+        }
+        if self.report.approve && !self.may_approve(order.agreement.approver) {
+            let message =
+                "Only administrators of the organization approve orders of this agreement";
+            let refused = self.event.clone().ended(Outcome::Refused).with("admin_required");
+            tx.write_audit(&refused)?;
+            return Ok(Err(Error::forbidden("admin_required", message)));
+        }
+        let license = match self.license(&tx.as_read(), &order)? {
+            Ok(license) => license,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let Report { approve: approved, invoice_text, .. } = self.report;
+        let until = self.now.checked_add(DOWNLOADABLE_FOR).unwrap_or(Timestamp::MAX);
+        let detail = match &license {
+            Some(license) => format!("{} under license {}", order.item, license.uuid),
+            None => order.item.to_string(),
+        };
+        let reported = Reported { approved, license, invoice_text, at: self.now, until };
+        tx.report_order(id, &reported)?;
+        tx.write_audit(&self.event.clone().with(detail))?;
+        Ok(tx.as_read().find_order(id)?.ok_or_else(|| missing(id)))
+    }
+
+    fn may_approve(&self, approver: Approver) -> bool {
+        match approver {
+            Approver::Owner => true,
+            Approver::Admin => self.is_admin,
+        }
+    }
+
+    /// The licence of the report, which must be in the item's pricelist; none when nothing is
+    /// approved.
+    ///
+    /// Spec §4 is silent on an agreement that ended between the purchase and its report: the
+    /// licences of the product that was bought stay applicable.
+    fn license(&self, tx: &ReadTx<'_>, order: &Order) -> Result<Result<Option<License>>, DbError> {
+        let Some(uuid) = self.report.license.filter(|_| self.report.approve) else {
+            return Ok(Ok(None));
+        };
+        let item = tx.find_item(&order.item)?;
+        let document = item.and_then(|item| Document::from_stored(&item.document).ok());
+        let codes = document.map(|document| product_codes(&document)).unwrap_or_default();
+        let mut codes = coverage::covered_codes(&self.agreements, &codes, self.now);
+        if !codes.contains(&order.product.code) {
+            codes.push(order.product.code.clone());
+        }
+        let licenses = tx.list_licenses_of_products(&codes)?;
+        let found = licenses.into_iter().find(|license| license.uuid == uuid);
+        Ok(found.map(Some).ok_or_else(|| {
+            let message = format!("license {uuid} is not in the pricelist of {}", order.item);
+            Error::at("body", "license.uuid", "license_not_applicable", message)
+        }))
+    }
+}

@@ -1,0 +1,132 @@
+//! Several purchases that go together: all of them are recorded, or none.
+//!
+//! One after the other would take the last downloads of a prepaid agreement for an archive that is
+//! then not delivered.
+
+use std::{collections::HashMap, sync::Arc};
+
+use jiff::Timestamp;
+
+use super::wish::{Wish, Wished};
+use super::{Decision, ItemFacts, Orders, covering, is_subscription, unrecorded};
+use crate::access::auth::{Method, Principal};
+use crate::runtime::error::Result;
+use crate::storage::database::{DbError, ReadTx, WriteTx};
+use model::account::AgreementId;
+
+/// Downloads that a row of wishes takes from prepaid agreements.
+pub(super) type Taken = HashMap<AgreementId, u32>;
+
+/// What the wishes mean one after the other, none of which is recorded.
+fn look(wishes: &[Arc<Wish>], tx: &ReadTx<'_>) -> Result<Vec<Wished>, DbError> {
+    let mut taken = Taken::new();
+    wishes.iter().map(|wish| wish.look_behind(tx, &mut taken)).collect()
+}
+
+impl Orders {
+    /// Decides for each of `items` whether `principal` may download it at `now`, if it downloads
+    /// those before it too: prepaid downloads reach only so far. Writes nothing.
+    ///
+    /// The result has an entry for each item, which fails as [`Orders::check`] does.
+    pub async fn check_all(
+        &self,
+        principal: &Principal,
+        items: &[ItemFacts<'_>],
+        agr: Option<AgreementId>,
+        now: Timestamp,
+    ) -> Result<Vec<Result<Decision>>> {
+        let (mut decisions, mut places, mut wishes) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, item) in items.iter().enumerate() {
+            match self.wish(principal, *item, agr, now).await {
+                Ok(None | Some((_, true))) => decisions.push(Ok(Decision::Delivers)),
+                Err(refused) => decisions.push(Err(refused)),
+                Ok(Some((wish, false))) => {
+                    // Overwritten below.
+                    decisions.push(Ok(Decision::Delivers));
+                    places.push(place);
+                    wishes.push(wish);
+                }
+            }
+        }
+        if wishes.is_empty() {
+            return Ok(decisions);
+        }
+        let looked = wishes.clone();
+        let wished = self.inner.db.read(move |tx| look(&looked, tx)).await?;
+        for ((place, wish), wished) in places.into_iter().zip(&wishes).zip(&wished) {
+            decisions[place] = self.settle(wish, wished);
+        }
+        Ok(decisions)
+    }
+
+    /// Records that `principal` downloads all of `items` at `now`.
+    ///
+    /// Fails as [`Orders::purchase`] does, but records nothing then, no order either: an agreement
+    /// may have changed since the items were checked.
+    pub async fn purchase_all(
+        &self,
+        principal: &Principal,
+        items: &[ItemFacts<'_>],
+        agr: Option<AgreementId>,
+        now: Timestamp,
+    ) -> Result<()> {
+        let mut wishes = Vec::new();
+        for item in items {
+            wishes.extend(self.wish(principal, *item, agr, now).await?.map(|(wish, _)| wish));
+        }
+        if wishes.is_empty() {
+            return Ok(());
+        }
+        let looked = wishes.clone();
+        let wished = self.write(move |tx| record(&looked, tx)).await.map_err(unrecorded)?;
+        // Some only would have been bought where one is refused, so none is remembered then.
+        if let Some(place) = wished.iter().position(|one| !delivers(one)) {
+            return self.settle(&wishes[place], &wished[place])?.granted();
+        }
+        for (wish, wished) in wishes.iter().zip(&wished) {
+            self.settle(wish, wished)?;
+        }
+        Ok(())
+    }
+
+    /// The wish for `item` where a row may have to be written, with whether it delivers in any case.
+    async fn wish(
+        &self,
+        principal: &Principal,
+        item: ItemFacts<'_>,
+        agr: Option<AgreementId>,
+        now: Timestamp,
+    ) -> Result<Option<(Arc<Wish>, bool)>> {
+        if principal.method() == Method::Operator {
+            return Ok(None);
+        }
+        let covering = match covering(principal, item, agr, now) {
+            Ok(covering) => covering,
+            Err(refused) => {
+                let is_owned = self.is_owned(principal, item, agr, now).await?;
+                return if is_owned { Ok(None) } else { Err(refused) };
+            }
+        };
+        if self.is_bought(&covering, item.key, now) {
+            return Ok(None);
+        }
+        let subscribed = covering.first().is_some_and(is_subscription);
+        Ok(Some((Wish::new(principal, item, &covering, agr, now), subscribed)))
+    }
+}
+
+fn delivers(wished: &Wished) -> bool {
+    match wished {
+        Wished::Bought { .. } | Wished::Owned | Wished::ToBuy => true,
+        Wished::Order { .. } | Wished::Exhausted => false,
+    }
+}
+
+/// Records all wishes if all of them deliver; what they mean.
+fn record(wishes: &[Arc<Wish>], tx: &WriteTx<'_>) -> Result<Vec<Wished>, DbError> {
+    let looked = look(wishes, &tx.as_read())?;
+    if !looked.iter().all(delivers) {
+        return Ok(looked);
+    }
+    wishes.iter().map(|wish| wish.record(tx)).collect()
+}

@@ -1,0 +1,142 @@
+//! Several purchases at once: what they say before, what they record, and that they record nothing
+//! else.
+
+use jiff::SignedDuration;
+
+use super::test_scene::{SIX_ENDS_AFTER_DAYS, Scene, document, key, run, start};
+use super::{Decision, ItemFacts, Orders};
+use crate::access::auth::Principal;
+use crate::runtime::error::{Error, Result};
+use model::ItemKey;
+use model::account::AgreementId;
+use model::item::Document;
+
+fn items(indexes: &[usize]) -> Vec<(ItemKey, Document)> {
+    indexes.iter().map(|index| (key(*index), document(*index))).collect()
+}
+
+fn facts(items: &[(ItemKey, Document)]) -> Vec<ItemFacts<'_>> {
+    items.iter().map(|(key, document)| ItemFacts { key, document }).collect()
+}
+
+fn word(outcome: Result<(), Error>) -> String {
+    outcome.map_or_else(|error| error.details()[0].error_code.clone(), |()| "ok".to_owned())
+}
+
+async fn checked(
+    orders: &Orders,
+    user: &Principal,
+    indexes: &[usize],
+    agr: Option<i64>,
+) -> Vec<String> {
+    let (items, agr) = (items(indexes), agr.map(AgreementId));
+    let found = orders.check_all(user, &facts(&items), agr, start()).await.unwrap();
+    found.into_iter().map(|one| word(one.and_then(Decision::granted))).collect()
+}
+
+async fn purchased(
+    orders: &Orders,
+    user: &Principal,
+    indexes: &[usize],
+    agr: Option<i64>,
+) -> String {
+    let (items, agr) = (items(indexes), agr.map(AgreementId));
+    word(orders.purchase_all(user, &facts(&items), agr, start()).await)
+}
+
+#[test]
+fn prepaid_downloads_reach_as_far_as_they_do_and_no_further() {
+    run(async {
+        let (scene, none) = (Scene::new(), "agreement_required");
+        let (orders, user) = (scene.orders(), scene.user(4).await);
+        assert_eq!(checked(&orders, &user, &[1, 0, 2], None).await, ["ok", none, none]);
+        assert_eq!(purchased(&orders, &user, &[1, 0], None).await, none);
+        assert_eq!((scene.remaining(7).await, scene.rows().await.len()), (1, 0));
+        assert_eq!(purchased(&orders, &user, &[1], None).await, "ok");
+        assert_eq!((scene.remaining(7).await, scene.rows().await.len()), (0, 1));
+        // What was bought is not bought again, wherever it stands; also as another process sees it.
+        for orders in [orders, scene.elsewhere()] {
+            assert_eq!(checked(&orders, &user, &[0, 1, 2], None).await, [none, "ok", none]);
+            assert_eq!(purchased(&orders, &user, &[1, 1], None).await, "ok");
+            assert_eq!(scene.rows().await.len(), 1);
+        }
+    });
+}
+
+#[test]
+fn many_items_may_be_read_as_each_of_them_may() {
+    run(async {
+        let scene = Scene::new();
+        let orders = scene.orders();
+        let day = |days: i64| start() + SignedDuration::from_hours(24 * days);
+        let all = items(&[0, 1, 2, 3, 4]);
+        // Bought while an agreement covered it that ends then.
+        let buyer = scene.user(2).await;
+        orders.purchase(&buyer, facts(&all)[2], None, day(SIX_ENDS_AFTER_DAYS - 1)).await.unwrap();
+        for user in 1..=5 {
+            let user = scene.user(user).await;
+            for days in [0, SIX_ENDS_AFTER_DAYS, SIX_ENDS_AFTER_DAYS + 30] {
+                let mut expected = Vec::new();
+                for item in facts(&all) {
+                    expected.push(orders.check_reading(&user, item, day(days)).await.is_ok());
+                }
+                let found = orders.may_read(&user, &facts(&all), day(days)).await.unwrap();
+                assert_eq!(found, expected, "{} at day {days}", user.user().id);
+            }
+        }
+        let owned = orders.may_read(&buyer, &facts(&all), day(SIX_ENDS_AFTER_DAYS)).await.unwrap();
+        assert_eq!(owned, [true, true, true, false, true]);
+    });
+}
+
+#[test]
+fn each_agreement_pays_for_what_it_covers() {
+    run(async {
+        let scene = Scene::new();
+        let (orders, user) = (scene.orders(), scene.user(2).await);
+        let all = [0, 1, 4, 2, 3];
+        let expected = ["ok", "ok", "ok", "ok", "agreement_required"];
+        assert_eq!(checked(&orders, &user, &all, None).await, expected);
+        let two = ["ok", "ok", "agreement_required"];
+        assert_eq!(checked(&orders, &user, &[0, 1, 4], Some(2)).await, two);
+        assert_eq!(purchased(&orders, &user, &[0, 1, 4, 2], None).await, "ok");
+        let mut paid: Vec<_> =
+            scene.rows().await.iter().map(|row| (row.item.clone(), row.agreement.id.0)).collect();
+        paid.sort_by_key(|(item, _)| item.to_string());
+        let expected = [(key(0), 1), (key(1), 2), (key(2), 6), (key(4), 1)];
+        assert_eq!(paid, expected);
+        assert_eq!((scene.remaining(1).await, scene.remaining(2).await), (1, 1));
+    });
+}
+
+#[test]
+fn what_needs_an_order_places_none_and_keeps_the_others_from_being_bought() {
+    run(async {
+        let scene = Scene::new();
+        let left = "UPDATE agreements SET prepaid_remaining = 2 - agreement_id
+                    WHERE agreement_id IN (1, 2)";
+        scene.db.write(move |tx| tx.run_sql(left)).await.unwrap();
+        let (orders, user) = (scene.orders(), scene.user(2).await);
+        let expected = ["ok", "order_required", "order_required"];
+        assert_eq!(checked(&orders, &user, &[0, 1, 4], None).await, expected);
+        assert_eq!(purchased(&orders, &user, &[0, 1], None).await, "order_required");
+        assert_eq!((scene.remaining(1).await, scene.rows().await.len()), (1, 0));
+        // Nothing of it is remembered as bought either.
+        assert_eq!(checked(&orders, &user, &[4, 0], None).await, ["ok", "order_required"]);
+    });
+}
+
+#[test]
+fn archives_at_once_share_what_is_left_and_none_is_half_bought() {
+    run(async {
+        let scene = Scene::new();
+        let (orders, user) = (scene.orders(), scene.user(1).await);
+        // Agreement 2 has two downloads: one of the three pairs is bought, whichever comes first.
+        let pairs: [&[usize]; 3] = [&[0, 1], &[1, 4], &[0, 4]];
+        let buy = |pair| purchased(&orders, &user, pair, Some(2));
+        let (one, two, three) = tokio::join!(buy(pairs[0]), buy(pairs[1]), buy(pairs[2]));
+        let bought = [one, two, three].iter().filter(|word| *word == "ok").count();
+        assert_eq!(bought, 1);
+        assert_eq!((scene.remaining(2).await, scene.rows().await.len()), (0, 2));
+    });
+}

@@ -1,0 +1,272 @@
+//! One purchase against the database: what it would mean, and its record in one transaction.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+
+use super::ItemFacts;
+use super::coverage::{Candidate, Choice, choose, product_in_common};
+use super::report::Owner;
+use super::several::Taken;
+use crate::access::auth::Principal;
+use crate::runtime::limits::{DOWNLOADABLE_FOR, REPORTABLE_FOR};
+use crate::storage::audit::{self, Action, Event, ObjectKind};
+use crate::storage::database::{DbError, OrdersOf, ReadTx, WriteTx};
+use model::ItemKey;
+use model::account::{
+    Agreement, AgreementId, AgreementType, Approver, Order, OrderAgreement, OrderId,
+    OrganizationId, Product, ProductId, UserId,
+};
+
+/// What somebody wants to download, with the agreements that cover it.
+#[derive(Debug)]
+pub(super) struct Wish {
+    user: UserId,
+    item: ItemKey,
+    codes: Vec<String>,
+    headline: String,
+    byline: String,
+    source: String,
+    /// In the order in which they are used.
+    agreements: Vec<Agreement>,
+    /// The orders that the caller sees.
+    own: OrdersOf,
+    /// The agreement that the caller names, if it names one.
+    agr: Option<AgreementId>,
+    /// What the audit log says of it, by the caller of the request.
+    event: Event,
+    now: Timestamp,
+}
+
+/// What comes of a wish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wished {
+    /// A row is there under which the item may be downloaded.
+    Bought {
+        /// Who bought it.
+        organization: OrganizationId,
+        /// Under which agreement.
+        agreement: AgreementId,
+        /// Until when.
+        until: Timestamp,
+    },
+    /// An order of the caller under none of the agreements still delivers the item.
+    Owned,
+    /// The item may be downloaded once a row is written.
+    ToBuy,
+    /// An order under this agreement has to be approved first.
+    Order {
+        agreement: AgreementId,
+        /// Whether it is there already.
+        recorded: bool,
+    },
+    /// Nothing is left of the agreements, which are prepaid.
+    Exhausted,
+}
+
+impl Wished {
+    fn bought(agreement: &Agreement, until: Timestamp) -> Self {
+        Self::Bought { organization: agreement.organization, agreement: agreement.id, until }
+    }
+
+    /// Whether there is nothing to write.
+    pub(super) fn is_recorded(self) -> bool {
+        match self {
+            Self::Bought { .. } | Self::Owned | Self::Exhausted => true,
+            Self::ToBuy => false,
+            Self::Order { recorded, .. } => recorded,
+        }
+    }
+}
+
+impl Wish {
+    pub(super) fn new(
+        principal: &Principal,
+        item: ItemFacts<'_>,
+        covering: &[&Agreement],
+        agr: Option<AgreementId>,
+        now: Timestamp,
+    ) -> Arc<Self> {
+        let text = |name| item.document.text(name).unwrap_or_default().to_owned();
+        Arc::new(Self {
+            user: principal.user().id,
+            item: item.key.clone(),
+            codes: item.codes(),
+            headline: text("headline"),
+            byline: text("byline"),
+            source: text("source"),
+            agreements: covering.iter().copied().cloned().collect(),
+            own: Owner::of(principal).widest(),
+            agr,
+            event: audit::event(Action::OrderCreated).by_user(principal.user()),
+            now,
+        })
+    }
+
+    pub(super) fn item(&self) -> &ItemKey {
+        &self.item
+    }
+
+    pub(super) fn agreements(&self) -> &[Agreement] {
+        &self.agreements
+    }
+
+    /// What the wish means at this state of the database.
+    pub(super) fn look(&self, tx: &ReadTx<'_>) -> Result<Wished, DbError> {
+        self.look_behind(tx, &mut Taken::new())
+    }
+
+    /// The same once `taken` was taken from prepaid agreements; adds what this wish takes.
+    pub(super) fn look_behind(
+        &self,
+        tx: &ReadTx<'_>,
+        taken: &mut Taken,
+    ) -> Result<Wished, DbError> {
+        let mut candidates = self.candidates(tx)?;
+        for one in &mut candidates {
+            let gone = taken.get(&one.agreement.id).copied().unwrap_or_default();
+            one.remaining = one.remaining.saturating_sub(gone);
+        }
+        let chosen = choose(&candidates);
+        if self.is_owned_beside(&chosen, tx)? {
+            return Ok(Wished::Owned);
+        }
+        Ok(match chosen {
+            Choice::Free(agreement, live) => Wished::bought(agreement, live.downloadable_until),
+            Choice::Buy(agreement) => {
+                if agreement.kind == AgreementType::Prepaid {
+                    *taken.entry(agreement.id).or_default() += 1;
+                }
+                Wished::ToBuy
+            }
+            Choice::Order { agreement, recorded } => {
+                Wished::Order { agreement: agreement.id, recorded }
+            }
+            Choice::Exhausted => Wished::Exhausted,
+        })
+    }
+
+    /// Decides and writes what there is to write.
+    pub(super) fn record(&self, tx: &WriteTx<'_>) -> Result<Wished, DbError> {
+        let candidates = self.candidates(&tx.as_read())?;
+        let chosen = choose(&candidates);
+        if self.is_owned_beside(&chosen, &tx.as_read())? {
+            return Ok(Wished::Owned);
+        }
+        match chosen {
+            Choice::Free(agreement, live) => {
+                Ok(Wished::bought(agreement, live.downloadable_until))
+            }
+            Choice::Buy(agreement) => {
+                if agreement.kind == AgreementType::Prepaid
+                    && !tx.take_prepaid(agreement.id, self.now)?
+                {
+                    // Not while this transaction runs: it saw that something is left.
+                    return Ok(Wished::Exhausted);
+                }
+                let order = self.order(&tx.as_read(), agreement)?;
+                self.insert(tx, &order)?;
+                Ok(Wished::bought(agreement, order.downloadable_until))
+            }
+            Choice::Order { agreement, recorded } => {
+                if !recorded {
+                    self.insert(tx, &self.order(&tx.as_read(), agreement)?)?;
+                }
+                Ok(Wished::Order { agreement: agreement.id, recorded: true })
+            }
+            Choice::Exhausted => Ok(Wished::Exhausted),
+        }
+    }
+
+    /// Whether an order that the caller sees still delivers the item, so that what `chosen` would
+    /// take or order is not needed: the agreement of that order may have ended. A Subscription costs
+    /// nothing more, and its downloads are recorded.
+    fn is_owned_beside(&self, chosen: &Choice<'_>, tx: &ReadTx<'_>) -> Result<bool, DbError> {
+        match chosen {
+            Choice::Free(..) => return Ok(false),
+            Choice::Buy(agreement) if agreement.kind == AgreementType::Subscription => {
+                return Ok(false);
+            }
+            Choice::Buy(_) | Choice::Order { .. } | Choice::Exhausted => {}
+        }
+        tx.has_delivering_order(self.own, &self.item, self.agr, self.now)
+    }
+
+    fn insert(&self, tx: &WriteTx<'_>, order: &Order) -> Result<(), DbError> {
+        let id = tx.insert_order(order)?;
+        let kind = order.agreement.kind.as_str();
+        let detail = format!("{} under {kind} agreement {}", order.item, order.agreement.id);
+        tx.write_audit(&self.event.clone().about(ObjectKind::Order, id).with(detail))
+    }
+
+    fn candidates<'a>(&'a self, tx: &ReadTx<'_>) -> Result<Vec<Candidate<'a>>, DbError> {
+        let candidate = |agreement: &'a Agreement| {
+            let (id, organization) = (agreement.id, agreement.organization);
+            let live = tx.find_live_order(organization, &self.item, id, self.now)?;
+            let remaining = match agreement.kind {
+                AgreementType::Prepaid => tx.prepaid_remaining(id)?,
+                AgreementType::Subscription | AgreementType::Direct | AgreementType::Normal => 0,
+            };
+            Ok(Candidate { agreement, live, remaining })
+        };
+        self.agreements.iter().map(candidate).collect()
+    }
+
+    /// The row for a purchase under `agreement`.
+    fn order(&self, tx: &ReadTx<'_>, agreement: &Agreement) -> Result<Order, DbError> {
+        let manual = match agreement.kind {
+            AgreementType::Subscription | AgreementType::Prepaid => false,
+            AgreementType::Direct | AgreementType::Normal => true,
+        };
+        Ok(Order {
+            id: OrderId(0),
+            organization: agreement.organization,
+            user: self.user,
+            item: self.item.clone(),
+            headline: self.headline.clone(),
+            byline: self.byline.clone(),
+            source: self.source.clone(),
+            agreement: OrderAgreement {
+                id: agreement.id,
+                name: agreement.name.clone(),
+                kind: agreement.kind,
+                // Not stored with the order: what the agreement says at its report counts.
+                approver: Approver::default(),
+            },
+            product: self.product(tx, agreement)?,
+            license: None,
+            created: self.now,
+            downloadable_until: after(self.now, DOWNLOADABLE_FOR),
+            reporting_deadline: Some(after(self.now, REPORTABLE_FOR)),
+            reported: None,
+            approved: None,
+            manual,
+            invoice_text: None,
+        })
+    }
+
+    /// The product that the item is bought as.
+    ///
+    /// Spec §2 is silent on a super agreement that has none of the item's products: it is the
+    /// item's own product, else the agreement's first, else one that is called like the agreement.
+    fn product(&self, tx: &ReadTx<'_>, agreement: &Agreement) -> Result<Product, DbError> {
+        if let Some(product) = product_in_common(agreement, &self.codes) {
+            return Ok(product.clone());
+        }
+        if let Some(product) = tx.first_known_product(&self.codes)? {
+            return Ok(product);
+        }
+        let nameless = || Product {
+            id: ProductId(0),
+            code: String::new(),
+            name: agreement.name.clone(),
+            description: None,
+        };
+        Ok(agreement.products.first().cloned().unwrap_or_else(nameless))
+    }
+}
+
+/// The time `duration` after `now`; the end of time where there is none.
+fn after(now: Timestamp, duration: Duration) -> Timestamp {
+    now.checked_add(duration).unwrap_or(Timestamp::MAX)
+}

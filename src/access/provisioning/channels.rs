@@ -1,0 +1,261 @@
+//! Channels of users: their entries in an accounts file, and the commands for single ones.
+//!
+//! Settings hold passwords of other systems. They go in and never come out: lists show their names.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Accounts, AccountsError,
+    fields::{self, Fields},
+};
+use crate::runtime::limits::{
+    CHANNEL_FORMATS_MAX, CHANNEL_SETTINGS_BYTES_MAX, DELIVERIES_LISTED_MAX,
+};
+use crate::storage::database::{DeliveriesOf, NewChannel};
+use crate::transport::{Destination, SettingsError};
+use model::account::{
+    Channel, ChannelId, ChannelMethod, ChannelSettings, Delivery, DeliveryState,
+};
+use model::media_url::{Format, FormatError};
+
+/// A channel that the operator adds.
+pub struct ChannelRequest {
+    /// The user whose it is.
+    pub owner: String,
+    /// Its name.
+    pub name: String,
+    /// The name of its method.
+    pub method: String,
+    /// What it sends of an item.
+    pub formats: Vec<String>,
+    /// What the method needs to know.
+    pub settings: Map<String, Value>,
+}
+
+/// Reads an entry of the list `channels`.
+pub(super) fn read(fields: &mut Fields) -> Result<NewChannel, AccountsError> {
+    let owner = fields.string("owner")?;
+    let owner = fields.need("owner", owner)?;
+    let name = fields.string("name")?;
+    let name = fields.need("name", name)?;
+    let id = ChannelId::new(&owner, &name);
+    let id = id.map_err(|error| fields.refuse("name", &error.to_string()))?;
+    fields.name(&format!("{:?}", id.to_string()));
+    let methods = ChannelMethod::ALL.map(ChannelMethod::as_str).join(", ");
+    let known = |value| ChannelMethod::find(&fields::into_string(value)?);
+    let method = fields.read("method", &methods, known)?;
+    let method = fields.need("method", method)?;
+    let formats = formats_of(fields)?;
+    let settings = fields.read("settings", "an object", fields::into_map)?.unwrap_or_default();
+    // The text names the setting and never a value.
+    let settings = channel_settings(method, settings).map_err(|problem| AccountsError::Entry {
+        place: fields.place().to_owned(),
+        why: problem.to_string(),
+    })?;
+    Ok(NewChannel { id, method, formats, settings, active: None, by_user: false })
+}
+
+/// What is wrong with a channel that somebody states. Its text never repeats a setting's value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ChannelProblem {
+    /// None, or too many of them.
+    #[error("formats: a channel has 1 to {CHANNEL_FORMATS_MAX} formats")]
+    Formats,
+    /// One that is none.
+    #[error("formats[{index}]: {error}")]
+    Format {
+        /// Its position.
+        index: usize,
+        /// Why.
+        error: FormatError,
+    },
+    /// Longer than settings may be.
+    #[error("settings: have more than {CHANNEL_SETTINGS_BYTES_MAX} bytes")]
+    Long,
+    /// The method cannot use them.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+}
+
+/// The formats of a channel in their canonical spelling, each once.
+pub fn channel_formats(listed: &[String]) -> Result<Vec<String>, ChannelProblem> {
+    if !(1..=CHANNEL_FORMATS_MAX).contains(&listed.len()) {
+        return Err(ChannelProblem::Formats);
+    }
+    let mut formats = Vec::with_capacity(listed.len());
+    for (index, text) in listed.iter().enumerate() {
+        let wrong = |error| ChannelProblem::Format { index, error };
+        let format = Format::parse(text).map_err(wrong)?.to_string();
+        if !formats.contains(&format) {
+            formats.push(format);
+        }
+    }
+    Ok(formats)
+}
+
+/// The settings of a channel, if the method can use them.
+///
+/// Cost: that of [`Destination::parse`].
+pub fn channel_settings(
+    method: ChannelMethod,
+    settings: Map<String, Value>,
+) -> Result<ChannelSettings, ChannelProblem> {
+    if Value::from(settings.clone()).to_string().len() > CHANNEL_SETTINGS_BYTES_MAX {
+        return Err(ChannelProblem::Long);
+    }
+    let settings = ChannelSettings::new(settings);
+    Destination::parse(method, &Value::from(settings.reveal().clone()))?;
+    Ok(settings)
+}
+
+/// Converts settings that were given as text into the booleans and numbers that the method expects.
+///
+/// `texts` names the settings that may be converted. A text stays one where the method takes texts, so a
+/// password of digits is not mistaken for a number; one that is neither boolean nor number stays too, and
+/// [`channel_settings`] refuses it. Cost: that of [`Destination::parse`] for each conversion.
+#[must_use]
+pub fn typed_settings(
+    method: ChannelMethod,
+    mut settings: Map<String, Value>,
+    texts: &[String],
+) -> Map<String, Value> {
+    loop {
+        let parsed = Destination::parse(method, &Value::from(settings.clone()));
+        let Err(SettingsError::Invalid { name, .. }) = parsed else { return settings };
+        let text = settings.get(name).and_then(Value::as_str);
+        let text = text.filter(|_| texts.iter().any(|given| given == name));
+        match text.and_then(|text| serde_json::from_str(text).ok()) {
+            Some(typed @ (Value::Bool(_) | Value::Number(_))) => {
+                settings.insert(name.to_owned(), typed);
+            }
+            Some(Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_)) | None => {
+                return settings;
+            }
+        }
+    }
+}
+
+/// The settings of a channel for a list, with `***` for every secret. Settings that this version
+/// cannot read could be secrets all of them. Private keys stay closed: every page of an item lists
+/// channels, and opening one takes its time.
+#[must_use]
+pub fn shown_settings(channel: &Channel) -> Value {
+    let settings = Value::from(channel.settings.reveal().clone());
+    match Destination::redact(channel.method, &settings) {
+        Ok(Some(shown)) => shown,
+        Ok(None) | Err(_) => channel.settings.names().map(|name| (name, "***")).collect(),
+    }
+}
+
+fn formats_of(fields: &mut Fields) -> Result<Vec<String>, AccountsError> {
+    let listed = fields.list("formats", "a string", fields::into_string)?;
+    let listed = fields.need("formats", listed)?;
+    channel_formats(&listed).map_err(|problem| AccountsError::Entry {
+        place: fields.place().to_owned(),
+        why: problem.to_string(),
+    })
+}
+
+fn unknown(id: &ChannelId) -> AccountsError {
+    AccountsError::Unknown(format!("channel {:?}", id.to_string()))
+}
+
+fn found(id: &ChannelId, found: bool) -> Result<(), AccountsError> {
+    if found { Ok(()) } else { Err(unknown(id)) }
+}
+
+/// The channel `name` of the user `owner`, as somebody typed them.
+fn id(owner: &str, name: &str) -> Result<ChannelId, AccountsError> {
+    ChannelId::new(owner, name).map_err(|error| AccountsError::Entry {
+        place: format!("channel {name:?} of user {owner:?}"),
+        why: error.to_string(),
+    })
+}
+
+impl Accounts {
+    /// Adds a channel to a user.
+    ///
+    /// Fails when there is no such user, when it has a channel of that name, or when a property
+    /// cannot be taken.
+    pub fn add_channel(
+        &self,
+        request: ChannelRequest,
+        now: Timestamp,
+    ) -> Result<ChannelId, AccountsError> {
+        let ChannelRequest { owner, name, method, formats, settings } = request;
+        let id = id(&owner, &name)?;
+        let entry = json!({
+            "owner": owner,
+            "name": name,
+            "method": method,
+            "formats": formats,
+            "settings": settings,
+        });
+        let what = format!("channel {:?}", id.to_string());
+        self.add(&what, json!({ "channels": [entry] }), now)?;
+        Ok(id)
+    }
+
+    /// Every channel, or those of one user, in the order of owners and names.
+    pub fn list_channels(&self, owner: Option<String>) -> Result<Vec<Channel>, AccountsError> {
+        let read = move |tx: &crate::storage::database::ReadTx<'_>| {
+            let Some(owner) = &owner else { return tx.list_channels(None).map(Ok) };
+            if tx.find_user_by_name(owner)?.is_none() {
+                return Ok(Err(AccountsError::Unknown(format!("user {owner:?}"))));
+            }
+            tx.list_channels(Some(owner)).map(Ok)
+        };
+        self.db.read_blocking(read)?
+    }
+
+    /// Sets whether a channel may be used.
+    pub fn set_channel_active(
+        &self,
+        owner: &str,
+        name: &str,
+        active: bool,
+    ) -> Result<ChannelId, AccountsError> {
+        let id = id(owner, name)?;
+        let own = id.clone();
+        let set = self.db.write_blocking(move |tx| tx.set_channel_active(&own, active))?;
+        found(&id, set).map(|()| id)
+    }
+
+    /// Removes a channel with its settings; what still waits for it fails.
+    pub fn remove_channel(&self, owner: &str, name: &str) -> Result<ChannelId, AccountsError> {
+        let id = id(owner, name)?;
+        let own = id.clone();
+        let removed = self.db.write_blocking(move |tx| tx.remove_channel(&own))?;
+        found(&id, removed).map(|()| id)
+    }
+
+    /// The newest deliveries of everybody, in one state or all.
+    pub fn list_deliveries(
+        &self,
+        state: Option<DeliveryState>,
+    ) -> Result<Vec<Delivery>, AccountsError> {
+        let of = DeliveriesOf::Everybody;
+        let read = move |tx: &crate::storage::database::ReadTx<'_>| {
+            tx.list_deliveries(of, state, 0, DELIVERIES_LISTED_MAX)
+        };
+        Ok(self.db.read_blocking(read)?)
+    }
+
+    /// Queues a delivery that failed as if it were new.
+    pub fn retry_delivery(&self, id: uuid::Uuid, now: Timestamp) -> Result<(), AccountsError> {
+        if self.db.write_blocking(move |tx| tx.requeue_delivery(id, DeliveryState::Failed, now))? {
+            return Ok(());
+        }
+        match self.db.read_blocking(move |tx| tx.find_delivery(id))? {
+            None => Err(AccountsError::Unknown(format!("delivery {id}"))),
+            Some(delivery) => Err(AccountsError::Entry {
+                place: format!("delivery {id}"),
+                why: format!(
+                    "is {}, and only one that failed is queued again",
+                    delivery.state.as_str()
+                ),
+            }),
+        }
+    }
+}

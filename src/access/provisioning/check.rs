@@ -1,0 +1,232 @@
+//! What the entries of an accounts file refer to: each other, and what the database has.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt::Display,
+    hash::Hash,
+};
+
+use super::{
+    AccountsError,
+    file::{Entry, File},
+};
+use crate::storage::database::{NewAgreement, NewClient, NewProduct, NewUser, ReadTx};
+use model::account::{AgreementId, OrganizationId, ProductId};
+
+/// Checks `file` against itself and the database.
+///
+/// With `only_new`, users, clients, keys and channels that are there already are refused.
+pub(super) fn check(file: &File, tx: &ReadTx<'_>, only_new: bool) -> Result<(), AccountsError> {
+    for_duplicates(file)?;
+    let known = Known::of(file, tx);
+    for entry in &file.products {
+        known.product(entry)?;
+    }
+    for entry in &file.agreements {
+        known.agreement(entry)?;
+    }
+    for entry in &file.licenses {
+        known.code(&entry.place, &entry.value.product)?;
+    }
+    for entry in &file.users {
+        known.user(&entry.place, &entry.value.new, only_new)?;
+    }
+    for entry in &file.clients {
+        let secret = entry.value.secret.is_some();
+        known.client(&entry.place, (&entry.value.new, secret), only_new)?;
+    }
+    for entry in &file.api_keys {
+        let user = &entry.value.user_name;
+        if !known.users.contains(user.as_str()) && tx.find_user_by_name(user)?.is_none() {
+            return Err(refuse(&entry.place, format!("user {user:?} does not exist")));
+        }
+        if only_new && tx.find_key_number(&entry.value.key_hash)?.is_some() {
+            return Err(refuse(&entry.place, "the key exists already"));
+        }
+    }
+    for entry in &file.channels {
+        let id = &entry.value.id;
+        if !known.users.contains(id.owner()) && tx.find_user_by_name(id.owner())?.is_none() {
+            return Err(refuse(&entry.place, format!("user {:?} does not exist", id.owner())));
+        }
+        if only_new && tx.find_channel(id)?.is_some() {
+            return Err(refuse(&entry.place, "exists already"));
+        }
+    }
+    Ok(())
+}
+
+fn refuse(place: &str, why: impl Into<String>) -> AccountsError {
+    AccountsError::Entry { place: place.to_owned(), why: why.into() }
+}
+
+/// Refuses entries that name the same thing twice.
+fn for_duplicates(file: &File) -> Result<(), AccountsError> {
+    once(&file.organizations, "id", |one| Some(one.id))?;
+    once(&file.products, "code", |one| Some(one.code.as_str()))?;
+    once(&file.products, "id", |one| one.id)?;
+    once(&file.agreements, "id", |one| Some(one.id))?;
+    once(&file.licenses, "uuid", |one| Some(one.uuid))?;
+    once(&file.users, "userName", |one| Some(one.new.user_name.as_str()))?;
+    once(&file.users, "id", |one| one.new.id)?;
+    once(&file.clients, "client_id", |one| Some(one.new.client_id.as_str()))?;
+    once(&file.api_keys, "key", |one| Some(one.key_hash))?;
+    once(&file.channels, "name", |one| Some(&one.id))
+}
+
+fn once<'a, T, K: Hash + Eq>(
+    entries: &'a [Entry<T>],
+    property: &str,
+    key: impl Fn(&'a T) -> Option<K>,
+) -> Result<(), AccountsError> {
+    let mut seen = HashMap::new();
+    for entry in entries {
+        let Some(key) = key(&entry.value) else { continue };
+        if let Some(first) = seen.insert(key, &entry.place) {
+            return Err(refuse(&entry.place, format!("{property}: is that of {first} too")));
+        }
+    }
+    Ok(())
+}
+
+/// What entries may refer to.
+struct Known<'a> {
+    tx: &'a ReadTx<'a>,
+    organizations: HashSet<OrganizationId>,
+    codes: HashSet<&'a str>,
+    products: HashSet<ProductId>,
+    agreements: HashMap<AgreementId, OrganizationId>,
+    users: HashSet<&'a str>,
+}
+
+impl<'a> Known<'a> {
+    fn of(file: &'a File, tx: &'a ReadTx<'a>) -> Self {
+        let agreement = |entry: &Entry<NewAgreement>| (entry.value.id, entry.value.organization);
+        Self {
+            tx,
+            organizations: file.organizations.iter().map(|entry| entry.value.id).collect(),
+            codes: file.products.iter().map(|entry| entry.value.code.as_str()).collect(),
+            products: file.products.iter().filter_map(|entry| entry.value.id).collect(),
+            agreements: file.agreements.iter().map(agreement).collect(),
+            users: file.users.iter().map(|entry| entry.value.new.user_name.as_str()).collect(),
+        }
+    }
+
+    fn organization(&self, place: &str, id: OrganizationId) -> Result<(), AccountsError> {
+        if self.organizations.contains(&id) || self.tx.find_organization(id)?.is_some() {
+            return Ok(());
+        }
+        Err(missing(place, "organization", id))
+    }
+
+    /// The product of that code, which may have got another one in this file.
+    fn code(&self, place: &str, code: &str) -> Result<(), AccountsError> {
+        if self.codes.contains(code) {
+            return Ok(());
+        }
+        let stored = self.tx.find_product_id(code)?;
+        match stored.filter(|id| !self.products.contains(id)) {
+            Some(_) => Ok(()),
+            None => Err(missing(place, "product", code)),
+        }
+    }
+
+    fn product(&self, entry: &Entry<NewProduct>) -> Result<(), AccountsError> {
+        let NewProduct { id, code, .. } = &entry.value;
+        let (Some(id), Some(owner)) = (id, self.tx.find_product_id(code)?) else { return Ok(()) };
+        if *id == owner {
+            return Ok(());
+        }
+        Err(refuse(&entry.place, format!("id: {id} is stated, but product {owner} has the code")))
+    }
+
+    fn agreement(&self, entry: &Entry<NewAgreement>) -> Result<(), AccountsError> {
+        let NewAgreement { id, organization, products, .. } = &entry.value;
+        self.organization(&entry.place, *organization)?;
+        for code in products {
+            self.code(&entry.place, code)?;
+        }
+        if self.tx.find_agreement_owner(*id)?.is_none_or(|owner| owner == *organization) {
+            return Ok(());
+        }
+        // It goes to another organization: nobody of the old one may keep it.
+        let users = self.tx.list_agreement_users(*id)?;
+        match users.iter().find(|user| !self.users.contains(user.as_str())) {
+            Some(user) => {
+                let why = format!("user {user:?} of another organization still has it");
+                Err(refuse(&entry.place, why))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn user(&self, place: &str, new: &NewUser, only_new: bool) -> Result<(), AccountsError> {
+        self.user_id(place, new, only_new)?;
+        if let Some(organization) = new.organization {
+            self.organization(place, organization)?;
+        }
+        for id in &new.agreements {
+            let owner = match self.agreements.get(id) {
+                Some(owner) => Some(*owner),
+                None => self.tx.find_agreement_owner(*id)?,
+            };
+            let Some(owner) = owner else { return Err(missing(place, "agreement", id)) };
+            match new.organization {
+                Some(own) if own == owner => {}
+                Some(own) => {
+                    let why = format!("agreement {id} is of organization {owner}, not of {own}");
+                    return Err(refuse(place, why));
+                }
+                None => {
+                    let why =
+                        format!("agreement {id} is of organization {owner}, and the user of none");
+                    return Err(refuse(place, why));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn user_id(&self, place: &str, new: &NewUser, only_new: bool) -> Result<(), AccountsError> {
+        let stored = self.tx.find_user_by_name(&new.user_name)?;
+        if only_new && stored.is_some() {
+            return Err(refuse(place, "exists already"));
+        }
+        let Some(id) = new.id else { return Ok(()) };
+        if let Some((stored, _)) =
+            stored.filter(|(stored, _)| stored.id != id && !stored.id.is_provisional())
+        {
+            let (name, own) = (&new.user_name, stored.id);
+            return Err(refuse(place, format!("id: {id} is stated, but user {name:?} has {own}")));
+        }
+        match self.tx.find_user(id)?.filter(|holder| holder.user_name != new.user_name) {
+            Some(holder) => {
+                let why = format!("id: {id} belongs to user {:?}", holder.user_name);
+                Err(refuse(place, why))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn client(
+        &self,
+        place: &str,
+        (new, secret): (&NewClient, bool),
+        only_new: bool,
+    ) -> Result<(), AccountsError> {
+        let stored = self.tx.find_stored_client(&new.client_id)?;
+        if only_new && stored.is_some() {
+            return Err(refuse(place, "exists already"));
+        }
+        let has_one = secret || stored.is_some_and(|stored| stored.secret.is_some());
+        if new.public || has_one {
+            return Ok(());
+        }
+        let why = "client_secret: is missing: a client that is not public has one";
+        Err(refuse(place, why))
+    }
+}
+
+fn missing(place: &str, what: &str, name: impl Display) -> AccountsError {
+    refuse(place, format!("{what} {name} does not exist"))
+}

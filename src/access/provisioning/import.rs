@@ -1,0 +1,272 @@
+//! Takes a checked file in: hashes what is secret in it, then writes it as one transaction.
+
+use std::{sync::Arc, thread};
+
+use jiff::Timestamp;
+
+use super::{
+    Accounts, AccountsError,
+    check::check,
+    file::{Clear, File},
+};
+use crate::runtime::limits::IMPORT_TRIES;
+use crate::storage::database::{DbError, NewClient, NewUser, Put, ReadTx, WriteTx};
+use model::Hash;
+
+/// What became of the entries of a list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Entries that were not there.
+    pub created: usize,
+    /// Entries that were there and are different now.
+    pub updated: usize,
+    /// Entries that were there as stated.
+    pub unchanged: usize,
+}
+
+impl Counts {
+    /// Entries of the list.
+    #[must_use]
+    pub fn total(self) -> usize {
+        self.created + self.updated + self.unchanged
+    }
+
+    fn count(&mut self, put: Put) {
+        match put {
+            Put::Created => self.created += 1,
+            Put::Updated => self.updated += 1,
+            Put::Same => self.unchanged += 1,
+        }
+    }
+}
+
+/// What was taken in, list by list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Organizations.
+    pub organizations: Counts,
+    /// Products.
+    pub products: Counts,
+    /// Agreements.
+    pub agreements: Counts,
+    /// Licences.
+    pub licenses: Counts,
+    /// Users.
+    pub users: Counts,
+    /// OAuth2 clients.
+    pub clients: Counts,
+    /// API keys.
+    pub api_keys: Counts,
+    /// Channels.
+    pub channels: Counts,
+}
+
+impl Imported {
+    /// The lists that are taken in, by their names in the file.
+    #[must_use]
+    pub fn lists(&self) -> [(&'static str, Counts); 8] {
+        [
+            ("organizations", self.organizations),
+            ("products", self.products),
+            ("agreements", self.agreements),
+            ("licenses", self.licenses),
+            ("users", self.users),
+            ("clients", self.clients),
+            ("apiKeys", self.api_keys),
+            ("channels", self.channels),
+        ]
+    }
+}
+
+/// What is to be taken in.
+pub(super) struct Intake {
+    pub(super) file: File,
+    /// Whether users, clients, keys and channels must not be there yet.
+    pub(super) only_new: bool,
+    /// A note to leave with it: name and value.
+    pub(super) note: Option<(String, String)>,
+}
+
+/// Hashes in the order of the users and clients of a file.
+#[derive(Clone, PartialEq, Eq)]
+struct Hashes {
+    passwords: Vec<Option<String>>,
+    secrets: Vec<Option<String>>,
+}
+
+/// How a transaction ended.
+enum Attempt {
+    Done(Imported),
+    /// A password changed while hashes were made.
+    Moved,
+    Refused(AccountsError),
+}
+
+impl Accounts {
+    /// Takes the accounts file `text` in, all of it or nothing; safe to repeat.
+    pub fn import(&self, text: &str, now: Timestamp) -> Result<Imported, AccountsError> {
+        let intake = Intake { file: File::parse(text)?, only_new: false, note: None };
+        self.take_in(intake, now)
+    }
+
+    /// Takes the file in as [`Accounts::import`] does, unless the last one that was taken in under
+    /// `name` had the same text; `None` then.
+    pub fn import_once(
+        &self,
+        name: &str,
+        text: &str,
+        now: Timestamp,
+    ) -> Result<Option<Imported>, AccountsError> {
+        let (name, hash) = (name.to_owned(), Hash::of(text.as_bytes()).to_string());
+        let note = Some((name.clone(), hash.clone()));
+        if self.db.read_blocking(move |tx| tx.find_state(&name))? == Some(hash) {
+            return Ok(None);
+        }
+        let intake = Intake { file: File::parse(text)?, only_new: false, note };
+        self.take_in(intake, now).map(Some)
+    }
+
+    /// Checks, hashes and writes. Hashing is slow, so it is done before the transaction; when what
+    /// was hashed against changed meanwhile, all is done again.
+    pub(super) fn take_in(
+        &self,
+        intake: Intake,
+        now: Timestamp,
+    ) -> Result<Imported, AccountsError> {
+        let intake = Arc::new(intake);
+        for _ in 0..IMPORT_TRIES {
+            let reading = Arc::clone(&intake);
+            let read = move |tx: &ReadTx<'_>| {
+                let checked = check(&reading.file, tx, reading.only_new);
+                let checked = checked.and_then(|()| Ok(stored(&reading.file, tx)?));
+                outcome(checked)
+            };
+            let before = self.db.read_blocking(read)??;
+            let hashes = self.hash(&intake.file, &before)?;
+            let writing = Arc::clone(&intake);
+            let write = move |tx: &WriteTx<'_>| write(&writing, (&before, &hashes), tx, now);
+            match self.db.write_blocking(write)? {
+                Attempt::Done(imported) => return Ok(imported),
+                Attempt::Refused(error) => return Err(error),
+                Attempt::Moved => {}
+            }
+        }
+        Err(AccountsError::Busy)
+    }
+
+    /// New hashes of the passwords and secrets that the stored ones do not fit.
+    fn hash(&self, file: &File, stored: &Hashes) -> Result<Hashes, AccountsError> {
+        let users = file.users.iter().map(|entry| entry.value.secret.as_ref());
+        let clients = file.clients.iter().map(|entry| entry.value.secret.as_ref());
+        let known = stored.passwords.iter().chain(&stored.secrets).map(Option::as_deref);
+        let work: Vec<_> = users.chain(clients).zip(known).collect();
+        let mut hashes = Vec::with_capacity(work.len());
+        thread::scope(|scope| {
+            let share = work.len().div_ceil(self.workers).max(1);
+            let hash = |part: &[(Option<&Clear>, Option<&str>)]| {
+                part.iter().map(|(clear, known)| self.hash_one(*clear, *known)).collect()
+            };
+            let threads: Vec<_> =
+                work.chunks(share).map(|part| scope.spawn(move || hash(part))).collect();
+            for thread in threads {
+                let part: Result<Vec<_>, AccountsError> = match thread.join() {
+                    Ok(part) => part,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                };
+                hashes.extend(part?);
+            }
+            Ok::<_, AccountsError>(())
+        })?;
+        let secrets = hashes.split_off(file.users.len());
+        Ok(Hashes { passwords: hashes, secrets })
+    }
+
+    /// The new hash of `clear`; `None` when there is nothing to hash or `known` fits it.
+    fn hash_one(
+        &self,
+        clear: Option<&Clear>,
+        known: Option<&str>,
+    ) -> Result<Option<String>, AccountsError> {
+        let Some(Clear(clear)) = clear else { return Ok(None) };
+        if known.is_some_and(|known| self.hasher.verify(clear, known)) {
+            return Ok(None);
+        }
+        self.hasher.hash(clear).map(Some).map_err(AccountsError::Hash)
+    }
+}
+
+/// Splits what the database cannot do from what it was not asked to do.
+fn outcome<T>(result: Result<T, AccountsError>) -> Result<Result<T, AccountsError>, DbError> {
+    match result {
+        Err(AccountsError::Db(error)) => Err(error),
+        other => Ok(other),
+    }
+}
+
+/// The hashes that the database has.
+fn stored(file: &File, tx: &ReadTx<'_>) -> Result<Hashes, DbError> {
+    let mut passwords = Vec::with_capacity(file.users.len());
+    for entry in &file.users {
+        let found = tx.find_user_by_name(&entry.value.new.user_name)?;
+        passwords.push(found.and_then(|(_, password)| password));
+    }
+    let mut secrets = Vec::with_capacity(file.clients.len());
+    for entry in &file.clients {
+        let found = tx.find_stored_client(&entry.value.new.client_id)?;
+        secrets.push(found.and_then(|client| client.secret));
+    }
+    Ok(Hashes { passwords, secrets })
+}
+
+/// The transaction. It looks again: another process may have written since.
+fn write(
+    intake: &Intake,
+    (before, hashes): (&Hashes, &Hashes),
+    tx: &WriteTx<'_>,
+    now: Timestamp,
+) -> Result<Attempt, DbError> {
+    let Intake { file, only_new, note } = intake;
+    if let Err(refused) = outcome(check(file, &tx.as_read(), *only_new))? {
+        return Ok(Attempt::Refused(refused));
+    }
+    if stored(file, &tx.as_read())? != *before {
+        return Ok(Attempt::Moved);
+    }
+    let mut imported = Imported::default();
+    for entry in &file.organizations {
+        imported.organizations.count(tx.put_organization(&entry.value, now)?);
+    }
+    // Stated numbers first, so that the next free one is free in the end.
+    for stated in [true, false] {
+        for entry in file.products.iter().filter(|entry| entry.value.id.is_some() == stated) {
+            imported.products.count(tx.put_product(&entry.value, now)?);
+        }
+    }
+    for entry in &file.agreements {
+        imported.agreements.count(tx.put_agreement(&entry.value, now)?);
+    }
+    for entry in &file.licenses {
+        imported.licenses.count(tx.put_license(&entry.value)?);
+    }
+    for stated in [true, false] {
+        let hashed = file.users.iter().zip(&hashes.passwords);
+        for (entry, hash) in hashed.filter(|(entry, _)| entry.value.new.id.is_some() == stated) {
+            let new = NewUser { password: hash.clone(), ..entry.value.new.clone() };
+            imported.users.count(tx.put_user(&new, now)?);
+        }
+    }
+    for (entry, hash) in file.clients.iter().zip(&hashes.secrets) {
+        let new = NewClient { secret: hash.clone(), ..entry.value.new.clone() };
+        imported.clients.count(tx.put_client(&new, now)?);
+    }
+    for entry in &file.api_keys {
+        imported.api_keys.count(tx.put_key(&entry.value, now)?);
+    }
+    for entry in &file.channels {
+        imported.channels.count(tx.put_channel(&entry.value, now)?);
+    }
+    if let Some((name, value)) = note {
+        tx.write_state(name, value)?;
+    }
+    Ok(Attempt::Done(imported))
+}

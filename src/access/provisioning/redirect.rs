@@ -1,0 +1,116 @@
+//! Redirect URIs that a client may register (RFC 6749 §3.1.2, RFC 8252 §7).
+
+use crate::runtime::limits::REDIRECT_URI_BYTES_MAX;
+
+/// What is wrong with the redirect URI `text`, if anything.
+///
+/// It is absolute, without fragment, wildcard, user name or anything that a URI has to escape. Its
+/// scheme is `https`, `http` or one of an app's own, which has a dot in it (RFC 8252 §7.1), so that
+/// no scheme that a browser runs or opens itself is among them.
+pub(super) fn problem(text: &str) -> Option<&'static str> {
+    if text.is_empty() || text.len() > REDIRECT_URI_BYTES_MAX {
+        return Some("a redirect URI has 1 to 2048 bytes");
+    }
+    if text.contains('#') {
+        return Some("a redirect URI has no fragment");
+    }
+    if text.contains('*') {
+        return Some("a redirect URI has no wildcard");
+    }
+    let escaped = |byte: u8| !byte.is_ascii_graphic() || b"\"<>\\^`{|}".contains(&byte);
+    if text.bytes().any(escaped) {
+        return Some("a redirect URI has only characters that a URI may have");
+    }
+    let Some((scheme, rest)) = text.split_once(':') else {
+        return Some("a redirect URI is absolute");
+    };
+    let mut bytes = scheme.bytes();
+    let starts = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic());
+    if !starts || !bytes.all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)) {
+        return Some("a redirect URI is absolute");
+    }
+    if scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https") {
+        return match rest.strip_prefix("//") {
+            Some(rest) => host_problem(rest),
+            None => Some("a redirect URI names a host"),
+        };
+    }
+    if !scheme.contains('.') {
+        return Some(
+            "a scheme is https, http or an app's own with a dot, such as com.example.app",
+        );
+    }
+    if rest.is_empty() { Some("a redirect URI has a path") } else { None }
+}
+
+/// What is wrong with the authority that `rest` begins with.
+fn host_problem(rest: &str) -> Option<&'static str> {
+    let authority = rest.split(['/', '?']).next().unwrap_or_default();
+    if authority.contains('@') {
+        return Some("a redirect URI has no user name");
+    }
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(six) => six.split_once(']').unwrap_or_default(),
+        None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+    };
+    if host.is_empty() {
+        return Some("a redirect URI names a host");
+    }
+    let port_fits = match port.strip_prefix(':') {
+        Some(digits) => !digits.starts_with('+') && digits.parse::<u16>().is_ok(),
+        None => port.is_empty(),
+    };
+    if port_fits { None } else { Some("a port is a number up to 65535") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ok_web_loopback_and_private_use_addresses_are_taken() {
+        for text in [
+            "http://127.0.0.1:9000/cb",
+            "http://[::1]:9000/cb",
+            "https://desk.example/cb?x=1&y=%20",
+            "https://desk.example",
+            "com.example.app:/cb",
+            "com.example.app://cb",
+        ] {
+            assert_eq!(problem(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn err_everything_else_is_refused() {
+        for text in [
+            "",
+            "/cb",
+            "cb",
+            "//desk.example/cb",
+            "https:/cb",
+            "https:///cb",
+            "https://:80/cb",
+            "https://[::1/cb",
+            "https://desk.example/cb#x",
+            "https://*.example/cb",
+            "https://user@desk.example/cb",
+            "https://desk.example:99999/cb",
+            "https://desk.example:/cb",
+            "https://desk.example:+80/cb",
+            "https://desk.example/c b",
+            "https://desk.example/\\cb",
+            "https://désk.example/cb",
+            "https://desk.example/cb\n",
+            "javascript:alert(1)",
+            "data:text/html,x",
+            "app:/cb",
+            "1com.example:/cb",
+            "com.example.app:",
+            "urn:ietf:wg:oauth:2.0:oob",
+        ] {
+            assert!(problem(text).is_some(), "{text}");
+        }
+        assert!(problem(&format!("https://x/{}", "y".repeat(REDIRECT_URI_BYTES_MAX))).is_some());
+    }
+}

@@ -1,0 +1,141 @@
+//! Users to be made and changes of users, as administrators ask for them (Spec §2 User create
+//! body, User update body).
+
+use crate::storage::database::NewMember;
+use model::account::{Access, OrganizationId, Phone, ROLE_MEDIEBANK, ROLE_OFP, User};
+
+/// Fewest digits of a telephone number; short numbers of a switchboard have three.
+const PHONE_DIGITS_MIN: usize = 3;
+/// Most digits: 15 with the country code (E.164 §6.2.1) and an extension.
+const PHONE_DIGITS_MAX: usize = 20;
+/// Most characters, signs and spaces among them.
+const PHONE_CHARS_MAX: usize = 40;
+
+/// Whether `text` is a telephone number: 3 to 20 digits with a `+` in front, spaces and
+/// `-().` or `/` between them.
+#[must_use]
+pub fn is_phone_number(text: &str) -> bool {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let rest = text.strip_prefix('+').unwrap_or(text);
+    let allowed = |c: char| c.is_ascii_digit() || " -()./".contains(c);
+    text.chars().count() <= PHONE_CHARS_MAX
+        && (PHONE_DIGITS_MIN..=PHONE_DIGITS_MAX).contains(&digits)
+        && rest.chars().all(allowed)
+}
+
+/// A user to be made, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewUser {
+    /// E-mail address; in lower case it is the user name.
+    pub email_address: String,
+    /// First name.
+    pub first_name: String,
+    /// Last name.
+    pub last_name: String,
+    /// Department.
+    pub department: Option<String>,
+    /// Telephone numbers.
+    pub phone: Phone,
+    /// Access levels.
+    pub access: Access,
+}
+
+impl NewUser {
+    pub(super) fn into_member(self, organization: OrganizationId) -> NewMember {
+        let mut roles = vec![ROLE_OFP.to_owned()];
+        set_role(&mut roles, ROLE_MEDIEBANK, self.access.mediebank);
+        NewMember {
+            organization,
+            user_name: self.email_address.to_lowercase(),
+            first_name: self.first_name,
+            last_name: self.last_name,
+            email_address: self.email_address,
+            department: self.department,
+            phone: self.phone,
+            roles,
+            access: self.access,
+        }
+    }
+}
+
+/// What is to change of a user, checked. The outer `None` leaves a property alone, the inner one
+/// empties it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserChange {
+    /// E-mail address; the user name stays.
+    pub email_address: Option<String>,
+    /// First name.
+    pub first_name: Option<String>,
+    /// Last name.
+    pub last_name: Option<String>,
+    /// Department.
+    pub department: Option<Option<String>>,
+    /// Telephone number on the desk.
+    pub phone_direct: Option<Option<String>>,
+    /// Telephone number in the pocket.
+    pub phone_mobile: Option<Option<String>>,
+    /// Access level `admin`.
+    pub admin: Option<bool>,
+    /// Access level `mediebank`; the role follows.
+    pub mediebank: Option<bool>,
+}
+
+impl UserChange {
+    pub(super) fn apply(self, user: &mut User) {
+        let set = |target: &mut Option<String>, value: Option<String>| {
+            if value.is_some() {
+                *target = value;
+            }
+        };
+        set(&mut user.email_address, self.email_address);
+        set(&mut user.first_name, self.first_name);
+        set(&mut user.last_name, self.last_name);
+        replace(&mut user.department, self.department);
+        replace(&mut user.phone.direct, self.phone_direct);
+        replace(&mut user.phone.mobile, self.phone_mobile);
+        replace(&mut user.access.admin, self.admin);
+        if let Some(mediebank) = self.mediebank {
+            user.access.mediebank = mediebank;
+            set_role(&mut user.roles, ROLE_MEDIEBANK, mediebank);
+        }
+    }
+}
+
+fn replace<T>(target: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *target = value;
+    }
+}
+
+fn set_role(roles: &mut Vec<String>, role: &str, wanted: bool) {
+    let has = roles.iter().any(|own| own == role);
+    match (has, wanted) {
+        (false, true) => roles.push(role.to_owned()),
+        (true, false) => roles.retain(|own| own != role),
+        (true, true) | (false, false) => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ok_telephone_numbers_as_people_write_them() {
+        for text in
+            ["112", "+46 8 465 004 01", "08-465 004 01", "(08) 465.004/01", "0046846500401"]
+        {
+            assert!(is_phone_number(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn err_what_is_no_telephone_number() {
+        let long = format!("1{}", " 1".repeat(20));
+        for text in ["", "11", "+", "none", "08+465", "++4684650", "123 ext 4", "1\n23", &long] {
+            assert!(!is_phone_number(text), "{text:?}");
+        }
+        assert!(!is_phone_number(&"1".repeat(21)));
+        assert!(!is_phone_number(&format!("123{}", " ".repeat(40))));
+    }
+}

@@ -1,0 +1,309 @@
+//! Users, agreements and organizations as the API shows them (Spec §2).
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::access::auth::{Principal, browser_name};
+use crate::access::users::{LinkWay, MadeKey, SentLink, UserAccess};
+use crate::storage::database::{ListedApplication, ListedKey, ListedSession, PasswordLink};
+use model::account::{
+    Access, Account, Addresses, Agreement, AgreementId, AgreementType, Device, Organization,
+    OrganizationId, Permission, Phone, Product, Scope, User, UserId,
+};
+
+/// A device of the caller (Spec §2 Device) and when it was registered last.
+#[derive(Debug, Serialize)]
+pub struct OwnDevice<'a> {
+    token: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    model: &'a str,
+    registered: Timestamp,
+}
+
+impl<'a> From<&'a (Device, Timestamp)> for OwnDevice<'a> {
+    fn from((device, registered): &'a (Device, Timestamp)) -> Self {
+        let Device { token, kind, name, model } = device;
+        let (kind, registered) = (kind.as_str(), *registered);
+        Self { token, kind, name: name.as_deref(), model, registered }
+    }
+}
+
+/// A key of the caller. It has no `Debug`: just after it was made it holds the key itself.
+#[derive(Serialize)]
+pub struct OwnKey<'a> {
+    id: i64,
+    name: &'a str,
+    created: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+}
+
+impl<'a> From<&'a ListedKey> for OwnKey<'a> {
+    fn from(key: &'a ListedKey) -> Self {
+        Self { id: key.id, name: &key.name, created: key.created, used: key.used, key: None }
+    }
+}
+
+impl<'a> From<&'a MadeKey> for OwnKey<'a> {
+    fn from(made: &'a MadeKey) -> Self {
+        Self { key: Some(made.secret.reveal()), ..Self::from(&made.key) }
+    }
+}
+
+/// Spec §2 UserBase: an element of the list of an organization's users.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UserBase<'a> {
+    id: UserId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    customer_id: Option<OrganizationId>,
+    user_name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    email_address: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    department: Option<&'a str>,
+    active: bool,
+}
+
+impl<'a> UserBase<'a> {
+    /// The user as far as the credentials of `caller` show users: properties that the contract does
+    /// not require are left out where a scope for them is enforced and missing.
+    #[must_use]
+    pub fn seen_by(user: &'a User, caller: &Principal) -> Self {
+        let shows = |permission, text: &'a Option<String>| {
+            text.as_deref().filter(|_| caller.allows(permission))
+        };
+        let shows_organization = caller.allows(Permission::Organization);
+        Self {
+            id: user.id,
+            customer_id: user.organization.filter(|_| shows_organization),
+            user_name: &user.user_name,
+            first_name: shows(Permission::Name, &user.first_name),
+            last_name: shows(Permission::Name, &user.last_name),
+            email_address: shows(Permission::Email, &user.email_address),
+            department: shows(Permission::Organization, &user.department),
+            active: user.active,
+        }
+    }
+}
+
+/// Spec §2 User.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FullUser<'a> {
+    #[serde(flatten)]
+    base: UserBase<'a>,
+    phone_number: &'a Phone,
+    agreements: &'a [Agreement],
+    access: Access,
+}
+
+impl<'a> FullUser<'a> {
+    /// The user as far as the credentials of `caller` show users, see [`UserBase::seen_by`].
+    #[must_use]
+    pub fn seen_by(account: &'a Account, caller: &Principal) -> Self {
+        const NONE: &Phone = &Phone { direct: None, mobile: None };
+        let Account { user, agreements, .. } = account;
+        let phone_number = if caller.allows(Permission::Name) { &user.phone } else { NONE };
+        let base = UserBase::seen_by(user, caller);
+        Self { base, phone_number, agreements, access: user.access }
+    }
+}
+
+/// Spec §2 Agreement (deprecated agreement endpoint).
+///
+/// Its `type` has no name for `Prepaid`, so such an agreement has none here; the property is
+/// optional. `Sketch` is in the contract, but no agreement of ours is one.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OldAgreement<'a> {
+    id: AgreementId,
+    description: Option<&'a str>,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    is_super_agreement: bool,
+    products: Vec<OldProduct<'a>>,
+}
+
+/// A product of [`OldAgreement`].
+#[derive(Debug, Serialize)]
+pub struct OldProduct<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    description: Option<&'a str>,
+    code: &'a str,
+}
+
+impl<'a> From<&'a Agreement> for OldAgreement<'a> {
+    fn from(agreement: &'a Agreement) -> Self {
+        let product = |product: &'a Product| OldProduct {
+            name: product.name.as_deref(),
+            description: product.description.as_deref(),
+            code: &product.code,
+        };
+        let kind = match agreement.kind {
+            AgreementType::Subscription | AgreementType::Direct | AgreementType::Normal => {
+                Some(agreement.kind.as_str())
+            }
+            AgreementType::Prepaid => None,
+        };
+        Self {
+            id: agreement.id,
+            description: agreement.description.as_deref(),
+            kind,
+            is_super_agreement: agreement.super_agreement,
+            products: agreement.products.iter().map(product).collect(),
+        }
+    }
+}
+
+/// Spec §2 Organization.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FullOrganization<'a> {
+    id: OrganizationId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    currency: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    country: Option<&'a str>,
+    address: &'a Addresses,
+    phone_number: DirectPhone<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct DirectPhone<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    direct: Option<&'a str>,
+}
+
+impl<'a> From<&'a Organization> for FullOrganization<'a> {
+    fn from(organization: &'a Organization) -> Self {
+        Self {
+            id: organization.id,
+            name: organization.name.as_deref(),
+            currency: organization.currency.as_deref(),
+            country: organization.country.as_deref(),
+            address: &organization.address,
+            phone_number: DirectPhone { direct: organization.phone_direct.as_deref() },
+        }
+    }
+}
+
+/// A session of the caller.
+#[derive(Debug, Serialize)]
+pub struct OwnSession<'a> {
+    id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    browser: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<&'a str>,
+    created: Timestamp,
+    used: Timestamp,
+    expires: Timestamp,
+}
+
+impl<'a> From<&'a ListedSession> for OwnSession<'a> {
+    fn from(session: &'a ListedSession) -> Self {
+        Self {
+            id: &session.name,
+            browser: session.browser.as_deref().map(browser_name),
+            address: session.address.as_deref(),
+            created: session.auth_time,
+            used: session.used,
+            expires: session.expires,
+        }
+    }
+}
+
+/// An application that may act for the caller.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnApplication<'a> {
+    client_id: &'a str,
+    name: &'a str,
+    scopes: Vec<&'static str>,
+    since: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    used: Option<Timestamp>,
+}
+
+impl<'a> From<&'a ListedApplication> for OwnApplication<'a> {
+    fn from(application: &'a ListedApplication) -> Self {
+        Self {
+            client_id: &application.client_id,
+            name: &application.name,
+            scopes: application.scopes.iter().map(Scope::as_str).collect(),
+            since: application.since,
+            used: application.used,
+        }
+    }
+}
+
+/// A link by which a user sets a password; what opens it is told only when it is made.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Link<'a> {
+    kind: &'static str,
+    created: Timestamp,
+    expires: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mailed_to: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'a str>,
+}
+
+impl From<&PasswordLink> for Link<'_> {
+    fn from(link: &PasswordLink) -> Self {
+        let PasswordLink { kind, created, expires, .. } = *link;
+        Self { kind: kind.as_str(), created, expires, mailed_to: None, url: None }
+    }
+}
+
+impl<'a> From<&'a SentLink> for Link<'a> {
+    fn from(sent: &'a SentLink) -> Self {
+        let (mailed_to, url) = match &sent.way {
+            LinkWay::Mailed(address) => (Some(address.as_str()), None),
+            LinkWay::PassedOn(url) => (None, Some(url.as_str())),
+        };
+        Self { mailed_to, url, ..Self::from(&sent.link) }
+    }
+}
+
+/// How a user of the organization gets in.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AccessOfUser<'a> {
+    active: bool,
+    program: bool,
+    has_password: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link: Option<Link<'a>>,
+    sessions: u32,
+    applications: u32,
+    keys: u32,
+}
+
+impl<'a> From<&'a UserAccess> for AccessOfUser<'a> {
+    fn from(access: &'a UserAccess) -> Self {
+        Self {
+            active: access.active,
+            program: access.program,
+            has_password: access.has_password,
+            link: access.link.as_ref().map(Link::from),
+            sessions: access.logins.sessions,
+            applications: access.logins.applications,
+            keys: access.logins.keys,
+        }
+    }
+}

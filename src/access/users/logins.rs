@@ -1,0 +1,180 @@
+//! What a user is logged in with, and how it ends: sessions, applications, keys.
+
+use jiff::Timestamp;
+
+use super::{Administration, Users};
+use crate::access::auth::Principal;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::storage::audit::{self, Action, ObjectKind};
+use crate::storage::database::{
+    ListedApplication, ListedSession, LoginCount, PasswordLink, PendingUser, ReadTx, WriteTx,
+};
+use model::account::{Permission, UserId};
+
+/// What an administrator sees of how a user gets in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserAccess {
+    /// Whether the user may use the service.
+    pub active: bool,
+    /// Whether it is a program, which logs in with a key.
+    pub program: bool,
+    /// Whether it has a password.
+    pub has_password: bool,
+    /// The newest link by which it can set one.
+    pub link: Option<PasswordLink>,
+    /// How much it is logged in with.
+    pub logins: LoginCount,
+}
+
+/// Fails for a caller with a key: one that leaks must not tell where its owner logs in.
+fn require_login(caller: &Principal) -> Result<()> {
+    caller.require_login()?;
+    caller.require(Permission::Logins)
+}
+
+impl Users {
+    /// The caller's sessions in browsers, the one used last first.
+    pub async fn sessions(
+        &self,
+        caller: &Principal,
+        now: Timestamp,
+    ) -> Result<Vec<ListedSession>> {
+        require_login(caller)?;
+        let id = caller.user().id;
+        Ok(self.db().read(move |tx| tx.list_sessions(id, now)).await?)
+    }
+
+    /// Ends the caller's session that is listed as `name`.
+    ///
+    /// Fails with [`Kind::NotFound`] when it has no such session.
+    pub async fn end_session(&self, caller: &Principal, name: &str, now: Timestamp) -> Result<()> {
+        require_login(caller)?;
+        let (id, wanted) = (caller.user().id, name.to_owned());
+        let event = audit::event(Action::SessionEnded).about(ObjectKind::User, id);
+        let write = move |tx: &WriteTx<'_>| {
+            let is_ended = tx.end_session_named(id, &wanted, now)?;
+            if is_ended {
+                tx.write_audit(&event)?;
+            }
+            Ok(is_ended)
+        };
+        match self.auth.write(write).await? {
+            true => Ok(()),
+            false => Err(Error::new(Kind::NotFound, format!("no session {name}"))),
+        }
+    }
+
+    /// The applications that may act for the caller, by their names.
+    pub async fn applications(&self, caller: &Principal) -> Result<Vec<ListedApplication>> {
+        require_login(caller)?;
+        let id = caller.user().id;
+        Ok(self.db().read(move |tx| tx.list_applications(id)).await?)
+    }
+
+    /// Takes back what the caller let an application do; its tokens end.
+    ///
+    /// Fails with [`Kind::NotFound`] when the application may do nothing.
+    pub async fn end_application(
+        &self,
+        caller: &Principal,
+        client_id: &str,
+        now: Timestamp,
+    ) -> Result<()> {
+        require_login(caller)?;
+        let (id, client) = (caller.user().id, client_id.to_owned());
+        let event = audit::event(Action::ConsentWithdrawn).about(ObjectKind::Consent, client_id);
+        let write = move |tx: &WriteTx<'_>| {
+            let is_ended = tx.end_application(id, &client, now)?;
+            if is_ended {
+                tx.write_audit(&event)?;
+            }
+            Ok(is_ended)
+        };
+        match self.auth.write(write).await? {
+            true => Ok(()),
+            false => Err(Error::new(Kind::NotFound, format!("no application {client_id}"))),
+        }
+    }
+}
+
+impl Administration<'_> {
+    /// How the user `id` of the organization gets in.
+    ///
+    /// Fails with [`Kind::NotFound`] for a user of another organization.
+    pub async fn access(&self, id: UserId, now: Timestamp) -> Result<UserAccess> {
+        let account = self.load(id).await?;
+        let read = move |tx: &ReadTx<'_>| {
+            Ok(UserAccess {
+                active: account.user.active,
+                program: account.user.service_account,
+                has_password: tx.has_password(id)?,
+                link: tx.list_password_links(id, now)?.into_iter().next(),
+                logins: tx.count_logins(id, now)?,
+            })
+        };
+        Ok(self.users.db().read(read).await?)
+    }
+
+    /// The people of the organization who have no password yet.
+    pub async fn pending(&self, now: Timestamp) -> Result<Vec<PendingUser>> {
+        let organization = self.organization;
+        let read = move |tx: &ReadTx<'_>| tx.list_pending_users(organization, now);
+        Ok(self.users.db().read(read).await?)
+    }
+
+    /// Deactivates the user `id` of the organization, which ends its sessions, tokens and links, or
+    /// reactivates it. Its keys count for nothing while it is deactivated.
+    ///
+    /// Fails with [`Kind::NotFound`] for a user of another organization, and with
+    /// [`Kind::Conflict`] where the administrator would lock itself out.
+    pub async fn set_active(&self, id: UserId, active: bool, now: Timestamp) -> Result<()> {
+        let account = self.load(id).await?;
+        if id == self.by && !active {
+            let message = "You cannot deactivate yourself; another administrator can";
+            return Err(Error::new(Kind::Conflict, message));
+        }
+        let event = audit::event(Action::UserChanged).about(ObjectKind::User, id);
+        let event = event.with(if active { "reactivated" } else { "deactivated" });
+        let name = account.user.user_name;
+        let write = move |tx: &WriteTx<'_>| {
+            let found = tx.as_read().find_account(id)?;
+            if found.is_some_and(|account| account.user.active != active) {
+                tx.set_user_active(&name, active, now)?;
+                if !active {
+                    tx.delete_password_links(id)?;
+                }
+                tx.write_audit(&event)?;
+            }
+            Ok(())
+        };
+        Ok(self.users.auth.write(write).await?)
+    }
+
+    /// Ends the sessions and tokens of the user `id` of the organization.
+    ///
+    /// Fails with [`Kind::NotFound`] for a user of another organization.
+    pub async fn end_logins(&self, id: UserId, now: Timestamp) -> Result<()> {
+        self.load(id).await?;
+        let event = audit::event(Action::SessionEnded).about(ObjectKind::User, id).with("all");
+        let write = move |tx: &WriteTx<'_>| {
+            tx.end_logins(id, now)?;
+            tx.write_audit(&event)
+        };
+        Ok(self.users.auth.write(write).await?)
+    }
+
+    /// Revokes every key of the user `id` of the organization.
+    ///
+    /// Fails with [`Kind::NotFound`] for a user of another organization.
+    pub async fn revoke_keys(&self, id: UserId, now: Timestamp) -> Result<()> {
+        self.load(id).await?;
+        let event = audit::event(Action::KeyRevoked);
+        let write = move |tx: &WriteTx<'_>| {
+            for key in tx.revoke_keys_of(id, now)? {
+                tx.write_audit(&event.clone().about(ObjectKind::Key, key))?;
+            }
+            Ok(())
+        };
+        Ok(self.users.auth.write(write).await?)
+    }
+}

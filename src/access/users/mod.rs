@@ -1,0 +1,394 @@
+//! Users, their organization, profiles and devices: views and changes (Spec §4 User).
+//!
+//! Who calls comes as a [`Principal`]; what concerns other users goes through
+//! [`Administration`], which only an administrator gets and which knows one organization. A change
+//! of a user counts at once: the caches of this and other processes forget it.
+
+mod change;
+pub mod json;
+mod keys;
+mod logins;
+mod passwords;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
+
+pub use change::{NewUser, UserChange, is_phone_number};
+pub use keys::MadeKey;
+pub use logins::UserAccess;
+pub use passwords::{
+    LinkWay, OpenedLink, PASSWORD_LINK_KEY, PasswordByLink, PasswordChange, SentLink, SetOutcome,
+};
+
+use passwords::{invite, link_event};
+
+use crate::access::auth::{Auth, IdSigner, Principal};
+use crate::runtime::error::{Detail, Error, Kind, Result};
+use crate::runtime::limits::{
+    DEVICES_PER_USER_MAX, ORGANIZATION_USER_REQUESTS_MAX, ORGANIZATION_USERS_MAX,
+    OUTBOX_PER_USER_MAX, PROFILE_BYTES_MAX, RESETS_UNDER_WAY_MAX, USER_REQUESTS_MAX,
+    USER_REQUESTS_WINDOW_S,
+};
+use crate::storage::audit::{self, Action, Event, ObjectKind};
+use crate::storage::database::{Db, NewMessage, UserRequestLimits};
+use model::account::{
+    Account, Agreement, Device, MessageContent, Organization, OrganizationId, Permission, User,
+    UserId,
+};
+
+/// What the users section does by settings.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Base of links to pages.
+    pub site_url: String,
+    /// Whether a mail server is set, so that links are mailed.
+    pub sends_mails: bool,
+}
+
+/// The users section; cheap to clone.
+#[derive(Clone)]
+pub struct Users {
+    auth: Auth,
+    signer: IdSigner,
+    settings: Settings,
+    /// Requests for mails about forgotten passwords that are worked on.
+    resets: Arc<Semaphore>,
+}
+
+impl Users {
+    /// The section over the accounts that `auth` knows; `signer` signs links by which passwords are
+    /// set.
+    #[must_use]
+    pub fn new(auth: Auth, signer: IdSigner, settings: Settings) -> Self {
+        let resets = Arc::new(Semaphore::new(RESETS_UNDER_WAY_MAX));
+        Self { auth, signer, settings, resets }
+    }
+
+    fn db(&self) -> &Db {
+        self.auth.db()
+    }
+
+    /// The caller's agreements that are in force at `now`, for `GET /user/v1/agreement`.
+    pub fn agreements(caller: &Principal, now: Timestamp) -> impl Iterator<Item = &Agreement> {
+        caller.agreements().iter().filter(move |agreement| agreement.is_in_force(now))
+    }
+
+    /// The caller's organization. Fails with [`Kind::NotFound`] for a caller without one.
+    pub fn organization(caller: &Principal) -> Result<&Organization> {
+        caller.require(Permission::Organization)?;
+        let none = || Error::new(Kind::NotFound, "The user has no organization");
+        caller.account().organization.as_deref().ok_or_else(none)
+    }
+
+    /// The user administration of the caller's organization.
+    ///
+    /// Fails with [`Kind::Forbidden`] for anybody but an administrator with a token of scope
+    /// `admin` (Spec §5).
+    pub fn administration(&self, caller: &Principal) -> Result<Administration<'_>> {
+        caller.require_admin()?;
+        let organization = caller.organization()?;
+        let Account { user, organization: facts, .. } = caller.account().as_ref();
+        Ok(Administration { users: self, organization, facts: facts.clone(), by: user.id })
+    }
+
+    /// The caller's profile; empty for a user who never wrote one.
+    pub async fn profile(&self, caller: &Principal) -> Result<Map<String, Value>> {
+        caller.require(Permission::Profile)?;
+        let id = caller.user().id;
+        Ok(self.db().read(move |tx| tx.read_profile(id)).await?)
+    }
+
+    /// Replaces the caller's profile.
+    ///
+    /// Fails with [`Kind::TooLarge`] beyond [`PROFILE_BYTES_MAX`].
+    pub async fn replace_profile(
+        &self,
+        caller: &Principal,
+        profile: Map<String, Value>,
+    ) -> Result<()> {
+        caller.require(Permission::Profile)?;
+        let id = caller.user().id;
+        let text = Value::Object(profile).to_string();
+        if text.len() > PROFILE_BYTES_MAX {
+            return Err(profile_too_large());
+        }
+        Ok(self.db().write(move |tx| tx.write_profile(id, &text)).await?)
+    }
+
+    /// Writes those properties of `given` that `names` lists into the caller's profile; the others
+    /// stay as they are. Two calls at once both take effect.
+    ///
+    /// Fails with [`Kind::TooLarge`] when the profile would have more than [`PROFILE_BYTES_MAX`].
+    pub async fn patch_profile(
+        &self,
+        caller: &Principal,
+        names: &[&str],
+        mut given: Map<String, Value>,
+    ) -> Result<()> {
+        caller.require(Permission::Profile)?;
+        let id = caller.user().id;
+        given.retain(|name, _| names.contains(&name.as_str()));
+        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
+            let mut profile = tx.as_read().read_profile(id)?;
+            profile.extend(given);
+            let text = Value::Object(profile).to_string();
+            let fits = text.len() <= PROFILE_BYTES_MAX;
+            if fits {
+                tx.write_profile(id, &text)?;
+            }
+            Ok(fits)
+        };
+        if self.db().write(write).await? { Ok(()) } else { Err(profile_too_large()) }
+    }
+
+    /// The caller's devices with the time at which each was registered, the last at the end.
+    pub async fn devices(&self, caller: &Principal) -> Result<Vec<(Device, Timestamp)>> {
+        caller.require(Permission::Devices)?;
+        let id = caller.user().id;
+        Ok(self.db().read(move |tx| tx.list_registered_devices(id)).await?)
+    }
+
+    /// Registers a device for the caller.
+    ///
+    /// Spec §2 Device is silent: a token that another user registered moves to the caller, because
+    /// a phone that changes hands keeps its token. The other user gets a mail, in case the token
+    /// was stolen. Beyond [`DEVICES_PER_USER_MAX`] the device registered longest ago is forgotten;
+    /// such a token is most likely dead.
+    pub async fn register(
+        &self,
+        caller: &Principal,
+        device: Device,
+        now: Timestamp,
+    ) -> Result<()> {
+        caller.require(Permission::Devices)?;
+        let id = caller.user().id;
+        let event = audit::event(Action::DeviceMoved);
+        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
+            let Some(before) = tx.write_device(id, &device, DEVICES_PER_USER_MAX, now)? else {
+                return Ok(());
+            };
+            let content = MessageContent::DeviceMoved { model: device.model, name: device.name };
+            tx.insert_message(
+                &NewMessage::about_account(before, content),
+                OUTBOX_PER_USER_MAX,
+                now,
+            )?;
+            tx.write_audit(&event.about(ObjectKind::User, before))
+        };
+        Ok(self.db().write(write).await?)
+    }
+
+    /// Forgets the caller's device of that token.
+    ///
+    /// Spec §4 User is silent: a token that nobody or somebody else has is no failure, so that
+    /// logging out twice works and tells nothing about others.
+    pub async fn unregister(&self, caller: &Principal, token: String) -> Result<()> {
+        caller.require(Permission::Devices)?;
+        let id = caller.user().id;
+        Ok(self.db().write(move |tx| tx.delete_device(id, &token)).await?)
+    }
+}
+
+fn profile_too_large() -> Error {
+    let message = format!("The profile has more than {PROFILE_BYTES_MAX} bytes");
+    Error::new(Kind::TooLarge, message)
+}
+
+/// The user administration of one organization; only an administrator gets hold of it.
+pub struct Administration<'a> {
+    users: &'a Users,
+    organization: OrganizationId,
+    facts: Option<Arc<Organization>>,
+    /// The administrator.
+    by: UserId,
+}
+
+/// Why a user was not made or changed.
+#[derive(Clone, Copy)]
+enum Refused {
+    NameTaken,
+    TooMany,
+    /// Too many requests came; the next may come then.
+    TooFast(Timestamp),
+    Missing,
+    Domain,
+}
+
+/// How often administrators may ask to make users.
+const USER_REQUESTS: UserRequestLimits = UserRequestLimits {
+    administrator: USER_REQUESTS_MAX,
+    organization: ORGANIZATION_USER_REQUESTS_MAX,
+    window_s: USER_REQUESTS_WINDOW_S,
+};
+
+impl Administration<'_> {
+    /// The users of the organization in the order of their numbers, inactive ones too.
+    pub async fn list(&self) -> Result<Vec<User>> {
+        let organization = self.organization;
+        let read = move |tx: &crate::storage::database::ReadTx<'_>| {
+            tx.list_users_of_organization(organization)
+        };
+        Ok(self.users.db().read(read).await?)
+    }
+
+    /// The user `id` of the organization with its agreements.
+    ///
+    /// Fails with [`Kind::NotFound`] for everybody else, be there such a user or not.
+    pub async fn load(&self, id: UserId) -> Result<Account> {
+        let found = self.users.db().read(move |tx| tx.find_account(id)).await?;
+        let ours = |account: &Account| account.user.organization == Some(self.organization);
+        found.filter(ours).ok_or_else(not_found)
+    }
+
+    /// Makes a user of the organization.
+    ///
+    /// Spec §2 User is silent: its user name is the e-mail address in lower case; it is active,
+    /// has the agreements of its organization and no password. Where mails go out it is mailed an
+    /// invitation to set one.
+    ///
+    /// Fails with `userName_in_use` when the name is taken, in whatever case, with
+    /// `mailDomain_not_allowed` for an address outside the mail domains of the organization, with
+    /// [`Kind::Conflict`] when the organization has [`ORGANIZATION_USERS_MAX`] users, and with
+    /// [`Kind::Overloaded`] after [`USER_REQUESTS_MAX`] requests in an hour.
+    pub async fn create(&self, new: NewUser, now: Timestamp) -> Result<Account> {
+        if !self.allows_address(&new.email_address) {
+            return Err(self.refusal(Refused::Domain, now));
+        }
+        let (by, member) = (self.by, new.into_member(self.organization));
+        let event = audit::event(Action::UserCreated);
+        let invited = audit::event(Action::PasswordLinkSent);
+        let is_mailed = self.users.can_mail(Some(member.email_address.as_str()));
+        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
+            let read = tx.as_read();
+            // Counted first: whether a name is taken is an answer, too.
+            let wait = tx.count_user_request(by, member.organization, USER_REQUESTS, now)?;
+            if let Some(at) = wait {
+                return Ok(Err(Refused::TooFast(at)));
+            }
+            if read.is_user_name_taken(&member.user_name)? {
+                return Ok(Err(Refused::NameTaken));
+            }
+            let count = read.count_users_of_organization(member.organization)?;
+            if count >= ORGANIZATION_USERS_MAX {
+                return Ok(Err(Refused::TooMany));
+            }
+            let id = tx.insert_member(&member, now)?;
+            tx.write_audit(&event.about(ObjectKind::User, id).with(&member.user_name))?;
+            if is_mailed {
+                let link = invite(tx, id, is_mailed, now)?;
+                tx.write_audit(&link_event(invited, &link, is_mailed))?;
+            }
+            Ok(Ok(read.find_account(id)?))
+        };
+        match self.users.auth.write(write).await? {
+            Ok(account) => account.ok_or_else(|| Error::internal("a new user cannot be found")),
+            Err(refused) => Err(self.refusal(refused, now)),
+        }
+    }
+
+    fn allows_address(&self, address: &str) -> bool {
+        self.facts.as_ref().is_none_or(|facts| facts.allows_address(address))
+    }
+
+    fn refusal(&self, refused: Refused, now: Timestamp) -> Error {
+        match refused {
+            Refused::NameTaken => name_taken(),
+            Refused::TooMany => {
+                let message = format!("The organization has {ORGANIZATION_USERS_MAX} users");
+                Error::new(Kind::Conflict, message)
+            }
+            Refused::TooFast(at) => {
+                let wait_s = u32::try_from(at.duration_since(now).as_secs()).unwrap_or(0);
+                let message = "Too many users were asked for, try again later";
+                Error::overloaded("made_users", message).retry_after(wait_s + 1)
+            }
+            Refused::Missing => not_found(),
+            Refused::Domain => {
+                let facts = self.facts.as_ref();
+                let domains = facts.map(|facts| facts.mail_domains.join(", ")).unwrap_or_default();
+                let message =
+                    format!("emailAddress is not in a domain of the organization: {domains}");
+                Error::invalid_parts(vec![Detail {
+                    error_code: "mailDomain_not_allowed".to_owned(),
+                    location: "body",
+                    message,
+                    path: "emailAddress".to_owned(),
+                }])
+            }
+        }
+    }
+
+    /// Changes the user `id` of the organization as `change` says.
+    ///
+    /// Spec §2 User is silent: another e-mail address does not change the user name, and an
+    /// administrator may take the access level `admin` from anybody, itself included.
+    ///
+    /// Fails with [`Kind::NotFound`] for a user of another organization, and with
+    /// `mailDomain_not_allowed` for a new address outside the mail domains of the organization.
+    pub async fn update(&self, id: UserId, change: UserChange, now: Timestamp) -> Result<Account> {
+        let organization = self.organization;
+        let address = change.email_address.clone();
+        let outside = address.filter(|address| !self.allows_address(address));
+        let event = audit::event(Action::UserChanged);
+        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
+            let found = tx.as_read().find_account(id)?;
+            let ours = |account: &Account| account.user.organization == Some(organization);
+            let Some(mut account) = found.filter(ours) else { return Ok(Err(Refused::Missing)) };
+            // An address from before the domains were set stays.
+            if outside.is_some() && account.user.email_address != outside {
+                return Ok(Err(Refused::Domain));
+            }
+            let before = account.user.clone();
+            change.apply(&mut account.user);
+            if account.user != before {
+                tx.update_member(&account.user, now)?;
+                tx.write_audit(&changed(event, &before, &account.user))?;
+            }
+            Ok(Ok(account))
+        };
+        let changed = self.users.auth.write(write).await?;
+        changed.map_err(|refused| self.refusal(refused, now))
+    }
+}
+
+/// The event of a change of a user: which properties changed, and the rights in full.
+fn changed(event: Event, before: &User, after: &User) -> Event {
+    let mut parts = Vec::new();
+    let names = [
+        ("emailAddress", before.email_address != after.email_address),
+        ("firstName", before.first_name != after.first_name),
+        ("lastName", before.last_name != after.last_name),
+        ("department", before.department != after.department),
+        ("phoneNumber", before.phone != after.phone),
+    ];
+    parts.extend(names.iter().filter(|(_, is)| *is).map(|(name, _)| (*name).to_owned()));
+    let rights = [
+        ("admin", before.access.admin, after.access.admin),
+        ("mediebank", before.access.mediebank, after.access.mediebank),
+    ];
+    for (name, before, after) in rights {
+        if before != after {
+            parts.push(format!("access.{name}={after}"));
+        }
+    }
+    event.about(ObjectKind::User, after.id).with(parts.join(" "))
+}
+
+fn not_found() -> Error {
+    Error::new(Kind::NotFound, "The organization has no such user")
+}
+
+fn name_taken() -> Error {
+    Error::invalid_parts(vec![Detail {
+        error_code: "userName_in_use".to_owned(),
+        location: "body",
+        message: "emailAddress is in use as the user name of somebody".to_owned(),
+        path: "emailAddress".to_owned(),
+    }])
+}

@@ -1,0 +1,448 @@
+//! How users get a password: links that are mailed or passed on, and a change of the own one.
+//!
+//! A link is used once: whoever sets a password with it removes every link of the user in the same
+//! transaction. A new password ends sessions and tokens; keys stay unless the user ends them too,
+//! because programs hold them.
+
+use std::{net::IpAddr, sync::Arc};
+
+use jiff::{SignedDuration, Timestamp};
+use uuid::Uuid;
+
+use super::{Administration, Refused, Users};
+use crate::access::auth::{Login, LoginRequest, PasswordFlaw};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{
+    ADMIN_RESET_S, INVITATION_S, OUTBOX_PER_USER_MAX, PASSWORD_LINKS_MAX, RESET_S,
+    RESET_USERS_MAX, RESETS_PER_NAME_MAX, RESETS_PER_NETWORK_MAX,
+};
+use crate::storage::audit::{self, Action, Event, ObjectKind};
+use crate::storage::database::{DbError, NewMessage, PasswordLink, ReadTx, WriteTx};
+use model::account::{Account, MessageContent, PasswordLinkKind, User, UserId};
+use model::limits::USER_NAME_BYTES_MAX;
+use model::{Hash, network};
+
+/// Name of the secret in the database that links are signed with.
+pub const PASSWORD_LINK_KEY: &str = "password-link-key";
+
+/// A link that an administrator asked for, and how it gets to its user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentLink {
+    /// The link.
+    pub link: PasswordLink,
+    /// How it gets to the user.
+    pub way: LinkWay,
+}
+
+/// How a link gets to its user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinkWay {
+    /// By mail to this address.
+    Mailed(String),
+    /// The administrator passes this address on; it is told once.
+    PassedOn(String),
+}
+
+/// A link that somebody opened, with whose password it sets.
+#[derive(Clone, Debug)]
+pub struct OpenedLink {
+    /// The link.
+    pub link: PasswordLink,
+    /// The user.
+    pub account: Account,
+    /// Keys of the user that were not revoked.
+    pub keys: u32,
+}
+
+/// What setting a password came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetOutcome {
+    /// The user has the new password.
+    Done,
+    /// The link was used, taken back or has expired.
+    Gone,
+    /// The old password is wrong.
+    Wrong,
+    /// Too many tries failed; the next one may come in so many seconds.
+    Throttled(u64),
+    /// The new password may not be set.
+    Flawed(PasswordFlaw),
+}
+
+/// A new password for a user who is logged in.
+#[derive(Clone, Copy)]
+pub struct PasswordChange<'a> {
+    /// The password that the user has.
+    pub old: &'a str,
+    /// The one that it is to have.
+    pub new: &'a str,
+    /// Whether its keys end, too.
+    pub revokes_keys: bool,
+    /// The client's address.
+    pub address: IpAddr,
+    /// The device cookie of the browser, if it has one.
+    pub device_cookie: Option<&'a str>,
+}
+
+/// A new password by a link.
+#[derive(Clone, Copy)]
+pub struct PasswordByLink<'a> {
+    /// The token of the link.
+    pub token: &'a str,
+    /// The password.
+    pub password: &'a str,
+    /// Whether the user's keys end, too.
+    pub revokes_keys: bool,
+    /// The client's address.
+    pub address: IpAddr,
+}
+
+/// A password that was checked and hashed.
+struct NewHash {
+    hash: String,
+    revokes_keys: bool,
+}
+
+/// Who forgot a password, as he wrote it, and what the requests are counted by.
+struct ResetRequest {
+    text: String,
+    name_subject: String,
+    network_subject: String,
+    hour: i64,
+}
+
+fn new_link(user: UserId, kind: PasswordLinkKind, valid_s: u32, now: Timestamp) -> PasswordLink {
+    let expires = now.checked_add(SignedDuration::from_secs(i64::from(valid_s)));
+    let expires = expires.unwrap_or(Timestamp::MAX);
+    PasswordLink { id: Uuid::new_v4(), user, kind, created: now, expires }
+}
+
+/// Writes a link and queues the mail with it.
+pub(super) fn invite(
+    tx: &WriteTx<'_>,
+    user: UserId,
+    is_mailed: bool,
+    now: Timestamp,
+) -> Result<PasswordLink, DbError> {
+    let (kind, valid_s) = match tx.as_read().has_password(user)? {
+        true => (PasswordLinkKind::Reset, ADMIN_RESET_S),
+        false => (PasswordLinkKind::Invitation, INVITATION_S),
+    };
+    // The one before may have gone to a wrong address.
+    tx.delete_password_links(user)?;
+    let link = new_link(user, kind, valid_s, now);
+    tx.write_password_link(&link, PASSWORD_LINKS_MAX)?;
+    if is_mailed {
+        let content = MessageContent::SetPassword { links: vec![link.id] };
+        tx.insert_message(&NewMessage::about_account(user, content), OUTBOX_PER_USER_MAX, now)?;
+    }
+    Ok(link)
+}
+
+/// The event of a link that an administrator made.
+pub(super) fn link_event(event: Event, link: &PasswordLink, is_mailed: bool) -> Event {
+    let way = if is_mailed { "mailed" } else { "passed on" };
+    event.about(ObjectKind::User, link.user).with(format!("{} {way}", link.kind.as_str()))
+}
+
+impl Users {
+    /// Whether mails go out, so that links are mailed.
+    #[must_use]
+    pub fn sends_mails(&self) -> bool {
+        self.settings.sends_mails
+    }
+
+    /// Whether an invitation of this user can be mailed.
+    pub(super) fn can_mail(&self, address: Option<&str>) -> bool {
+        self.settings.sends_mails && address.is_some_and(|address| !address.is_empty())
+    }
+
+    /// The token of a link.
+    #[must_use]
+    pub fn password_link_token(&self, link: Uuid) -> String {
+        self.signer.token(link)
+    }
+
+    /// The address of a link.
+    #[must_use]
+    pub fn password_link_url(&self, link: Uuid) -> String {
+        let site = self.settings.site_url.trim_end_matches('/');
+        format!("{site}/o/password/{}", self.password_link_token(link))
+    }
+
+    /// Asks for a mail to whoever has the user name or e-mail address `text`.
+    ///
+    /// It takes the same time and tells the same, whether there is such a user or not: the request is
+    /// counted, everything else is done afterwards. Fails with [`Kind::Overloaded`] when too many are
+    /// asked for from one network.
+    pub async fn request_reset(&self, text: &str, address: IpAddr, now: Timestamp) -> Result<()> {
+        let text = text.trim().to_owned();
+        if text.is_empty() || text.len() > USER_NAME_BYTES_MAX {
+            return Ok(());
+        }
+        let under_way = Arc::clone(&self.resets).try_acquire_owned().map_err(|_| {
+            Error::overloaded("password_resets", "Many people ask for a password, try again")
+        })?;
+        let hour = now.as_second().div_euclid(3600);
+        let request = ResetRequest {
+            name_subject: format!("reset/{}", Hash::of(text.to_lowercase().as_bytes()).short()),
+            network_subject: format!("reset-network/{}", network(address)),
+            text,
+            hour,
+        };
+        let event = audit::event(Action::PasswordForgotten);
+        let subjects = (request.name_subject.clone(), request.network_subject.clone());
+        let counted = move |tx: &WriteTx<'_>| {
+            let read = tx.as_read();
+            let (name, network) = (&subjects.0, &subjects.1);
+            let of_network = read.mails_in_hour(network, hour)?;
+            let of_name = read.mails_in_hour(name, hour)?;
+            if of_network < RESETS_PER_NETWORK_MAX {
+                tx.count_mails(network, hour, 1)?;
+                tx.count_mails(name, hour, 1)?;
+                tx.write_audit(&event)?;
+            }
+            Ok((of_name, of_network))
+        };
+        let (of_name, of_network) = self.db().write(counted).await?;
+        if of_network >= RESETS_PER_NETWORK_MAX {
+            let message = "Too many passwords were asked for from your network, try again later";
+            let wait_s = 3600 - now.as_second().rem_euclid(3600);
+            let wait_s = u32::try_from(wait_s).unwrap_or(3600);
+            return Err(Error::overloaded("password_resets", message).retry_after(wait_s));
+        }
+        if of_name < RESETS_PER_NAME_MAX && self.settings.sends_mails {
+            let users = self.clone();
+            // The answer does not wait: how long this takes would tell whether there is such a user.
+            tokio::spawn(async move {
+                if let Err(cause) = users.queue_resets(request, now).await {
+                    tracing::error!("the mail about a forgotten password is lost: {cause}");
+                }
+                drop(under_way);
+            });
+        }
+        Ok(())
+    }
+
+    /// Queues one mail for each address of the users that the request names.
+    async fn queue_resets(&self, request: ResetRequest, now: Timestamp) -> Result<()> {
+        let write = move |tx: &WriteTx<'_>| {
+            let read = tx.as_read();
+            let mut mails: Vec<(String, UserId, Vec<Uuid>)> = Vec::new();
+            for id in read.find_users_to_reset(&request.text, RESET_USERS_MAX)? {
+                let Some(account) = read.find_account(id)? else { continue };
+                let Some(address) = account.user.email_address else { continue };
+                let address = address.to_lowercase();
+                let subject = format!("reset-address/{}", Hash::of(address.as_bytes()).short());
+                let is_new = !mails.iter().any(|(known, ..)| *known == address);
+                if is_new {
+                    // By its user name and by its address somebody is asked for the same.
+                    if read.mails_in_hour(&subject, request.hour)? >= RESETS_PER_NAME_MAX {
+                        continue;
+                    }
+                    tx.count_mails(&subject, request.hour, 1)?;
+                    mails.push((address.clone(), id, Vec::new()));
+                }
+                let link = new_link(id, PasswordLinkKind::Reset, RESET_S, now);
+                tx.write_password_link(&link, PASSWORD_LINKS_MAX)?;
+                let found = mails.iter_mut().find(|(known, ..)| *known == address);
+                if let Some((_, _, links)) = found {
+                    links.push(link.id);
+                }
+            }
+            for (_, user, links) in mails {
+                let content = MessageContent::SetPassword { links };
+                let message = NewMessage::about_account(user, content);
+                tx.insert_message(&message, OUTBOX_PER_USER_MAX, now)?;
+            }
+            Ok(())
+        };
+        Ok(self.db().write(write).await?)
+    }
+
+    /// The link with that token, with whose password it sets; `None` when it is used up, taken back,
+    /// expired or none of this service, and when its user may not log in.
+    pub async fn open_link(&self, token: &str, now: Timestamp) -> Result<Option<OpenedLink>> {
+        let Some(id) = self.signer.read(token) else { return Ok(None) };
+        let read = move |tx: &ReadTx<'_>| {
+            let Some(link) = tx.find_password_link(id, now)? else { return Ok(None) };
+            let found = tx.find_account(link.user)?.filter(|account| account.user.active);
+            let Some(account) = found else { return Ok(None) };
+            let keys = tx.count_logins(link.user, now)?.keys;
+            Ok(Some(OpenedLink { link, account, keys }))
+        };
+        Ok(self.db().read(read).await?)
+    }
+
+    /// Sets the password of the link's user.
+    ///
+    /// Of two that use the same link at once one gets [`SetOutcome::Gone`].
+    pub async fn set_by_link(
+        &self,
+        given: PasswordByLink<'_>,
+        now: Timestamp,
+    ) -> Result<SetOutcome> {
+        let Some(opened) = self.open_link(given.token, now).await? else {
+            return Ok(SetOutcome::Gone);
+        };
+        let user = opened.account.user;
+        let hashed = self.auth.hash_new_password(given.password, &user, given.address).await?;
+        let hash = match hashed {
+            Ok(hash) => NewHash { hash, revokes_keys: given.revokes_keys },
+            Err(flaw) => return Ok(SetOutcome::Flawed(flaw)),
+        };
+        let (id, kind) = (opened.link.id, opened.link.kind);
+        let events = Events::new(&user, kind.as_str());
+        let write = move |tx: &WriteTx<'_>| {
+            let read = tx.as_read();
+            let found = read.find_password_link(id, now)?;
+            let account = found.and_then(|link| read.find_account(link.user).transpose());
+            let account = account.transpose()?.filter(|account| account.user.active);
+            let Some(account) = account else { return Ok(SetOutcome::Gone) };
+            set(tx, &account.user, &hash, &events, now)?;
+            // Whoever accepts an invitation knows.
+            if kind == PasswordLinkKind::Reset {
+                note_change(tx, account.user.id, now)?;
+            }
+            Ok(SetOutcome::Done)
+        };
+        Ok(self.auth.write(write).await?)
+    }
+
+    /// Gives a user who is logged in another password, after the one that it has was entered.
+    pub async fn change_password(
+        &self,
+        account: &Account,
+        change: PasswordChange<'_>,
+        now: Timestamp,
+    ) -> Result<SetOutcome> {
+        let login = LoginRequest {
+            user_name: &account.user.user_name,
+            password: change.old,
+            address: change.address,
+            device_cookie: change.device_cookie,
+        };
+        let entered = match self.auth.log_in(&login, now).await? {
+            Login::Ok(entered) => entered,
+            Login::Refused => return Ok(SetOutcome::Wrong),
+            Login::Throttled(wait_s) => return Ok(SetOutcome::Throttled(wait_s)),
+        };
+        let user = account.user.clone();
+        let hashed = self.auth.hash_new_password(change.new, &user, change.address).await?;
+        let hash = match hashed {
+            Ok(hash) => NewHash { hash, revokes_keys: change.revokes_keys },
+            Err(flaw) => return Ok(SetOutcome::Flawed(flaw)),
+        };
+        let events = Events::new(&user, "own");
+        let write = move |tx: &WriteTx<'_>| {
+            if !entered.is_good(&tx.as_read())? {
+                return Ok(SetOutcome::Wrong);
+            }
+            set(tx, &user, &hash, &events, now)?;
+            note_change(tx, user.id, now)?;
+            Ok(SetOutcome::Done)
+        };
+        Ok(self.auth.write(write).await?)
+    }
+}
+
+/// The events of a password that is set.
+struct Events {
+    changed: Event,
+    revoked: Event,
+}
+
+impl Events {
+    fn new(user: &User, how: &str) -> Self {
+        let changed = audit::event(Action::PasswordChanged).about(ObjectKind::User, user.id);
+        let revoked = audit::event(Action::KeyRevoked).by_user(user);
+        Self { changed: changed.by_user(user).with(how), revoked }
+    }
+}
+
+fn set(
+    tx: &WriteTx<'_>,
+    user: &User,
+    new: &NewHash,
+    events: &Events,
+    now: Timestamp,
+) -> Result<(), DbError> {
+    tx.set_user_password(&user.user_name, &new.hash, now)?;
+    tx.delete_password_links(user.id)?;
+    tx.write_audit(&events.changed)?;
+    if new.revokes_keys {
+        for key in tx.revoke_keys_of(user.id, now)? {
+            tx.write_audit(&events.revoked.clone().about(ObjectKind::Key, key))?;
+        }
+    }
+    Ok(())
+}
+
+/// Queues the mail that says so, in case it was somebody else.
+fn note_change(tx: &WriteTx<'_>, user: UserId, now: Timestamp) -> Result<(), DbError> {
+    let message = NewMessage::about_account(user, MessageContent::PasswordChanged);
+    tx.insert_message(&message, OUTBOX_PER_USER_MAX, now).map(drop)
+}
+
+impl Administration<'_> {
+    /// Makes a link by which the user `id` of the organization sets a password, and mails it; without
+    /// a mail server, or for a user without an address, the administrator passes it on. Links of
+    /// before end.
+    ///
+    /// Fails with [`Kind::NotFound`] for a user of another organization, with [`Kind::Conflict`] for
+    /// one that may not log in, and with [`Kind::Overloaded`] after
+    /// [`crate::runtime::limits::USER_REQUESTS_MAX`] requests in an hour.
+    pub async fn send_password_link(&self, id: UserId, now: Timestamp) -> Result<SentLink> {
+        let account = self.load(id).await?;
+        self.require_login_of(&account)?;
+        let (organization, by) = (self.organization, self.by);
+        let address = account.user.email_address.clone();
+        let is_mailed = self.users.can_mail(address.as_deref());
+        let event = audit::event(Action::PasswordLinkSent);
+        let write = move |tx: &WriteTx<'_>| {
+            let wait = tx.count_user_request(by, organization, super::USER_REQUESTS, now)?;
+            if let Some(at) = wait {
+                return Ok(Err(Refused::TooFast(at)));
+            }
+            let link = invite(tx, id, is_mailed, now)?;
+            tx.write_audit(&link_event(event, &link, is_mailed))?;
+            Ok(Ok(link))
+        };
+        let link = self.users.auth.write(write).await?;
+        let link = link.map_err(|refused| self.refusal(refused, now))?;
+        let way = match address.filter(|_| is_mailed) {
+            Some(address) => LinkWay::Mailed(address),
+            None => LinkWay::PassedOn(self.users.password_link_url(link.id)),
+        };
+        Ok(SentLink { link, way })
+    }
+
+    /// Takes back every link of the user `id`.
+    ///
+    /// Fails with [`Kind::NotFound`] for a user of another organization, and when there is no link.
+    pub async fn withdraw_password_link(&self, id: UserId) -> Result<()> {
+        self.load(id).await?;
+        let event = audit::event(Action::PasswordLinkWithdrawn).about(ObjectKind::User, id);
+        let write = move |tx: &WriteTx<'_>| {
+            let count = tx.delete_password_links(id)?;
+            if count > 0 {
+                tx.write_audit(&event)?;
+            }
+            Ok(count)
+        };
+        match self.users.auth.write(write).await? {
+            0 => Err(Error::new(Kind::NotFound, "The user has no link to take back")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails for a user that may not log in with a password.
+    fn require_login_of(&self, account: &Account) -> Result<()> {
+        let message = match (account.user.active, account.user.service_account) {
+            (true, false) => return Ok(()),
+            (false, _) => "The user is deactivated, reactivate it first",
+            (true, true) => "The user is a program and logs in with a key",
+        };
+        Err(Error::new(Kind::Conflict, message))
+    }
+}

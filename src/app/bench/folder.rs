@@ -1,0 +1,82 @@
+//! A folder for one run.
+
+use std::{
+    fs, io,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+
+use uuid::Uuid;
+
+use crate::runtime::error::{Error, Kind, Result};
+
+/// A folder that is removed with all that is in it.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Makes a folder of a new name within `within`, which is there. Nobody else may look into it:
+    /// the photographs need not be published.
+    pub(super) fn make(within: &Path) -> Result<Self> {
+        let path = within.join(format!("wirephoto-bench-{}", Uuid::now_v7()));
+        match fs::DirBuilder::new().mode(0o700).create(&path) {
+            Ok(()) => Ok(Self { path }),
+            Err(cause) => Err(failed(&path, "cannot be made", cause)),
+        }
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Removes it; the error names it, because copies of photographs stay in it.
+    pub(super) fn remove(self) -> Result<()> {
+        fs::remove_dir_all(&self.path)
+            .map_err(|cause| failed(&self.path, "cannot be removed", cause))
+    }
+}
+
+impl Drop for Folder {
+    /// For a run that panics; otherwise it is gone already.
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.path));
+    }
+}
+
+fn failed(path: &Path, what: &str, cause: io::Error) -> Error {
+    Error::new(Kind::Unavailable, format!("{} {what}", path.display())).because(cause)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_is_its_owners_alone_and_gone_with_its_files_however_the_run_ends() {
+        let outside = tempfile::tempdir().unwrap();
+        for is_removed in [true, false] {
+            let folder = Folder::make(outside.path()).unwrap();
+            let path = folder.path().to_owned();
+            assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
+            fs::create_dir(path.join("originals")).unwrap();
+            fs::write(path.join("originals/a"), "picture").unwrap();
+            if is_removed {
+                folder.remove().unwrap();
+            } else {
+                drop(folder);
+            }
+            assert!(!path.exists());
+        }
+    }
+
+    #[test]
+    fn a_place_that_is_missing_is_named() {
+        let outside = tempfile::tempdir().unwrap();
+        let error = Folder::make(&outside.path().join("nowhere")).unwrap_err();
+        assert!(error.to_string().contains("nowhere"), "{error}");
+    }
+}

@@ -1,0 +1,292 @@
+//! Makes renditions of one kind for a while, and measures them.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    thread,
+    time::Duration,
+};
+
+use tokio::runtime::Runtime;
+
+use super::{BenchError, Effort, Operation, Photograph, Stop, peak};
+use crate::access::auth::Principal;
+use crate::access::orders::Orders;
+use crate::app::Archive;
+use crate::media::{Answer, Body, Caller, Extent, Media, Part, Settings, Source};
+use crate::runtime::clock::{self, Stopwatch};
+use crate::runtime::compute::Compute;
+use crate::runtime::config::Config;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{BENCH_RENDITIONS_MAX, STREAM_CHUNK_BYTES};
+use imaging::Way;
+use model::media_url::MediaPath;
+
+/// Times that were not exceeded by a share of renditions, milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Percentiles {
+    /// By half of them.
+    pub p50: f64,
+    /// By 95 of 100.
+    pub p95: f64,
+    /// By 99 of 100.
+    pub p99: f64,
+}
+
+impl Percentiles {
+    /// Those of `ms`, by nearest rank: each is one of the times. 0 where there are none.
+    #[must_use]
+    pub fn of(mut ms: Vec<f64>) -> Self {
+        ms.sort_by(f64::total_cmp);
+        let rank = |percent: usize| {
+            let index = (ms.len() * percent).div_ceil(100).saturating_sub(1);
+            ms.get(index).copied().unwrap_or(0.0)
+        };
+        Self { p50: rank(50), p95: rank(95), p99: rank(99) }
+    }
+}
+
+/// An operation as it was measured.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Which.
+    pub operation: Operation,
+    /// Its name for people.
+    pub title: String,
+    /// Render workers, and callers that ask for one rendition after the other.
+    pub workers: usize,
+    /// Renditions that were made.
+    pub renditions: usize,
+    /// From the first request to the last byte, seconds.
+    pub seconds: f64,
+    /// From request to last byte of one rendition, milliseconds.
+    pub ms: Percentiles,
+    /// Renditions by the way that they were made.
+    pub ways: BTreeMap<&'static str, usize>,
+    /// Bytes of all renditions together.
+    pub bytes: u64,
+    /// The most resident memory of the process, bytes; `None` where the system does not tell.
+    pub peak_bytes: Option<u64>,
+    /// Whether that is the peak of this operation, and not of the run so far.
+    pub peak_is_own: bool,
+}
+
+/// The renditions of one caller.
+#[derive(Default)]
+struct Sum {
+    ms: Vec<f64>,
+    ways: BTreeMap<&'static str, usize>,
+    bytes: u64,
+}
+
+impl Sum {
+    fn add(&mut self, other: Self) {
+        self.ms.extend(other.ms);
+        for (way, count) in other.ways {
+            *self.ways.entry(way).or_default() += count;
+        }
+        self.bytes += other.bytes;
+    }
+}
+
+/// What the callers of one measurement share.
+struct Course {
+    watch: Stopwatch,
+    next: AtomicUsize,
+    failed: AtomicBool,
+}
+
+impl Course {
+    /// The number of the next rendition; `None` when it is enough.
+    fn next(&self, effort: Effort) -> Option<usize> {
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        let more = index < effort.least || self.watch.elapsed() < effort.time;
+        let goes_on = more && index < BENCH_RENDITIONS_MAX;
+        Some(index).filter(|_| goes_on && !self.failed.load(Ordering::Relaxed))
+    }
+}
+
+/// Photographs with what makes renditions of them.
+pub(super) struct Bench<'a> {
+    archive: &'a Archive,
+    config: &'a Config,
+    photographs: &'a [Photograph],
+    effort: Effort,
+    runtime: &'a Runtime,
+    settings: Settings,
+    operator: Principal,
+}
+
+impl<'a> Bench<'a> {
+    /// Fails when the watermark cannot be made from the settings.
+    pub(super) fn new(
+        archive: &'a Archive,
+        config: &'a Config,
+        photographs: &'a [Photograph],
+        (effort, runtime): (Effort, &'a Runtime),
+    ) -> Result<Self> {
+        let settings = Settings::of(config)?;
+        let operator = Principal::operator();
+        Ok(Self { archive, config, photographs, effort, runtime, settings, operator })
+    }
+
+    /// The media section once for each of as many callers as there are `workers`, who share them.
+    ///
+    /// In one section two callers who ask for the same rendition at the same time get one render,
+    /// and more renditions a second than are made.
+    pub(super) fn clients(&self, workers: usize) -> Result<Vec<Media>> {
+        // A caller has one rendition under way, and its worker may not be back yet.
+        let compute = Compute::start(workers, workers, self.config.media.memory_bytes)?;
+        let client = |_| {
+            let Archive { db, originals, .. } = self.archive;
+            let (orders, originals) = (Orders::new(db.clone(), None), originals.clone());
+            let cache = self.config.data.dir.join("derived").join("cache");
+            Media::start(self.settings.clone(), orders, originals, compute.clone(), &cache)
+        };
+        (0..workers).map(client).collect()
+    }
+
+    /// Makes renditions, one caller for each of `media`, until it is enough.
+    pub(super) fn measure(
+        &self,
+        operation: Operation,
+        media: &[Media],
+        stop: &Stop,
+    ) -> Result<Measured, BenchError> {
+        let first = media.first();
+        for media in first.iter().cycle().take(self.effort.before) {
+            self.make(operation, media, 0)?;
+        }
+        let peak_is_own = peak::restart();
+        let course =
+            Course { watch: Stopwatch::start(), next: AtomicUsize::new(0), failed: false.into() };
+        let sums = thread::scope(|scope| {
+            let course = &course;
+            let caller = |media| scope.spawn(move || self.call(operation, media, (course, stop)));
+            let callers: Vec<_> = media.iter().map(caller).collect();
+            let ended = callers.into_iter().map(|caller| match caller.join() {
+                Ok(sum) => sum,
+                Err(panic) => std::panic::resume_unwind(panic),
+            });
+            ended.collect::<Result<Vec<Sum>>>()
+        });
+        let seconds = course.watch.elapsed().as_secs_f64();
+        let mut all = Sum::default();
+        sums?.into_iter().for_each(|sum| all.add(sum));
+        stop.check()?;
+        Ok(Measured {
+            operation,
+            title: operation.title(self.config),
+            workers: media.len(),
+            renditions: all.ms.len(),
+            seconds,
+            ms: Percentiles::of(all.ms),
+            ways: all.ways,
+            bytes: all.bytes,
+            peak_bytes: peak::bytes(),
+            peak_is_own,
+        })
+    }
+
+    /// One caller: makes one rendition after the other.
+    fn call(
+        &self,
+        operation: Operation,
+        media: &Media,
+        (course, stop): (&Course, &Stop),
+    ) -> Result<Sum> {
+        let mut sum = Sum::default();
+        while let Some(index) = course.next(self.effort)
+            && !stop.is_asked()
+        {
+            let watch = Stopwatch::start();
+            let made = self.make(operation, media, index);
+            let ms = watch.elapsed_ms();
+            let (way, bytes) =
+                made.inspect_err(|_| course.failed.store(true, Ordering::Relaxed))?;
+            sum.ms.push(ms);
+            *sum.ways.entry(way.as_str()).or_default() += 1;
+            sum.bytes += bytes;
+        }
+        Ok(sum)
+    }
+
+    /// Makes the `index`th rendition and reads all of it; gives its way and its bytes.
+    fn make(&self, operation: Operation, media: &Media, index: usize) -> Result<(Way, u64)> {
+        let Photograph { key, asset } = &self.photographs[index % self.photographs.len()];
+        let text = operation.path(key, asset.upright(), index as u64);
+        let path = MediaPath::parse(&text).map_err(Error::internal)?;
+        let patience = Duration::from_secs(u64::from(self.config.server.request_timeout_s));
+        let obtained = self.runtime.block_on(async {
+            let caller = Caller { principal: Some(&self.operator), agr: None };
+            match media.resolve(&path, caller, clock::now()).await? {
+                Answer::Rendition(answer) => media.obtain(&answer, patience).await,
+                Answer::Page(..) | Answer::Text(_) | Answer::File(_) => {
+                    Err(Error::internal("no rendition"))
+                }
+            }
+        });
+        let named = |cause: Error| Error::new(cause.kind(), format!("{text}: {cause}"));
+        let obtained = obtained.map_err(named)?;
+        let Source::Rendered { way, .. } = obtained.source else {
+            return Err(named(Error::internal("it was not rendered")));
+        };
+        let bytes = deliver(media, &obtained.body).map_err(named)?;
+        Ok((way, bytes))
+    }
+}
+
+/// Reads what of a body lies in the store, as a server does that sends it; gives its bytes.
+fn deliver(media: &Media, body: &Body) -> Result<u64> {
+    media.check_extents(body)?;
+    let mut sent = 0;
+    for part in body.parts() {
+        match part {
+            Part::Memory(bytes) => sent += bytes.len() as u64,
+            Part::Store(extent) => {
+                for start in extent.range.clone().step_by(STREAM_CHUNK_BYTES) {
+                    let end = extent.range.end.min(start + STREAM_CHUNK_BYTES as u64);
+                    let chunk = Extent { range: start..end, ..extent.clone() };
+                    sent += media.read_extent(&chunk)?.len() as u64;
+                }
+            }
+        }
+    }
+    Ok(sent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_times_that_were_measured() {
+        let check = |ms: Vec<f64>, expected: [f64; 3]| {
+            let [p50, p95, p99] = expected;
+            assert_eq!(Percentiles::of(ms), Percentiles { p50, p95, p99 });
+        };
+        check((1..=100).rev().map(f64::from).collect(), [50.0, 95.0, 99.0]);
+        check((1..=5).map(f64::from).collect(), [3.0, 5.0, 5.0]);
+        check(vec![7.5], [7.5; 3]);
+        check(vec![2.0, 1.0], [1.0, 2.0, 2.0]);
+        check(Vec::new(), [0.0; 3]);
+    }
+
+    #[test]
+    fn a_measurement_ends_by_time_but_not_before_the_least_count() {
+        let course = || Course {
+            watch: Stopwatch::start(),
+            next: AtomicUsize::new(0),
+            failed: false.into(),
+        };
+        let least = Effort { time: Duration::ZERO, least: 3, before: 0 };
+        let short = course();
+        let made: Vec<_> = std::iter::from_fn(|| short.next(least)).collect();
+        assert_eq!(made, [0, 1, 2]);
+        let long = Effort { time: Duration::from_secs(600), ..least };
+        let course = course();
+        assert_eq!((0..9).filter_map(|_| course.next(long)).count(), 9);
+        course.failed.store(true, Ordering::Relaxed);
+        assert_eq!(course.next(long), None, "one that failed ends them all");
+    }
+}

@@ -1,0 +1,247 @@
+//! Measures what this machine makes of photographs: renditions per second, by operation.
+//!
+//! The photographs are taken in by the real ingest, into a data directory that is made for the run
+//! and removed at its end. Renditions are made by the real media section, with nothing cached and
+//! without HTTP: each is planned, rendered, and read to its last byte. The table for people and the
+//! JSON are [`Report`]'s.
+
+mod folder;
+mod measure;
+mod operation;
+mod peak;
+mod report;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+
+pub use measure::{Measured, Percentiles};
+pub use operation::Operation;
+pub use report::{DerivedFiles, Report};
+
+use crate::app::Archive;
+use crate::archive::ingest::{self, Failure, Found, IngestError};
+use crate::runtime::clock::{self, Stopwatch};
+use crate::runtime::config::{Config, Place};
+use crate::runtime::error::{Error, Kind};
+use crate::runtime::limits::{BENCH_RENDITIONS_MIN, BENCH_SECONDS};
+use crate::storage::blobs;
+use folder::Folder;
+use measure::Bench;
+use model::item::{Files, Picture};
+use model::{ItemKey, Usage};
+
+/// What is measured, on what, and where.
+pub struct Setup<'a> {
+    /// The settings. The run has a data directory of its own and no cache, whatever they say.
+    pub config: &'a Config,
+    /// Photographs, item folders and trees of them.
+    pub files: &'a [PathBuf],
+    /// The folder in which the data directory of the run is made and removed again.
+    pub within: &'a Path,
+    /// How long it is measured.
+    pub effort: Effort,
+}
+
+/// How long each operation is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Time after which no rendition is begun.
+    pub time: Duration,
+    /// Renditions that are made even if that takes longer.
+    pub least: usize,
+    /// Renditions made before, which do not count.
+    pub before: usize,
+}
+
+impl Effort {
+    /// Each operation once, to see that it works.
+    pub const ONCE: Self = Self { time: Duration::ZERO, least: 1, before: 0 };
+
+    /// `seconds` for each operation.
+    #[must_use]
+    pub fn seconds(seconds: u64) -> Self {
+        let time = Duration::from_secs(seconds);
+        Self { time, least: BENCH_RENDITIONS_MIN, before: 1 }
+    }
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self::seconds(BENCH_SECONDS)
+    }
+}
+
+/// Why nothing was measured.
+#[derive(Debug)]
+pub enum BenchError {
+    /// Files that cannot be taken in, each with its reason.
+    Files(Vec<Failure>),
+    /// SIGINT or SIGTERM came.
+    Interrupted,
+    /// Anything else.
+    Failed(Error),
+}
+
+impl From<Error> for BenchError {
+    fn from(cause: Error) -> Self {
+        Self::Failed(cause)
+    }
+}
+
+/// A photograph that was taken in.
+struct Photograph {
+    key: ItemKey,
+    asset: Picture,
+}
+
+/// What came of taking the photographs in.
+struct TakenIn {
+    photographs: Vec<Photograph>,
+    /// How long each took, milliseconds.
+    ms: Vec<f64>,
+}
+
+/// Takes the photographs in and measures every operation, on one render worker and on all of them.
+///
+/// `progress` hears what is being done. Photographs are copied and may take as much again in
+/// derived files. Fails with [`BenchError::Files`] before anything is measured when one of the
+/// files cannot be taken in.
+pub fn run(setup: &Setup<'_>, progress: &dyn Fn(&str)) -> Result<Report, BenchError> {
+    // It drives timers and signals; renders have threads of their own.
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let runtime = runtime.map_err(Error::internal)?;
+    // Caught before the folder is there: from now on a signal does not leave it behind.
+    let stop = Stop::catch(&runtime)?;
+    let folder = Folder::make(setup.within)?;
+    let report = measure_in(&folder, setup, (&runtime, &stop), progress);
+    folder.remove()?;
+    report
+}
+
+fn measure_in(
+    folder: &Folder,
+    setup: &Setup<'_>,
+    (runtime, stop): (&Runtime, &Stop),
+    progress: &dyn Fn(&str),
+) -> Result<Report, BenchError> {
+    let mut config = setup.config.clone();
+    config.data.dir = folder.path().to_owned();
+    config.store.originals = Place::Data;
+    (config.cache.memory_bytes, config.cache.disk_bytes) = (0, 0);
+    let archive = Archive::open(&config)?;
+    let taken_in = take_in(&archive, (&config, setup.files), stop, progress)?;
+    let derived = derived_files(&archive, &taken_in.photographs)?;
+    let bench = Bench::new(&archive, &config, &taken_in.photographs, (setup.effort, runtime))?;
+    let all = config.render_workers();
+    let mut operations = Vec::new();
+    for workers in [Some(1), Some(all).filter(|all| *all > 1)].into_iter().flatten() {
+        let media = bench.clients(workers)?;
+        for operation in Operation::ALL {
+            progress(&format!("{}, workers: {workers}", operation.title(&config)));
+            operations.push(bench.measure(operation, &media, stop)?);
+        }
+    }
+    let assets = || taken_in.photographs.iter().map(|photograph| &photograph.asset);
+    Ok(Report {
+        photographs: taken_in.photographs.len(),
+        pixels: assets().map(|asset| asset.stored.pixels()).sum(),
+        bytes: assets().map(|asset| asset.length).sum(),
+        ingest_ms: Percentiles::of(taken_in.ms),
+        derived,
+        operations,
+    })
+}
+
+/// Takes the files in, one after the other.
+fn take_in(
+    archive: &Archive,
+    (config, files): (&Config, &[PathBuf]),
+    stop: &Stop,
+    progress: &dyn Fn(&str),
+) -> Result<TakenIn, BenchError> {
+    let Found { incoming, lines, mut failures, .. } = ingest::find(files);
+    failures.extend(lines.iter().map(|path| Failure::of(path, IngestError::Kind)));
+    let ingest = archive.ingest(config)?;
+    let mut taken_in = TakenIn { photographs: Vec::new(), ms: Vec::new() };
+    for one in &incoming {
+        stop.check()?;
+        progress(&format!("taking in {}", one.path().display()));
+        let watch = Stopwatch::start();
+        match ingest.take_in(one, clock::now()) {
+            Ok(taken) => {
+                taken_in.ms.push(watch.elapsed_ms());
+                taken_in.photographs.push(photograph(archive, taken.key)?);
+            }
+            Err(failure) => failures.push(failure),
+        }
+    }
+    if !failures.is_empty() {
+        return Err(BenchError::Files(failures));
+    }
+    if taken_in.photographs.is_empty() {
+        return Err(Error::new(Kind::InvalidArgument, "no photographs in what was named").into());
+    }
+    Ok(taken_in)
+}
+
+fn photograph(archive: &Archive, key: ItemKey) -> Result<Photograph, Error> {
+    let wanted = key.clone();
+    let item = archive.db.read_blocking(move |tx| tx.find_item(&wanted))?;
+    let asset = item.as_ref().and_then(|item| Files::of_item(&item.assets).picture(Usage::Hires));
+    let missing = || Error::new(Kind::NotFound, format!("{key} has no Hires"));
+    Ok(Photograph { asset: asset.ok_or_else(missing)?.clone(), key })
+}
+
+fn derived_files(
+    archive: &Archive,
+    photographs: &[Photograph],
+) -> Result<Vec<DerivedFiles>, Error> {
+    let derived = archive.originals.derived();
+    let of_kind = |kind: blobs::Kind| {
+        let mut sum = DerivedFiles { kind: kind.as_str(), files: 0, bytes: 0 };
+        for photograph in photographs {
+            let length = derived.length(kind, photograph.asset.blob).map_err(Error::internal)?;
+            sum.files += usize::from(length.is_some());
+            sum.bytes += length.unwrap_or(0);
+        }
+        Ok(sum)
+    };
+    blobs::Kind::ALL.into_iter().map(of_kind).collect()
+}
+
+/// Whether the run is to end early.
+#[derive(Clone)]
+struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Learns of SIGINT and SIGTERM from now on.
+    fn catch(runtime: &Runtime) -> Result<Self, Error> {
+        let _inside = runtime.enter();
+        let catch = |kind| signal(kind).map_err(Error::internal);
+        let mut interrupt = catch(SignalKind::interrupt())?;
+        let mut terminate = catch(SignalKind::terminate())?;
+        let stop = Self(Arc::default());
+        let asked = Arc::clone(&stop.0);
+        runtime.spawn(async move {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            asked.store(true, Ordering::Relaxed);
+        });
+        Ok(stop)
+    }
+
+    fn is_asked(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn check(&self) -> Result<(), BenchError> {
+        if self.is_asked() { Err(BenchError::Interrupted) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,160 @@
+//! The operations that are measured, as media URLs.
+
+use crate::runtime::config::Config;
+use model::{ItemKey, Rect, Size};
+
+/// The crops' size, if the picture has it.
+const CROP: Size = Size { width: 800, height: 600 };
+/// A whole number of MCUs of every usual sampling but 4:1:1, pixels.
+const GRID_PX: u32 = 16;
+
+/// What is made of a photograph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A crop of the Hires anywhere.
+    Crop,
+    /// A crop of the Hires that can keep its coefficients.
+    CropOnGrid,
+    /// A crop anywhere, with the mark.
+    CropWatermark,
+    /// The Hires with the mark.
+    Watermark,
+    /// The Preview.
+    Preview,
+    /// The Preview with the mark.
+    PreviewWatermark,
+    /// The Thumbnail.
+    Thumbnail,
+}
+
+impl Operation {
+    /// All of them, in the order of the report.
+    pub const ALL: [Self; 7] = [
+        Self::Crop,
+        Self::CropOnGrid,
+        Self::CropWatermark,
+        Self::Watermark,
+        Self::Preview,
+        Self::PreviewWatermark,
+        Self::Thumbnail,
+    ];
+
+    /// The word in JSON.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Crop => "crop",
+            Self::CropOnGrid => "crop-on-grid",
+            Self::CropWatermark => "crop-watermark",
+            Self::Watermark => "watermark",
+            Self::Preview => "preview",
+            Self::PreviewWatermark => "preview-watermark",
+            Self::Thumbnail => "thumbnail",
+        }
+    }
+
+    /// The words for people.
+    pub(super) fn title(self, config: &Config) -> String {
+        match self {
+            Self::Crop => format!("crop {}x{}", CROP.width, CROP.height),
+            Self::CropOnGrid => "crop on the grid".to_owned(),
+            Self::CropWatermark => "crop + watermark".to_owned(),
+            Self::Watermark => "Hires watermark".to_owned(),
+            Self::Preview => format!("Preview {}", config.media.preview_px),
+            Self::PreviewWatermark => "Preview watermark".to_owned(),
+            Self::Thumbnail => format!("Thumbnail {}", config.media.thumbnail_px),
+        }
+    }
+
+    /// The media path of the `index`th rendition, of a picture of the upright size `size`. The
+    /// same index always gives the same path.
+    pub(super) fn path(self, key: &ItemKey, size: Size, index: u64) -> String {
+        let mut path = key.to_string();
+        if let Some(Rect { x, y, width, height }) = self.crop(size, index) {
+            path.push_str(&format!("-crop_w{width}_h{height}_x{x}_y{y}"));
+        }
+        path.push_str(match self {
+            Self::Crop | Self::CropOnGrid => ".jpg",
+            Self::CropWatermark | Self::Watermark => "-watermark.jpg",
+            Self::Preview => "_NormalPreview.jpg",
+            Self::PreviewWatermark => "_WatermarkPreview.jpg",
+            Self::Thumbnail => "_NormalThumbnail.jpg",
+        });
+        path
+    }
+
+    /// Where the `index`th crop lies, inside `size`.
+    fn crop(self, size: Size, index: u64) -> Option<Rect> {
+        let grid = match self {
+            Self::Crop | Self::CropWatermark => 1,
+            Self::CropOnGrid => GRID_PX,
+            Self::Watermark | Self::Preview | Self::PreviewWatermark | Self::Thumbnail => {
+                return None;
+            }
+        };
+        let (width, height) = (CROP.width.min(size.width), CROP.height.min(size.height));
+        let place = |room: u32, number: u64| {
+            let place = number % (u64::from(room) + 1);
+            u32::try_from(place).unwrap_or(room) / grid * grid
+        };
+        let number = scatter(index);
+        let x = place(size.width - width, number >> 32);
+        let y = place(size.height - height, number & 0xFFFF_FFFF);
+        Some(Rect { x, y, width, height })
+    }
+}
+
+/// A number that looks random, the same one for the same `index`: SplitMix64 (Steele, Lea and
+/// Flood, 2014) with a fixed seed.
+fn scatter(index: u64) -> u64 {
+    let mut number = index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ (number >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use model::media_url::MediaPath;
+
+    #[test]
+    fn crops_lie_inside_the_picture_spread_out_and_on_the_grid_where_they_should() {
+        let size = Size::new(4271, 2847);
+        for (operation, grid) in
+            [(Operation::Crop, 1), (Operation::CropOnGrid, 16), (Operation::CropWatermark, 1)]
+        {
+            let crops: Vec<_> = (0..1000).map(|at| operation.crop(size, at).unwrap()).collect();
+            for crop in &crops {
+                assert!(crop.inside(size) && crop.size() == CROP, "{crop}");
+                assert!(crop.x.is_multiple_of(grid) && crop.y.is_multiple_of(grid), "{crop}");
+            }
+            let quarters: BTreeSet<_> =
+                crops.iter().map(|crop| (crop.x > 1735, crop.y > 1123)).collect();
+            assert_eq!(quarters.len(), 4);
+            let aligned = crops.iter().filter(|crop| crop.x % 16 == 0 && crop.y % 16 == 0).count();
+            assert_eq!(aligned > 100, grid == 16, "{aligned}");
+        }
+    }
+
+    #[test]
+    fn a_small_picture_is_taken_whole() {
+        let size = Size::new(640, 900);
+        let crop = Operation::CropOnGrid.crop(size, 7).unwrap();
+        assert_eq!((crop.x, crop.width, crop.height), (0, 640, 600));
+        let size = Size::new(640, 427);
+        assert_eq!(Operation::Crop.crop(size, 7), Some(Rect::new(0, 0, size)));
+    }
+
+    #[test]
+    fn every_path_is_one_of_the_grammar_and_the_same_each_time() {
+        let key: ItemKey = "image/a".parse().unwrap();
+        for operation in Operation::ALL {
+            let path = operation.path(&key, Size::new(6000, 4000), 3);
+            assert_eq!(MediaPath::parse(&path).unwrap().key(), &key, "{path}");
+            assert_eq!(path, operation.path(&key, Size::new(6000, 4000), 3));
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! What was measured, as a table for people and as JSON.
+
+use serde_json::{Map, Value, json};
+
+use super::{Measured, Percentiles};
+
+/// Derived files of one kind.
+#[derive(Clone, Copy, Debug)]
+pub struct DerivedFiles {
+    /// `index`, `working` or `level`.
+    pub kind: &'static str,
+    /// Originals that have one.
+    pub files: usize,
+    /// Bytes of all together.
+    pub bytes: u64,
+}
+
+/// What was measured.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Photographs that were taken in.
+    pub photographs: usize,
+    /// Pixels of all originals together.
+    pub pixels: u64,
+    /// Bytes of all originals together.
+    pub bytes: u64,
+    /// Taking one photograph in, milliseconds.
+    pub ingest_ms: Percentiles,
+    /// What is derived from the originals.
+    pub derived: Vec<DerivedFiles>,
+    /// The operations, in the order in which they were measured.
+    pub operations: Vec<Measured>,
+}
+
+const MEGA: f64 = 1e6;
+
+impl Report {
+    /// The table for people, with a line's end behind each line.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let Self { photographs, pixels, bytes, ingest_ms, .. } = self;
+        let noun = if *photographs == 1 { "photograph" } else { "photographs" };
+        let mut text = format!(
+            "{photographs} {noun}, {:.1} megapixels, {:.1} MB; taken in in {} ms each, the slowest \
+             in {} ms\nderived files, of the originals' bytes:",
+            real(*pixels) / MEGA,
+            real(*bytes) / MEGA,
+            digits(ingest_ms.p50),
+            digits(ingest_ms.p99),
+        );
+        for (index, derived) in self.derived.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            let (kind, files) = (derived.kind, derived.files);
+            put(
+                &mut text,
+                format_args!("{comma} {kind} {:.1} % ({files})", self.percent(derived)),
+            );
+        }
+        let heads = ["per s", "p50 ms", "p95 ms", "p99 ms", "kB each", "peak MB"];
+        put(&mut text, format_args!("\n\n{:<18}{:>8}", "operation", "workers"));
+        heads.iter().for_each(|head| put(&mut text, format_args!("{head:>9}")));
+        text.push_str("  path\n");
+        for measured in &self.operations {
+            measured.row(&mut text);
+        }
+        let untold = self.operations.iter().any(|measured| measured.peak_bytes.is_none());
+        let shared = self.operations.iter().any(|measured| !measured.peak_is_own);
+        if untold {
+            text.push_str("This system does not tell the peak of memory.\n");
+        } else if shared {
+            text.push_str("The peak of memory is that of the run so far.\n");
+        }
+        text
+    }
+
+    /// The same as one JSON object.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let derived = |derived: &DerivedFiles| {
+            let percent = self.percent(derived);
+            let value =
+                json!({ "files": derived.files, "bytes": derived.bytes, "percent": percent });
+            (derived.kind.to_owned(), value)
+        };
+        json!({
+            "photographs": self.photographs,
+            "pixels": self.pixels,
+            "bytes": self.bytes,
+            "ingestMs": self.ingest_ms.json(),
+            "derived": self.derived.iter().map(derived).collect::<Map<_, _>>(),
+            "operations": self.operations.iter().map(Measured::json).collect::<Vec<_>>(),
+        })
+    }
+
+    fn percent(&self, derived: &DerivedFiles) -> f64 {
+        real(derived.bytes) * 100.0 / real(self.bytes.max(1))
+    }
+}
+
+impl Percentiles {
+    fn json(self) -> Value {
+        let Self { p50, p95, p99 } = self;
+        json!({ "p50": p50, "p95": p95, "p99": p99 })
+    }
+}
+
+impl Measured {
+    fn per_second(&self) -> f64 {
+        real(self.renditions as u64) / self.seconds.max(f64::MIN_POSITIVE)
+    }
+
+    fn bytes_each(&self) -> u64 {
+        self.bytes / (self.renditions as u64).max(1)
+    }
+
+    fn row(&self, text: &mut String) {
+        let Percentiles { p50, p95, p99 } = self.ms;
+        put(text, format_args!("{:<18}{:>8}", self.title, self.workers));
+        for number in [self.per_second(), p50, p95, p99, real(self.bytes_each()) / 1000.0] {
+            put(text, format_args!("{:>9}", digits(number)));
+        }
+        match self.peak_bytes {
+            Some(bytes) => put(text, format_args!("{:>9.0}", real(bytes) / MEGA)),
+            None => put(text, format_args!("{:>9}", "-")),
+        }
+        for (index, (way, count)) in self.ways.iter().enumerate() {
+            let comma = if index == 0 { " " } else { "," };
+            put(text, format_args!("{comma} {way} {count}"));
+        }
+        text.push('\n');
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "operation": self.operation.as_str(),
+            "title": self.title,
+            "workers": self.workers,
+            "renditions": self.renditions,
+            "seconds": self.seconds,
+            "perSecond": self.per_second(),
+            "ms": self.ms.json(),
+            "paths": self.ways,
+            "bytesEach": self.bytes_each(),
+            "peakBytes": self.peak_bytes,
+            "peakSince": if self.peak_is_own { "operation" } else { "start" },
+        })
+    }
+}
+
+/// Adds to a text, which does not fail.
+fn put(text: &mut String, more: std::fmt::Arguments<'_>) {
+    text.push_str(&more.to_string());
+}
+
+#[expect(clippy::cast_precision_loss, reason = "shown with a few digits")]
+fn real(number: u64) -> f64 {
+    number as f64
+}
+
+/// A number with about three digits.
+fn digits(number: f64) -> String {
+    let places = match number {
+        ..10.0 => 2,
+        ..100.0 => 1,
+        _ => 0,
+    };
+    format!("{number:.places$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::bench::Operation;
+
+    fn report(peak_bytes: Option<u64>, peak_is_own: bool) -> Report {
+        let measured = Measured {
+            operation: Operation::Crop,
+            title: "crop 800x600".to_owned(),
+            workers: 2,
+            renditions: 300,
+            seconds: 2.0,
+            ms: Percentiles { p50: 1.234, p95: 23.45, p99: 345.6 },
+            ways: [("region", 299), ("whole", 1)].into(),
+            bytes: 300 * 121_000,
+            peak_bytes,
+            peak_is_own,
+        };
+        let derived = DerivedFiles { kind: "index", files: 1, bytes: 25_000 };
+        Report {
+            photographs: 1,
+            pixels: 24_000_000,
+            bytes: 10_000_000,
+            ingest_ms: Percentiles { p50: 182.4, p95: 240.0, p99: 240.0 },
+            derived: vec![derived],
+            operations: vec![measured],
+        }
+    }
+
+    #[test]
+    fn the_table_has_a_line_for_each_operation_with_its_columns_under_their_heads() {
+        let table = report(Some(45_000_000), true).table();
+        let expected = "\
+1 photograph, 24.0 megapixels, 10.0 MB; taken in in 182 ms each, the slowest in 240 ms
+derived files, of the originals' bytes: index 0.2 % (1)
+
+operation          workers    per s   p50 ms   p95 ms   p99 ms  kB each  peak MB  path
+crop 800x600             2      150     1.23     23.4      346      121       45  region 299, whole 1
+";
+        assert_eq!(table, expected);
+    }
+
+    #[test]
+    fn a_peak_that_is_not_told_or_not_its_own_is_said_to_be() {
+        let told = |peak, is_own| report(peak, is_own).table();
+        assert!(told(None, false).contains("does not tell the peak of memory"));
+        assert!(told(None, false).contains("        -  region"));
+        assert!(told(Some(1), false).contains("of the run so far"));
+        assert!(!told(Some(1), true).contains("of memory"));
+    }
+
+    #[test]
+    fn the_json_has_the_numbers_unrounded() {
+        let json = report(Some(45_000_000), true).json();
+        assert_eq!(json["derived"]["index"]["percent"], 0.25);
+        let measured = &json["operations"][0];
+        assert_eq!(measured["perSecond"], 150.0);
+        assert_eq!(measured["ms"]["p95"], 23.45);
+        assert_eq!(measured["paths"], json!({ "region": 299, "whole": 1 }));
+        assert_eq!(measured["bytesEach"], 121_000);
+        assert_eq!(measured["peakSince"], "operation");
+    }
+}

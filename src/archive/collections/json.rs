@@ -1,0 +1,79 @@
+//! Collections as the API shows them (Spec §2 Collection).
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::access::auth::Principal;
+use crate::storage::database::{Collection, CollectionHead, LostItem};
+use model::item::Links;
+
+/// A collection as it is shown where its items are not asked for.
+#[derive(Debug, Serialize)]
+pub struct Bare<'a> {
+    id: String,
+    name: &'a str,
+    owner: &'a str,
+    public: bool,
+    created: Timestamp,
+    accessed: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modified: Option<Timestamp>,
+}
+
+impl<'a> From<&'a CollectionHead> for Bare<'a> {
+    fn from(head: &'a CollectionHead) -> Self {
+        Self {
+            id: head.id.to_string(),
+            name: &head.name,
+            owner: &head.owner_name,
+            public: head.public,
+            created: head.created,
+            accessed: head.accessed,
+            modified: head.modified,
+        }
+    }
+}
+
+/// A collection as it is shown, with our addresses.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shown<'a> {
+    #[serde(flatten)]
+    head: Bare<'a>,
+    content: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    removed_content: Option<Vec<ShownLost<'a>>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownLost<'a> {
+    uri: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    headline: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description_text: Option<&'a str>,
+    timestamp: Timestamp,
+}
+
+impl<'a> Shown<'a> {
+    /// How `collection` is shown to `reader` with addresses by `links`.
+    ///
+    /// Spec §2 is silent: `removedContent` is for the owner alone. What was withdrawn is not to be
+    /// read any more, and its headline would go to readers who could not see the item either.
+    #[must_use]
+    pub fn new(collection: &'a Collection, reader: &Principal, links: &impl Links) -> Self {
+        let Collection { head, content, removed } = collection;
+        let is_own = head.owner == reader.user().id;
+        let lost = |lost: &'a LostItem| ShownLost {
+            uri: links.item(&lost.key),
+            headline: lost.headline.as_deref(),
+            description_text: lost.description.as_deref(),
+            timestamp: lost.at,
+        };
+        Self {
+            head: Bare::from(head),
+            content: content.iter().map(|key| links.item(key)).collect(),
+            removed_content: is_own.then(|| removed.iter().map(lost).collect()),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! The collections section: named lists of items that users keep (Spec §4 Collections).
+//!
+//! A change is one transaction, and the next call sees it: the contract allows a delay (Spec §3) and
+//! we have none, so changes take effect in their order. Which items a caller may see is for the
+//! content section to say; what is asked of here is whose a collection is and what it holds.
+//!
+//! Spec §7 says what a missing collection is answered with; where there is none, or it is somebody
+//! else's, functions give `None`.
+
+pub mod json;
+mod order;
+
+#[cfg(test)]
+mod tests;
+
+use std::{collections::HashSet, time::Duration};
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use crate::access::auth::Principal;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{
+    COLLECTION_ACCESSED, COLLECTION_ITEMS_MAX, COLLECTIONS_PER_USER_MAX, SWEEP_ROWS,
+};
+use crate::storage::database::{
+    Collection, CollectionHead, Db, DbError, NewCollection, ReadTx, WriteTx,
+};
+use model::ItemKey;
+use model::account::Permission;
+use order::reorder;
+
+/// The collections section; cheap to clone.
+#[derive(Clone)]
+pub struct Collections {
+    db: Db,
+}
+
+/// What an owner makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    /// What it is called.
+    pub name: String,
+    /// Whether others may read it.
+    pub public: bool,
+}
+
+/// What an owner changes; `None` leaves it as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// What it is called.
+    pub name: Option<String>,
+    /// Whether others may read it.
+    pub public: Option<bool>,
+    /// Items in the order in which they are to stand first.
+    ///
+    /// Spec §2 is silent: an extension of ours, so that a page can put items in order. Items that
+    /// are not named keep their order behind those that are, and what is not in the collection is
+    /// passed over: the order never adds or loses an item, whatever changed meanwhile.
+    pub content: Option<Vec<ItemKey>>,
+}
+
+impl Collections {
+    /// The section over the database.
+    #[must_use]
+    pub fn new(db: Db) -> Self {
+        Self { db }
+    }
+
+    /// The caller's collections, the oldest first.
+    pub async fn list(&self, caller: &Principal, now: Timestamp) -> Result<Vec<Collection>> {
+        caller.require(Permission::Collections)?;
+        let owner = caller.user().id;
+        // Many rows: readers of single ones do not wait for them.
+        Ok(self.db.search(move |tx| tx.list_collections(owner, now)).await?)
+    }
+
+    /// The same without their items, which are not read.
+    pub async fn list_heads(&self, caller: &Principal) -> Result<Vec<CollectionHead>> {
+        caller.require(Permission::Collections)?;
+        let owner = caller.user().id;
+        Ok(self.db.read(move |tx| tx.list_collection_heads(owner)).await?)
+    }
+
+    /// Makes a collection without items.
+    ///
+    /// Fails with [`Kind::Conflict`] when the caller has [`COLLECTIONS_PER_USER_MAX`].
+    pub async fn create(
+        &self,
+        caller: &Principal,
+        draft: Draft,
+        now: Timestamp,
+    ) -> Result<Collection> {
+        caller.require(Permission::Collections)?;
+        let new = NewCollection {
+            id: Uuid::new_v4(),
+            owner: caller.user().id,
+            name: draft.name,
+            public: draft.public,
+        };
+        let write = move |tx: &WriteTx<'_>| {
+            let read = tx.as_read();
+            if read.count_collections(new.owner)? >= COLLECTIONS_PER_USER_MAX {
+                return Ok(None);
+            }
+            tx.insert_collection(&new, now)?;
+            let head = read.find_collection_head(new.id)?;
+            head.map(|head| read.filled(head, now)).transpose()
+        };
+        let too_many = || {
+            let message = format!("A user has {COLLECTIONS_PER_USER_MAX} collections at most");
+            Error::new(Kind::Conflict, message)
+        };
+        self.db.write(write).await?.ok_or_else(too_many)
+    }
+
+    /// The collection `id` as `reader` sees it: its owner, and everybody when it is public. Notes
+    /// that it was read.
+    pub async fn load(
+        &self,
+        reader: &Principal,
+        id: Uuid,
+        now: Timestamp,
+    ) -> Result<Option<Collection>> {
+        let Some(mut found) = self.look(reader, id, now).await? else { return Ok(None) };
+        let head = &mut found.head;
+        let since = now.duration_since(head.accessed);
+        if since >= signed(COLLECTION_ACCESSED) {
+            let number = head.number;
+            // Whoever reads gets what there is, also while nothing can be written.
+            match self.db.write(move |tx| tx.mark_collection_accessed(number, now)).await {
+                // As it is stored, in milliseconds.
+                Ok(()) => {
+                    head.accessed =
+                        Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now);
+                }
+                Err(cause) => tracing::error!("an access cannot be written down: {cause}"),
+            }
+        }
+        Ok(Some(found))
+    }
+
+    /// The same without noting it.
+    pub async fn look(
+        &self,
+        reader: &Principal,
+        id: Uuid,
+        now: Timestamp,
+    ) -> Result<Option<Collection>> {
+        reader.require(Permission::Collections)?;
+        let reader = reader.user().id;
+        let read = move |tx: &ReadTx<'_>| {
+            let head = tx.find_collection_head(id)?;
+            let head = head.filter(|head| head.public || head.owner == reader);
+            head.map(|head| tx.filled(head, now)).transpose()
+        };
+        Ok(self.db.search(read).await?)
+    }
+
+    /// Changes the caller's collection `id` as `change` says. What changes nothing is no change.
+    pub async fn update(
+        &self,
+        caller: &Principal,
+        id: Uuid,
+        change: Change,
+        now: Timestamp,
+    ) -> Result<Option<Collection>> {
+        let write = move |tx: &WriteTx<'_>, head: CollectionHead| {
+            let read = tx.as_read();
+            let name = change.name.as_ref().unwrap_or(&head.name);
+            let public = change.public.unwrap_or(head.public);
+            let mut changed = *name != head.name || public != head.public;
+            if changed {
+                tx.update_collection(head.number, name, public)?;
+            }
+            if let Some(named) = &change.content {
+                let content = read.collection_content(head.number, now)?;
+                let ordered = reorder(&content, named);
+                if ordered != content {
+                    tx.order_collection(head.number, &ordered)?;
+                    changed = true;
+                }
+            }
+            if changed {
+                tx.mark_collection_modified(head.number, now)?;
+            }
+            let head = read.find_collection_head(head.id)?;
+            head.map(|head| read.filled(head, now)).transpose()
+        };
+        Ok(self.change(caller, id, write).await?.flatten())
+    }
+
+    /// Removes the caller's collection `id`.
+    pub async fn delete(&self, caller: &Principal, id: Uuid) -> Result<Option<()>> {
+        self.change(caller, id, |tx, head| tx.delete_collection(head.number)).await
+    }
+
+    /// Puts `keys`, which the caller may see, at the end of its collection `id`.
+    ///
+    /// Spec §4 is silent on lists of which some items are not there: those are left out and the
+    /// others come in. One that is in the collection stays where it is.
+    ///
+    /// Fails with [`Kind::Conflict`] when the collection would have more than
+    /// [`COLLECTION_ITEMS_MAX`] items; then none comes in.
+    pub async fn add(
+        &self,
+        caller: &Principal,
+        id: Uuid,
+        keys: Vec<ItemKey>,
+        now: Timestamp,
+    ) -> Result<Option<()>> {
+        let add = move |tx: &WriteTx<'_>, head: CollectionHead| {
+            let read = tx.as_read();
+            let there = read.collection_content(head.number, now)?;
+            let mut known: HashSet<&ItemKey> = there.iter().collect();
+            let mut wanted = Vec::new();
+            for key in &keys {
+                if !known.insert(key) {
+                    continue;
+                }
+                // What was seen may be gone by now.
+                wanted.extend(read.collectable(key, now)?.map(|expires| (key, expires)));
+            }
+            let count = read.count_collection_items(head.number)?;
+            if count.saturating_add(wanted.len()) > COLLECTION_ITEMS_MAX && !wanted.is_empty() {
+                return Ok(Err(full()));
+            }
+            for (key, expires) in &wanted {
+                tx.add_to_collection(head.number, key, *expires)?;
+            }
+            if !wanted.is_empty() {
+                tx.mark_collection_modified(head.number, now)?;
+            }
+            Ok(Ok(()))
+        };
+        self.change(caller, id, add).await?.transpose()
+    }
+
+    /// Takes `keys` out of the caller's collection `id`; those that are not in it are passed over.
+    pub async fn remove(
+        &self,
+        caller: &Principal,
+        id: Uuid,
+        keys: Vec<ItemKey>,
+        now: Timestamp,
+    ) -> Result<Option<()>> {
+        let remove = move |tx: &WriteTx<'_>, head: CollectionHead| {
+            let mut changed = false;
+            for key in &keys {
+                changed |= tx.remove_from_collection(head.number, key)?;
+            }
+            if changed {
+                tx.mark_collection_modified(head.number, now)?;
+            }
+            Ok(())
+        };
+        self.change(caller, id, remove).await
+    }
+
+    /// What `change` makes of the collection `id` in one transaction, if it is the caller's.
+    async fn change<T, F>(&self, caller: &Principal, id: Uuid, change: F) -> Result<Option<T>>
+    where
+        T: Send + 'static,
+        F: FnOnce(&WriteTx<'_>, CollectionHead) -> Result<T, DbError> + Send + 'static,
+    {
+        caller.require(Permission::Collections)?;
+        let owner = caller.user().id;
+        let write = move |tx: &WriteTx<'_>| {
+            let head = tx.as_read().find_collection_head(id)?;
+            head.filter(|head| head.owner == owner).map(|head| change(tx, head)).transpose()
+        };
+        Ok(self.db.write(write).await?)
+    }
+
+    /// Takes items that have expired at `now` out of all collections, a bounded number; gives how
+    /// many.
+    pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
+        // Almost always there is nothing, and then nobody who writes has to wait.
+        if !self.db.read(move |tx| tx.has_expired_items(now)).await? {
+            return Ok(0);
+        }
+        Ok(self.db.write(move |tx| tx.sweep_expired_items(now, SWEEP_ROWS)).await?)
+    }
+}
+
+fn full() -> Error {
+    let message = format!("A collection has {COLLECTION_ITEMS_MAX} items at most");
+    Error::new(Kind::Conflict, message)
+}
+
+fn signed(duration: Duration) -> jiff::SignedDuration {
+    jiff::SignedDuration::try_from(duration).unwrap_or(jiff::SignedDuration::MAX)
+}

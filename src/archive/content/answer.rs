@@ -1,0 +1,234 @@
+//! The text of answers, written from what a search found.
+
+use std::collections::{HashMap, HashSet, hash_map::Entry};
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::Form;
+use super::covers;
+use super::named::Sight;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::ANSWER_BYTES_MAX;
+use crate::storage::database::{ReadTx, StoredItem};
+use crate::storage::search::{Coverage, Found, Hit};
+use model::ItemKey;
+use model::item::{Document, Held, Links, PubStatus, RenditionSizes, Served};
+use query::Facet;
+
+/// Bytes of a document, to begin with; the text grows as it has to.
+const DOCUMENT_BYTES: usize = 4096;
+/// What a text begins with room for.
+const TEXT_BYTES_MAX: usize = 1024 * 1024;
+
+/// The answer of a poll that nothing came for.
+pub(super) fn nothing() -> Bytes {
+    Bytes::from_static(b"{\"hits\":[]}")
+}
+
+/// Items that were asked for by name.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The text of `{"hits": […]}`.
+    pub text: Bytes,
+    /// How many hits there are.
+    pub hits: usize,
+    /// What was read of each item that was looked at, in their order. Items behind the last of them
+    /// had no room.
+    pub read: Vec<Reading>,
+}
+
+/// What a look at one item by its name came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reading {
+    /// It is among the hits, in the version of that number.
+    Given(i64),
+    /// It is gone, or hidden from the reader.
+    Hidden,
+    /// A newer version came in that notifications were not looked for yet. Whoever gave it now
+    /// would give it again in a moment.
+    Early,
+}
+
+/// Whether somebody who waits for an item still gets it. One that was replaced meanwhile is told
+/// of, as it would have been a moment before.
+fn is_listed(status: PubStatus) -> bool {
+    match status {
+        PubStatus::Usable | PubStatus::Replaced => true,
+        PubStatus::Commissioned | PubStatus::Withheld | PubStatus::Canceled => false,
+    }
+}
+
+/// Writes answers in one form.
+pub(super) struct Writer<L> {
+    pub(super) form: Form<L>,
+    pub(super) sizes: RenditionSizes,
+}
+
+impl<L: Links> Writer<L> {
+    /// `{"hits": […], "total": n, "facets": {…}}` with the facets that were asked for.
+    pub(super) fn whole(&self, found: Found, asked: &[Facet], tx: &ReadTx<'_>) -> Result<Bytes> {
+        let Found { total, hits, facets, seen: _ } = found;
+        let mut text = b"{\"hits\":".to_vec();
+        self.write_hits(hits, tx, &mut text)?;
+        text.extend_from_slice(format!(",\"total\":{total},\"facets\":").as_bytes());
+        serde_json::to_writer(&mut text, &facets_of(asked, facets)).map_err(Error::internal)?;
+        text.push(b'}');
+        Ok(text.into())
+    }
+
+    /// `[…]`.
+    pub(super) fn list(&self, found: Found, tx: &ReadTx<'_>) -> Result<Bytes> {
+        let mut text = Vec::new();
+        self.write_hits(found.hits, tx, &mut text)?;
+        Ok(text.into())
+    }
+
+    /// `{"hits": […]}`, if there is a hit.
+    pub(super) fn first(&self, found: Found, tx: &ReadTx<'_>) -> Result<Option<Bytes>> {
+        if found.hits.is_empty() {
+            return Ok(None);
+        }
+        let mut text = b"{\"hits\":".to_vec();
+        self.write_hits(found.hits, tx, &mut text)?;
+        text.push(b'}');
+        Ok(Some(text.into()))
+    }
+
+    /// `{"hits": […]}` of those of `keys` that may be seen at `now`, in their order, as many as one
+    /// answer has room for and at least one.
+    pub(super) fn listed(
+        &self,
+        keys: &[ItemKey],
+        (coverage, now): (&Coverage, Timestamp),
+        tx: &ReadTx<'_>,
+    ) -> Result<Listed> {
+        let mut listed = Listed { text: nothing(), hits: 0, read: Vec::new() };
+        let mut text = b"{\"hits\":[".to_vec();
+        let mut linked = Linked { tx, known: HashMap::new() };
+        let matched = tx.matched_seq()?;
+        for key in keys {
+            let Some((version, item)) = tx.find_version(key)? else {
+                listed.read.push(Reading::Hidden);
+                continue;
+            };
+            if version > matched && tx.is_fresh_behind(version, matched)? {
+                listed.read.push(Reading::Early);
+                continue;
+            }
+            let hidden = item.embargoed.is_some_and(|until| until > now);
+            let document = Document::from_stored(&item.document);
+            let seen = document.is_ok_and(|document| {
+                is_listed(document.pub_status()) && covers(coverage, &document)
+            });
+            if hidden || !seen {
+                listed.read.push(Reading::Hidden);
+                continue;
+            }
+            let before = text.len();
+            if listed.hits > 0 {
+                text.push(b',');
+            }
+            let document = self.document(Hit { key: key.clone(), item }, &mut linked)?;
+            serde_json::to_writer(&mut text, &document).map_err(Error::internal)?;
+            if text.len() > ANSWER_BYTES_MAX && listed.hits > 0 {
+                text.truncate(before);
+                break;
+            }
+            listed.hits += 1;
+            listed.read.push(Reading::Given(version));
+        }
+        text.extend_from_slice(b"]}");
+        listed.text = text.into();
+        Ok(listed)
+    }
+
+    /// `[…]` of those of `keys` that `sight` shows, in their order, as many as one answer has room
+    /// for.
+    pub(super) fn named(&self, keys: &[ItemKey], sight: &Sight, tx: &ReadTx<'_>) -> Result<Bytes> {
+        let mut text = b"[".to_vec();
+        let mut linked = Linked { tx, known: HashMap::new() };
+        for key in keys {
+            let Some(item) = tx.find_item(key)?.filter(|item| sight.shows(item)) else { continue };
+            let before = text.len();
+            if before > 1 {
+                text.push(b',');
+            }
+            let document = self.document(Hit { key: key.clone(), item }, &mut linked)?;
+            serde_json::to_writer(&mut text, &document).map_err(Error::internal)?;
+            if text.len() > ANSWER_BYTES_MAX {
+                text.truncate(before);
+                break;
+            }
+        }
+        text.push(b']');
+        Ok(text.into())
+    }
+
+    fn write_hits(&self, hits: Vec<Hit>, tx: &ReadTx<'_>, text: &mut Vec<u8>) -> Result<()> {
+        text.reserve(hits.len().saturating_mul(DOCUMENT_BYTES).min(TEXT_BYTES_MAX));
+        text.push(b'[');
+        let mut linked = Linked { tx, known: HashMap::new() };
+        for (index, hit) in hits.into_iter().enumerate() {
+            if index > 0 {
+                text.push(b',');
+            }
+            let document = self.document(hit, &mut linked)?;
+            serde_json::to_writer(&mut *text, &document).map_err(Error::internal)?;
+            if text.len() > ANSWER_BYTES_MAX {
+                let message = format!("the answer has more than {ANSWER_BYTES_MAX} bytes");
+                return Err(Error::invalid("query", "s", "maximum", message));
+            }
+        }
+        text.push(b']');
+        Ok(())
+    }
+
+    /// The document of one hit as it is served.
+    fn document(&self, hit: Hit, linked: &mut Linked<'_>) -> Result<Value> {
+        let Hit { key, item: StoredItem { document, assets, .. } } = hit;
+        let damaged = |cause| Error::internal(format!("item {key}: {cause}"));
+        let document = Document::from_stored(&document).map_err(damaged)?;
+        let Form { layout, links } = &self.form;
+        linked.look_up(document.linked_items(*layout))?;
+        let (sizes, layout) = (self.sizes, *layout);
+        let served = Served { key: &key, assets: &assets, sizes, crop: None, layout };
+        served.document(document, links, &|key| linked.held(key)).map_err(Error::internal)
+    }
+}
+
+/// What there is of items that documents name, each looked up once for an answer.
+struct Linked<'a> {
+    tx: &'a ReadTx<'a>,
+    known: HashMap<ItemKey, Held>,
+}
+
+impl Linked<'_> {
+    /// Looks up those of `keys` that are not known yet.
+    fn look_up(&mut self, keys: HashSet<ItemKey>) -> Result<()> {
+        for key in keys {
+            if let Entry::Vacant(unknown) = self.known.entry(key) {
+                let held = self.tx.find_held(unknown.key())?;
+                unknown.insert(held);
+            }
+        }
+        Ok(())
+    }
+
+    fn held(&self, key: &ItemKey) -> Held {
+        self.known.get(key).copied().unwrap_or(Held::Nothing)
+    }
+}
+
+/// Exactly the facets that were asked for, in their order.
+fn facets_of(asked: &[Facet], mut found: Vec<(Facet, Vec<(String, u64)>)>) -> Value {
+    let entry = |(key, count): (String, u64)| serde_json::json!({ "key": key, "count": count });
+    let values = |facet: &Facet| {
+        let at = found.iter().position(|(one, _)| one == facet);
+        let counted = at.map(|at| found.swap_remove(at).1).unwrap_or_default();
+        let values = counted.into_iter().map(entry).collect();
+        (facet.as_str().to_owned(), Value::Array(values))
+    };
+    Value::Object(asked.iter().map(values).collect::<Map<_, _>>())
+}

@@ -1,0 +1,193 @@
+//! Files below a folder that others write into, opened so that no symbolic link is followed.
+//!
+//! Every part of the way is opened relative to the folder before it, and what is read is the file that
+//! was opened: whoever swaps a folder or a file for a link at any moment leads us nowhere. Readers that
+//! take a path, other processes among them, get one of the opened file in `/proc`.
+
+use std::{
+    ffi::OsStr,
+    fs::File,
+    io::{self, Write},
+    os::fd::{AsRawFd, OwnedFd},
+    path::{Component, Path, PathBuf},
+};
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+
+use crate::runtime::modes;
+
+/// What to do about a folder on the way that is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Missing {
+    /// It is an error.
+    Fails,
+    /// It is created, open to others as the umask of the start allows.
+    Created,
+}
+
+/// A file or folder that stays the one that was opened.
+#[derive(Debug)]
+pub(super) struct Pinned {
+    path: PathBuf,
+    opened: Option<OwnedFd>,
+}
+
+impl Pinned {
+    /// A file that is taken as its path says.
+    pub(super) fn by_path(path: &Path) -> Self {
+        Self { path: path.to_owned(), opened: None }
+    }
+
+    fn of(opened: OwnedFd) -> Self {
+        let (process, number) = (std::process::id(), opened.as_raw_fd());
+        Self { path: format!("/proc/{process}/fd/{number}").into(), opened: Some(opened) }
+    }
+
+    /// The path that leads to it, also for child processes.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens the regular file `name` in this folder.
+    pub(super) fn file(&self, name: &OsStr) -> io::Result<Self> {
+        match &self.opened {
+            Some(folder) => open_file_at(folder, name).map(Self::of),
+            None => Ok(Self { path: self.path.join(name), opened: None }),
+        }
+    }
+}
+
+/// Opens the regular file at `path`, which lies below `root`.
+///
+/// Fails with a message that names the link where there is one on the way.
+pub(super) fn file(root: &Path, path: &Path) -> io::Result<Pinned> {
+    let within = path.strip_prefix(root).map_err(io::Error::other)?;
+    let name = within.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let folder = open_folder(root, within.parent().unwrap_or(Path::new("")), Missing::Fails)?;
+    open_file_at(&folder, name).map(Pinned::of)
+}
+
+/// Opens the folder at `path`, which lies below `root`.
+pub(super) fn folder(root: &Path, path: &Path) -> io::Result<Pinned> {
+    let within = path.strip_prefix(root).map_err(io::Error::other)?;
+    open_folder(root, within, Missing::Fails).map(Pinned::of)
+}
+
+/// Opens the folder `within` below `root`. The root itself may be a link: it is the operator's.
+pub(super) fn open_folder(root: &Path, within: &Path, missing: Missing) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut folder = rustix::fs::open(root, flags, Mode::empty())?;
+    for part in within.components() {
+        let Component::Normal(name) = part else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let mut is_new = false;
+        if missing == Missing::Created {
+            match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) => is_new = true,
+                Err(rustix::io::Errno::EXIST) => {}
+                Err(cause) => return Err(cause.into()),
+            }
+        }
+        let opened = rustix::fs::openat(&folder, name, flags | OFlags::NOFOLLOW, Mode::empty());
+        folder = opened.map_err(|cause| refused(name, cause))?;
+        if is_new && let Some(mode) = modes::shared(0o777) {
+            rustix::fs::fchmod(&folder, Mode::from_raw_mode(mode))?;
+        }
+    }
+    Ok(folder)
+}
+
+fn open_file_at(folder: &OwnedFd, name: &OsStr) -> io::Result<OwnedFd> {
+    // A pipe that nobody writes to must not be waited for.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(folder, name, flags, Mode::empty());
+    let opened = File::from(opened.map_err(|cause| refused(name, cause))?);
+    if opened.metadata()?.is_file() {
+        return Ok(opened.into());
+    }
+    let message = format!("{} is not a regular file", name.to_string_lossy());
+    Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+}
+
+fn refused(name: &OsStr, cause: rustix::io::Errno) -> io::Error {
+    if !matches!(cause, rustix::io::Errno::LOOP | rustix::io::Errno::NOTDIR) {
+        return cause.into();
+    }
+    let message = format!("{}: symbolic links are not followed", name.to_string_lossy());
+    io::Error::new(io::ErrorKind::InvalidInput, message)
+}
+
+/// Whether there is anything of that name in a folder, a link among others.
+pub(super) fn exists(folder: &OwnedFd, name: &OsStr) -> bool {
+    rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok()
+}
+
+/// Writes a new file into a folder, in place of what goes by that name, open to others as the umask of
+/// the start allows.
+pub(super) fn write(folder: &OwnedFd, name: &OsStr, bytes: &[u8]) -> io::Result<()> {
+    match rustix::fs::unlinkat(folder, name, AtFlags::empty()) {
+        Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+        Err(cause) => return Err(cause.into()),
+    }
+    let flags =
+        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o666))?;
+    let mut file = File::from(opened);
+    modes::share_file(&file, 0o666)?;
+    file.write_all(bytes)
+}
+
+/// Moves what goes by the name `from` in one folder to the name `to` in another one.
+pub(super) fn rename(
+    (source, from): (&OwnedFd, &OsStr),
+    (target, to): (&OwnedFd, &OsStr),
+) -> io::Result<()> {
+    Ok(rustix::fs::renameat(source, from, target, to)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use super::*;
+
+    #[test]
+    fn no_link_on_the_way_is_followed_and_an_opened_file_stays_the_one_it_was() {
+        let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        fs::write(outside.path().join("secret.jpg"), "secret").unwrap();
+        fs::create_dir(root.path().join("desk")).unwrap();
+        let path = root.path().join("desk/a.jpg");
+        fs::write(&path, "picture").unwrap();
+        let pinned = file(root.path(), &path).unwrap();
+        // The folder is swapped for a link to another one with a file of that name.
+        fs::rename(root.path().join("desk"), root.path().join("away")).unwrap();
+        fs::write(outside.path().join("a.jpg"), "secret").unwrap();
+        symlink(outside.path(), root.path().join("desk")).unwrap();
+        assert_eq!(fs::read(pinned.path()).unwrap(), b"picture");
+        let refused = file(root.path(), &path).unwrap_err();
+        assert!(refused.to_string().contains("symbolic links"), "{refused}");
+        assert!(folder(root.path(), &root.path().join("desk")).is_err());
+        // A file that is a link, and what is no file.
+        symlink(outside.path().join("secret.jpg"), root.path().join("b.jpg")).unwrap();
+        assert!(file(root.path(), &root.path().join("b.jpg")).is_err());
+        assert!(file(root.path(), &root.path().join("away")).is_err());
+        assert!(file(root.path(), &root.path().join("away/../../b.jpg")).is_err());
+    }
+
+    #[test]
+    fn a_file_of_a_pinned_folder_is_read_although_the_folder_is_swapped() {
+        let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let item = root.path().join("image/x");
+        fs::create_dir_all(&item).unwrap();
+        fs::write(item.join("item.json"), "{}").unwrap();
+        fs::write(outside.path().join("item.json"), "secret").unwrap();
+        let pinned = folder(root.path(), &item).unwrap();
+        fs::rename(&item, root.path().join("image/y")).unwrap();
+        symlink(outside.path(), &item).unwrap();
+        let document = pinned.file(OsStr::new("item.json")).unwrap();
+        assert_eq!(fs::read(document.path()).unwrap(), b"{}");
+        let names: Vec<_> = fs::read_dir(pinned.path()).unwrap().collect();
+        assert_eq!(names.len(), 1);
+    }
+}

@@ -1,0 +1,178 @@
+//! Finds what there is to take in, and reads files under limits.
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use super::beneath::Pinned;
+use super::{Bundle, BundleFile, Failure, Incoming, IngestError};
+use crate::runtime::limits::{
+    DOCUMENT_BYTES_MAX, INGEST_DEPTH_MAX, INGEST_FILES_MAX, ITEM_FILES_MAX,
+};
+use model::{ItemId, ItemKey, MediaType};
+
+/// The name of an item folder's document.
+pub(super) const DOCUMENT: &str = "item.json";
+/// What [`find`] found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// What there is to take in, in the order of the paths.
+    pub incoming: Vec<Incoming>,
+    /// Files of documents, one a line.
+    pub lines: Vec<PathBuf>,
+    /// Files of other kinds within folders, which are passed over.
+    pub passed_over: usize,
+    /// What cannot be read or is nothing that is taken in.
+    pub failures: Vec<Failure>,
+}
+
+/// Finds media files, item folders and files of documents in `paths`, folders within folders
+/// included.
+///
+/// A file that is named must be one of them; within folders files of unknown kinds are passed over.
+#[must_use]
+pub fn find(paths: &[PathBuf]) -> Found {
+    let mut found = Found::default();
+    for path in paths {
+        match fs::metadata(path) {
+            Ok(facts) if facts.is_dir() => found.walk(path, 0),
+            Ok(_) if found.take_file(path) => {}
+            Ok(_) if path.file_name().is_some_and(|name| name == DOCUMENT) => {
+                let parent = path.parent().unwrap_or(Path::new("")).to_owned();
+                found.push(Incoming::ItemFolder(parent));
+            }
+            Ok(_) => found.fail(path, IngestError::Kind),
+            Err(cause) => found.fail(path, IngestError::Unreadable(cause)),
+        }
+    }
+    found
+}
+
+impl Found {
+    fn fail(&mut self, path: &Path, error: IngestError) {
+        self.failures.push(Failure::of(path, error));
+    }
+
+    /// Whether the file is of a known kind, which is then noted.
+    fn take_file(&mut self, path: &Path) -> bool {
+        match extension(path).as_str() {
+            "jsonl" => self.lines.push(path.to_owned()),
+            other if media_type(other).is_some() => self.push(Incoming::File(path.to_owned())),
+            _ => return false,
+        }
+        true
+    }
+
+    fn push(&mut self, incoming: Incoming) {
+        if self.incoming.len() < INGEST_FILES_MAX {
+            self.incoming.push(incoming);
+        } else {
+            let message = format!("is beyond the {INGEST_FILES_MAX} of one run; take it in later");
+            self.fail(incoming.path(), IngestError::Name(message));
+        }
+    }
+
+    fn walk(&mut self, dir: &Path, depth: usize) {
+        if dir.join(DOCUMENT).is_file() {
+            return self.push(Incoming::ItemFolder(dir.to_owned()));
+        }
+        if depth >= INGEST_DEPTH_MAX {
+            let message = format!("lies deeper than {INGEST_DEPTH_MAX} folders");
+            return self.fail(dir, IngestError::Name(message));
+        }
+        let entries = fs::read_dir(dir).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+        let mut entries = match entries {
+            Ok(entries) => entries,
+            Err(cause) => return self.fail(dir, IngestError::Unreadable(cause)),
+        };
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let path = entry.path();
+            // Links to folders are not followed: they can lead in circles.
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => self.walk(&path, depth + 1),
+                Ok(_) if self.take_file(&path) => {}
+                Ok(_) => self.passed_over += 1,
+                Err(cause) => self.fail(&path, IngestError::Unreadable(cause)),
+            }
+        }
+    }
+}
+
+/// What a file that comes alone becomes, by its extension in lower case.
+pub(super) fn media_type(extension: &str) -> Option<MediaType> {
+    match extension {
+        "jpg" | "jpeg" => Some(MediaType::Image),
+        "pdf" | "eps" => Some(MediaType::Graphic),
+        "mp4" => Some(MediaType::Video),
+        _ => None,
+    }
+}
+
+/// A file's extension in lower case.
+pub(super) fn extension(path: &Path) -> String {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.unwrap_or_default().to_ascii_lowercase()
+}
+
+/// The item that the folder `<mediaType>/<id>` at `path` is.
+pub(super) fn folder_key(path: &Path) -> Result<ItemKey, IngestError> {
+    let mut names = path.iter().rev().map(|name| name.to_string_lossy().into_owned());
+    let (id, media_type) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
+    let place = |why: String| {
+        IngestError::Name(format!("is not a folder <mediaType>/<id> with an item.json: {why}"))
+    };
+    let media_type = MediaType::parse(&media_type).map_err(|e| place(e.to_string()))?;
+    let id = ItemId::parse(&id).map_err(|e| place(e.to_string()))?;
+    Ok(ItemKey { media_type, id })
+}
+
+/// Reads the folder `<mediaType>/<id>` at `path`, which is open as `folder`: its document and its
+/// files, which are as they were found for as long as what is given with them lasts.
+pub(super) fn read_folder(
+    path: &Path,
+    folder: &Pinned,
+) -> Result<(Bundle, Vec<Pinned>), IngestError> {
+    let full = fs::canonicalize(folder.path()).map_err(IngestError::Unreadable)?;
+    // What is open may have been renamed; its item is that of the name it was found by.
+    let key = folder_key(&full).or_else(|_| folder_key(path))?;
+    let (mut files, mut pinned) = (Vec::new(), Vec::new());
+    let entries = fs::read_dir(folder.path()).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let mut entries = entries.map_err(IngestError::Unreadable)?;
+    if entries.len() > ITEM_FILES_MAX {
+        return Err(IngestError::Name(format!("has more than {ITEM_FILES_MAX} files")));
+    }
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name != DOCUMENT && !name.starts_with('.') {
+            let file = folder.file(&entry.file_name()).map_err(super::refused_link)?;
+            files.push(BundleFile { name, path: file.path().to_owned() });
+            pinned.push(file);
+        }
+    }
+    let document = folder.file(OsStr::new(DOCUMENT)).map_err(super::refused_link);
+    let document = document
+        .and_then(|document| read(document.path(), DOCUMENT_BYTES_MAX, "4 MiB"))
+        .map_err(|error| super::bundle::refused(DOCUMENT, error))?;
+    Ok((Bundle { key, document, files }, pinned))
+}
+
+/// Reads a file of at most `bytes_max` bytes; `setting` is what allows more.
+pub(super) fn read(
+    path: &Path,
+    bytes_max: u64,
+    setting: &'static str,
+) -> Result<Vec<u8>, IngestError> {
+    let facts = fs::metadata(path).map_err(IngestError::Unreadable)?;
+    if facts.len() == 0 {
+        return Err(IngestError::Empty);
+    }
+    if facts.len() > bytes_max {
+        let (found, limit) = (facts.len(), bytes_max);
+        return Err(IngestError::TooLarge { found, limit, unit: "bytes", setting });
+    }
+    fs::read(path).map_err(IngestError::Unreadable)
+}

@@ -1,0 +1,394 @@
+//! Files that are no photographs: PDF, EPS and MP4, and what is made of them.
+
+use std::{
+    fs::File,
+    io::{BufReader, Read},
+    path::{Path, PathBuf},
+};
+
+use super::{FileName, Ingest, IngestError, contained, photograph};
+use crate::runtime::limits::{EPS_HEAD_BYTES, PROGRAM_OUTPUT_BYTES_MAX, STILL_AT_MS};
+use crate::runtime::programs::{PdfFacts, PdfTask, ProgramError};
+use formats::mp4::{VideoError, VideoLimits, facts};
+use model::item::{Asset, AssetFile, Files, Graphic, Video};
+use model::{MediaType, RenditionExtension, RenditionName, Size};
+
+const HIRES: RenditionName = RenditionName::NORMAL_HIRES;
+const GREY_HIRES: RenditionName = RenditionName::GREY_HIRES;
+const PREVIEW: RenditionName = RenditionName::NORMAL_PREVIEW;
+const THUMBNAIL: RenditionName = RenditionName::NORMAL_THUMBNAIL;
+
+/// What a PDF begins with, within its first bytes.
+const PDF_MAGIC: &[u8] = b"%PDF-";
+/// What an EPS begins with, and one with a preview for DOS.
+const EPS_MAGIC: &[u8] = b"%!PS-Adobe";
+const DOS_EPS_MAGIC: &[u8] = &[0xC5, 0xD0, 0xD3, 0xC6];
+
+/// A file of an item that came in, with what is odd about it.
+pub(super) type TakenFile = (Asset, Vec<String>);
+
+impl Ingest {
+    /// Takes one file of an item in: checked, measured, stored.
+    pub(super) fn take_file(
+        &self,
+        name: &FileName,
+        path: &Path,
+    ) -> Result<TakenFile, IngestError> {
+        let (file, warnings) = contained(|| match name.extension {
+            RenditionExtension::Jpg => {
+                let picture = self.read_photograph(path)?;
+                let (picture, warnings) = self.store(picture, name.name)?;
+                Ok((AssetFile::Picture(picture), warnings))
+            }
+            RenditionExtension::Pdf => self.take_pdf(name.name, path),
+            RenditionExtension::Eps => self.take_eps(name.name, path),
+            RenditionExtension::Mp4 => self.take_video(name.name, path),
+        })?;
+        let association = name.association.clone();
+        Ok((Asset { association, made: false, file }, warnings))
+    }
+
+    /// A PDF that cannot be read stays an original that is served as it is.
+    fn take_pdf(
+        &self,
+        name: RenditionName,
+        path: &Path,
+    ) -> Result<(AssetFile, Vec<String>), IngestError> {
+        let head = self.head(path, 1024)?;
+        if !head.windows(PDF_MAGIC.len()).any(|window| window == PDF_MAGIC) {
+            return Err(IngestError::Picture(
+                "is not a PDF: no %PDF- at its beginning".to_owned(),
+            ));
+        }
+        let refuses = self.limits.refuses_active_pdf;
+        let (points, warnings) = match self.programs.pdf_facts(path) {
+            Ok(facts) => {
+                let active = active_content(&facts);
+                match active {
+                    Some(active) if refuses => return Err(refused_pdf(&active)),
+                    active => (Some((facts.width_pt, facts.height_pt)), Vec::from_iter(active)),
+                }
+            }
+            Err(cause) => {
+                let unread = format!("its pages cannot be read: {}", told(cause)?);
+                // A file that only other readers open, one that is encrypted say, may hold anything.
+                if refuses {
+                    return Err(refused_pdf(&unread));
+                }
+                (None, vec![unread])
+            }
+        };
+        let (blob, length) = self.originals.store_file(path)?;
+        let format = RenditionExtension::Pdf;
+        Ok((AssetFile::Graphic(Graphic { name, blob, length, format, points }), warnings))
+    }
+
+    /// An EPS is never run, only measured by its comments.
+    fn take_eps(
+        &self,
+        name: RenditionName,
+        path: &Path,
+    ) -> Result<(AssetFile, Vec<String>), IngestError> {
+        let head = self.head(path, EPS_HEAD_BYTES)?;
+        let starts = |magic: &[u8]| head.starts_with(magic);
+        if !starts(EPS_MAGIC) && !starts(DOS_EPS_MAGIC) {
+            return Err(IngestError::Picture(
+                "is not an EPS: it begins neither with %!PS-Adobe nor with the DOS header"
+                    .to_owned(),
+            ));
+        }
+        let points = bounding_box(&head);
+        let warnings = match points {
+            Some(_) => Vec::new(),
+            None => vec!["has no %%BoundingBox, so its size is not known".to_owned()],
+        };
+        let (blob, length) = self.originals.store_file(path)?;
+        let format = RenditionExtension::Eps;
+        Ok((AssetFile::Graphic(Graphic { name, blob, length, format, points }), warnings))
+    }
+
+    fn take_video(
+        &self,
+        name: RenditionName,
+        path: &Path,
+    ) -> Result<(AssetFile, Vec<String>), IngestError> {
+        let length = self.length(path)?;
+        let file = File::open(path).map_err(IngestError::Unreadable)?;
+        let facts = facts(&mut BufReader::new(file), length, &VideoLimits::default())
+            .map_err(unreadable_video)?;
+        let (blob, length) = self.originals.store_file(path)?;
+        let warnings = match facts.fast_start {
+            true => Vec::new(),
+            false => vec![
+                "has its index at the end, so players load all of it first (ffmpeg's option \
+                 -movflags +faststart puts it in front)"
+                    .to_owned(),
+            ],
+        };
+        let video = Video {
+            name,
+            blob,
+            length,
+            shown: Size { width: facts.width, height: facts.height },
+            duration_ms: facts.duration_ms,
+            bitrate: facts.bitrate_bps,
+        };
+        Ok((AssetFile::Video(video), warnings))
+    }
+
+    /// Makes what is missing of an item's own files; gives what cannot be made.
+    ///
+    /// `files` are the files that came in, where they lie.
+    pub(super) fn make_missing(
+        &self,
+        media_type: MediaType,
+        assets: &mut Vec<Asset>,
+        files: &[(FileName, PathBuf)],
+    ) -> Result<Vec<String>, IngestError> {
+        let came = |name, extension| {
+            let wanted = FileName { association: None, name, extension };
+            files.iter().find(|(name, _)| *name == wanted).map(|(_, path)| path.as_path())
+        };
+        match media_type {
+            MediaType::Graphic => {
+                self.make_of_graphic(assets, came(HIRES, RenditionExtension::Pdf))
+            }
+            MediaType::Video => {
+                let hires = came(HIRES, RenditionExtension::Mp4);
+                self.make_of_video(assets, (hires, came(PREVIEW, RenditionExtension::Mp4)))
+            }
+            MediaType::Image
+            | MediaType::Stockfoto
+            | MediaType::Text
+            | MediaType::Feature
+            | MediaType::Page
+            | MediaType::Planning
+            | MediaType::Calendar => Ok(Vec::new()),
+        }
+    }
+
+    fn make_of_graphic(
+        &self,
+        assets: &mut Vec<Asset>,
+        pdf: Option<&Path>,
+    ) -> Result<Vec<String>, IngestError> {
+        let mut warnings = Vec::new();
+        let own = Files::of_item(assets);
+        let points = own.find(HIRES, RenditionExtension::Pdf).and_then(points_of);
+        let no_picture = own.whole_picture().is_none();
+        let no_grey = own.find(GREY_HIRES, RenditionExtension::Pdf).is_none();
+        let Some(pdf) = pdf else {
+            if no_picture {
+                warnings.push(
+                    "has no Preview and no Thumbnail: they are made of NormalHires.pdf, or sent as \
+                     NormalPreview.jpg"
+                        .to_owned(),
+                );
+            }
+            return Ok(warnings);
+        };
+        if no_grey {
+            let _share = self.memory.take(PROGRAM_OUTPUT_BYTES_MAX);
+            match self.programs.pdf(PdfTask::Grey, pdf, 1) {
+                Ok(grey) => {
+                    let (length, blob) = (grey.len() as u64, self.originals.store_bytes(&grey)?);
+                    let format = RenditionExtension::Pdf;
+                    let file = Graphic { name: GREY_HIRES, blob, length, format, points };
+                    assets.push(made(AssetFile::Graphic(file)));
+                }
+                Err(cause) => warnings.push(missing("BlackAndWhiteHires.pdf", cause)?),
+            }
+        }
+        if no_picture {
+            match self.programs.pdf(PdfTask::Page, pdf, self.limits.page_px) {
+                Ok(jpeg) => warnings.extend(self.push_made(assets, PREVIEW, jpeg)?),
+                Err(cause) => warnings.push(missing("the Preview and the Thumbnail", cause)?),
+            }
+        }
+        Ok(warnings)
+    }
+
+    fn make_of_video(
+        &self,
+        assets: &mut Vec<Asset>,
+        (hires, preview): (Option<&Path>, Option<&Path>),
+    ) -> Result<Vec<String>, IngestError> {
+        let mut warnings = Vec::new();
+        let no_still = Files::of_item(assets).whole_picture().is_none();
+        let source = preview.or(hires);
+        if let (None, Some(hires)) = (preview, hires) {
+            match self.make_video_preview(hires) {
+                Ok(Ok(video)) => assets.push(made(video)),
+                Ok(Err(cause)) => warnings.push(missing("NormalPreview.mp4", cause)?),
+                Err(error) => return Err(error),
+            }
+        }
+        if preview.is_none() && hires.is_none() {
+            warnings.push("has no NormalPreview.mp4".to_owned());
+        }
+        if let (true, Some(source)) = (no_still, source) {
+            let duration = assets.iter().find_map(duration_ms).unwrap_or_default();
+            match self.programs.video_still(source, STILL_AT_MS.min(duration / 2)) {
+                Ok(jpeg) => warnings.extend(self.push_made(assets, THUMBNAIL, jpeg)?),
+                Err(cause) => warnings.push(missing("NormalThumbnail.jpg", cause)?),
+            }
+        }
+        Ok(warnings)
+    }
+
+    fn make_video_preview(
+        &self,
+        hires: &Path,
+    ) -> Result<Result<AssetFile, ProgramError>, IngestError> {
+        let target = self.originals.store().temporary("mp4");
+        let made = self.programs.video_preview(hires, &target, self.limits.video_px);
+        let taken = match made {
+            Ok(()) => self.take_video(PREVIEW, &target).map(|(file, _)| Ok(file)),
+            Err(cause) => Ok(Err(cause)),
+        };
+        // It may not have been begun.
+        drop(std::fs::remove_file(&target));
+        taken
+    }
+
+    /// Stores a picture that was made; gives what is odd about it.
+    fn push_made(
+        &self,
+        assets: &mut Vec<Asset>,
+        name: RenditionName,
+        jpeg: Vec<u8>,
+    ) -> Result<Vec<String>, IngestError> {
+        let length = jpeg.len() as u64;
+        let share = self.memory.take(length);
+        let picture = photograph::parse(jpeg, &self.limits)?;
+        self.fits(&picture, length)?;
+        let (picture, warnings) = self.store((picture, share), name)?;
+        assets.push(made(AssetFile::Picture(picture)));
+        Ok(warnings)
+    }
+
+    /// The first bytes of a file that is neither empty nor too large.
+    fn head(&self, path: &Path, bytes: u64) -> Result<Vec<u8>, IngestError> {
+        self.length(path)?;
+        let mut head = Vec::new();
+        File::open(path)
+            .and_then(|file| file.take(bytes).read_to_end(&mut head))
+            .map_err(IngestError::Unreadable)?;
+        Ok(head)
+    }
+
+    fn length(&self, path: &Path) -> Result<u64, IngestError> {
+        let found = std::fs::metadata(path).map_err(IngestError::Unreadable)?.len();
+        let limit = self.limits.file_bytes_max;
+        if found == 0 {
+            return Err(IngestError::Empty);
+        }
+        if found > limit {
+            let (unit, setting) = ("bytes", "media.file_bytes_max");
+            return Err(IngestError::TooLarge { found, limit, unit, setting });
+        }
+        Ok(found)
+    }
+}
+
+/// What a reader would run of a PDF, where there is something.
+fn active_content(facts: &PdfFacts) -> Option<String> {
+    let what = match (facts.scripts, facts.launches) {
+        (false, false) => return None,
+        (true, false) => "JavaScript, which readers may run",
+        (false, true) => "an action (Launch) that starts a program or opens a file",
+        (true, true) => {
+            "JavaScript, which readers may run, and an action (Launch) that starts a program or \
+             opens a file"
+        }
+    };
+    Some(format!("has {what}"))
+}
+
+/// The refusal of a PDF for what it holds, or for what cannot be checked.
+fn refused_pdf(why: &str) -> IngestError {
+    IngestError::Picture(format!("{why} (media.pdf_active_content)"))
+}
+
+fn made(file: AssetFile) -> Asset {
+    Asset { association: None, made: true, file }
+}
+
+/// The warning that a file cannot be made.
+fn missing(what: &str, cause: ProgramError) -> Result<String, IngestError> {
+    Ok(format!("{what} cannot be made: {}", told(cause)?))
+}
+
+/// What a program said of the file; its own failure to run is ours, and a later try may go well.
+fn told(cause: ProgramError) -> Result<String, IngestError> {
+    if cause.is_ours() { Err(IngestError::Program(cause)) } else { Ok(cause.to_string()) }
+}
+
+fn points_of(asset: &Asset) -> Option<(f32, f32)> {
+    match &asset.file {
+        AssetFile::Graphic(graphic) => graphic.points,
+        AssetFile::Picture(_) | AssetFile::Video(_) => None,
+    }
+}
+
+fn duration_ms(asset: &Asset) -> Option<u64> {
+    match &asset.file {
+        AssetFile::Video(video) => Some(video.duration_ms),
+        AssetFile::Picture(_) | AssetFile::Graphic(_) => None,
+    }
+}
+
+/// What a video file is refused for, or that the disk did not give it.
+fn unreadable_video(cause: VideoError) -> IngestError {
+    match cause {
+        VideoError::Read(cause) => IngestError::Unreadable(cause),
+        VideoError::TooShort { .. }
+        | VideoError::NotMp4 { .. }
+        | VideoError::NoIndex
+        | VideoError::NoMedia
+        | VideoError::Truncated { .. }
+        | VideoError::Missing { .. }
+        | VideoError::Damaged { .. }
+        | VideoError::CompressedIndex
+        | VideoError::IndexTooLarge { .. }
+        | VideoError::FragmentsTooLarge { .. }
+        | VideoError::TooManyBoxes { .. }
+        | VideoError::TooManyTracks { .. }
+        | VideoError::NoVideoTrack
+        | VideoError::Size { .. }
+        | VideoError::Duration { .. } => IngestError::Picture(format!("cannot be read: {cause}")),
+    }
+}
+
+/// Width and height of what an EPS draws, in points, as its comments tell.
+fn bounding_box(head: &[u8]) -> Option<(f32, f32)> {
+    let text = String::from_utf8_lossy(head);
+    let of = |name: &str| {
+        let line = text.split(['\n', '\r']).find_map(|line| line.trim().strip_prefix(name))?;
+        let numbers: Vec<f32> =
+            line.split_whitespace().map_while(|word| word.parse().ok()).collect();
+        let [left, bottom, right, top] = numbers[..] else { return None };
+        let (width, height) = (right - left, top - bottom);
+        let is_sane = |edge: f32| edge.is_finite() && edge > 0.0 && edge < 1e6;
+        (is_sane(width) && is_sane(height)).then_some((width, height))
+    };
+    of("%%HiResBoundingBox:").or_else(|| of("%%BoundingBox:"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bounding_box_is_that_of_the_comments() {
+        let check = |text: &str, expected| assert_eq!(bounding_box(text.as_bytes()), expected);
+        check("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 10 20 110 220\n", Some((100.0, 200.0)));
+        check(
+            "%!PS\r%%BoundingBox: 0 0 10 10\r%%HiResBoundingBox: 0 0 9.5 9.25\r",
+            Some((9.5, 9.25)),
+        );
+        check("%!PS\n%%BoundingBox: (atend)\n", None);
+        check("%!PS\n%%BoundingBox: 10 10 0 0\n", None);
+        check("%!PS\n%%BoundingBox: 0 0 nan inf\n", None);
+    }
+}

@@ -1,0 +1,377 @@
+//! Files of documents, one a line: how archives of millions come in.
+//!
+//! One thread reads lines into chunks, several check them, the caller's writes batches, each in one
+//! transaction. Tickets bound the chunks under way, so that memory does not depend on the file; the
+//! chunks are put back into their order before they are written, so that of two lines with one
+//! identity the later one wins.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, BufRead, BufReader},
+    ops::ControlFlow,
+    path::Path,
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, Sender, SyncSender, channel, sync_channel},
+    },
+};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::write::{Moment, Outcome, Prepared};
+use super::{Failure, Ingest, IngestError, bundle, contained};
+use crate::runtime::limits::{
+    DOCUMENT_BYTES_MAX, INGEST_BATCH_BYTES, INGEST_BATCH_ITEMS, INGEST_CHUNK_BYTES,
+    INGEST_CHUNK_LINES, INGEST_CHUNKS_MAX,
+};
+use crate::storage::database::{DbError, Written};
+use model::ItemKey;
+use model::item::Document;
+
+/// What happens while a file of documents comes in.
+#[derive(Debug)]
+pub enum LinesEvent<'a> {
+    /// A line, or what is left of the file, was not taken in.
+    Failed(&'a Failure),
+    /// So many bytes of the file are dealt with.
+    Bytes(u64),
+}
+
+/// What became of a file of documents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinesTally {
+    /// Items that are new.
+    pub created: u64,
+    /// Items that were there.
+    pub replaced: u64,
+    /// Lines that were not taken in.
+    pub failed: u64,
+    /// Whether it was ended before the end of the file.
+    pub interrupted: bool,
+}
+
+/// Takes in the file of documents at `path`; `workers` threads check them.
+///
+/// A bad line is reported and the others go on; what is reported may end it. What was written is on disk when its bytes are
+/// reported; a process that is killed has written whole batches.
+pub fn take_in_lines(
+    ingest: &Ingest,
+    path: &Path,
+    workers: usize,
+    now: &(dyn Fn() -> Timestamp + Sync),
+    report: &mut dyn FnMut(LinesEvent<'_>) -> ControlFlow<()>,
+) -> LinesTally {
+    let mut writer =
+        Writer { ingest, path, report, tally: LinesTally::default(), batch: Batch::default() };
+    let opened = ingest
+        .pin(path)
+        .and_then(|source| File::open(source.path()).map_err(IngestError::Unreadable));
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) => {
+            writer.fail(None, error);
+            return writer.tally;
+        }
+    };
+    std::thread::scope(|scope| {
+        let (chunks, to_check) = sync_channel::<Chunk>(INGEST_CHUNKS_MAX);
+        let (checked, to_write) = sync_channel::<Checked>(INGEST_CHUNKS_MAX);
+        let (tickets, free) = channel();
+        for _ in 0..INGEST_CHUNKS_MAX {
+            // The receiver is right here.
+            tickets.send(()).ok();
+        }
+        scope.spawn(move || Reader::new(file).run(&free, &chunks));
+        let to_check = Arc::new(Mutex::new(to_check));
+        for _ in 0..workers.max(1) {
+            let (to_check, checked) = (Arc::clone(&to_check), checked.clone());
+            scope.spawn(move || check_all(ingest, now, &to_check, &checked));
+        }
+        // Only the threads hold these now: when they are gone, so are the channels.
+        drop((to_check, checked));
+        writer.run(&to_write, &tickets);
+    });
+    writer.tally
+}
+
+/// Lines that are checked by one thread.
+struct Chunk {
+    number: u64,
+    lines: Vec<Line>,
+    /// Bytes of the file up to the end of these.
+    end: u64,
+    /// Why the file ends here, if it does so badly.
+    broken: Option<io::Error>,
+}
+
+struct Line {
+    number: u64,
+    /// The bytes, or how many there are when they are too many.
+    text: Result<Vec<u8>, u64>,
+}
+
+/// A chunk whose lines were checked.
+struct Checked {
+    number: u64,
+    lines: Vec<(u64, Result<Prepared, IngestError>)>,
+    end: u64,
+    broken: Option<io::Error>,
+}
+
+struct Reader {
+    input: BufReader<File>,
+    line: u64,
+    bytes: u64,
+}
+
+impl Reader {
+    fn new(file: File) -> Self {
+        Self { input: BufReader::with_capacity(INGEST_CHUNK_BYTES, file), line: 0, bytes: 0 }
+    }
+
+    /// Reads until the end of the file, or until nobody takes chunks any more.
+    fn run(mut self, free: &Receiver<()>, chunks: &SyncSender<Chunk>) {
+        for number in 0.. {
+            if free.recv().is_err() {
+                return;
+            }
+            let (lines, broken) = match self.check_encoding(number) {
+                Ok(()) => self.read_chunk(),
+                Err(cause) => (Vec::new(), Some(cause)),
+            };
+            let ends = lines.is_empty() || broken.is_some();
+            let chunk = Chunk { number, lines, end: self.bytes, broken };
+            if chunks.send(chunk).is_err() || ends {
+                return;
+            }
+        }
+    }
+
+    /// Refuses UTF-16 as a whole; each of its lines would be a problem of its own.
+    fn check_encoding(&mut self, number: u64) -> io::Result<()> {
+        let wide = |start: &[u8]| start.starts_with(b"\xFF\xFE") || start.starts_with(b"\xFE\xFF");
+        if number == 0 && wide(self.input.fill_buf()?) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "is UTF-16, expected UTF-8"));
+        }
+        Ok(())
+    }
+
+    /// The next lines; none at the end of the file.
+    fn read_chunk(&mut self) -> (Vec<Line>, Option<io::Error>) {
+        let (mut lines, mut bytes) = (Vec::new(), 0);
+        while lines.len() < INGEST_CHUNK_LINES && bytes < INGEST_CHUNK_BYTES {
+            match self.read_line() {
+                Ok(Some(text)) => {
+                    self.line += 1;
+                    bytes += text.as_ref().map_or(0, Vec::len);
+                    lines.push(Line { number: self.line, text });
+                }
+                Ok(None) => break,
+                Err(cause) => return (lines, Some(cause)),
+            }
+        }
+        (lines, None)
+    }
+
+    /// The next line without its end; what is too long is passed over and counted.
+    fn read_line(&mut self) -> io::Result<Option<Result<Vec<u8>, u64>>> {
+        let (mut text, mut length) = (Vec::new(), 0_u64);
+        loop {
+            let buffer = self.input.fill_buf()?;
+            if buffer.is_empty() {
+                if length == 0 {
+                    return Ok(None);
+                }
+                break;
+            }
+            let end = memchr::memchr(b'\n', buffer);
+            let taken = end.unwrap_or(buffer.len());
+            length += taken as u64;
+            if length <= DOCUMENT_BYTES_MAX {
+                text.extend_from_slice(&buffer[..taken]);
+            } else {
+                text = Vec::new();
+            }
+            let consumed = taken + usize::from(end.is_some());
+            self.input.consume(consumed);
+            self.bytes += consumed as u64;
+            if end.is_some() {
+                break;
+            }
+        }
+        Ok(Some(if length <= DOCUMENT_BYTES_MAX { Ok(text) } else { Err(length) }))
+    }
+}
+
+/// Checks chunks until there are no more, or until nobody wants them.
+fn check_all(
+    ingest: &Ingest,
+    now: &(dyn Fn() -> Timestamp + Sync),
+    chunks: &Mutex<Receiver<Chunk>>,
+    checked: &SyncSender<Checked>,
+) {
+    loop {
+        let next = chunks.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Chunk { number, lines, end, broken }) = next else { return };
+        let lines = lines.into_iter().filter_map(|line| {
+            let outcome = check(ingest, &line, now())?;
+            Some((line.number, outcome))
+        });
+        let done = Checked { number, lines: lines.collect(), end, broken };
+        if checked.send(done).is_err() {
+            return;
+        }
+    }
+}
+
+/// Checks one line; an empty one is nothing.
+fn check(ingest: &Ingest, line: &Line, now: Timestamp) -> Option<Result<Prepared, IngestError>> {
+    let text = match &line.text {
+        Ok(text) => text,
+        Err(found) => {
+            let (limit, setting) = (DOCUMENT_BYTES_MAX, "4 MiB");
+            let (found, unit) = (*found, "bytes");
+            return Some(Err(IngestError::TooLarge { found, limit, unit, setting }));
+        }
+    };
+    if text.iter().all(u8::is_ascii_whitespace) {
+        return None;
+    }
+    Some(contained(|| prepare(ingest, text, now)))
+}
+
+fn prepare(ingest: &Ingest, text: &[u8], now: Timestamp) -> Result<Prepared, IngestError> {
+    let fields = bundle::read_fields(text)?;
+    let uri = fields.get("uri").and_then(Value::as_str);
+    let uri = uri.ok_or_else(|| IngestError::Uri("there is none".to_owned()))?;
+    let key = ItemKey::from_uri(uri).map_err(|cause| IngestError::Uri(cause.to_string()))?;
+    let document = Document::from_fields(&key, fields)?;
+    Ok(Prepared::new(&key, document, None, Moment { now, zone: &ingest.zone }))
+}
+
+/// Documents that are written in one transaction.
+#[derive(Default)]
+struct Batch {
+    lines: Vec<(u64, Prepared)>,
+    bytes: usize,
+}
+
+impl Batch {
+    fn is_full(&self) -> bool {
+        self.lines.len() >= INGEST_BATCH_ITEMS || self.bytes >= INGEST_BATCH_BYTES
+    }
+}
+
+struct Writer<'a> {
+    ingest: &'a Ingest,
+    path: &'a Path,
+    report: &'a mut dyn FnMut(LinesEvent<'_>) -> ControlFlow<()>,
+    tally: LinesTally,
+    batch: Batch,
+}
+
+impl Writer<'_> {
+    /// Writes what was checked, in the order of the file. Returns at its end, or when the database
+    /// does not take any more; the other threads end with the channels.
+    fn run(&mut self, to_write: &Receiver<Checked>, tickets: &Sender<()>) {
+        let mut early = BTreeMap::new();
+        let (mut next, mut end) = (0, 0);
+        for checked in to_write {
+            early.insert(checked.number, checked);
+            while let Some(checked) = early.remove(&next) {
+                next += 1;
+                end = checked.end;
+                for (line, outcome) in checked.lines {
+                    self.add(line, outcome);
+                }
+                if self.batch.is_full() && !self.flush(end) {
+                    return;
+                }
+                if let Some(cause) = checked.broken {
+                    self.fail(None, IngestError::Unreadable(cause));
+                }
+                // The reader may have ended.
+                tickets.send(()).ok();
+            }
+        }
+        self.flush(end);
+    }
+
+    fn add(&mut self, line: u64, outcome: Result<Prepared, IngestError>) {
+        match outcome {
+            Ok(prepared) => {
+                self.batch.bytes += prepared.bytes();
+                self.batch.lines.push((line, prepared));
+            }
+            Err(error) => self.fail(Some(line), error),
+        }
+    }
+
+    fn fail(&mut self, line: Option<u64>, error: IngestError) {
+        self.tally.failed += 1;
+        self.tell(LinesEvent::Failed(&Failure { path: self.path.to_owned(), line, error }));
+    }
+
+    fn tell(&mut self, event: LinesEvent<'_>) {
+        self.tally.interrupted |= (self.report)(event).is_break();
+    }
+
+    /// Writes the batch; gives whether it makes sense to go on.
+    fn flush(&mut self, end: u64) -> bool {
+        let batch = Arc::new(std::mem::take(&mut self.batch).lines);
+        let goes_on = match self.write(&batch) {
+            Ok(outcomes) => {
+                outcomes.iter().for_each(|outcome| self.count(outcome));
+                true
+            }
+            // One damaged row must not keep the others out: each for itself then.
+            Err(DbError::Damaged { .. }) => self.write_singly(&batch),
+            Err(cause) => {
+                let lines = batch.len();
+                let first = batch.first().map(|(line, _)| *line);
+                self.tally.failed += lines.saturating_sub(1) as u64;
+                self.fail(first, cause.into());
+                false
+            }
+        };
+        self.tell(LinesEvent::Bytes(end));
+        goes_on && !self.tally.interrupted
+    }
+
+    fn write(&self, batch: &Arc<Vec<(u64, Prepared)>>) -> Result<Vec<Outcome>, DbError> {
+        if batch.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (batch, zone) = (Arc::clone(batch), self.ingest.zone.clone());
+        self.ingest.db.write_blocking(move |tx| {
+            batch.iter().map(|(_, prepared)| prepared.write(tx, &zone)).collect()
+        })
+    }
+
+    fn write_singly(&mut self, batch: &Arc<Vec<(u64, Prepared)>>) -> bool {
+        for (index, (line, _)) in batch.iter().enumerate() {
+            let (batch, zone) = (Arc::clone(batch), self.ingest.zone.clone());
+            let outcome = self.ingest.db.write_blocking(move |tx| batch[index].1.write(tx, &zone));
+            match outcome {
+                Ok(outcome) => self.count(&outcome),
+                Err(cause) => {
+                    let goes_on = matches!(cause, DbError::Damaged { .. });
+                    self.fail(Some(*line), cause.into());
+                    if !goes_on {
+                        return false;
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    fn count(&mut self, outcome: &Outcome) {
+        match outcome.written {
+            Written::Created => self.tally.created += 1,
+            Written::Replaced => self.tally.replaced += 1,
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! A photograph on its way in: read, checked, measured, stored.
+
+use std::path::Path;
+
+use jiff::tz::TimeZone;
+
+use super::{IngestError, IngestLimits, files};
+use crate::media::original::{NewOriginal, Originals};
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::compute;
+use crate::runtime::limits::JPEG_SCAN_PIXELS_MAX;
+use imaging::{
+    self, Colour, GoOn, Job, Marker, Orientation, Output, RasterError, RenderLimits, Sampling,
+    Step,
+};
+use jpeg::header::Header;
+use metadata::Caption;
+use model::item::{Document, DocumentError, Picture};
+use model::{Hash, ItemId, ItemKey, RenditionName};
+
+/// Long side to which a photograph is decoded to see whether it can be, pixels.
+const CHECK_PX: u32 = 64;
+
+/// A photograph that was read and found good.
+pub(super) struct Photograph {
+    bytes: Vec<u8>,
+    header: Header,
+    caption: Caption,
+    orientation: u8,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Reads the photograph at `path` and checks its headers.
+pub(super) fn read(path: &Path, limits: &IngestLimits) -> Result<Photograph, IngestError> {
+    parse(files::read(path, limits.file_bytes_max, "media.file_bytes_max")?, limits)
+}
+
+/// Checks the headers of a photograph that was read.
+pub(super) fn parse(bytes: Vec<u8>, limits: &IngestLimits) -> Result<Photograph, IngestError> {
+    let header = Header::parse(&bytes, &limits.header)
+        .map_err(|cause| IngestError::Picture(cause.to_string()))?;
+    let size = header.size;
+    if size.pixels() > limits.pixels_max {
+        let (found, limit) = (size.pixels(), limits.pixels_max);
+        let setting = "media.megapixels_max";
+        return Err(IngestError::TooLarge { found, limit, unit: "pixels", setting });
+    }
+    let passes = size.pixels().saturating_mul(u64::from(header.scans));
+    if passes > JPEG_SCAN_PIXELS_MAX {
+        let (found, limit) = (passes, JPEG_SCAN_PIXELS_MAX);
+        let (unit, setting) = ("pixels in all scans together", "fixed");
+        return Err(IngestError::TooLarge { found, limit, unit, setting });
+    }
+    let reading = metadata::read(&header, &bytes);
+    Ok(Photograph {
+        caption: reading.caption,
+        orientation: reading.orientation,
+        warnings: reading.warnings,
+        bytes,
+        header,
+    })
+}
+
+/// An id made from a file's content.
+pub(super) fn derived_id(content: Hash) -> ItemId {
+    let hash = content.to_string();
+    ItemId::parse(&format!("p{}", &hash[..20])).expect("a letter and hex digits are an id")
+}
+
+impl Photograph {
+    /// Decodes the picture at a fraction of its size; gives what the decoder finds odd.
+    fn check_decodes(
+        &self,
+        (limits, marker): (&IngestLimits, &Marker),
+        go_on: GoOn<'_>,
+    ) -> Result<Option<String>, IngestError> {
+        let source = imaging::Source {
+            jpeg: &self.bytes,
+            orientation: Orientation::of_tag(1),
+            icc: None,
+            adobe: self.header.adobe_transform.is_some(),
+            stored: self.header.size,
+            shows: self.header.size,
+            bands: None,
+        };
+        let output = Output { quality: 50, sampling: Sampling::S420, colour: Colour::Keep };
+        let too_slow = limits.too_slow();
+        let limits = RenderLimits { pixels_max: limits.pixels_max };
+        let steps = [Step::Fit { long_px: CHECK_PX }];
+        let job = Job { source, steps: &steps, output, limits };
+        match imaging::render(&job, marker, &|_| go_on()) {
+            Ok(rendered) => Ok(rendered.warning),
+            Err(RasterError::Abandoned) => Err(too_slow),
+            Err(cause) => Err(IngestError::Picture(format!("cannot be decoded: {cause}"))),
+        }
+    }
+
+    /// Whether the picture, which can only be decoded as a whole because of `reason`, is within the
+    /// memory for one. A crop of it would take all of its pixels.
+    fn fits_as_a_whole(&self, limits: &IngestLimits, reason: &str) -> Result<(), IngestError> {
+        let components = u64::try_from(self.header.components.len()).unwrap_or(u64::MAX);
+        let samples = self.header.size.pixels().saturating_mul(components);
+        // Pixels, these turned, and what is written; coefficients of two bytes.
+        let each = if self.header.is_by_scans() { 5 } else { 3 };
+        let found = samples.saturating_mul(each);
+        let limit = limits.memory_bytes;
+        if found <= limit {
+            return Ok(());
+        }
+        Err(IngestError::Picture(format!(
+            "can only be decoded as a whole ({reason}), which takes {found} bytes, more than the \
+             limit of {limit} (ingest.memory_bytes)"
+        )))
+    }
+
+    /// The memory that [`Photograph::store`] takes besides the bytes that were read.
+    pub(super) fn memory_bytes(&self, originals: &Originals) -> u64 {
+        originals.memory_bytes(&self.header, self.bytes.len() as u64)
+    }
+
+    /// An id made from the picture's bytes, for a file whose name is none.
+    pub(super) fn derived_id(&self) -> ItemId {
+        derived_id(Hash::of(&self.bytes))
+    }
+
+    /// The document that the embedded caption makes.
+    ///
+    /// A property that breaks the schema is left out with a warning: a photograph is not refused
+    /// for a slip in its caption.
+    pub(super) fn document(
+        &self,
+        key: &ItemKey,
+        zone: &TimeZone,
+    ) -> Result<(Document, Vec<String>), DocumentError> {
+        let mut fields = formats::caption::to_fields(&self.caption, zone);
+        match Document::from_fields(key, fields.clone()) {
+            Ok(document) => Ok((document, Vec::new())),
+            Err(DocumentError::Schema(problems)) => {
+                let mut warnings = Vec::new();
+                for problem in problems {
+                    let name = problem.path.trim_start_matches('/').split('/').next();
+                    if let Some(name) = name.filter(|name| fields.shift_remove(*name).is_some()) {
+                        warnings.push(format!("embedded {name} is left out: {}", problem.message));
+                    }
+                }
+                Document::from_fields(key, fields).map(|document| (document, warnings))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Stores the bytes with what is derived from them, sees that the picture can be decoded, and
+    /// gives the facts about it and what is odd.
+    pub(super) fn store(
+        &self,
+        originals: &Originals,
+        name: RenditionName,
+        (limits, marker): (&IngestLimits, &Marker),
+    ) -> Result<(Picture, Vec<String>), IngestError> {
+        let new = NewOriginal { bytes: &self.bytes, header: &self.header };
+        let watch = Stopwatch::start();
+        let go_on = || watch.elapsed() <= limits.file_time;
+        let stored = originals.store_new(&new, (&compute::spread, &go_on))?;
+        let stored = stored.ok_or_else(|| limits.too_slow())?;
+        if let Some(reason) = &stored.whole {
+            self.fits_as_a_whole(limits, reason)?;
+        }
+        let damage = if stored.decoded {
+            stored.warning
+        } else {
+            // The index has shown the codes to be sound; a decoder may still not like the kind.
+            self.check_decodes((limits, marker), &go_on)?
+        };
+        let mut odd = self.warnings.clone();
+        odd.extend(damage.map(|damage| format!("picture data is damaged: {damage}")));
+        let asset = Picture {
+            name,
+            blob: stored.hash,
+            length: self.bytes.len() as u64,
+            stored: self.header.size,
+            orientation: self.orientation,
+            progressive: self.header.is_by_scans(),
+            components: u8::try_from(self.header.components.len()).unwrap_or(u8::MAX),
+        };
+        Ok((asset, odd))
+    }
+}

@@ -1,0 +1,127 @@
+//! Files that are being uploaded: they lie in the data directory until their item is taken in.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use uuid::Uuid;
+
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::UPLOAD_ABANDONED;
+
+/// The folder for files that are being uploaded.
+#[derive(Clone, Debug)]
+pub struct Spool {
+    dir: PathBuf,
+    file_bytes_max: u64,
+}
+
+impl Spool {
+    /// Opens the folder `dir`, which is made when it is missing, and removes what an earlier
+    /// process left there; another one may be at work beside this one. A file may have
+    /// `file_bytes_max` bytes; who writes it sees to that.
+    pub fn open(dir: &Path, file_bytes_max: u64) -> io::Result<Self> {
+        fs::create_dir_all(dir)?;
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            let age = entry.metadata().and_then(|found| found.modified()).map(|at| at.elapsed());
+            let abandoned = matches!(age, Ok(Ok(age)) if age > UPLOAD_ABANDONED);
+            let path = entry.path();
+            if abandoned && path.extension().is_some_and(|extension| extension == "part") {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(Self { dir: dir.to_owned(), file_bytes_max })
+    }
+
+    /// Bytes of one file at most.
+    #[must_use]
+    pub fn file_bytes_max(&self) -> u64 {
+        self.file_bytes_max
+    }
+
+    /// Makes an empty file for a part of an upload.
+    pub async fn create(&self) -> Result<SpooledFile> {
+        let spool = self.clone();
+        let made = tokio::task::spawn_blocking(move || spool.make());
+        made.await.map_err(Error::internal)?.map_err(full)
+    }
+
+    fn make(&self) -> io::Result<SpooledFile> {
+        let path = self.dir.join(format!("{}.part", Uuid::now_v7()));
+        let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        Ok(SpooledFile { path, file, bytes: 0 })
+    }
+}
+
+/// A file that is being uploaded; it is removed when this is dropped.
+#[derive(Debug)]
+pub struct SpooledFile {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+}
+
+impl SpooledFile {
+    /// Adds bytes.
+    pub async fn append(mut self, bytes: bytes::Bytes) -> Result<Self> {
+        let written = tokio::task::spawn_blocking(move || self.write(&bytes).map(|()| self));
+        written.await.map_err(Error::internal)?.map_err(full)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)?;
+        self.bytes += bytes.len() as u64;
+        Ok(())
+    }
+
+    /// Bytes so far.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Where it lies.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn full(cause: io::Error) -> Error {
+    Error::new(Kind::Unavailable, "The upload cannot be stored now").because(cause)
+}
+
+impl Drop for SpooledFile {
+    fn drop(&mut self) {
+        // What cannot be removed now is when the next server starts.
+        drop(fs::remove_file(&self.path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_earlier_process_left_is_removed_and_nothing_else() {
+        let dir = tempfile::tempdir().expect("folder");
+        for (name, old) in [("left.part", true), ("fresh.part", false), ("other", true)] {
+            let file = File::create(dir.path().join(name)).expect("made");
+            if old {
+                file.set_modified(std::time::SystemTime::UNIX_EPOCH).expect("set");
+            }
+        }
+        let spool = Spool::open(dir.path(), 3).expect("opened");
+        let mut file = spool.make().expect("made");
+        file.write(b"abc").expect("written");
+        assert_eq!((fs::read(file.path()).expect("read"), file.bytes()), (b"abc".to_vec(), 3));
+        drop(file);
+        let left = fs::read_dir(dir.path()).expect("listed").flatten();
+        let mut left: Vec<_> = left.map(|entry| entry.file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["fresh.part", "other"]);
+    }
+}

@@ -1,0 +1,152 @@
+//! What lies in a watched folder.
+
+use std::{
+    fs::{self, DirEntry},
+    io,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
+use crate::archive::ingest::files::{DOCUMENT, extension, media_type};
+use crate::runtime::limits::{INGEST_DEPTH_MAX, ITEM_FILES_MAX, WATCH_ENTRIES_MAX};
+use model::MediaType;
+
+/// Something that lies there whole, as far as its name says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Arrival {
+    pub(super) path: PathBuf,
+    pub(super) kind: Kind,
+    pub(super) stamp: Stamp,
+}
+
+/// What it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A photograph, a graphic or a video.
+    Media,
+    /// A folder `<mediaType>/<id>/` with its document.
+    ItemFolder,
+    /// A file of documents.
+    Lines,
+    /// An item folder with a symbolic link: whoever may write into the watched folder must not read
+    /// other files of the machine through it.
+    Link,
+    /// Anything else.
+    Unknown,
+}
+
+/// Sizes and times of a file, or of the files of a folder: the same twice means that nobody writes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Stamp(Vec<(PathBuf, u64, SystemTime)>);
+
+/// Lists what lies in `dir`, without the folders `passed` right in it.
+///
+/// Left alone are files that are hidden or named `*.part` or `*.tmp`, symbolic links, item folders
+/// that have such files or no document yet, and what is beyond the limits of one look.
+///
+/// Fails when `dir` cannot be read; a folder in it that cannot is passed over.
+pub(super) fn list(dir: &Path, passed: &[&str]) -> io::Result<Vec<Arrival>> {
+    let mut found = Vec::new();
+    let entries: Vec<DirEntry> = fs::read_dir(dir)?.collect::<io::Result<_>>()?;
+    walk(entries, &|name| passed.contains(&name), 0, &mut found);
+    Ok(found)
+}
+
+impl Arrival {
+    /// Whether it lies there as it was seen.
+    pub(super) fn is_unchanged(&self) -> bool {
+        let now = match self.kind {
+            Kind::ItemFolder | Kind::Link => item_folder(&self.path).map(|found| found.stamp),
+            Kind::Media | Kind::Lines | Kind::Unknown => stamp_of_file(&self.path),
+        };
+        now.as_ref() == Some(&self.stamp)
+    }
+}
+
+fn stamp_of_file(path: &Path) -> Option<Stamp> {
+    let facts = fs::symlink_metadata(path).ok()?;
+    Some(Stamp(vec![(path.to_owned(), facts.len(), facts.modified().ok()?)]))
+}
+
+fn walk(
+    mut entries: Vec<DirEntry>,
+    is_passed: &dyn Fn(&str) -> bool,
+    depth: usize,
+    found: &mut Vec<Arrival>,
+) {
+    entries.sort_by_key(DirEntry::file_name);
+    for entry in entries {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if found.len() >= WATCH_ENTRIES_MAX {
+            return;
+        }
+        let Ok(kind) = entry.file_type() else { continue };
+        if is_unfinished(&name) || is_passed(&name) {
+            continue;
+        }
+        if kind.is_file() {
+            found.extend(file(&entry));
+        } else if kind.is_dir() && depth < INGEST_DEPTH_MAX {
+            enter(&entry.path(), depth, found);
+        }
+    }
+}
+
+/// Whether a name says that somebody still writes, or that it is nobody's business.
+fn is_unfinished(name: &str) -> bool {
+    name.starts_with('.') || name.ends_with(".part") || name.ends_with(".tmp")
+}
+
+fn file(entry: &DirEntry) -> Option<Arrival> {
+    let path = entry.path();
+    let kind = match extension(&path).as_str() {
+        "jsonl" => Kind::Lines,
+        other if media_type(other).is_some() => Kind::Media,
+        _ => Kind::Unknown,
+    };
+    let stamp = stamp_of_file(&path)?;
+    Some(Arrival { path, kind, stamp })
+}
+
+/// Looks into a folder: that of an item, or one with more in it.
+fn enter(path: &Path, depth: usize, found: &mut Vec<Arrival>) {
+    let parent = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+    let of_item = depth > 0 && parent.is_some_and(|name| MediaType::parse(name).is_ok());
+    if of_item || path.join(DOCUMENT).is_file() {
+        found.extend(item_folder(path));
+        return;
+    }
+    let Ok(entries) = fs::read_dir(path) else { return };
+    walk(entries.flatten().collect(), &|_| false, depth + 1, found);
+}
+
+/// The item folder, if its document is there and nobody is writing a file.
+fn item_folder(path: &Path) -> Option<Arrival> {
+    let mut stamps = Vec::new();
+    let mut kind = Kind::ItemFolder;
+    let (mut has_document, mut count) = (false, 0);
+    for entry in fs::read_dir(path).ok()? {
+        let entry = entry.ok()?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        count += 1;
+        if name.starts_with('.') {
+            continue;
+        }
+        if is_unfinished(&name) {
+            return None;
+        }
+        has_document |= name == DOCUMENT;
+        // Of the entry itself, not of what it may point to.
+        let facts = entry.metadata().ok()?;
+        if facts.file_type().is_symlink() {
+            kind = Kind::Link;
+        }
+        stamps.push((entry.path(), facts.len(), facts.modified().ok()?));
+        if count > ITEM_FILES_MAX {
+            // Enough to be refused.
+            break;
+        }
+    }
+    stamps.sort();
+    has_document.then(|| Arrival { path: path.to_owned(), kind, stamp: Stamp(stamps) })
+}

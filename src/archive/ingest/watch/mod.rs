@@ -1,0 +1,307 @@
+//! The watched folder: finished files are taken in, then moved to `done/` or `failed/`.
+//!
+//! A file or item folder is finished when it did not change between two looks. Nothing is remembered
+//! on disk: what a crash interrupts lies where it was and is taken in again, which changes nothing
+//! that is there already.
+
+mod arrivals;
+
+use std::{
+    collections::HashMap,
+    ffi::{OsStr, OsString},
+    fs, io,
+    ops::ControlFlow,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use self::arrivals::{Arrival, Kind};
+use super::beneath::{self, Missing, open_folder};
+use super::{Failure, Incoming, Ingest, IngestError, LinesEvent, take_in_all, take_in_lines};
+use crate::runtime::limits::{WATCH_PROBLEMS_MAX, WATCH_SLICE};
+use crate::runtime::modes;
+use crate::storage::audit::{self, Action, ObjectKind};
+
+/// Where what was taken in goes.
+const DONE: &str = "done";
+/// Where what was not taken in goes.
+const FAILED: &str = "failed";
+/// The file with the folder's name, which nodes on several machines know it by; hidden, so that it is not
+/// taken in.
+const NAME: &str = ".wirephoto-watch";
+
+/// A folder that is looked at now and then.
+pub struct Watch {
+    dir: PathBuf,
+    /// Where what was taken in goes: a folder that is the operator's, and the way below it on which no
+    /// link is followed. A link that is there at the start is the operator's.
+    done: (PathBuf, PathBuf),
+    /// The same for what was not taken in.
+    failed: (PathBuf, PathBuf),
+    ingest: Ingest,
+    workers: usize,
+    /// What lay there at the last look.
+    seen: HashMap<PathBuf, Arrival>,
+    /// What was dealt with and could not be moved away, with how it ended; that is tried at every
+    /// look.
+    stuck: HashMap<PathBuf, (Arrival, End)>,
+    /// What is tried again, with the reason, which is logged once.
+    late: HashMap<PathBuf, String>,
+}
+
+/// What makes a look possible to end early and tells the time.
+pub struct Watcher<'a> {
+    /// The time of day.
+    pub now: &'a (dyn Fn() -> Timestamp + Sync),
+    /// Whether the service stops.
+    pub stops: &'a dyn Fn() -> bool,
+}
+
+/// How something that arrived ended.
+enum End {
+    Done,
+    /// With the things that are wrong, each with its place.
+    Failed(String, Vec<Value>),
+    /// The machine failed: it stays where it is and is tried again.
+    Later(String),
+}
+
+impl Watch {
+    /// Watches `dir`, which is made when it is missing, with its `done/` and `failed/`.
+    pub fn open(dir: &Path, ingest: Ingest, workers: usize) -> io::Result<Self> {
+        for name in [DONE, FAILED] {
+            modes::create_shared_folder(&dir.join(name))?;
+        }
+        let ended = |name: &str| {
+            let place = dir.join(name);
+            Ok::<_, io::Error>(match place.is_symlink() {
+                true => (fs::canonicalize(place)?, PathBuf::new()),
+                false => (dir.to_owned(), PathBuf::from(name)),
+            })
+        };
+        let (done, failed) = (ended(DONE)?, ended(FAILED)?);
+        let ingest = ingest.within(dir);
+        let (seen, stuck, late) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Ok(Self { dir: dir.to_owned(), done, failed, ingest, workers, seen, stuck, late })
+    }
+
+    /// What the folder is called: a name that was drawn when it was watched first and lies in it, so that
+    /// nodes on several machines know whether they watch the same folder, wherever each has it mounted.
+    pub fn name(&self) -> io::Result<Uuid> {
+        let path = self.dir.join(NAME);
+        let read = || {
+            let text = fs::read_to_string(&path)?;
+            text.trim().parse::<Uuid>().map_err(|_| {
+                let message = format!("{} holds no name; remove it", path.display());
+                io::Error::new(io::ErrorKind::InvalidData, message)
+            })
+        };
+        match read() {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => {}
+            found => return found,
+        }
+        let fresh = Uuid::new_v4();
+        let draft = self.dir.join(format!("{NAME}-{fresh}"));
+        modes::write_shared(&draft, fresh.to_string().as_bytes())?;
+        // Whole or not at all, and the first one stays.
+        let linked = fs::hard_link(&draft, &path);
+        fs::remove_file(&draft)?;
+        match linked {
+            Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => Err(cause),
+            _ => read(),
+        }
+    }
+
+    /// Takes in what is finished.
+    ///
+    /// Fails when the folder cannot be read.
+    pub fn look(&mut self, watcher: &Watcher<'_>) -> io::Result<()> {
+        let arrivals = arrivals::list(&self.dir, &[DONE, FAILED])?;
+        let is_finished = |arrival: &&Arrival| {
+            let stuck = self.stuck.get(&arrival.path).map(|(stuck, _)| stuck);
+            self.seen.get(&arrival.path) == Some(*arrival) && stuck != Some(*arrival)
+        };
+        let finished: Vec<Arrival> = arrivals.iter().filter(is_finished).cloned().collect();
+        self.late.retain(|path, _| arrivals.iter().any(|arrival| arrival.path == *path));
+        let seen = |arrival: Arrival| (arrival.path.clone(), arrival);
+        self.seen = arrivals.into_iter().map(seen).collect();
+        for (path, (arrival, end)) in std::mem::take(&mut self.stuck) {
+            // One that changed since arrives anew, also while this look lasts, and one that is gone
+            // was dealt with.
+            let is_same = self.seen.get(&path) == Some(&arrival) && arrival.is_unchanged();
+            if is_same && self.move_away(&path, &end).is_err() {
+                self.stuck.insert(path, (arrival, end));
+            }
+        }
+        // In slices, so that a stop does not wait for all of them.
+        for slice in finished.chunks(WATCH_SLICE) {
+            if (watcher.stops)() {
+                return Ok(());
+            }
+            self.take_slice(slice, watcher);
+        }
+        Ok(())
+    }
+
+    /// Takes in those of `slice` that nobody has touched since they were seen. What changes while it
+    /// is taken in stays where it is and is taken in again.
+    fn take_slice(&mut self, slice: &[Arrival], watcher: &Watcher<'_>) {
+        let slice: Vec<&Arrival> = slice.iter().filter(|one| one.is_unchanged()).collect();
+        let is_same = |path: &Path| {
+            slice.iter().find(|one| one.path == path).is_some_and(|one| one.is_unchanged())
+        };
+        let mut incoming = Vec::new();
+        let mut ends: Vec<(PathBuf, End)> = Vec::new();
+        for Arrival { path, kind, .. } in slice.iter().copied() {
+            match kind {
+                Kind::Media => incoming.push(Incoming::File(path.clone())),
+                Kind::ItemFolder => incoming.push(Incoming::ItemFolder(path.clone())),
+                Kind::Unknown => ends.push((path.clone(), end(Err(&IngestError::Kind)))),
+                Kind::Link => {
+                    let error = IngestError::Name("has a symbolic link".to_owned());
+                    ends.push((path.clone(), end(Err(&error))));
+                }
+                Kind::Lines => {}
+            }
+        }
+        let taken = Mutex::new(ends);
+        take_in_all(&self.ingest, incoming, self.workers, watcher.now, &|incoming, outcome| {
+            let outcome = outcome.as_ref().map(drop).map_err(|failure| &failure.error);
+            let end = (incoming.path().to_owned(), end(outcome));
+            taken.lock().unwrap_or_else(PoisonError::into_inner).push(end);
+        });
+        let taken = taken.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for (path, end) in taken.into_iter().filter(|(path, _)| is_same(path)) {
+            self.finish(&path, end);
+        }
+        for Arrival { path, .. } in slice.iter().filter(|arrival| arrival.kind == Kind::Lines) {
+            if let Some(end) = self.take_lines(path, watcher).filter(|_| is_same(path)) {
+                self.finish(path, end);
+            }
+        }
+    }
+
+    /// Takes in a file of documents; nothing when the service stops in the middle.
+    fn take_lines(&self, path: &Path, watcher: &Watcher<'_>) -> Option<End> {
+        let (mut problems, mut ours) = (Vec::new(), None);
+        let mut report = |event: LinesEvent<'_>| {
+            if let LinesEvent::Failed(Failure { line, error, .. }) = event {
+                if error.is_ours() {
+                    ours.get_or_insert(error.to_string());
+                } else if problems.len() < WATCH_PROBLEMS_MAX {
+                    problems.push(json!({ "line": line, "message": error.to_string() }));
+                }
+            }
+            if (watcher.stops)() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let tally = take_in_lines(&self.ingest, path, self.workers, watcher.now, &mut report);
+        let (created, replaced) = (tally.created, tally.replaced);
+        if created + replaced > 0 {
+            let event = audit::event(Action::ItemStored).about(ObjectKind::Path, path.display());
+            self.ingest.record(event.with(format!("{created} created, {replaced} replaced")));
+        }
+        match (ours, tally.failed) {
+            _ if tally.interrupted => None,
+            (Some(cause), _) => Some(End::Later(cause)),
+            (None, 0) => Some(End::Done),
+            (None, failed) => {
+                let good = tally.created + tally.replaced;
+                let error = format!("{failed} lines were not taken in, {good} were");
+                Some(End::Failed(error, problems))
+            }
+        }
+    }
+
+    /// Moves away what was dealt with.
+    fn finish(&mut self, path: &Path, end: End) {
+        match &end {
+            End::Done => {}
+            End::Failed(error, _) => {
+                tracing::warn!(file = %path.display(), "not taken in: {error}");
+            }
+            End::Later(cause) => {
+                if self.late.get(path) != Some(cause) {
+                    tracing::error!(file = %path.display(), "tried again later: {cause}");
+                    self.late.insert(path.to_owned(), cause.clone());
+                }
+                return;
+            }
+        }
+        self.late.remove(path);
+        if let Err(cause) = self.move_away(path, &end) {
+            tracing::error!(file = %path.display(), "cannot be moved away: {cause}");
+            if let Some(arrival) = self.seen.get(path) {
+                self.stuck.insert(path.to_owned(), (arrival.clone(), end));
+            }
+        }
+    }
+
+    fn move_away(&self, path: &Path, end: &End) -> io::Result<()> {
+        match end {
+            End::Done => self.move_to(&self.done, path, None),
+            End::Failed(error, problems) => {
+                let name = path.strip_prefix(&self.dir).unwrap_or(path).display().to_string();
+                let note = json!({ "file": name, "error": error, "problems": problems });
+                self.move_to(&self.failed, path, Some(&note))
+            }
+            End::Later(_) => Ok(()),
+        }
+    }
+
+    /// Moves `path` into the folder `to`, with `note` beside it. The note comes first: a file without
+    /// one would not say why it lies there. No link on either way is followed.
+    fn move_to(
+        &self,
+        to: &(PathBuf, PathBuf),
+        path: &Path,
+        note: Option<&Value>,
+    ) -> io::Result<()> {
+        let within = path.strip_prefix(&self.dir).map_err(io::Error::other)?;
+        let name = within.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let parent = within.parent().unwrap_or(Path::new(""));
+        let source = open_folder(&self.dir, parent, Missing::Fails)?;
+        let target = open_folder(&to.0, &to.1.join(parent), Missing::Created)?;
+        let free = free_name(name, &|name| beneath::exists(&target, name));
+        if let Some(note) = note {
+            let mut beside = free.clone();
+            beside.push(".error.json");
+            beneath::write(&target, &beside, format!("{note:#}\n").as_bytes())?;
+        }
+        beneath::rename((&source, name), (&target, &free))
+    }
+}
+
+/// `wanted`, or the same with a number where that is taken: `photo-2.jpg`.
+fn free_name(wanted: &OsStr, is_taken: &dyn Fn(&OsStr) -> bool) -> OsString {
+    if !is_taken(wanted) {
+        return wanted.to_owned();
+    }
+    let path = Path::new(wanted);
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let extension = path.extension().map(|extension| extension.to_string_lossy().into_owned());
+    let numbered = |number: u64| {
+        OsString::from(match &extension {
+            Some(extension) => format!("{stem}-{number}.{extension}"),
+            None => format!("{stem}-{number}"),
+        })
+    };
+    let mut names = (2..).map(numbered);
+    names.find(|name| !is_taken(name)).unwrap_or_else(|| wanted.to_owned())
+}
+
+fn end(outcome: Result<(), &IngestError>) -> End {
+    match outcome {
+        Ok(()) => End::Done,
+        Err(error) if error.is_ours() => End::Later(error.to_string()),
+        Err(error) => {
+            let problems = error.problems().into_iter();
+            let problems =
+                problems.map(|(path, message)| json!({ "path": path, "message": message }));
+            End::Failed(error.to_string(), problems.collect())
+        }
+    }
+}

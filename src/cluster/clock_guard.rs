@@ -1,0 +1,177 @@
+//! Whether the clock can be believed: what is removed by the time of day does not come back.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::runtime::clock;
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::limits::{CLOCK_BEAT, CLOCK_JUMP, CLOCK_NOTED, CLOCK_STRANGE, CLOCK_TRUST};
+use crate::runtime::telemetry;
+use crate::storage::database::Db;
+
+/// Where the database has the note of the last life: a [`Note`], with the name of the node behind it.
+const NAME: &str = "clock";
+/// What a note begins with while the clock is not believed.
+const DOUBTED: &str = "doubted ";
+
+/// Compares the time of day with the time that passes.
+#[derive(Debug)]
+pub struct Steady {
+    state: Mutex<State>,
+    /// What its note is called.
+    name: String,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The time of day at the last look, and the time since.
+    last: (Timestamp, Stopwatch),
+    /// Since when the clock is believed again, if it ever was not.
+    since: Option<Stopwatch>,
+}
+
+/// What the next life is told of the clock: the time of day, and whether it was doubted. Otherwise
+/// a restart would end the doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Note {
+    at: Timestamp,
+    doubted: bool,
+}
+
+impl Note {
+    fn parse(text: &str) -> Option<Self> {
+        let at = text.strip_prefix(DOUBTED);
+        Some(Self { at: at.unwrap_or(text).parse().ok()?, doubted: at.is_some() })
+    }
+
+    /// Why the clock, which says `now`, is not to be believed at a start.
+    ///
+    /// A machine that was off for months looks like one whose clock runs months ahead: it is
+    /// believed after [`CLOCK_TRUST`], like every other one.
+    fn doubt(&self, now: Timestamp) -> Option<&'static str> {
+        let away = now.duration_since(self.at).unsigned_abs();
+        if away >= CLOCK_STRANGE {
+            return Some("it is far from where it was when the service ran last");
+        }
+        self.doubted.then_some("it had just jumped when the service ended")
+    }
+}
+
+impl std::fmt::Display for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", if self.doubted { DOUBTED } else { "" }, self.at)
+    }
+}
+
+impl Steady {
+    /// Believes the clock as it is now, unless the note in the database speaks against it that the node
+    /// `node` left; for a node that left none, the last one of any: it may run over a copy of long ago.
+    pub fn start(db: &Db, node: Option<&str>) -> Self {
+        let now = clock::now();
+        let name = node.map_or_else(|| NAME.to_owned(), |node| format!("{NAME} {node}"));
+        let since = match db.read_blocking(|tx| tx.list_states(NAME)) {
+            Ok(notes) => last_note(&notes, &name).and_then(|note| note.doubt(now)).map(|why| {
+                metrics::counter!(telemetry::CLOCK_JUMPS).increment(1);
+                tracing::error!(
+                    "the clock is not believed yet: {why}; nothing that expired is removed for a \
+                     while"
+                );
+                Stopwatch::start()
+            }),
+            Err(cause) => {
+                tracing::error!("what the clock was cannot be read, so it is doubted: {cause}");
+                Some(Stopwatch::start())
+            }
+        };
+        let last = (now, Stopwatch::start());
+        Self { state: Mutex::new(State { last, since }), name }
+    }
+
+    /// Whether the time of day has gone on as time does for [`CLOCK_TRUST`]: what it says is over
+    /// may then be removed. A jump of [`CLOCK_JUMP`] is logged and counted.
+    pub fn is_trusted(&self) -> bool {
+        !self.look().doubted
+    }
+
+    fn look(&self) -> Note {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = clock::now();
+        let (before, passed) = (state.last.0, state.last.1.elapsed());
+        let passed = SignedDuration::try_from(passed).unwrap_or(SignedDuration::MAX);
+        let jump = now.duration_since(before).saturating_sub(passed);
+        if jump.unsigned_abs() >= CLOCK_JUMP {
+            metrics::counter!(telemetry::CLOCK_JUMPS).increment(1);
+            tracing::error!(
+                seconds = jump.as_secs(),
+                "the clock jumped: nothing that expired is removed for a while"
+            );
+            state.since = Some(Stopwatch::start());
+        }
+        state.last = (now, Stopwatch::start());
+        let doubted = state.since.is_some_and(|since| since.elapsed() < CLOCK_TRUST);
+        Note { at: now, doubted }
+    }
+
+    /// Looks at the clock, and notes in the database for the next life what it is: at once when it
+    /// is doubted or believed again, else now and then.
+    pub async fn keep(self: Arc<Self>, db: Db) {
+        let mut beat = tokio::time::interval(CLOCK_BEAT);
+        let mut noted: Option<(bool, Stopwatch)> = None;
+        let mut failing = false;
+        loop {
+            beat.tick().await;
+            let note = self.look();
+            let is_due = |(doubted, at): &(bool, Stopwatch)| {
+                *doubted != note.doubted || at.elapsed() >= CLOCK_NOTED
+            };
+            if !noted.as_ref().is_none_or(is_due) {
+                continue;
+            }
+            let name = self.name.clone();
+            let written = db.write(move |tx| tx.write_state(&name, &note.to_string())).await;
+            match (&written, failing) {
+                (Err(cause), false) => tracing::error!("the clock cannot be noted: {cause}"),
+                (Ok(()), true) => tracing::info!("the clock is noted again"),
+                (Err(_), true) | (Ok(()), false) => {}
+            }
+            failing = written.is_err();
+            if !failing {
+                noted = Some((note.doubted, Stopwatch::start()));
+            }
+        }
+    }
+}
+
+/// The note called `own`, else the latest of `notes`.
+fn last_note(notes: &[(String, String)], own: &str) -> Option<Note> {
+    let ours = notes.iter().find(|(name, _)| name == own);
+    let ours = ours.and_then(|(_, text)| Note::parse(text));
+    ours.or_else(|| {
+        notes.iter().filter_map(|(_, text)| Note::parse(text)).max_by_key(|note| note.at)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_speaks_against_a_clock_that_is_far_away_or_was_doubted() {
+        let at = |hours: i64| Timestamp::UNIX_EPOCH + SignedDuration::from_hours(500_000 + hours);
+        let check = |doubted: bool, hours: i64, expected: bool| {
+            let note = Note::parse(&Note { at: at(0), doubted }.to_string()).unwrap();
+            assert_eq!(note, Note { at: at(0), doubted });
+            assert_eq!(note.doubt(at(hours)).is_some(), expected, "{note} after {hours} h");
+        };
+        check(false, 0, false);
+        check(false, 23, false);
+        check(false, -23, false);
+        check(false, 24, true);
+        check(false, -24, true);
+        check(false, 24 * 365, true);
+        check(true, 0, true);
+        check(true, 2, true);
+        assert_eq!(Note::parse("yesterday"), None);
+    }
+}

@@ -1,0 +1,542 @@
+//! Nodes: processes that serve one database and one store, and what only one of them does at a time.
+//!
+//! A process begins a *life* of its node in the database and shows by a beat that it lasts. What a node
+//! has under way (messages that it sends, items on their way to readers) names its life, and so does a
+//! *lease*: work that one node does at a time. A life that ends frees all of it in one transaction: at
+//! once when the process stops or its node starts again, and after [`limits::STILL`] when its beat stands still.
+//!
+//! No clock of another machine counts. Whether a beat stands still is measured by the clock of the node
+//! that looks, which only goes forward, and only while that node itself can write. A process that was held
+//! up for longer than that, and lives, finds its life ended and begins another one. Who does what must
+//! happen once looks for its lease or life in the transaction that does it; [`Node::holds`] alone is a
+//! hint for whether to begin.
+
+mod about;
+pub mod limits;
+mod observe;
+mod sending;
+mod slot;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use std::{
+    path::Path,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+        mpsc,
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use tokio::sync::watch as channel;
+use uuid::Uuid;
+
+use crate::runtime::clock::{self, Stopwatch};
+use crate::runtime::config::Role;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::storage::database::{Begun, Db, DbError, WriteTx};
+pub use about::{About, Fault, faults_of};
+use limits::{ALONE_AGAIN, STILL};
+pub use observe::{Observed, observe};
+pub use sending::Sending;
+use slot::Slot;
+use watch::Others;
+
+/// Work that one node does at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lease {
+    /// Matches items with notifications, ends embargoes, prepares scheduled mails.
+    Matching,
+    /// Tells CDNs of changes.
+    Purging,
+    /// Removes what expired.
+    Sweeping,
+    /// Takes in what lies in a watched folder.
+    Watching,
+    /// Makes what a start needs: the demo archive.
+    Starting,
+    /// Reads originals in the background and compares them with their checksums.
+    Scrubbing,
+}
+
+impl Lease {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Matching,
+        Self::Purging,
+        Self::Sweeping,
+        Self::Watching,
+        Self::Starting,
+        Self::Scrubbing,
+    ];
+
+    /// Its name; that of a watched folder has the folder's behind it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Matching => "matching",
+            Self::Purging => "purging",
+            Self::Sweeping => "sweeping",
+            Self::Watching => "watching",
+            Self::Starting => "starting",
+            Self::Scrubbing => "scrubbing",
+        }
+    }
+}
+
+/// The leases that a node takes. Whoever takes some looks here in its transaction, so that none comes back
+/// that was declined.
+struct Wanted {
+    /// Whether the node works; until then it takes none.
+    works: bool,
+    /// The leases, by their names.
+    leases: Vec<(Lease, String)>,
+}
+
+impl Wanted {
+    fn list(&self) -> Vec<(Lease, String)> {
+        if self.works { self.leases.clone() } else { Vec::new() }
+    }
+}
+
+/// This process among those that serve the database; cheap to clone.
+#[derive(Clone)]
+pub struct Node {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    db: Db,
+    role: Role,
+    about: About,
+    /// What it cannot do now, as its row says it.
+    faults: Mutex<String>,
+    /// Whether it stops.
+    drains: AtomicBool,
+    state: Mutex<State>,
+    wanted: Arc<Mutex<Wanted>>,
+    /// The leases that it holds as far as it knows.
+    held: channel::Sender<Vec<Lease>>,
+    /// Up to which row of the item log it gives nobody old versions: any, as long as it gives nothing.
+    followed: AtomicI64,
+    /// Since it last began to look whether it has followed the item log to its end, and had.
+    seen_end: Mutex<Stopwatch>,
+}
+
+struct State {
+    /// None where the process only reads.
+    slot: Option<Slot>,
+    /// The places without a process that were found, until a first life has begun: the lives of those nodes
+    /// and earlier ones of this one are over.
+    idle: Option<Vec<Slot>>,
+    /// The life that lasts, or the one that is to begin.
+    life: Uuid,
+    /// Whether the life was begun and is not known to be over.
+    lives: bool,
+    /// Since the last sign of life that was written was begun.
+    confirmed: Option<Stopwatch>,
+    /// The least row of the item log up to which each of the other nodes followed it.
+    followed_by_others: Option<i64>,
+    /// Since when no node matches.
+    unmatched: Option<Stopwatch>,
+}
+
+impl Node {
+    /// Begins a life of this process's node over the data directory `dir`. An earlier life of the same node is
+    /// over, and so are those of other nodes over that directory that have no process. It takes no leases and
+    /// nobody waits for it before it works ([`Node::work`]). Blocks.
+    ///
+    /// Where the database cannot be written that is done later. A node that only reads has no life.
+    pub fn start(
+        db: &Db,
+        dir: &Path,
+        (role, about): (Role, About),
+        now: Timestamp,
+    ) -> Result<Self> {
+        let unusable = |cause| {
+            let message = format!("folder {} cannot be used", dir.join("nodes").display());
+            Error::new(Kind::Unavailable, message).because(cause)
+        };
+        let (slot, idle) = match role.only_reads() {
+            true => (None, None),
+            false => {
+                let (slot, idle) = Slot::take(&dir.join("nodes")).map_err(unusable)?;
+                (Some(slot), Some(idle))
+            }
+        };
+        let leases = [Lease::Matching, Lease::Purging, Lease::Sweeping];
+        let leases = leases.into_iter().filter(|_| role.works());
+        let leases = leases.map(|lease| (lease, lease.as_str().to_owned())).collect();
+        let state = State {
+            slot,
+            idle,
+            life: Uuid::new_v4(),
+            lives: false,
+            confirmed: None,
+            followed_by_others: None,
+            unmatched: None,
+        };
+        let node = Self {
+            inner: Arc::new(Inner {
+                db: db.clone(),
+                role,
+                about,
+                faults: Mutex::new(about::STARTING.to_owned()),
+                drains: AtomicBool::new(false),
+                state: Mutex::new(state),
+                wanted: Arc::new(Mutex::new(Wanted { works: false, leases })),
+                held: channel::Sender::new(Vec::new()),
+                followed: AtomicI64::new(i64::MAX),
+                seen_end: Mutex::new(Stopwatch::start()),
+            }),
+        };
+        if !role.only_reads() {
+            match node.begin(now).map_err(Error::from) {
+                Err(cause) if cause.kind() == Kind::Unavailable => {
+                    tracing::error!("the database cannot be written, this node waits: {cause}");
+                }
+                begun => begun?,
+            }
+        }
+        Ok(node)
+    }
+
+    /// Says that the node works from now on: it takes the leases that its role wants and nobody holds, and
+    /// others wait until it has followed the item log ([`Node::follow`]). Blocks.
+    ///
+    /// Where the database cannot be written that is done later.
+    pub fn work(&self, now: Timestamp) {
+        self.wanted().works = true;
+        let state = self.state();
+        let (life, lives) = (state.life, state.lives);
+        drop(state);
+        if !lives {
+            return;
+        }
+        let (shown, wanted) = (self.shown(), Arc::clone(&self.inner.wanted));
+        let taken = self.inner.db.write_first(move |tx| {
+            // Before anybody is given anything: who joins must find it.
+            tx.beat(life, (shown.0, &shown.1), now)?;
+            Ok((take_free(tx, &wanted, life)?, tx.as_read().list_nodes()?.len() > 1))
+        });
+        let is_one_of_many = match taken {
+            Ok((held, others)) => {
+                self.hold(held);
+                others
+            }
+            Err(cause) => {
+                tracing::error!("leases cannot be taken yet: {cause}");
+                true
+            }
+        };
+        if is_one_of_many {
+            // Others that looked just before tell a CDN of changes without waiting for this one.
+            let (_open, never) = mpsc::channel::<()>();
+            match never.recv_timeout(2 * limits::LOOK) {
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.inner.state)
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, Wanted> {
+        lock(&self.inner.wanted)
+    }
+
+    /// What a sign of life tells: the row of the item log up to which it gives nobody old versions, and
+    /// what it cannot do now.
+    fn shown(&self) -> (i64, String) {
+        let faults = match self.inner.drains.load(Ordering::SeqCst) {
+            true => about::DRAINING.to_owned(),
+            false => lock(&self.inner.faults).clone(),
+        };
+        (self.followed(), faults)
+    }
+
+    /// Says what this node cannot do from now on; the others learn it with the next sign of life, which
+    /// does not wait for its time when that changed.
+    pub fn report(&self, faults: &[Fault]) {
+        *lock(&self.inner.faults) = about::print(faults);
+    }
+
+    /// Says that this node stops and takes no new requests: no other one steps aside for it.
+    pub fn drain(&self) {
+        self.inner.drains.store(true, Ordering::SeqCst);
+    }
+
+    fn followed(&self) -> i64 {
+        self.inner.followed.load(Ordering::SeqCst)
+    }
+
+    /// Takes note of the leases that it was found to hold, but for those that it does not want any more.
+    fn hold(&self, found: Vec<Lease>) {
+        let wanted = self.wanted();
+        let is_wanted = |lease: &Lease| wanted.leases.iter().any(|(one, _)| one == lease);
+        let found: Vec<Lease> = found.into_iter().filter(is_wanted).collect();
+        self.inner.held.send_if_modified(|held| {
+            let changed = *held != found;
+            *held = found;
+            changed
+        });
+    }
+
+    /// What the process does.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.inner.role
+    }
+
+    /// What its life is called now.
+    #[must_use]
+    pub fn life(&self) -> Uuid {
+        self.state().life
+    }
+
+    /// What the node is called over its restarts; nothing where it only reads.
+    #[must_use]
+    pub fn name(&self) -> Option<String> {
+        self.state().slot.as_ref().map(|slot| slot.name.clone())
+    }
+
+    /// Whether it holds a lease, as far as it knows.
+    #[must_use]
+    pub fn holds(&self, lease: Lease) -> bool {
+        self.inner.held.borrow().contains(&lease)
+    }
+
+    /// Ends when it holds a lease.
+    pub async fn held(&self, lease: Lease) {
+        // The sender is ours, so it cannot be gone.
+        drop(self.inner.held.subscribe().wait_for(|held| held.contains(&lease)).await);
+    }
+
+    /// Whether its life certainly lasts: nobody else can have taken it for dead yet.
+    #[must_use]
+    pub fn is_sure(&self) -> bool {
+        let state = self.state();
+        state.lives && state.confirmed.is_some_and(|since| since.elapsed() < STILL)
+    }
+
+    /// Says that a lease turned out to be lost.
+    pub fn lost(&self, lease: Lease) {
+        self.inner.held.send_if_modified(|held| {
+            let before = held.len();
+            held.retain(|one| *one != lease);
+            held.len() != before
+        });
+    }
+
+    /// Wants a lease that not every node of its role takes; `which` tells pieces of work apart of which there
+    /// is more than one.
+    pub fn want(&self, lease: Lease, which: Option<&str>) {
+        let name = match which {
+            Some(which) => format!("{} {which}", lease.as_str()),
+            None => lease.as_str().to_owned(),
+        };
+        self.wanted().leases.push((lease, name));
+    }
+
+    /// Wants no lease of that kind any more, and gives one back that it holds. Blocks.
+    pub fn decline(&self, lease: Lease) {
+        let mut wanted = self.wanted();
+        let given = wanted.leases.extract_if(.., |(one, _)| *one == lease).collect::<Vec<_>>();
+        let works = wanted.works;
+        self.lost(lease);
+        drop(wanted);
+        if !works || given.is_empty() {
+            return;
+        }
+        // Whether it holds one or not: it may be taken just now, and not from here on.
+        let life = self.life();
+        let dropped = self.inner.db.write_blocking(move |tx| {
+            given.iter().try_for_each(|(_, name)| tx.drop_lease(name, life))
+        });
+        if let Err(cause) = dropped {
+            tracing::error!(
+                "other nodes wait for {} until this one ends: {cause}",
+                lease.as_str()
+            );
+        }
+    }
+
+    /// Says up to which row of the item log this node gives nobody old versions any more.
+    pub fn follow(&self, seq: i64) {
+        self.inner.followed.store(seq, Ordering::SeqCst);
+    }
+
+    /// Says that it has followed the item log to what was its end when `since` began.
+    pub fn saw_end_of_log(&self, since: Stopwatch) {
+        *lock(&self.inner.seen_end) = since;
+    }
+
+    /// How long it has not known of all that was written: what it has in memory may be as old as that.
+    #[must_use]
+    pub fn behind(&self) -> Duration {
+        lock(&self.inner.seen_end).elapsed()
+    }
+
+    /// The least row of the item log up to which all other nodes give nobody old versions any more;
+    /// `None` where there are none.
+    #[must_use]
+    pub fn followed_by_others(&self) -> Option<i64> {
+        self.state().followed_by_others
+    }
+
+    /// How long no node has matched items with notifications; nothing where one does.
+    #[must_use]
+    pub fn unmatched(&self) -> Option<Duration> {
+        self.state().unmatched.as_ref().map(Stopwatch::elapsed)
+    }
+
+    /// Does `work` while no other node of the database does such work. Blocks.
+    pub fn alone<T>(&self, lease: Lease, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let name = lease.as_str();
+        let (_open, never) = mpsc::channel::<()>();
+        loop {
+            let life = self.life();
+            if self.inner.db.write_blocking(move |tx| tx.take_lease(name, life))? {
+                break;
+            }
+            match never.recv_timeout(ALONE_AGAIN) {
+                Ok(()) | Err(_) => {}
+            }
+        }
+        let outcome = work();
+        let life = self.life();
+        self.inner.db.write_blocking(move |tx| tx.drop_lease(name, life))?;
+        outcome
+    }
+
+    /// Begins a life and takes what is free.
+    ///
+    /// It is the same life until one has begun: where an answer was lost it may have begun already.
+    fn begin(&self, now: Timestamp) -> Result<(), DbError> {
+        let state = self.state();
+        let Some(slot) = &state.slot else { return Ok(()) };
+        let (life, name, role) = (state.life, slot.name.clone(), self.inner.role.as_str());
+        // Nobody else has these places, as long as they are held here.
+        let places = state.idle.iter().flat_map(|idle| idle.iter().chain([slot]));
+        let over: Vec<String> = places.map(|place| place.name.clone()).collect();
+        let watch = Stopwatch::start();
+        drop(state);
+        let (shown, wanted) = (self.shown(), Arc::clone(&self.inner.wanted));
+        let about = self.inner.about.print();
+        let begun = self.inner.db.write_first(move |tx| {
+            let begun =
+                tx.begin_life((life, &name), (role, shown.0, (&about, &shown.1)), &over, now)?;
+            Ok((begun, take_free(tx, &wanted, life)?))
+        })?;
+        let mut state = self.state();
+        match begun {
+            (Begun::Lives, held) => {
+                (state.lives, state.confirmed, state.idle) = (true, Some(watch), None);
+                drop(state);
+                self.hold(held);
+            }
+            (Begun::Taken, _) => {
+                tracing::error!(
+                    "another process goes by the name of this node: was the data directory \
+                     copied? This one takes another name"
+                );
+                if let Some(slot) = &mut state.slot {
+                    slot.rename();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes note that its life is over, and begins another one.
+    fn begin_anew(&self, now: Timestamp) -> Result<(), DbError> {
+        let mut state = self.state();
+        (state.life, state.lives) = (Uuid::new_v4(), false);
+        drop(state);
+        self.inner.held.send_replace(Vec::new());
+        self.begin(now)
+    }
+
+    /// Shows from now on that the life lasts, and looks at the others. The life ends with what is given.
+    ///
+    /// Fails when no thread can be started.
+    pub fn keep(&self) -> Result<Keeper> {
+        let mut keeper = Keeper { node: self.clone(), stop: None };
+        let (stop, stopped) = mpsc::channel();
+        let node = self.clone();
+        let thread = std::thread::Builder::new()
+            .name("node".to_owned())
+            .spawn(move || {
+                let mut others = Others::new(node.state().lives);
+                loop {
+                    if !node.inner.role.only_reads() {
+                        others.look(&node);
+                    }
+                    if stopped.recv_timeout(limits::LOOK) != Err(mpsc::RecvTimeoutError::Timeout) {
+                        return;
+                    }
+                }
+            })
+            .map_err(Error::internal)?;
+        keeper.stop = Some((stop, thread));
+        Ok(keeper)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Takes those of the leases that nobody holds; the ones that it holds then.
+fn take_free(tx: &WriteTx<'_>, wanted: &Mutex<Wanted>, life: Uuid) -> Result<Vec<Lease>, DbError> {
+    let leases = lock(wanted).list();
+    let mut held = Vec::new();
+    for (lease, name) in leases {
+        if tx.take_lease(&name, life)? {
+            held.push(lease);
+        }
+    }
+    Ok(held)
+}
+
+/// Keeps a node alive. Its life ends with this: what it held is free at once. Dropping it blocks.
+pub struct Keeper {
+    node: Node,
+    stop: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
+}
+
+impl Keeper {
+    /// The node.
+    #[must_use]
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        if let Some((stop, thread)) = self.stop.take() {
+            drop(stop);
+            drop(thread.join());
+        }
+        let node = &self.node;
+        let mut state = node.state();
+        // One whose beginning was not answered may have begun.
+        let life = state.slot.is_some().then_some(state.life);
+        let lives = std::mem::replace(&mut state.lives, false);
+        drop(state);
+        node.inner.held.send_replace(Vec::new());
+        let Some(life) = life else { return };
+        let ended = node.inner.db.write_blocking(move |tx| tx.end_life(life, clock::now()));
+        if let Err(cause) = ended
+            && lives
+        {
+            tracing::error!("other nodes have to wait for what this one held: {cause}");
+        }
+    }
+}

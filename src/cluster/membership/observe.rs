@@ -1,0 +1,47 @@
+//! The nodes as somebody sees them who is none.
+
+use std::{sync::mpsc, time::Duration};
+
+use super::limits::LOOK;
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::error::Result;
+use crate::storage::database::{Db, NodeRow, ReadTx};
+
+/// A node that was watched for a while.
+#[derive(Clone, Debug)]
+pub struct Observed {
+    /// What it says of itself.
+    pub row: NodeRow,
+    /// Whether its beat rose meanwhile; nothing of one that is alone, which seldom shows that it lives.
+    pub beats: Option<bool>,
+    /// The names of the leases that it holds.
+    pub leases: Vec<String>,
+}
+
+/// The nodes of a database, by name, watched until each beat rose, and for `patience` at most. Blocks.
+///
+/// One whose life ends meanwhile is none of them, and one whose life begins lives.
+pub fn observe(db: &Db, patience: Duration) -> Result<Vec<Observed>> {
+    let first = db.read_blocking(|tx| tx.list_nodes())?;
+    let look = |tx: &ReadTx<'_>| Ok((tx.list_nodes()?, tx.list_leases()?));
+    let since = Stopwatch::start();
+    let (_open, never) = mpsc::channel::<()>();
+    loop {
+        let (nodes, leases) = db.read_blocking(look)?;
+        let is_alone = nodes.len() < 2;
+        let rose = |row: &NodeRow| {
+            first.iter().all(|before| before.life != row.life || before.beat != row.beat)
+        };
+        if is_alone || nodes.iter().all(rose) || since.elapsed() >= patience {
+            let observed = |row: NodeRow| {
+                let ours = leases.iter().filter(|(_, life)| *life == row.life);
+                let leases = ours.map(|(name, _)| name.clone()).collect();
+                Observed { beats: (!is_alone).then(|| rose(&row)), leases, row }
+            };
+            return Ok(nodes.into_iter().map(observed).collect());
+        }
+        match never.recv_timeout(LOOK) {
+            Ok(()) | Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Lives and leases over a real database.
+
+use uuid::Uuid;
+
+use super::*;
+use crate::storage::database::ClaimedBy;
+use model::account::Lane;
+
+fn node(db: &Db, dir: &Path) -> Node {
+    let node = Node::start(db, dir, (Role::All, About::default()), clock::now()).expect("started");
+    node.work(clock::now());
+    node
+}
+
+fn leases(db: &Db) -> Vec<(String, Uuid)> {
+    db.read_blocking(|tx| tx.list_leases()).expect("read")
+}
+
+fn end(node: &Node) {
+    let life = node.life();
+    node.inner.db.write_blocking(move |tx| tx.end_life(life, clock::now())).expect("written");
+}
+
+#[test]
+fn one_node_holds_a_lease_and_the_next_one_gets_it_when_that_life_is_over() {
+    let dir = tempfile::tempdir().expect("folder");
+    let db = Db::scratch(dir.path()).expect("opened");
+    let (first, second) = (node(&db, dir.path()), node(&db, dir.path()));
+    assert!(first.holds(Lease::Matching) && !second.holds(Lease::Matching));
+    assert_eq!(leases(&db).len(), 3);
+    let mut others = Others::new(true);
+    others.look(&second);
+    assert!(!second.holds(Lease::Matching));
+    end(&first);
+    others.look(&second);
+    assert!(second.holds(Lease::Matching));
+    assert!(leases(&db).iter().all(|(_, life)| *life == second.life()));
+    // The first one lives all the same: it finds out, and begins anew without a lease.
+    let was = first.life();
+    Others::new(true).look(&first);
+    assert!(first.is_sure() && first.life() != was && !first.holds(Lease::Matching));
+}
+
+#[test]
+fn a_node_that_starts_again_takes_what_it_had_and_a_lost_life_cannot_end_a_message() {
+    let dir = tempfile::tempdir().expect("folder");
+    let db = Db::scratch(dir.path()).expect("opened");
+    db.write_blocking(|tx| {
+        tx.run_sql(
+            "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
+                 service_account, created_ms) VALUES (1, 'a', '[]', FALSE, FALSE, TRUE, FALSE, 0);
+             INSERT INTO outbox (message_id, lane, number, user_id, content, state, attempts,
+                 next_ms, created_ms, queued_ms, updated_ms)
+             VALUES ('01a203dd-5c0a-711a-97bd-9530a4d06199', 'mail', 1, 1,
+                 '{\"kind\":\"item\",\"item\":\"image/a\"}', 'waiting', 0, 0, 0, 0, 0);",
+        )
+    })
+    .expect("written");
+    let claim = |node: &Node| {
+        let by = ClaimedBy { life: node.life(), now: clock::now() };
+        let claimed = db.claim_blocking(move |tx| tx.claim_messages(Lane::Mail, 9, by));
+        (by, claimed.expect("written"))
+    };
+    let first = node(&db, dir.path());
+    let (by, claimed) = claim(&first);
+    assert_eq!(claimed.len(), 1);
+    let (name, other) = (first.name(), node(&db, dir.path()));
+    assert!(claim(&other).1.is_empty(), "it is under way");
+    drop(first);
+    let again = node(&db, dir.path());
+    assert_eq!(again.name(), name);
+    assert!(again.holds(Lease::Sweeping));
+    let id = claimed[0].id;
+    let done = crate::storage::database::Sent::Done;
+    assert!(!db.write_blocking(move |tx| tx.end_message(id, &done, by)).expect("written"));
+    assert_eq!(claim(&other).1.len(), 1, "the life that had it is over");
+}
+
+#[test]
+fn a_beat_that_stands_still_is_ended_once_and_one_that_rises_is_not() {
+    let dir = tempfile::tempdir().expect("folder");
+    let db = Db::scratch(dir.path()).expect("opened");
+    let (first, second) = (node(&db, dir.path()), node(&db, dir.path()));
+    let (life, other) = (first.life(), second.life());
+    db.write_blocking(move |tx| {
+        assert!(tx.beat(life, (7, ""), clock::now())?);
+        assert!(!tx.end_still_life(life, 1, clock::now())?, "it rose meanwhile");
+        assert!(tx.end_still_life(life, 2, clock::now())?);
+        assert!(!tx.end_still_life(life, 2, clock::now())?);
+        assert!(!tx.beat(life, (7, ""), clock::now())?);
+        assert!(!tx.take_lease("matching", life)?, "who is dead takes nothing");
+        assert!(tx.take_lease("matching", other)?);
+        Ok(())
+    })
+    .expect("written");
+}
+
+#[test]
+fn who_goes_by_the_name_of_another_node_takes_another_one() {
+    let dir = tempfile::tempdir().expect("folder");
+    let db = Db::scratch(dir.path()).expect("opened");
+    let first = node(&db, dir.path());
+    let copy = tempfile::tempdir().expect("folder");
+    std::fs::create_dir(copy.path().join("nodes")).expect("made");
+    let name = first.name().expect("a name");
+    std::fs::write(copy.path().join("nodes/node-1"), &name).expect("written");
+    let second = node(&db, copy.path());
+    assert_eq!(second.name().as_ref(), Some(&name), "it cannot know");
+    let mut others = Others::new(true);
+    // Its life is over, its name is taken, and it lives under another one.
+    for _ in 0..2 {
+        others.look(&first);
+    }
+    assert!(first.is_sure() && second.name() == Some(name.clone()) && first.name() != Some(name));
+}
+
+#[test]
+fn a_node_that_does_not_work_yet_holds_nothing_and_nobody_waits_for_it() {
+    let dir = tempfile::tempdir().expect("folder");
+    let db = Db::scratch(dir.path()).expect("opened");
+    let worker = node(&db, dir.path());
+    worker.follow(3);
+    let comes = Node::start(&db, dir.path(), (Role::All, About::default()), clock::now())
+        .expect("started");
+    let (mut others, mut its) = (Others::new(true), Others::new(true));
+    end(&worker);
+    its.look(&comes);
+    others.look(&worker);
+    assert_eq!(worker.followed_by_others(), Some(i64::MAX));
+    assert!(worker.holds(Lease::Purging) && !comes.holds(Lease::Purging));
+    // What others are to find is there before it answers anybody.
+    comes.follow(2);
+    comes.work(clock::now());
+    others.look(&worker);
+    assert_eq!(worker.followed_by_others(), Some(2));
+}
+
+#[test]
+fn a_life_ends_with_a_start_that_fails() {
+    let dir = tempfile::tempdir().expect("folder");
+    let db = Db::scratch(dir.path()).expect("opened");
+    let node = node(&db, dir.path());
+    let keeper = node.keep().expect("a thread");
+    assert_eq!(leases(&db).len(), 3);
+    drop(keeper);
+    assert!(leases(&db).is_empty());
+    assert!(db.read_blocking(|tx| tx.list_nodes()).expect("read").is_empty());
+}
+
+#[test]
+fn a_life_whose_beginning_was_not_answered_begins_once() {
+    let dir = tempfile::tempdir().expect("folder");
+    let db = Db::scratch(dir.path()).expect("opened");
+    let node = node(&db, dir.path());
+    let (name, life) = (node.name(), node.life());
+    // It was written, and the answer got lost.
+    node.state().lives = false;
+    node.begin(clock::now()).expect("written");
+    assert!(node.is_sure() && node.holds(Lease::Matching));
+    assert_eq!((node.name(), node.life()), (name, life));
+    assert_eq!(db.read_blocking(|tx| tx.list_nodes()).expect("read").len(), 1);
+}
+
+#[test]
+fn a_lease_that_was_declined_does_not_come_back() {
+    let dir = tempfile::tempdir().expect("folder");
+    let db = Db::scratch(dir.path()).expect("opened");
+    let node = node(&db, dir.path());
+    let was_wanted = Lease::ALL.to_vec();
+    node.decline(Lease::Purging);
+    // A look that was under way meanwhile.
+    node.hold(was_wanted);
+    Others::new(true).look(&node);
+    assert!(node.holds(Lease::Matching) && !node.holds(Lease::Purging));
+    assert!(!leases(&db).iter().any(|(name, _)| name == "purging"));
+}

@@ -1,0 +1,130 @@
+//! Whether this node can do what others can, for `/health/ready`, metrics and the log.
+//!
+//! A look each second finds out what the node cannot do now: read the database through every kind of
+//! connection, search, reach the originals, write its disk. It tells the other nodes (in its row of the
+//! table `nodes`) and reads what they tell. A node that has a fault which another one does not have is not
+//! ready, so that a balancer sends requests there; where all have it, it stays: what it can do is
+//! more than nothing. Of a database that cannot be read nobody can ask who else reads it: not ready, and
+//! the balancer's second check (`/health/serving`) has the last word.
+
+mod look;
+mod verdict;
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::sync::watch;
+
+use crate::cluster::membership::{Fault, Node};
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::telemetry;
+use crate::storage::blobs::Store;
+use crate::storage::database::Db;
+use crate::storage::search::Search;
+use look::Looks;
+pub use look::write_probe;
+pub use verdict::Verdict;
+
+/// What a node is looked at by.
+#[derive(Clone)]
+pub struct Parts {
+    /// The database.
+    pub db: Db,
+    /// The originals.
+    pub store: Store,
+    /// Search of this node.
+    pub search: Search,
+    /// The node.
+    pub node: Node,
+    /// The data directory.
+    pub dir: PathBuf,
+    /// Bytes of the largest file that may come in: there should be room for one.
+    pub file_bytes_max: u64,
+}
+
+/// Whether this node is ready; cheap to clone.
+#[derive(Clone)]
+pub struct Readiness {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    parts: Parts,
+    standing: Mutex<Standing>,
+}
+
+struct Standing {
+    verdict: Verdict,
+    since: Stopwatch,
+}
+
+impl Readiness {
+    /// Of a node that was not looked at yet: not ready.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        let standing = Standing { verdict: Verdict::starting(), since: Stopwatch::start() };
+        Self { inner: Arc::new(Inner { parts, standing: Mutex::new(standing) }) }
+    }
+
+    /// What the last look found.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let standing = self.inner.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        standing.verdict.clone()
+    }
+
+    /// Looks at the node until the service stops; `looked` is told after the first look.
+    pub async fn watch(
+        self,
+        looked: tokio::sync::oneshot::Sender<()>,
+        mut stopping: watch::Receiver<bool>,
+    ) {
+        let mut looks = Looks::new(self.inner.parts.clone());
+        let mut looked = Some(looked);
+        let mut beat = tokio::time::interval(look::EACH);
+        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = beat.tick() => {}
+                _ = stopping.wait_for(|stops| *stops) => return,
+            }
+            let verdict = looks.look().await;
+            self.take(&verdict);
+            if let Some(looked) = looked.take() {
+                // Whoever starts may not wait for it.
+                looked.send(()).ok();
+            }
+        }
+    }
+
+    /// Takes note of what a look found, and tells of it where it is something else than before.
+    fn take(&self, verdict: &Verdict) {
+        let faults: Vec<Fault> = verdict.faults.iter().map(|(fault, _)| *fault).collect();
+        self.inner.parts.node.report(&faults);
+        metrics::gauge!(telemetry::READY).set(u8::from(verdict.is_ready));
+        for fault in Fault::ALL {
+            let has = u8::from(faults.contains(&fault));
+            metrics::gauge!(telemetry::FAULT, "fault" => fault.as_str()).set(has);
+        }
+        let mut standing = self.inner.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut standing.verdict, verdict.clone());
+        if before.is_like(verdict) {
+            return;
+        }
+        let seconds = standing.since.elapsed().as_secs();
+        standing.since = Stopwatch::start();
+        drop(standing);
+        let why = verdict.causes();
+        match (verdict.is_ready, verdict.faults.is_empty()) {
+            (false, _) => tracing::error!("not ready: {why}"),
+            (true, false) => {
+                tracing::warn!("{why}; no other node can do more, so this one stays ready");
+            }
+            // Nothing was wrong before the first look.
+            (true, true) if before.faults.is_empty() => {}
+            (true, true) => tracing::info!(seconds, "ready, nothing is wrong any more"),
+        }
+    }
+}

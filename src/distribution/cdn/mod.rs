@@ -1,0 +1,404 @@
+//! Tells CDNs of changes, by the keys that media answers carry.
+//!
+//! The item log is read as far as every node of the database has followed it: a CDN that is told earlier
+//! would fetch the old version once more, from whichever of them. One node tells at a time, the one that holds
+//! [`crate::cluster::membership::Lease::Purging`]; a transaction of one that lost it changes nothing. What is to be
+//! told lies in the database until the CDN took it, so that neither a restart nor a kill
+//! loses any of it; what was told twice does no harm. Each address is told by itself: one that is away
+//! holds no other one up. Keys that an address could not be told
+//! of for as long as the item log is kept are given up: caches have forgotten by themselves.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::cluster::clock_guard::Steady;
+use crate::cluster::membership::{Lease as Work, Node, limits::FOLLOWED_LOOK};
+use crate::media::keys::{EVERYTHING, key_of};
+use crate::runtime::clock;
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::config;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{
+    ITEM_LOG_KEPT, PURGE_KEYS_BYTES_MAX, PURGE_LOG_ROWS, PURGE_LOOK, PURGE_REFUSED,
+    PURGE_RETRY_FIRST, PURGE_RETRY_MAX, PURGES_QUEUED_MAX,
+};
+use crate::runtime::telemetry;
+use crate::storage::database::{Db, DbError, Purge, PurgesWaiting, ReadTx, WriteTx};
+use crate::transport::{PurgeError, Purger, Told};
+use model::ItemKey;
+
+/// Whoever tells CDNs of changes.
+pub struct Cdn {
+    lanes: Vec<Lane>,
+}
+
+/// Whoever tells one address.
+struct Lane {
+    db: Db,
+    purger: Purger,
+    /// What its rows and its place in the item log are called.
+    name: String,
+    /// Its place in the setting, from 1.
+    number: usize,
+    keys_max: usize,
+    again: Duration,
+    steady: Arc<Steady>,
+    node: Node,
+}
+
+/// What a turn came to.
+struct Turn {
+    /// Whether there may be more to do at once.
+    more: bool,
+    told: Outcome,
+    /// Time after which there is something to do at the latest.
+    idle: Duration,
+}
+
+enum Outcome {
+    /// Nothing was due, or the CDN is left alone.
+    Nothing,
+    /// The CDN took something.
+    Some,
+    /// The CDN took nothing, or not all.
+    Failed(PurgeError),
+}
+
+/// A CDN that failed is left alone for a while.
+#[derive(Default)]
+struct Rest {
+    tries: u32,
+    since: Option<Stopwatch>,
+}
+
+impl Rest {
+    /// How long it is still left alone.
+    fn left(&self) -> Duration {
+        let Some(since) = &self.since else { return Duration::ZERO };
+        retry_after(self.tries).saturating_sub(since.elapsed())
+    }
+
+    fn begin(&mut self) -> Duration {
+        self.tries = self.tries.saturating_add(1);
+        self.since = Some(Stopwatch::start());
+        retry_after(self.tries)
+    }
+}
+
+impl Cdn {
+    /// What the settings describe; nothing where they name nobody to tell. Blocks.
+    ///
+    /// Where the item log was not read for an address before, that begins at its end. Fails when a
+    /// setting makes no sense.
+    pub fn open(
+        settings: &config::Cdn,
+        db: &Db,
+        (steady, node): (&Arc<Steady>, &Node),
+    ) -> Result<Option<Self>> {
+        let purgers = Purger::of(settings)?;
+        let names: Vec<String> = purgers.iter().map(Purger::name).collect();
+        // Without addresses too: the item log is not kept for a reader that does not come.
+        if !names.is_empty() || !db.read_blocking(|tx| tx.purging_lanes())?.is_empty() {
+            let (names, life) = (names.clone(), node.life());
+            db.write_blocking(move |tx| {
+                let mut others = tx.as_read().list_nodes()?.into_iter();
+                // Another node may have an address to tell.
+                if names.is_empty() && others.any(|other| other.life != life) {
+                    return Ok(());
+                }
+                tx.start_purging(&names, key_of)
+            })?;
+        }
+        if names.is_empty() {
+            return Ok(None);
+        }
+        let lane = |((purger, name), number)| Lane {
+            db: db.clone(),
+            purger,
+            name,
+            number,
+            keys_max: settings.purge_keys_max,
+            again: Duration::from_secs(u64::from(settings.purge_again_s)),
+            steady: Arc::clone(steady),
+            node: node.clone(),
+        };
+        let lanes: Vec<_> = purgers.into_iter().zip(names).zip(1..).map(lane).collect();
+        for lane in &lanes {
+            // Alerts wait for them, and do not see a series that begins with its first event.
+            lane.counted("refused", 0);
+            lane.counted("given_up", 0);
+        }
+        Ok(Some(Self { lanes }))
+    }
+
+    /// Tells until `stop` turns true; calls that are under way then have `drain` to end. `followed`
+    /// is the row of the item log up to which this process serves no old version any more.
+    pub async fn run(
+        self,
+        followed: watch::Receiver<i64>,
+        stop: watch::Receiver<bool>,
+        drain: Duration,
+    ) {
+        let lanes = self.lanes.into_iter();
+        join_all(lanes.map(|lane| lane.run(followed.clone(), stop.clone(), drain))).await;
+    }
+}
+
+impl Lane {
+    async fn run(
+        self,
+        mut followed: watch::Receiver<i64>,
+        mut stop: watch::Receiver<bool>,
+        drain: Duration,
+    ) {
+        let (mut failing, mut rest) = (false, Rest::default());
+        while !*stop.borrow_and_update() {
+            if !self.node.holds(Work::Purging) {
+                self.report_nothing();
+                tokio::select! {
+                    changed = stop.changed() => if changed.is_err() { return },
+                    () = self.node.held(Work::Purging) => {}
+                }
+                continue;
+            }
+            let own = *followed.borrow_and_update();
+            let others = self.node.followed_by_others();
+            let seq = others.map_or(own, |others| others.min(own));
+            let mut ended = stop.clone();
+            let end = async {
+                drop(ended.wait_for(|stop| *stop).await);
+                tokio::time::sleep(drain).await;
+            };
+            let is_resting = !rest.left().is_zero();
+            let turn =
+                tokio::select! { turn = self.turn(seq, is_resting) => turn, () = end => return };
+            match (&turn, failing) {
+                (Err(cause), false) => tracing::error!("a CDN cannot be told of changes: {cause}"),
+                (Ok(_), true) => tracing::info!("a CDN is told of changes again"),
+                (Err(_), true) | (Ok(_), false) => {}
+            }
+            failing = turn.is_err();
+            let wait = match turn {
+                Ok(Turn { more, told, idle }) => {
+                    self.note_outcome(told, &mut rest);
+                    if more {
+                        continue;
+                    }
+                    let left = rest.left();
+                    if left.is_zero() { idle } else { left.min(PURGE_LOOK) }
+                }
+                Err(_) => PURGE_LOOK,
+            };
+            // Nobody tells when another node has followed on.
+            let wait = if seq < own { wait.min(FOLLOWED_LOOK) } else { wait };
+            tokio::select! {
+                changed = stop.changed() => if changed.is_err() { return },
+                // While the CDN is left alone what comes in is noted all the same.
+                changed = followed.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep(wait) => {}
+            }
+        }
+    }
+
+    fn note_outcome(&self, told: Outcome, rest: &mut Rest) {
+        match told {
+            Outcome::Nothing => {}
+            Outcome::Some => *rest = Rest::default(),
+            Outcome::Failed(cause) => {
+                let (address, wait) = (self.number, rest.begin());
+                let (tries, s) = (rest.tries, wait.as_secs_f64());
+                tracing::warn!(address, tries, retry_s = s, "a CDN did not take a purge: {cause}");
+            }
+        }
+    }
+
+    /// Notes what changed up to the row `seq`, a transaction's worth, and tells what is due, one
+    /// call's worth, unless the CDN is left alone.
+    async fn turn(&self, seq: i64, is_resting: bool) -> Result<Turn> {
+        let now = clock::now();
+        let (waiting, unread) = self.note(seq, now).await?;
+        let (name, keys_max) = (self.name.clone(), self.keys_max);
+        let due = self.db.read(move |tx| tx.due_purges(&name, now, keys_max)).await?;
+        self.report(waiting, due.first(), now);
+        let (due, keys) = batch(due);
+        if due.is_empty() || is_resting {
+            let wait = waiting.next.map(|next| next.duration_since(now));
+            let wait = wait.and_then(|wait| Duration::try_from(wait).ok());
+            let idle = wait.map_or(PURGE_LOOK, |wait| wait.min(PURGE_LOOK));
+            return Ok(Turn { more: unread, told: Outcome::Nothing, idle });
+        }
+        let watch = Stopwatch::start();
+        let told = self.purger.purge(&keys).await;
+        self.count(&told, &keys, watch);
+        let failed = self.settle(due, told).await?;
+        let more = unread || failed.is_none();
+        let told = failed.map_or(Outcome::Some, Outcome::Failed);
+        Ok(Turn { more, told, idle: PURGE_LOOK })
+    }
+
+    /// Writes what became of rows; why the CDN is to be left alone, if it is. One that takes none of
+    /// the keys may have settings that are wrong.
+    async fn settle(&self, due: Vec<Purge>, told: Told) -> Result<Option<PurgeError>> {
+        let Told { told, refused, failed, absent: _ } = told;
+        let numbers = |has: &dyn Fn(&str) -> bool| -> Vec<i64> {
+            due.iter().filter(|purge| has(&purge.key)).map(|purge| purge.number).collect()
+        };
+        let done = numbers(&|key| told.iter().any(|told| told == key));
+        let put_off = numbers(&|key| refused.iter().any(|(refused, _)| refused == key));
+        let now = clock::now();
+        let again = (!self.again.is_zero()).then(|| now + self.again);
+        let took = !told.is_empty();
+        self.write(move |tx| {
+            tx.end_purges(&done, again)?;
+            tx.postpone_purges(&put_off, now + PURGE_REFUSED)
+        })
+        .await?;
+        let refusal = refused.into_iter().next().filter(|_| !took).map(|(_, refusal)| refusal);
+        Ok(failed.or(refusal))
+    }
+
+    /// Notes what changed up to the row `seq`, as far as there is room; how much waits then, and
+    /// whether there is more to read at once.
+    async fn note(&self, seq: i64, now: Timestamp) -> Result<(PurgesWaiting, bool)> {
+        let name = self.name.clone();
+        let look = move |tx: &ReadTx<'_>| {
+            let (read, waiting) = (tx.purged_seq(&name)?, tx.purges_waiting(&name, now)?);
+            Ok((read, waiting, tx.due_purges(&name, now, 1)?))
+        };
+        let (read, waiting, oldest) = self.db.read(look).await?;
+        let before = now - ITEM_LOG_KEPT;
+        if oldest.first().is_some_and(|purge| purge.since < before) && self.steady.is_trusted() {
+            let name = self.name.clone();
+            let lost = self.write(move |tx| tx.give_up_purges(&name, before)).await?;
+            let (address, lost) = (self.number, lost.unwrap_or_default());
+            tracing::error!(address, keys = lost, "a CDN could not be told for days; given up");
+            self.counted("given_up", lost);
+        }
+        let is_full = waiting.due >= u64::try_from(PURGES_QUEUED_MAX).unwrap_or(u64::MAX);
+        if is_full || read.is_none_or(|read| read >= seq) {
+            return Ok((waiting, false));
+        }
+        let name = self.name.clone();
+        let noted = self.write(move |tx| {
+            let rows = tx.note_purges(&name, (seq, PURGE_LOG_ROWS), now, key_of)?;
+            Ok((tx.as_read().purges_waiting(&name, now)?, rows == PURGE_LOG_ROWS))
+        });
+        Ok(noted.await?.unwrap_or((waiting, false)))
+    }
+
+    /// Writes as long as this node is the one that tells; else nothing.
+    async fn write<T, F>(&self, write: F) -> Result<Option<T>>
+    where
+        T: Send + 'static,
+        F: FnOnce(&WriteTx<'_>) -> std::result::Result<T, DbError> + Send + 'static,
+    {
+        let life = self.node.life();
+        let written =
+            self.db.write(move |tx| match tx.holds_lease(Work::Purging.as_str(), life)? {
+                true => write(tx).map(Some),
+                false => Ok(None),
+            });
+        let written = written.await?;
+        if written.is_none() {
+            self.node.lost(Work::Purging);
+        }
+        Ok(written)
+    }
+
+    fn count(&self, told: &Told, keys: &[String], watch: Stopwatch) {
+        let address = self.number;
+        let (done, refused) = (told.told.len(), told.refused.len());
+        self.counted("done", done - told.absent);
+        self.counted("absent", told.absent);
+        self.counted("refused", refused);
+        self.counted("retry", keys.len() - done - refused);
+        for (key, why) in &told.refused {
+            tracing::error!(address, key, "a CDN refuses a key: {why}");
+        }
+        if done > 0 {
+            let (first, ms) = (told.told.first(), watch.elapsed_ms());
+            tracing::info!(address, keys = done, first, ms, "purged");
+        }
+    }
+
+    fn counted(&self, outcome: &'static str, keys: usize) {
+        let address = self.number.to_string();
+        metrics::counter!(telemetry::PURGES, "address" => address, "outcome" => outcome)
+            .increment(u64::try_from(keys).unwrap_or(u64::MAX));
+    }
+
+    /// Another node tells of what waits.
+    fn report_nothing(&self) {
+        let address = self.number.to_string();
+        metrics::gauge!(telemetry::PURGE_LAG_SECONDS, "address" => address.clone()).set(0.0);
+        metrics::gauge!(telemetry::PURGES_WAITING, "address" => address).set(0);
+    }
+
+    fn report(&self, waiting: PurgesWaiting, oldest: Option<&Purge>, now: Timestamp) {
+        let oldest = oldest.map(|purge| purge.since).into_iter().chain(waiting.unread).min();
+        let lag = oldest.map_or(0.0, |since| now.duration_since(since).as_secs_f64().max(0.0));
+        let address = self.number.to_string();
+        metrics::gauge!(telemetry::PURGE_LAG_SECONDS, "address" => address.clone()).set(lag);
+        let keys = u32::try_from(waiting.keys).unwrap_or(u32::MAX);
+        metrics::gauge!(telemetry::PURGES_WAITING, "address" => address).set(keys);
+    }
+}
+
+/// What fits into one call: the rows that it does, and their keys, each once.
+fn batch(mut due: Vec<Purge>) -> (Vec<Purge>, Vec<String>) {
+    let (mut keys, mut bytes, mut rows) = (Vec::new(), 0, 0);
+    let mut seen = HashSet::new();
+    for Purge { key, .. } in &due {
+        if seen.insert(key.clone()) {
+            bytes += key.len() + 1;
+            if bytes > PURGE_KEYS_BYTES_MAX && !keys.is_empty() {
+                break;
+            }
+            keys.push(key.clone());
+        }
+        rows += 1;
+    }
+    due.truncate(rows);
+    (due, keys)
+}
+
+/// How long a CDN is left alone that failed `tries` times in a row.
+fn retry_after(tries: u32) -> Duration {
+    let doubled = 2_u32.saturating_pow(tries.saturating_sub(1));
+    PURGE_RETRY_FIRST.saturating_mul(doubled).min(PURGE_RETRY_MAX)
+}
+
+/// What an operator wants a CDN to forget.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// All that it has of us.
+    Everything,
+    /// What shows these items.
+    Items(Vec<ItemKey>),
+}
+
+/// Notes what a CDN is to forget, for the server of this database to tell it; how many keys. Blocks.
+///
+/// Fails when the settings name nobody to tell.
+pub fn purge(settings: &config::Cdn, db: &Db, wanted: &Wanted, now: Timestamp) -> Result<usize> {
+    let lanes: Vec<String> = Purger::of(settings)?.iter().map(Purger::name).collect();
+    if lanes.is_empty() {
+        let message = "cdn.purge_url is empty: there is no CDN to tell";
+        return Err(Error::new(Kind::InvalidArgument, message));
+    }
+    let keys: Vec<String> = match wanted {
+        Wanted::Everything => vec![EVERYTHING.to_owned()],
+        Wanted::Items(items) => items.iter().map(key_of).collect(),
+    };
+    let count = keys.len();
+    db.write_blocking(move |tx| keys.iter().try_for_each(|key| tx.note_purge(key, &lanes, now)))?;
+    Ok(count)
+}

@@ -1,0 +1,340 @@
+//! Channels as their owners keep them (decision 10).
+//!
+//! Spec §4 User is silent on them: a user lists, writes and removes its own, and sends a test file
+//! through them. What it writes goes through the checks of the accounts file, with three more. The
+//! method `directory` writes into the service's machine, so only the operator makes such channels.
+//! Channels that users make lead to public addresses only, unless `delivery.private_addresses`
+//! says otherwise (`transport`). Secrets are never shown again. A token writes and removes channels
+//! with the scope `profile`, which is for changes of what is the user's own.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use tokio::task::spawn_blocking;
+
+use super::{
+    Deliveries,
+    merge::{Known, merge, refuse_marks},
+};
+use crate::access::auth::Principal;
+use crate::access::provisioning::{
+    ChannelProblem, channel_formats, channel_settings, shown_settings,
+};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::CHANNELS_PER_USER_MAX;
+use crate::storage::audit::{self, Action, ObjectKind};
+use crate::storage::database::{NewChannel, Put, WriteTx};
+use crate::transport::SettingsError;
+use model::account::{Channel, ChannelId, ChannelMethod, Permission};
+
+/// A channel as its owner states it.
+///
+/// It has no `Debug`, so that a secret enters no log.
+pub struct StatedChannel {
+    /// How files are handed over.
+    pub method: ChannelMethod,
+    /// What is sent of an item.
+    pub formats: Vec<String>,
+    /// What the method needs to know.
+    pub settings: Map<String, Value>,
+    /// Whether it may be used; `None` leaves it, and a new one may.
+    pub active: Option<bool>,
+}
+
+/// A channel with its settings for its owner, without secrets.
+#[derive(Debug)]
+pub struct ShownChannel {
+    /// The channel.
+    pub channel: Channel,
+    /// Its settings, `***` for every secret.
+    pub settings: Value,
+}
+
+/// Why a channel was not written.
+enum Refused {
+    Changed,
+    TooMany,
+}
+
+impl Deliveries {
+    /// The channels of `caller`, active or not, in the order of their names.
+    pub async fn list_channels(&self, caller: &Principal) -> Result<Vec<ShownChannel>> {
+        caller.require(Permission::ReadChannels)?;
+        let owner = caller.user().user_name.clone();
+        let found = self.db().read(move |tx| tx.list_channels(Some(&owner))).await?;
+        apart(move || Ok(found.into_iter().map(shown).collect())).await
+    }
+
+    /// Makes the channel `name` of `caller`, or puts `stated` in the place of what it is.
+    ///
+    /// Fails as a validation does; with [`Kind::Forbidden`] for the method `directory`, of which
+    /// only `active` can be changed, and for a token without the scope `profile`; with
+    /// [`Kind::Conflict`] when the caller has made [`CHANNELS_PER_USER_MAX`] channels, somebody
+    /// else changes this one or another key of the caller is being checked; and with
+    /// [`Kind::Overloaded`] when too many private keys are.
+    pub async fn put_channel(
+        &self,
+        caller: &Principal,
+        name: &str,
+        stated: StatedChannel,
+        now: Timestamp,
+    ) -> Result<ShownChannel> {
+        caller.require(Permission::WriteChannels)?;
+        let (id, user) = (own_id(caller, name)?, caller.user().id);
+        let wanted = id.clone();
+        let before = self.db().read(move |tx| tx.find_channel(&wanted)).await?;
+        let (known, own) = (before.clone(), id.clone());
+        let opening = match stated.method {
+            ChannelMethod::Sftp => Some(self.inner.openings.begin(user)?),
+            ChannelMethod::Directory
+            | ChannelMethod::Download
+            | ChannelMethod::Email
+            | ChannelMethod::Ftp
+            | ChannelMethod::Ftps
+            | ChannelMethod::S3
+            | ChannelMethod::Webhook => None,
+        };
+        let decided = apart(move || {
+            // The work goes on when nobody waits for it any more.
+            let _opening = opening;
+            decide(own, known.as_ref(), stated)
+        });
+        let new = decided.await?;
+        let event = audit::event(match before {
+            None => Action::ChannelCreated,
+            Some(_) => Action::ChannelChanged,
+        });
+        let write = move |tx: &WriteTx<'_>| {
+            let read = tx.as_read();
+            if read.find_channel(&id)? != before {
+                return Ok(Err(Refused::Changed));
+            }
+            if before.is_none() && read.count_own_channels(user)? >= CHANNELS_PER_USER_MAX {
+                return Ok(Err(Refused::TooMany));
+            }
+            // The same again changes nothing, and must not push older events out of the table.
+            if tx.put_channel(&new, now)? != Put::Same {
+                tx.write_audit(&event.about(ObjectKind::Channel, &id).with(new.method.as_str()))?;
+            }
+            Ok(Ok(read.find_channel(&id)?))
+        };
+        let message = match self.db().write(write).await? {
+            Ok(Some(channel)) => return apart(move || Ok(shown(channel))).await,
+            Ok(None) => return Err(Error::internal("a written channel cannot be found")),
+            Err(Refused::Changed) => "The channel was changed meanwhile".to_owned(),
+            Err(Refused::TooMany) => format!("The user has {CHANNELS_PER_USER_MAX} channels"),
+        };
+        Err(Error::new(Kind::Conflict, message))
+    }
+
+    /// Removes the channel `name` of `caller` with its settings; what still waits for it fails.
+    ///
+    /// Fails with [`Kind::NotFound`] when there is none, and with [`Kind::Forbidden`] for a token
+    /// without the scope `profile`.
+    pub async fn remove_channel(&self, caller: &Principal, name: &str) -> Result<()> {
+        caller.require(Permission::WriteChannels)?;
+        let id = own_id(caller, name)?;
+        let own = id.clone();
+        let event = audit::event(Action::ChannelRemoved).about(ObjectKind::Channel, &id);
+        let write = move |tx: &WriteTx<'_>| {
+            let is_removed = tx.remove_channel(&own)?;
+            if is_removed {
+                tx.write_audit(&event)?;
+            }
+            Ok(is_removed)
+        };
+        if self.db().write(write).await? {
+            return Ok(());
+        }
+        Err(Error::new(Kind::NotFound, format!("no channel {id}")))
+    }
+
+    /// The channel `name` of `caller`, active or not.
+    ///
+    /// Fails with [`Kind::NotFound`] when there is none.
+    pub(super) async fn own_channel(&self, caller: &Principal, name: &str) -> Result<Channel> {
+        let id = own_id(caller, name)?;
+        let wanted = id.clone();
+        let found = self.db().read(move |tx| tx.find_channel(&wanted)).await?;
+        found.ok_or_else(|| Error::new(Kind::NotFound, format!("no channel {id}")))
+    }
+}
+
+/// Runs `work` where it may take a while: reading certificates does, and unlocking a private key.
+async fn apart<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    spawn_blocking(work).await.map_err(Error::internal)?
+}
+
+fn own_id(caller: &Principal, name: &str) -> Result<ChannelId> {
+    let id = ChannelId::new(&caller.user().user_name, name);
+    id.map_err(|error| Error::invalid("path", "name", "pattern", error.to_string()))
+}
+
+fn shown(channel: Channel) -> ShownChannel {
+    let settings = shown_settings(&channel);
+    ShownChannel { channel, settings }
+}
+
+/// What is to be written.
+fn decide(id: ChannelId, before: Option<&Channel>, stated: StatedChannel) -> Result<NewChannel> {
+    let StatedChannel { method, formats, settings, active } = stated;
+    let before = before.filter(|before| before.method == method);
+    if method == ChannelMethod::Directory && before.is_none() {
+        return Err(operators_own());
+    }
+    let settings = match before {
+        Some(before) => {
+            let shown = shown_settings(before);
+            let nothing = Map::new();
+            let shown = shown.as_object().unwrap_or(&nothing);
+            merge(Known { stored: before.settings.reveal(), shown }, settings)?
+        }
+        None => {
+            refuse_marks(&settings)?;
+            settings.into_iter().filter(|(_, value)| !value.is_null()).collect()
+        }
+    };
+    let settings = channel_settings(method, settings).map_err(invalid)?;
+    if method == ChannelMethod::Download
+        && let Some(name) = settings.names().next().filter(|_| before.is_none())
+    {
+        let name = name.chars().take(40).collect();
+        return Err(invalid(ChannelProblem::Settings(SettingsError::Unknown(name))));
+    }
+    let formats = channel_formats(&formats).map_err(invalid)?;
+    let is_same =
+        before.is_some_and(|before| before.settings == settings && before.formats == formats);
+    if method == ChannelMethod::Directory && !is_same {
+        return Err(operators_own());
+    }
+    // A channel of the operator may lead into private networks. It is the operator's only as long as
+    // its user changes neither where it leads nor what it sends.
+    let by_user = !is_same || before.is_some_and(|before| before.by_user);
+    Ok(NewChannel { id, method, formats, settings, active, by_user })
+}
+
+fn operators_own() -> Error {
+    let message = "Channels of the method directory are made and changed by the operator; their \
+                   owner may set active and remove them";
+    Error::forbidden("operator_channel", message)
+}
+
+/// A problem as a failed validation. Its text never repeats a setting's value.
+fn invalid(problem: ChannelProblem) -> Error {
+    let message = problem.to_string();
+    let (path, rule) = match problem {
+        ChannelProblem::Formats => ("formats".to_owned(), "maximum"),
+        ChannelProblem::Format { index, .. } => (format!("formats.{index}"), "pattern"),
+        ChannelProblem::Long => ("settings".to_owned(), "maximum"),
+        ChannelProblem::Settings(error) => match error {
+            SettingsError::NotAnObject => ("settings".to_owned(), "type"),
+            SettingsError::Missing(name) => (format!("settings.{name}"), "required"),
+            SettingsError::Unknown(name) => (format!("settings.{name}"), "additionalProperties"),
+            SettingsError::Invalid { name, .. } => (format!("settings.{name}"), "pattern"),
+        },
+    };
+    Error::invalid("body", path, rule, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use model::account::{ChannelSettings, UserId};
+
+    fn map(value: &Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    fn channel(method: ChannelMethod, settings: &Value) -> Channel {
+        Channel {
+            user: UserId(1),
+            owner: "u".to_owned(),
+            name: "desk".to_owned(),
+            method,
+            formats: vec![".json".to_owned()],
+            settings: ChannelSettings::new(map(settings)),
+            active: true,
+            by_user: false,
+        }
+    }
+
+    fn stated(method: ChannelMethod, formats: &[&str], settings: &Value) -> StatedChannel {
+        let formats = formats.iter().map(|format| (*format).to_owned()).collect();
+        StatedChannel { method, formats, settings: map(settings), active: Some(false) }
+    }
+
+    fn decided(before: Option<&Channel>, stated: StatedChannel) -> Result<NewChannel, String> {
+        let id = ChannelId::new("u", "desk").unwrap();
+        decide(id, before, stated).map_err(|error| {
+            let detail = &error.details()[0];
+            format!("{} {}", detail.error_code.split('.').next().unwrap(), detail.path)
+        })
+    }
+
+    #[test]
+    fn a_folder_of_the_machine_is_the_operators() {
+        let method = ChannelMethod::Directory;
+        let refused = Err("operator_channel ".to_owned());
+        let known = channel(method, &json!({ "path": "a" }));
+        let cases = [
+            (None, stated(method, &[".json"], &json!({ "path": "a" }))),
+            (Some(&known), stated(method, &[".json"], &json!({ "path": "b" }))),
+            (Some(&known), stated(method, &[".json"], &json!({}))),
+            (Some(&known), stated(method, &[".xml"], &json!({ "path": "a" }))),
+        ];
+        for (before, stated) in cases {
+            assert_eq!(decided(before, stated).map(drop), refused);
+        }
+        let email = channel(ChannelMethod::Email, &json!({ "to": "a@b.example" }));
+        let folder = stated(method, &[".json"], &json!({ "path": "a" }));
+        assert_eq!(decided(Some(&email), folder).map(drop), refused);
+        let same = decided(Some(&known), stated(method, &[".json"], &json!({ "path": "a" })));
+        let same = same.unwrap();
+        assert_eq!((same.active, same.by_user), (Some(false), false));
+    }
+
+    #[test]
+    fn a_channel_is_its_users_once_the_user_says_where_it_leads_or_what_it_sends() {
+        let method = ChannelMethod::Ftp;
+        let settings = json!({ "host": "h", "username": "u", "password": "p" });
+        let known = channel(method, &settings);
+        let shown = shown_settings(&known);
+        let by_user = |before: Option<&Channel>, formats: &[&str], settings: &Value| {
+            decided(before, stated(method, formats, settings)).unwrap().by_user
+        };
+        assert!(by_user(None, &[".json"], &settings));
+        assert!(!by_user(Some(&known), &[".json"], &shown));
+        assert!(by_user(Some(&known), &[".xml", ".json"], &shown));
+        assert!(by_user(Some(&known), &[".json"], &json!({ "host": "h", "username": "v" })));
+        let own = Channel { by_user: true, ..known };
+        assert!(by_user(Some(&own), &[".json"], &shown));
+    }
+
+    #[test]
+    fn err_what_is_wrong_is_named_by_its_path() {
+        let good = json!({ "host": "h", "username": "u", "password": "p" });
+        let with = |name: &str, value: Value| {
+            let mut settings = good.clone();
+            settings[name] = value;
+            settings
+        };
+        let cases = [
+            (&[][..], good.clone(), "maximum formats"),
+            (&[".json", "x"][..], good.clone(), "pattern formats.1"),
+            (
+                &[".json"][..],
+                json!({ "host": "h", "username": "u" }),
+                "required settings.password",
+            ),
+            (&[".json"][..], with("password", json!("***")), "pattern settings.password"),
+            (&[".json"][..], with("hots", json!(1)), "additionalProperties settings.hots"),
+            (&[".json"][..], with("host", json!("a b")), "pattern settings.host"),
+            (&[".json"][..], with("path", json!("x".repeat(20_000))), "maximum settings"),
+        ];
+        for (formats, settings, expected) in cases {
+            let found = decided(None, stated(ChannelMethod::Ftp, formats, &settings));
+            assert_eq!(found.map(drop), Err(expected.to_owned()));
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Deliveries and channels as JSON (Spec §4 is silent on their form).
+
+use serde_json::{Map, Value, json};
+
+use crate::distribution::delivery::{ShownChannel, Tested};
+use model::account::{Channel, Delivery};
+use model::item::Links;
+
+/// A delivery as its owner sees it.
+#[must_use]
+pub fn delivery(delivery: &Delivery, links: &impl Links) -> Value {
+    let mut fields = Map::new();
+    fields.insert("id".to_owned(), json!(delivery.id.to_string()));
+    fields.insert("state".to_owned(), json!(delivery.state.as_str()));
+    fields.insert("channel".to_owned(), json!(delivery.channel.to_string()));
+    fields.insert("item".to_owned(), json!(uri(delivery, links)));
+    fields.insert("attempts".to_owned(), json!(delivery.attempts));
+    fields.insert("created".to_owned(), json!(delivery.created));
+    fields.insert("updated".to_owned(), json!(delivery.updated));
+    let mut optional = |name: &str, value: Option<Value>| {
+        if let Some(value) = value {
+            fields.insert(name.to_owned(), value);
+        }
+    };
+    optional("agreement", delivery.agreement.map(|id| json!(id)));
+    // While somebody sends it, it is the end of that one's claim, which is nobody's business.
+    let is_queued = delivery.state == model::account::DeliveryState::Queued;
+    optional("nextAttempt", delivery.next.filter(|_| is_queued).map(|at| json!(at)));
+    optional("delivered", delivery.delivered.map(|at| json!(at)));
+    optional("error", delivery.error.as_ref().map(|text| json!(text)));
+    Value::Object(fields)
+}
+
+/// The uri of what is delivered, with the crop that it was asked for by.
+pub(super) fn uri(delivery: &Delivery, links: &impl Links) -> String {
+    let crop = delivery.crop.map(|crop| crop.to_string()).unwrap_or_default();
+    format!("{}{crop}", links.item(&delivery.item))
+}
+
+/// A channel as its owner sees it, without secrets.
+#[must_use]
+pub fn channel(shown: &ShownChannel) -> Value {
+    let Channel { name, method, formats, active, by_user, .. } = &shown.channel;
+    json!({
+        "id": shown.channel.id().to_string(),
+        "name": name,
+        "method": method.as_str(),
+        "formats": formats,
+        "settings": shown.settings,
+        "active": active,
+        "madeBy": if *by_user { "user" } else { "operator" },
+    })
+}
+
+/// How the test of a channel ended.
+#[must_use]
+pub fn tested(tested: &Tested) -> Value {
+    json!({ "ok": tested.ok, "message": tested.message })
+}

@@ -1,0 +1,211 @@
+//! What becomes of a channel's settings when its owner states them anew: secrets that it was never
+//! shown stay.
+
+use serde_json::{Map, Value};
+
+use crate::runtime::error::{Error, Result};
+
+/// What stands for a secret where settings are shown.
+const HIDDEN: &str = "***";
+
+/// Settings that say where a channel leads, and by what the other side is recognized.
+const PLACE: [&str; 11] = [
+    "host",
+    "port",
+    "hostKey",
+    "url",
+    "endpoint",
+    "region",
+    "bucket",
+    "pathStyle",
+    "allowHttp",
+    "implicit",
+    "ca",
+];
+
+/// Settings that are not shown whole and yet open nothing.
+const NO_SECRETS: [&str; 2] = ["ca", "url"];
+
+/// Settings as they are stored, and as they are shown: without secrets.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    pub(super) stored: &'a Map<String, Value>,
+    pub(super) shown: &'a Map<String, Value>,
+}
+
+impl Known<'_> {
+    fn is_hidden(&self, name: &str) -> bool {
+        self.stored.contains_key(name) && self.shown.get(name) != self.stored.get(name)
+    }
+}
+
+/// The settings that `given` asks for, where `known` are those of the same method so far.
+///
+/// A setting that is given as it was shown stays as it is stored, and so does one that is not shown
+/// and left out. `null` removes a setting, and leaving one out that is shown does so too. Of the
+/// password and the private key of SFTP, a new one takes the place of the other.
+///
+/// Fails when a secret would stay while the channel leads elsewhere: whoever gets hold of a
+/// user's login must not have its passwords sent to a server of its own.
+pub(super) fn merge(known: Known<'_>, given: Map<String, Value>) -> Result<Map<String, Value>> {
+    let is_new = |name: &str| {
+        given
+            .get(name)
+            .is_some_and(|value| !value.is_null() && known.shown.get(name) != Some(value))
+    };
+    let is_replaced = |name: &str| match name {
+        "password" => is_new("privateKey"),
+        "privateKey" => is_new("password"),
+        "passphrase" => is_new("password") || is_new("privateKey"),
+        _ => false,
+    };
+    let mut kept: Vec<(String, Value)> = Vec::new();
+    for (name, value) in known.stored {
+        let as_shown = given.get(name).is_some_and(|given| known.shown.get(name) == Some(given));
+        let left_out = !given.contains_key(name) && !is_replaced(name);
+        if as_shown || (left_out && known.is_hidden(name)) {
+            kept.push((name.clone(), value.clone()));
+        }
+    }
+    let secret = kept.iter().map(|(name, _)| name.as_str());
+    let secret = secret.filter(|name| known.is_hidden(name) && !NO_SECRETS.contains(name));
+    let secret = secret.map(str::to_owned).next();
+    let mut merged = given;
+    // What is shown is not always stored: a port that was left out is listed with its number.
+    merged.retain(|name, value| !value.is_null() && known.shown.get(name) != Some(value));
+    merged.extend(kept);
+    refuse_marks(&merged)?;
+    match secret {
+        Some(name) if PLACE.iter().any(|at| merged.get(*at) != known.stored.get(*at)) => {
+            let message = format!(
+                "settings.{name} is missing: it is kept only while the channel leads to the same \
+                 place"
+            );
+            Err(Error::invalid("body", format!("settings.{name}"), "required", message))
+        }
+        Some(_) | None => Ok(merged),
+    }
+}
+
+/// Fails when a setting is what stands for a secret in lists.
+pub(super) fn refuse_marks(settings: &Map<String, Value>) -> Result<()> {
+    let is_mark = |(name, value): &(&String, &Value)| {
+        let text = value.as_str().unwrap_or_default();
+        text == HIDDEN || (name.as_str() == "url" && text.ends_with("/***"))
+    };
+    let Some((name, _)) = settings.iter().find(is_mark) else { return Ok(()) };
+    let name: String = name.chars().take(40).collect();
+    let message = format!("settings.{name} stands for a secret that is not there");
+    Err(Error::invalid("body", format!("settings.{name}"), "pattern", message))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn map(value: &Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    fn ftp() -> (Value, Value) {
+        let stored = json!({ "host": "h", "username": "u", "password": "p", "path": "/in" });
+        let shown =
+            json!({ "host": "h", "port": 21, "username": "u", "password": "***", "path": "/in" });
+        (stored, shown)
+    }
+
+    fn check((stored, shown): (Value, Value), given: &Value, expected: Result<Value, &str>) {
+        let (stored, shown) = (map(&stored), map(&shown));
+        let merged = merge(Known { stored: &stored, shown: &shown }, map(given));
+        let merged = merged.map(Value::from).map_err(|error| error.details()[0].path.clone());
+        assert_eq!(merged, expected.map_err(str::to_owned), "{given}");
+    }
+
+    #[test]
+    fn what_is_left_out_or_given_as_shown_stays() {
+        let (stored, shown) = ftp();
+        check(ftp(), &shown, Ok(stored.clone()));
+        let given = json!({ "host": "h", "username": "u", "path": "/in" });
+        check(ftp(), &given, Ok(stored));
+        let given = json!({ "host": "h", "username": "v", "path": null });
+        check(ftp(), &given, Ok(json!({ "host": "h", "username": "v", "password": "p" })));
+        let given = json!({ "host": "h", "username": "u", "password": "new" });
+        check(ftp(), &given, Ok(given.clone()));
+        let given = json!({ "host": "h", "username": "u", "password": null });
+        check(ftp(), &given, Ok(json!({ "host": "h", "username": "u" })));
+    }
+
+    #[test]
+    fn a_secret_does_not_move_to_another_place() {
+        for moved in [
+            json!({ "host": "evil.example", "username": "u" }),
+            json!({ "host": "evil.example", "username": "u", "password": "***" }),
+            json!({ "host": "h", "port": 2121, "username": "u" }),
+            json!({ "username": "u" }),
+        ] {
+            check(ftp(), &moved, Err("settings.password"));
+        }
+        let given = json!({ "host": "other", "username": "u", "password": "p2" });
+        check(ftp(), &given, Ok(given.clone()));
+        let given = json!({ "host": "other", "username": "u", "password": null });
+        check(ftp(), &given, Ok(json!({ "host": "other", "username": "u" })));
+    }
+
+    #[test]
+    fn an_address_with_a_secret_path_stays_as_it_is_shown() {
+        let stored = json!({ "url": "https://h/T0/B1", "secret": "s", "mode": "files" });
+        let shown = json!({ "url": "https://h:443/***", "secret": "***", "mode": "files" });
+        let hook = || (stored.clone(), shown.clone());
+        let stays = json!({ "url": "https://h/T0/B1", "secret": "s" });
+        check(hook(), &json!({ "url": "https://h:443/***", "mode": null }), Ok(stays.clone()));
+        check(hook(), &json!({}), Ok(stays));
+        check(hook(), &json!({ "url": "https://e/" }), Err("settings.secret"));
+        check(hook(), &json!({ "url": "https://e:443/***", "secret": "t" }), Err("settings.url"));
+    }
+
+    #[test]
+    fn a_new_key_takes_the_place_of_the_password() {
+        let settings = |secret: &str, value: &str| json!({ "host": "h", secret: value });
+        let known = || (settings("password", "p"), settings("password", "***"));
+        let given = settings("privateKey", "k");
+        check(known(), &given, Ok(given.clone()));
+        let mut known = (settings("privateKey", "k"), settings("privateKey", "***"));
+        known.0["passphrase"] = json!("pp");
+        known.1["passphrase"] = json!("***");
+        let given = settings("password", "p");
+        check(known, &given, Ok(given.clone()));
+    }
+
+    #[test]
+    fn err_a_mark_where_there_is_no_secret() {
+        let (stored, shown) = (json!({ "host": "h" }), json!({ "host": "h" }));
+        check(
+            (stored, shown),
+            &json!({ "host": "h", "password": "***" }),
+            Err("settings.password"),
+        );
+        assert!(refuse_marks(&map(&json!({ "secret": "***" }))).is_err());
+        assert!(refuse_marks(&map(&json!({ "host": "***.example" }))).is_ok());
+    }
+
+    proptest! {
+        #[test]
+        fn a_stored_secret_never_goes_to_a_new_host(
+            host in "[a-c]", user in "[a-b]", password in prop::option::of("[*a-b]{1,3}"),
+        ) {
+            let (stored, shown) = ftp();
+            let mut given = json!({ "host": host, "username": user });
+            if let Some(password) = password {
+                given["password"] = json!(password);
+            }
+            let (stored, shown) = (map(&stored), map(&shown));
+            let merged = merge(Known { stored: &stored, shown: &shown }, map(&given));
+            if let Ok(merged) = merged {
+                prop_assert!(merged.get("password") != Some(&json!("p")));
+            }
+        }
+    }
+}

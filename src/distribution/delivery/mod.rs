@@ -1,0 +1,296 @@
+//! Deliveries: items on their way to where a channel sends them (Spec §4 Triggering a delivery,
+//! decision 10).
+//!
+//! [`Deliveries::trigger`] records the purchase and puts the delivery into the queue, which is in
+//! the database. [`Deliveries::run`] sends what is due, tries again what failed for now, and gives
+//! up what fails for good. One version of an item goes through a channel once: asking again tells
+//! of the delivery that is there. What a killed process was sending is sent again.
+//!
+//! Spec §4 is silent on when a channel and an item are looked at: what is sent is what both are at
+//! that moment, and the user must still be active then.
+
+mod backoff;
+mod channels;
+mod collect;
+pub mod json;
+mod mails;
+mod merge;
+mod opening;
+mod probe;
+mod request;
+mod send;
+mod worker;
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use tokio::sync::{Notify, watch};
+use uuid::Uuid;
+
+pub use channels::{ShownChannel, StatedChannel};
+pub use probe::Tested;
+pub use request::Request;
+pub use send::Sender;
+
+use crate::access::auth::{Auth, Principal};
+use crate::access::orders::Orders;
+use crate::cluster::clock_guard::Steady;
+use crate::cluster::membership::Node;
+use crate::distribution::recipients::Recipients;
+use crate::media::Caller;
+use crate::media::Media;
+use crate::runtime::config::Config;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{DELIVERIES_KEPT, DELIVERIES_LISTED_MAX, SWEEP_ROWS};
+use crate::runtime::live::Live;
+use crate::storage::database::{Db, DeliveriesOf, ReadTx};
+use model::account::{
+    Channel, ChannelId, Delivery, DeliveryState, OrganizationId, Patience, Permission, UserId,
+};
+use model::media_url::Format;
+use opening::Openings;
+use probe::Probes;
+
+/// How the queue works.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Deliveries sent at a time: one a channel, and where there are several, not all of one
+    /// organization.
+    pub workers: usize,
+    /// Deliveries of one organization that may wait.
+    pub queue_max: usize,
+    /// Time that one try may take besides what its bytes take at the slowest rate.
+    pub timeout: Duration,
+    /// Time after which a claim counts for nothing unless it is renewed.
+    pub lease: Duration,
+    /// How long a delivery is tried.
+    pub patience: Patience,
+}
+
+impl Settings {
+    /// The settings of the section `delivery`.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        let seconds = |count: u32| Duration::from_secs(u64::from(count));
+        let delivery = &config.delivery;
+        Self {
+            workers: delivery.workers,
+            queue_max: delivery.queue_max,
+            timeout: seconds(delivery.timeout_s),
+            lease: seconds(delivery.lease_s),
+            patience: Patience {
+                first: Duration::from_millis(u64::from(delivery.retry_first_ms)),
+                all: seconds(delivery.retry_hours) * 3600,
+            },
+        }
+    }
+}
+
+/// What the queue works with.
+pub struct Services {
+    /// Where files come from.
+    pub media: Media,
+    /// Who may have them.
+    pub orders: Orders,
+    /// Whose delivery it is.
+    pub auth: Auth,
+    /// Where files go.
+    pub sender: Sender,
+    /// Says whether a mail may be sent.
+    pub recipients: Recipients,
+    /// Whether the clock may say that something was tried for long enough.
+    pub steady: Arc<Steady>,
+    /// Who takes deliveries up, where several processes do.
+    pub node: Node,
+}
+
+/// Deliveries; cheap to clone.
+#[derive(Clone)]
+pub struct Deliveries {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    media: Media,
+    orders: Orders,
+    auth: Auth,
+    sender: Sender,
+    recipients: Recipients,
+    steady: Arc<Steady>,
+    node: Node,
+    settings: Live<Settings>,
+    /// Tests of channels under way.
+    probes: Probes,
+    /// Private keys that are being checked.
+    openings: Openings,
+    /// Wakes the worker when something came in.
+    wake: Notify,
+    /// Set when what is being sent is to be left alone.
+    abandon: watch::Sender<bool>,
+}
+
+/// Why a try to send failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Trouble {
+    /// A sentence for the owner of the channel and the operator, without secrets.
+    text: String,
+    /// Whether a later try may help.
+    temporary: bool,
+}
+
+impl Trouble {
+    fn for_good(text: impl Into<String>) -> Self {
+        Self { text: text.into(), temporary: false }
+    }
+
+    fn for_now(text: impl Into<String>) -> Self {
+        Self { text: text.into(), temporary: true }
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        let text = error.message();
+        match error.kind() {
+            Kind::InvalidArgument
+            | Kind::Unauthenticated
+            | Kind::Forbidden
+            | Kind::NotFound
+            | Kind::Unsupported
+            | Kind::TooLarge => Self::for_good(text),
+            Kind::Conflict
+            | Kind::Overloaded
+            | Kind::Timeout
+            | Kind::Unavailable
+            | Kind::Internal => {
+                if let Some(cause) = error.cause() {
+                    tracing::warn!("a delivery has to wait: {text}: {cause}");
+                }
+                Self::for_now(text)
+            }
+        }
+    }
+}
+
+/// Whose deliveries a caller sees: its own, and with the access level `admin` those of the whole
+/// organization, as with orders. Spec §4 is silent on lists of deliveries.
+struct Owner {
+    own: UserId,
+    organization: Option<OrganizationId>,
+}
+
+impl Owner {
+    fn of(principal: &Principal) -> Self {
+        let user = principal.user();
+        let sees_all = user.access.admin && principal.allows(Permission::OrganizationOrders);
+        Self { own: user.id, organization: user.organization.filter(|_| sees_all) }
+    }
+
+    fn sees(&self, delivery: &Delivery) -> bool {
+        delivery.user == self.own || self.organization == Some(delivery.organization)
+    }
+}
+
+impl Deliveries {
+    /// The queue in the database of `services`; nothing is sent before [`Deliveries::run`].
+    #[must_use]
+    pub fn new(services: Services, settings: Settings) -> Self {
+        let Services { media, orders, auth, sender, recipients, steady, node } = services;
+        let (wake, abandon) = (Notify::new(), watch::Sender::new(false));
+        let probes = Probes::new();
+        let (openings, settings) = (Openings::default(), Live::new(settings));
+        Self {
+            inner: Arc::new(Inner {
+                media,
+                orders,
+                auth,
+                sender,
+                recipients,
+                steady,
+                node,
+                settings,
+                probes,
+                openings,
+                wake,
+                abandon,
+            }),
+        }
+    }
+
+    /// Works by other settings from now on; what is being sent goes on by those it began with.
+    pub fn set_settings(&self, settings: Settings) {
+        self.inner.settings.set(settings);
+        self.inner.wake.notify_one();
+    }
+
+    fn settings(&self) -> Settings {
+        *self.inner.settings.get()
+    }
+
+    fn db(&self) -> &Db {
+        self.inner.orders.db()
+    }
+
+    /// What the channel `id` of `caller` selects of an item.
+    ///
+    /// Spec §4 is silent on which channels select the contents of a `.zip`: any of the caller's
+    /// own that is active, whatever its method. Fails with [`Kind::Unauthenticated`], and with
+    /// [`Kind::NotFound`] for another's channel as for one that does not exist or is disabled.
+    pub async fn formats_of_channel(
+        &self,
+        caller: Caller<'_>,
+        id: &ChannelId,
+    ) -> Result<Vec<Format>> {
+        let channel = self.channel(caller.known()?, id).await?;
+        formats(&channel)
+    }
+
+    /// The active channel `id` of `principal`. Others are not told of, administrators neither: what
+    /// a channel sends, it sends in its owner's name.
+    async fn channel(&self, principal: &Principal, id: &ChannelId) -> Result<Channel> {
+        let is_own = principal.user().user_name == id.owner();
+        let wanted = id.clone();
+        let found = match is_own {
+            true => self.db().read(move |tx| tx.find_channel(&wanted)).await?,
+            false => None,
+        };
+        let none = || Error::new(Kind::NotFound, format!("no channel {id}"));
+        found.filter(|channel| channel.active).ok_or_else(none)
+    }
+
+    /// `size` of the deliveries that `principal` sees behind the `start` newest, the newest first;
+    /// at most [`DELIVERIES_LISTED_MAX`].
+    pub async fn list(
+        &self,
+        principal: &Principal,
+        state: Option<DeliveryState>,
+        (start, size): (usize, usize),
+    ) -> Result<Vec<Delivery>> {
+        let Owner { own, organization } = Owner::of(principal);
+        let of = organization.map_or(DeliveriesOf::User(own), DeliveriesOf::Organization);
+        let size = size.min(DELIVERIES_LISTED_MAX);
+        Ok(self.db().read(move |tx| tx.list_deliveries(of, state, start, size)).await?)
+    }
+
+    /// The delivery `id`.
+    ///
+    /// Fails with [`Kind::NotFound`] when `principal` sees no such delivery.
+    pub async fn find(&self, principal: &Principal, id: Uuid) -> Result<Delivery> {
+        let owner = Owner::of(principal);
+        let found = self.db().read(move |tx: &ReadTx<'_>| tx.find_delivery(id)).await?;
+        let none = || Error::new(Kind::NotFound, format!("no delivery {id}"));
+        found.filter(|delivery| owner.sees(delivery)).ok_or_else(none)
+    }
+
+    /// Removes some of the deliveries that came to an end long ago; how many.
+    pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
+        let before = now - DELIVERIES_KEPT;
+        Ok(self.db().write(move |tx| tx.sweep_deliveries(before, SWEEP_ROWS)).await?)
+    }
+}
+
+/// The formats of a channel, which were checked when it was written.
+fn formats(channel: &Channel) -> Result<Vec<Format>> {
+    let parse = |text: &String| Format::parse(text).map_err(Error::internal);
+    channel.formats.iter().map(parse).collect()
+}

@@ -1,0 +1,196 @@
+//! A test of a channel: a small file goes through it now, and its owner is told what happened.
+//!
+//! Nothing is bought and nothing is queued. The test goes to other people's machines in the
+//! service's name, so a user has one at a time and a few a minute.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{error::Elapsed, timeout_at};
+
+use super::{Deliveries, Trouble};
+use crate::access::auth::Principal;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{CHANNEL_TEST, CHANNEL_TESTS_A_MINUTE, CHANNEL_TESTS_MAX};
+use model::account::{Channel, ChannelMethod, Permission, UserId};
+
+/// The time in which tests of a user are counted.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// How a test ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tested {
+    /// Whether the other side took the file.
+    pub ok: bool,
+    /// What happened, in a sentence without secrets.
+    pub message: String,
+}
+
+/// The tests that are under way.
+pub(super) struct Probes {
+    free: Arc<Semaphore>,
+    users: Arc<Mutex<HashMap<UserId, Recent>>>,
+}
+
+/// Tests of one user.
+#[derive(Default)]
+struct Recent {
+    is_running: bool,
+    /// When those of the last minute began.
+    begun: Vec<Timestamp>,
+}
+
+/// A test under way; it ends when this is dropped.
+struct Running {
+    users: Arc<Mutex<HashMap<UserId, Recent>>>,
+    user: UserId,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(recent) = users.get_mut(&self.user) {
+            recent.is_running = false;
+        }
+    }
+}
+
+impl Probes {
+    pub(super) fn new() -> Self {
+        let free = Arc::new(Semaphore::new(CHANNEL_TESTS_MAX));
+        Self { free, users: Arc::default() }
+    }
+
+    /// Lets `user` begin a test.
+    fn begin(&self, user: UserId, now: Timestamp) -> Result<Running> {
+        let overloaded = |message| Error::overloaded("channel_tests", message);
+        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        users.retain(|_, recent| {
+            // One of the future began before the clock was set right.
+            recent.begun.retain(|begun| (*begun..*begun + MINUTE).contains(&now));
+            recent.is_running || !recent.begun.is_empty()
+        });
+        let recent = users.get(&user);
+        if recent.is_some_and(|recent| recent.is_running) {
+            let message = "A test of a channel of the user is under way";
+            return Err(Error::new(Kind::Conflict, message));
+        }
+        if recent.is_some_and(|recent| recent.begun.len() >= CHANNEL_TESTS_A_MINUTE) {
+            return Err(overloaded("Too many tests of the user's channels within a minute"));
+        }
+        let permit = Arc::clone(&self.free).try_acquire_owned();
+        let permit = permit.map_err(|_| overloaded("Too many tests of channels are under way"))?;
+        let recent = users.entry(user).or_default();
+        recent.is_running = true;
+        recent.begun.push(now);
+        Ok(Running { users: Arc::clone(&self.users), user, _permit: permit })
+    }
+}
+
+impl Deliveries {
+    /// Hands a small file through the channel `name` of `caller`, active or not.
+    ///
+    /// Takes [`CHANNEL_TEST`] at most. Fails with [`Kind::NotFound`] when there is no such channel,
+    /// with [`Kind::Conflict`] while another test of the caller is under way, and with
+    /// [`Kind::Overloaded`] when there are too many.
+    pub async fn test_channel(
+        &self,
+        caller: &Principal,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<Tested> {
+        caller.require(Permission::ReadChannels)?;
+        let channel = self.own_channel(caller, name).await?;
+        if channel.method == ChannelMethod::Download {
+            let message = "A channel of the method download hands nothing over; it selects what \
+                           the .zip of an item holds.";
+            return Ok(Tested { ok: true, message: message.to_owned() });
+        }
+        let _running = self.inner.probes.begin(caller.user().id, now)?;
+        let sending = Box::pin(self.probe(caller, &channel));
+        Ok(match sending.await {
+            Ok(Ok(file)) => Tested { ok: true, message: format!("{file} was handed over.") },
+            Ok(Err(trouble)) => {
+                Tested { ok: false, message: format!("The test failed: {}.", trouble.text) }
+            }
+            Err(_) => {
+                let seconds = CHANNEL_TEST.as_secs();
+                let message = format!("The test was not done within {seconds} seconds.");
+                Tested { ok: false, message }
+            }
+        })
+    }
+
+    /// Sends the file of a test within [`CHANNEL_TEST`]; a mail of it counts like any other.
+    async fn probe(
+        &self,
+        caller: &Principal,
+        channel: &Channel,
+    ) -> Result<Result<&'static str, Trouble>, Elapsed> {
+        let end = tokio::time::sleep(CHANNEL_TEST).deadline();
+        let mail = match timeout_at(end, self.clear_mail(channel, caller)).await? {
+            Ok(mail) => mail,
+            Err(trouble) => return Ok(Err(trouble)),
+        };
+        let sending = self.inner.sender.probe(channel, mail.introductions.clone());
+        let sent = timeout_at(end, sending).await;
+        // Also where it was not done in time: the next mail must not end the links of this one.
+        self.note_mail(caller.user().id, mail, matches!(sent, Ok(Err(_)))).await;
+        sent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    fn kind(outcome: Result<Running>) -> Option<Kind> {
+        outcome.err().map(|error| error.kind())
+    }
+
+    #[test]
+    fn a_user_has_one_test_at_a_time() {
+        let probes = Probes::new();
+        let running = probes.begin(UserId(1), at(0)).unwrap();
+        assert_eq!(kind(probes.begin(UserId(1), at(1))), Some(Kind::Conflict));
+        assert_eq!(kind(probes.begin(UserId(2), at(1))), None);
+        // One that takes longer than a minute still counts.
+        assert_eq!(kind(probes.begin(UserId(1), at(100))), Some(Kind::Conflict));
+        drop(running);
+        assert_eq!(kind(probes.begin(UserId(1), at(101))), None);
+    }
+
+    #[test]
+    fn all_users_together_have_a_few() {
+        let probes = Probes::new();
+        let users = 0..i64::try_from(CHANNEL_TESTS_MAX).unwrap();
+        let running: Vec<_> = users.map(|id| probes.begin(UserId(id), at(0)).unwrap()).collect();
+        assert_eq!(kind(probes.begin(UserId(99), at(0))), Some(Kind::Overloaded));
+        drop(running);
+        assert_eq!(kind(probes.begin(UserId(99), at(0))), None);
+    }
+
+    #[test]
+    fn a_user_has_a_few_a_minute_and_is_forgotten_after_it() {
+        let probes = Probes::new();
+        for _ in 0..CHANNEL_TESTS_A_MINUTE {
+            drop(probes.begin(UserId(1), at(0)).unwrap());
+        }
+        assert_eq!(kind(probes.begin(UserId(1), at(59))), Some(Kind::Overloaded));
+        assert_eq!(kind(probes.begin(UserId(1), at(60))), None);
+        // A clock that ran ahead and was set right.
+        assert_eq!(kind(probes.begin(UserId(1), at(0))), None);
+        assert_eq!(kind(probes.begin(UserId(2), at(200))), None);
+        assert_eq!(probes.users.lock().unwrap().len(), 1);
+    }
+}

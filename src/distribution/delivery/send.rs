@@ -1,0 +1,325 @@
+//! Hands collected files to the unit that knows other systems; what it needs from the settings.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
+
+use super::{Trouble, collect::Collected};
+use crate::media::CollectedFile;
+use crate::media::Media;
+use crate::runtime::clock;
+use crate::runtime::config::{Config, MailTls};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{
+    CERTIFICATES_BYTES_MAX, CHANNEL_TEST_ANSWER, CHANNEL_TEST_CONNECT, MAIL_ATTACHMENTS_BYTES,
+};
+use crate::runtime::modes;
+use crate::transport::{
+    Authority, Content, Destination, File, Introduction, MailAddress, MailSettings, MailTransport,
+    Mailer, Outbound, Parcel, Smtp, SmtpSecurity, Waits,
+};
+use model::account::{Channel, Delivery};
+
+/// The files of a delivery, and what recipients of a mail are told in front.
+pub(super) struct Mailed {
+    pub(super) collected: Collected,
+    pub(super) introductions: Vec<Introduction>,
+}
+
+/// The way out.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    outbound: Outbound,
+    /// The same with waits for somebody who looks on.
+    probing: Outbound,
+    /// Whether channels that users make may lead anywhere.
+    private_addresses: bool,
+}
+
+/// The file that the test of a channel sends.
+const TEST_FILE: &str = "wirephoto-test.txt";
+
+impl Sender {
+    /// The way out that the settings describe.
+    ///
+    /// Makes the folder of deliveries where the settings leave it to us. Fails when that is not
+    /// possible and when the sender of mails is no address.
+    pub fn of(config: &Config) -> Result<Self> {
+        let (root, mail) = (directory_root(config)?, mail_settings(config)?);
+        let way_out =
+            |waits| Outbound::new(Some(root.clone()), waits, Mailer::new(mail.clone(), waits));
+        let probing = Waits { connect: CHANNEL_TEST_CONNECT, answer: CHANNEL_TEST_ANSWER };
+        Ok(Self {
+            outbound: way_out(Waits::default()),
+            probing: way_out(probing),
+            private_addresses: config.delivery.private_addresses,
+        })
+    }
+
+    /// The way out for other mails.
+    #[must_use]
+    pub fn mailer(&self) -> &Mailer {
+        self.outbound.mailer()
+    }
+
+    /// Sends `collected` where `channel` says.
+    pub(super) async fn send(
+        &self,
+        channel: &Channel,
+        delivery: &Delivery,
+        media: &Media,
+        mailed: Mailed,
+    ) -> Result<(), Trouble> {
+        let destination = self.destination(channel).await?;
+        let Mailed { collected: Collected { files, headline }, introductions } = mailed;
+        let files =
+            files.into_iter().map(|one| file(media, one)).collect::<Result<Vec<_>, _>>()?;
+        let parcel = Parcel {
+            id: delivery.id.to_string(),
+            item_uri: super::json::uri(delivery, media.links()),
+            headline,
+            version: delivery.version.clone(),
+            introductions,
+            clock: clock::now,
+        };
+        let sent = self.outbound.send(&destination, &parcel, &files).await;
+        sent.map_err(|error| Trouble { text: error.to_string(), temporary: error.temporary() })
+    }
+}
+
+impl Sender {
+    /// Sends a file that says what it is where `channel` says; the name of the file.
+    pub(super) async fn probe(
+        &self,
+        channel: &Channel,
+        introductions: Vec<Introduction>,
+    ) -> Result<&'static str, Trouble> {
+        let destination = self.destination(channel).await?;
+        let id = Uuid::now_v7();
+        let text = format!(
+            "This file is a test of the delivery channel {} of Wirephoto.\n\
+             Its owner asked for it at {}. It can be removed.\n",
+            channel.id(),
+            clock::now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        );
+        let file = File::from_bytes(TEST_FILE, "text/plain", text.into());
+        let file = file.map_err(|error| Trouble::for_good(error.to_string()))?;
+        let parcel = Parcel {
+            id: id.to_string(),
+            item_uri: id.urn().to_string(),
+            headline: format!("Test of the delivery channel {}", channel.name),
+            version: "1".to_owned(),
+            introductions,
+            clock: clock::now,
+        };
+        let sent = self.probing.send(&destination, &parcel, &[file]).await;
+        let sent = sent
+            .map_err(|error| Trouble { text: error.to_string(), temporary: error.temporary() });
+        sent.map(|()| TEST_FILE)
+    }
+
+    /// Who gets the mails of the channel; nobody where it sends none.
+    pub(super) async fn recipients(&self, channel: &Channel) -> Result<Vec<MailAddress>, Trouble> {
+        Ok(destination(channel).await?.recipients().to_vec())
+    }
+
+    /// Where the channel sends to, and no farther than whoever made it may reach.
+    async fn destination(&self, channel: &Channel) -> Result<Destination, Trouble> {
+        let destination = destination(channel).await?;
+        if channel.by_user && !self.private_addresses {
+            return Ok(destination.only_public());
+        }
+        Ok(destination)
+    }
+}
+
+/// Where the channel sends to. Unlocking a private key takes a while, so it is done apart.
+async fn destination(channel: &Channel) -> Result<Destination, Trouble> {
+    let nowhere = || Trouble::for_good("the channel's method sends nothing");
+    let method = channel.method;
+    let settings = channel.settings.reveal().clone().into();
+    let parsed = spawn_blocking(move || Destination::parse(method, &settings)).await;
+    let parsed = parsed.map_err(Error::internal)?;
+    let parsed = parsed.map_err(|error| Trouble::for_good(error.to_string()))?;
+    parsed.ok_or_else(nowhere)
+}
+
+fn file(media: &Media, collected: CollectedFile) -> Result<File, Trouble> {
+    let CollectedFile { name, mime, body, url, dated: _ } = collected;
+    let (media, bytes) = (media.clone(), body.len());
+    let open = move || {
+        let content: Content = Box::pin(media.stream(body.parts().to_vec()));
+        async move { Ok(content) }
+    };
+    let file = File::new(&name, mime, bytes, open);
+    file.map(|file| file.with_url(url)).map_err(|error| Trouble::for_good(error.to_string()))
+}
+
+/// The folder below which channels write. One that the operator names has to be there already: it
+/// may be a disk that is not mounted yet, and then deliveries wait for it.
+fn directory_root(config: &Config) -> Result<PathBuf> {
+    let root = config.deliveries_dir();
+    if config.delivery.directory_root.as_os_str().is_empty() {
+        modes::create_shared_folder(&root).map_err(|cause| {
+            let message = format!("folder {} cannot be made", root.display());
+            Error::new(Kind::Unavailable, message).because(cause)
+        })?;
+    }
+    Ok(root)
+}
+
+fn mail_settings(config: &Config) -> Result<MailSettings> {
+    let mail = &config.mail;
+    let bad = || {
+        let message = format!("mail.from {:?} is no address", mail.from);
+        Error::new(Kind::InvalidArgument, message)
+    };
+    let from = MailAddress::parse(&mail.from).ok_or_else(bad)?;
+    let domain = mail.from.rsplit('@').next().unwrap_or_default();
+    let domain = domain.trim_end_matches(['>', ' ']).to_owned();
+    let transport = if mail.host.is_empty() {
+        MailTransport::Outbox {
+            folder: config.outbox_dir(),
+            is_shared: !mail.outbox.as_os_str().is_empty(),
+        }
+    } else {
+        let has_login = !mail.username.is_empty();
+        MailTransport::Smtp(Box::new(Smtp {
+            host: mail.host.clone(),
+            port: mail.port,
+            security: match mail.tls {
+                MailTls::None => SmtpSecurity::None,
+                MailTls::StartTls => SmtpSecurity::StartTls,
+                MailTls::Tls => SmtpSecurity::Tls,
+            },
+            account: has_login.then(|| (mail.username.clone(), config.mail_password())),
+            authority: authority(&mail.ca)?,
+        }))
+    };
+    let attachments_bytes_max = MAIL_ATTACHMENTS_BYTES;
+    Ok(MailSettings { transport, from, domain, attachments_bytes_max })
+}
+
+/// The certificates of the mail server's own authority.
+fn authority(file: &Path) -> Result<Authority> {
+    if file.as_os_str().is_empty() {
+        return Ok(Authority::default());
+    }
+    let bad = |what: &str| {
+        let message = format!("mail.ca {}: {what}", file.display());
+        Error::new(Kind::InvalidArgument, message)
+    };
+    let mut pem = String::new();
+    let read = std::fs::File::open(file)
+        .and_then(|open| open.take(CERTIFICATES_BYTES_MAX + 1).read_to_string(&mut pem));
+    let read = read.map_err(|cause| bad(&cause.to_string()))?;
+    if u64::try_from(read).is_ok_and(|read| read > CERTIFICATES_BYTES_MAX) {
+        return Err(bad(&format!("longer than {CERTIFICATES_BYTES_MAX} bytes")));
+    }
+    Authority::parse(&pem).ok_or_else(|| bad("expected one or more certificates in PEM"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::config::{self, Sources};
+
+    const AUTHORITY: &str = "\
+-----BEGIN CERTIFICATE-----
+MIIBiDCCAS+gAwIBAgIUdzMHIAQe/cxs0RM2R50aq94so0swCgYIKoZIzj0EAwIw
+GTEXMBUGA1UEAwwOVGVzdCBhdXRob3JpdHkwIBcNMjYxMTIyMDgyNjM5WhgPMjEy
+NjEwMjkwODI2MzlaMBkxFzAVBgNVBAMMDlRlc3QgYXV0aG9yaXR5MFkwEwYHKoZI
+zj0CAQYIKoZIzj0DAQcDQgAEuuoqYMAsyY1aSdDtIlcHrl9rQwSNhwCJc6lTQsZV
+XWogFKvuLFdSgmm+yBuFied0qzbfg2Bl41ffpMwglJXAOqNTMFEwHQYDVR0OBBYE
+FF8tNA4+B/R/Vly86X5NVe16kgGSMB8GA1UdIwQYMBaAFF8tNA4+B/R/Vly86X5N
+Ve16kgGSMA8GA1UdEwEB/wQFMAMBAf8wCgYIKoZIzj0EAwIDRwAwRAIgAVru7x51
+qDm/FE7KRpqaJPPEsenjlcT0YNXkh6XYxoACIE71zLtzZC79pRtyVBmZuF69e5XW
+tDdiwcWb8Odt+i4e
+-----END CERTIFICATE-----
+";
+
+    fn config(flags: &[(&str, &str)]) -> Config {
+        let flags = flags.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let sources = Sources { file: None, flags: flags.collect() };
+        config::load(&sources).unwrap().0
+    }
+
+    fn settings(flags: &[(&str, &str)]) -> Result<MailSettings> {
+        mail_settings(&config(flags))
+    }
+
+    #[test]
+    fn the_folder_of_deliveries_is_made_unless_the_operator_names_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let (data, disk) = (dir.path().join("data"), dir.path().join("disk"));
+        let data_flag = ("data.dir", data.to_str().unwrap());
+        let root_flag = ("delivery.directory_root", disk.to_str().unwrap());
+        assert_eq!(directory_root(&config(&[data_flag, root_flag])).unwrap(), disk);
+        assert!(!disk.exists());
+        for _ in 0..2 {
+            let root = directory_root(&config(&[data_flag])).unwrap();
+            assert_eq!((root.is_dir(), root), (true, data.join("deliveries")));
+        }
+    }
+
+    #[test]
+    fn mails_go_to_the_outbox_unless_there_is_a_server() {
+        let found = settings(&[("data.dir", "/x")]).unwrap();
+        assert_eq!(found.domain, "localhost");
+        let MailTransport::Outbox { folder, .. } = found.transport else { panic!("no outbox") };
+        assert_eq!(folder, Path::new("/x/outbox"));
+        let flags = [
+            ("mail.host", "mx.example"),
+            ("mail.tls", "tls"),
+            ("mail.username", "u"),
+            ("mail.password", "hunter2"),
+            ("mail.from", "Desk <desk@desk.example>"),
+        ];
+        let found = settings(&flags).unwrap();
+        assert_eq!(found.domain, "desk.example");
+        assert!(!format!("{found:?}").contains("hunter2"));
+        let MailTransport::Smtp(smtp) = found.transport else { panic!("no server") };
+        assert_eq!((smtp.host.as_str(), smtp.port), ("mx.example", 587));
+        assert_eq!((smtp.security, smtp.account.is_some()), (SmtpSecurity::Tls, true));
+    }
+
+    #[test]
+    fn err_a_sender_that_is_no_address_is_named() {
+        let refused = settings(&[("mail.from", "nobody")]).unwrap_err();
+        assert_eq!(refused.message(), "mail.from \"nobody\" is no address");
+    }
+
+    #[test]
+    fn the_mail_servers_own_authority_is_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("ca.pem");
+        std::fs::write(&file, AUTHORITY).unwrap();
+        let flags = [("mail.host", "mx.example"), ("mail.ca", file.to_str().unwrap())];
+        let MailTransport::Smtp(smtp) = settings(&flags).unwrap().transport else {
+            panic!("no server")
+        };
+        assert_ne!(format!("{:?}", smtp.authority), format!("{:?}", Authority::default()));
+    }
+
+    #[test]
+    fn err_a_bad_authority_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("ca.pem");
+        let path = file.to_str().unwrap();
+        let refused = || {
+            settings(&[("mail.host", "mx.example"), ("mail.ca", path)]).map(|_| ()).unwrap_err()
+        };
+        assert!(refused().message().starts_with(&format!("mail.ca {path}: No such file")));
+        for bad in ["", "hello", "-----BEGIN CERTIFICATE-----\naGk=\n-----END CERTIFICATE-----\n"]
+        {
+            std::fs::write(&file, bad).unwrap();
+            let expected = format!("mail.ca {path}: expected one or more certificates in PEM");
+            assert_eq!(refused().message(), expected);
+        }
+        std::fs::write(&file, "x".repeat(1024 * 1024 + 1)).unwrap();
+        let expected = format!("mail.ca {path}: longer than 1048576 bytes");
+        assert_eq!(refused().message(), expected);
+    }
+}

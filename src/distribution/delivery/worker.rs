@@ -1,0 +1,308 @@
+//! Sends what is due.
+
+use std::{panic::AssertUnwindSafe, time::Duration};
+
+use futures_util::FutureExt;
+use tokio::{sync::watch, time::Instant};
+use uuid::Uuid;
+
+use super::send::Mailed;
+use super::{Deliveries, Settings, Trouble, backoff::judge, collect, collect::Collected, formats};
+use crate::access::auth::Principal;
+use crate::cluster::membership::{Sending, limits::END_AGAIN};
+use crate::media::Caller;
+use crate::runtime::clock;
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::error::Result;
+use crate::runtime::limits::{DELIVERY_LOOK, OUTBOUND_BYTES_S_MIN};
+use crate::runtime::telemetry;
+use crate::storage::database::{Outcome, ReadTx, Turn};
+use model::account::{Channel, ChannelMethod, Delivery};
+
+/// What the metrics call the method of a channel that was not read.
+const UNKNOWN: &str = "unknown";
+
+/// A claim with its delivery, and since when it is held.
+struct Held {
+    claim: (Uuid, Uuid),
+    since: Stopwatch,
+}
+
+impl Deliveries {
+    /// Sends what is due, some at a time, until `stop` turns true. What is being sent then has
+    /// `drain` to finish; what does not is queued again.
+    pub async fn run(self, mut stop: watch::Receiver<bool>, drain: Duration) {
+        // An alert waits for the first one.
+        for method in ChannelMethod::ALL.map(ChannelMethod::as_str).into_iter().chain([UNKNOWN]) {
+            metrics::counter!(telemetry::DELIVERIES, "method" => method, "outcome" => "failed")
+                .increment(0);
+        }
+        let mut sending = Sending::default();
+        let mut failing = false;
+        while !*stop.borrow_and_update() {
+            let filled = self.fill(&mut sending).await;
+            // One line when it starts to fail and one when it works again.
+            match (&filled, failing) {
+                (Err(cause), false) => tracing::error!("deliveries cannot be taken up: {cause}"),
+                (Ok(_), true) => tracing::info!("deliveries are taken up again"),
+                (Err(_), true) | (Ok(_), false) => {}
+            }
+            failing = filled.is_err();
+            tokio::select! {
+                changed = stop.changed() => if changed.is_err() { break },
+                () = self.inner.wake.notified() => {}
+                Some(()) = sending.ended() => {}
+                () = tokio::time::sleep(filled.unwrap_or(DELIVERY_LOOK)) => {}
+            }
+        }
+        let ended = async { while sending.ended().await.is_some() {} };
+        if tokio::time::timeout(drain, ended).await.is_err() {
+            self.inner.abandon.send_replace(true);
+            while sending.ended().await.is_some() {}
+        }
+    }
+
+    /// Starts what is due as long as there is room; the time until the next look.
+    async fn fill(&self, sending: &mut Sending<Held>) -> Result<Duration> {
+        let settings = self.settings();
+        loop {
+            let under_way = sending.count();
+            let (now, claim) = (clock::now(), Uuid::now_v7());
+            let (organization_max, life) =
+                (organization_max(settings.workers), self.inner.node.life());
+            let turn = Turn { now, organization_max, life };
+            let queue = self.db().read(move |tx: &ReadTx<'_>| tx.delivery_queue(turn)).await?;
+            metrics::gauge!(telemetry::DELIVERIES_WAITING).set(queue.waiting);
+            if under_way >= settings.workers {
+                return Ok(DELIVERY_LOOK);
+            }
+            let Some(next) = queue.next else { return Ok(DELIVERY_LOOK) };
+            if next > now {
+                let wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
+                return Ok(wait.min(DELIVERY_LOOK));
+            }
+            let until = now + settings.lease;
+            // Others have not lasted long enough to have ended.
+            let held = sending.held().filter(|held| held.since.elapsed() >= settings.lease);
+            let held: Vec<(Uuid, Uuid)> = held.map(|held| held.claim).collect();
+            let claimed = self.db().write(move |tx| {
+                // What is sent here stays its sender's, however long it could not be renewed.
+                tx.renew_ended_claims(&held, turn, until)?;
+                tx.claim_delivery(claim, turn, until)
+            });
+            // Another process may have been faster.
+            if let Some(delivery) = claimed.await? {
+                let held = Held { claim: (claim, delivery.id), since: Stopwatch::start() };
+                sending.start(held, self.clone().send(claim, delivery));
+            }
+        }
+    }
+
+    /// Tries to send a claimed delivery and writes how that ended.
+    async fn send(self, claim: Uuid, delivery: Delivery) {
+        let watch = Stopwatch::start();
+        let patience = self.settings().patience;
+        let mut method = None;
+        let outcome = tokio::select! {
+            tried = self.attempt(&delivery, &mut method) => {
+                let is_trusted = self.inner.steady.is_trusted();
+                judge(&delivery, tried, patience, (clock::now(), is_trusted))
+            }
+            () = self.keep(claim, delivery.id) => {
+                let id = delivery.id;
+                tracing::warn!(delivery = %id, "somebody else took a delivery up meanwhile");
+                return;
+            }
+            () = self.abandoned() => Outcome::Released,
+        };
+        let method = method.map_or(UNKNOWN, ChannelMethod::as_str);
+        report(&delivery, method, &outcome, watch);
+        self.write_end((claim, delivery.id), outcome).await;
+    }
+
+    /// Writes how a claimed delivery ended, as often as it takes: until then this process does not take it up
+    /// again, nor does another one as long as this node's life lasts, so that what was sent is not sent again.
+    async fn write_end(&self, (claim, id): (Uuid, Uuid), outcome: Outcome) {
+        let now = clock::now();
+        let mut failing = false;
+        loop {
+            let outcome = outcome.clone();
+            match self.db().write(move |tx| tx.end_claim((claim, id), &outcome, now)).await {
+                Ok(true) => return,
+                Ok(false) if failing => {
+                    tracing::warn!(
+                        delivery = %id,
+                        "how a delivery ended was written without an answer, or somebody else took it up \
+                         meanwhile"
+                    );
+                    return;
+                }
+                Ok(false) => {
+                    tracing::warn!(delivery = %id, "somebody else took a delivery up meanwhile");
+                    return;
+                }
+                Err(cause) if cause.is_final() => {
+                    tracing::error!(
+                        delivery = %id,
+                        "how a delivery ended cannot be written from here any more: {cause}"
+                    );
+                    return;
+                }
+                Err(cause) if !failing => {
+                    tracing::error!(
+                        delivery = %id,
+                        "how a delivery ended cannot be written, it is tried until it is: {cause}"
+                    );
+                }
+                Err(_) => {}
+            }
+            failing = true;
+            tokio::select! {
+                () = tokio::time::sleep(END_AGAIN) => {}
+                () = self.abandoned() => {
+                    // Its claim ends by itself.
+                    tracing::error!(
+                        delivery = %id,
+                        "the service stops before it is written how a delivery ended: it is sent again"
+                    );
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Ends when what is being sent is to be left alone.
+    async fn abandoned(&self) {
+        let mut abandon = self.inner.abandon.subscribe();
+        // The sender is ours, so it cannot be gone.
+        drop(abandon.wait_for(|abandon| *abandon).await);
+    }
+
+    /// Renews the claim until it is lost.
+    async fn keep(&self, claim: Uuid, id: Uuid) {
+        let lease = self.settings().lease;
+        let mut failing = false;
+        loop {
+            tokio::time::sleep(lease / 3).await;
+            let (until, life) = (clock::now() + lease, self.inner.node.life());
+            let renewed =
+                self.db().write(move |tx| tx.renew_claim((claim, id), life, until)).await;
+            match &renewed {
+                Ok(false) => return,
+                Err(cause) if !failing => {
+                    tracing::error!(delivery = %id, "a claim cannot be renewed: {cause}");
+                }
+                Ok(true) | Err(_) => {}
+            }
+            failing = renewed.is_err();
+        }
+    }
+
+    /// Collects and sends the files within the time that they may take. A panic is a trouble like
+    /// another one, or the delivery would be taken up for ever.
+    async fn attempt(
+        &self,
+        delivery: &Delivery,
+        method: &mut Option<ChannelMethod>,
+    ) -> Result<(), Trouble> {
+        let Settings { timeout, patience, .. } = self.settings();
+        if patience.exhausted(delivery.attempts) {
+            let tries = delivery.attempts - 1;
+            let text = format!("given up after {tries} tries, the last of which did not end");
+            return Err(Trouble::for_good(text));
+        }
+        let tried = async {
+            let end = tokio::time::sleep(timeout).deadline();
+            let (channel, principal, collected) =
+                before(end, self.collect(delivery, method)).await??;
+            let mail = before(end, self.clear_mail(&channel, &principal)).await??;
+            let end = end + transfer_time(collected.files.iter().map(|file| file.body.len()));
+            let media = &self.inner.media;
+            // The ways out are large futures; they live on the heap.
+            let parcel = Mailed { collected, introductions: mail.introductions.clone() };
+            let sending = Box::pin(self.inner.sender.send(&channel, delivery, media, parcel));
+            let sent = before(end, sending).await;
+            // Also where a later mail failed: the next try must not end the links of the first ones.
+            self.note_mail(delivery.user, mail, matches!(sent, Ok(Err(_)))).await;
+            sent?
+        };
+        let tried = Box::pin(AssertUnwindSafe(tried).catch_unwind()).await;
+        tried.unwrap_or_else(|_panic| Err(Trouble::for_now("it failed inside the service")))
+    }
+
+    /// The files, with the rights that the user has now, and where they go.
+    async fn collect(
+        &self,
+        delivery: &Delivery,
+        method: &mut Option<ChannelMethod>,
+    ) -> Result<(Channel, Principal, Collected), Trouble> {
+        let principal = self.inner.auth.find_user(delivery.user).await?;
+        let principal = principal.ok_or_else(|| Trouble::for_good("the user is disabled"))?;
+        let id = delivery.channel.clone();
+        let channel = self.db().read(move |tx| tx.find_channel(&id)).await;
+        let channel = channel.map_err(crate::runtime::error::Error::from)?;
+        let channel = channel.ok_or_else(|| Trouble::for_good("the channel was removed"))?;
+        *method = Some(channel.method);
+        if !channel.active {
+            return Err(Trouble::for_good("the channel is disabled"));
+        }
+        let caller = Caller { principal: Some(&principal), agr: delivery.agreement };
+        let wanted = formats(&channel)?;
+        let collected = collect::collect(&self.inner.media, delivery, &wanted, caller);
+        let collected = collected.await?;
+        Ok((channel, principal, collected))
+    }
+}
+
+/// Deliveries of one organization that may be under way, so that one is left for the others.
+fn organization_max(workers: usize) -> usize {
+    workers.saturating_sub(1).max(1)
+}
+
+/// Time that files of these lengths in bytes take at the slowest rate that is put up with.
+fn transfer_time(lengths: impl Iterator<Item = u64>) -> Duration {
+    Duration::from_secs(lengths.fold(0, u64::saturating_add) / OUTBOUND_BYTES_S_MIN)
+}
+
+async fn before<T>(end: Instant, work: impl Future<Output = T>) -> Result<T, Trouble> {
+    let late = |_| Trouble::for_now("not done within the time that it may take");
+    tokio::time::timeout_at(end, work).await.map_err(late)
+}
+
+/// The metrics and the log line of a try. Names of users stay out of the log.
+fn report(delivery: &Delivery, method: &'static str, outcome: &Outcome, watch: Stopwatch) {
+    let (word, error) = match outcome {
+        Outcome::Delivered => ("delivered", ""),
+        Outcome::Retry { error, .. } => ("retry", error.as_str()),
+        Outcome::Failed { error } => ("failed", error.as_str()),
+        Outcome::Released => ("released", ""),
+    };
+    metrics::counter!(telemetry::DELIVERIES, "method" => method, "outcome" => word).increment(1);
+    let seconds = watch.elapsed().as_secs_f64();
+    metrics::histogram!(telemetry::DELIVERY_SECONDS, "method" => method).record(seconds);
+    let Delivery { id, user, item, attempts, .. } = delivery;
+    let channel = delivery.channel.name();
+    let ms = watch.elapsed().as_millis();
+    tracing::info!(
+        delivery = %id, %user, channel, %item, method, outcome = word, attempts, ms, error,
+        "delivery"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_the_time_that_the_slowest_transfer_takes() {
+        let mb = 1024 * 1024;
+        assert_eq!(transfer_time([].into_iter()), Duration::ZERO);
+        assert_eq!(transfer_time([60 * mb, 40 * mb].into_iter()), Duration::from_secs(6400));
+        assert!(transfer_time([u64::MAX, 1].into_iter()) > Duration::from_secs(6400));
+    }
+
+    #[test]
+    fn an_organization_leaves_a_worker_to_the_others_where_there_are_several() {
+        assert_eq!([1, 2, 3, 64].map(organization_max), [1, 1, 2, 63]);
+    }
+}

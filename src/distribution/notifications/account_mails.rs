@@ -1,0 +1,98 @@
+//! Mails to a user about its own account.
+
+use uuid::Uuid;
+
+use super::Notifications;
+use crate::access::auth::browser_name;
+use crate::runtime::clock;
+use crate::runtime::error::Result;
+use crate::storage::database::ReadTx;
+use crate::transport::mail_templates::{Notice, NoticeContent, PasswordLine};
+use crate::transport::{Mail, MailAddress};
+use model::account::{Message, MessageContent, PasswordLinkKind};
+
+impl Notifications {
+    /// The mail of a message about an account; nothing where nobody needs it any more, or the user
+    /// has no address.
+    pub(super) async fn account_mail(&self, message: &Message) -> Result<Option<Mail>> {
+        let user = self.inner.services.auth.find_user(message.user).await?;
+        let Some(user) = user else { return Ok(None) };
+        let address = user.user().email_address.as_deref().and_then(MailAddress::parse);
+        let Some(to) = address else { return Ok(None) };
+        let user_name = user.user().user_name.clone();
+        let Some(content) = self.notice(message, user_name).await? else { return Ok(None) };
+        let settings = self.inner.settings.get();
+        let notice = Notice {
+            site_name: settings.site_name.clone(),
+            site_url: settings.site_url.clone(),
+            content,
+        };
+        let written = self.inner.services.letters.write_notice(&notice)?;
+        Ok(Some(Mail {
+            id: message.id.to_string(),
+            at: message.created,
+            to: vec![to],
+            subject: written.subject,
+            text: written.text,
+            html: Some(written.html),
+            attachments: Vec::new(),
+            inline: Vec::new(),
+            headers: vec![("Auto-Submitted".to_owned(), "auto-generated".to_owned())],
+        }))
+    }
+
+    /// What the mail says; nothing where its links are used up or taken back.
+    async fn notice(&self, message: &Message, user_name: String) -> Result<Option<NoticeContent>> {
+        Ok(Some(match &message.content {
+            MessageContent::Push { .. }
+            | MessageContent::Item { .. }
+            | MessageContent::Digest { .. } => return Ok(None),
+            MessageContent::DeviceMoved { model, name } => {
+                let name = name.as_deref().unwrap_or_default();
+                let both = || format!("{name} ({model})");
+                let device = if name.is_empty() { model.clone() } else { both() };
+                NoticeContent::DeviceMoved { device }
+            }
+            MessageContent::SetPassword { links } => return self.password_links(links).await,
+            MessageContent::PasswordChanged => NoticeContent::PasswordChanged { user_name },
+            MessageContent::KeyMade { name } => {
+                NoticeContent::KeyMade { user_name, key: name.clone() }
+            }
+            MessageContent::NewBrowser { browser, address } => {
+                let zone = self.inner.settings.get().zone.clone();
+                let time = message.created.to_zoned(zone);
+                NoticeContent::NewBrowser {
+                    user_name,
+                    browser: browser_name(browser.as_deref().unwrap_or("?")),
+                    address: address.clone().unwrap_or_default(),
+                    time: time.strftime("%Y-%m-%d %H:%M %Z").to_string(),
+                }
+            }
+        }))
+    }
+
+    async fn password_links(&self, links: &[Uuid]) -> Result<Option<NoticeContent>> {
+        let (links, now) = (links.to_vec(), clock::now());
+        let read = move |tx: &ReadTx<'_>| {
+            let mut found = Vec::new();
+            for id in links {
+                let Some(link) = tx.find_password_link(id, now)? else { continue };
+                let Some(account) = tx.find_account(link.user)? else { continue };
+                found.push((link, account.user.user_name));
+            }
+            Ok(found)
+        };
+        let found = self.db().read(read).await?;
+        let invites = found.iter().any(|(link, _)| link.kind == PasswordLinkKind::Invitation);
+        let lines = found.into_iter().map(|(link, user_name)| {
+            let url = self.inner.services.users.password_link_url(link.id);
+            PasswordLine { user_name, url }
+        });
+        let mut lines: Vec<PasswordLine> = lines.collect();
+        Ok(match (invites, lines.len()) {
+            (_, 0) => None,
+            (true, 1) => lines.pop().map(NoticeContent::Invitation),
+            _ => Some(NoticeContent::PasswordReset(lines)),
+        })
+    }
+}

@@ -1,0 +1,115 @@
+//! Scheduled mails: what came in since the last one (decision 7).
+//!
+//! Items gather in the notification's queue as they are matched, and a run takes them all. So what
+//! one mail tells of ends where the next one begins, whatever the clock, the schedule or a stop of
+//! the service did in between.
+
+use std::collections::HashSet;
+
+use jiff::{Timestamp, tz::TimeZone};
+use uuid::Uuid;
+
+use super::matching::Batch;
+use crate::archive::content::{Period, Recent};
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::limits::{
+    DIGESTS_AT_A_TIME, MATCHING_TIME, OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX,
+};
+use crate::storage::database::{DbError, NewMessage, QueuedItem, WriteTx};
+use model::account::{Lane, MessageContent, Notification, Way};
+use model::limits::DIGEST_ITEMS_MAX;
+use model::schedule::Schedule;
+
+/// Prepares the mails that are due by `now`; gives whether there are more.
+///
+/// A run that was missed while the service was down is due once, and so are several.
+pub(super) fn run(tx: &WriteTx<'_>, now: Timestamp, batch: &mut Batch) -> Result<bool, DbError> {
+    let due = tx.as_read().due_notifications(now, DIGESTS_AT_A_TIME)?;
+    let watch = Stopwatch::start();
+    for number in &due {
+        if watch.elapsed() > MATCHING_TIME {
+            return Ok(true);
+        }
+        let notification = match tx.as_read().notification_of_number(*number) {
+            Ok(Some(notification)) => notification,
+            Ok(None) => continue,
+            // One damaged row must not keep the others from their mails.
+            Err(DbError::Damaged { what, why }) => {
+                tracing::error!("{what} is damaged, its schedule ended: {why}");
+                tx.set_next_run(*number, None)?;
+                continue;
+            }
+            Err(cause) => return Err(cause),
+        };
+        let Way::ScheduledEmail { schedule, timezone, .. } = &notification.way else {
+            tx.set_next_run(*number, None)?;
+            continue;
+        };
+        let next = match Schedule::parse(schedule, timezone) {
+            Ok(schedule) => schedule.next_after(now),
+            // It parsed when it was written; a zone may have left the database of zones.
+            Err(cause) => {
+                tracing::error!(notification = %notification.id, "its schedule ended: {cause}");
+                None
+            }
+        };
+        tx.set_next_run(*number, next)?;
+        write(tx, &notification, now, batch)?;
+    }
+    Ok(due.len() == DIGESTS_AT_A_TIME)
+}
+
+/// Turns the queue of a notification into a mail, if there is something in it. Where the outbox
+/// has no room it stays for the next run.
+fn write(
+    tx: &WriteTx<'_>,
+    notification: &Notification,
+    now: Timestamp,
+    batch: &mut Batch,
+) -> Result<(), DbError> {
+    let queued = tx.as_read().queued_items(notification.number, QUEUED_ITEMS_MAX)?;
+    if queued.is_empty() {
+        return Ok(());
+    }
+    let mut items = recent(tx, queued, notification.question.tr.as_deref(), now)?;
+    if !items.is_empty() {
+        let more = items.len().saturating_sub(DIGEST_ITEMS_MAX);
+        items.truncate(DIGEST_ITEMS_MAX);
+        let content = MessageContent::Digest { items, more };
+        let Notification { number, user, .. } = *notification;
+        let (id, lane) = (Uuid::now_v7(), Lane::Mail);
+        let new = NewMessage { id, lane, number, user, content };
+        let written = tx.insert_message(&new, OUTBOX_PER_USER_MAX, now)?;
+        batch.wrote(Lane::Mail, written);
+        if !written {
+            return Ok(());
+        }
+    }
+    tx.empty_queue(notification.number)
+}
+
+/// Those of the items that lie within `tr`, the newest first, each once.
+fn recent(
+    tx: &WriteTx<'_>,
+    queued: Vec<QueuedItem>,
+    tr: Option<&str>,
+    now: Timestamp,
+) -> Result<Vec<String>, DbError> {
+    let period = Period { recent: tr.and_then(Recent::find), ..Period::default() };
+    // Weeks and months back from now, to the same time of the day.
+    let (from, _) = period.bounds(now, &TimeZone::UTC);
+    let (mut items, mut seen) = (Vec::new(), HashSet::new());
+    for QueuedItem { key, .. } in queued.into_iter().rev() {
+        let is_recent = match from {
+            None => true,
+            Some(from) => {
+                let found = tx.as_read().find_version(&key)?;
+                found.is_some_and(|(_, item)| from <= item.order_time)
+            }
+        };
+        if is_recent && seen.insert(key.clone()) {
+            items.push(key.to_string());
+        }
+    }
+    Ok(items)
+}

@@ -1,0 +1,211 @@
+//! What messages say of items: mails with their pictures, push messages.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use jiff::{Timestamp, tz::TimeZone};
+
+use super::Notifications;
+use crate::access::auth::Principal;
+use crate::archive::content;
+use crate::media::{Answer, Caller, Entry as Found, Media};
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::error::{Kind, Result};
+use crate::runtime::limits::{
+    LETTER_ENTRIES_MAX, MESSAGE_PICTURE_BYTES_MAX, MESSAGE_PICTURE_TIME, MESSAGE_PICTURES_TIME,
+};
+use crate::transport::mail_templates::{Entry, Letter, Occasion, Thumb};
+use crate::transport::push;
+use crate::transport::{Inline, Mail, MailAddress};
+use model::account::{Notification, Way};
+use model::item::{Files, Links};
+use model::media_url::MediaPath;
+use model::{ItemKey, RenditionExtension, RenditionName};
+
+/// What a mail shows of an item.
+const THUMBNAIL: RenditionName = RenditionName::NORMAL_THUMBNAIL;
+
+/// A message's name and receiver.
+pub(super) struct Addressed<'a> {
+    pub(super) id: uuid::Uuid,
+    pub(super) notification: &'a Notification,
+    pub(super) user: &'a Principal,
+    pub(super) now: Timestamp,
+}
+
+impl Notifications {
+    /// The mail about `items`, of which those that are gone or hidden by now are left out; nothing
+    /// when none is left.
+    pub(super) async fn mail(
+        &self,
+        addressed: &Addressed<'_>,
+        items: &[String],
+        (occasion, more): (Occasion, usize),
+    ) -> Result<Option<Mail>> {
+        let Addressed { id, notification, user, now } = *addressed;
+        let (mut entries, mut inline) = (Vec::new(), Vec::new());
+        let zone = self.zone_of(notification);
+        let mut more = more;
+        let pictures = Stopwatch::start();
+        for item in items {
+            let Some(found) = self.item(item, user, now).await? else { continue };
+            if entries.len() == LETTER_ENTRIES_MAX {
+                more += 1;
+                continue;
+            }
+            let mut entry = self.entry(&found, &zone);
+            let patience = MESSAGE_PICTURES_TIME.saturating_sub(pictures.elapsed());
+            let patience = patience.min(MESSAGE_PICTURE_TIME);
+            let picture = self.thumbnail(&found, user, (inline.len(), patience), now).await;
+            if let Some((thumb, bytes)) = picture {
+                let mime = RenditionExtension::Jpg.mime_type().to_owned();
+                inline.push(Inline { cid: thumb.cid.clone(), mime, bytes });
+                entry.thumbnail = Some(thumb);
+            }
+            entries.push(entry);
+        }
+        let to = notification.way.email().and_then(MailAddress::parse);
+        let (Some(to), false) = (to, entries.is_empty()) else { return Ok(None) };
+        let settings = self.inner.settings.get();
+        let unsubscribe_url = self.unsubscribe_url(notification.id);
+        let letter = Letter {
+            site_name: settings.site_name.clone(),
+            title: notification.title.clone(),
+            occasion,
+            entries,
+            more,
+            unsubscribe_url: unsubscribe_url.clone(),
+            site_url: settings.site_url.clone(),
+        };
+        let written = self.inner.services.letters.write(&letter)?;
+        Ok(Some(Mail {
+            id: id.to_string(),
+            at: now,
+            to: vec![to],
+            subject: written.subject,
+            text: written.text,
+            html: Some(written.html),
+            attachments: Vec::new(),
+            inline,
+            headers: vec![
+                ("List-Unsubscribe".to_owned(), format!("<{unsubscribe_url}>")),
+                ("List-Unsubscribe-Post".to_owned(), "List-Unsubscribe=One-Click".to_owned()),
+                ("Auto-Submitted".to_owned(), "auto-generated".to_owned()),
+            ],
+        }))
+    }
+
+    /// The push message about an item; nothing when it is gone or hidden by now.
+    pub(super) async fn push_message(
+        &self,
+        addressed: &Addressed<'_>,
+        item: &str,
+        (device, token): (model::account::DeviceKind, &str),
+    ) -> Result<Option<push::Message>> {
+        let Addressed { id, notification, user, now } = *addressed;
+        let Some(found) = self.item(item, user, now).await? else { return Ok(None) };
+        let links = self.inner.services.media.links();
+        let picture = (found.key.media_type == model::MediaType::Image)
+            .then(|| links.rendition(&found.key, THUMBNAIL, None));
+        let headline = found.document.text("headline").or(found.document.text("slug"));
+        let title = match notification.title.is_empty() {
+            true => self.inner.settings.get().site_name.clone(),
+            false => notification.title.clone(),
+        };
+        Ok(Some(push::Message {
+            id,
+            device,
+            token: token.to_owned(),
+            title,
+            body: headline.unwrap_or(found.key.id.as_str()).to_owned(),
+            url: self.page(&found.key),
+            image: picture,
+            item_uri: links.item(&found.key),
+            media_type: found.key.media_type.to_string(),
+            notification: notification.id,
+            collapse: found.key.to_string(),
+        }))
+    }
+
+    /// The item of that name as far as the user may see it.
+    async fn item(
+        &self,
+        item: &str,
+        user: &Principal,
+        now: Timestamp,
+    ) -> Result<Option<std::sync::Arc<Found>>> {
+        let Ok(key) = item.parse::<ItemKey>() else { return Ok(None) };
+        match self.inner.services.media.item(&key, Some(user), now).await {
+            Ok(found) => {
+                let seen = content::coverage(Some(user), &[], now);
+                Ok(content::covers(&seen, &found.document).then_some(found))
+            }
+            Err(error) if error.kind() == Kind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn entry(&self, found: &Found, zone: &TimeZone) -> Entry {
+        let text = |name: &str| found.document.text(name).unwrap_or_default().to_owned();
+        let created = found.document.text("versioncreated");
+        let created = created.and_then(|text| text.parse::<Timestamp>().ok());
+        let time = created.unwrap_or(found.stored).to_zoned(zone.clone());
+        let headline = found.document.text("headline").or(found.document.text("slug"));
+        Entry {
+            headline: headline.unwrap_or(found.key.id.as_str()).to_owned(),
+            description: text("description_text"),
+            byline: text("byline"),
+            source: text("source"),
+            media_type: found.key.media_type.to_string(),
+            time: time.strftime("%Y-%m-%d %H:%M").to_string(),
+            url: self.page(&found.key),
+            thumbnail: None,
+        }
+    }
+
+    fn page(&self, key: &ItemKey) -> String {
+        format!("{}/item/{key}", self.inner.settings.get().site_url)
+    }
+
+    /// The zone in which a mail tells times.
+    fn zone_of(&self, notification: &Notification) -> TimeZone {
+        let named = match &notification.way {
+            Way::ScheduledEmail { timezone, .. } => TimeZone::get(timezone).ok(),
+            Way::Mobile | Way::Email { .. } | Way::Stream => None,
+        };
+        named.unwrap_or_else(|| self.inner.settings.get().zone.clone())
+    }
+
+    /// The Thumbnail of an item that has one. A mail goes without a picture that cannot be had.
+    async fn thumbnail(
+        &self,
+        found: &Found,
+        user: &Principal,
+        (number, patience): (usize, Duration),
+        now: Timestamp,
+    ) -> Option<(Thumb, Vec<u8>)> {
+        let media = &self.inner.services.media;
+        let size = media.settings().sizes.of(Files::of_item(&found.assets), THUMBNAIL)?;
+        let path = MediaPath::rendition(found.key.clone(), THUMBNAIL, RenditionExtension::Jpg);
+        let caller = Caller { principal: Some(user), agr: None };
+        let answer = media.resolve(&path, caller, now).await.ok()?;
+        let Answer::Rendition(answer) = answer else { return None };
+        let obtained = media.obtain(&answer, patience).await.ok()?;
+        let bytes = read(media, obtained.body.parts().to_vec()).await?;
+        let thumb = Thumb { cid: format!("t{number}"), width: size.width, height: size.height };
+        Some((thumb, bytes))
+    }
+}
+
+/// The bytes of a picture that is small enough for a mail.
+async fn read(media: &Media, parts: Vec<crate::media::Part>) -> Option<Vec<u8>> {
+    let mut stream = Box::pin(media.stream(parts));
+    let mut bytes = Vec::new();
+    while let Some(chunk) = stream.next().await {
+        bytes.extend_from_slice(&chunk.ok()?);
+        if bytes.len() > MESSAGE_PICTURE_BYTES_MAX {
+            return None;
+        }
+    }
+    Some(bytes)
+}

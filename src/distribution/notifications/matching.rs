@@ -1,0 +1,487 @@
+//! The item log read in order: each item that is new goes to whom it concerns.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::watching::{Known, Watching, take_up};
+use super::{Notifications, digest};
+use crate::archive::content::Period;
+use crate::cluster::membership::{Lease, limits::LOG_OF_NOTIFICATIONS_KEPT};
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::error::Result;
+use crate::runtime::limits::{
+    MATCHING_ROWS, MATCHING_STUCK, MATCHING_TIME, OUTBOX_KEPT, OUTBOX_PARKED_MAX,
+    OUTBOX_PER_USER_MAX, QUEUED_ITEMS_MAX, STREAM_EXPIRY, SWEEP_ROWS,
+};
+use crate::runtime::telemetry;
+use crate::storage::database::{DbError, EngineError, LogRow, NewMessage, StoredItem, WriteTx};
+use crate::transport::push::Push;
+use model::ItemKey;
+use model::account::{Lane, MessageContent, NotificationKind};
+use model::item::{Document, PubStatus};
+
+/// What one transaction did.
+#[derive(Default)]
+pub(super) struct Batch {
+    /// Streams that got items.
+    streams: Vec<Uuid>,
+    /// Queues that got items.
+    queues: Vec<i64>,
+    /// Whether messages of a lane were written, in the order of the lanes.
+    messages: [bool; Lane::ALL.len()],
+    /// Items that were matched, and matches by kind.
+    items: u64,
+    matches: [u64; NotificationKind::ALL.len()],
+    /// Messages and items for which there was no room.
+    lost: u64,
+    /// The turn in which items were queued, once there is one.
+    turn: Option<i64>,
+    /// Whether there is more to do at once.
+    more: bool,
+}
+
+impl Batch {
+    /// Says that a message of the lane was written, or that there was no room for it.
+    pub(super) fn wrote(&mut self, lane: Lane, written: bool) {
+        match written {
+            true => self.messages[lane.index()] = true,
+            false => self.lost += 1,
+        }
+    }
+}
+
+/// Items that cannot be read, at which matching stands.
+#[derive(Default)]
+pub(super) struct Unreadable {
+    /// Since when no transaction came to its end for them.
+    since: Option<Stopwatch>,
+    /// Those that are passed over from now on. A transaction that met one is of no use any more.
+    items: HashSet<ItemKey>,
+}
+
+impl Unreadable {
+    /// An item could not be read: a disk that failed may give it the next time, what is damaged is passed
+    /// over after a while.
+    fn failed(&mut self, key: &ItemKey, cause: &EngineError) {
+        let since = self.since.get_or_insert_with(Stopwatch::start);
+        if since.elapsed() >= MATCHING_STUCK && self.items.insert(key.clone()) {
+            tracing::error!(item = %key, "an item is not matched, it cannot be read: {cause}");
+        }
+    }
+}
+
+fn lock(unreadable: &Mutex<Unreadable>) -> MutexGuard<'_, Unreadable> {
+    unreadable.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// One transaction of the matcher.
+struct Turn<'a, 'tx> {
+    tx: &'a WriteTx<'tx>,
+    watching: &'a mut Watching,
+    push: &'a Push,
+    /// Where items are noted that cannot be read.
+    unreadable: &'a Mutex<Unreadable>,
+    /// Items that are passed over.
+    passed: HashSet<ItemKey>,
+    now: Timestamp,
+    batch: Batch,
+}
+
+impl Notifications {
+    /// Does what is due by `now`: matches new rows of the item log and items whose embargo ended,
+    /// and prepares scheduled mails. Gives whether there is more to do at once. Blocks.
+    ///
+    /// A transaction in which this node does not hold [`Lease::Matching`] does nothing.
+    pub fn step(&self, now: Timestamp) -> Result<bool> {
+        if !self.is_work(now)? {
+            return Ok(false);
+        }
+        // What is much to read is read before others have to wait.
+        self.refresh()?;
+        self.reread()?;
+        let (inner, life) = (Arc::clone(&self.inner), self.inner.services.node.life());
+        let batch = self.db().write_blocking(move |tx| {
+            if !tx.holds_lease(Lease::Matching.as_str(), life)? {
+                return Ok(None);
+            }
+            let mut watching = inner.watching.lock().unwrap_or_else(PoisonError::into_inner);
+            watching.refresh(&tx.as_read())?;
+            let push = &inner.services.push;
+            let batch = Batch::default();
+            let unreadable = &inner.unreadable;
+            let passed = lock(unreadable).items.clone();
+            let mut turn =
+                Turn { tx, watching: &mut watching, push, unreadable, passed, now, batch };
+            turn.read_log()?;
+            turn.release()?;
+            // What came in before a run belongs to it.
+            if !turn.batch.more {
+                turn.batch.more = digest::run(tx, now, &mut turn.batch)?;
+            }
+            turn.trim()?;
+            Ok(Some(turn.batch))
+        })?;
+        let Some(batch) = batch else {
+            self.inner.services.node.lost(Lease::Matching);
+            *lock(&self.inner.unreadable) = Unreadable::default();
+            return Ok(false);
+        };
+        // It is behind them.
+        *lock(&self.inner.unreadable) = Unreadable::default();
+        self.inner.streams.wake(&batch.streams);
+        for (wake, written) in self.inner.wakes.iter().zip(batch.messages) {
+            if written {
+                wake.notify_one();
+            }
+        }
+        report(&batch);
+        Ok(batch.more)
+    }
+
+    /// Looks whether items can be read by now that could not: what was passed over would be told to nobody.
+    fn reread(&self) -> Result<()> {
+        let items: Vec<ItemKey> = lock(&self.inner.unreadable).items.iter().cloned().collect();
+        for key in items {
+            let again = key.clone();
+            match self.db().read_blocking(move |tx| tx.find_version(&again).map(drop)) {
+                Ok(()) => {
+                    lock(&self.inner.unreadable).items.remove(&key);
+                }
+                Err(DbError::Engine(cause)) if cause.is_damage() => {}
+                // That says nothing of the item.
+                Err(cause) => return Err(cause.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether anything is due, without a look at what it is.
+    fn is_work(&self, now: Timestamp) -> Result<bool> {
+        let work = self.db().read_blocking(move |tx| {
+            let (newest, _) = tx.matching_backlog(i64::MAX)?;
+            Ok(newest > tx.matched_seq()?
+                || !tx.released_items(now, 1)?.is_empty()
+                || !tx.due_notifications(now, 1)?.is_empty())
+        })?;
+        Ok(work)
+    }
+
+    /// Brings the memory of the notifications to the state of the database: so who takes matching over
+    /// has little to read. Blocks.
+    pub fn refresh(&self) -> Result<()> {
+        let inner = Arc::clone(&self.inner);
+        Ok(self.db().read_blocking(move |tx| {
+            let mut watching = inner.watching.lock().unwrap_or_else(PoisonError::into_inner);
+            watching.refresh(tx)
+        })?)
+    }
+
+    /// Removes what expired, where the clock is `trusted`, and tells how much waits; now and then.
+    /// Blocks.
+    pub fn sweep(&self, now: Timestamp, trusted: bool) -> Result<()> {
+        // The logs of changes are kept for an hour at least.
+        self.refresh()?;
+        let watching = self.watching();
+        let (log_seq, known) = (watching.log_seq(), watching.len());
+        drop(watching);
+        let (log_seq, life) = (self.swept_log(log_seq), self.inner.services.node.life());
+        let held = self.db().write_blocking(move |tx| {
+            if !tx.holds_lease(Lease::Matching.as_str(), life)? {
+                return Ok(false);
+            }
+            // Where nothing could be written for a while, no stream could be used either.
+            take_up(tx, now)?;
+            tx.free_orphans(now)?;
+            if trusted {
+                tx.sweep_streams(now - STREAM_EXPIRY, SWEEP_ROWS)?;
+                tx.sweep_messages(now - OUTBOX_KEPT, SWEEP_ROWS)?;
+            }
+            tx.trim_messages(OUTBOX_PARKED_MAX)?;
+            tx.sweep_notification_log(log_seq)?;
+            Ok(true)
+        })?;
+        if !held {
+            self.inner.services.node.lost(Lease::Matching);
+            return Ok(());
+        }
+        self.report_waiting(now, known)
+    }
+
+    /// Tells of nothing that waits: another node does.
+    pub fn report_nothing(&self) {
+        metrics::gauge!(telemetry::MATCHING_LAG_SECONDS).set(0.0);
+        metrics::gauge!(telemetry::MATCHING_BEHIND).set(0);
+        metrics::gauge!(telemetry::QUEUED_ITEMS).set(0);
+        for lane in Lane::ALL.map(Lane::as_str) {
+            metrics::gauge!(telemetry::OUTBOX_WAITING, "lane" => lane).set(0);
+            metrics::gauge!(telemetry::OUTBOX_PARKED, "lane" => lane).set(0);
+        }
+    }
+
+    /// The row of the notifications' log up to which all who stand by have read it too.
+    fn swept_log(&self, read: i64) -> i64 {
+        let mut log = self.inner.log_read.lock().unwrap_or_else(PoisonError::into_inner);
+        let (later, since) = log.later;
+        if since.is_none_or(|since| since.elapsed() >= LOG_OF_NOTIFICATIONS_KEPT) {
+            log.earlier = later;
+            log.later = (read, Some(Stopwatch::start()));
+        }
+        log.earlier
+    }
+
+    fn report_waiting(&self, now: Timestamp, known: usize) -> Result<()> {
+        let (behind, since, queued, counts) = self.db().read_blocking(move |tx| {
+            let matched = tx.matched_seq()?;
+            let (newest, since) = tx.matching_backlog(matched)?;
+            let counts = Lane::ALL.map(|lane| tx.count_messages(lane));
+            Ok((newest - matched, since, tx.count_queued_items()?, counts))
+        })?;
+        let lag = since.map_or(0.0, |since| now.duration_since(since).as_secs_f64().max(0.0));
+        metrics::gauge!(telemetry::MATCHING_LAG_SECONDS).set(lag);
+        let count = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+        metrics::gauge!(telemetry::MATCHING_BEHIND).set(u32::try_from(behind).unwrap_or(0));
+        metrics::gauge!(telemetry::QUEUED_ITEMS).set(count(queued));
+        metrics::gauge!(telemetry::NOTIFICATIONS).set(u32::try_from(known).unwrap_or(u32::MAX));
+        for (lane, waits) in Lane::ALL.into_iter().zip(counts) {
+            let (lane, waits) = (lane.as_str(), waits?);
+            metrics::gauge!(telemetry::OUTBOX_WAITING, "lane" => lane).set(count(waits.waiting));
+            metrics::gauge!(telemetry::OUTBOX_PARKED, "lane" => lane).set(count(waits.parked));
+        }
+        Ok(())
+    }
+
+    fn watching(&self) -> MutexGuard<'_, Watching> {
+        self.inner.watching.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turn<'_, '_> {
+    /// Reads the item log on, for as long as others can wait.
+    fn read_log(&mut self) -> Result<(), DbError> {
+        let watch = Stopwatch::start();
+        let read = self.tx.as_read();
+        let from = read.matched_seq()?;
+        let rows = read.log_rows(from, MATCHING_ROWS)?;
+        let mut left = rows.len();
+        let mut reached = None;
+        for row in rows {
+            passed_over(row.key.as_ref(), self.row(&row))?;
+            (reached, left) = (Some(row.seq), left - 1);
+            if watch.elapsed() > MATCHING_TIME {
+                break;
+            }
+        }
+        if let Some(seq) = reached {
+            if !self.tx.set_matched_seq(from, seq)? {
+                let why = format!("another node went on from row {from}");
+                return Err(DbError::Damaged { what: "the place of matching".to_owned(), why });
+            }
+            self.batch.more = left > 0 || read.matching_backlog(seq)?.0 > seq;
+        }
+        Ok(())
+    }
+
+    /// Matches the item of a row that counts as newly indexed.
+    ///
+    /// What is matched is the item as it is now. Where a later row made it new again, that row
+    /// stands for it: nobody gets one version twice.
+    fn row(&mut self, row: &LogRow) -> Result<(), DbError> {
+        let Some(key) = row.key.as_ref().filter(|key| !self.passed.contains(key)) else {
+            return Ok(());
+        };
+        let read = self.tx.as_read();
+        let held = read.is_held(key)?;
+        if !row.fresh && !held {
+            return Ok(());
+        }
+        let Some((version, item)) = self.find(key)? else { return Ok(()) };
+        if version > row.seq && (!row.fresh || read.is_fresh_behind(version, row.seq)?) {
+            return Ok(());
+        }
+        if let Some(until) = item.embargoed.filter(|until| *until > self.now) {
+            return self.tx.hold_item(key, until);
+        }
+        if held {
+            self.tx.release_item(key)?;
+        }
+        // An embargo that was lifted makes it new to everybody.
+        let seq = if row.fresh { row.seq } else { i64::MAX };
+        self.offer((key, version), &item, seq)
+    }
+
+    /// Matches items whose embargo ended.
+    fn release(&mut self) -> Result<(), DbError> {
+        let read = self.tx.as_read();
+        let watch = Stopwatch::start();
+        for key in read.released_items(self.now, MATCHING_ROWS)? {
+            if watch.elapsed() > MATCHING_TIME {
+                self.batch.more = true;
+                break;
+            }
+            self.tx.release_item(&key)?;
+            let released = self.released(&key);
+            passed_over(Some(&key), released)?;
+        }
+        Ok(())
+    }
+
+    /// The item as it is now.
+    fn find(&self, key: &ItemKey) -> Result<Option<(i64, StoredItem)>, DbError> {
+        let found = self.tx.as_read().find_version(key);
+        if let Err(DbError::Engine(cause)) = &found
+            && cause.is_damage()
+        {
+            lock(self.unreadable).failed(key, cause);
+        }
+        found
+    }
+
+    fn released(&mut self, key: &ItemKey) -> Result<(), DbError> {
+        if self.passed.contains(key) {
+            return Ok(());
+        }
+        let Some((version, item)) = self.find(key)? else { return Ok(()) };
+        match item.embargoed.filter(|until| *until > self.now) {
+            Some(until) => self.tx.hold_item(key, until),
+            None => self.offer((key, version), &item, i64::MAX),
+        }
+    }
+
+    /// Gives an item to whom it concerns, of those who asked before the row `seq`.
+    fn offer(
+        &mut self,
+        (key, version): (&ItemKey, i64),
+        item: &StoredItem,
+        seq: i64,
+    ) -> Result<(), DbError> {
+        if self.watching.is_empty() {
+            return Ok(());
+        }
+        let document = match Document::from_stored(&item.document) {
+            Ok(document) => document,
+            // One damaged row must not keep the others from their readers.
+            Err(cause) => {
+                tracing::error!("item {key} is not matched: {cause}");
+                return Ok(());
+            }
+        };
+        if document.pub_status() != PubStatus::Usable {
+            return Ok(());
+        }
+        self.batch.items += 1;
+        for (number, known) in self.watching.matching(key, &document, self.now) {
+            if seq > known.after_seq && self.is_recent(known, item) {
+                self.give(number, known, (key, version))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an item is as new as a notification wants it; a scheduled one asks that when its
+    /// mail is written.
+    fn is_recent(&self, known: Known, item: &StoredItem) -> bool {
+        let period = Period { recent: known.recent, ..Period::default() };
+        let (from, _) = period.bounds(self.now, self.watching.zone());
+        match known.kind {
+            NotificationKind::ScheduledEmail => true,
+            NotificationKind::Mobile | NotificationKind::Email | NotificationKind::Stream => {
+                from.is_none_or(|from| from <= item.order_time)
+            }
+        }
+    }
+
+    fn give(
+        &mut self,
+        number: i64,
+        known: Known,
+        (key, version): (&ItemKey, i64),
+    ) -> Result<(), DbError> {
+        let at = NotificationKind::ALL.iter().position(|kind| *kind == known.kind);
+        if let Some(count) = at.and_then(|at| self.batch.matches.get_mut(at)) {
+            *count += 1;
+        }
+        match known.kind {
+            NotificationKind::Stream => {
+                self.queue(number, key, version)?;
+                self.batch.queues.push(number);
+                self.batch.streams.push(known.id);
+            }
+            NotificationKind::ScheduledEmail => {
+                self.queue(number, key, version)?;
+                self.batch.queues.push(number);
+            }
+            NotificationKind::Email => {
+                let content = MessageContent::Item { item: key.to_string() };
+                self.message(Lane::Mail, (number, known), content)?;
+            }
+            NotificationKind::Mobile => {
+                for device in self.tx.as_read().list_devices(known.user)? {
+                    if self.push.reaches(device.kind) {
+                        let content = MessageContent::push(key, &device.token, device.kind);
+                        let lane = Lane::of_device(device.kind);
+                        self.message(lane, (number, known), content)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn queue(&mut self, number: i64, key: &ItemKey, version: i64) -> Result<(), DbError> {
+        let turn = match self.batch.turn {
+            Some(turn) => turn,
+            None => self.tx.next_turn_of_streams()?,
+        };
+        self.batch.turn = Some(turn);
+        self.tx.queue_item(number, key, version, turn)
+    }
+
+    fn message(
+        &mut self,
+        lane: Lane,
+        (number, known): (i64, Known),
+        content: MessageContent,
+    ) -> Result<(), DbError> {
+        let (id, user) = (Uuid::now_v7(), known.user);
+        let new = NewMessage { id, lane, number, user, content };
+        let written = self.tx.insert_message(&new, OUTBOX_PER_USER_MAX, self.now)?;
+        self.batch.wrote(lane, written);
+        Ok(())
+    }
+
+    /// Lets the oldest items fall out of full queues.
+    fn trim(&mut self) -> Result<(), DbError> {
+        self.batch.queues.sort_unstable();
+        self.batch.queues.dedup();
+        self.batch.streams.sort_unstable();
+        self.batch.streams.dedup();
+        for number in &self.batch.queues {
+            let lost = self.tx.trim_queue(*number, QUEUED_ITEMS_MAX)?;
+            self.batch.lost += u64::try_from(lost).unwrap_or_default();
+        }
+        Ok(())
+    }
+}
+
+/// One damaged row must not keep the others from their readers.
+fn passed_over(key: Option<&ItemKey>, outcome: Result<(), DbError>) -> Result<(), DbError> {
+    match outcome {
+        Err(DbError::Damaged { what, why }) => {
+            let item = key.map(ToString::to_string).unwrap_or_default();
+            tracing::error!(item, "an item is not matched: {what} is damaged: {why}");
+            Ok(())
+        }
+        other => other,
+    }
+}
+
+fn report(batch: &Batch) {
+    metrics::counter!(telemetry::MATCHED_ITEMS).increment(batch.items);
+    metrics::counter!(telemetry::NOTIFICATIONS_LOST).increment(batch.lost);
+    for (kind, count) in NotificationKind::ALL.into_iter().zip(batch.matches) {
+        metrics::counter!(telemetry::MATCHES, "type" => kind.as_str()).increment(count);
+    }
+}

@@ -1,0 +1,113 @@
+//! Reading a stream: items under way and the answer that carries them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::Notifications;
+use super::streams::{Look, Streams, Taken};
+use crate::access::auth::Principal;
+use crate::archive::content;
+use crate::archive::content::{Form, Reading};
+use crate::runtime::clock;
+use crate::runtime::error::{Error, Result};
+use crate::storage::database::QueuedItem;
+use model::item::Links;
+
+/// The answer to a poll with items.
+///
+/// The last byte must not be sent before [`Settle::settle`] is done: whoever has it has the items.
+pub struct Handed {
+    /// The text of `{"hits": […]}`.
+    pub text: Bytes,
+    settle: Settle,
+}
+
+impl Handed {
+    /// The text, and what has to be done before its last byte is sent.
+    #[must_use]
+    pub fn into_parts(self) -> (Bytes, Settle) {
+        (self.text, self.settle)
+    }
+}
+
+/// Items that are on their way to a client. Where it is dropped instead of settled, they go back to
+/// their places.
+pub struct Settle {
+    streams: Arc<Streams>,
+    taken: Taken,
+    read: Vec<(i64, i64)>,
+}
+
+impl Settle {
+    /// Takes the items off the queue, for good.
+    ///
+    /// Fails when the database cannot be written; then they are still there, and nothing of the
+    /// answer must get through.
+    pub async fn settle(self) -> Result<()> {
+        let Self { streams, taken, read } = self;
+        streams.settle(taken, read).await
+    }
+}
+
+impl Notifications {
+    /// Up to `size` items of the caller's stream `id` as soon as there are some; nothing once `wait`
+    /// is over or `stop` comes.
+    ///
+    /// Fails with [`crate::runtime::error::Kind::NotFound`] when the caller has no such stream or it
+    /// expired, with [`crate::runtime::error::Kind::Overloaded`] when too many wait.
+    pub async fn read_stream<L>(
+        &self,
+        caller: &Principal,
+        (id, size): (Uuid, usize),
+        form: &Form<L>,
+        end: (Duration, impl Future<Output = ()>),
+    ) -> Result<Option<Handed>>
+    where
+        L: Links + Clone + Send + 'static,
+    {
+        let streams = &self.inner.streams;
+        // On the heap and only while it is done: most of the time a reader waits.
+        let give = |taken| Box::pin(self.hand(taken, caller, form.clone()));
+        streams.read((id, caller.user().id, size), give, end).await
+    }
+
+    /// The answer that carries what was taken, if any of it can be given now.
+    ///
+    /// Spec §3 is silent: what the caller's agreements do not cover any more is not given.
+    async fn hand<L>(
+        &self,
+        taken: Taken,
+        caller: &Principal,
+        form: Form<L>,
+    ) -> Result<Look<Handed>>
+    where
+        L: Links + Send + 'static,
+    {
+        let turn = self.inner.answers.acquire().await.map_err(Error::internal)?;
+        let keys = taken.items.iter().map(|item| item.key.clone()).collect();
+        let now = clock::now();
+        let seen = (content::coverage(Some(caller), &[], now), now);
+        let listed = self.inner.services.content.listed(keys, form, seen).await?;
+        drop(turn);
+        let places = taken.items.iter().zip(&listed.read);
+        let leaves = |(item, reading): (&QueuedItem, &Reading)| match reading {
+            Reading::Given(version) => Some((item.place, *version)),
+            // It leaves as it was put in; put in again it is there again.
+            Reading::Hidden => Some((item.place, item.seq)),
+            Reading::Early => None,
+        };
+        let read: Vec<(i64, i64)> = places.filter_map(leaves).collect();
+        let streams = Arc::clone(&self.inner.streams);
+        if listed.hits == 0 {
+            if read.is_empty() {
+                return Ok(Look::Early);
+            }
+            streams.settle(taken, read).await?;
+            return Ok(Look::Gone);
+        }
+        Ok(Look::Given(Handed { text: listed.text, settle: Settle { streams, taken, read } }))
+    }
+}

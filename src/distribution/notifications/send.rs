@@ -1,0 +1,397 @@
+//! Sends what is due in the outbox, mails and push messages apart.
+//!
+//! What a node takes up is its own as long as its life lasts. Where a claim fails it may have been done all
+//! the same, as when the connection to the database breaks under the answer: before the next one, messages that this
+//! life holds and this process does not send wait again.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::Notifications;
+use super::mails::Addressed;
+use crate::cluster::membership::{Sending, limits::END_AGAIN};
+use crate::distribution::recipients::Clearance;
+use crate::runtime::clock;
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{MESSAGE_TIME, OUTBOX_LOOK};
+use crate::runtime::telemetry;
+use crate::storage::database::{ClaimTx, ClaimedBy, ReadTx, Sent, WriteTx};
+use crate::transport::Mail;
+use crate::transport::mail_templates::Occasion;
+use crate::transport::push::PushError;
+use model::account::{
+    DeviceKind, Lane, Message, MessageContent, Patience, UserId, shorten_reason,
+};
+
+/// How a try ended.
+enum Tried {
+    /// The other side has it.
+    Sent,
+    /// There is nothing to send any more.
+    Dropped,
+    /// The recipient takes no mails of the user: the word in metrics, and a sentence.
+    Unwanted(&'static str, String),
+    /// It may not be sent before a time.
+    Postponed(jiff::Timestamp, String),
+    /// The device's token is dead.
+    Dead(String),
+    /// Another node may have taken it up.
+    Doubted,
+    /// A later try may help.
+    Later(String, Option<Duration>),
+    /// No try helps.
+    Never(String),
+}
+
+impl From<Error> for Tried {
+    fn from(error: Error) -> Self {
+        if let Some(cause) = error.cause() {
+            tracing::warn!("a message has to wait: {}: {cause}", error.message());
+        }
+        match error.kind() {
+            Kind::InvalidArgument | Kind::Unsupported | Kind::TooLarge => {
+                Self::Never(error.message().to_owned())
+            }
+            Kind::Unauthenticated
+            | Kind::Forbidden
+            | Kind::NotFound
+            | Kind::Conflict
+            | Kind::Overloaded
+            | Kind::Timeout
+            | Kind::Unavailable
+            | Kind::Internal => Self::Later(error.message().to_owned(), None),
+        }
+    }
+}
+
+/// What became of a message.
+struct Ended {
+    id: Uuid,
+    user: UserId,
+    sent: Sent,
+    /// The token of a device that is no more.
+    dead: Option<String>,
+    by: ClaimedBy,
+}
+
+/// What is being sent of a lane.
+#[derive(Default)]
+pub(super) struct LaneSending {
+    pub(super) messages: Sending<Uuid>,
+    /// Whether a claim failed that may have been done.
+    is_doubtful: bool,
+}
+
+impl Notifications {
+    /// Sends what is due in a lane, some at a time, until `stop` turns true. What is being sent then
+    /// has `drain` to finish; what does not is queued again.
+    pub async fn send(self, lane: Lane, mut stop: watch::Receiver<bool>, drain: Duration) {
+        let mut sending = LaneSending::default();
+        let mut failing = false;
+        while !*stop.borrow_and_update() {
+            let filled = self.fill(lane, &mut sending).await;
+            // One line when it starts to fail and one when it works again.
+            match (&filled, failing) {
+                (Err(cause), false) => tracing::error!("the outbox cannot be read: {cause}"),
+                (Ok(_), true) => tracing::info!("the outbox can be read again"),
+                (Err(_), true) | (Ok(_), false) => {}
+            }
+            failing = filled.is_err();
+            tokio::select! {
+                changed = stop.changed() => if changed.is_err() { break },
+                () = self.inner.wakes[lane.index()].notified() => {}
+                Some(()) = sending.messages.ended() => {}
+                () = tokio::time::sleep(filled.unwrap_or(OUTBOX_LOOK)) => {}
+            }
+        }
+        let ended = async { while sending.messages.ended().await.is_some() {} };
+        if tokio::time::timeout(drain, ended).await.is_err() {
+            self.inner.abandon.send_replace(true);
+            while sending.messages.ended().await.is_some() {}
+        }
+    }
+
+    /// Starts what is due as far as there is room; the time until the next look.
+    pub(super) async fn fill(&self, lane: Lane, sending: &mut LaneSending) -> Result<Duration> {
+        let settings = self.inner.settings.get();
+        let workers = match lane {
+            Lane::Mail => settings.mail_workers,
+            Lane::Apple | Lane::Google => settings.push_workers,
+        };
+        let room = workers.saturating_sub(sending.messages.count());
+        if sending.is_doubtful {
+            self.free_lost(lane, sending).await?;
+        }
+        let next = self.db().read(move |tx: &ReadTx<'_>| tx.next_message(lane)).await?;
+        let now = clock::now();
+        let Some(next) = next.filter(|_| room > 0) else { return Ok(OUTBOX_LOOK) };
+        if next > now {
+            let wait = Duration::try_from(next.duration_since(now)).unwrap_or_default();
+            return Ok(wait.min(OUTBOX_LOOK));
+        }
+        let by = ClaimedBy { life: self.inner.services.node.life(), now };
+        let claim = move |tx: &ClaimTx<'_>| tx.claim_messages(lane, room, by);
+        let claimed = self.db().claim(claim).await;
+        sending.is_doubtful = claimed.is_err();
+        for message in claimed? {
+            // One whose end was written without an answer that came is still being ended here: that end
+            // is written again, and says what becomes of it. Two tries at once would be two messages.
+            if !sending.messages.held().any(|one| *one == message.id) {
+                sending.messages.start(message.id, self.clone().send_one(lane, message, by.life));
+            }
+        }
+        // The next look comes with the first that ends, or when more is due.
+        Ok(OUTBOX_LOOK)
+    }
+
+    /// Frees what this life holds in a lane and nobody sends.
+    async fn free_lost(&self, lane: Lane, sending: &mut LaneSending) -> Result<()> {
+        let by = ClaimedBy { life: self.inner.services.node.life(), now: clock::now() };
+        let messages: Vec<Uuid> = sending.messages.held().copied().collect();
+        let free = move |tx: &ClaimTx<'_>| tx.free_lost_messages(lane, &messages, by);
+        let freed = self.db().claim(free).await?;
+        sending.is_doubtful = false;
+        if freed > 0 {
+            tracing::warn!(
+                messages = freed,
+                lane = lane.as_str(),
+                "messages were taken up without an answer, they wait again"
+            );
+        }
+        Ok(())
+    }
+
+    /// Tries to send a message and writes how that ended.
+    async fn send_one(self, lane: Lane, message: Message, life: Uuid) {
+        let watch = Stopwatch::start();
+        let attempt = AssertUnwindSafe(self.attempt(&message)).catch_unwind();
+        let attempt = tokio::time::timeout(MESSAGE_TIME, Box::pin(attempt));
+        let mut abandon = self.inner.abandon.subscribe();
+        let tried = tokio::select! {
+            tried = attempt => Some(match tried {
+                Ok(Ok(tried)) => tried,
+                Ok(Err(_panic)) => Tried::Later("it failed inside the service".to_owned(), None),
+                Err(_) => Tried::Later("not done within the time that it may take".to_owned(), None),
+            }),
+            _ = abandon.wait_for(|abandon| *abandon) => None,
+        };
+        let now = clock::now();
+        let times = (now, self.inner.services.steady.is_trusted());
+        let (word, sent) =
+            judge(&message, tried.as_ref(), self.inner.settings.get().patience, times);
+        let lane = lane.as_str();
+        metrics::counter!(telemetry::MESSAGES, "lane" => lane, "outcome" => word).increment(1);
+        let seconds = watch.elapsed().as_secs_f64();
+        metrics::histogram!(telemetry::MESSAGE_SECONDS, "lane" => lane).record(seconds);
+        let error = match &tried {
+            Some(Tried::Dead(said) | Tried::Unwanted(_, said)) => said.as_str(),
+            _ => error_of(&sent),
+        };
+        let Message { id, number, attempts, .. } = message;
+        let ms = watch.elapsed().as_millis();
+        tracing::info!(
+            message = %id, notification = number, lane, outcome = word, attempts, ms, error,
+            "message"
+        );
+        let dead = match (&tried, &message.content) {
+            (Some(Tried::Dead(_)), MessageContent::Push { token, .. }) => Some(token.clone()),
+            (Some(_) | None, _) => None,
+        };
+        // What another node may have is due a little later: who looks at once doubts again.
+        let rest = if matches!(tried, Some(Tried::Doubted)) { END_AGAIN } else { Duration::ZERO };
+        let now = now.saturating_add(rest).unwrap_or(now);
+        let end = Ended { id, user: message.user, sent, dead, by: ClaimedBy { life, now } };
+        self.write_end(Arc::new(end)).await;
+    }
+
+    /// Writes how a message ended, as often as it takes: it is this life's until then, so that what was
+    /// sent is not sent again.
+    async fn write_end(&self, end: Arc<Ended>) {
+        let id = end.id;
+        let mut failing = false;
+        loop {
+            let end = Arc::clone(&end);
+            let written = self.db().write(move |tx: &WriteTx<'_>| {
+                let held = tx.end_message(end.id, &end.sent, end.by)?;
+                if let Some(token) = end.dead.as_ref().filter(|_| held) {
+                    tx.delete_device(end.user, token)?;
+                }
+                Ok(held)
+            });
+            match written.await {
+                Ok(true) => return,
+                Ok(false) => {
+                    tracing::warn!(message = %id, "another node took a message up meanwhile");
+                    return;
+                }
+                Err(cause) if !failing => {
+                    tracing::error!(message = %id, "how a message ended cannot be written: {cause}");
+                }
+                Err(_) => {}
+            }
+            failing = true;
+            let mut abandon = self.inner.abandon.subscribe();
+            tokio::select! {
+                () = tokio::time::sleep(END_AGAIN) => {}
+                // The next life of this node sends it again.
+                _ = abandon.wait_for(|abandon| *abandon) => return,
+            }
+        }
+    }
+
+    async fn attempt(&self, message: &Message) -> Tried {
+        match self.try_once(message).await {
+            Ok(tried) => tried,
+            Err(error) => error.into(),
+        }
+    }
+
+    /// Writes a message with what its items are now, and sends it.
+    async fn try_once(&self, message: &Message) -> Result<Tried> {
+        let patience = self.inner.settings.get().patience;
+        if patience.exhausted(message.attempts) {
+            let tries = message.attempts - 1;
+            let text = format!("given up after {tries} tries, the last of which did not end");
+            return Ok(Tried::Never(text));
+        }
+        if message.content.is_about_account() {
+            return match self.account_mail(message).await? {
+                Some(mail) => self.post_mail(&mail).await,
+                None => Ok(Tried::Dropped),
+            };
+        }
+        let number = message.number;
+        let found = self.db().read(move |tx| tx.notification_of_number(number)).await?;
+        let user = self.inner.services.auth.find_user(message.user).await?;
+        let (Some(notification), Some(user)) = (found, user) else { return Ok(Tried::Dropped) };
+        let now = clock::now();
+        let addressed =
+            Addressed { id: message.id, notification: &notification, user: &user, now };
+        match &message.content {
+            MessageContent::Item { .. } => {
+                self.post(&addressed, message.content.items(), (Occasion::Item, 0)).await
+            }
+            MessageContent::Digest { items, more } => {
+                self.post(&addressed, items, (Occasion::Digest, *more)).await
+            }
+            // Sent above: they belong to no notification.
+            MessageContent::DeviceMoved { .. }
+            | MessageContent::SetPassword { .. }
+            | MessageContent::PasswordChanged
+            | MessageContent::KeyMade { .. }
+            | MessageContent::NewBrowser { .. } => Ok(Tried::Dropped),
+            MessageContent::Push { item, token, device } => {
+                let Some(kind) = DeviceKind::find(device) else { return Ok(Tried::Dropped) };
+                // A phone that changed hands or was signed out gets nothing of its former user.
+                let owner = message.user;
+                let devices = self.db().read(move |tx| tx.list_devices(owner)).await?;
+                if !devices.iter().any(|one| one.token == *token && one.kind == kind) {
+                    return Ok(Tried::Dropped);
+                }
+                let written = self.push_message(&addressed, item, (kind, token)).await?;
+                let Some(written) = written else { return Ok(Tried::Dropped) };
+                if !self.inner.services.node.is_sure() {
+                    return Ok(Tried::Doubted);
+                }
+                Ok(match self.inner.services.push.send(&written, clock::now).await {
+                    Ok(()) => Tried::Sent,
+                    Err(PushError::Dead { said }) => Tried::Dead(said),
+                    Err(PushError::Never { said }) => Tried::Never(said),
+                    Err(PushError::Later { said, after }) => Tried::Later(said, after),
+                })
+            }
+        }
+    }
+
+    async fn post(
+        &self,
+        addressed: &Addressed<'_>,
+        items: &[String],
+        occasion: (Occasion, usize),
+    ) -> Result<Tried> {
+        let Some(mut mail) = self.mail(addressed, items, occasion).await? else {
+            return Ok(Tried::Dropped);
+        };
+        let recipients = &self.inner.services.recipients;
+        let user = addressed.user;
+        let cleared = Box::pin(recipients.clear(user, &mail.to, addressed.now)).await?;
+        let introductions = match cleared {
+            Clearance::Granted(introductions) => introductions,
+            Clearance::Later { at, why } => return Ok(Tried::Postponed(at, why)),
+            Clearance::Never { reason, why } => return Ok(Tried::Unwanted(reason, why)),
+        };
+        introductions.iter().for_each(|introduction| mail.introduce(introduction));
+        let tried = self.post_mail(&mail).await?;
+        let user = user.user().id;
+        if matches!(tried, Tried::Sent) {
+            let told = recipients.introduced(user, &introductions, clock::now());
+            if let Err(cause) = told.await {
+                // The next mail says once more who has it sent.
+                tracing::warn!("that a recipient was introduced cannot be written: {cause}");
+            }
+        } else if let Err(cause) = recipients.give_back(user, &mail.to, addressed.now).await {
+            tracing::warn!("a mail that was not sent stays counted: {cause}");
+        }
+        Ok(tried)
+    }
+
+    async fn post_mail(&self, mail: &Mail) -> Result<Tried> {
+        // A process that was held up for long must not send what others may have sent since.
+        if !self.inner.services.node.is_sure() {
+            return Ok(Tried::Doubted);
+        }
+        Ok(match Box::pin(self.inner.services.mailer.send(mail)).await {
+            Ok(()) => Tried::Sent,
+            Err(error) if error.temporary() => Tried::Later(error.to_string(), None),
+            Err(error) => Tried::Never(error.to_string()),
+        })
+    }
+}
+
+/// What becomes of a message after a try that ended at `now`, which is trusted or not; nothing was
+/// tried to its end where the service stops.
+fn judge(
+    message: &Message,
+    tried: Option<&Tried>,
+    patience: Patience,
+    (now, is_trusted): (jiff::Timestamp, bool),
+) -> (&'static str, Sent) {
+    let (text, after) = match tried {
+        None | Some(Tried::Doubted) => return ("released", Sent::Released),
+        Some(Tried::Sent) => return ("sent", Sent::Done),
+        Some(Tried::Dropped | Tried::Dead(_)) => return ("dropped", Sent::Done),
+        Some(Tried::Unwanted(reason, _)) => return (reason, Sent::Done),
+        Some(Tried::Postponed(at, why)) => {
+            return ("postponed", Sent::Postponed { at: *at, error: shorten_reason(why) });
+        }
+        Some(Tried::Never(text)) => {
+            return ("parked", Sent::Parked { error: shorten_reason(text) });
+        }
+        Some(Tried::Later(text, after)) => (text, after),
+    };
+    let name = message.id.to_string();
+    let again = patience.again(&name, message.attempts, (message.queued, now), is_trusted);
+    let Some(at) = again else {
+        let error = format!("given up after {} tries: {text}", message.attempts);
+        return ("parked", Sent::Parked { error: shorten_reason(&error) });
+    };
+    // A provider that says when to come back is believed, within the time that there is.
+    let asked = after.map(|after| now.saturating_add(after.min(patience.all)));
+    let asked = asked.and_then(|asked| asked.ok()).unwrap_or(now);
+    ("retry", Sent::Again { at: at.max(asked), error: shorten_reason(text) })
+}
+
+fn error_of(sent: &Sent) -> &str {
+    match sent {
+        Sent::Done | Sent::Released => "",
+        Sent::Again { error, .. } | Sent::Postponed { error, .. } | Sent::Parked { error } => {
+            error
+        }
+    }
+}

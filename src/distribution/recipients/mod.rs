@@ -1,0 +1,434 @@
+//! Who may be mailed: rate limits per user and recipient, and recipients other than the user.
+//!
+//! Users name any address in notifications and e-mail channels, so mails of the service reach people
+//! who did not ask for them. Three things keep that in bounds. Mails are counted by the hour, in the
+//! database, so that neither another node nor a restart gives more. The first mail to an address that
+//! is not the user's own says who has it sent and links to a page that stops it. And where the
+//! operator wants it, nothing is sent to such an address before its owner agreed there.
+//!
+//! Channels that the operator makes are not the users' to misuse and are not asked about.
+//! Spec §4 is silent on all of this.
+
+pub mod limits;
+mod texts;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::access::auth::{Principal, Secret};
+use crate::runtime::config::Config;
+use crate::runtime::error::Result;
+use crate::runtime::limits::{SWEEP_ROWS, TOKEN_BYTES_MAX};
+use crate::runtime::live::Live;
+use crate::storage::audit::{self, Action, ObjectKind};
+use crate::storage::database::{Db, DbError, MailRecipient, WriteTx};
+use crate::transport::{Introduction, MailAddress, Mailer};
+use limits::{
+    ASK_AGAIN, CONFIRM_LOOK, CONFIRM_TIME, HOURS_COUNTED, RECIPIENT_KEPT, RECIPIENTS_PER_USER_MAX,
+};
+use model::Hash;
+use model::account::{User, UserId};
+
+/// Seconds of the unit in which mails are counted.
+const HOUR_S: i64 = 3600;
+
+/// What limits mails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecipientSettings {
+    /// Mails of one user in an hour; 0: no limit.
+    pub user_per_hour: u32,
+    /// Mails to one address in an hour; 0: no limit.
+    pub recipient_per_hour: u32,
+    /// Whether recipients other than the user have to agree.
+    pub confirm_foreign: bool,
+    /// Base of the addresses in mails.
+    pub site_url: String,
+    /// Name of the service in mails.
+    pub site_name: String,
+}
+
+impl RecipientSettings {
+    /// What the section `mail` says.
+    #[must_use]
+    pub fn of(config: &Config) -> Self {
+        Self {
+            user_per_hour: config.mail.user_per_hour,
+            recipient_per_hour: config.mail.recipient_per_hour,
+            confirm_foreign: config.mail.confirm_foreign,
+            site_url: config.site_url().to_owned(),
+            site_name: config.server.site_name.clone(),
+        }
+    }
+}
+
+/// Whether a mail may be sent now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Clearance {
+    /// It may; these recipients have to learn who has it sent.
+    Granted(Vec<Introduction>),
+    /// It may not before a time.
+    Later {
+        /// When to ask again.
+        at: Timestamp,
+        /// A sentence for the user.
+        why: String,
+    },
+    /// It may not at all.
+    Never {
+        /// The word in metrics.
+        reason: &'static str,
+        /// A sentence for the user.
+        why: String,
+    },
+}
+
+/// What a link in a mail is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invitation {
+    /// Name and organization of the user, as the mail said them.
+    pub sender: String,
+    /// The address that is mailed.
+    pub address: String,
+    /// Whether the recipient stopped the mails.
+    pub is_refused: bool,
+    /// Whether mails wait for the recipient to agree.
+    pub is_awaited: bool,
+}
+
+/// Recipients of mails; cheap to clone.
+#[derive(Clone)]
+pub struct Recipients {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    db: Db,
+    mailer: Mailer,
+    settings: Live<RecipientSettings>,
+}
+
+/// A recipient that is to be asked or told.
+struct NewRecipient {
+    to: MailAddress,
+    token: Secret,
+}
+
+/// A mail before it is sent: who has it sent to whom, each with a token that it may answer by.
+struct OutgoingMail<'a> {
+    user: &'a User,
+    to: Vec<(MailAddress, Secret)>,
+}
+
+/// What a transaction decided.
+enum Decision {
+    Granted(Vec<NewRecipient>),
+    /// These are asked whether they agree.
+    Ask(Vec<NewRecipient>),
+    Refused(Clearance),
+}
+
+impl Recipients {
+    /// Recipients in `db`; confirmation mails go out through `mailer`.
+    #[must_use]
+    pub fn new(db: Db, mailer: Mailer, settings: RecipientSettings) -> Self {
+        Self { inner: Arc::new(Inner { db, mailer, settings: Live::new(settings) }) }
+    }
+
+    /// Works by other settings from now on.
+    pub fn set_settings(&self, settings: RecipientSettings) {
+        self.inner.settings.set(settings);
+    }
+
+    /// Decides whether a mail of `user` to `to` may be sent now, and counts it if it may.
+    ///
+    /// The caller tells [`Recipients::introduced`] when the mail went out. Recipients that have to
+    /// agree first are asked here, once. Fails when the database cannot be written or a confirmation
+    /// mail cannot be sent.
+    pub async fn clear(
+        &self,
+        user: &Principal,
+        to: &[MailAddress],
+        now: Timestamp,
+    ) -> Result<Clearance> {
+        let settings = self.inner.settings.get();
+        let tokens = to.iter().map(|_| Secret::new()).collect::<Result<Vec<_>>>()?;
+        let (account, known) = (Arc::clone(user.account()), Arc::clone(&settings));
+        let to: Vec<(MailAddress, Secret)> = to.iter().cloned().zip(tokens).collect();
+        let decide = move |tx: &WriteTx<'_>| {
+            let mail = OutgoingMail { user: &account.user, to };
+            decide(tx, mail, &known, now)
+        };
+        let sender = texts::sender(user.account());
+        let url =
+            |fresh: &NewRecipient| format!("{}/mail/{}", settings.site_url, fresh.token.reveal());
+        match self.inner.db.write(decide).await? {
+            Decision::Refused(clearance) => Ok(clearance),
+            Decision::Granted(fresh) => {
+                let introduce = |fresh: &NewRecipient| {
+                    texts::introduction(&fresh.to, &sender, &settings.site_name, &url(fresh))
+                };
+                Ok(Clearance::Granted(fresh.iter().map(introduce).collect()))
+            }
+            Decision::Ask(fresh) => {
+                for one in &fresh {
+                    let (to, site) = (&one.to, settings.site_name.as_str());
+                    let mail = texts::confirmation(to, &sender, site, &url(one), now);
+                    if let Err(cause) = Box::pin(self.inner.mailer.send(&mail)).await {
+                        let why = format!("a recipient cannot be asked: {cause}");
+                        return Ok(match cause.temporary() {
+                            // Not asked yet: the next try makes a new link.
+                            true => Clearance::Later { at: later(now), why },
+                            false => Clearance::Never { reason: "unconfirmed", why },
+                        });
+                    }
+                    let (user, address) = (user.user().id, normal(to));
+                    let mark =
+                        move |tx: &WriteTx<'_>| tx.mark_mail_recipient_asked(user, &address, now);
+                    self.inner.db.write(mark).await?;
+                }
+                Ok(awaited(now))
+            }
+        }
+    }
+
+    /// Takes back that a mail of `user` to `to` was counted at `counted`: it did not go out, and its next
+    /// try is counted again.
+    pub async fn give_back(
+        &self,
+        user: UserId,
+        to: &[MailAddress],
+        counted: Timestamp,
+    ) -> Result<()> {
+        let mailboxes: Vec<String> = to.iter().map(normal).collect();
+        let settings = self.inner.settings.get();
+        let give_back = move |tx: &WriteTx<'_>| {
+            let subjects = subjects(user, &mailboxes, &settings);
+            let mut counted_by = subjects.iter();
+            counted_by.try_for_each(|(subject, mails, _)| {
+                tx.uncount_mails(subject, hour_of(counted), *mails)
+            })
+        };
+        Ok(self.inner.db.write(give_back).await?)
+    }
+
+    /// Notes that these recipients have read who has mails sent to them.
+    pub async fn introduced(
+        &self,
+        user: UserId,
+        introductions: &[Introduction],
+        now: Timestamp,
+    ) -> Result<()> {
+        for introduction in introductions {
+            let address = normal(&introduction.to);
+            let mark = move |tx: &WriteTx<'_>| tx.mark_mail_recipient_told(user, &address, now);
+            self.inner.db.write(mark).await?;
+        }
+        Ok(())
+    }
+
+    /// What the link with `token` is about; nothing for a token that ended or is none.
+    pub async fn invitation(&self, token: &str, now: Timestamp) -> Result<Option<Invitation>> {
+        let Some(hash) = hash_of(token) else { return Ok(None) };
+        let found = self.inner.db.read(move |tx| {
+            let Some(found) = tx.find_mail_recipient_of_token(hash)? else { return Ok(None) };
+            let account = tx.find_account(found.user)?;
+            Ok(account.map(|account| (found, account)))
+        });
+        let Some((found, account)) = found.await? else { return Ok(None) };
+        let confirms = self.inner.settings.get().confirm_foreign;
+        Ok(Some(Invitation {
+            sender: texts::sender(&account),
+            is_refused: found.refused.is_some(),
+            is_awaited: confirms && found.confirmed.is_none() && may_answer(&found, now),
+            address: found.address,
+        }))
+    }
+
+    /// Takes the answer of a recipient; whether it counts.
+    ///
+    /// Mails can be stopped for as long as the token is known; agreeing takes a token of the last
+    /// seven days, unless the recipient takes a refusal back.
+    pub async fn answer(&self, token: &str, agrees: bool, now: Timestamp) -> Result<bool> {
+        let Some(hash) = hash_of(token) else { return Ok(false) };
+        let event = audit::event(Action::MailAnswered);
+        let write = move |tx: &WriteTx<'_>| {
+            let Some(found) = tx.as_read().find_mail_recipient_of_token(hash)? else {
+                return Ok(false);
+            };
+            if agrees && found.refused.is_none() && !may_answer(&found, now) {
+                return Ok(false);
+            }
+            let written = tx.answer_mail_recipient(hash, agrees, now)?;
+            // Who has the link may follow it any number of times: the same answer again is no event.
+            let before = if agrees { found.confirmed } else { found.refused };
+            if written && before.is_none() {
+                let answer = if agrees { "agreed" } else { "stopped" };
+                let event = event.about(ObjectKind::User, found.user);
+                tx.write_audit(&event.with(format!("{} {answer}", found.address)))?;
+            }
+            // What waited for the answer need not wait any longer.
+            tx.hasten_mails(found.user, now)?;
+            Ok(written)
+        };
+        Ok(self.inner.db.write(write).await?)
+    }
+
+    /// Removes some of the old counts and of the recipients that nobody mails any more; how many.
+    pub async fn sweep(&self, now: Timestamp) -> Result<usize> {
+        let (hour, unused) = (hour_of(now) - HOURS_COUNTED + 1, now - RECIPIENT_KEPT);
+        let sweep = move |tx: &WriteTx<'_>| tx.sweep_mail_recipients(hour, unused, SWEEP_ROWS);
+        Ok(self.inner.db.write(sweep).await?)
+    }
+}
+
+/// Decides in one transaction, so that mails that are sent at the same time count each other.
+fn decide(
+    tx: &WriteTx<'_>,
+    mail: OutgoingMail<'_>,
+    settings: &RecipientSettings,
+    now: Timestamp,
+) -> Result<Decision, DbError> {
+    let OutgoingMail { user, to } = mail;
+    let mailboxes: Vec<String> = to.iter().map(|(to, _)| normal(to)).collect();
+    let (mut fresh, mut is_awaited) = (Vec::new(), false);
+    for ((to, token), address) in to.into_iter().zip(&mailboxes) {
+        if is_own(user, address) {
+            continue;
+        }
+        let known = tx.as_read().find_mail_recipient(user.id, address)?;
+        if known.as_ref().is_some_and(|known| known.refused.is_some()) {
+            return Ok(Decision::Refused(refused(address)));
+        }
+        let asked = known.as_ref().and_then(|known| known.asked);
+        let may_be_mailed = known.is_some_and(|known| {
+            let knows = known.told.is_some() || known.asked.is_some();
+            known.confirmed.is_some() || (knows && !settings.confirm_foreign)
+        });
+        match asked {
+            _ if may_be_mailed => tx.use_mail_recipient(user.id, address, now)?,
+            // Who was only told is asked when the operator begins to want agreements.
+            Some(asked) if now < after(asked, CONFIRM_TIME) => is_awaited = true,
+            Some(asked) if now < after(asked, ASK_AGAIN) => {
+                return Ok(Decision::Refused(lapsed(address)));
+            }
+            Some(_) | None => fresh.push((NewRecipient { to, token }, address.clone())),
+        }
+    }
+    if is_awaited {
+        return Ok(Decision::Refused(awaited(now)));
+    }
+    if let Some(full) = count(tx, user.id, &mailboxes, settings, now)? {
+        return Ok(Decision::Refused(full));
+    }
+    for (one, address) in &fresh {
+        tx.give_mail_token(user.id, address, one.token.hash(), now)?;
+    }
+    if !fresh.is_empty() {
+        tx.trim_mail_recipients(user.id, RECIPIENTS_PER_USER_MAX)?;
+    }
+    let fresh: Vec<NewRecipient> = fresh.into_iter().map(|(one, _)| one).collect();
+    Ok(match settings.confirm_foreign && !fresh.is_empty() {
+        true => Decision::Ask(fresh),
+        false => Decision::Granted(fresh),
+    })
+}
+
+/// Counts a mail for its user and its recipients; says so where one of them has no room this hour.
+fn count(
+    tx: &WriteTx<'_>,
+    user: UserId,
+    mailboxes: &[String],
+    settings: &RecipientSettings,
+    now: Timestamp,
+) -> Result<Option<Clearance>, DbError> {
+    let hour = hour_of(now);
+    let subjects = subjects(user, mailboxes, settings);
+    for (subject, mails, max) in &subjects {
+        let max = usize::try_from(*max).unwrap_or(usize::MAX);
+        let before = tx.as_read().mails_in_hour(subject, hour)?;
+        // A mail to more recipients than the limit takes a whole hour for itself.
+        if max > 0 && before > 0 && before.saturating_add(*mails) > max {
+            let at = Timestamp::from_second((hour + 1) * HOUR_S).unwrap_or(now);
+            let why = "the limit of mails in an hour is reached".to_owned();
+            return Ok(Some(Clearance::Later { at, why }));
+        }
+    }
+    for (subject, mails, _) in &subjects {
+        tx.count_mails(subject, hour, *mails)?;
+    }
+    Ok(None)
+}
+
+/// What a mail is counted for: a name, how many mails it is for it, and its limit.
+fn subjects(
+    user: UserId,
+    mailboxes: &[String],
+    settings: &RecipientSettings,
+) -> Vec<(String, usize, u32)> {
+    let recipients = mailboxes
+        .iter()
+        .map(|address| (format!("to:{}", untagged(address)), 1, settings.recipient_per_hour));
+    let all = (format!("user:{user}"), mailboxes.len(), settings.user_per_hour);
+    std::iter::once(all).chain(recipients).collect()
+}
+
+/// Whether the address is the user's own: the one of its account, or its name.
+fn is_own(user: &User, address: &str) -> bool {
+    let own = [user.email_address.as_deref(), Some(user.user_name.as_str())];
+    own.into_iter().flatten().any(|own| own.eq_ignore_ascii_case(address))
+}
+
+/// An address as it is compared: mailboxes differ in case nowhere in practice.
+fn normal(to: &MailAddress) -> String {
+    to.mailbox().to_ascii_lowercase()
+}
+
+/// The mailbox behind an address with a tag: `desk+a@example.org` is `desk@example.org`.
+fn untagged(address: &str) -> String {
+    match address.rsplit_once('@') {
+        Some((local, host)) => {
+            let local = local.split_once('+').map_or(local, |(local, _)| local);
+            format!("{local}@{host}")
+        }
+        None => address.to_owned(),
+    }
+}
+
+fn hash_of(token: &str) -> Option<Hash> {
+    (token.len() <= TOKEN_BYTES_MAX).then(|| Hash::of(token.as_bytes()))
+}
+
+fn hour_of(now: Timestamp) -> i64 {
+    now.as_second().div_euclid(HOUR_S)
+}
+
+fn after(time: Timestamp, duration: std::time::Duration) -> Timestamp {
+    time.saturating_add(duration).unwrap_or(Timestamp::MAX)
+}
+
+fn later(now: Timestamp) -> Timestamp {
+    after(now, CONFIRM_LOOK)
+}
+
+/// Whether the time to agree lasts.
+fn may_answer(found: &MailRecipient, now: Timestamp) -> bool {
+    found.asked.or(found.told).is_none_or(|asked| now < after(asked, CONFIRM_TIME))
+}
+
+fn awaited(now: Timestamp) -> Clearance {
+    let why = "a recipient has not agreed to mails yet".to_owned();
+    Clearance::Later { at: later(now), why }
+}
+
+fn refused(address: &str) -> Clearance {
+    Clearance::Never { reason: "refused", why: format!("{address} wants no mails of this user") }
+}
+
+fn lapsed(address: &str) -> Clearance {
+    let why = format!("{address} did not agree to mails of this user");
+    Clearance::Never { reason: "unconfirmed", why }
+}
+
+#[cfg(test)]
+mod tests;

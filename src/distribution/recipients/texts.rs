@@ -1,0 +1,99 @@
+//! What recipients of mails read about who has them sent.
+//!
+//! Names come from users: they become one short line, and HTML is escaped.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::limits::NAME_CHARS_MAX;
+use crate::transport::mail_templates::line;
+use crate::transport::{Introduction, Mail, MailAddress, SentMark};
+use model::account::Account;
+
+/// Who has mails sent, as a recipient reads it: a name, and the organization if there is one.
+pub(super) fn sender(account: &Account) -> String {
+    let name = line(&account.user.display_name(), NAME_CHARS_MAX);
+    let organization = account.organization.as_ref().and_then(|found| found.name.as_deref());
+    let organization = organization.map(|name| line(name, NAME_CHARS_MAX));
+    match organization.filter(|organization| !organization.is_empty()) {
+        Some(organization) => format!("{name} ({organization})"),
+        None => name,
+    }
+}
+
+/// What the first mail to a recipient says in front.
+pub(super) fn introduction(
+    to: &MailAddress,
+    sender: &str,
+    site_name: &str,
+    url: &str,
+) -> Introduction {
+    let text = format!(
+        "{sender} has {site_name} send mails like this one to your address. This is the first of \
+         them.\nStop the mails that {sender} has sent to you:\n{url}"
+    );
+    let (sender, site_name, url) = (escape(sender), escape(site_name), escape(url));
+    let html = format!(
+        "<p style=\"max-width: 600px; margin: 16px auto; padding: 0 16px; font-family: sans-serif; \
+         font-size: 14px; line-height: 21px;\"><strong dir=\"auto\">{sender}</strong> has \
+         {site_name} send mails like this one to your address. This is the first of them. \
+         <a href=\"{url}\">Stop the mails that <span dir=\"auto\">{sender}</span> has sent to \
+         you</a></p>"
+    );
+    Introduction { to: to.clone(), text, html, sent: SentMark::default() }
+}
+
+/// The mail that asks a recipient whether mails may come.
+pub(super) fn confirmation(
+    to: &MailAddress,
+    sender: &str,
+    site_name: &str,
+    url: &str,
+    at: Timestamp,
+) -> Mail {
+    let text = format!(
+        "{sender} wants {site_name} to send mails to your address.\n\n\
+         Nothing is sent unless you agree within seven days. Agree, or refuse for good:\n{url}\n\n\
+         If you do nothing, you get no mails.\n"
+    );
+    Mail {
+        id: Uuid::now_v7().to_string(),
+        at,
+        to: vec![to.clone()],
+        subject: line(&format!("{site_name}: may mails be sent to you?"), NAME_CHARS_MAX),
+        text,
+        html: None,
+        inline: Vec::new(),
+        attachments: Vec::new(),
+        headers: vec![("Auto-Submitted".to_owned(), "auto-generated".to_owned())],
+    }
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_users_stay_text_in_both_forms() {
+        let to = MailAddress::parse("a@b.example").unwrap();
+        let found = introduction(&to, "<b>E\"ve</b>", "Wire", "https://w.example/mail/t");
+        assert!(found.html.contains("&lt;b&gt;E&quot;ve&lt;/b&gt;"), "{}", found.html);
+        assert!(!found.html.contains("<b>"));
+        assert!(found.text.contains("<b>E\"ve</b>") && found.text.ends_with("/mail/t"));
+    }
+}

@@ -1,0 +1,122 @@
+//! Delivery channels over HTTP. Spec §4 User is silent on them: the caller keeps its own.
+
+use axum::{
+    Router,
+    extract::{Path, Request, State, rejection::PathRejection},
+    routing::{get, post, put},
+};
+use serde_json::Value;
+
+use crate::distribution::delivery::StatedChannel;
+use crate::distribution::delivery::json;
+use crate::http::App;
+use crate::http::api;
+use crate::http::api::Answer;
+use crate::http::api::Caller;
+use crate::http::protocol::request;
+use crate::http::protocol::request::Presence;
+use crate::http::protocol::request::Text;
+use crate::runtime::clock;
+use crate::runtime::error::Result;
+use crate::runtime::limits::{CHANNEL_FORMATS_MAX, JSON_BODY_BYTES_MAX, SHORT_TEXT_CHARS_MAX};
+use model::account::ChannelMethod;
+
+/// The formats of a channel; what they may be is for `delivery` to say.
+const FORMATS: (Text, usize) = (Text::line(SHORT_TEXT_CHARS_MAX), CHANNEL_FORMATS_MAX);
+
+/// A decoded part of the path, or why there is none.
+type Segment = Result<Path<String>, PathRejection>;
+
+/// The addresses of this file.
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+        .route("/user/v1/channel", get(list_channels))
+        .route("/user/v1/channel/{name}", put(put_channel).delete(remove_channel))
+        .route("/user/v1/channel/{name}/test", post(test_channel))
+}
+
+async fn list_channels(State(app): State<App>, Caller(caller): Caller) -> Answer {
+    let channels = app.shared.deliveries.list_channels(&caller).await?;
+    api::json(&channels.iter().map(json::channel).collect::<Vec<_>>())
+}
+
+async fn put_channel(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    name: Segment,
+    request: Request,
+) -> Answer {
+    let name = request::segment("name", name)?;
+    let stated = stated(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
+    let deliveries = &app.shared.deliveries;
+    let channel = deliveries.put_channel(&caller, &name, stated, clock::now()).await?;
+    api::json(&json::channel(&channel))
+}
+
+async fn remove_channel(State(app): State<App>, Caller(caller): Caller, name: Segment) -> Answer {
+    let name = request::segment("name", name)?;
+    app.shared.deliveries.remove_channel(&caller, &name).await?;
+    api::text("OK")
+}
+
+async fn test_channel(State(app): State<App>, Caller(caller): Caller, name: Segment) -> Answer {
+    let name = request::segment("name", name)?;
+    let tested = app.shared.deliveries.test_channel(&caller, &name, clock::now()).await?;
+    api::json(&json::tested(&tested))
+}
+
+/// Reads the body of a PUT. What the formats and settings may be is for `delivery` to say.
+fn stated(body: &Value) -> Result<StatedChannel> {
+    let methods = ChannelMethod::ALL.map(|method| (method.as_str(), method));
+    request::object(body, |channel| StatedChannel {
+        // Without one that is known, nothing of this is used.
+        method: channel
+            .one_of("method", Presence::Required, &methods)
+            .given()
+            .unwrap_or(ChannelMethod::Download),
+        formats: channel.texts("formats", Presence::Required, FORMATS).given().unwrap_or_default(),
+        settings: channel.members("settings", Presence::NotNull).given().unwrap_or_default(),
+        active: channel.flag("active", Presence::NotNull).given(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn ok_a_channel_has_a_method_and_formats() {
+        let found = stated(&json!({ "method": "email", "formats": [".json"] })).unwrap();
+        assert_eq!((found.method, found.active), (ChannelMethod::Email, None));
+        assert_eq!((found.formats, found.settings.len()), (vec![".json".to_owned()], 0));
+        let body = json!({
+            "method": "ftp", "formats": [], "settings": { "host": "h" }, "active": false,
+        });
+        let found = stated(&body).unwrap();
+        assert_eq!((found.active, &found.settings["host"]), (Some(false), &json!("h")));
+    }
+
+    #[test]
+    fn err_everything_wrong_with_a_channel_is_named() {
+        let problem = |rule: &str, path: &str| (rule.to_owned(), path.to_owned());
+        let problems = |body: &Value| {
+            let error = stated(body).map(|_| ()).unwrap_err();
+            request::tests::problems(&error)
+        };
+        let required = [problem("required", "method"), problem("required", "formats")];
+        assert_eq!(problems(&json!({})), required);
+        let body = json!({
+            "method": "FTP", "formats": [".json", 1], "settings": [], "active": null, "id": "x",
+        });
+        let expected = [
+            problem("enum", "method"),
+            problem("type", "formats.1"),
+            problem("type", "settings"),
+            problem("type", "active"),
+            problem("additionalProperties", "id"),
+        ];
+        assert_eq!(problems(&body), expected);
+    }
+}

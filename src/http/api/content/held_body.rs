@@ -1,0 +1,72 @@
+//! The body of an answer whose last byte waits until its items left their queue.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+
+use crate::distribution::notifications::Handed;
+use crate::runtime::error::Result;
+
+type Settling = Pin<Box<dyn Future<Output = Result<()>> + Send>>;
+
+/// Sends all but the last byte, has the items taken off the queue, sends the last byte.
+///
+/// A client that vanishes before that leaves the items in their places, since the body is dropped.
+/// Where they cannot be taken off, the answer breaks off: no client takes it for whole.
+pub(super) struct HeldBody {
+    head: Bytes,
+    settling: Option<Settling>,
+    /// Whether the connection had its turn to send the head.
+    flushed: bool,
+    tail: Bytes,
+}
+
+impl HeldBody {
+    pub(super) fn new(handed: Handed) -> Self {
+        let (mut head, settle) = handed.into_parts();
+        let tail = head.split_off(head.len().saturating_sub(1));
+        Self { head, settling: Some(Box::pin(settle.settle())), flushed: false, tail }
+    }
+}
+
+impl Body for HeldBody {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<std::io::Result<Frame<Bytes>>>> {
+        if !self.head.is_empty() {
+            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.head)))));
+        }
+        if !std::mem::replace(&mut self.flushed, true) {
+            // A connection sends what it has when there is no more for now.
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        if let Some(settling) = &mut self.settling {
+            let Poll::Ready(settled) = settling.as_mut().poll(context) else {
+                return Poll::Pending;
+            };
+            self.settling = None;
+            if let Err(cause) = settled {
+                self.tail = Bytes::new();
+                return Poll::Ready(Some(Err(std::io::Error::other(cause))));
+            }
+        }
+        let tail = std::mem::take(&mut self.tail);
+        Poll::Ready((!tail.is_empty()).then(|| Ok(Frame::data(tail))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.head.is_empty() && self.tail.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let left = self.head.len() + self.tail.len();
+        SizeHint::with_exact(u64::try_from(left).unwrap_or(u64::MAX))
+    }
+}

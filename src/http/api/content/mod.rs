@@ -1,0 +1,175 @@
+//! The content API over HTTP (Spec §4 Content, Deprecated search interface).
+
+mod deprecated;
+mod held_body;
+mod notifications;
+mod parameters;
+mod stream;
+
+#[cfg(test)]
+mod tests;
+
+use std::{net::IpAddr, sync::Arc};
+
+use axum::{
+    Router,
+    extract::{Path, Request, State, rejection::PathRejection},
+    http::{HeaderMap, Uri},
+    routing::get,
+};
+use jiff::Timestamp;
+
+use crate::access::auth::Principal;
+use crate::archive::content::Form;
+use crate::archive::content::Recent;
+use crate::http::App;
+use crate::http::api;
+use crate::http::api::Answer;
+use crate::http::api::Failure;
+use crate::http::api::credentials;
+use crate::http::protocol::edge;
+use crate::http::protocol::request;
+use crate::http::protocol::request::Query;
+use crate::media::UrlLinks;
+use crate::runtime::clock;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::storage::audit;
+use crate::storage::search::{Request as Wanted, Sort, SortDate};
+use model::MediaType;
+use model::account::Scope;
+use parameters::{ALL, Parameters};
+
+/// A decoded part of the path, or why there is none.
+type Segment = Result<Path<String>, PathRejection>;
+
+/// The addresses of this folder.
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+        .route("/content/v1/{media_type}/search", get(search))
+        .route("/content/v1/{media_type}/stream", get(stream::stream))
+        .route("/api/search", get(deprecated::search))
+        .route("/api/search/agreements", get(deprecated::agreements))
+        .merge(notifications::routes())
+}
+
+/// `GET /content/v1/{mediaType}/search`.
+async fn search(State(app): State<App>, media_type: Segment, request: Request) -> Answer {
+    let media_type = request::segment("mediaType", media_type)?;
+    let visit = Visit::of(&app, request);
+    let caller = visit.caller(&app, &media_type, Basic::Accepted).await?;
+    let query = Query::of(&visit.uri)?;
+    let parameters = Parameters::new(&query, &app.shared.zone, caller.as_deref());
+    let (wanted, form) = read(parameters, &media_type, visit.now, &app)?;
+    Ok(api::json_text(app.shared.content.search(wanted, form, visit.now).await?))
+}
+
+/// What a search asks for.
+///
+/// Fails with everything that is wrong with it, or because the caller may not see what it asks
+/// for.
+fn read(
+    mut parameters: Parameters<'_>,
+    media_type: &str,
+    now: Timestamp,
+    app: &App,
+) -> Result<(Wanted, Form<UrlLinks>)> {
+    let media_type = parameters.media_type(media_type, &MediaType::ALL);
+    let selection = parameters.selection_with_forms();
+    let period = parameters.period(&Recent::ALL);
+    let statuses = parameters.statuses();
+    let (size, skip) = parameters.page();
+    let sort = parameters.sort();
+    let facets = parameters.facets();
+    let layout = parameters.layout();
+    let links = app.shared.media.links().clone();
+    let (caller, zone) = (parameters.caller(), &app.shared.zone);
+    let given = || {
+        let (period, statuses) = (period?, statuses?);
+        let mut wanted = parameters::wanted(selection?, caller, now);
+        wanted.media_type = media_type?;
+        (wanted.from, wanted.until) = period.bounds(now, zone);
+        (wanted.size, wanted.skip) = (size?, skip?);
+        (wanted.sort, wanted.facets) = (sort?, facets?);
+        wanted.statuses = statuses;
+        Some((wanted, Form { layout: layout?, links }))
+    };
+    let given = given();
+    let read = parameters.end(given)?;
+    parameters::check_statuses(caller, &read.0.statuses)?;
+    Ok(read)
+}
+
+/// The order of hits unless the caller says otherwise: by `_tstamp`, the latest first.
+const SORT_DEFAULT: Sort = Sort::By { date: SortDate::Order, descending: true };
+
+/// Whether HTTP Basic is good here: for the search alone (Spec §5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Basic {
+    Accepted,
+    Refused,
+}
+
+/// What of a request says who calls.
+struct Visit {
+    headers: HeaderMap,
+    uri: Uri,
+    address: Option<IpAddr>,
+    now: Timestamp,
+}
+
+impl Visit {
+    fn of(app: &App, request: Request) -> Self {
+        let address = edge::client(&request, &app.shared.tuned.get().trusted_proxies);
+        let (parts, _body) = request.into_parts();
+        Self { headers: parts.headers, uri: parts.uri, address, now: clock::now() }
+    }
+
+    /// The caller, who may be unknown where photographs are searched.
+    ///
+    /// Fails for credentials that are not good, whatever is searched, and for a stranger who asks
+    /// for what is not open.
+    async fn caller(
+        &self,
+        app: &App,
+        media_type: &str,
+        basic: Basic,
+    ) -> Result<Option<Arc<Principal>>, Failure> {
+        let found = self.find(app, basic).await?;
+        if let Some(caller) = found {
+            caller.require_scope(Scope::Roles)?;
+            return Ok(Some(caller));
+        }
+        let presented = credentials::are_presented(&self.headers, &self.uri);
+        if !presented && media_type != ALL && MediaType::parse(media_type).is_err() {
+            // There is nothing to protect; what reads the parameters says what is wrong.
+            return Ok(None);
+        }
+        if !presented && app.shared.tuned.get().open_images && self.is_open(media_type)? {
+            return Ok(None);
+        }
+        let refusal = Error::new(Kind::Unauthenticated, "Unauthorized");
+        Err(Failure::of(refusal, &self.headers))
+    }
+
+    async fn find(&self, app: &App, basic: Basic) -> Result<Option<Arc<Principal>>> {
+        let named = credentials::basic(&self.headers).filter(|_| basic == Basic::Accepted);
+        let Some((user_name, password)) = named else {
+            return credentials::principal(app, &self.headers, &self.uri).await;
+        };
+        let Some(address) = self.address else { return Ok(None) };
+        audit::note_basic();
+        let found = app.shared.auth.find_basic((&user_name, &password), address, self.now).await?;
+        found.iter().for_each(|caller| credentials::note(caller));
+        Ok(found)
+    }
+
+    /// Whether a stranger may ask this: for photographs, and for nothing that takes rights.
+    fn is_open(&self, media_type: &str) -> Result<bool> {
+        let query = Query::of(&self.uri)?;
+        let asks = |name, what: &dyn Fn(&str) -> bool| {
+            query.list(name).is_ok_and(|list| list.iter().any(|one| what(one)))
+        };
+        let rights = asks("agr", &|_| true) || asks("pubstatus", &|one| one == "commissioned");
+        Ok(media_type == MediaType::Image.as_str() && !rights)
+    }
+}

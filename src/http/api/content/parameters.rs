@@ -1,0 +1,241 @@
+//! The parameters that searches, streams and notifications share (Spec §4 Shared parameters).
+
+use jiff::{Timestamp, tz::TimeZone};
+
+use super::SORT_DEFAULT;
+use crate::access::auth::Principal;
+use crate::archive::content;
+use crate::archive::content::{Period, Recent, Selection};
+use crate::http::protocol::request::{Problems, Query, choose};
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{HITS_DEFAULT, HITS_MAX};
+use crate::storage::search::{Request as Wanted, Sort, SortDate};
+use model::MediaType;
+use model::account::AgreementId;
+use model::item::{Layout, PubStatus};
+use query::Facet;
+
+/// What stands for every media type.
+pub(super) const ALL: &str = "_all";
+
+/// The media types of streams and notifications: the same without `stockfoto`.
+pub(super) const STREAMED: [MediaType; 8] = [
+    MediaType::Image,
+    MediaType::Video,
+    MediaType::Graphic,
+    MediaType::Text,
+    MediaType::Feature,
+    MediaType::Page,
+    MediaType::Planning,
+    MediaType::Calendar,
+];
+
+/// The values of `sort`.
+const SORTS: [(&str, Sort); 9] = [
+    ("default:desc", by(SortDate::Order, true)),
+    ("default:asc", by(SortDate::Order, false)),
+    ("date:desc", by(SortDate::Date, true)),
+    ("date:asc", by(SortDate::Date, false)),
+    ("versioncreated:desc", by(SortDate::VersionCreated, true)),
+    ("versioncreated:asc", by(SortDate::VersionCreated, false)),
+    ("versionstored:desc", by(SortDate::VersionStored, true)),
+    ("versionstored:asc", by(SortDate::VersionStored, false)),
+    ("relevance", Sort::Relevance),
+];
+
+/// How `q` becomes a query.
+type Parse = fn(&str, &TimeZone) -> std::result::Result<query::Query, query::QueryError>;
+
+pub(super) const fn by(date: SortDate, descending: bool) -> Sort {
+    Sort::By { date, descending }
+}
+
+/// Reads parameters one by one and collects what is wrong with them. What cannot be read is
+/// nothing; [`Parameters::end`] then fails.
+pub(super) struct Parameters<'a> {
+    query: &'a Query,
+    zone: &'a TimeZone,
+    caller: Option<&'a Principal>,
+    problems: Problems,
+}
+
+impl<'a> Parameters<'a> {
+    /// Those of `query`, sent by `caller`; days begin in `zone`.
+    pub(super) fn new(
+        query: &'a Query,
+        zone: &'a TimeZone,
+        caller: Option<&'a Principal>,
+    ) -> Self {
+        Self { query, zone, caller, problems: Problems::new() }
+    }
+
+    /// Who sent them.
+    pub(super) fn caller(&self) -> Option<&'a Principal> {
+        self.caller
+    }
+
+    /// What was read, if nothing is wrong with it.
+    ///
+    /// Fails with all that is. `read` is there when nothing was found wrong.
+    pub(super) fn end<T>(self, read: Option<T>) -> Result<T> {
+        self.problems.end(read)
+    }
+
+    /// What `read` makes of the query, or nothing and a problem more.
+    pub(super) fn keep<T>(&mut self, read: impl FnOnce(&'a Query) -> Result<T>) -> Option<T> {
+        self.problems.keep(read(self.query))
+    }
+
+    /// The media type in the path: one of `choices`, or all of them.
+    pub(super) fn media_type(
+        &mut self,
+        text: &str,
+        choices: &[MediaType],
+    ) -> Option<Option<MediaType>> {
+        let choices: Vec<_> = std::iter::once((ALL, None))
+            .chain(choices.iter().map(|choice| (choice.as_str(), Some(*choice))))
+            .collect();
+        self.problems.keep(choose(("path", "mediaType"), text, &choices))
+    }
+
+    /// `q`, `p` and `agr`; words of `q` match only as they are written.
+    pub(super) fn selection(&mut self) -> Option<Selection> {
+        self.parse_selection(query::parse)
+    }
+
+    /// The same with `forms`, which says whether other forms of words match too.
+    pub(super) fn selection_with_forms(&mut self) -> Option<Selection> {
+        let is_true = |text: &str| text.parse().ok();
+        let forms = self.keep(|query| query.parsed("forms", ("type", "true or false"), is_true));
+        let parse =
+            if forms.flatten() == Some(true) { query::parse_with_forms } else { query::parse };
+        let selection = self.parse_selection(parse);
+        forms.and(selection)
+    }
+
+    fn parse_selection(&mut self, parse: Parse) -> Option<Selection> {
+        let (query, codes, agreements) =
+            (self.q(parse), self.keep(|query| query.list("p")), self.agr());
+        let (query, codes, agreements) = (query?, codes?, agreements?);
+        let bare = || {
+            let message = "p has a `-` without a product code behind it";
+            Error::invalid("query", "p", "pattern", message)
+        };
+        let selection = Selection::new(query, &codes, agreements);
+        self.problems.keep(selection.ok_or_else(bare))
+    }
+
+    fn q(&mut self, parse: Parse) -> Option<query::Query> {
+        let zone = self.zone;
+        self.keep(|query| {
+            let wrong = |cause: query::QueryError| {
+                Error::invalid("query", "q", "format", format!("q: {cause}"))
+            };
+            parse(query.text("q")?.unwrap_or_default(), zone).map_err(wrong)
+        })
+    }
+
+    fn agr(&mut self) -> Option<Vec<AgreementId>> {
+        let caller = self.caller;
+        self.keep(|query| {
+            let wanted: Vec<_> = query.integers("agr")?.into_iter().map(AgreementId).collect();
+            match content::unknown_agreement(caller, &wanted) {
+                None => Ok(wanted),
+                Some(id) => {
+                    let message = format!("agr names {id}, which is no agreement of the user");
+                    Err(Error::invalid("query", "agr", "enum", message))
+                }
+            }
+        })
+    }
+
+    /// `tr`, one of `times`, `trs` and `tre`.
+    pub(super) fn period(&mut self, times: &[(&str, Recent)]) -> Option<Period> {
+        let day = |query: &Query, name| {
+            query.parsed(name, ("format", "a date YYYY-MM-dd"), content::parse_day)
+        };
+        let recent = self.keep(|query| query.one_of("tr", times));
+        let start = self.keep(|query| day(query, "trs"));
+        let end = self.keep(|query| day(query, "tre"));
+        Some(Period { recent: recent?, start: start?, end: end? })
+    }
+
+    /// `pubstatus`.
+    pub(super) fn statuses(&mut self) -> Option<Vec<PubStatus>> {
+        let status = |status: PubStatus| (status.as_str(), status);
+        let choices =
+            [PubStatus::Usable, PubStatus::Replaced, PubStatus::Commissioned].map(status);
+        let statuses = self.keep(|query| query.many_of("pubstatus", &choices))?;
+        Some(if statuses.is_empty() { vec![PubStatus::Usable] } else { statuses })
+    }
+
+    /// `s` and `fr`.
+    pub(super) fn page(&mut self) -> (Option<usize>, Option<usize>) {
+        (self.count("s", HITS_DEFAULT, HITS_MAX), self.count("fr", 0, HITS_MAX))
+    }
+
+    /// The number `name`, up to `max`.
+    pub(super) fn count(&mut self, name: &str, default: usize, max: usize) -> Option<usize> {
+        let max = i64::try_from(max).unwrap_or(i64::MAX);
+        let found = self.keep(|query| query.integer(name, 0..=max))?;
+        Some(found.map_or(default, |found| usize::try_from(found).unwrap_or(default)))
+    }
+
+    /// `sort`.
+    pub(super) fn sort(&mut self) -> Option<Sort> {
+        let sort = self.keep(|query| query.one_of("sort", &SORTS))?;
+        Some(sort.unwrap_or(SORT_DEFAULT))
+    }
+
+    /// `facets`, each once.
+    pub(super) fn facets(&mut self) -> Option<Vec<Facet>> {
+        let choices = Facet::ALL.map(|facet| (facet.as_str(), facet));
+        let asked = self.keep(|query| query.many_of("facets", &choices))?;
+        let mut facets = Vec::new();
+        for facet in asked {
+            if !facets.contains(&facet) {
+                facets.push(facet);
+            }
+        }
+        Some(facets)
+    }
+
+    /// `layout`.
+    pub(super) fn layout(&mut self) -> Option<Layout> {
+        let choices = [("full", Layout::Full), ("bare", Layout::Bare)];
+        let layout = self.keep(|query| query.one_of("layout", &choices))?;
+        Some(layout.unwrap_or_default())
+    }
+}
+
+/// What `selection` asks for, as far as `caller` may see it at `now`: usable items of every media
+/// type and time, the latest first.
+pub(super) fn wanted(selection: Selection, caller: Option<&Principal>, now: Timestamp) -> Wanted {
+    let coverage = content::coverage(caller, &selection.agreements, now);
+    let Selection { query, products, products_excluded, agreements: _ } = selection;
+    Wanted {
+        media_type: None,
+        query,
+        products,
+        products_excluded,
+        coverage,
+        from: None,
+        until: None,
+        statuses: vec![PubStatus::Usable],
+        sees_embargoed: caller.is_some_and(Principal::sees_embargoed),
+        after: None,
+        unseen: None,
+        sort: SORT_DEFAULT,
+        skip: 0,
+        size: HITS_DEFAULT,
+        facets: Vec::new(),
+    }
+}
+
+/// Fails when `caller` may not see items of all these statuses.
+pub(super) fn check_statuses(caller: Option<&Principal>, statuses: &[PubStatus]) -> Result<()> {
+    if statuses.contains(&PubStatus::Commissioned) {
+        return content::may_see_commissioned(caller);
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! The deprecated stream: a long poll for the most recent match (Spec §4 Content 2).
+
+use std::time::Duration;
+
+use axum::{
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+};
+use jiff::Timestamp;
+
+use super::{
+    Basic, Segment, Visit,
+    parameters::{self, Parameters},
+};
+use crate::archive::content::{Form, Poll};
+use crate::http::App;
+use crate::http::api;
+use crate::http::api::Answer;
+use crate::http::protocol::deprecation;
+use crate::http::protocol::request;
+use crate::http::protocol::request::Query;
+use crate::http::protocol::respond;
+use crate::media::UrlLinks;
+use crate::runtime::clock;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{POLL_S, POLL_S_MAX};
+use crate::runtime::slots::SlotHolder;
+use crate::storage::search::Request as Wanted;
+use model::{ItemKey, ItemUri};
+
+/// `GET /content/v1/{mediaType}/stream`.
+pub(super) async fn stream(
+    State(app): State<App>,
+    media_type: Segment,
+    request: Request,
+) -> Response {
+    let media_type = request::segment("mediaType", media_type);
+    let successor = match &media_type {
+        Ok(text) if text.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_') => text,
+        Ok(_) | Err(_) => "_all",
+    };
+    let successor = format!("/content/v1/{successor}/notification/stream");
+    let answer = poll(&app, media_type, request).await.into_response();
+    deprecation::mark(answer, &successor)
+}
+
+async fn poll(app: &App, media_type: Result<String>, request: Request) -> Answer {
+    let media_type = media_type?;
+    let visit = Visit::of(app, request);
+    let caller = visit.caller(app, &media_type, Basic::Refused).await?;
+    let query = Query::of(&visit.uri)?;
+    let parameters = Parameters::new(&query, &app.shared.zone, caller.as_deref());
+    let (wanted, form, wait) = read(parameters, &media_type, visit.now, app)?;
+    let holder = SlotHolder::of(caller.map(|caller| caller.user().id), visit.address);
+    let end = (wait, app.shared.stopped());
+    let poll = Poll { holder, request: &wanted, form: &form };
+    Ok(api::json_text(app.shared.content.poll(poll, clock::now, end).await?))
+}
+
+/// What a poll asks for, and how long it waits.
+///
+/// Spec §4 sets no least `wait`: with 0 it looks once.
+fn read(
+    mut parameters: Parameters<'_>,
+    media_type: &str,
+    now: Timestamp,
+    app: &App,
+) -> Result<(Wanted, Form<UrlLinks>, Duration)> {
+    let media_type = parameters.media_type(media_type, &parameters::STREAMED);
+    let selection = parameters.selection();
+    let sort = parameters.sort();
+    let layout = parameters.layout();
+    let after = parameters.keep(last);
+    let wait = parameters.keep(|query| query.integer("wait", 0..=i64::from(POLL_S_MAX)));
+    let links = app.shared.media.links().clone();
+    let caller = parameters.caller();
+    let given = || {
+        let mut wanted = parameters::wanted(selection?, caller, now);
+        (wanted.media_type, wanted.after) = (media_type?, after?);
+        (wanted.sort, wanted.size) = (sort?, 1);
+        let wait = u64::try_from(wait?.unwrap_or(i64::from(POLL_S))).unwrap_or_default();
+        Some((wanted, Form { layout: layout?, links }, Duration::from_secs(wait)))
+    };
+    let given = given();
+    parameters.end(given)
+}
+
+/// The item whose uri `last` is, on whichever host; nothing where there is no last item yet.
+pub(super) fn last(query: &Query) -> Result<Option<ItemKey>> {
+    let Some(uri) = query.text("last")? else { return Ok(None) };
+    let wrong = |cause| {
+        let uri = respond::shorten(uri);
+        Error::invalid("query", "last", "format", format!("last is `{uri}`: {cause}"))
+    };
+    ItemUri::parse(uri).map(|named| Some(named.key)).map_err(wrong)
+}

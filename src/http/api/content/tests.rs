@@ -1,0 +1,174 @@
+//! What the parameters of searches and streams are read as.
+
+use jiff::tz::TimeZone;
+
+use super::*;
+use crate::http::protocol::request::tests::problems;
+use crate::storage::search::Coverage;
+use model::item::{Layout, PubStatus};
+use query::Facet;
+
+fn zone() -> TimeZone {
+    TimeZone::get("Europe/Stockholm").unwrap()
+}
+
+/// What `read` makes of a query that nobody in particular sent.
+fn read<T>(text: &str, read: impl FnOnce(&mut Parameters<'_>) -> Option<T>) -> Result<T> {
+    let (query, zone) = (Query::parse(text)?, zone());
+    let mut parameters = Parameters::new(&query, &zone, None);
+    let read = read(&mut parameters);
+    parameters.end(read)
+}
+
+fn refused<T: std::fmt::Debug>(
+    text: &str,
+    by: impl FnOnce(&mut Parameters<'_>) -> Option<T>,
+) -> Vec<String> {
+    let problems = problems(&read(text, by).unwrap_err());
+    problems.into_iter().map(|(rule, path)| format!("{rule} {path}")).collect()
+}
+
+#[test]
+fn ok_defaults_are_those_of_the_specification() {
+    assert_eq!(read("", |it| Some(it.page())).unwrap(), (Some(20), Some(0)));
+    assert_eq!(read("", |it| it.sort()).unwrap(), SORT_DEFAULT);
+    assert_eq!(read("", |it| it.layout()).unwrap(), Layout::Full);
+    assert_eq!(read("", |it| it.statuses()).unwrap(), [PubStatus::Usable]);
+    assert!(read("", |it| it.facets()).unwrap().is_empty());
+    let selection = read("q=&p=&agr=&x=1", |it| it.selection()).unwrap();
+    assert_eq!(selection, read("", |it| it.selection()).unwrap());
+    // What a form sends of fields that nobody filled in.
+    assert_eq!(read("s=&fr=", |it| Some(it.page())).unwrap(), (Some(20), Some(0)));
+    assert_eq!(read("sort=", |it| it.sort()).unwrap(), SORT_DEFAULT);
+    assert_eq!(read("layout=", |it| it.layout()).unwrap(), Layout::Full);
+    assert_eq!(
+        read("tr=&trs=&tre=", |it| it.period(&Recent::ALL)).unwrap(),
+        read("", |it| it.period(&Recent::ALL)).unwrap()
+    );
+    let wanted = parameters::wanted(selection, None, Timestamp::UNIX_EPOCH);
+    assert_eq!((wanted.coverage, wanted.sees_embargoed), (Coverage::Everything, false));
+    assert_eq!(wanted.statuses, [PubStatus::Usable]);
+}
+
+#[test]
+fn ok_every_choice_is_read() {
+    let by = |date, descending| Sort::By { date, descending };
+    for (text, expected) in [
+        ("default:desc", by(SortDate::Order, true)),
+        ("default:asc", by(SortDate::Order, false)),
+        ("date:desc", by(SortDate::Date, true)),
+        ("date:asc", by(SortDate::Date, false)),
+        ("versioncreated:desc", by(SortDate::VersionCreated, true)),
+        ("versioncreated:asc", by(SortDate::VersionCreated, false)),
+        ("versionstored:desc", by(SortDate::VersionStored, true)),
+        ("versionstored:asc", by(SortDate::VersionStored, false)),
+        ("relevance", Sort::Relevance),
+    ] {
+        assert_eq!(read(&format!("sort={text}"), |it| it.sort()).unwrap(), expected);
+    }
+    let all = "facets=place.name,subject.code&facets[]=product.code&facets=person.name,\
+               copyrightholder,place.name";
+    let expected = [
+        Facet::PlaceName,
+        Facet::SubjectCode,
+        Facet::PersonName,
+        Facet::CopyrightHolder,
+        Facet::ProductCode,
+    ];
+    let found = read(all, |it| it.facets()).unwrap();
+    assert_eq!(found.len(), 5);
+    assert!(expected.iter().all(|facet| found.contains(facet)), "{found:?}");
+    let statuses = read("pubstatus=replaced,usable,commissioned", |it| it.statuses()).unwrap();
+    assert_eq!(statuses, [PubStatus::Replaced, PubStatus::Usable, PubStatus::Commissioned]);
+    assert_eq!(read("layout=bare", |it| it.layout()).unwrap(), Layout::Bare);
+    let page = |text: &str| read(text, |it| Some(it.page())).unwrap();
+    assert_eq!(page("s=0&fr=10000"), (Some(0), Some(10_000)));
+    assert_eq!(page("s=10000&fr=7"), (Some(10_000), Some(7)));
+    for (text, times) in [("h", 0), ("d", 1), ("w", 2), ("m", 3), ("y", 4)] {
+        let period = read(&format!("tr={text}"), |it| it.period(&Recent::ALL)).unwrap();
+        assert_eq!(period.recent, Some(Recent::ALL[times].1));
+    }
+}
+
+#[test]
+fn ok_a_search_alone_asks_for_other_forms_of_words() {
+    let searched = |text| read(text, |it| it.selection_with_forms()).unwrap();
+    let written = read("q=hund", |it| it.selection()).unwrap();
+    for text in ["q=hund", "q=hund&forms=false", "q=Hund&forms=true"] {
+        assert_eq!(searched(text), written, "{text}");
+    }
+    assert_ne!(searched("q=hund&forms=true"), written);
+    for ignored in ["q=hund&forms=true", "q=hund&forms=x"] {
+        assert_eq!(read(ignored, |it| it.selection()).unwrap(), written, "{ignored}");
+    }
+}
+
+#[test]
+fn ok_the_media_type_of_the_path_is_read() {
+    let of = |text: &str, choices: &[MediaType]| read("", |it| it.media_type(text, choices));
+    assert_eq!(of("_all", &MediaType::ALL).unwrap(), None);
+    for media_type in MediaType::ALL {
+        assert_eq!(of(media_type.as_str(), &MediaType::ALL).unwrap(), Some(media_type));
+        let streamed = of(media_type.as_str(), &parameters::STREAMED);
+        assert_eq!(streamed.is_ok(), media_type != MediaType::Stockfoto);
+    }
+    for text in ["", "images", "Image", "all", "*"] {
+        let error = of(text, &MediaType::ALL).unwrap_err();
+        assert_eq!(error.details()[0].location, "path");
+        assert_eq!(problems(&error), [("enum".to_owned(), "mediaType".to_owned())]);
+    }
+}
+
+#[test]
+fn err_each_bad_parameter_is_named_with_its_rule() {
+    for text in ["sort=asc", "sort=Relevance", "sort=date"] {
+        assert_eq!(refused(text, |it| it.sort()), ["enum sort"], "{text}");
+    }
+    for text in ["layout=BARE", "layout=bare,full"] {
+        assert_eq!(refused(text, |it| it.layout()), ["enum layout"], "{text}");
+    }
+    assert_eq!(refused("facets=subject", |it| it.facets()), ["enum facets"]);
+    assert_eq!(refused("pubstatus=withheld", |it| it.statuses()), ["enum pubstatus"]);
+    let period = |it: &mut Parameters<'_>| it.period(&Recent::ALL);
+    for text in ["tr=x", "tr=hour", "tr=H", "tr=1d"] {
+        assert_eq!(refused(text, period), ["enum tr"], "{text}");
+    }
+    for text in ["2026-02-30", "2026-2-3", "20260203", "today", "2026-02-03T00:00:00Z"] {
+        assert_eq!(refused(&format!("trs={text}"), period), ["format trs"], "{text}");
+        assert_eq!(refused(&format!("tre={text}"), period), ["format tre"], "{text}");
+    }
+    let page = |it: &mut Parameters<'_>| {
+        let (size, skip) = it.page();
+        Some((size?, skip?))
+    };
+    assert_eq!(refused("s=-1&fr=10001", page), ["minimum s", "maximum fr"]);
+    assert_eq!(refused("s=10001&fr=x", page), ["maximum s", "type fr"]);
+    assert_eq!(refused("s=1&s=2&fr=1.5", page), ["type s", "type fr"]);
+    let selection = |it: &mut Parameters<'_>| it.selection();
+    let searched = |it: &mut Parameters<'_>| it.selection_with_forms();
+    for text in ["forms=1", "forms=True", "forms=true&forms=true"] {
+        assert_eq!(refused(text, searched), ["type forms"], "{text}");
+    }
+    assert_eq!(refused("forms=yes&q=(a&p=-", searched), ["type forms", "format q"]);
+    assert_eq!(refused("p=A,-", selection), ["pattern p"]);
+    assert_eq!(refused("p=%FF", selection), ["format p"]);
+    assert_eq!(refused("q=%ED%A0%80&agr=x", selection), ["format q", "type agr"]);
+    // Nobody in particular has no agreements.
+    assert_eq!(refused("agr=1", selection), ["enum agr"]);
+}
+
+#[test]
+fn the_last_item_is_named_by_its_uri_on_any_host() {
+    let of = |text: &str| stream::last(&Query::parse(text).unwrap());
+    for text in
+        ["last=https://other.example/media/image/a_b", "last=http%3A%2F%2Fx%2Fmedia%2Fimage%2Fa_b"]
+    {
+        let key = of(text).unwrap().map(|key| key.to_string());
+        assert_eq!(key.as_deref(), Some("image/a_b"), "{text}");
+    }
+    assert_eq!(of("last=").unwrap(), None);
+    assert_eq!(of("").unwrap(), None);
+    for text in ["last=image/a_b", "last=http://x/media/image/", "last=http://x/a", "last=%FF"] {
+        assert_eq!(problems(&of(text).unwrap_err()), [("format".to_owned(), "last".to_owned())]);
+    }
+}

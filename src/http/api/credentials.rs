@@ -1,0 +1,142 @@
+//! Takes the caller's credentials from a request (Spec §5 Authentication).
+//!
+//! `Authorization: Bearer <access token>`, `Authorization: ApiKey <key>` or the query parameter
+//! `ak`; the header wins. None of them ever enters a cache key, a log line or a link.
+//!
+//! Scripts of our own pages send `Authorization: Session <form token>` along with the session
+//! cookie. The cookie alone counts for nothing here, and no other site can know the token, so that
+//! none can act in a visitor's name.
+
+use std::{borrow::Cow, sync::Arc};
+
+use axum::http::{HeaderMap, HeaderName, Uri, header};
+use base64::{Engine, engine::general_purpose::STANDARD};
+
+use crate::access::auth::{Credentials, Method, Principal};
+use crate::http::App;
+use crate::http::site::session::Cookie;
+use crate::http::site::session::Visitor;
+use crate::runtime::clock;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::storage::audit::{self, CredentialId, CredentialKind};
+
+/// The caller, if its credentials are good, noted for the log and the audit log.
+///
+/// Fails when they cannot be looked up.
+pub(crate) async fn principal(
+    app: &App,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> Result<Option<Arc<Principal>>> {
+    let found = find(app, headers, uri).await?;
+    found.iter().for_each(|caller| note(caller));
+    Ok(found)
+}
+
+/// Notes the caller of a request for its log line and for events of the audit log.
+pub(crate) fn note(caller: &Principal) {
+    let (credential, id) = match caller.method() {
+        Method::Bearer { family } => (CredentialKind::AccessToken, CredentialId::Number(family.0)),
+        Method::ApiKey { key } => (CredentialKind::ApiKey, CredentialId::Number(key)),
+        Method::Basic => (CredentialKind::Basic, CredentialId::None),
+        Method::Session => (CredentialKind::Session, CredentialId::None),
+        Method::Queue | Method::Operator => (CredentialKind::None, CredentialId::None),
+    };
+    audit::note_caller(caller.account(), credential, id);
+}
+
+async fn find(app: &App, headers: &HeaderMap, uri: &Uri) -> Result<Option<Arc<Principal>>> {
+    let now = clock::now();
+    let mut lines = headers.get_all(header::AUTHORIZATION).iter();
+    if let Some(line) = lines.next() {
+        if lines.next().is_some() {
+            return Ok(None);
+        }
+        let line = line.to_str().unwrap_or_default();
+        if let Some(token) = session_token(line) {
+            return of_session(app, headers, token).await;
+        }
+        return app.shared.auth.find(from_header(line), now).await;
+    }
+    let Some(key) = query_value(uri, "ak") else { return Ok(None) };
+    app.shared.auth.find(Credentials::ApiKey(&key), now).await
+}
+
+/// The scheme of our own pages.
+const SESSION: &str = "Session";
+
+fn session_token(line: &str) -> Option<&str> {
+    let (scheme, token) = line.split_once(' ')?;
+    scheme.eq_ignore_ascii_case(SESSION).then(|| token.trim())
+}
+
+/// The caller that the session cookie belongs to, if `token` is that of its forms.
+async fn of_session(
+    app: &App,
+    headers: &HeaderMap,
+    token: &str,
+) -> Result<Option<Arc<Principal>>> {
+    let Some(visitor) = Visitor::find(app, headers).await? else { return Ok(None) };
+    match visitor.sent(Some(token)) {
+        true => visitor.principal(app).await,
+        false => Ok(None),
+    }
+}
+
+/// The headers that make a call of our own pages one of `visitor`.
+pub(crate) fn of_visitor(app: &App, visitor: &Visitor) -> [(HeaderName, String); 2] {
+    let authorization = format!("{SESSION} {}", visitor.form_token());
+    [(header::AUTHORIZATION, authorization), (header::COOKIE, Cookie::Session.send(app, visitor))]
+}
+
+/// The caller of an API, which must be known (Spec §5: "the token must carry at least scope
+/// `roles`").
+pub(crate) async fn required(app: &App, headers: &HeaderMap, uri: &Uri) -> Result<Arc<Principal>> {
+    let found = principal(app, headers, uri).await?;
+    let caller = found.ok_or_else(|| Error::new(Kind::Unauthenticated, "Unauthorized"))?;
+    caller.require_scope(model::account::Scope::Roles)?;
+    Ok(caller)
+}
+
+/// Whether the request presents credentials of any kind, good or not.
+pub(crate) fn are_presented(headers: &HeaderMap, uri: &Uri) -> bool {
+    headers.contains_key(header::AUTHORIZATION) || query_value(uri, "ak").is_some()
+}
+
+/// User name and password of `Authorization: Basic` (RFC 7617), where that is the one header.
+pub(crate) fn basic(headers: &HeaderMap) -> Option<(String, String)> {
+    let mut lines = headers.get_all(header::AUTHORIZATION).iter();
+    let (line, None) = (lines.next()?, lines.next()) else { return None };
+    let (scheme, encoded) = line.to_str().ok()?.split_once(' ')?;
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return None;
+    }
+    let text = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
+    let (user_name, password) = text.split_once(':')?;
+    Some((user_name.to_owned(), password.to_owned()))
+}
+
+/// Whether the request presents a bearer token, good or not.
+pub(crate) fn has_bearer(headers: &HeaderMap) -> bool {
+    let line = headers.get(header::AUTHORIZATION).and_then(|line| line.to_str().ok());
+    line.is_some_and(|line| matches!(from_header(line), Credentials::Bearer(_)))
+}
+
+pub(crate) fn from_header(value: &str) -> Credentials<'_> {
+    match value.split_once(' ') {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
+            Credentials::Bearer(token.trim())
+        }
+        Some((scheme, key)) if scheme.eq_ignore_ascii_case("apikey") => {
+            Credentials::ApiKey(key.trim())
+        }
+        _ => Credentials::Unknown,
+    }
+}
+
+/// The first value of the query parameter `name`, decoded; an empty one counts as absent.
+pub(crate) fn query_value<'a>(uri: &'a Uri, name: &str) -> Option<Cow<'a, str>> {
+    let query = uri.query()?;
+    let mut pairs = form_urlencoded::parse(query.as_bytes());
+    pairs.find(|(key, value)| key == name && !value.is_empty()).map(|(_, value)| value)
+}

@@ -1,0 +1,208 @@
+//! Deliveries over HTTP: triggered by an item's URL with `channel` (Spec §4 Triggering a delivery),
+//! listed below `/user/v1/delivery`.
+//!
+//! Spec §4 is silent on the list: it has the parameters `size`, `start` and `state`, and an
+//! administrator gets those of the organization, as with orders. Programs may ask too: it is they
+//! who deliver.
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Path, State, rejection::PathRejection},
+    http::{HeaderValue, Method, StatusCode, Uri, header},
+    response::Response,
+    routing::get,
+};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::distribution::delivery;
+use crate::distribution::delivery::Request;
+use crate::http::App;
+use crate::http::api;
+use crate::http::api::Answer;
+use crate::http::api::Caller;
+use crate::http::api::credentials;
+use crate::http::protocol::request;
+use crate::http::protocol::request::Presence;
+use crate::http::protocol::request::Problems;
+use crate::http::protocol::request::Query;
+use crate::http::protocol::respond;
+use crate::media;
+use crate::runtime::clock;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{
+    DELIVERIES_LISTED_MAX, DELIVERIES_SIZE_DEFAULT, JSON_BODY_BYTES_MAX,
+};
+use model::account::{ChannelId, Delivery, DeliveryState};
+use model::{CropSpec, ItemKey};
+
+/// The addresses of this file.
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+        .route("/user/v1/delivery", get(list_deliveries))
+        .route("/user/v1/delivery/{id}", get(load_delivery).post(repeat_delivery))
+}
+
+async fn list_deliveries(State(app): State<App>, Caller(caller): Caller, uri: Uri) -> Answer {
+    let Listing { start, size, state } = listing(&Query::of(&uri)?)?;
+    let found = app.shared.deliveries.list(&caller, state, (start, size)).await?;
+    let links = app.shared.media.links();
+    let found: Vec<Value> = found.iter().map(|one| delivery::json::delivery(one, links)).collect();
+    api::json(&json!({ "deliveries": found }))
+}
+
+async fn load_delivery(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    id: Result<Path<String>, PathRejection>,
+) -> Answer {
+    let id = delivery_id(id)?;
+    let found = app.shared.deliveries.find(&caller, id).await?;
+    api::json(&delivery::json::delivery(&found, app.shared.media.links()))
+}
+
+fn delivery_id(id: Result<Path<String>, PathRejection>) -> Result<Uuid> {
+    let id = request::segment("id", id)?;
+    let wrong = |_| Error::invalid("path", "id", "format", "id is not a UUID");
+    Uuid::try_parse(&id).map_err(wrong)
+}
+
+/// `{"again": true}`: the delivery is sent once more.
+async fn repeat_delivery(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    id: Result<Path<String>, PathRejection>,
+    request: axum::extract::Request,
+) -> Answer {
+    let id = delivery_id(id)?;
+    let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
+    check_again(&body)?;
+    let (found, queued) = app.shared.deliveries.repeat(&caller, id, clock::now()).await?;
+    Ok(told(&app, &found, queued))
+}
+
+/// Nothing else can be asked of a delivery.
+fn check_again(body: &Value) -> Result<()> {
+    request::object(body, |delivery| {
+        if !delivery.flag("again", Presence::Required).given().unwrap_or(true) {
+            delivery.break_rule("again", "enum", "must be true");
+        }
+    })
+}
+
+/// What `GET /user/v1/delivery` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Listing {
+    start: usize,
+    size: usize,
+    state: Option<DeliveryState>,
+}
+
+fn listing(query: &Query) -> Result<Listing> {
+    let choices = DeliveryState::ALL.map(|state| (state.as_str(), state));
+    let mut problems = Problems::new();
+    let size = problems.keep(request::count(query, "size", DELIVERIES_LISTED_MAX));
+    let start_max = usize::try_from(u32::MAX).unwrap_or(usize::MAX);
+    let start = problems.keep(request::count(query, "start", start_max));
+    let state = problems.keep(query.one_of("state", &choices));
+    let read = || {
+        let (size, start, state) = (size?, start?, state?);
+        Some(Listing {
+            start: start.unwrap_or(0),
+            size: size.unwrap_or(DELIVERIES_SIZE_DEFAULT),
+            state,
+        })
+    };
+    problems.end(read())
+}
+
+/// The channel that the query names.
+pub(crate) fn channel(uri: &Uri) -> Result<Option<ChannelId>> {
+    let Some(text) = credentials::query_value(uri, "channel") else { return Ok(None) };
+    let wrong = |error: model::account::ChannelIdError| {
+        Error::invalid("query", "channel", "pattern", error.to_string())
+    };
+    text.parse().map(Some).map_err(wrong)
+}
+
+/// The answer to an item's URL with `channel`: 202 with the delivery and its address.
+///
+/// Spec §4 is silent on `HEAD`: it triggers and buys nothing, and answers with the status of the
+/// GET; there is a `Location` where the delivery is there already.
+pub(crate) async fn trigger(
+    app: &App,
+    method: &Method,
+    (item, crop, channel): (&ItemKey, Option<CropSpec>, &ChannelId),
+    caller: media::Caller<'_>,
+) -> Result<Response> {
+    let (asked, now) = (Request { caller, item, crop, channel }, clock::now());
+    let deliveries = &app.shared.deliveries;
+    if *method == Method::HEAD {
+        let (found, would_queue) = deliveries.look(asked, now).await?;
+        return Ok(answer(found.as_ref(), would_queue, Body::empty()));
+    }
+    let (found, queued) = deliveries.trigger(asked, now).await?;
+    Ok(told(app, &found, queued))
+}
+
+/// The answer to what queues a delivery: 202 with the delivery and its address, 200 where nothing had to
+/// be queued.
+fn told(app: &App, found: &Delivery, queued: bool) -> Response {
+    let whole = delivery::json::delivery(found, app.shared.media.links());
+    let told = ["id", "state", "channel", "item"];
+    let told = told.into_iter().map(|name| (name.to_owned(), whole[name].clone()));
+    answer(Some(found), queued, Body::from(Value::Object(told.collect()).to_string()))
+}
+
+fn answer(found: Option<&Delivery>, queued: bool, body: Body) -> Response {
+    let status = if queued { StatusCode::ACCEPTED } else { StatusCode::OK };
+    let mut response = respond::typed(status, HeaderValue::from_static("application/json"), body);
+    if let Some(found) = found
+        && let Ok(address) = HeaderValue::from_str(&format!("/user/v1/delivery/{}", found.id))
+    {
+        response.headers_mut().insert(header::LOCATION, address);
+    }
+    api::no_store(response.headers_mut());
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(query: &str) -> Result<Listing, Vec<(String, String)>> {
+        let found = Query::parse(query).and_then(|query| listing(&query));
+        found.map_err(|error| request::tests::problems(&error))
+    }
+
+    #[test]
+    fn ok_a_listing_has_defaults() {
+        assert_eq!(listed(""), Ok(Listing { start: 0, size: 20, state: None }));
+        let state = Some(DeliveryState::Failed);
+        let asked = Listing { start: 40, size: 0, state };
+        assert_eq!(listed("start=40&size=0&state=failed&unknown=1"), Ok(asked));
+    }
+
+    #[test]
+    fn err_everything_wrong_with_a_listing_is_named() {
+        let problem = |rule: &str, path: &str| (rule.to_owned(), path.to_owned());
+        let expected =
+            vec![problem("maximum", "size"), problem("type", "start"), problem("enum", "state")];
+        assert_eq!(listed("size=10001&start=x&state=all"), Err(expected));
+    }
+
+    #[test]
+    fn a_channel_is_read_from_the_query() {
+        let read = |text: &str| channel(&text.parse().unwrap());
+        assert_eq!(read("/x").unwrap(), None);
+        assert_eq!(read("/x?channel=").unwrap(), None);
+        let expected = "user:a@b.example:Min kanal".parse().unwrap();
+        let found = read("/x?agr=1&channel=user%3Aa%40b.example%3AMin+kanal").unwrap();
+        assert_eq!(found, Some(expected));
+        for text in ["/x?channel=desk", "/x?channel=user:a:%0A"] {
+            let problems = request::tests::problems(&read(text).unwrap_err());
+            assert_eq!(problems, [("pattern".to_owned(), "channel".to_owned())], "{text}");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! API keys over HTTP. Spec §4 User is silent on them: the caller lists, makes and revokes its own.
+
+use axum::{
+    Router,
+    extract::{Path, Request, State, rejection::PathRejection},
+    routing::{delete, get},
+};
+use serde_json::Value;
+
+use crate::access::users::json;
+use crate::http::App;
+use crate::http::api;
+use crate::http::api::Answer;
+use crate::http::api::Caller;
+use crate::http::protocol::request;
+use crate::http::protocol::request::Presence;
+use crate::http::protocol::request::Text;
+use crate::runtime::clock;
+use crate::runtime::error::Result;
+use crate::runtime::limits::{JSON_BODY_BYTES_MAX, SHORT_TEXT_CHARS_MAX};
+
+/// The addresses of this file.
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+        .route("/user/v1/key", get(list_keys).post(make_key))
+        .route("/user/v1/key/{id}", delete(revoke_key))
+}
+
+async fn list_keys(State(app): State<App>, Caller(caller): Caller) -> Answer {
+    let keys = app.shared.users.keys(&caller).await?;
+    api::json(&keys.iter().map(json::OwnKey::from).collect::<Vec<_>>())
+}
+
+async fn make_key(State(app): State<App>, Caller(caller): Caller, request: Request) -> Answer {
+    let name = name(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
+    let made = app.shared.users.make_key(&caller, name, clock::now()).await?;
+    api::json(&json::OwnKey::from(&made))
+}
+
+async fn revoke_key(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    id: Result<Path<String>, PathRejection>,
+) -> Answer {
+    let id = request::integer_segment("id", id)?;
+    app.shared.users.revoke_key(&caller, id, clock::now()).await?;
+    api::text("OK")
+}
+
+/// What the key is to be called.
+fn name(body: &Value) -> Result<String> {
+    request::object(body, |key| {
+        let name = key.text("name", Presence::Required, Text::line(SHORT_TEXT_CHARS_MAX)).given();
+        let name = name.map(|name| name.trim().to_owned());
+        if name.as_deref() == Some("") {
+            key.break_rule("name", "pattern", "is empty");
+        }
+        name.unwrap_or_default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn ok_a_key_has_a_name() {
+        assert_eq!(name(&json!({ "name": " Desk å " })).unwrap(), "Desk å");
+    }
+
+    #[test]
+    fn err_what_is_wrong_with_a_key_is_named() {
+        let cases = [
+            (json!({}), ("required", "name")),
+            (json!({ "name": " " }), ("pattern", "name")),
+            (json!({ "name": "a\nb" }), ("pattern", "name")),
+            (json!({ "name": null }), ("type", "name")),
+            (json!({ "name": "a", "key": "b" }), ("additionalProperties", "key")),
+            (json!([]), ("type", "")),
+        ];
+        for (body, (rule, path)) in cases {
+            let found = request::tests::problems(&name(&body).unwrap_err());
+            assert_eq!(found, [(rule.to_owned(), path.to_owned())], "{body}");
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Sessions, applications and links to set a password over HTTP. Spec §4 User is silent on them.
+
+use axum::{
+    Router,
+    extract::{Path, Request, State, rejection::PathRejection},
+    routing::{delete, get, post},
+};
+use serde_json::Value;
+
+use crate::access::users::json;
+use crate::http::App;
+use crate::http::api;
+use crate::http::api::Answer;
+use crate::http::api::Caller;
+use crate::http::protocol::request;
+use crate::http::protocol::request::Presence;
+use crate::runtime::clock;
+use crate::runtime::error::Result;
+use crate::runtime::limits::JSON_BODY_BYTES_MAX;
+use model::account::UserId;
+
+/// A decoded part of the path, or why there is none.
+type Segment = Result<Path<String>, PathRejection>;
+
+/// The addresses of this file.
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+        .route("/user/v1/session", get(list_sessions))
+        .route("/user/v1/session/{id}", delete(end_session))
+        .route("/user/v1/application", get(list_applications))
+        .route("/user/v1/application/{id}", delete(end_application))
+        .route("/user/v1/organization/pending-user", get(list_pending))
+        .route("/user/v1/organization/user/{id}/access", get(load_access).put(change_access))
+        .route(
+            "/user/v1/organization/user/{id}/password-link",
+            post(send_password_link).delete(withdraw_password_link),
+        )
+        .route("/user/v1/organization/user/{id}/session", delete(end_logins))
+        .route("/user/v1/organization/user/{id}/key", delete(revoke_keys))
+}
+
+async fn list_sessions(State(app): State<App>, Caller(caller): Caller) -> Answer {
+    let sessions = app.shared.users.sessions(&caller, clock::now()).await?;
+    api::json(&sessions.iter().map(json::OwnSession::from).collect::<Vec<_>>())
+}
+
+async fn end_session(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
+    let id = request::segment("id", id)?;
+    app.shared.users.end_session(&caller, &id, clock::now()).await?;
+    api::text("OK")
+}
+
+async fn list_applications(State(app): State<App>, Caller(caller): Caller) -> Answer {
+    let applications = app.shared.users.applications(&caller).await?;
+    api::json(&applications.iter().map(json::OwnApplication::from).collect::<Vec<_>>())
+}
+
+async fn end_application(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
+    let id = request::segment("id", id)?;
+    app.shared.users.end_application(&caller, &id, clock::now()).await?;
+    api::text("OK")
+}
+
+async fn list_pending(State(app): State<App>, Caller(caller): Caller) -> Answer {
+    let pending = app.shared.users.administration(&caller)?.pending(clock::now()).await?;
+    api::json(&pending)
+}
+
+fn user(id: Segment) -> Result<UserId> {
+    Ok(UserId(request::integer_segment("id", id)?))
+}
+
+async fn load_access(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
+    let administration = app.shared.users.administration(&caller)?;
+    let access = administration.access(user(id)?, clock::now()).await?;
+    api::json(&json::AccessOfUser::from(&access))
+}
+
+async fn change_access(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    id: Segment,
+    request: Request,
+) -> Answer {
+    let administration = app.shared.users.administration(&caller)?;
+    let id = user(id)?;
+    let active = active(&request::json(request, JSON_BODY_BYTES_MAX).await?)?;
+    administration.set_active(id, active, clock::now()).await?;
+    api::text("OK")
+}
+
+/// Whether the user is to be active.
+fn active(body: &Value) -> Result<bool> {
+    request::object(body, |access| {
+        access.flag("active", Presence::Required).given().unwrap_or_default()
+    })
+}
+
+async fn send_password_link(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    id: Segment,
+) -> Answer {
+    let administration = app.shared.users.administration(&caller)?;
+    let sent = administration.send_password_link(user(id)?, clock::now()).await?;
+    api::json(&json::Link::from(&sent))
+}
+
+async fn withdraw_password_link(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    id: Segment,
+) -> Answer {
+    app.shared.users.administration(&caller)?.withdraw_password_link(user(id)?).await?;
+    api::text("OK")
+}
+
+async fn end_logins(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
+    app.shared.users.administration(&caller)?.end_logins(user(id)?, clock::now()).await?;
+    api::text("OK")
+}
+
+async fn revoke_keys(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
+    app.shared.users.administration(&caller)?.revoke_keys(user(id)?, clock::now()).await?;
+    api::text("OK")
+}

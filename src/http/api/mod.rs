@@ -1,0 +1,100 @@
+//! What the handlers of every JSON API share: the caller, answers, failures.
+
+pub(crate) mod channels;
+pub(crate) mod collections;
+pub(crate) mod content;
+pub(crate) mod credentials;
+pub(crate) mod deliveries;
+pub mod ingest;
+pub(crate) mod keys;
+pub(crate) mod logins;
+pub(crate) mod orders;
+pub(crate) mod unsubscribe;
+pub(crate) mod user;
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    extract::FromRequestParts,
+    http::{HeaderMap, HeaderValue, StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::access::auth::Principal;
+use crate::http::App;
+use crate::http::protocol::respond;
+use crate::runtime::error::{Error, Result};
+
+/// What a handler gives.
+pub(crate) type Answer = Result<Response, Failure>;
+
+/// The caller of an API, who is known and whose credentials carry scope `roles` (Spec §5).
+pub(crate) struct Caller(pub(crate) Arc<Principal>);
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Failure> {
+        let found = credentials::required(app, &parts.headers, &parts.uri).await;
+        let has_bearer = credentials::has_bearer(&parts.headers);
+        found.map(Self).map_err(|error| Failure { error, has_bearer })
+    }
+}
+
+/// A failed request of an API.
+pub(crate) struct Failure {
+    error: Error,
+    /// Whether the request presents a bearer token.
+    has_bearer: bool,
+}
+
+impl Failure {
+    /// The failure of a request with these headers.
+    pub(crate) fn of(error: Error, headers: &HeaderMap) -> Self {
+        Self { error, has_bearer: credentials::has_bearer(headers) }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { error, has_bearer: false }
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let mut response = respond::refused_with(&self.error, self.has_bearer);
+        no_store(response.headers_mut());
+        response
+    }
+}
+
+/// What an API says is for one caller and may be another thing a moment later.
+pub(crate) fn no_store(headers: &mut HeaderMap) {
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+}
+
+/// 200 with `value` as JSON.
+pub(crate) fn json<T: Serialize>(value: &T) -> Answer {
+    let text = serde_json::to_vec(value).map_err(Error::internal)?;
+    Ok(json_text(text.into()))
+}
+
+/// 200 with a text that is JSON.
+pub(crate) fn json_text(text: Bytes) -> Response {
+    let mut response = respond::json_text(StatusCode::OK, text);
+    no_store(response.headers_mut());
+    response
+}
+
+/// 200 with a plain string that does not look like a JSON number or boolean: the public client
+/// library takes whatever parses as JSON for JSON.
+pub(crate) fn text(text: &'static str) -> Answer {
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    let mut response = respond::typed(StatusCode::OK, kind, Body::from(text));
+    no_store(response.headers_mut());
+    Ok(response)
+}

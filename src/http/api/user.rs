@@ -1,0 +1,464 @@
+//! Users, profiles, devices and the organization over HTTP (Spec §4 User).
+
+use axum::{
+    Router,
+    extract::{Path, Request, State, rejection::PathRejection},
+    http::Uri,
+    response::{IntoResponse, Response},
+    routing::{get, put},
+};
+use serde_json::{Map, Value};
+
+use crate::access::users::{NewUser, UserChange, Users, is_phone_number, json};
+use crate::http::App;
+use crate::http::api;
+use crate::http::api::Answer;
+use crate::http::api::Caller;
+use crate::http::api::Failure;
+use crate::http::protocol::deprecation;
+use crate::http::protocol::request;
+use crate::http::protocol::request::Field;
+use crate::http::protocol::request::Object;
+use crate::http::protocol::request::Presence;
+use crate::http::protocol::request::Problems;
+use crate::http::protocol::request::Query;
+use crate::http::protocol::request::Text;
+use crate::runtime::clock;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{
+    DEVICE_TOKEN_BYTES_MAX, JSON_BODY_BYTES_MAX, PROFILE_BYTES_MAX, SHORT_TEXT_CHARS_MAX,
+};
+use model::account::{Access, Device, DeviceKind, Phone, UserId};
+
+/// A name, a department, the model of a device.
+const SHORT: Text = Text::line(SHORT_TEXT_CHARS_MAX);
+
+/// A decoded part of the path, or why there is none.
+type Segment = Result<Path<String>, PathRejection>;
+
+/// The addresses of this file.
+pub(crate) fn routes() -> Router<App> {
+    Router::new()
+        .route("/user/v1/agreement", get(agreements))
+        .route("/user/v1/user", get(user))
+        .route("/user/v1/profile", get(profile).put(replace_profile))
+        .route("/user/v1/profile/{property}", get(profile_part).put(patch_profile))
+        .route("/user/v1/device", get(devices))
+        .route("/user/v1/device/{token}", put(register).delete(unregister))
+        .route("/user/v1/organization", get(organization))
+        .route("/user/v1/organization/user", get(list_users).post(create_user))
+        .route("/user/v1/organization/user/{id}", get(load_user).put(update_user))
+}
+
+async fn agreements(caller: Result<Caller, Failure>) -> Response {
+    let list = |Caller(caller): Caller| {
+        let agreements = Users::agreements(&caller, clock::now());
+        api::json(&agreements.map(json::OldAgreement::from).collect::<Vec<_>>())
+    };
+    deprecation::mark(caller.and_then(list).into_response(), "/user/v1/user")
+}
+
+async fn user(Caller(caller): Caller) -> Answer {
+    caller.require_person()?;
+    api::json(&json::FullUser::seen_by(caller.account(), &caller))
+}
+
+async fn organization(Caller(caller): Caller) -> Answer {
+    api::json(&json::FullOrganization::from(Users::organization(&caller)?))
+}
+
+async fn profile(State(app): State<App>, Caller(caller): Caller) -> Answer {
+    api::json(&app.shared.users.profile(&caller).await?)
+}
+
+async fn replace_profile(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    request: Request,
+) -> Answer {
+    let given = read_profile(request).await?;
+    app.shared.users.replace_profile(&caller, given).await?;
+    api::text("OK")
+}
+
+async fn profile_part(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    property: Segment,
+) -> Answer {
+    let property = request::segment("property", property)?;
+    let names = names(&property)?;
+    let mut profile = app.shared.users.profile(&caller).await?;
+    profile.retain(|name, _| names.contains(&name.as_str()));
+    api::json(&profile)
+}
+
+async fn patch_profile(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    property: Segment,
+    request: Request,
+) -> Answer {
+    let property = request::segment("property", property)?;
+    let names = names(&property)?;
+    let given = read_profile(request).await?;
+    app.shared.users.patch_profile(&caller, &names, given).await?;
+    api::text("OK")
+}
+
+/// The names that a list in the path holds.
+///
+/// Fails when there is none.
+fn names(property: &str) -> Result<Vec<&str>> {
+    let names: Vec<&str> = request::elements(property).collect();
+    if names.is_empty() {
+        let message = "property lists no names, expected some with commas between them";
+        return Err(Error::invalid("path", "property", "pattern", message));
+    }
+    Ok(names)
+}
+
+async fn read_profile(request: Request) -> Result<Map<String, Value>> {
+    match request::json(request, PROFILE_BYTES_MAX).await? {
+        Value::Object(profile) => Ok(profile),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Err(Error::invalid("body", "", "type", "a profile is an object"))
+        }
+    }
+}
+
+async fn devices(State(app): State<App>, Caller(caller): Caller) -> Answer {
+    let devices = app.shared.users.devices(&caller).await?;
+    api::json(&devices.iter().map(json::OwnDevice::from).collect::<Vec<_>>())
+}
+
+async fn register(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    token: Segment,
+    uri: Uri,
+) -> Answer {
+    let device = device(token, &Query::of(&uri)?)?;
+    app.shared.users.register(&caller, device, clock::now()).await?;
+    api::text("OK")
+}
+
+async fn unregister(State(app): State<App>, Caller(caller): Caller, token: Segment) -> Answer {
+    app.shared.users.unregister(&caller, device_token(token)?).await?;
+    api::text("OK")
+}
+
+fn device(token: Segment, query: &Query) -> Result<Device> {
+    let mut problems = Problems::new();
+    let token = problems.keep(device_token(token));
+    let kind = problems.keep(device_kind(query));
+    let name = problems.keep(short_text(query, "name"));
+    let model = problems.keep(query.required("model").and_then(|_| short_text(query, "model")));
+    let read = || {
+        let (kind, name, model) = (kind?, name?, model??);
+        Some(Device { token: token?, kind, name: name.filter(|name| !name.is_empty()), model })
+    };
+    problems.end(read())
+}
+
+fn device_token(token: Segment) -> Result<String> {
+    let token = request::segment("token", token)?;
+    let invalid = |rule, message| Err(Error::invalid("path", "token", rule, message));
+    if token.len() > DEVICE_TOKEN_BYTES_MAX {
+        return invalid("maximum", format!("token has more than {DEVICE_TOKEN_BYTES_MAX} bytes"));
+    }
+    if token.is_empty() || token.contains(char::is_control) {
+        return invalid("pattern", "token is empty or has control characters".to_owned());
+    }
+    Ok(token)
+}
+
+fn device_kind(query: &Query) -> Result<DeviceKind> {
+    query.required("type")?;
+    let choices = DeviceKind::ALL.map(|kind| (kind.as_str(), kind));
+    let found = query.one_of("type", &choices)?;
+    found.ok_or_else(|| Error::internal("a parameter that is there was not found"))
+}
+
+fn short_text(query: &Query, name: &str) -> Result<Option<String>> {
+    let read = |text: &str| SHORT.check(text).is_none().then(|| text.to_owned());
+    let expected = format!("{SHORT_TEXT_CHARS_MAX} characters at most, no control characters");
+    query.parsed(name, ("pattern", &expected), read)
+}
+
+async fn list_users(State(app): State<App>, Caller(caller): Caller) -> Answer {
+    let users = app.shared.users.administration(&caller)?.list().await?;
+    api::json(&users.iter().map(|user| json::UserBase::seen_by(user, &caller)).collect::<Vec<_>>())
+}
+
+async fn create_user(State(app): State<App>, Caller(caller): Caller, request: Request) -> Answer {
+    let administration = app.shared.users.administration(&caller)?;
+    let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
+    let account = administration.create(new_user(&body)?, clock::now()).await?;
+    api::json(&json::FullUser::seen_by(&account, &caller))
+}
+
+async fn load_user(State(app): State<App>, Caller(caller): Caller, id: Segment) -> Answer {
+    let administration = app.shared.users.administration(&caller)?;
+    let account = administration.load(UserId(request::integer_segment("id", id)?)).await?;
+    api::json(&json::FullUser::seen_by(&account, &caller))
+}
+
+async fn update_user(
+    State(app): State<App>,
+    Caller(caller): Caller,
+    id: Segment,
+    request: Request,
+) -> Answer {
+    let administration = app.shared.users.administration(&caller)?;
+    let id = UserId(request::integer_segment("id", id)?);
+    let body = request::json(request, JSON_BODY_BYTES_MAX).await?;
+    let account = administration.update(id, user_change(&body)?, clock::now()).await?;
+    api::json(&json::FullUser::seen_by(&account, &caller))
+}
+
+/// Reads a user create body.
+fn new_user(body: &Value) -> Result<NewUser> {
+    request::object(body, |user| NewUser {
+        email_address: user.required("emailAddress", Text::EMAIL),
+        first_name: user.required("firstName", SHORT),
+        last_name: user.required("lastName", SHORT),
+        department: user.text("department", Presence::Optional, SHORT).given(),
+        phone: phone(user).given().map_or_else(Phone::default, |(direct, mobile)| Phone {
+            direct: direct.given(),
+            mobile: mobile.given(),
+        }),
+        access: access(user).given().map_or_else(Access::default, |(admin, mediebank)| Access {
+            admin: admin.given().unwrap_or_default(),
+            mediebank: mediebank.given().unwrap_or_default(),
+        }),
+    })
+}
+
+/// Reads a user update body.
+///
+/// Spec §2 User is silent: `null` empties what may be missing, `phoneNumber` as a whole included,
+/// and is an error elsewhere.
+fn user_change(body: &Value) -> Result<UserChange> {
+    request::object(body, |user| {
+        let mut text = |name, text| user.text(name, Presence::NotNull, text).given();
+        let email_address = text("emailAddress", Text::EMAIL);
+        let (first_name, last_name) = (text("firstName", SHORT), text("lastName", SHORT));
+        let department = asked(user.text("department", Presence::Optional, SHORT));
+        let (phone_direct, phone_mobile) = match phone(user) {
+            Field::Absent => (None, None),
+            Field::Null => (Some(None), Some(None)),
+            Field::Given((direct, mobile)) => (asked(direct), asked(mobile)),
+        };
+        let (admin, mediebank) = access(user).given().unwrap_or((Field::Absent, Field::Absent));
+        UserChange {
+            email_address,
+            first_name,
+            last_name,
+            department,
+            phone_direct,
+            phone_mobile,
+            admin: admin.given(),
+            mediebank: mediebank.given(),
+        }
+    })
+}
+
+fn asked<T>(field: Field<T>) -> Option<Option<T>> {
+    match field {
+        Field::Absent => None,
+        Field::Null => Some(None),
+        Field::Given(value) => Some(Some(value)),
+    }
+}
+
+/// `direct` and `mobile` of the property `phoneNumber`.
+fn phone(user: &mut Object<'_>) -> Field<(Field<String>, Field<String>)> {
+    user.object("phoneNumber", Presence::Optional, |phone| {
+        let direct = phone.text("direct", Presence::Optional, SHORT);
+        if matches!(&direct, Field::Given(text) if !is_phone_number(text)) {
+            // Spec §7: the one rule here with a code of its own.
+            phone.report("direct", "phoneNumber_direct_invalid", "is not a telephone number");
+        }
+        let mobile = phone.text("mobile", Presence::Optional, SHORT);
+        if matches!(&mobile, Field::Given(text) if !is_phone_number(text)) {
+            phone.break_rule("mobile", "format", "is not a telephone number");
+        }
+        (direct, mobile)
+    })
+}
+
+/// `admin` and `mediebank` of the property `access`.
+fn access(user: &mut Object<'_>) -> Field<(Field<bool>, Field<bool>)> {
+    user.object("access", Presence::NotNull, |access| {
+        let admin = access.flag("admin", Presence::NotNull);
+        (admin, access.flag("mediebank", Presence::NotNull))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use request::tests::problems;
+
+    fn listed(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+        expected.iter().map(|(rule, path)| ((*rule).to_owned(), (*path).to_owned())).collect()
+    }
+
+    fn check_refused<T: std::fmt::Debug>(outcome: Result<T>, expected: &[(&str, &str)]) {
+        assert_eq!(problems(&outcome.unwrap_err()), listed(expected));
+    }
+
+    fn minimal() -> Value {
+        json!({ "emailAddress": "A@b.example", "firstName": "A", "lastName": "B" })
+    }
+
+    #[test]
+    fn ok_a_user_to_be_made_has_what_the_body_says() {
+        let new = new_user(&minimal()).unwrap();
+        assert_eq!(new.email_address, "A@b.example");
+        assert_eq!((new.phone, new.access), (Phone::default(), Access::default()));
+        let mut body = minimal();
+        body["phoneNumber"] = json!({ "direct": "+46 8 1", "mobile": null });
+        body["access"] = json!({ "admin": true });
+        body["department"] = Value::Null;
+        let new = new_user(&body).unwrap();
+        assert_eq!(new.phone.direct.as_deref(), Some("+46 8 1"));
+        assert_eq!((new.phone.mobile, new.department), (None, None));
+        assert_eq!(new.access, Access { admin: true, mediebank: false });
+    }
+
+    #[test]
+    fn err_everything_wrong_with_a_user_to_be_made_is_named() {
+        let required =
+            [("required", "emailAddress"), ("required", "firstName"), ("required", "lastName")];
+        check_refused(new_user(&json!({})), &required);
+        check_refused(new_user(&json!([])), &[("type", "")]);
+        let body = json!({
+            "emailAddress": "nobody", "firstName": null, "lastName": 1, "department": [],
+            "phoneNumber": { "direct": "none", "mobile": "none", "fax": "1" },
+            "access": { "admin": "yes", "mediebank": null, "root": true },
+            "userName": "x", "active": false,
+        });
+        let expected = [
+            ("format", "emailAddress"),
+            ("type", "firstName"),
+            ("type", "lastName"),
+            ("type", "department"),
+            ("phoneNumber_direct_invalid", "phoneNumber.direct"),
+            ("format", "phoneNumber.mobile"),
+            ("additionalProperties", "phoneNumber.fax"),
+            ("type", "access.admin"),
+            ("type", "access.mediebank"),
+            ("additionalProperties", "access.root"),
+            ("additionalProperties", "userName"),
+            ("additionalProperties", "active"),
+        ];
+        check_refused(new_user(&body), &expected);
+    }
+
+    #[test]
+    fn ok_a_change_says_what_stays_what_goes_and_what_comes() {
+        assert_eq!(user_change(&json!({})).unwrap(), UserChange::default());
+        let body = json!({
+            "firstName": "A", "department": null, "phoneNumber": { "mobile": null },
+            "access": { "mediebank": false },
+        });
+        let expected = UserChange {
+            first_name: Some("A".to_owned()),
+            department: Some(None),
+            phone_mobile: Some(None),
+            mediebank: Some(false),
+            ..UserChange::default()
+        };
+        assert_eq!(user_change(&body).unwrap(), expected);
+        let none = user_change(&json!({ "phoneNumber": null })).unwrap();
+        assert_eq!((none.phone_direct, none.phone_mobile), (Some(None), Some(None)));
+    }
+
+    #[test]
+    fn err_a_change_empties_nothing_that_must_be_there() {
+        let body = json!({
+            "emailAddress": null, "firstName": null, "lastName": null, "access": null, "id": 1,
+        });
+        let expected = [
+            ("type", "emailAddress"),
+            ("type", "firstName"),
+            ("type", "lastName"),
+            ("type", "access"),
+            ("additionalProperties", "id"),
+        ];
+        check_refused(user_change(&body), &expected);
+        let direct = json!({ "phoneNumber": { "direct": "" } });
+        check_refused(
+            user_change(&direct),
+            &[("phoneNumber_direct_invalid", "phoneNumber.direct")],
+        );
+    }
+
+    fn parse_device(token: &str, query: &str) -> Result<Device> {
+        device(Ok(Path(token.to_owned())), &Query::parse(query).unwrap())
+    }
+
+    #[test]
+    fn ok_a_device_has_a_type_a_model_and_perhaps_a_name() {
+        let found = parse_device("a:b/c", "type=ios-sandbox&model=Phone+1&name=").unwrap();
+        let token = "a:b/c".to_owned();
+        let (kind, model) = (DeviceKind::IosSandbox, "Phone 1".to_owned());
+        assert_eq!(found, Device { token, kind, name: None, model });
+        let found = parse_device("t", "type=android&model=m&name=Min%20telefon").unwrap();
+        assert_eq!(found.name.as_deref(), Some("Min telefon"));
+        assert!(parse_device(&"t".repeat(DEVICE_TOKEN_BYTES_MAX), "type=ios&model=m").is_ok());
+    }
+
+    #[test]
+    fn err_everything_wrong_with_a_device_is_named() {
+        check_refused(parse_device("t", ""), &[("required", "type"), ("required", "model")]);
+        let long = "x".repeat(SHORT_TEXT_CHARS_MAX + 1);
+        check_refused(
+            parse_device("t\n", &format!("type=IOS&model={long}&name=%00")),
+            &[("pattern", "token"), ("enum", "type"), ("pattern", "name"), ("pattern", "model")],
+        );
+        let token = "t".repeat(DEVICE_TOKEN_BYTES_MAX + 1);
+        check_refused(parse_device(&token, "type=ios&model=m"), &[("maximum", "token")]);
+    }
+
+    #[test]
+    fn a_list_of_properties_has_names() {
+        assert_eq!(names("a, b,,__proto__").unwrap(), ["a", "b", "__proto__"]);
+        for text in ["", ",", " , "] {
+            check_refused(names(text), &[("pattern", "property")]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_device_is_read_or_refused(token in "\\PC{0,20}", query in "[a-z=&%0-9+,-]{0,60}") {
+            if let Ok(device) = parse_device(&token, &query) {
+                prop_assert_eq!(device.token, token);
+                prop_assert!(!device.model.is_empty());
+            }
+        }
+
+        #[test]
+        fn any_text_in_any_property_is_taken_or_refused_by_its_path(
+            text in "\\PC{0,30}",
+            at in 0_usize..6,
+        ) {
+            let names = ["emailAddress", "firstName", "lastName", "department"];
+            let mut body = minimal();
+            let path = match at {
+                4 => { body["phoneNumber"] = json!({ "direct": text }); "phoneNumber.direct" }
+                5 => { body["phoneNumber"] = json!({ "mobile": text }); "phoneNumber.mobile" }
+                at => { body[names[at]] = Value::from(text); names[at] }
+            };
+            if let Err(error) = new_user(&body) {
+                let paths: Vec<_> = problems(&error).into_iter().map(|(_, path)| path).collect();
+                prop_assert_eq!(paths, [path]);
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Request and response bodies that tell who waits for whom.
+//!
+//! A response's bytes count as owed from the moment the transport takes them until it passes
+//! them on, so a client that stops reading shows, be it through a full socket (HTTP/1) or a
+//! closed window (HTTP/2). A request body counts as awaited while a handler polls it in vain.
+
+use crate::http::listener::pulse::{InFlight, Pulse};
+use axum::body::Body;
+use bytes::{Buf, Bytes};
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use std::{
+    io::IoSlice,
+    pin::Pin,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    task::{Context, Poll},
+};
+
+/// Bytes of a response that the client has not taken yet.
+#[derive(Debug)]
+pub struct Owed {
+    bytes: Bytes,
+    pulse: Arc<Pulse>,
+}
+
+impl Owed {
+    fn new(bytes: Bytes, pulse: &Arc<Pulse>) -> Self {
+        pulse.owed_bytes.fetch_add(bytes.len() as u64, Relaxed);
+        Self { bytes, pulse: Arc::clone(pulse) }
+    }
+}
+
+impl Buf for Owed {
+    fn remaining(&self) -> usize {
+        self.bytes.len()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn chunks_vectored<'a>(&'a self, dst: &mut [IoSlice<'a>]) -> usize {
+        self.bytes.chunks_vectored(dst)
+    }
+
+    fn advance(&mut self, count: usize) {
+        self.bytes.advance(count);
+        self.pulse.owed_bytes.fetch_sub(count as u64, Relaxed);
+        self.pulse.shipped_bytes.fetch_add(count as u64, Relaxed);
+    }
+}
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        self.pulse.owed_bytes.fetch_sub(self.bytes.len() as u64, Relaxed);
+    }
+}
+
+/// A response body that keeps its request in flight and hands out [`Owed`] bytes.
+#[derive(Debug)]
+pub struct Outgoing {
+    body: Body,
+    request: InFlight,
+    /// Whether it is for the transport to go on: it has what it took, or did not ask yet. Over
+    /// HTTP/2 it asks for nothing while the window is closed.
+    offered: bool,
+}
+
+impl Outgoing {
+    /// Wraps the answer to `request`.
+    pub fn new(body: Body, request: InFlight) -> Self {
+        let offered = !http_body::Body::is_end_stream(&body);
+        let mut outgoing = Self { body, request, offered: false };
+        outgoing.set_offered(offered);
+        outgoing
+    }
+
+    fn set_offered(&mut self, offered: bool) {
+        match (self.offered, offered) {
+            (false, true) => self.request.pulse().offers.fetch_add(1, Relaxed),
+            (true, false) => self.request.pulse().offers.fetch_sub(1, Relaxed),
+            (true, true) | (false, false) => return,
+        };
+        self.offered = offered;
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        self.set_offered(false);
+    }
+}
+
+impl http_body::Body for Outgoing {
+    type Data = Owed;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Owed>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        self.set_offered(matches!(polled, Poll::Ready(Some(Ok(_)))));
+        let pulse = self.request.pulse();
+        polled.map_ok(|frame| frame.map_data(|bytes| Owed::new(bytes, pulse)))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// A request body that shows when a handler waits for the client.
+#[derive(Debug)]
+pub struct Awaited {
+    body: Incoming,
+    waiting: bool,
+    pulse: Arc<Pulse>,
+}
+
+impl Awaited {
+    /// The body for a handler. An empty one costs nothing.
+    pub fn body(body: Incoming, pulse: &Arc<Pulse>) -> Body {
+        if http_body::Body::is_end_stream(&body) {
+            return Body::empty();
+        }
+        Body::new(Self { body, waiting: false, pulse: Arc::clone(pulse) })
+    }
+
+    fn set_waiting(&mut self, waiting: bool) {
+        match (self.waiting, waiting) {
+            (false, true) => self.pulse.body_waits.fetch_add(1, Relaxed),
+            (true, false) => self.pulse.body_waits.fetch_sub(1, Relaxed),
+            (true, true) | (false, false) => return,
+        };
+        self.waiting = waiting;
+    }
+}
+
+impl http_body::Body for Awaited {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        self.set_waiting(polled.is_pending());
+        if let Poll::Ready(Some(Ok(frame))) = &polled
+            && let Some(bytes) = frame.data_ref()
+        {
+            self.pulse.body_bytes.fetch_add(bytes.len() as u64, Relaxed);
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        self.set_waiting(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_owed_until_they_are_passed_on_or_given_up() {
+        let pulse = Arc::new(Pulse::default());
+        let mut owed = Owed::new(Bytes::from_static(b"picture"), &pulse);
+        assert_eq!(pulse.owed_bytes.load(Relaxed), 7);
+        owed.advance(4);
+        assert_eq!(pulse.owed_bytes.load(Relaxed), 3);
+        drop(owed);
+        assert_eq!(pulse.owed_bytes.load(Relaxed), 0);
+        assert_eq!(pulse.shipped_bytes.load(Relaxed), 4);
+    }
+
+    #[test]
+    fn a_response_is_offered_until_it_ends_or_waits_for_us() {
+        let pulse = Arc::new(Pulse::default());
+        let begin = || InFlight::begin(&pulse, true);
+        let seen = || pulse.offers.load(Relaxed);
+        let mut body = Outgoing::new(Body::from("picture"), begin());
+        assert_eq!(seen(), 1, "nobody asked for it yet");
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let frame = http_body::Body::poll_frame(Pin::new(&mut body), &mut cx);
+        assert!(matches!(frame, Poll::Ready(Some(Ok(_)))));
+        assert_eq!(seen(), 1, "it was taken, and nobody came back");
+        let end = http_body::Body::poll_frame(Pin::new(&mut body), &mut cx);
+        assert!(matches!(end, Poll::Ready(None)));
+        assert_eq!(seen(), 0);
+        let ours = futures_util::stream::pending::<Result<Bytes, axum::Error>>();
+        let mut waits = Outgoing::new(Body::from_stream(ours), begin());
+        assert_eq!(seen(), 1);
+        assert!(http_body::Body::poll_frame(Pin::new(&mut waits), &mut cx).is_pending());
+        assert_eq!(seen(), 0, "it is our turn");
+        drop(Outgoing::new(Body::from("dropped"), begin()));
+        drop(Outgoing::new(Body::empty(), begin()));
+        assert_eq!(seen(), 0);
+    }
+
+    #[test]
+    fn a_response_keeps_its_length_and_its_request() {
+        let pulse = Arc::new(Pulse::default());
+        let body = Outgoing::new(Body::from("picture"), InFlight::begin(&pulse, false));
+        assert_eq!(http_body::Body::size_hint(&body).exact(), Some(7));
+        assert!(pulse.sample().busy);
+        drop(body);
+        assert!(!pulse.sample().busy);
+    }
+}

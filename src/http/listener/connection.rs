@@ -1,0 +1,390 @@
+//! One connection from accept to close, with or without TLS.
+
+use crate::http::listener::{
+    ClientAddr,
+    body::{Awaited, Outgoing},
+    guard::Guard,
+    judge::{Fault, Judge, Verdict},
+    limits::ListenerLimits,
+    pulse::{InFlight, Pulse},
+    refusal,
+    tls::Certificate,
+};
+use axum::body::Body;
+use axum::http::{Request, Response, Version};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto,
+};
+use model::network;
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    io,
+    net::{IpAddr, SocketAddr},
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+    sync::watch,
+    time::{Interval, MissedTickBehavior, interval, timeout},
+};
+use tokio_rustls::server::TlsStream;
+use tower::{Service, ServiceExt};
+
+/// Smallest read buffer that hyper accepts, in bytes.
+const READ_BUFFER_BYTES_MIN: usize = 8 * 1024;
+/// Header fields that hyper takes unasked, on the stack. Asked for the same number it clears its
+/// tables for every request, 1–2 % of serving a cached picture.
+const HEADERS_MAX_UNASKED: usize = 100;
+/// What a client may send of one body before we take it, in bytes: enough for 50 MB/s at 20 ms.
+const H2_STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
+/// The same for all bodies of one connection.
+const H2_CONNECTION_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
+/// Largest frame that we take, in bytes: uploads of pictures in few frames.
+const H2_FRAME_BYTES_MAX: u32 = 64 * 1024;
+/// Bytes of one response that may wait in HTTP/2 buffers.
+const H2_SEND_BUFFER_BYTES: usize = 1024 * 1024;
+/// Streams that a client reset before we looked at them (rapid reset, CVE-2023-44487).
+const H2_PENDING_RESETS_MAX: usize = 20;
+/// Streams that we reset for the client's errors (CVE-2025-8671, RUSTSEC-2024-0332).
+const H2_LOCAL_RESETS_MAX: usize = 64;
+/// Time without a frame after which an HTTP/2 client is pinged.
+const H2_PING_INTERVAL: Duration = Duration::from_secs(20);
+/// Time for the answer to a ping.
+const H2_PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// What the connections of a listener share that were accepted under the same limits.
+#[derive(Debug)]
+pub struct Shared {
+    limits: Arc<ListenerLimits>,
+    protocols: auto::Builder<TokioExecutor>,
+    counts: Arc<Counts>,
+}
+
+/// What is counted over all limits.
+#[derive(Debug, Default)]
+struct Counts {
+    open: AtomicUsize,
+    handshakes: AtomicUsize,
+    /// Open connections of each network that has some; so never more entries than connections.
+    networks: Mutex<HashMap<IpAddr, usize>>,
+}
+
+impl Counts {
+    fn networks(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        // The counts are whole at every unlock.
+        self.networks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shared {
+    /// State of a listener without connections.
+    pub fn new(limits: Arc<ListenerLimits>) -> Self {
+        let protocols = protocols(&limits);
+        Self { limits, protocols, counts: Arc::default() }
+    }
+
+    /// The same listener under limits that may be others.
+    pub fn under(self: Arc<Self>, limits: Arc<ListenerLimits>) -> Arc<Self> {
+        if Arc::ptr_eq(&self.limits, &limits) {
+            return self;
+        }
+        let protocols = protocols(&limits);
+        Arc::new(Self { limits, protocols, counts: Arc::clone(&self.counts) })
+    }
+
+    /// Whether fewer than an eighth of the connections are free.
+    fn crowded(&self) -> bool {
+        let max = self.limits.connections_max;
+        self.counts.open.load(Relaxed) > max - max / 8
+    }
+}
+
+/// One of the connections that a listener may hold.
+#[derive(Debug)]
+pub struct Slot {
+    shared: Arc<Shared>,
+    /// The network that the connection counts for; `None` for a trusted proxy.
+    network: Option<IpAddr>,
+}
+
+/// Which limit refuses a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Full {
+    /// All connections are taken.
+    All,
+    /// Those of the client's address are.
+    Address,
+}
+
+impl Slot {
+    /// Takes a slot for a connection from `peer`, or says which limit is reached. Only the accept
+    /// loop takes.
+    pub fn take(shared: &Arc<Shared>, peer: IpAddr) -> Result<Self, Full> {
+        let limits = &shared.limits;
+        if shared.counts.open.load(Relaxed) >= limits.connections_max {
+            return Err(Full::All);
+        }
+        // Every connection is counted, so that a limit that is set later finds the right numbers.
+        let network = (!limits.trusted_proxies.contain(peer)).then(|| network(peer));
+        if let Some(network) = network {
+            let mut networks = shared.counts.networks();
+            let open = networks.entry(network).or_default();
+            // 0 turns the limit off.
+            if *open >= limits.connections_per_address && limits.connections_per_address > 0 {
+                return Err(Full::Address);
+            }
+            *open += 1;
+        }
+        shared.counts.open.fetch_add(1, Relaxed);
+        metrics::gauge!("wirephoto_connections").increment(1.0);
+        Ok(Self { shared: Arc::clone(shared), network })
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.shared.counts.open.fetch_sub(1, Relaxed);
+        metrics::gauge!("wirephoto_connections").decrement(1.0);
+        let Some(network) = self.network else { return };
+        let mut networks = self.shared.counts.networks();
+        match networks.get(&network).copied().unwrap_or(0) {
+            0 | 1 => drop(networks.remove(&network)),
+            more => drop(networks.insert(network, more - 1)),
+        }
+    }
+}
+
+fn protocols(limits: &ListenerLimits) -> auto::Builder<TokioExecutor> {
+    let header_bytes = usize::try_from(limits.header_bytes_max).unwrap_or(usize::MAX);
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    // The judge times heads: hyper's timer would be made anew for every request, and it cannot
+    // tell a slow head from an idle connection.
+    builder
+        .http1()
+        .header_read_timeout(None)
+        .max_buf_size(header_bytes.max(READ_BUFFER_BYTES_MIN));
+    if limits.headers_max != HEADERS_MAX_UNASKED {
+        builder.http1().max_headers(limits.headers_max);
+    }
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.h2_streams_max)
+        .max_header_list_size(limits.header_bytes_max)
+        .max_pending_accept_reset_streams(H2_PENDING_RESETS_MAX)
+        .max_local_error_reset_streams(H2_LOCAL_RESETS_MAX)
+        .initial_stream_window_size(H2_STREAM_WINDOW_BYTES)
+        .initial_connection_window_size(H2_CONNECTION_WINDOW_BYTES)
+        .max_frame_size(H2_FRAME_BYTES_MAX)
+        .max_send_buf_size(H2_SEND_BUFFER_BYTES)
+        .keep_alive_interval(H2_PING_INTERVAL)
+        .keep_alive_timeout(H2_PING_TIMEOUT);
+    builder
+}
+
+/// How a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// While the listener accepted others.
+    Earlier,
+    /// After it had noticed the stop.
+    Drained,
+}
+
+/// A handshake under way, counted.
+struct Handshake<'a> {
+    counts: &'a Counts,
+}
+
+impl<'a> Handshake<'a> {
+    /// Begins one; `None` when half of all connections are in theirs: whoever lets them hang must
+    /// not take the places of those that get on.
+    fn begin(shared: &'a Shared) -> Option<Self> {
+        let max = (shared.limits.connections_max / 2).max(1);
+        let counts = &*shared.counts;
+        if counts.handshakes.fetch_add(1, Relaxed) >= max {
+            counts.handshakes.fetch_sub(1, Relaxed);
+            return None;
+        }
+        metrics::gauge!("wirephoto_tls_handshakes").increment(1.0);
+        Some(Self { counts })
+    }
+}
+
+impl Drop for Handshake<'_> {
+    fn drop(&mut self) {
+        self.counts.handshakes.fetch_sub(1, Relaxed);
+        metrics::gauge!("wirephoto_tls_handshakes").decrement(1.0);
+    }
+}
+
+/// Serves `stream` until one side is done, a limit ends it, or a stop lets it finish.
+pub async fn run<S>(
+    stream: TcpStream,
+    peer: SocketAddr,
+    service: S,
+    slot: Slot,
+    stop: watch::Receiver<bool>,
+) -> End
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
+    S: Send + 'static,
+    S::Future: Send + 'static,
+{
+    // Small answers leave at once. A socket that refuses is closed already; reading finds out.
+    let _closed = stream.set_nodelay(true);
+    let pulse = Arc::new(Pulse::default());
+    let guard = Guard::new(stream, Arc::clone(&pulse));
+    converse((guard, pulse), peer, service, slot, stop).await
+}
+
+/// Serves `stream` over TLS; the handshake has the time of a request's head.
+pub async fn run_tls<S>(
+    (stream, certificate): (TcpStream, Arc<Certificate>),
+    peer: SocketAddr,
+    service: S,
+    slot: Slot,
+    mut stop: watch::Receiver<bool>,
+) -> End
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
+    S: Send + 'static,
+    S::Future: Send + 'static,
+{
+    let _closed = stream.set_nodelay(true);
+    let pulse = Arc::new(Pulse::default());
+    let limit = slot.shared.limits.header_timeout;
+    let Some(under_way) = Handshake::begin(&slot.shared) else {
+        note(Fault::Handshakes, peer);
+        return End::Earlier;
+    };
+    let shaken = tokio::select! {
+        biased;
+        _ = stop.wait_for(|stop| *stop) => return End::Drained,
+        shaken = timeout(limit, shake(stream, &certificate, &pulse)) => shaken,
+    };
+    drop(under_way);
+    match shaken {
+        Ok(Ok(stream)) => Box::pin(converse((stream, pulse), peer, service, slot, stop)).await,
+        Ok(Err(cause)) => {
+            metrics::counter!("wirephoto_tls_handshakes_failed_total").increment(1);
+            tracing::debug!(%peer, %cause, "no TLS connection");
+            End::Earlier
+        }
+        Err(_) => {
+            note(Fault::SlowHandshake, peer);
+            End::Earlier
+        }
+    }
+}
+
+/// Makes the handshake. Who speaks HTTP without TLS is told so in words that it understands.
+async fn shake(
+    stream: TcpStream,
+    certificate: &Certificate,
+    pulse: &Arc<Pulse>,
+) -> io::Result<TlsStream<Guard>> {
+    let mut first = [0];
+    // A handshake begins with 22, a method with a letter.
+    if stream.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
+        refusal::speak(stream, refusal::NEEDS_TLS).await;
+        return Err(io::Error::other("HTTP without TLS"));
+    }
+    certificate.acceptor().accept(Guard::new(stream, Arc::clone(pulse))).await
+}
+
+/// Serves what is said on `io`, which `pulse` counts.
+async fn converse<I, S>(
+    (io, pulse): (I, Arc<Pulse>),
+    peer: SocketAddr,
+    service: S,
+    slot: Slot,
+    mut stop: watch::Receiver<bool>,
+) -> End
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
+    S: Send + 'static,
+    S::Future: Send + 'static,
+{
+    let limits = &slot.shared.limits;
+    let requests = Arc::clone(&pulse);
+    let handler =
+        service_fn(move |request| answer(service.clone(), request, peer, Arc::clone(&requests)));
+    let io = TokioIo::new(io);
+    let mut connection = pin!(slot.shared.protocols.serve_connection(io, handler));
+    let mut judge = Judge::new(limits);
+    let mut beat = beats(limits);
+    // A dropped sender means that nobody could stop us any more: that is a stop.
+    let mut stopped = pin!(stop.wait_for(|stop| *stop));
+    let mut end = End::Earlier;
+    loop {
+        tokio::select! {
+            biased;
+            done = connection.as_mut() => {
+                if let Err(error) = done {
+                    tracing::debug!(%peer, error, "connection ended");
+                }
+                return end;
+            }
+            _ = &mut stopped, if end == End::Earlier => {
+                end = End::Drained;
+                judge.closing();
+                connection.as_mut().graceful_shutdown();
+            }
+            _ = beat.tick() => match judge.beat(&pulse.sample(), slot.shared.crowded()) {
+                Verdict::Keep => {}
+                Verdict::Close(fault) => {
+                    note(fault, peer);
+                    judge.closing();
+                    connection.as_mut().graceful_shutdown();
+                }
+                Verdict::Cut(fault) => {
+                    note(fault, peer);
+                    pulse.reset.store(fault != Fault::Idle, Relaxed);
+                    return end;
+                }
+            }
+        }
+    }
+}
+
+/// The ticks at which a connection is judged. After a late one the next comes a whole beat later:
+/// a machine that slept does not blame its clients.
+fn beats(limits: &ListenerLimits) -> Interval {
+    let mut beat = interval(limits.beat());
+    beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    beat.reset();
+    beat
+}
+
+fn note(fault: Fault, peer: SocketAddr) {
+    metrics::counter!("wirephoto_connections_ended_total", "reason" => fault.name()).increment(1);
+    tracing::debug!(%peer, reason = fault.name(), "connection ended by a limit");
+}
+
+/// Hands one request to the service and keeps it in flight until its response is sent.
+async fn answer<S>(
+    service: S,
+    mut request: Request<Incoming>,
+    peer: SocketAddr,
+    pulse: Arc<Pulse>,
+) -> Result<Response<Outgoing>, Infallible>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    let in_flight = InFlight::begin(&pulse, request.version() == Version::HTTP_2);
+    request.extensions_mut().insert(ClientAddr(peer));
+    let request = request.map(|body| Awaited::body(body, &pulse));
+    let response = service.oneshot(request).await?;
+    Ok(response.map(|body| Outgoing::new(body, in_flight)))
+}

@@ -1,0 +1,121 @@
+//! The socket of one connection, counted.
+
+use crate::http::listener::pulse::Pulse;
+use std::{
+    io::{self, IoSlice},
+    pin::Pin,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    task::{Context, Poll, ready},
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
+
+/// A TCP stream that counts what it reads and knows how to end.
+///
+/// Writes pass through as they are, vectored ones as well: a head and its cached body leave in
+/// one system call. What a client takes is counted at the response body, where HTTP/2 flow
+/// control shows; see [`crate::http::listener::body`]. Here shows only that nothing goes out any
+/// more, and what goes out after the body was passed on.
+#[derive(Debug)]
+pub struct Guard {
+    stream: TcpStream,
+    pulse: Arc<Pulse>,
+}
+
+impl Guard {
+    /// Counts the bytes read from `stream` in `pulse`.
+    pub fn new(stream: TcpStream, pulse: Arc<Pulse>) -> Self {
+        Self { stream, pulse }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.pulse.reset.load(Relaxed) {
+            // Without it the kernel would keep up to 4 MB per slow reader long after the cut. A
+            // socket that cannot be set is gone already.
+            let _gone = self.stream.set_zero_linger();
+        }
+    }
+}
+
+impl AsyncRead for Guard {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buf))?;
+        let read = buf.filled().len().saturating_sub(before);
+        self.pulse.socket_bytes.fetch_add(read as u64, Relaxed);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Guard {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.pulse.note_write(&written);
+        written
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.pulse.note_write(&written);
+        written
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::FutureExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[tokio::test]
+    async fn what_the_socket_does_not_take_is_owed_until_it_does() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("port");
+        let addr = listener.local_addr().expect("bound");
+        let mut client = TcpStream::connect(addr).await.expect("connected");
+        let (stream, _) = listener.accept().await.expect("accepted");
+        let pulse = Arc::new(Pulse::default());
+        let mut guard = Guard::new(stream, Arc::clone(&pulse));
+        let (bytes, mut sent) = (vec![7; 256 * 1024], 0);
+        while let Some(written) = guard.write(&bytes).now_or_never() {
+            sent += written.expect("the client is there");
+            assert!(!pulse.sample().busy);
+        }
+        let full = pulse.sample();
+        assert!(full.owed && full.busy, "the tail of a response waits for the client");
+        assert_eq!(full.shipped_bytes, sent as u64);
+        let reading = tokio::spawn(async move { client.read_to_end(&mut Vec::new()).await });
+        sent += guard.write(&bytes).await.expect("the client takes it");
+        assert_eq!(pulse.sample().shipped_bytes, sent as u64);
+        assert!(!pulse.sample().owed);
+        drop(guard);
+        assert_eq!(reading.await.expect("no panic").expect("read"), sent);
+    }
+}

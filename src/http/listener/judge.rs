@@ -1,0 +1,296 @@
+//! What a connection's beat decides, from counters alone.
+
+use crate::http::listener::{flood::Flood, limits::ListenerLimits, pulse::Sample};
+use std::time::Duration;
+
+/// Beats that a connection gets to close by itself once asked to.
+const CLOSING_BEATS: u32 = 4;
+
+/// Why a connection is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// No request for the idle time.
+    Idle,
+    /// A request head took longer than the header time.
+    SlowHead,
+    /// A request body came slower than the read rate.
+    SlowBody,
+    /// A response was taken slower than the write rate.
+    SlowReader,
+    /// A TLS handshake took longer than the header time.
+    SlowHandshake,
+    /// Half of all connections were in their TLS handshake.
+    Handshakes,
+    /// Frames came in that ask for nothing, and too many of them.
+    Flood,
+}
+
+impl Fault {
+    /// The value of the label `reason` in metrics and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::SlowHead => "slow_head",
+            Self::SlowBody => "slow_body",
+            Self::SlowReader => "slow_reader",
+            Self::SlowHandshake => "slow_handshake",
+            Self::Handshakes => "handshakes",
+            Self::Flood => "flood",
+        }
+    }
+}
+
+/// What to do with a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing.
+    Keep,
+    /// Close it the way its protocol provides.
+    Close(Fault),
+    /// Drop it.
+    Cut(Fault),
+}
+
+/// A direction of bytes that must keep a rate while somebody waits for them.
+#[derive(Debug, Clone)]
+struct Lane {
+    bytes_per_s: u64,
+    beat: Duration,
+    /// Beats before the rate is measured.
+    grace_beats: u32,
+    waited_beats: u32,
+    bytes_before: u64,
+}
+
+impl Lane {
+    fn new(bytes_per_s: u64, grace: Duration, limits: &ListenerLimits) -> Self {
+        let grace_beats = limits.beats(grace);
+        Self { bytes_per_s, beat: limits.beat(), grace_beats, waited_beats: 0, bytes_before: 0 }
+    }
+
+    /// Fewest bytes that must move in `beats`.
+    fn bytes_min(&self, beats: u32) -> u128 {
+        u128::from(self.bytes_per_s) * u128::from(beats) * self.beat.as_millis() / 1000
+    }
+
+    /// Whether a whole window of waiting has passed with too few bytes.
+    fn too_slow(&mut self, waiting: bool, bytes: u64) -> bool {
+        if !waiting || self.bytes_per_s == 0 {
+            self.waited_beats = 0;
+            return false;
+        }
+        self.waited_beats = self.waited_beats.saturating_add(1);
+        if self.waited_beats == 1 {
+            // The first sight may be just after the start: the window begins here.
+            self.bytes_before = bytes;
+            return false;
+        }
+        let beats = self.waited_beats - 1;
+        if beats < self.grace_beats {
+            return false;
+        }
+        let moved = bytes.saturating_sub(self.bytes_before);
+        self.waited_beats = 1;
+        self.bytes_before = bytes;
+        u128::from(moved) < self.bytes_min(beats)
+    }
+}
+
+/// Judges one connection, beat by beat.
+#[derive(Debug, Clone)]
+pub struct Judge {
+    header_beats_max: u32,
+    idle_beats_max: u32,
+    head_beats: u32,
+    idle_beats: u32,
+    closing_beats: u32,
+    requests: u64,
+    closing: bool,
+    inward: Lane,
+    outward: Lane,
+    flood: Flood,
+}
+
+impl Judge {
+    /// A judge for a connection that was just accepted.
+    pub fn new(limits: &ListenerLimits) -> Self {
+        Self {
+            header_beats_max: limits.beats(limits.header_timeout),
+            idle_beats_max: limits.beats(limits.idle_timeout),
+            head_beats: 0,
+            idle_beats: 0,
+            closing_beats: 0,
+            requests: 0,
+            closing: false,
+            inward: Lane::new(limits.read_rate_min_bytes_s, limits.read_grace, limits),
+            outward: Lane::new(limits.write_rate_min_bytes_s, limits.write_grace, limits),
+            flood: Flood::default(),
+        }
+    }
+
+    /// Notes that the connection was asked to close: idle, it now has a few beats left.
+    pub fn closing(&mut self) {
+        self.closing = true;
+    }
+
+    /// Decides on what is seen now. `crowded`: few free connections are left, so an idle one
+    /// goes at its first full beat.
+    pub fn beat(&mut self, seen: &Sample, crowded: bool) -> Verdict {
+        if self.inward.too_slow(seen.body_awaited, seen.body_bytes) {
+            return Verdict::Cut(Fault::SlowBody);
+        }
+        if self.outward.too_slow(seen.owed, seen.shipped_bytes) {
+            return Verdict::Cut(Fault::SlowReader);
+        }
+        if self.flood.is_flooded(seen) {
+            return Verdict::Cut(Fault::Flood);
+        }
+        if seen.busy {
+            self.rest();
+            return Verdict::Keep;
+        }
+        if seen.requests != self.requests {
+            self.requests = seen.requests;
+            self.rest();
+        }
+        self.judge_waiting(seen, crowded)
+    }
+
+    fn rest(&mut self) {
+        self.head_beats = 0;
+        self.idle_beats = 0;
+        self.closing_beats = 0;
+    }
+
+    /// Judges a connection without a request. The first beat of a state may be short, so a limit
+    /// is over when it has seen one beat more.
+    fn judge_waiting(&mut self, seen: &Sample, crowded: bool) -> Verdict {
+        self.idle_beats = self.idle_beats.saturating_add(1);
+        // HTTP/2 sends pings and window updates between requests; there the idle time alone
+        // bounds a head that never ends.
+        let head_awaited = seen.requests == 0 || (seen.head_begun && !seen.h2);
+        self.head_beats = if head_awaited { self.head_beats.saturating_add(1) } else { 0 };
+        if self.head_beats > self.header_beats_max {
+            return Verdict::Cut(Fault::SlowHead);
+        }
+        if self.closing {
+            self.closing_beats += 1;
+            let over = self.closing_beats > CLOSING_BEATS && !head_awaited;
+            return if over { Verdict::Cut(Fault::Idle) } else { Verdict::Keep };
+        }
+        let idle_beats_max = if crowded { 1 } else { self.idle_beats_max };
+        if self.idle_beats > idle_beats_max && !head_awaited {
+            return Verdict::Close(Fault::Idle);
+        }
+        Verdict::Keep
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Beats of 1 s; header 4 beats, idle 6, rates over 4 beats of 100 bytes.
+    fn judge() -> Judge {
+        Judge::new(&ListenerLimits {
+            header_timeout: Duration::from_secs(4),
+            idle_timeout: Duration::from_secs(6),
+            write_rate_min_bytes_s: 100,
+            write_grace: Duration::from_secs(4),
+            read_rate_min_bytes_s: 100,
+            read_grace: Duration::from_secs(4),
+            ..ListenerLimits::default()
+        })
+    }
+
+    /// Beats until a connection that looks like `seen(beat)` is ended, and how.
+    fn check(seen: impl Fn(u32) -> Sample, expected: Option<(u32, Verdict)>) {
+        let mut judge = judge();
+        let ended = (1..100).find_map(|beat| match judge.beat(&seen(beat), false) {
+            Verdict::Keep => None,
+            other @ (Verdict::Close(_) | Verdict::Cut(_)) => Some((beat, other)),
+        });
+        assert_eq!(ended, expected);
+    }
+
+    #[test]
+    fn a_client_that_sends_no_request_has_the_header_time() {
+        check(|_| Sample::default(), Some((5, Verdict::Cut(Fault::SlowHead))));
+    }
+
+    #[test]
+    fn an_idle_client_has_the_idle_time() {
+        let idle = Sample { requests: 1, ..Sample::default() };
+        check(|_| idle, Some((7, Verdict::Close(Fault::Idle))));
+    }
+
+    #[test]
+    fn a_later_slow_head_has_the_header_time() {
+        let head = Sample { requests: 1, head_begun: true, ..Sample::default() };
+        check(|_| head, Some((5, Verdict::Cut(Fault::SlowHead))));
+        let pings = Sample { h2: true, ..head };
+        check(|_| pings, Some((7, Verdict::Close(Fault::Idle))));
+    }
+
+    #[test]
+    fn a_request_in_progress_has_all_the_time() {
+        let busy = Sample { requests: 1, busy: true, ..Sample::default() };
+        check(|_| busy, None);
+    }
+
+    #[test]
+    fn a_client_that_takes_the_rate_stays_and_a_slower_one_goes() {
+        let owed = |beat: u32, rate: u64| Sample {
+            requests: 1,
+            busy: true,
+            owed: true,
+            shipped_bytes: u64::from(beat) * rate,
+            ..Sample::default()
+        };
+        check(|beat| owed(beat, 100), None);
+        check(|beat| owed(beat, 99), Some((5, Verdict::Cut(Fault::SlowReader))));
+    }
+
+    #[test]
+    fn a_body_that_trickles_in_ends_the_connection() {
+        let awaited = |beat: u32, rate: u64| Sample {
+            requests: 1,
+            busy: true,
+            body_awaited: true,
+            body_bytes: u64::from(beat) * rate,
+            ..Sample::default()
+        };
+        check(|beat| awaited(beat, 100), None);
+        check(|beat| awaited(beat, 10), Some((5, Verdict::Cut(Fault::SlowBody))));
+    }
+
+    #[test]
+    fn a_wait_that_ends_begins_a_new_window() {
+        let seen = |beat: u32| Sample {
+            requests: 1,
+            busy: true,
+            owed: !beat.is_multiple_of(4),
+            ..Sample::default()
+        };
+        check(seen, None);
+    }
+
+    #[test]
+    fn an_idle_client_goes_early_when_connections_run_out() {
+        let mut judge = judge();
+        let idle = Sample { requests: 1, ..Sample::default() };
+        assert_eq!(judge.beat(&idle, true), Verdict::Keep);
+        assert_eq!(judge.beat(&idle, true), Verdict::Close(Fault::Idle));
+    }
+
+    #[test]
+    fn a_client_that_ignores_the_close_is_cut() {
+        let mut judge = judge();
+        judge.closing();
+        let idle = Sample { requests: 1, ..Sample::default() };
+        for _ in 0..CLOSING_BEATS {
+            assert_eq!(judge.beat(&idle, false), Verdict::Keep);
+        }
+        assert_eq!(judge.beat(&idle, false), Verdict::Cut(Fault::Idle));
+    }
+}

@@ -1,0 +1,201 @@
+//! The accept loop: HTTP/1.1 and HTTP/2, with or without TLS, with limits on every client.
+//!
+//! `axum::serve` limits neither slow heads, idle connections, slow readers nor the time of a
+//! graceful stop; this unit does. Each connection counts what it does (`pulse`), and a slow
+//! beat compares the counters with the limits (`judge`), so that serving a request sets no
+//! timer. Only connections are cut here; the time of a handler is the handler's own.
+//!
+//! One more connection than `connections_max` is answered 503 with `Retry-After` and closed. Left
+//! in the kernel's backlog it would hang instead, health checks included, and nothing would say
+//! why; the refusals are counted and logged. So is one more than `connections_per_address` from
+//! one address, which keeps a single client from taking the connections of all. Before it comes to
+//! that, idle connections are closed early: from seven eighths of the limit on they get a beat or
+//! two instead of the idle time.
+//!
+//! Metrics: `wirephoto_connections` (gauge), `wirephoto_connections_refused_total`,
+//! `wirephoto_connections_refused_per_address_total`,
+//! `wirephoto_connections_ended_total{reason}`, `wirephoto_accept_errors_total`,
+//! `wirephoto_tls_handshakes` (gauge), `wirephoto_tls_handshakes_failed_total`.
+
+mod body;
+mod connection;
+mod flood;
+mod guard;
+mod judge;
+mod limits;
+mod pulse;
+mod refusal;
+mod tls;
+
+pub use limits::ListenerLimits;
+pub use tls::Certificate;
+
+use crate::http::listener::{
+    connection::{End, Shared, Slot},
+    refusal::Refusals,
+};
+use crate::runtime::live::Live;
+use axum::{
+    body::Body,
+    http::{Request, Response},
+};
+use futures_util::FutureExt;
+use std::{
+    convert::Infallible, io, net::SocketAddr, panic::AssertUnwindSafe, sync::Arc, time::Duration,
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tower::Service;
+
+/// First pause after a failed accept; it doubles up to [`ACCEPT_PAUSE_MAX`].
+const ACCEPT_PAUSE_MIN: Duration = Duration::from_millis(10);
+/// Longest pause after a failed accept.
+const ACCEPT_PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Address of the peer of a request's connection, an extension of every request.
+///
+/// It is the socket's: a proxy's, where there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientAddr(pub SocketAddr);
+
+/// What a listener works by; it may change while it runs.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// The limits of connections that are accepted from now on.
+    pub limits: Live<ListenerLimits>,
+    /// What they are shown; without one they speak no TLS.
+    pub certificate: Option<Live<Certificate>>,
+}
+
+impl From<ListenerLimits> for Terms {
+    /// Without TLS.
+    fn from(limits: ListenerLimits) -> Self {
+        Self { limits: Live::new(limits), certificate: None }
+    }
+}
+
+/// How the connections that were open at the stop ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DrainReport {
+    /// Connections that closed in time.
+    pub finished: usize,
+    /// Connections that were dropped when the drain time was over.
+    pub cut: usize,
+}
+
+/// Serves `service` on `listener` until `stop` becomes true or its sender is dropped.
+///
+/// Then the listening socket closes, idle connections close, requests in progress finish
+/// (HTTP/1 with `Connection: close`, HTTP/2 after GOAWAY), and what is left after the limit `drain`
+/// is cut. Every request carries its [`ClientAddr`]. An HTTP/2 client has `header_timeout` for its
+/// first request; a reader is slow when the whole connection is, not one of its streams. A panic in the service ends its HTTP/1
+/// connection or its HTTP/2 stream and nothing else.
+pub async fn serve<S>(
+    listener: TcpListener,
+    service: S,
+    terms: impl Into<Terms>,
+    mut stop: watch::Receiver<bool>,
+) -> DrainReport
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone,
+    S: Send + 'static,
+    S::Future: Send + 'static,
+{
+    let Terms { limits, certificate } = terms.into();
+    // There from the beginning, so that alerts see the first one.
+    metrics::counter!("wirephoto_connections_refused_total").increment(0);
+    metrics::counter!("wirephoto_connections_refused_per_address_total").increment(0);
+    metrics::counter!("wirephoto_accept_errors_total").increment(0);
+    let mut shared = Arc::new(Shared::new(limits.get()));
+    let mut connections = JoinSet::new();
+    let mut refusals = Refusals::default();
+    let mut pause = ACCEPT_PAUSE_MIN;
+    loop {
+        let (stream, peer) = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop) => break,
+            accepted = accept(&listener, &mut pause) => accepted,
+        };
+        while connections.try_join_next().is_some() {}
+        shared = shared.under(limits.get());
+        let (service, stop) = (service.clone(), stop.clone());
+        let certificate = certificate.as_ref().map(Live::get);
+        match (Slot::take(&shared, peer.ip()), certificate) {
+            (Ok(slot), None) => {
+                let run = connection::run(stream, peer, service, slot, stop);
+                connections.spawn(isolated(run, peer));
+            }
+            (Ok(slot), Some(certificate)) => {
+                let shown = (stream, certificate);
+                let run = connection::run_tls(shown, peer, service, slot, stop);
+                connections.spawn(isolated(run, peer));
+            }
+            (Err(full), certificate) => {
+                refusals.refuse(stream, (peer, full), certificate.is_some());
+            }
+        }
+    }
+    drop(listener);
+    drain(connections, limits.get().drain).await
+}
+
+/// Runs one connection; its panic is logged and goes no further.
+async fn isolated(run: impl Future<Output = End>, peer: SocketAddr) -> End {
+    // The connection's state is dropped with it; what a handler shares with others must survive
+    // a handler's panic anyway.
+    AssertUnwindSafe(run).catch_unwind().await.unwrap_or_else(|_panic| {
+        tracing::error!(%peer, "panic in a request handler, its connection is closed");
+        End::Earlier
+    })
+}
+
+/// The next connection. Errors are logged and waited out, never returned.
+async fn accept(listener: &TcpListener, pause: &mut Duration) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => {
+                *pause = ACCEPT_PAUSE_MIN;
+                return accepted;
+            }
+            Err(error) if left_early(&error) => {}
+            Err(error) => {
+                metrics::counter!("wirephoto_accept_errors_total").increment(1);
+                tracing::error!(%error, pause_ms = pause.as_millis(), "cannot accept connections");
+                sleep(*pause).await;
+                *pause = (*pause * 2).min(ACCEPT_PAUSE_MAX);
+            }
+        }
+    }
+}
+
+/// Whether an accept failed only because its client went away while it waited.
+fn left_early(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::Interrupted
+    )
+}
+
+/// Waits for the open connections, at most for `time`, then drops the rest.
+async fn drain(mut connections: JoinSet<End>, time: Duration) -> DrainReport {
+    let mut finished = 0;
+    let all = async {
+        while let Some(ended) = connections.join_next().await {
+            // One that ended just before the stop may be joined only now; it does not count.
+            finished += usize::from(matches!(ended, Ok(End::Drained)));
+        }
+    };
+    let _late = timeout(time, all).await;
+    let cut = connections.len();
+    connections.shutdown().await;
+    DrainReport { finished, cut }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! Answers to connections that are not served: one too many, or one without TLS.
+
+use crate::http::listener::connection::Full;
+use std::{net::SocketAddr, time::Duration};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    task::JoinSet,
+    time::timeout,
+};
+
+/// Refusals that are spoken at once; beyond, connections are closed without a word.
+const REFUSALS_MAX: usize = 64;
+/// Time for a refused client to take the answer and leave.
+const LINGER: Duration = Duration::from_secs(1);
+/// Bytes of its request that a refused client may send meanwhile.
+const LINGER_BYTES_MAX: u64 = 64 * 1024;
+/// Refusals per line in the log: the first, then each of this many.
+const REFUSALS_PER_LOG: u64 = 1000;
+
+/// The whole answer; the body is the service's error document.
+const ANSWER: &str = concat!(
+    "HTTP/1.1 503 Service Unavailable\r\n",
+    "Content-Type: application/json\r\n",
+    "Content-Length: 47\r\n",
+    "Cache-Control: no-store\r\n",
+    "Retry-After: 2\r\n",
+    "Connection: close\r\n\r\n",
+    r#"{"message":"too many connections","errors":[]}"#,
+    "\n"
+);
+
+/// The same for a client whose address has as many connections as it may.
+const ANSWER_TO_ADDRESS: &str = concat!(
+    "HTTP/1.1 503 Service Unavailable\r\n",
+    "Content-Type: application/json\r\n",
+    "Content-Length: 65\r\n",
+    "Cache-Control: no-store\r\n",
+    "Retry-After: 2\r\n",
+    "Connection: close\r\n\r\n",
+    r#"{"message":"too many connections from this address","errors":[]}"#,
+    "\n"
+);
+
+/// What somebody is told who speaks HTTP where TLS is spoken.
+pub const NEEDS_TLS: &str = concat!(
+    "HTTP/1.1 400 Bad Request\r\n",
+    "Content-Type: application/json\r\n",
+    "Content-Length: 69\r\n",
+    "Cache-Control: no-store\r\n",
+    "Connection: close\r\n\r\n",
+    r#"{"message":"this port speaks TLS, use an https address","errors":[]}"#,
+    "\n"
+);
+
+/// The refusals of one listener.
+#[derive(Debug, Default)]
+pub struct Refusals {
+    speaking: JoinSet<()>,
+    count: u64,
+    address_count: u64,
+}
+
+impl Refusals {
+    /// Answers 503 and closes, without holding up the accept loop. Over TLS (`is_tls`) it closes
+    /// without a word, for which a handshake would be needed.
+    pub fn refuse(&mut self, stream: TcpStream, client: (SocketAddr, Full), is_tls: bool) {
+        let answer = self.note(client);
+        while self.speaking.try_join_next().is_some() {}
+        if !is_tls && self.speaking.len() < REFUSALS_MAX {
+            self.speaking.spawn(async move {
+                let _late = timeout(LINGER, speak(stream, answer)).await;
+            });
+        }
+    }
+
+    /// Counts and logs a refusal; the answer to it.
+    fn note(&mut self, client: (SocketAddr, Full)) -> &'static str {
+        let (peer, full) = client;
+        match full {
+            Full::All => {
+                metrics::counter!("wirephoto_connections_refused_total").increment(1);
+                if self.count.is_multiple_of(REFUSALS_PER_LOG) {
+                    let refused = self.count + 1;
+                    tracing::warn!(%peer, refused, "too many connections, refusing");
+                }
+                self.count += 1;
+                ANSWER
+            }
+            Full::Address => {
+                metrics::counter!("wirephoto_connections_refused_per_address_total").increment(1);
+                if self.address_count.is_multiple_of(REFUSALS_PER_LOG) {
+                    tracing::warn!(
+                        %peer,
+                        refused = self.address_count + 1,
+                        "too many connections from one address, refusing; a proxy belongs into \
+                         server.trusted_proxies, see server.connections_per_address"
+                    );
+                }
+                self.address_count += 1;
+                ANSWER_TO_ADDRESS
+            }
+        }
+    }
+}
+
+/// Sends the answer and waits for the client to close: closing first, with its request unread,
+/// would reset the connection and take the answer away.
+pub async fn speak(mut stream: TcpStream, answer: &str) {
+    let sent = stream.write_all(answer.as_bytes()).await;
+    if sent.is_ok() && stream.shutdown().await.is_ok() {
+        let mut rest = stream.take(LINGER_BYTES_MAX);
+        let mut scratch = [0; 1024];
+        while matches!(rest.read(&mut scratch).await, Ok(1..)) {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lengths_of_the_answers_are_right() {
+        for answer in [ANSWER, ANSWER_TO_ADDRESS, NEEDS_TLS] {
+            let (head, body) = answer.split_once("\r\n\r\n").expect("head and body");
+            let length = format!("Content-Length: {}\r\n", body.len());
+            assert!(head.contains(&length), "{length}");
+            serde_json::from_str::<serde_json::Value>(body).expect("JSON");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! TLS of the listener: the certificate that is shown, and the handshake.
+//!
+//! TLS 1.2 and 1.3; HTTP/2 and HTTP/1.1 are agreed on in the handshake (ALPN). Sessions are
+//! resumed by tickets whose keys live in this process only. A certificate that is renewed is read
+//! again while the service runs: new connections get it, the others keep theirs.
+
+use crate::runtime::error::{Error, Kind, Result};
+use jiff::Timestamp;
+use rustls::{
+    CertificateError, RootCertStore, ServerConfig,
+    client::verify_server_cert_signed_by_trust_anchor,
+    crypto::aws_lc_rs,
+    pki_types::{CertificateDer, PrivateKeyDer, UnixTime, pem::PemObject},
+    server::ParsedCertificate,
+    version,
+};
+use std::{fmt, fs, io::Read, path::Path, sync::Arc, time::Duration};
+use tokio_rustls::TlsAcceptor;
+
+/// Bytes of a file of certificates or of a key; a chain of five with keys of 4096 bits has 12 kB.
+const PEM_BYTES_MAX: u64 = 1024 * 1024;
+/// Names of the settings, as errors tell them.
+const CERTIFICATE: &str = "server.tls_certificate";
+const KEY: &str = "server.tls_key";
+
+/// A certificate with its key, ready to be shown.
+#[derive(Clone)]
+pub struct Certificate {
+    acceptor: TlsAcceptor,
+    expires: Timestamp,
+}
+
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Certificate(until {})", self.expires)
+    }
+}
+
+impl Certificate {
+    /// Reads the chain and the key, both PEM.
+    ///
+    /// Fails with the setting's name when a file cannot be read or holds something else, when the
+    /// key is another certificate's, and when a certificate is not valid at `now`.
+    pub fn read(chain: &Path, key: &Path, now: Timestamp) -> Result<Self> {
+        let in_chain = |cause: String| unfit(CERTIFICATE, chain, &cause);
+        let in_key = |cause: String| unfit(KEY, key, &cause);
+        let text = read(chain).map_err(|cause| in_chain(cause.to_string()))?;
+        let certificates = CertificateDer::pem_slice_iter(&text).collect::<Result<Vec<_>, _>>();
+        let certificates = certificates.map_err(|cause| in_chain(cause.to_string()))?;
+        let mut expires = Timestamp::MAX;
+        for certificate in &certificates {
+            expires = expires.min(validity(certificate, now).map_err(in_chain)?);
+        }
+        if certificates.is_empty() {
+            return Err(in_chain("holds no certificate in PEM".to_owned()));
+        }
+        let text = read(key).map_err(|cause| in_key(cause.to_string()))?;
+        // The error of the reader says which section was expected, nothing of the key.
+        let secret = PrivateKeyDer::from_pem_slice(&text)
+            .map_err(|cause| in_key(format!("holds no private key in PEM: {cause}")))?;
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&version::TLS13, &version::TLS12])
+            .map_err(Error::internal)?
+            .with_no_client_auth()
+            .with_single_cert(certificates, secret);
+        let mut config = config.map_err(|cause| {
+            if matches!(cause, rustls::Error::InconsistentKeys(_)) {
+                return in_key(format!(
+                    "is not the key of the certificate in {}",
+                    chain.display()
+                ));
+            }
+            in_key(cause.to_string())
+        })?;
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config.ticketer = aws_lc_rs::Ticketer::new().map_err(Error::internal)?;
+        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), expires })
+    }
+
+    /// When the first certificate of the chain ends.
+    #[must_use]
+    pub fn expires(&self) -> Timestamp {
+        self.expires
+    }
+
+    /// Makes handshakes.
+    pub(super) fn acceptor(&self) -> &TlsAcceptor {
+        &self.acceptor
+    }
+}
+
+fn unfit(setting: &str, path: &Path, cause: &str) -> Error {
+    Error::new(Kind::Unavailable, format!("{setting}: {}: {cause}", path.display()))
+}
+
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    fs::File::open(path)?.take(PEM_BYTES_MAX).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+/// The end of a certificate that is valid at `now`.
+fn validity(certificate: &CertificateDer<'_>, now: Timestamp) -> Result<Timestamp, String> {
+    let parsed = ParsedCertificate::try_from(certificate).map_err(|cause| cause.to_string())?;
+    // The reader of certificates tells their times only in the error of a verification, which looks
+    // at them before it looks for an issuer.
+    let verified = |seconds: u64| {
+        let at = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
+        let (issuers, algorithms) = (RootCertStore::empty(), aws_lc_rs::default_provider());
+        let known = algorithms.signature_verification_algorithms.all;
+        verify_server_cert_signed_by_trust_anchor(&parsed, &issuers, &[], at, known)
+    };
+    let time = |time: UnixTime| {
+        let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+        Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX)
+    };
+    let seconds = u64::try_from(now.as_second()).unwrap_or(0);
+    let found = verified(seconds);
+    if let Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext {
+        not_after,
+        ..
+    })) = found
+    {
+        return Err(format!("the certificate expired at {}", time(not_after)));
+    }
+    if let Err(rustls::Error::InvalidCertificate(CertificateError::NotValidYetContext {
+        not_before,
+        ..
+    })) = found
+    {
+        return Err(format!("the certificate is not valid before {}", time(not_before)));
+    }
+    let far = verified(u64::MAX);
+    if let Err(rustls::Error::InvalidCertificate(CertificateError::ExpiredContext {
+        not_after,
+        ..
+    })) = far
+    {
+        return Ok(time(not_after));
+    }
+    // RFC 5280 §4.1.2.5: one without an end says 9999-12-31.
+    Ok(Timestamp::MAX)
+}

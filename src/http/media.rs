@@ -1,0 +1,576 @@
+//! Media URLs over HTTP (Spec §4 Media interface): methods, validators, ranges, caching.
+
+use std::{net::IpAddr, sync::Arc};
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
+    response::Response,
+};
+use jiff::Timestamp;
+
+use crate::access::auth::Principal;
+use crate::http::App;
+use crate::http::api::credentials;
+use crate::http::api::deliveries;
+use crate::http::protocol::body::body;
+use crate::http::protocol::compression::Negotiation;
+use crate::http::protocol::conditional::ETag;
+use crate::http::protocol::conditional::Precondition;
+use crate::http::protocol::conditional::Validators;
+use crate::http::protocol::conditional::evaluate;
+use crate::http::protocol::conditional::print_date;
+use crate::http::protocol::disposition;
+use crate::http::protocol::edge;
+use crate::http::protocol::edge::Work;
+use crate::http::protocol::range::ByteRange;
+use crate::http::protocol::range::Multipart;
+use crate::http::protocol::range::RangeDecision;
+use crate::http::protocol::range::ranges;
+use crate::http::protocol::range::unsatisfied;
+use crate::http::protocol::request::Query;
+use crate::http::protocol::respond;
+use crate::http::protocol::timing;
+use crate::http::site::session;
+use crate::http::site::session::Visitor;
+use crate::media;
+use crate::media::Answer;
+use crate::media::Caller;
+use crate::media::Client;
+use crate::media::FileAnswer;
+use crate::media::Part;
+use crate::media::Payer;
+use crate::media::RenditionAnswer;
+use crate::media::Sale;
+use crate::media::TextAnswer;
+use crate::media::Wanted;
+use crate::media::keys::CacheKeys;
+use crate::runtime::clock;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{MEDIA_PATH_BYTES_MAX, RESOLVED_MAX};
+use model::account::AgreementId;
+use model::item::has_picture;
+use model::media_url::DocumentExtension;
+use model::media_url::MediaPath;
+use model::media_url::Target;
+use model::{CropSpec, ItemKey};
+
+const JPEG: HeaderValue = HeaderValue::from_static("image/jpeg");
+
+/// `/media/…`: GET and HEAD, and the preflight of browsers.
+pub(super) async fn media(State(app): State<App>, request: Request) -> Response {
+    let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+    let address = edge::client(&request, &app.shared.tuned.get().trusted_proxies);
+    match *method {
+        Method::GET | Method::HEAD => {}
+        Method::OPTIONS => return preflight(),
+        _ => {
+            let message = format!("method {method} is not supported for media");
+            let mut response = respond::error(&Error::new(Kind::Unsupported, message));
+            let allow = HeaderValue::from_static("GET, HEAD, OPTIONS");
+            response.headers_mut().insert(header::ALLOW, allow);
+            return response;
+        }
+    }
+    let came = Came { method, uri, headers, address };
+    answer(&app, came).await.unwrap_or_else(|error| {
+        let mut response = respond::refused(&error, headers);
+        if error.kind() == Kind::NotFound
+            && let Ok(path) = MediaPath::parse(path_text(uri))
+        {
+            // A CDN may keep it for a moment, in which the item can come or come back. What it keeps is
+            // for those who say nothing of themselves: others may see more.
+            let keys = CacheKeys::of(path.key(), []);
+            let is_own =
+                credentials::are_presented(headers, uri) || session::is_shown(&app, headers);
+            app.shared.surrogate.mark_missing(response.headers_mut(), (&keys, is_own));
+        }
+        // A script may read why a picture is not there.
+        allow_origins(response.headers_mut());
+        response
+    })
+}
+
+fn preflight() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    allow_origins(headers);
+    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    set(header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD, OPTIONS");
+    set(
+        header::ACCESS_CONTROL_ALLOW_HEADERS,
+        "Authorization, Range, If-Range, If-None-Match, If-Modified-Since",
+    );
+    set(header::ACCESS_CONTROL_MAX_AGE, "86400");
+    response
+}
+
+fn allow_origins(headers: &mut HeaderMap) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static(
+            "Accept-Ranges, Content-Range, Content-Length, ETag, Location, Retry-After, \
+             Server-Timing, Wirephoto-Path",
+        ),
+    );
+}
+
+/// A request as it came.
+#[derive(Clone, Copy)]
+struct Came<'a> {
+    method: &'a Method,
+    uri: &'a Uri,
+    headers: &'a HeaderMap,
+    /// The client's address, where it is known.
+    address: Option<IpAddr>,
+}
+
+/// A request for media with its caller.
+pub(super) struct Asked<'a> {
+    pub(super) method: &'a Method,
+    pub(super) headers: &'a HeaderMap,
+    pub(super) caller: Caller<'a>,
+    /// Who has it rendered, where that has to be.
+    pub(super) client: Option<Client>,
+    pub(super) now: Timestamp,
+}
+
+fn path_text(uri: &Uri) -> &str {
+    uri.path().strip_prefix("/media/").unwrap_or_default()
+}
+
+async fn answer(app: &App, came: Came<'_>) -> Result<Response> {
+    let Came { method, uri, headers, .. } = came;
+    let text = path_text(uri);
+    if text.len() > MEDIA_PATH_BYTES_MAX {
+        let message = format!("the path is longer than {MEDIA_PATH_BYTES_MAX} bytes");
+        return Err(Error::invalid("path", "path", "format", message));
+    }
+    let path = MediaPath::parse(text).map_err(|error| {
+        Error::invalid("path", error.part(), "format", respond::shorten(&error.to_string()))
+    })?;
+    let principal = credentials::principal(app, headers, uri).await?;
+    if let Target::Item(crop) = path.target()
+        && credentials::query_value(uri, "channel").is_some()
+    {
+        return delivery(app, method, uri, (path.key(), *crop), principal.as_deref()).await;
+    }
+    let refused = match given(app, came, &path, principal.as_deref()).await {
+        Err(error) if !media::access::needs_purchase(&path) => error,
+        outcome => return outcome,
+    };
+    // What is under embargo is not there for somebody unknown.
+    let is_hidden = refused.kind() == Kind::NotFound;
+    if !is_hidden && refused.kind() != Kind::Unauthenticated {
+        return Err(refused);
+    }
+    let Some(visitor) = cookie_principal(app, uri, headers).await? else { return Err(refused) };
+    let outcome = given(app, came, &path, Some(&visitor)).await;
+    if is_hidden { outcome.map_err(|_| refused) } else { outcome }
+}
+
+/// Who is logged in in the browser that asks, where it presents nothing else: pictures of our pages
+/// come without headers of ours. Other sites could make it ask too, so this is for what is free of
+/// charge and changes nothing.
+async fn cookie_principal(
+    app: &App,
+    uri: &Uri,
+    headers: &HeaderMap,
+) -> Result<Option<Arc<Principal>>> {
+    if credentials::are_presented(headers, uri) {
+        return Ok(None);
+    }
+    match Visitor::find(app, headers).await? {
+        Some(visitor) => visitor.principal(app).await,
+        None => Ok(None),
+    }
+}
+
+/// What the address gives `principal`.
+async fn given(
+    app: &App,
+    Came { method, uri, headers, address }: Came<'_>,
+    path: &MediaPath,
+    principal: Option<&Principal>,
+) -> Result<Response> {
+    // Somebody unknown is told so first, whatever else is wrong.
+    let is_bought = principal.is_some() && media::access::needs_purchase(path);
+    // An item's address takes it for deliveries; a bad one is told without a channel too.
+    let takes = is_bought || matches!(path.target(), Target::Item(_));
+    let agr = if takes { agreement(uri)? } else { None };
+    let caller = Caller { principal, agr };
+    let client = Client::of(principal, address);
+    for _ in 0..RESOLVED_MAX {
+        let asked = Asked { method, headers, caller, client, now: clock::now() };
+        let answer = resolved(app, uri, path, &asked).await?;
+        let keys = answer.cache_keys();
+        let response = match answer {
+            Answer::Page(key, crop) => Some(redirect(&page(&app.shared.site_url, &key, crop))),
+            Answer::Text(answer) => Some(document(app, &asked, &answer).await?),
+            Answer::Rendition(answer) => rendition(app, &asked, &answer).await?,
+            Answer::File(answer) => file(app, &asked, &answer).await?,
+        };
+        if let Some(mut response) = response {
+            app.shared.surrogate.mark(response.headers_mut(), &keys);
+            return Ok(response);
+        }
+    }
+    Err(restless())
+}
+
+/// An item that changed each time its bytes were there.
+pub(super) fn restless() -> Error {
+    Error::new(Kind::Unavailable, "The item keeps changing; try again")
+}
+
+/// What the address stands for. With a channel, that chooses what an archive holds.
+async fn resolved(app: &App, uri: &Uri, path: &MediaPath, asked: &Asked<'_>) -> Result<Answer> {
+    let media = &app.shared.media;
+    let is_archive = match path.target() {
+        Target::Document(file) => file.extension() == DocumentExtension::Zip,
+        Target::Item(_) | Target::Pricelist | Target::Rendition(_) => false,
+    };
+    let caller = asked.caller;
+    if is_archive {
+        caller.known()?;
+        if let Some(channel) = deliveries::channel(uri)? {
+            let formats = app.shared.deliveries.formats_of_channel(caller, &channel).await?;
+            return media
+                .archive(path.key(), Wanted::Formats(&formats, None), caller, asked.now)
+                .await;
+        }
+    }
+    media.resolve(path, caller, asked.now).await
+}
+
+/// The page of an item on the customer web site; with a crop, the studio that shows it.
+fn page(site: &str, key: &ItemKey, crop: Option<CropSpec>) -> String {
+    match crop {
+        Some(crop) if has_picture(key.media_type) => {
+            let sides = [("w", crop.width()), ("h", crop.height())];
+            let corner = [("x", Some(crop.x())), ("y", Some(crop.y()))];
+            let given = |(name, px): (&str, Option<u32>)| Some(format!("{name}={}", px?));
+            let parameters: Vec<_> = sides.into_iter().chain(corner).filter_map(given).collect();
+            let parameters = parameters.join("&");
+            format!("{site}/item/{key}/crop?{parameters}")
+        }
+        _ => format!("{site}/item/{key}"),
+    }
+}
+
+/// With a channel the item's URL asks for a delivery, which is never open. Somebody unknown is told
+/// so first, whatever else is wrong.
+async fn delivery(
+    app: &App,
+    method: &Method,
+    uri: &Uri,
+    (item, crop): (&ItemKey, Option<CropSpec>),
+    principal: Option<&Principal>,
+) -> Result<Response> {
+    Caller { principal, agr: None }.known()?;
+    let Some(channel) = deliveries::channel(uri)? else {
+        return Err(Error::internal("a query lost its channel"));
+    };
+    let caller = Caller { principal, agr: agreement(uri)? };
+    let mut response = deliveries::trigger(app, method, (item, crop, &channel), caller).await?;
+    allow_origins(response.headers_mut());
+    Ok(response)
+}
+
+/// The Hires of an item for a visitor who asked for it by a form of ours, with its purchase.
+pub(super) async fn download(app: &App, path: &MediaPath, caller: Caller<'_>) -> Result<Response> {
+    let (method, headers) = (&Method::GET, &HeaderMap::new());
+    // Only visitors who are known get here.
+    let client = Client::of(caller.principal, None);
+    for _ in 0..RESOLVED_MAX {
+        let asked = Asked { method, headers, caller, client, now: clock::now() };
+        let response = match app.shared.media.resolve(path, caller, asked.now).await? {
+            Answer::Rendition(answer) => rendition(app, &asked, &answer).await?,
+            Answer::File(answer) => file(app, &asked, &answer).await?,
+            Answer::Page(..) | Answer::Text(_) => return Err(media::access::not_available(path)),
+        };
+        if let Some(response) = response {
+            return Ok(response);
+        }
+    }
+    Err(restless())
+}
+
+/// The agreement that is to pay, from the query parameter `agr`.
+pub(super) fn agreement(uri: &Uri) -> Result<Option<AgreementId>> {
+    // What is too large for 64 bits is read as the last of them.
+    let found = Query::of(uri)?.integer("agr", i64::MIN + 1..=i64::MAX - 1)?;
+    Ok(found.map(AgreementId))
+}
+
+/// To the item's page on the customer web site.
+fn redirect(location: &str) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::FOUND;
+    let headers = response.headers_mut();
+    if let Ok(location) = HeaderValue::from_str(location) {
+        headers.insert(header::LOCATION, location);
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// The headers that 200, 206 and 304 share.
+fn describe(app: &App, headers: &mut HeaderMap, validators: &Validators, open: bool) {
+    headers.insert(header::ETAG, validators.etag.print());
+    if let Some(seconds) = validators.last_modified {
+        headers.insert(header::LAST_MODIFIED, print_date(seconds));
+    }
+    let tuned = app.shared.tuned.get();
+    let policy = if open { tuned.open_cache_control.as_str() } else { "private, no-cache" };
+    if let Ok(policy) = HeaderValue::from_str(policy) {
+        headers.insert(header::CACHE_CONTROL, policy);
+    }
+    if open {
+        allow_origins(headers);
+    } else {
+        headers.insert(header::VARY, HeaderValue::from_static("Authorization, Cookie"));
+    }
+}
+
+fn validators(etag: &str, modified: Option<Timestamp>) -> Result<Validators> {
+    let last_modified = modified.and_then(|time| u64::try_from(time.as_second()).ok());
+    let etag = ETag::new(etag).ok_or_else(|| Error::internal("an entity tag is not ASCII"))?;
+    Ok(Validators { etag, last_modified })
+}
+
+/// The end of a request whose preconditions already decide it.
+fn without_body(app: &App, status: StatusCode, validators: &Validators, open: bool) -> Response {
+    let mut response = respond::with_room(Body::empty());
+    *response.status_mut() = status;
+    describe(app, response.headers_mut(), validators, open);
+    keep_errors_out_of_caches(&mut response);
+    response
+}
+
+/// A 412 or 416 answers one client's precondition, nobody else's request.
+fn keep_errors_out_of_caches(response: &mut Response) {
+    if response.status().is_client_error() {
+        let headers = response.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+}
+
+/// Delivers a document, a text or a list of licences, compressed for clients that accept it.
+async fn document(app: &App, asked: &Asked<'_>, answer: &TextAnswer) -> Result<Response> {
+    let Some(negotiation) = Negotiation::of(app, asked.headers) else {
+        return plain_document(app, asked, answer);
+    };
+    let headers = negotiation.with_plain_tags(asked.headers);
+    let response = plain_document(app, &Asked { headers: &headers, ..*asked }, answer)?;
+    Ok(negotiation.finish(app, response).await)
+}
+
+fn plain_document(app: &App, asked: &Asked<'_>, answer: &TextAnswer) -> Result<Response> {
+    let validators = validators(&answer.etag, answer.modified)?;
+    if let Some(response) = decided(app, asked, &validators, answer.open) {
+        return Ok(response);
+    }
+    let whole = media::Body::memory(answer.body.clone());
+    let decision = ranges(asked.method, asked.headers, &validators, whole.len());
+    let kind = HeaderValue::from_static(answer.mime);
+    let mut response = framed(app, &whole, &kind, &validators, &decision);
+    describe(app, response.headers_mut(), &validators, answer.open);
+    keep_errors_out_of_caches(&mut response);
+    Ok(response)
+}
+
+/// Delivers a file as it lies in the store, or an archive. Files are never open: graphics, videos
+/// and archives all take credentials. Nothing where an item changed while it was put together.
+pub(super) async fn file(
+    app: &App,
+    asked: &Asked<'_>,
+    answer: &FileAnswer,
+) -> Result<Option<Response>> {
+    let validators = validators(&answer.etag, answer.modified)?;
+    if let Some(response) = before_bytes(app, asked, (&validators, false), &answer.sale).await? {
+        return Ok(Some(response));
+    }
+    let media = &app.shared.media;
+    let patience = app.shared.tuned.get().patience;
+    let obtained = tokio::time::timeout(patience, media.obtain_file(answer, asked.client)).await;
+    let late = |_| Error::new(Kind::Timeout, "The file took too long to put together; try again");
+    let whole = obtained.map_err(late)??;
+    check_extents(app, &whole).await?;
+    if !media.are_current(answer.seen()).await? {
+        return Ok(None);
+    }
+    let decision = sold(app, asked, (&whole, &validators), &answer.sale).await?;
+    let kind = HeaderValue::from_static(answer.mime);
+    let mut response = framed(app, &whole, &kind, &validators, &decision);
+    describe(app, response.headers_mut(), &validators, false);
+    keep_errors_out_of_caches(&mut response);
+    name_file(&mut response, answer.file_name.as_deref());
+    Ok(Some(response))
+}
+
+/// Says under which name a browser saves it.
+fn name_file(response: &mut Response, name: Option<&str>) {
+    if let Some(value) = name.and_then(disposition::attachment) {
+        response.headers_mut().insert(header::CONTENT_DISPOSITION, value);
+    }
+}
+
+/// The response that the request's preconditions already decide, if they do.
+fn decided(app: &App, asked: &Asked<'_>, validators: &Validators, open: bool) -> Option<Response> {
+    let status = match evaluate(asked.method, asked.headers, validators) {
+        Precondition::NotModified => StatusCode::NOT_MODIFIED,
+        Precondition::Failed => StatusCode::PRECONDITION_FAILED,
+        Precondition::Proceed => return None,
+    };
+    Some(without_body(app, status, validators, open))
+}
+
+/// What is answered before any bytes are obtained, if anything is.
+///
+/// What is bought is recorded only when its bytes are at hand and about to be sent, so that no 304,
+/// 412, 416, 503 or HEAD costs anything.
+async fn before_bytes(
+    app: &App,
+    asked: &Asked<'_>,
+    (validators, open): (&Validators, bool),
+    sale: &Sale,
+) -> Result<Option<Response>> {
+    let decided = decided(app, asked, validators, open);
+    if let Some(refusal) = sale.refusal() {
+        // A right comes before a precondition: a 304 would say that the caller's copy is good.
+        if decided.is_some() || *asked.method == Method::HEAD {
+            return Err(refusal);
+        }
+        // It places the order and fails, or goes on: somebody approved in this moment.
+        app.shared.media.purchase(sale, asked.caller, asked.now).await?;
+    }
+    Ok(decided)
+}
+
+/// Checks that what lies in the store is what it was.
+async fn check_extents(app: &App, whole: &media::Body) -> Result<()> {
+    if whole.parts().iter().any(|part| matches!(part, Part::Store(_))) {
+        let (media, body) = (app.shared.media.clone(), whole.clone());
+        let checked = tokio::task::spawn_blocking(move || media.check_extents(&body));
+        checked.await.map_err(Error::internal)??;
+    }
+    Ok(())
+}
+
+/// Which ranges of `whole` are sent, after what there is to buy was bought.
+async fn sold(
+    app: &App,
+    asked: &Asked<'_>,
+    (whole, validators): (&media::Body, &Validators),
+    sale: &Sale,
+) -> Result<RangeDecision> {
+    let decision = ranges(asked.method, asked.headers, validators, whole.len());
+    if *asked.method != Method::HEAD && decision != RangeDecision::Unsatisfiable {
+        app.shared.media.purchase(sale, asked.caller, asked.now).await?;
+    }
+    Ok(decision)
+}
+
+/// Delivers a rendition; nothing where the item changed while it was waited for.
+///
+/// What is given out after a CDN was told that the item is gone would be kept by it for as long as
+/// it may be.
+async fn rendition(
+    app: &App,
+    asked: &Asked<'_>,
+    answer: &RenditionAnswer,
+) -> Result<Option<Response>> {
+    let validators = validators(&answer.etag, answer.modified)?;
+    let open = (&validators, answer.open);
+    if let Some(response) = before_bytes(app, asked, open, &answer.sale).await? {
+        return Ok(Some(response));
+    }
+    let obtained = match app.shared.media.find_cached(answer) {
+        Some(obtained) => obtained,
+        None => {
+            let payer = Payer::of(asked.client);
+            app.shared.media.obtain_for(answer, app.shared.tuned.get().patience, payer).await?
+        }
+    };
+    check_extents(app, &obtained.body).await?;
+    if !app.shared.media.are_current(answer.seen()).await? {
+        return Ok(None);
+    }
+    let decision = sold(app, asked, (&obtained.body, &validators), &answer.sale).await?;
+    let mut response = framed(app, &obtained.body, &JPEG, &validators, &decision);
+    describe(app, response.headers_mut(), &validators, answer.open);
+    keep_errors_out_of_caches(&mut response);
+    name_file(&mut response, answer.file_name.as_deref());
+    if app.shared.tuned.get().work_headers && response.status().is_success() {
+        timing::describe(response.headers_mut(), &obtained.source, answer.open);
+    }
+    response.extensions_mut().insert(Work {
+        cache: Some(obtained.source.as_str()),
+        way: timing::way(&obtained.source),
+        operation: Some(answer.planned.operation),
+        render_ms: Some(obtained.waited_ms),
+        timing: timing::of(&obtained.source),
+    });
+    Ok(Some(response))
+}
+
+/// The body in full or in the ranges asked for, with its framing.
+fn framed(
+    app: &App,
+    whole: &media::Body,
+    kind: &HeaderValue,
+    validators: &Validators,
+    decision: &RangeDecision,
+) -> Response {
+    let length = whole.len();
+    let send = |parts: Vec<Part>| body(&app.shared.media, parts);
+    let mut response = match decision {
+        RangeDecision::Full => {
+            let mut response =
+                respond::typed(StatusCode::OK, kind.clone(), send(whole.slice(0..length)));
+            set_length(response.headers_mut(), length);
+            response
+        }
+        RangeDecision::Single(range) => {
+            let sent = send(whole.slice(bytes_of(*range)));
+            let mut response = respond::typed(StatusCode::PARTIAL_CONTENT, kind.clone(), sent);
+            let headers = response.headers_mut();
+            set_length(headers, range.len());
+            headers.insert(header::CONTENT_RANGE, range.content_range(length));
+            response
+        }
+        RangeDecision::Multi(ranges) => {
+            let framing = Multipart::new(ranges, kind, length, &validators.etag);
+            let mut parts = Vec::new();
+            for part in framing.parts {
+                parts.push(Part::Memory(part.head));
+                parts.extend(whole.slice(bytes_of(part.range)));
+            }
+            parts.push(Part::Memory(framing.tail));
+            let kind = framing.content_type;
+            let mut response = respond::typed(StatusCode::PARTIAL_CONTENT, kind, send(parts));
+            set_length(response.headers_mut(), framing.length);
+            response
+        }
+        RangeDecision::Unsatisfiable => {
+            let status = StatusCode::RANGE_NOT_SATISFIABLE;
+            let mut response = respond::typed(status, kind.clone(), Body::empty());
+            response.headers_mut().insert(header::CONTENT_RANGE, unsatisfied(length));
+            response
+        }
+    };
+    response.headers_mut().insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    response
+}
+
+fn bytes_of(range: ByteRange) -> std::ops::Range<u64> {
+    range.first()..range.last() + 1
+}
+
+fn set_length(headers: &mut HeaderMap, length: u64) {
+    headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+}

@@ -1,0 +1,352 @@
+//! The OAuth2 and OpenID Connect endpoints over HTTP (Spec §5, RFC 6749, 6750, 7009, 9207).
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header},
+    response::Response,
+};
+use minijinja::context;
+use serde_json::json;
+
+use crate::access::auth::Credentials;
+use crate::access::oauth::{
+    AuthorizationError, AuthorizationRequest, ClientAuthentication, OAuthErrorCode, Parameters,
+    Prompt, TokenError,
+};
+use crate::http::App;
+use crate::http::api::credentials;
+use crate::http::protocol::edge;
+use crate::http::protocol::respond;
+use crate::http::site::form::form_body;
+use crate::http::site::form::see_other;
+use crate::http::site::login;
+use crate::http::site::login::Notice;
+use crate::http::site::login::Purpose;
+use crate::http::site::pages;
+use crate::http::site::session::Visitor;
+use crate::runtime::clock;
+use crate::runtime::error::{Error, Kind, Result};
+
+/// `GET` and `POST /o/oauth2/auth`: the authorization endpoint.
+pub(super) async fn authorize(State(app): State<App>, request: Request) -> Response {
+    let outcome = match *request.method() {
+        // It would give out a code that nobody reads.
+        Method::HEAD => {
+            let message = "method HEAD is not supported here";
+            return respond::error(&Error::new(Kind::Unsupported, message));
+        }
+        Method::POST => from_post(request).await,
+        _ => {
+            let (uri, headers) = (request.uri().clone(), request.headers().clone());
+            drop(request);
+            authorization(&app, &uri, &headers).await
+        }
+    };
+    outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
+}
+
+/// A request by POST goes on as GET: cookies do not come along with a form of another site.
+async fn from_post(request: Request) -> Result<Response> {
+    let (_, form) = form_body(request).await?;
+    Ok(see_other(&format!("/o/oauth2/auth?{}", clean(&form))))
+}
+
+/// Encoded parameters that can stand in a header and on a page.
+fn clean(encoded: &str) -> String {
+    encoded.chars().filter(|c| c.is_ascii_graphic()).collect()
+}
+
+async fn authorization(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
+    let encoded = clean(uri.query().unwrap_or_default());
+    let asked = match validate(app, &encoded).await? {
+        Ok(asked) => asked,
+        Err(response) => return Ok(response),
+    };
+    let now = clock::now();
+    let oauth = &app.shared.oauth;
+    let visitor = Visitor::find(app, headers).await?;
+    let fresh = |visitor: &Visitor| {
+        let age_s = now.duration_since(visitor.session.auth_time).as_secs();
+        // A login takes its time: none at all means a new one, once.
+        let old = |max: u64| max == 0 || i64::try_from(max).is_ok_and(|max| age_s > max);
+        !asked.max_age_s.is_some_and(old)
+            && !asked.prompt.has(Prompt::Login)
+            && !asked.prompt.has(Prompt::SelectAccount)
+    };
+    let silent = asked.prompt.has(Prompt::None);
+    let Some(visitor) = visitor.filter(fresh) else {
+        if silent {
+            let refused = oauth.refuse(&asked, OAuthErrorCode::LoginRequired, "login is needed");
+            return Ok(leave_for(&refused));
+        }
+        let return_to =
+            format!("/o/oauth2/auth?{}", without_prompt(&encoded, &["login", "select_account"]));
+        let notice = Notice { purpose: Some(Purpose::of(&asked)), ..Notice::default() };
+        return login::page(app, headers, &return_to, &notice);
+    };
+    let user = &visitor.account.user;
+    if asked.prompt.has(Prompt::Consent) || !oauth.is_consented(&asked, user.id).await? {
+        if silent {
+            let code = OAuthErrorCode::ConsentRequired;
+            return Ok(leave_for(&oauth.refuse(&asked, code, "consent is needed")));
+        }
+        return login::consent(app, &visitor, &asked, &without_prompt(&encoded, &["consent"]));
+    }
+    let target = oauth.authorize(&asked, &visitor.account, visitor.cookie(), now).await?;
+    Ok(leave_for(&target))
+}
+
+/// What a login that leads to `return_to` is for; nothing when it is for a page of ours.
+pub(super) async fn purpose(app: &App, return_to: &str) -> Option<Purpose> {
+    let encoded = return_to.strip_prefix("/o/oauth2/auth?")?;
+    let parameters = Parameters::parse(encoded).ok()?;
+    let asked = app.shared.oauth.request(&parameters).await.ok()?;
+    Some(Purpose::of(&asked))
+}
+
+/// The authorization request in `encoded`, or the response that ends it.
+async fn validate(
+    app: &App,
+    encoded: &str,
+) -> Result<std::result::Result<AuthorizationRequest, Response>> {
+    let Ok(parameters) = Parameters::parse(encoded) else {
+        let text = "The address of this login cannot be read.";
+        return Ok(Err(message(app, "This login link has a mistake", text)?));
+    };
+    match app.shared.oauth.request(&parameters).await {
+        Ok(asked) => Ok(Ok(asked)),
+        Err(AuthorizationError::Page { title, message: text }) => {
+            Ok(Err(message(app, title, &text)?))
+        }
+        Err(AuthorizationError::Redirect(target)) => Ok(Err(leave_for(&target))),
+        Err(AuthorizationError::Failed(error)) => Err(error),
+    }
+}
+
+fn message(app: &App, title: &str, text: &str) -> Result<Response> {
+    let context = context! {
+        site_name => app.shared.site_name.clone(),
+        title => title,
+        message => text,
+    };
+    pages::private(app, StatusCode::BAD_REQUEST, "message.html", context, pages::Leads::Home)
+}
+
+/// To the client, with what it was sent for. The address must reach nobody else.
+fn leave_for(target: &str) -> Response {
+    let mut response = see_other(target);
+    let no_referrer = HeaderValue::from_static("no-referrer");
+    response.headers_mut().insert(header::REFERRER_POLICY, no_referrer);
+    response
+}
+
+/// The parameters without those values of `prompt` that have been seen to, so that coming back
+/// does not ask again.
+fn without_prompt(encoded: &str, done: &[&str]) -> String {
+    let pairs = form_urlencoded::parse(encoded.as_bytes());
+    let mut kept = form_urlencoded::Serializer::new(String::new());
+    for (name, value) in pairs {
+        if name == "max_age" && value == "0" && done.contains(&"login") {
+            continue;
+        }
+        if name != "prompt" {
+            kept.append_pair(&name, &value);
+            continue;
+        }
+        let left: Vec<&str> = value.split(' ').filter(|word| !done.contains(word)).collect();
+        if !left.is_empty() {
+            kept.append_pair("prompt", &left.join(" "));
+        }
+    }
+    kept.finish()
+}
+
+/// `POST /o/consent`: what the visitor decided.
+pub(super) async fn decide(State(app): State<App>, request: Request) -> Response {
+    let outcome = decision(&app, request).await;
+    outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
+}
+
+async fn decision(app: &App, request: Request) -> Result<Response> {
+    let (headers, form) = form_body(request).await?;
+    let form = login::parse(&form)?;
+    let encoded = clean(form.find("request").unwrap_or_default());
+    let Some(visitor) = Visitor::find(app, &headers).await? else {
+        return Ok(see_other(&format!("/o/oauth2/auth?{encoded}")));
+    };
+    if !visitor.sent(form.find("csrf")) {
+        return Err(login::expired());
+    }
+    let asked = match validate(app, &encoded).await? {
+        Ok(asked) => asked,
+        Err(response) => return Ok(response),
+    };
+    let oauth = &app.shared.oauth;
+    if form.find("decision") != Some("allow") {
+        let code = OAuthErrorCode::AccessDenied;
+        return Ok(leave_for(&oauth.refuse(&asked, code, "the user refused")));
+    }
+    let now = clock::now();
+    oauth.consent(&asked, visitor.account.user.id, now).await?;
+    Ok(leave_for(&oauth.authorize(&asked, &visitor.account, visitor.cookie(), now).await?))
+}
+
+/// `POST /o/oauth2/token`: the token endpoint.
+pub(super) async fn token(State(app): State<App>, request: Request) -> Response {
+    let client = edge::client(&request, &app.shared.tuned.get().trusted_proxies);
+    let address = client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let (headers, form) = match protocol_form(request).await {
+        Ok(parts) => parts,
+        Err(response) => return response,
+    };
+    let client = client_authentication(&headers);
+    match app.shared.oauth.token(&form, client, address, clock::now()).await {
+        Ok(set) => match serde_json::to_string(&set) {
+            Ok(text) => uncached(respond::json_text(StatusCode::OK, text.into())),
+            Err(cause) => respond::error(&Error::internal(cause)),
+        },
+        Err(error) => refused(&error),
+    }
+}
+
+/// `POST /o/oauth2/revoke`: token revocation (RFC 7009).
+pub(super) async fn revoke(State(app): State<App>, request: Request) -> Response {
+    let address = edge::client(&request, &app.shared.tuned.get().trusted_proxies);
+    let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    let (headers, form) = match protocol_form(request).await {
+        Ok(parts) => parts,
+        Err(response) => return response,
+    };
+    let client = client_authentication(&headers);
+    match app.shared.oauth.revoke(&form, client, address, clock::now()).await {
+        Ok(()) => uncached(login::empty(StatusCode::OK)),
+        Err(error) => refused(&error),
+    }
+}
+
+/// The form of a request to an endpoint that speaks RFC 6749, or its refusal.
+async fn protocol_form(
+    request: Request,
+) -> std::result::Result<(HeaderMap, Parameters), Response> {
+    let invalid = |text: &str| {
+        let body = json!({ "error": "invalid_request", "error_description": text });
+        uncached(respond::json_text(StatusCode::BAD_REQUEST, body.to_string().into()))
+    };
+    let (headers, form) = form_body(request).await.map_err(|_| {
+        invalid("a form of the type application/x-www-form-urlencoded is expected")
+    })?;
+    let form = Parameters::parse(&form).map_err(|_| invalid("the form cannot be read"))?;
+    Ok((headers, form))
+}
+
+fn client_authentication(headers: &HeaderMap) -> ClientAuthentication<'_> {
+    let line = headers.get(header::AUTHORIZATION).map(|line| line.to_str().unwrap_or_default());
+    match line.map(|line| line.split_once(' ').unwrap_or((line, ""))) {
+        None => ClientAuthentication::None,
+        Some((scheme, value)) if scheme.eq_ignore_ascii_case("basic") => {
+            ClientAuthentication::Basic { header: value.trim() }
+        }
+        // Another scheme is an attempt that failed, not none.
+        Some(_) => ClientAuthentication::Basic { header: "" },
+    }
+}
+
+fn refused(error: &TokenError) -> Response {
+    let status = match error.code {
+        OAuthErrorCode::InvalidClient => StatusCode::UNAUTHORIZED,
+        OAuthErrorCode::TemporarilyUnavailable => StatusCode::SERVICE_UNAVAILABLE,
+        OAuthErrorCode::ServerError => StatusCode::INTERNAL_SERVER_ERROR,
+        OAuthErrorCode::InvalidRequest
+        | OAuthErrorCode::InvalidGrant
+        | OAuthErrorCode::UnauthorizedClient
+        | OAuthErrorCode::UnsupportedGrantType
+        | OAuthErrorCode::UnsupportedResponseType
+        | OAuthErrorCode::InvalidScope
+        | OAuthErrorCode::AccessDenied
+        | OAuthErrorCode::LoginRequired
+        | OAuthErrorCode::ConsentRequired
+        | OAuthErrorCode::RequestNotSupported
+        | OAuthErrorCode::RequestUriNotSupported
+        | OAuthErrorCode::RegistrationNotSupported => StatusCode::BAD_REQUEST,
+    };
+    match &error.source {
+        Some(busy) if busy.kind() == Kind::Overloaded => respond::note_shed(busy),
+        Some(cause) => tracing::error!(status = status.as_u16(), "token endpoint: {cause}"),
+        None => {}
+    }
+    let body = json!({ "error": error.code.as_str(), "error_description": error.description });
+    let mut response = respond::json_text(status, body.to_string().into());
+    let headers = response.headers_mut();
+    // A 401 names a scheme also where the client chose the form (RFC 9110 §15.5.2).
+    if error.challenge || status == StatusCode::UNAUTHORIZED {
+        let challenge = HeaderValue::from_static("Basic realm=\"wirephoto\", charset=\"UTF-8\"");
+        headers.insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    if let Some(seconds) = error.retry_after_s {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    uncached(response)
+}
+
+fn uncached(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::PRAGMA, HeaderValue::from_static("no-cache"));
+    response
+}
+
+/// `GET` and `POST /o/v2/user`: what the token says of its user.
+pub(super) async fn user(State(app): State<App>, request: Request) -> Response {
+    let headers = request.headers().clone();
+    let outcome = user_info(&app, &headers).await;
+    outcome.unwrap_or_else(|error| respond::refused(&error, &headers))
+}
+
+async fn user_info(app: &App, headers: &HeaderMap) -> Result<Response> {
+    let unauthorized = || Error::new(Kind::Unauthenticated, "Unauthorized");
+    let mut lines = headers.get_all(header::AUTHORIZATION).iter();
+    let line = lines.next().filter(|_| lines.next().is_none()).ok_or_else(unauthorized)?;
+    let line = line.to_str().map_err(|_| unauthorized())?;
+    let Credentials::Bearer(token) = credentials::from_header(line) else {
+        return Err(unauthorized());
+    };
+    let found = app.shared.oauth.user_info(token, clock::now()).await?;
+    let body = found.ok_or_else(unauthorized)?;
+    Ok(uncached(respond::json_text(StatusCode::OK, body.to_string().into())))
+}
+
+/// `GET /.well-known/openid-configuration`, also below `/o`.
+pub(super) async fn discovery(State(app): State<App>) -> Response {
+    public(app.shared.oauth.discovery().to_string())
+}
+
+/// `GET /o/oauth2/keys`: the keys that id tokens are signed with.
+pub(super) async fn keys(State(app): State<App>) -> Response {
+    public(app.shared.oauth.key_set().await.to_string())
+}
+
+fn public(text: String) -> Response {
+    let mut response = respond::json_text(StatusCode::OK, text.into());
+    let policy = HeaderValue::from_static("public, max-age=300");
+    response.headers_mut().insert(header::CACHE_CONTROL, policy);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_that_was_seen_to_does_not_come_again() {
+        let check = |encoded, done: &[&str], expected: &str| {
+            assert_eq!(without_prompt(encoded, done), expected);
+        };
+        check("a=1&prompt=login&b=%20", &["login"], "a=1&b=+");
+        check("prompt=login+consent", &["login"], "prompt=consent");
+        check("a=1", &["login"], "a=1");
+        check("a=1&max_age=0", &["login"], "a=1");
+        check("max_age=0&prompt=consent", &["consent"], "max_age=0");
+    }
+}

@@ -1,0 +1,388 @@
+//! What it takes to try an operation out: its parameters as fields of a form, a body to begin
+//! with, and whose credentials count.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::operation::Tag;
+use super::page::{Piece, access, elements, members, pieces, printed, text};
+
+/// What stands in code in the place of an API key, in the header.
+const API_KEY: &str = "ApiKey YOUR_KEY";
+/// The same of an access token.
+const ACCESS_TOKEN: &str = "Bearer YOUR_ACCESS_TOKEN";
+/// Words that a form begins with: what everybody may look at.
+const OPEN: [&str; 2] = ["image", "NormalPreview"];
+/// Objects within objects that an example body has.
+const DEPTH_MAX: usize = 4;
+/// An object with more properties shows only those that must be there.
+const PROPERTIES_MAX: usize = 12;
+
+/// An operation that can be tried out.
+#[derive(Debug, Serialize)]
+pub(in crate::http) struct Trial {
+    /// Its name in the document.
+    pub(in crate::http) id: String,
+    /// `GET`, `POST`, `PUT` or `DELETE`.
+    pub(in crate::http) method: String,
+    /// Its address with `{names}`.
+    pub(in crate::http) path: String,
+    /// What the address lies below.
+    pub(in crate::http) base: String,
+    /// What it is called.
+    pub(in crate::http) summary: String,
+    text: Vec<Piece>,
+    access: Vec<Piece>,
+    /// Its parameters but those in headers, those of the path first.
+    pub(in crate::http) fields: Vec<Field>,
+    /// The body that it takes.
+    pub(in crate::http) body: Option<Sample>,
+    /// What the header `Authorization` says in code.
+    pub(in crate::http) authorization: Option<&'static str>,
+    /// Whether a key in the query is what it takes instead.
+    pub(in crate::http) takes_ak: bool,
+    /// Whether strangers get an answer.
+    pub(in crate::http) is_open: bool,
+    /// Whether it answers with bytes, which belong into a file.
+    pub(in crate::http) gives_bytes: bool,
+    /// Why a page does not send it.
+    unsent: Option<&'static str>,
+}
+
+/// A parameter as a field of a form.
+#[derive(Debug, Serialize)]
+pub(in crate::http) struct Field {
+    /// Its name.
+    pub(in crate::http) name: String,
+    /// `path` or `query`.
+    pub(in crate::http) place: String,
+    required: bool,
+    text: Vec<Piece>,
+    /// The words that it may be; none where it is free.
+    words: Vec<String>,
+    /// What it is when it is left out, or what it looks like.
+    placeholder: String,
+    default: Option<String>,
+    /// What it is at first.
+    pub(in crate::http) value: String,
+}
+
+/// A body to begin with.
+#[derive(Debug, Serialize)]
+pub(in crate::http) struct Sample {
+    /// Its media type.
+    pub(in crate::http) kind: String,
+    /// The body.
+    pub(in crate::http) text: String,
+}
+
+/// Every operation of `document`.
+pub(super) fn all(document: &Value) -> Vec<Trial> {
+    let mut found = Vec::new();
+    for (path, item) in members(&document["paths"]) {
+        for (method, operation) in members(item) {
+            found.push(trial(document, (path, method), operation));
+        }
+    }
+    found
+}
+
+fn trial(document: &Value, (path, method): (&str, &str), found: &Value) -> Trial {
+    let own = found["servers"][0]["url"].as_str();
+    let schemes = |wanted: &str| elements(&found["security"]).any(|one| one.get(wanted).is_some());
+    let mut requirements = elements(&found["security"]).filter_map(Value::as_object).peekable();
+    let is_open = requirements.peek().is_none() || requirements.any(Map::is_empty);
+    let takes_ak = schemes("ak") && !schemes("apiKey");
+    let mut fields: Vec<Field> = elements(&found["parameters"]).filter_map(field).collect();
+    fields.sort_by_key(|field| field.place != "path");
+    Trial {
+        id: text(&found["operationId"]).to_owned(),
+        method: method.to_ascii_uppercase(),
+        path: path.to_owned(),
+        base: own.unwrap_or(text(&document["servers"][0]["url"])).to_owned(),
+        summary: text(&found["summary"]).to_owned(),
+        text: pieces(text(&found["description"])),
+        access: access(&found["security"]),
+        fields,
+        body: sample(document, &found["requestBody"]["content"]),
+        authorization: match (schemes("apiKey"), schemes("bearer")) {
+            (true, _) => Some(API_KEY),
+            (false, true) => Some(ACCESS_TOKEN),
+            (false, false) => None,
+        },
+        takes_ak,
+        is_open,
+        gives_bytes: gives_bytes(&found["responses"]),
+        unsent: unsent(path, found, takes_ak),
+    }
+}
+
+/// Why a page does not send an operation.
+fn unsent(path: &str, found: &Value, takes_ak: bool) -> Option<&'static str> {
+    let tag = text(&found["tags"][0]);
+    let is_of = |wanted: Tag| tag == wanted.name();
+    if is_of(Tag::Operator) {
+        return Some("It is for the operator's tools, so it is not sent from here.");
+    }
+    if elements(&found["security"]).any(|one| one.get("client").is_some()) {
+        return Some("It takes the credentials of a client, so it is not sent from here.");
+    }
+    if path == "/o/oauth2/auth" {
+        return Some("A browser is led through it by a client, so it is not sent from here.");
+    }
+    if is_of(Tag::OAuth2) && elements(&found["security"]).next().is_some() {
+        return Some("It takes an access token, so it is not sent from here.");
+    }
+    takes_ak.then_some("It takes an application key, so it is not sent from here.")
+}
+
+fn field(parameter: &Value) -> Option<Field> {
+    let (place, schema) = (text(&parameter["in"]), &parameter["schema"]);
+    if place == "header" {
+        return None;
+    }
+    let is_list = schema["type"] == "array";
+    let words: Vec<String> = elements(&schema["enum"]).map(printed).collect();
+    let required = parameter["required"] == true;
+    let default = schema.get("default").map(|default| match default.as_array() {
+        Some(parts) => parts.iter().map(printed).collect::<Vec<_>>().join(","),
+        None => printed(default),
+    });
+    let default = default.filter(|text| !text.is_empty());
+    let open = words.iter().find(|word| OPEN.contains(&word.as_str()));
+    let first = open.or(words.first());
+    let looks = if is_list { looks(&schema["items"], "a,b") } else { looks(schema, "") };
+    Some(Field {
+        name: text(&parameter["name"]).to_owned(),
+        place: place.to_owned(),
+        required,
+        text: pieces(text(&parameter["description"])),
+        placeholder: default.clone().unwrap_or(looks),
+        default,
+        value: first.filter(|_| required).cloned().unwrap_or_default(),
+        words,
+    })
+}
+
+/// What a value looks like, where its schema tells; else `other`.
+fn looks(schema: &Value, other: &str) -> String {
+    match (schema["examples"][0].as_str(), text(&schema["format"])) {
+        (Some(example), _) => example.to_owned(),
+        (None, "date" | "uuid" | "email" | "uri") => formatted(text(&schema["format"])).to_owned(),
+        (None, _) => other.to_owned(),
+    }
+}
+
+fn formatted(format: &str) -> &'static str {
+    match format {
+        "date-time" => "2026-01-31T12:00:00Z",
+        "date" => "2026-01-31",
+        "email" => "name@example.com",
+        "uuid" => "00000000-0000-0000-0000-000000000000",
+        "uri" => "https://example.com/",
+        _ => "text",
+    }
+}
+
+/// A body of the first of the types of `content` that a field can hold.
+fn sample(document: &Value, content: &Value) -> Option<Sample> {
+    let is_text = |name: &str| name == "application/json" || name.ends_with("urlencoded");
+    let (kind, media) = members(content).find(|(name, _)| is_text(name))?;
+    let value = match media.get("example") {
+        Some(example) => example.clone(),
+        None => example(document, &media["schema"], 0),
+    };
+    let text = match kind.as_str() {
+        "application/json" => format!("{value:#}"),
+        _ => {
+            let pairs = members(&value).map(|(name, value)| (name.as_str(), printed(value)));
+            form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+        }
+    };
+    Some(Sample { kind: kind.clone(), text })
+}
+
+/// A value that the schema allows.
+fn example(document: &Value, schema: &Value, depth: usize) -> Value {
+    if let Some(found) = text(&schema["$ref"]).strip_prefix('#') {
+        let found = document.pointer(found);
+        return found.map_or(Value::Null, |schema| example(document, schema, depth));
+    }
+    let given = [schema.get("const"), schema["examples"].get(0), schema.get("default")];
+    let given = given.into_iter().chain([schema["enum"].get(0)]).flatten().next();
+    if let Some(given) = given {
+        return given.clone();
+    }
+    let kind = schema["type"].as_array().map_or(&schema["type"], |kinds| &kinds[0]);
+    match text(kind) {
+        "object" => Value::Object(properties(document, schema, depth)),
+        "array" => Value::Array(vec![example(document, &schema["items"], depth + 1)]),
+        "integer" | "number" => schema.get("minimum").cloned().unwrap_or(Value::from(1)),
+        "boolean" => Value::from(false),
+        _ => Value::from(formatted(text(&schema["format"]))),
+    }
+}
+
+fn properties(document: &Value, schema: &Value, depth: usize) -> Map<String, Value> {
+    let is_required = |name: &str| elements(&schema["required"]).any(|one| one == name);
+    let shows_all = depth < DEPTH_MAX && members(&schema["properties"]).count() <= PROPERTIES_MAX;
+    members(&schema["properties"])
+        .filter(|(name, _)| shows_all || is_required(name))
+        .map(|(name, schema)| (name.clone(), example(document, schema, depth + 1)))
+        .collect()
+}
+
+/// Whether what succeeds is no text.
+fn gives_bytes(responses: &Value) -> bool {
+    let content = members(responses).find(|(status, _)| status.starts_with('2'));
+    let mut kinds = content.into_iter().flat_map(|(_, answer)| members(&answer["content"]));
+    let is_text = |kind: &str| {
+        kind.starts_with("text/") || ["json", "xml"].iter().any(|end| kind.ends_with(end))
+    };
+    kinds.next().is_some_and(|(kind, _)| !is_text(kind))
+}
+
+impl Trial {
+    /// How much of `path` its address says to the letter, if the path is one of its.
+    pub(super) fn fits(&self, path: &str) -> Option<usize> {
+        let (parts, own) = (path.split('/'), self.path.split('/'));
+        if parts.clone().count() != own.clone().count() {
+            return None;
+        }
+        let mut letters = 0;
+        for (part, own) in parts.zip(own) {
+            letters += self.part_fits(part, own)?;
+        }
+        Some(letters)
+    }
+
+    /// The same of a part between slashes. Names are taken off from the right.
+    fn part_fits(&self, mut part: &str, own: &str) -> Option<usize> {
+        let mut pieces = own.split('{');
+        let head = pieces.next().unwrap_or_default();
+        let mut letters = head.len();
+        if head.len() == own.len() {
+            return (part == own).then_some(letters);
+        }
+        let names: Vec<(&str, &str)> = pieces.filter_map(|piece| piece.split_once('}')).collect();
+        part = part.strip_prefix(head)?;
+        for (at, (name, tail)) in names.iter().enumerate().rev() {
+            part = part.strip_suffix(tail)?;
+            letters += tail.len();
+            // What stands before this name is the text behind the one before it.
+            let before = at.checked_sub(1).map_or("", |at| names[at].1);
+            let start = if at == 0 { 0 } else { part.rfind(before)? + before.len() };
+            let (rest, value) = part.split_at(start);
+            if value.is_empty() || !self.takes(name, value) {
+                return None;
+            }
+            part = rest;
+        }
+        part.is_empty().then_some(letters)
+    }
+
+    /// Whether the parameter `name` may be `value`.
+    fn takes(&self, name: &str, value: &str) -> bool {
+        let field = self.fields.iter().find(|field| field.place == "path" && field.name == name);
+        let words = field.map(|field| field.words.as_slice()).unwrap_or_default();
+        words.is_empty() || words.iter().any(|word| word.eq_ignore_ascii_case(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::{Bases, document, operations};
+    use super::*;
+
+    fn whole() -> Vec<Trial> {
+        let base = "http://a";
+        all(&document(Bases { public: base, media: base, auth: base }, operations()))
+    }
+
+    #[test]
+    fn a_call_is_known_by_its_operation() {
+        let trials = whole();
+        let check = |path: &str, expected: Option<&str>| {
+            let of_get = trials.iter().filter(|trial| trial.method == "GET");
+            let fitting = of_get.filter_map(|trial| Some((trial.fits(path)?, &trial.id)));
+            let best = fitting.max_by_key(|(letters, _)| *letters);
+            assert_eq!(best.map(|(_, id)| id.as_str()), expected, "{path}");
+        };
+        check("/content/v1/image/search", Some("search"));
+        check("/user/v1/user", Some("getUser"));
+        check("/user/v1/order/1", Some("getOrderById"));
+        check("/user/v1/device/t", None);
+        check("/media/image/a", Some("getItem"));
+        check("/media/image/a.jpg", Some("getHires"));
+        check("/media/image/a_b.jpg", Some("getHires"));
+        check("/media/image/a_b_normalpreview.jpg", Some("getRendition"));
+        check("/media/image/a-crop_w1_h2_x3_y4_NormalPreview.jpg", Some("getCrop"));
+        check("/media/image/a_x0-crop_w1_h2_x3_y4.json", Some("getCroppedItemDocument"));
+        check("/media/image/", None);
+        check("/media/nothing/a.jpg", None);
+        check("/nowhere", None);
+    }
+
+    #[test]
+    fn only_what_a_visitor_may_call_is_sent() {
+        let trials = whole();
+        let trial = |id: &str| trials.iter().find(|trial| trial.id == id).unwrap();
+        for id in ["search", "getUser", "removeNotification", "getKeys", "getHires"] {
+            assert_eq!(trial(id).unsent, None, "{id}");
+        }
+        for id in ["requestToken", "revokeToken", "authorize", "getUserInfo", "getMetrics"] {
+            assert!(trial(id).unsent.is_some(), "{id}");
+        }
+        assert!(trial("searchWithKey").takes_ak && trial("searchWithKey").unsent.is_some());
+        assert_eq!(trial("getUser").authorization, Some(API_KEY));
+        assert_eq!(trial("addOrganizationUser").authorization, Some(ACCESS_TOKEN));
+        assert_eq!(trial("getKeys").authorization, None);
+        assert!(trial("search").is_open && trial("getKeys").is_open && !trial("getUser").is_open);
+        assert!(trial("getHires").gives_bytes && !trial("search").gives_bytes);
+    }
+
+    #[test]
+    fn a_parameter_becomes_a_field() {
+        let parameter = json!({
+            "name": "facets", "in": "query", "required": false, "description": "`a`",
+            "schema": { "type": "array", "items": { "enum": ["a", "b"] }, "default": ["a", "b"] },
+        });
+        let found = field(&parameter).unwrap();
+        assert_eq!((found.placeholder.as_str(), found.value.as_str()), ("a,b", ""));
+        assert!(found.words.is_empty());
+        let parameter = json!({
+            "name": "mediaType", "in": "path", "required": true,
+            "schema": { "type": "string", "enum": ["_all", "image"] },
+        });
+        assert_eq!(field(&parameter).unwrap().value, "image");
+        assert!(field(&json!({ "name": "Range", "in": "header", "schema": {} })).is_none());
+    }
+
+    #[test]
+    fn every_body_that_is_taken_begins_as_one_that_its_schema_allows() {
+        let base = "http://a";
+        let document = document(Bases { public: base, media: base, auth: base }, operations());
+        let mut count = 0;
+        for trial in all(&document) {
+            let Some(body) = &trial.body else { continue };
+            let method = trial.method.to_ascii_lowercase();
+            let content = &document["paths"][&trial.path][&method]["requestBody"]["content"];
+            let mut schema = content[&body.kind]["schema"].clone();
+            let value = match body.kind.as_str() {
+                "application/json" => serde_json::from_str(&body.text).unwrap(),
+                _ => form_urlencoded::parse(body.text.as_bytes())
+                    .map(|(name, value)| (name.into_owned(), Value::from(value.into_owned())))
+                    .collect(),
+            };
+            schema["components"] = document["components"].clone();
+            let validator = jsonschema::draft202012::new(&schema).unwrap();
+            if let Some(error) = validator.iter_errors(&value).next() {
+                panic!("{}: {} {error}\n{value:#}", trial.id, error.instance_path());
+            }
+            count += 1;
+        }
+        assert!(count >= 8, "{count}");
+    }
+}

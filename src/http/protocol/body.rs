@@ -1,0 +1,14 @@
+//! Bodies whose bytes lie partly in memory, partly in the store.
+
+use axum::body::Body;
+
+use crate::media::Media;
+use crate::media::Part;
+
+/// A body of `parts`, in order.
+pub(crate) fn body(media: &Media, parts: Vec<Part>) -> Body {
+    if let [Part::Memory(bytes)] = parts.as_slice() {
+        return Body::from(bytes.clone());
+    }
+    Body::from_stream(media.stream(parts))
+}

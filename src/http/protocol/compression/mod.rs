@@ -1,0 +1,240 @@
+//! Answers in a content coding, gzip or brotli, for clients that accept one (RFC 9110 §8.4, §12.5.3).
+//!
+//! [`around`] stands around every address but those of media: a cached picture must not pass through
+//! anything that it has no use for. Documents of media call [`Negotiation`] themselves.
+//!
+//! - *What is coded* says [`policy`], the one place that knows where secrets are.
+//! - *Entity tags* are strong and differ by coding: `"x"` becomes `"x+br"` or `"x+gzip"`. Handlers know
+//!   only `"x"`; a request that names the tag of a coding which it accepts is given to them with that
+//!   tag too, and a 304 names the tag that the client has.
+//! - *Ranges* are those of the plain representation. A part is never coded, and a coded answer does
+//!   not offer parts.
+//! - *Time*: answers of more than [`COMPRESSED_AT_ONCE_BYTES_MAX`] are coded on the runtime's blocking
+//!   threads, as many at a time as there are cores. When all of them are taken the answer goes out
+//!   plain: a busy machine has better things to do. Files that are part of the program are coded
+//!   once, with more effort.
+
+mod accepted;
+mod encode;
+mod policy;
+mod tags;
+
+use std::{
+    borrow::Cow,
+    collections::HashMap,
+    num::NonZero,
+    sync::{Arc, PoisonError, RwLock},
+    thread::available_parallelism,
+};
+
+use axum::{
+    body::{Body, HttpBody, to_bytes},
+    extract::{MatchedPath, Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    middleware::Next,
+    response::Response,
+};
+use bytes::Bytes;
+use tokio::sync::Semaphore;
+
+use crate::http::App;
+use crate::runtime::limits::{COMPRESSED_AT_ONCE_BYTES_MAX, COMPRESSED_BYTES_MIN};
+use accepted::Accepted;
+use encode::{Coding, Effort, encode};
+
+/// Marks an answer that is the same as long as the process runs, under its entity tag.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unchanging;
+
+/// What coding answers takes: places for those that are coded at a time, and what is coded once.
+#[derive(Clone, Debug)]
+pub struct Compressor {
+    places: Arc<Semaphore>,
+    /// Answers marked as [`Unchanging`] by entity tag. Only files and texts that are part of the
+    /// program are, so their number is that of the program's files.
+    unchanging: Arc<RwLock<HashMap<(HeaderValue, Coding), Bytes>>>,
+}
+
+impl Default for Compressor {
+    fn default() -> Self {
+        let places = available_parallelism().map_or(1, NonZero::get);
+        Self { places: Arc::new(Semaphore::new(places)), unchanging: Arc::default() }
+    }
+}
+
+/// Codes the answers of the addresses that [`policy`] allows.
+pub(crate) async fn around(State(app): State<App>, mut request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>();
+    let is_allowed =
+        route.is_some_and(|route| policy::is_allowed(&app, route.as_str(), request.headers()));
+    if !is_allowed {
+        return next.run(request).await;
+    }
+    let Some(negotiation) = Negotiation::of(&app, request.headers()) else {
+        return next.run(request).await;
+    };
+    if let Cow::Owned(headers) = negotiation.with_plain_tags(request.headers()) {
+        *request.headers_mut() = headers;
+    }
+    let response = next.run(request).await;
+    negotiation.finish(&app, response).await
+}
+
+/// What a request says of codings.
+pub(crate) struct Negotiation {
+    accepted: Accepted,
+    /// The lines of its `If-None-Match`.
+    known: Vec<HeaderValue>,
+}
+
+impl Negotiation {
+    /// That of a request with these headers; nothing where the operator has compression turned off.
+    pub(crate) fn of(app: &App, headers: &HeaderMap) -> Option<Self> {
+        let known = || headers.get_all(header::IF_NONE_MATCH).iter().cloned().collect();
+        let is_on = app.shared.tuned.get().compression;
+        is_on.then(|| Self { accepted: Accepted::of(headers), known: known() })
+    }
+
+    /// The headers with the tag of the plain representation beside each tag of an accepted coding.
+    pub(crate) fn with_plain_tags<'a>(&self, headers: &'a HeaderMap) -> Cow<'a, HeaderMap> {
+        tags::with_plain(headers, &self.accepted)
+    }
+
+    /// The answer in the coding that the client likes best, if it is one that can be coded.
+    pub(crate) async fn finish(&self, app: &App, mut response: Response) -> Response {
+        match response.status() {
+            StatusCode::OK => self.code(&app.shared.compressor, response).await,
+            StatusCode::NOT_MODIFIED => {
+                vary(response.headers_mut());
+                tags::name_known(response.headers_mut(), &self.known, &self.accepted);
+                response
+            }
+            StatusCode::PARTIAL_CONTENT => {
+                vary(response.headers_mut());
+                response
+            }
+            _ => response,
+        }
+    }
+
+    async fn code(&self, compressor: &Compressor, mut response: Response) -> Response {
+        // A body of unknown length is one that is not in memory.
+        let length = response.body().size_hint().exact();
+        let is_long = length.is_some_and(|length| length >= COMPRESSED_BYTES_MIN);
+        if !is_long || !policy::is_text(response.headers()) {
+            return response;
+        }
+        vary(response.headers_mut());
+        let Some(coding) = self.accepted.preferred() else { return response };
+        let (mut parts, body) = response.into_parts();
+        let body = match to_bytes(body, usize::MAX).await {
+            Ok(body) => body,
+            // What is in memory does not break off; if it did, the client should see that.
+            Err(cause) => {
+                let broken = futures_util::stream::iter([Err::<Bytes, _>(cause)]);
+                return Response::from_parts(parts, Body::from_stream(broken));
+            }
+        };
+        let tag = parts.extensions.get::<Unchanging>().and(parts.headers.get(header::ETAG));
+        let coded = match tag {
+            Some(tag) => compressor.once(tag.clone(), coding, body.clone()).await,
+            None => compressor.each(coding, body.clone()).await,
+        };
+        // What does not get shorter stays as it is.
+        let Some(coded) = coded.filter(|coded| coded.len() < body.len()) else {
+            return Response::from_parts(parts, Body::from(body));
+        };
+        describe(&mut parts.headers, coding);
+        Response::from_parts(parts, Body::from(coded))
+    }
+}
+
+impl Compressor {
+    /// The body in that coding; nothing when the machine is busy.
+    async fn each(&self, coding: Coding, body: Bytes) -> Option<Bytes> {
+        if body.len() <= COMPRESSED_AT_ONCE_BYTES_MAX {
+            return encode(coding, Effort::Each, &body).ok();
+        }
+        self.beside(coding, Effort::Each, body).await
+    }
+
+    /// The same for a body that is the same each time, under `tag`.
+    async fn once(&self, tag: HeaderValue, coding: Coding, body: Bytes) -> Option<Bytes> {
+        let key = (tag, coding);
+        if let Some(coded) = self.find(&key) {
+            return Some(coded);
+        }
+        let coded = self.beside(coding, Effort::Once, body).await?;
+        let mut known = self.unchanging.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert(key, coded.clone());
+        Some(coded)
+    }
+
+    fn find(&self, key: &(HeaderValue, Coding)) -> Option<Bytes> {
+        self.unchanging.read().unwrap_or_else(PoisonError::into_inner).get(key).cloned()
+    }
+
+    async fn beside(&self, coding: Coding, effort: Effort, body: Bytes) -> Option<Bytes> {
+        let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
+        let work = tokio::task::spawn_blocking(move || {
+            let coded = encode(coding, effort, &body);
+            drop(place);
+            coded
+        });
+        work.await.ok()?.ok()
+    }
+}
+
+/// Says in which coding the body is.
+fn describe(headers: &mut HeaderMap, coding: Coding) {
+    headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static(coding.name()));
+    tags::mark(headers, coding);
+    // That of the plain body; the length of this one is known to whoever sends it.
+    headers.remove(header::CONTENT_LENGTH);
+    headers.remove(header::ACCEPT_RANGES);
+}
+
+/// Says that the answer depends on what the client accepts.
+fn vary(headers: &mut HeaderMap) {
+    const ALONE: HeaderValue = HeaderValue::from_static("Accept-Encoding");
+    let others = headers.get(header::VARY).and_then(|value| value.to_str().ok());
+    let value = match others {
+        Some(others) => HeaderValue::from_str(&format!("{others}, Accept-Encoding")),
+        None => Ok(ALONE),
+    };
+    headers.insert(header::VARY, value.unwrap_or(ALONE));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_answer_depends_on_is_one_list() {
+        let mut headers = HeaderMap::new();
+        vary(&mut headers);
+        assert_eq!(headers[header::VARY], "Accept-Encoding");
+        headers.insert(header::VARY, HeaderValue::from_static("Authorization, Cookie"));
+        vary(&mut headers);
+        assert_eq!(headers[header::VARY], "Authorization, Cookie, Accept-Encoding");
+        assert_eq!(headers.get_all(header::VARY).iter().count(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_machine_that_is_busy_codes_nothing_large() {
+        let compressor =
+            Compressor { places: Arc::new(Semaphore::new(0)), ..Compressor::default() };
+        let body = |length: usize| Bytes::from("a".repeat(length));
+        let large = body(COMPRESSED_AT_ONCE_BYTES_MAX + 1);
+        assert_eq!(compressor.each(Coding::Gzip, large.clone()).await, None);
+        let tag = HeaderValue::from_static("\"x\"");
+        assert_eq!(compressor.once(tag.clone(), Coding::Gzip, large.clone()).await, None);
+        assert!(compressor.each(Coding::Gzip, body(2000)).await.unwrap().len() < 200);
+        // What is known already needs no place.
+        compressor.places.add_permits(1);
+        let coded = compressor.once(tag.clone(), Coding::Gzip, large.clone()).await.unwrap();
+        compressor.places.close();
+        assert_eq!(compressor.once(tag.clone(), Coding::Gzip, large.clone()).await, Some(coded));
+        assert_eq!(compressor.once(tag, Coding::Brotli, large).await, None);
+    }
+}

@@ -1,0 +1,124 @@
+//! Entity tags of coded answers: the plain one's with the coding behind it.
+
+use std::borrow::Cow;
+
+use axum::http::{HeaderMap, HeaderValue, header};
+
+use super::{accepted::Accepted, encode::Coding};
+use crate::http::protocol::conditional::{Tag, tags};
+
+/// The headers with a plain tag beside each tag of a coding that the client accepts, so that a
+/// handler, which knows the plain ones, finds what it has.
+pub(super) fn with_plain<'a>(headers: &'a HeaderMap, accepted: &Accepted) -> Cow<'a, HeaderMap> {
+    let mut changed = Cow::Borrowed(headers);
+    for (field, takes_weak) in [(header::IF_NONE_MATCH, true), (header::IF_MATCH, false)] {
+        for line in headers.get_all(&field) {
+            for tag in tags(line.as_bytes()).filter(|tag| takes_weak || !tag.weak) {
+                if let Some(plain) = plain(&tag, accepted) {
+                    changed.to_mut().append(&field, plain);
+                }
+            }
+        }
+    }
+    changed
+}
+
+/// The plain tag that this one of an accepted coding stands for.
+fn plain(tag: &Tag<'_>, accepted: &Accepted) -> Option<HeaderValue> {
+    let codings = Coding::ALL.into_iter().filter(|coding| accepted.has(*coding));
+    let mut plain =
+        codings.filter_map(|coding| tag.opaque.strip_suffix(coding.suffix().as_bytes()));
+    let text = std::str::from_utf8(plain.next()?).ok()?;
+    HeaderValue::from_str(&format!("\"{text}\"")).ok()
+}
+
+/// Turns the tag into that of the coding.
+pub(super) fn mark(headers: &mut HeaderMap, coding: Coding) {
+    if let Some(tag) = headers.get(header::ETAG).and_then(|tag| coded(tag, coding)) {
+        headers.insert(header::ETAG, tag);
+    }
+}
+
+fn coded(tag: &HeaderValue, coding: Coding) -> Option<HeaderValue> {
+    let opaque = tag.to_str().ok()?.strip_suffix('"')?;
+    HeaderValue::from_str(&format!("{opaque}{}\"", coding.suffix())).ok()
+}
+
+/// Makes the tag of a 304 the one that the client has, by the lines `known` of its `If-None-Match`.
+pub(super) fn name_known(headers: &mut HeaderMap, known: &[HeaderValue], accepted: &Accepted) {
+    let Some(plain) = headers.get(header::ETAG).cloned() else { return };
+    let is_known = |tag: &HeaderValue| {
+        let opaque = tags(tag.as_bytes()).next().map(|tag| tag.opaque.to_owned());
+        let all = known.iter().flat_map(|line| tags(line.as_bytes()));
+        opaque.is_some_and(|opaque| all.into_iter().any(|tag| tag.opaque == opaque))
+    };
+    // The one that would be sent comes first: a cache may hold several.
+    let others = Coding::ALL.into_iter().filter(|coding| accepted.has(*coding));
+    let codings = accepted.preferred().into_iter().chain(others);
+    let coded = codings.filter_map(|coding| coded(&plain, coding)).find(is_known);
+    if let Some(tag) = coded {
+        headers.insert(header::ETAG, tag);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(fields: &[(header::HeaderName, &'static str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fields {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        headers
+    }
+
+    fn accepting(text: &'static str) -> Accepted {
+        Accepted::of(&headers(&[(header::ACCEPT_ENCODING, text)]))
+    }
+
+    #[test]
+    fn the_plain_tag_stands_beside_that_of_an_accepted_coding() {
+        let check = |field: header::HeaderName, given, accepted, expected: &[&str]| {
+            let given = headers(&[(field.clone(), given)]);
+            let found = with_plain(&given, &accepting(accepted));
+            let added: Vec<_> = found.get_all(field).iter().skip(1).collect();
+            assert_eq!(added, expected, "{given:?} {accepted}");
+        };
+        let none = header::IF_NONE_MATCH;
+        check(none.clone(), "\"a+br\", W/\"b+gzip\", \"c\"", "gzip, br", &["\"a\"", "\"b\""]);
+        check(none.clone(), "\"a+br\", \"b+gzip\"", "gzip", &["\"b\""]);
+        check(none.clone(), "\"a+br\"", "identity", &[]);
+        check(none, "*", "gzip", &[]);
+        check(header::IF_MATCH, "\"a+br\", W/\"b+br\"", "br", &["\"a\""]);
+        check(header::IF_RANGE, "\"a+br\"", "br", &[]);
+        let untouched = headers(&[(header::IF_NONE_MATCH, "\"a\"")]);
+        assert!(matches!(with_plain(&untouched, &accepting("br")), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_304_names_the_tag_that_the_client_has() {
+        let check = |known: &'static str, accepted, expected: &str| {
+            let mut answer = headers(&[(header::ETAG, "\"a\"")]);
+            let known = [HeaderValue::from_static(known)];
+            name_known(&mut answer, &known, &accepting(accepted));
+            assert_eq!(answer[header::ETAG], expected, "{known:?} {accepted}");
+        };
+        check("\"a\"", "br, gzip", "\"a\"");
+        check("\"a+gzip\"", "br, gzip", "\"a+gzip\"");
+        check("W/\"a+br\"", "br", "\"a+br\"");
+        check("\"a\", \"a+gzip\", \"a+br\"", "br, gzip", "\"a+br\"");
+        check("\"a+br\", \"a+gzip\"", "gzip", "\"a+gzip\"");
+        check("*", "br", "\"a\"");
+        let mut without = HeaderMap::new();
+        name_known(&mut without, &[], &accepting("br"));
+        assert!(without.is_empty());
+    }
+
+    #[test]
+    fn a_coded_tag_is_strong_and_ends_in_its_coding() {
+        let mut answer = headers(&[(header::ETAG, "\"a\"")]);
+        mark(&mut answer, Coding::Gzip);
+        assert_eq!(answer[header::ETAG], "\"a+gzip\"");
+    }
+}

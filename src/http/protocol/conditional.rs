@@ -1,0 +1,367 @@
+//! Conditional requests: what a client's preconditions mean for the current representation.
+//!
+//! Pure functions over headers and validators, called before anything is rendered: a 304 or 412
+//! costs no pixel. Ranges are decided in [`crate::http::protocol::range`]. RFC 9110 §13.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// 31 December 9999, 23:59:59: the last second that an HTTP date can name.
+const DATE_MAX_UNIX_S: u64 = 253_402_300_799;
+
+/// A strong entity tag, without its quotes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ETag(String);
+
+impl ETag {
+    /// Accepts visible ASCII without `"`, at least one character; `None` otherwise.
+    pub fn new(opaque: impl Into<String>) -> Option<Self> {
+        let opaque = opaque.into();
+        let legal = |byte: u8| byte.is_ascii_graphic() && byte != b'"';
+        (!opaque.is_empty() && opaque.bytes().all(legal)).then_some(Self(opaque))
+    }
+
+    /// The tag without quotes.
+    pub fn opaque(&self) -> &str {
+        &self.0
+    }
+
+    /// The value of the `ETag` field.
+    pub fn print(&self) -> HeaderValue {
+        HeaderValue::from_str(&format!("\"{}\"", self.0)).expect("visible ASCII is a field value")
+    }
+}
+
+/// What identifies the current state of a representation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Validators {
+    /// The entity tag.
+    pub etag: ETag,
+    /// Time of the last change, Unix seconds, where there is one.
+    pub last_modified: Option<u64>,
+}
+
+/// How a request goes on after its preconditions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precondition {
+    /// Answer as without preconditions.
+    Proceed,
+    /// Answer 304: the client has the current representation.
+    NotModified,
+    /// Answer 412: the representation is not the one that the client means.
+    Failed,
+}
+
+/// One tag of a field's list.
+pub(crate) struct Tag<'a> {
+    /// What stands between the quotes.
+    pub(crate) opaque: &'a [u8],
+    /// Whether `W/` stands in front.
+    pub(crate) weak: bool,
+}
+
+/// What a list of entity tags says about the current one.
+enum TagMatch {
+    /// The field is absent.
+    Absent,
+    Matches,
+    Differs,
+}
+
+/// Evaluates the preconditions of a request for a representation that exists.
+///
+/// A date that cannot be read, or that comes twice, is no condition. A tag list that cannot be
+/// read to its end counts as far as it can be.
+///
+/// RFC 9110 §13.2.2.
+pub fn evaluate(method: &Method, headers: &HeaderMap, validators: &Validators) -> Precondition {
+    let reads = *method == Method::GET || *method == Method::HEAD;
+    let etag = &validators.etag;
+    let unmodified_since = |field| match (date(headers, field), validators.last_modified) {
+        (Some(date), Some(modified)) => Some(modified <= date),
+        (None, _) | (_, None) => None,
+    };
+    match tags_match(headers, header::IF_MATCH, |tag| tag.is_strongly(etag)) {
+        TagMatch::Differs => return Precondition::Failed,
+        TagMatch::Absent if unmodified_since(header::IF_UNMODIFIED_SINCE) == Some(false) => {
+            return Precondition::Failed;
+        }
+        TagMatch::Absent | TagMatch::Matches => {}
+    }
+    match tags_match(headers, header::IF_NONE_MATCH, |tag| tag.is_weakly(etag)) {
+        TagMatch::Matches if reads => Precondition::NotModified,
+        TagMatch::Matches => Precondition::Failed,
+        TagMatch::Absent if reads && unmodified_since(header::IF_MODIFIED_SINCE) == Some(true) => {
+            Precondition::NotModified
+        }
+        TagMatch::Absent | TagMatch::Differs => Precondition::Proceed,
+    }
+}
+
+/// Whether `If-Range` allows a partial answer: it is absent, or names the current state.
+///
+/// A weak tag never does. A date does when it is exactly the last change's. RFC 9110 §13.1.5.
+pub fn if_range_holds(headers: &HeaderMap, validators: &Validators) -> bool {
+    let mut values = headers.get_all(header::IF_RANGE).iter();
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return !headers.contains_key(header::IF_RANGE);
+    };
+    match take_tag(value.as_bytes()) {
+        Some((tag, rest)) => rest.trim_ascii().is_empty() && tag.is_strongly(&validators.etag),
+        None => {
+            let date = date(headers, header::IF_RANGE);
+            date.is_some() && date == validators.last_modified
+        }
+    }
+}
+
+/// Reads an HTTP date in any of its three forms as Unix seconds; `None` when it is none.
+///
+/// RFC 9110 §5.6.7.
+pub fn parse_date(text: &str) -> Option<u64> {
+    let date = httpdate::parse_http_date(text).ok()?;
+    Some(date.duration_since(UNIX_EPOCH).ok()?.as_secs())
+}
+
+/// Prints Unix seconds as an IMF-fixdate; times after the year 9999 become its last second.
+pub fn print_date(unix_s: u64) -> HeaderValue {
+    let time: SystemTime = UNIX_EPOCH + Duration::from_secs(unix_s.min(DATE_MAX_UNIX_S));
+    let text = httpdate::fmt_http_date(time);
+    HeaderValue::from_str(&text).expect("a date is a field value")
+}
+
+/// The date of a field that occurs once.
+fn date(headers: &HeaderMap, field: HeaderName) -> Option<u64> {
+    let mut values = headers.get_all(field).iter();
+    let value = values.next()?;
+    if values.next().is_some() {
+        return None;
+    }
+    parse_date(value.to_str().ok()?.trim())
+}
+
+impl Tag<'_> {
+    /// RFC 9110 §8.8.3.2, strong comparison; our own tags are all strong.
+    fn is_strongly(&self, etag: &ETag) -> bool {
+        !self.weak && self.is_weakly(etag)
+    }
+
+    /// RFC 9110 §8.8.3.2, weak comparison.
+    fn is_weakly(&self, etag: &ETag) -> bool {
+        self.opaque == etag.0.as_bytes()
+    }
+}
+
+fn tags_match(
+    headers: &HeaderMap,
+    field: HeaderName,
+    matches: impl Fn(&Tag<'_>) -> bool,
+) -> TagMatch {
+    let mut found = TagMatch::Absent;
+    for value in headers.get_all(field) {
+        if value.as_bytes().trim_ascii() == b"*" || tags(value.as_bytes()).any(|tag| matches(&tag))
+        {
+            return TagMatch::Matches;
+        }
+        found = TagMatch::Differs;
+    }
+    found
+}
+
+/// The tags of a list, as far as it can be read.
+pub(crate) fn tags(mut list: &[u8]) -> impl Iterator<Item = Tag<'_>> {
+    std::iter::from_fn(move || {
+        let (tag, rest) = take_tag(list)?;
+        list = rest;
+        Some(tag)
+    })
+}
+
+/// Splits the first tag off a list; empty list elements are skipped.
+fn take_tag(list: &[u8]) -> Option<(Tag<'_>, &[u8])> {
+    let start = list.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b','))?;
+    let list = list.get(start..)?;
+    let (weak, quoted) = match list.strip_prefix(b"W/") {
+        Some(rest) => (true, rest),
+        None => (false, list),
+    };
+    let inner = quoted.strip_prefix(b"\"")?;
+    let end = inner.iter().position(|&byte| byte == b'"')?;
+    let (opaque, rest) = inner.split_at_checked(end)?;
+    Some((Tag { opaque, weak }, rest.get(1..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const OLD: &str = "Sat, 21 Nov 2026 05:59:59 GMT";
+    const SAME: &str = "Sat, 21 Nov 2026 06:00:00 GMT";
+    const NEW: &str = "Sat, 21 Nov 2026 06:00:01 GMT";
+    const SAME_UNIX_S: u64 = 1_795_240_800;
+
+    fn validators() -> Validators {
+        Validators { etag: ETag::new("abc").expect("legal tag"), last_modified: Some(SAME_UNIX_S) }
+    }
+
+    fn map(fields: &[(HeaderName, &str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in fields {
+            map.append(name.clone(), HeaderValue::from_str(value).expect("legal value"));
+        }
+        map
+    }
+
+    fn check(method: &Method, fields: &[(HeaderName, &str)], expected: Precondition) {
+        let found = evaluate(method, &map(fields), &validators());
+        assert_eq!(found, expected, "{method} {fields:?}");
+    }
+
+    #[test]
+    fn ok_without_preconditions() {
+        check(&Method::GET, &[], Precondition::Proceed);
+    }
+
+    #[test]
+    fn if_none_match_compares_weakly_and_knows_lists() {
+        let none = header::IF_NONE_MATCH;
+        for value in ["\"abc\"", "W/\"abc\"", "\"x\", \"abc\"", ",,\"x\" ,W/\"abc\"", "*", " * "] {
+            check(&Method::GET, &[(none.clone(), value)], Precondition::NotModified);
+            check(&Method::HEAD, &[(none.clone(), value)], Precondition::NotModified);
+            check(&Method::PUT, &[(none.clone(), value)], Precondition::Failed);
+        }
+        for value in ["\"abcd\"", "abc", "\"abc", "w/\"abc\"", "\"x\", *", "", "\"a\",\"b,abc\""] {
+            check(&Method::GET, &[(none.clone(), value)], Precondition::Proceed);
+        }
+        check(
+            &Method::GET,
+            &[(none.clone(), "\"x\""), (none, "\"abc\"")],
+            Precondition::NotModified,
+        );
+    }
+
+    #[test]
+    fn if_match_compares_strongly() {
+        let field = header::IF_MATCH;
+        for value in ["\"abc\"", "\"x\",\"abc\"", "*"] {
+            check(&Method::PUT, &[(field.clone(), value)], Precondition::Proceed);
+        }
+        for value in ["W/\"abc\"", "\"x\"", "", "abc"] {
+            check(&Method::GET, &[(field.clone(), value)], Precondition::Failed);
+        }
+    }
+
+    #[test]
+    fn dates_compare_with_the_last_change() {
+        let (unmodified, modified) = (header::IF_UNMODIFIED_SINCE, header::IF_MODIFIED_SINCE);
+        check(&Method::GET, &[(unmodified.clone(), OLD)], Precondition::Failed);
+        check(&Method::GET, &[(unmodified.clone(), SAME)], Precondition::Proceed);
+        check(&Method::GET, &[(unmodified, "yesterday")], Precondition::Proceed);
+        check(&Method::GET, &[(modified.clone(), OLD)], Precondition::Proceed);
+        check(&Method::GET, &[(modified.clone(), SAME)], Precondition::NotModified);
+        check(&Method::HEAD, &[(modified.clone(), NEW)], Precondition::NotModified);
+        check(&Method::PUT, &[(modified.clone(), SAME)], Precondition::Proceed);
+        check(&Method::GET, &[(modified.clone(), "yesterday")], Precondition::Proceed);
+        check(&Method::GET, &[(modified.clone(), SAME), (modified, SAME)], Precondition::Proceed);
+    }
+
+    #[test]
+    fn dates_are_no_condition_without_a_last_change() {
+        let validators = Validators { last_modified: None, ..validators() };
+        for field in [header::IF_UNMODIFIED_SINCE, header::IF_MODIFIED_SINCE] {
+            let found = evaluate(&Method::GET, &map(&[(field, OLD)]), &validators);
+            assert_eq!(found, Precondition::Proceed);
+        }
+    }
+
+    #[test]
+    fn tags_outrank_dates() {
+        let (none, modified) = (header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE);
+        check(&Method::GET, &[(none, "\"x\""), (modified, SAME)], Precondition::Proceed);
+        let (some, unmodified) = (header::IF_MATCH, header::IF_UNMODIFIED_SINCE);
+        check(&Method::GET, &[(some, "\"abc\""), (unmodified, OLD)], Precondition::Proceed);
+    }
+
+    #[test]
+    fn a_failed_precondition_outranks_not_modified() {
+        let fields = [(header::IF_MATCH, "\"x\""), (header::IF_NONE_MATCH, "\"abc\"")];
+        check(&Method::GET, &fields, Precondition::Failed);
+    }
+
+    #[test]
+    fn if_range_needs_the_exact_state() {
+        let check_range = |values: &[&str], expected: bool| {
+            let fields: Vec<_> = values.iter().map(|value| (header::IF_RANGE, *value)).collect();
+            assert_eq!(if_range_holds(&map(&fields), &validators()), expected, "{values:?}");
+        };
+        check_range(&[], true);
+        check_range(&["\"abc\""], true);
+        check_range(&["W/\"abc\""], false);
+        check_range(&["\"x\""], false);
+        check_range(&["\"abc\", \"x\""], false);
+        check_range(&[SAME], true);
+        check_range(&[NEW], false);
+        check_range(&["soon"], false);
+        check_range(&["\"abc\"", "\"abc\""], false);
+    }
+
+    #[test]
+    fn the_three_date_forms_mean_the_same() {
+        for text in [SAME, "Saturday, 21-Nov-26 06:00:00 GMT", "Sat Nov 21 06:00:00 2026"] {
+            assert_eq!(parse_date(text), Some(SAME_UNIX_S), "{text}");
+        }
+        assert_eq!(parse_date("2026-11-21T06:00:00Z"), None);
+        assert_eq!(print_date(SAME_UNIX_S), SAME);
+        assert_eq!(print_date(u64::MAX), "Fri, 31 Dec 9999 23:59:59 GMT");
+    }
+
+    #[test]
+    fn err_a_tag_that_cannot_be_printed() {
+        for opaque in ["", "a\"b", "a b", "a\r\n", "ä"] {
+            assert_eq!(ETag::new(opaque), None, "{opaque:?}");
+        }
+        assert_eq!(ETag::new("abc").expect("legal tag").print(), "\"abc\"");
+    }
+
+    proptest! {
+        #[test]
+        fn no_field_value_panics(
+            values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 5),
+        ) {
+            let mut headers = HeaderMap::new();
+            let names = [
+                header::IF_MATCH,
+                header::IF_NONE_MATCH,
+                header::IF_MODIFIED_SINCE,
+                header::IF_UNMODIFIED_SINCE,
+                header::IF_RANGE,
+            ];
+            for (name, value) in names.into_iter().zip(values) {
+                if let Ok(value) = HeaderValue::from_bytes(&value) {
+                    headers.append(name, value);
+                }
+            }
+            let absent = headers.is_empty();
+            let found = evaluate(&Method::GET, &headers, &validators());
+            let holds = if_range_holds(&headers, &validators());
+            prop_assert!(!absent || (found == Precondition::Proceed && holds));
+        }
+
+        #[test]
+        fn a_printed_tag_matches_itself(opaque in "[!#-~]{1,40}") {
+            let etag = ETag::new(opaque).expect("legal tag");
+            let mut headers = HeaderMap::new();
+            headers.append(header::IF_NONE_MATCH, etag.print());
+            let validators = Validators { etag, last_modified: None };
+            let found = evaluate(&Method::GET, &headers, &validators);
+            prop_assert_eq!(found, Precondition::NotModified);
+        }
+
+        #[test]
+        fn a_printed_date_reads_as_itself(unix_s in 0..=DATE_MAX_UNIX_S) {
+            let text = print_date(unix_s);
+            prop_assert_eq!(parse_date(text.to_str().expect("ASCII")), Some(unix_s));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Lets scripts of any site call the APIs (decision "Parameters": CORS for every API path).
+//!
+//! No cookie counts on these addresses, so any origin may call; whoever calls needs a token or a
+//! key. Addresses that a browser visits (login, authorization, pages) are left out.
+
+use axum::{
+    body::Body,
+    extract::Request,
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+    middleware::Next,
+    response::Response,
+};
+
+/// The APIs: an address is one of these or lies below it.
+const PREFIXES: [&str; 11] = [
+    "/user/v1",
+    "/content/v1",
+    "/collection/v1",
+    "/ingest/v1",
+    "/api/search",
+    "/o/oauth2/token",
+    "/o/oauth2/revoke",
+    "/o/oauth2/keys",
+    "/o/v2/user",
+    "/o/.well-known",
+    "/.well-known",
+];
+const METHODS: &str = "GET, HEAD, POST, PUT, DELETE, OPTIONS";
+
+/// Whether an address is one of the APIs.
+pub(crate) fn is_api(path: &str) -> bool {
+    PREFIXES.iter().any(|prefix| {
+        path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
+}
+
+/// Answers preflights and lets scripts read every answer of an API, errors too.
+pub(crate) async fn allow(request: Request, next: Next) -> Response {
+    if !is_api(request.uri().path()) {
+        return next.run(request).await;
+    }
+    if request.method() == Method::OPTIONS {
+        return preflight();
+    }
+    let mut response = next.run(request).await;
+    allow_origins(response.headers_mut());
+    response
+}
+
+fn preflight() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    allow_origins(headers);
+    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    set(header::ALLOW, METHODS);
+    set(header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PUT, DELETE");
+    set(header::ACCESS_CONTROL_ALLOW_HEADERS, "Authorization, Content-Type");
+    set(header::ACCESS_CONTROL_MAX_AGE, "86400");
+    response
+}
+
+fn allow_origins(headers: &mut HeaderMap) {
+    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    set(header::ACCESS_CONTROL_ALLOW_ORIGIN, "*");
+    set(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        "Deprecation, Link, Retry-After, WWW-Authenticate, X-Request-Id",
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_may_call_the_apis_and_what_lies_below_them() {
+        for path in [
+            "/user/v1",
+            "/user/v1/",
+            "/user/v1/profile/a,b",
+            "/user/v1/no/such/address",
+            "/content/v1/image/search",
+            "/collection/v1/collection",
+            "/ingest/v1/text/x",
+            "/api/search",
+            "/api/search/agreements",
+            "/o/oauth2/token",
+            "/o/oauth2/revoke",
+            "/o/oauth2/keys",
+            "/o/v2/user",
+            "/.well-known/openid-configuration",
+            "/o/.well-known/openid-configuration",
+        ] {
+            assert!(is_api(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn scripts_may_not_call_login_authorization_and_pages() {
+        for path in [
+            "/",
+            "/user/v10",
+            "/user",
+            "/User/v1",
+            "//user/v1",
+            "/x/user/v1",
+            "/api/searching",
+            "/o/oauth2/auth",
+            "/o/oauth2/tokens",
+            "/o/login",
+            "/item/image/x",
+            "/media/image/x.jpg",
+        ] {
+            assert!(!is_api(path), "{path}");
+        }
+    }
+}

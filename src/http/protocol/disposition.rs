@@ -1,0 +1,84 @@
+//! Names under which browsers save what is sent (RFC 6266, RFC 8187).
+
+use axum::http::HeaderValue;
+
+use crate::runtime::limits::FILE_NAME_CHARS_MAX;
+
+/// `Content-Disposition` of a file to be saved as `name`.
+///
+/// A name that is not plain ASCII comes twice: for everybody with `_` where it is not, and for those
+/// who know better as it is. The name may hold anything; what is no part of a file's name somewhere,
+/// or would turn it around on a screen, becomes `_`.
+pub(crate) fn attachment(name: &str) -> Option<HeaderValue> {
+    let name = safe(name);
+    let ascii: String = name.chars().map(|c| if c.is_ascii() { c } else { '_' }).collect();
+    let mut value = format!("attachment; filename=\"{ascii}\"");
+    if ascii != name {
+        value.push_str("; filename*=UTF-8''");
+        for byte in name.bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'_' | b'-' => {
+                    value.push(char::from(byte));
+                }
+                _ => value.push_str(&format!("%{byte:02X}")),
+            }
+        }
+    }
+    HeaderValue::from_str(&value).ok()
+}
+
+/// The name as file systems take it, cut before its extension where it is too long.
+fn safe(name: &str) -> String {
+    let clean = |c: char| match c {
+        '/' | '\\' | ':' | '*' | '?' | '"' | '<' | '>' | '|' | '%' => '_',
+        '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '_',
+        c if c.is_control() => '_',
+        c => c,
+    };
+    let name: String = name.chars().map(clean).collect();
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, ""));
+    let stem: String = stem.chars().take(FILE_NAME_CHARS_MAX).collect();
+    let stem = stem.trim_matches([' ', '.']);
+    let stem = if stem.is_empty() { "_" } else { stem };
+    if extension.is_empty() { stem.to_owned() } else { format!("{stem}.{extension}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(name: &str, expected: &str) {
+        assert_eq!(attachment(name).unwrap(), expected, "{name}");
+    }
+
+    #[test]
+    fn a_plain_name_comes_once_and_another_one_twice() {
+        check("demo_a-1.jpg", "attachment; filename=\"demo_a-1.jpg\"");
+        check("Sport 2026.zip", "attachment; filename=\"Sport 2026.zip\"");
+        check(
+            "Åre på vintern.zip",
+            "attachment; filename=\"_re p_ vintern.zip\"; \
+             filename*=UTF-8''%C3%85re%20p%C3%A5%20vintern.zip",
+        );
+        check("a/b\\c:\"d\"%41.zip", "attachment; filename=\"a_b_c__d__41.zip\"");
+        check("...zip", "attachment; filename=\"_.zip\"");
+        check("../../etc/passwd.zip", "attachment; filename=\"_.._etc_passwd.zip\"");
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_gives_one_header_of_two_parameters_at_most(stem in "\\PC*|.{0,300}") {
+            let value = attachment(&format!("{stem}.zip")).unwrap();
+            let text = value.to_str().unwrap();
+            let rest = text.strip_prefix("attachment; filename=\"").unwrap();
+            let (plain, rest) = rest.split_once('"').unwrap();
+            prop_assert!(plain.ends_with(".zip") && !plain.starts_with(' '));
+            prop_assert!(!plain.contains(['/', '\\', '"', ';', '\r', '\n']) || plain.contains(';'));
+            let encoded = rest.strip_prefix("; filename*=UTF-8''").unwrap_or_default();
+            prop_assert!(!encoded.contains(['"', ';', ' ', '/']));
+            prop_assert!(plain.chars().count() <= FILE_NAME_CHARS_MAX + 4);
+        }
+    }
+}

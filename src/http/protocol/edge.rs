@@ -1,0 +1,295 @@
+//! What happens around every request: its id, its log line, its metrics, a panic's end.
+
+use std::{
+    collections::HashMap,
+    net::{IpAddr, SocketAddr},
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc, LazyLock, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
+
+use axum::{
+    extract::{MatchedPath, Request},
+    http::{HeaderMap, HeaderValue},
+    middleware::Next,
+    response::Response,
+};
+use futures_util::FutureExt;
+use http_body::Body as _;
+use metrics::{Counter, Histogram};
+use uuid::{Builder, Uuid};
+
+use crate::http::App;
+use crate::http::listener::ClientAddr;
+use crate::http::protocol::host;
+use crate::http::protocol::respond;
+use crate::http::protocol::security;
+use crate::media::Timing;
+use crate::runtime::clock;
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::config::Addresses;
+use crate::runtime::error::Error;
+use crate::runtime::telemetry;
+use crate::runtime::traces::{Done, Trace};
+use crate::storage::audit;
+
+/// The header that carries a request's id in both directions.
+const REQUEST_ID: &str = "x-request-id";
+/// The header that names the trace of a request (W3C Trace Context).
+const TRACEPARENT: &str = "traceparent";
+/// Characters of a caller's own request id that are taken over.
+const REQUEST_ID_CHARS_MAX: usize = 64;
+
+/// What a handler tells the log about its work.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Work {
+    /// `memory`, `disk` or `miss`.
+    pub(crate) cache: Option<&'static str>,
+    /// Kind of rendition.
+    pub(crate) operation: Option<&'static str>,
+    /// How a rendition was made, where that happened for this request.
+    pub(crate) way: Option<&'static str>,
+    /// Milliseconds spent waiting for the bytes.
+    pub(crate) render_ms: Option<f64>,
+    /// Where the time of a render went, where that happened for this request.
+    pub(crate) timing: Option<Timing>,
+}
+
+impl Work {
+    /// What a trace tells of it.
+    fn named(&self) -> Vec<(&'static str, &'static str)> {
+        let (operation, cache) = (self.operation, self.cache);
+        let named = [
+            ("wirephoto.operation", operation),
+            ("wirephoto.cache", cache),
+            ("wirephoto.way", self.way),
+        ];
+        named.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
+    fn stages(&self) -> Vec<(&'static str, f64)> {
+        self.timing.iter().flat_map(Timing::stages).collect()
+    }
+}
+
+/// The trace that a request belongs to, as a proxy says that is trusted: anybody else could make us
+/// trace whatever he likes.
+fn caller<'a>(app: &App, request: &'a Request) -> Option<&'a str> {
+    let peer = request.extensions().get::<ClientAddr>()?.0.ip();
+    let said = request.headers().get(TRACEPARENT)?;
+    let trusted = app.shared.tuned.get().trusted_proxies.contain(peer);
+    said.to_str().ok().filter(|_| trusted)
+}
+
+/// Runs a request and says how it went.
+pub(crate) async fn watch(app: &App, request: Request, next: Next) -> Response {
+    let watch = Stopwatch::start();
+    let id = request_id(request.headers());
+    let method = request.method().clone();
+    let path = respond::shorten(request.uri().path());
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
+    // The token of a device lets push to it: it stays out of the log.
+    let path = if route.ends_with("{token}") { route.to_owned() } else { path };
+    let client = client(&request, &app.shared.tuned.get().trusted_proxies);
+    let trace = app.shared.traces.as_ref().and_then(|traces| traces.begin(caller(app, &request)));
+    let work = answer(request, next);
+    let (mut response, user) = audit::scope(app.shared.audit.clone(), client, work).await;
+    let place = security::Place::of(route);
+    security::protect(response.headers_mut(), place, app.shared.strict_transport);
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    let work = response.extensions_mut().remove::<Work>().unwrap_or_default();
+    let status = response.status().as_u16();
+    let bytes = response.body().size_hint().exact().unwrap_or_else(|| content_length(&response));
+    count(route, status, bytes, &watch);
+    if !is_routine(route, status) {
+        tracing::info!(
+            request_id = %id,
+            client = client.map(tracing::field::display),
+            user = user.map(|user| user.0),
+            method = %method,
+            route,
+            path,
+            status,
+            bytes,
+            operation = work.operation,
+            cache = work.cache,
+            way = work.way,
+            render_ms = work.render_ms,
+            ms = watch.elapsed_ms(),
+            trace_id = trace.as_ref().map(Trace::id),
+            "request"
+        );
+    }
+    if let (Some(traces), Some(trace)) = (&app.shared.traces, trace) {
+        let done = Done {
+            method: method.as_str(),
+            route,
+            path: &path,
+            status,
+            request_id: &id,
+            work: &work.named(),
+            stages: &work.stages(),
+            end: clock::now(),
+            took: watch.elapsed(),
+        };
+        traces.end(trace, &done);
+    }
+    response
+}
+
+/// Whether a request is one of an operator's tools that says nothing new: they ask every few seconds for
+/// years. That a node is not ready any more is logged once, by what finds it out.
+fn is_routine(route: &str, status: u16) -> bool {
+    let is_check = route.starts_with("/health/");
+    match status {
+        200..300 => is_check || route == "/metrics",
+        503 => is_check,
+        _ => false,
+    }
+}
+
+/// The answer of the handler, also where the request names no host or the handler panics.
+async fn answer(request: Request, next: Next) -> Response {
+    if let Err(refusal) = host::check(&request) {
+        return respond::error(&refusal);
+    }
+    // A handler holds no lock and no half-written state across an await.
+    let outcome = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    outcome.unwrap_or_else(|_| respond::error(&Error::internal("a handler panicked")))
+}
+
+/// The meters of one route. Finding them by name and labels for every request costs more than
+/// counting.
+struct Meters {
+    classes: [Counter; 5],
+    seconds: Histogram,
+    bytes: Counter,
+}
+
+impl Meters {
+    fn of(route: &str) -> Arc<Self> {
+        static KNOWN: LazyLock<RwLock<HashMap<String, Arc<Meters>>>> =
+            LazyLock::new(RwLock::default);
+        let known = KNOWN.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(meters) = known.get(route) {
+            return Arc::clone(meters);
+        }
+        drop(known);
+        let class = |name: &'static str| metrics::counter!(telemetry::REQUESTS, "route" => route.to_owned(), "status" => name);
+        let meters = Arc::new(Self {
+            classes: ["1xx", "2xx", "3xx", "4xx", "5xx"].map(class),
+            seconds: metrics::histogram!(telemetry::REQUEST_SECONDS, "route" => route.to_owned()),
+            bytes: metrics::counter!(telemetry::RESPONSE_BYTES),
+        });
+        let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert(route.to_owned(), Arc::clone(&meters));
+        meters
+    }
+}
+
+fn count(route: &str, status: u16, bytes: u64, watch: &Stopwatch) {
+    let meters = Meters::of(route);
+    let class = usize::from(status / 100).clamp(1, 5) - 1;
+    meters.classes[class].increment(1);
+    meters.bytes.increment(bytes);
+    meters.seconds.record(watch.elapsed().as_secs_f64());
+}
+
+fn content_length(response: &Response) -> u64 {
+    let value = response.headers().get(axum::http::header::CONTENT_LENGTH);
+    value.and_then(|value| value.to_str().ok()?.parse().ok()).unwrap_or(0)
+}
+
+/// The caller's id for the request if it is clean, else a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    let clean = |id: &&str| {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        !id.is_empty() && id.len() <= REQUEST_ID_CHARS_MAX && id.chars().all(allowed)
+    };
+    given.filter(clean).map_or_else(|| new_id().to_string(), str::to_owned)
+}
+
+/// A new id: the time, and behind it a random number of this process that rises with every
+/// request, because asking the system for random bits costs more than routing.
+fn new_id() -> Uuid {
+    static START: LazyLock<u128> = LazyLock::new(|| Uuid::now_v7().as_u128());
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = u128::from(COUNT.fetch_add(1, Relaxed));
+    let bits = START.wrapping_add(count).to_be_bytes();
+    let mut tail = [0; 10];
+    tail.copy_from_slice(&bits[6..]);
+    let millis = u64::try_from(clock::now().as_millisecond()).unwrap_or(0);
+    Builder::from_unix_timestamp_millis(millis, &tail).into_uuid()
+}
+
+/// The client's address: the peer's, or what a trusted proxy says of it.
+///
+/// Each proxy appends the address it was called from, so the list is read from its end, past the
+/// proxies that are trusted.
+pub(crate) fn client(request: &Request, trusted: &Addresses) -> Option<IpAddr> {
+    // A listener for both families calls an IPv4 peer `::ffff:192.0.2.1`.
+    let peer = request.extensions().get::<ClientAddr>()?.0.ip().to_canonical();
+    if !trusted.contain(peer) {
+        return Some(peer);
+    }
+    let lines = request.headers().get_all("x-forwarded-for").iter();
+    let text = lines.filter_map(|line| line.to_str().ok()).collect::<Vec<_>>().join(",");
+    let mut hops = text.rsplit(',').map_while(hop);
+    hops.find(|hop| !trusted.contain(*hop)).or(Some(peer))
+}
+
+/// The address of one entry of `X-Forwarded-For`; some proxies write the port behind it.
+fn hop(text: &str) -> Option<IpAddr> {
+    let text = text.trim();
+    let plain = text.parse::<IpAddr>().or_else(|_| text.parse::<SocketAddr>().map(|it| it.ip()));
+    plain.ok().map(|address| address.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    fn check(peer: &str, forwarded: &str, expected: &str) {
+        let trusted: Addresses = "10.0.0.1, 10.0.0.2, 172.16.0.0/12".parse().unwrap();
+        let peer: SocketAddr = peer.parse().unwrap();
+        let mut request = Request::builder().header("x-forwarded-for", forwarded);
+        request.extensions_mut().unwrap().insert(ClientAddr(peer));
+        let found = client(&request.body(Body::empty()).unwrap(), &trusted);
+        assert_eq!(found, Some(expected.parse().unwrap()), "{peer} {forwarded}");
+    }
+
+    #[test]
+    fn forwarded_addresses_are_believed_from_trusted_proxies_only() {
+        check("192.0.2.7:99", "198.51.100.1", "192.0.2.7");
+        check("10.0.0.1:99", "198.51.100.1", "198.51.100.1");
+        check("10.0.0.1:99", "203.0.113.9, 198.51.100.1, 10.0.0.2", "198.51.100.1");
+        check("172.31.255.1:99", "198.51.100.1, 172.16.9.9", "198.51.100.1");
+        check("172.32.0.1:99", "198.51.100.1", "172.32.0.1");
+        check("10.0.0.1:99", "198.51.100.1:5000, [2001:db8::1]:5000", "2001:db8::1");
+        check("10.0.0.1:99", "garbage", "10.0.0.1");
+        check("10.0.0.1:99", "198.51.100.1, garbage", "10.0.0.1");
+        check("[::ffff:10.0.0.1]:99", "198.51.100.1, ::ffff:10.0.0.2", "198.51.100.1");
+    }
+
+    #[test]
+    fn a_callers_request_id_is_taken_over_when_it_is_clean() {
+        let check = |given: &str, taken: bool| {
+            let mut headers = HeaderMap::new();
+            headers.insert(REQUEST_ID, HeaderValue::from_str(given).unwrap());
+            assert_eq!(request_id(&headers) == given, taken, "{given}");
+        };
+        check("abc-123_x.y", true);
+        check("", false);
+        check("a b", false);
+        check("a\"b", false);
+        check(&"a".repeat(65), false);
+    }
+}

@@ -1,0 +1,87 @@
+//! The `Host` of a request (RFC 9112 §3.2, RFC 9113 §8.3.1).
+//!
+//! No answer depends on it, but what stands in front may route, cache or filter by it. A request in
+//! which two components could read two different hosts is refused, so that none of them is misled.
+
+use axum::http::{HeaderValue, Request, Version, header};
+
+use crate::runtime::error::{Error, Result};
+
+/// Checks that the request names one host, as its protocol version demands.
+///
+/// Fails for an HTTP/1.1 request without `Host`, for two `Host` lines, for a value that is no host
+/// and port, and for an HTTP/2 request whose `Host` differs from `:authority`. The `Host` of a
+/// request with an absolute address is checked like any other and then ignored.
+pub(crate) fn check<B>(request: &Request<B>) -> Result<()> {
+    let mut lines = request.headers().get_all(header::HOST).iter();
+    let (first, second) = (lines.next(), lines.next());
+    if second.is_some() {
+        return Err(bad("required", "more than one Host header"));
+    }
+    let Some(host) = first else {
+        // HTTP/1.0 knows no Host; HTTP/2 has `:authority` in its place.
+        return match request.version() == Version::HTTP_11 {
+            true => Err(bad("required", "an HTTP/1.1 request without a Host header")),
+            false => Ok(()),
+        };
+    };
+    if !is_host(host) {
+        return Err(bad("format", "the Host header is no host and port"));
+    }
+    let authority = request.uri().authority().filter(|_| request.version() == Version::HTTP_2);
+    let differs = |authority: &axum::http::uri::Authority| {
+        !authority.as_str().as_bytes().eq_ignore_ascii_case(host.as_bytes())
+    };
+    if authority.is_some_and(differs) {
+        return Err(bad("format", "the Host header differs from :authority"));
+    }
+    Ok(())
+}
+
+fn bad(rule: &str, message: &str) -> Error {
+    Error::invalid("headers", "host", rule, message)
+}
+
+/// Whether the value may be `uri-host [":" port]`: one host without user information. It may be
+/// empty where the address has no authority.
+fn is_host(value: &HeaderValue) -> bool {
+    value
+        .as_bytes()
+        .iter()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+;=:[]%".contains(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(version: Version, uri: &str, hosts: &[&str]) -> bool {
+        let mut request = Request::builder().version(version).uri(uri);
+        for host in hosts {
+            request = request.header(header::HOST, *host);
+        }
+        check(&request.body(()).unwrap()).is_ok()
+    }
+
+    #[test]
+    fn a_request_names_one_host() {
+        let old = Version::HTTP_10;
+        let (one, two) = (Version::HTTP_11, Version::HTTP_2);
+        for host in ["a.example", "a.example:8080", "[::1]:80", "192.0.2.1", "", "xn--a_b~"] {
+            assert!(outcome(one, "/", &[host]), "{host}");
+        }
+        for host in ["a, b", "user@a.example", "a/b", "a b", "a?b", "a#b", "å.example"] {
+            assert!(!outcome(one, "/", &[host]), "{host}");
+        }
+        assert!(!outcome(one, "/", &[]));
+        assert!(!outcome(one, "http://a.example/", &[]));
+        assert!(outcome(one, "http://a.example/", &["b.example"]), "it is ignored");
+        assert!(outcome(old, "/", &[]));
+        for version in [old, one, two] {
+            assert!(!outcome(version, "/", &["a.example", "a.example"]));
+        }
+        assert!(outcome(two, "http://a.example/", &[]));
+        assert!(outcome(two, "http://a.example/", &["A.example"]));
+        assert!(!outcome(two, "http://a.example/", &["b.example"]));
+    }
+}

@@ -1,0 +1,54 @@
+//! JSON bodies of requests, read under a cap.
+//!
+//! What a request says of the type of its body does not matter: `curl -d` calls every body a form.
+//! A form of another site's page can therefore send JSON as well. It gains nothing by that, since
+//! no API takes a cookie for credentials ([`crate::http::api::credentials`]).
+
+use axum::{body::Body, extract::Request};
+use futures_util::StreamExt;
+use serde_json::Value;
+
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::BODY_DISCARD_BYTES_MAX;
+
+/// Reads the body of `request` as JSON of `bytes_max` bytes at most.
+///
+/// Fails with [`Kind::TooLarge`] beyond that, and as a failed validation when the body breaks off,
+/// is empty or is not JSON.
+pub async fn json(request: Request, bytes_max: usize) -> Result<Value> {
+    let bytes = read(request.into_body(), bytes_max).await?;
+    parse_json(&bytes)
+}
+
+/// The value that `bytes` hold.
+pub fn parse_json(bytes: &[u8]) -> Result<Value> {
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(Error::invalid("body", "", "required", "the body is empty, expected JSON"));
+    }
+    let wrong =
+        |cause| Error::invalid("body", "", "format", format!("the body is not JSON: {cause}"));
+    serde_json::from_slice(bytes).map_err(wrong)
+}
+
+async fn read(body: Body, bytes_max: usize) -> Result<Vec<u8>> {
+    let mut stream = body.into_data_stream();
+    let (mut bytes, mut beyond) = (Vec::new(), 0_usize);
+    while let Some(chunk) = stream.next().await {
+        let broken =
+            |cause| Error::invalid("body", "", "format", "the body broke off").because(cause);
+        let chunk = chunk.map_err(broken)?;
+        if beyond > 0 || chunk.len() > bytes_max - bytes.len() {
+            beyond = beyond.saturating_add(chunk.len());
+            if beyond > BODY_DISCARD_BYTES_MAX {
+                break;
+            }
+            continue;
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    if beyond > 0 {
+        let message = format!("The body has more than {bytes_max} bytes");
+        return Err(Error::new(Kind::TooLarge, message));
+    }
+    Ok(bytes)
+}

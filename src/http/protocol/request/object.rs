@@ -1,0 +1,418 @@
+//! Reads the properties of a JSON object one by one and notes everything that is wrong with them.
+//!
+//! What is read is known; what is left when reading ends is an additional property. Problems
+//! are named by the path of their property, with dots: `phoneNumber.direct`.
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::runtime::error::{Detail, Error, Result};
+use crate::runtime::limits::{EMAIL_CHARS_MAX, URI_CHARS_MAX};
+
+/// Additional properties that are named; a body with thousands of them needs no longer answer.
+const ADDITIONAL_NAMED_MAX: usize = 20;
+/// Characters of an additional property's name that are repeated.
+const ECHO_CHARS_MAX: usize = 40;
+
+/// Whether a property has to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// It must be there and not be `null`.
+    Required,
+    /// It may be missing, but not be `null`.
+    NotNull,
+    /// It may be missing or `null`.
+    Optional,
+}
+
+/// A property as it was found. What broke a rule counts as absent and is reported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Field<T> {
+    /// Not there.
+    Absent,
+    /// There as `null`.
+    Null,
+    /// There with a value.
+    Given(T),
+}
+
+impl<T> Field<T> {
+    /// The value, if there is one.
+    pub fn given(self) -> Option<T> {
+        match self {
+            Self::Given(value) => Some(value),
+            Self::Absent | Self::Null => None,
+        }
+    }
+
+    /// Writes the value to `target`, or empties it for `null`; leaves it alone otherwise.
+    pub fn change(self, target: &mut Option<T>) {
+        match self {
+            Self::Given(value) => *target = Some(value),
+            Self::Null => *target = None,
+            Self::Absent => {}
+        }
+    }
+}
+
+/// What a text looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// One line: no control characters.
+    Line,
+    /// Several lines: no control characters but tab, line feed and carriage return.
+    Lines,
+    /// An e-mail address.
+    Email,
+    /// A UUID with its hyphens.
+    Uuid,
+    /// A URI with its scheme (RFC 3986).
+    Uri,
+}
+
+/// What a text must keep to.
+#[derive(Clone, Copy, Debug)]
+pub struct Text {
+    /// What it looks like.
+    pub format: Format,
+    /// Its characters at most.
+    pub chars_max: usize,
+}
+
+impl Text {
+    /// An e-mail address.
+    pub const EMAIL: Self = Self { format: Format::Email, chars_max: EMAIL_CHARS_MAX };
+    /// A UUID.
+    pub const UUID: Self = Self { format: Format::Uuid, chars_max: 36 };
+
+    /// A URI, of a length that URLs have.
+    pub const URI: Self = Self { format: Format::Uri, chars_max: URI_CHARS_MAX };
+
+    /// One line of `chars_max` characters at most.
+    #[must_use]
+    pub const fn line(chars_max: usize) -> Self {
+        Self { format: Format::Line, chars_max }
+    }
+
+    /// The rule that `text` breaks, with a message that names no part.
+    #[must_use]
+    pub fn check(self, text: &str) -> Option<(&'static str, String)> {
+        if text.chars().count() > self.chars_max {
+            return Some(("maximum", format!("has more than {} characters", self.chars_max)));
+        }
+        let clean =
+            |allowed: &[char]| !text.contains(|c: char| c.is_control() && !allowed.contains(&c));
+        let (good, rule, expected) = match self.format {
+            Format::Line => (clean(&[]), "pattern", "must not have control characters"),
+            Format::Lines => {
+                (clean(&['\t', '\n', '\r']), "pattern", "must not have control characters")
+            }
+            Format::Email => (is_email(text), "format", "is not an e-mail address"),
+            Format::Uuid => (is_uuid(text), "format", "is not a UUID"),
+            Format::Uri => (is_uri(text), "format", "is not a URI"),
+        };
+        (!good).then(|| (rule, expected.to_owned()))
+    }
+}
+
+/// Reads one object; see [`object`].
+#[derive(Debug)]
+pub struct Object<'a> {
+    members: &'a Map<String, Value>,
+    /// Path of the object with a dot behind it; empty for the body itself.
+    prefix: String,
+    known: Vec<&'static str>,
+    others_allowed: bool,
+    problems: Vec<Detail>,
+}
+
+/// Reads the body `value`, an object, with `read`.
+///
+/// Fails with all that `read` found wrong and with the properties that it did not ask for.
+pub fn object<T>(value: &Value, read: impl FnOnce(&mut Object<'_>) -> T) -> Result<T> {
+    let Value::Object(members) = value else {
+        let message = format!("the body is {}, expected an object", kind_of(value));
+        return Err(Error::invalid("body", "", "type", message));
+    };
+    let mut object = Object::new(members, String::new());
+    let outcome = read(&mut object);
+    let problems = object.close();
+    if problems.is_empty() { Ok(outcome) } else { Err(Error::invalid_parts(problems)) }
+}
+
+/// Reads the body `value`, a list of 1 to `max` objects, each with `read`.
+///
+/// Fails with all that `read` found wrong, up to a number of elements that a person would look
+/// at. Paths begin with the place of their element, `3.uri`.
+pub fn objects<T>(
+    value: &Value,
+    max: usize,
+    mut read: impl FnMut(&mut Object<'_>) -> T,
+) -> Result<Vec<T>> {
+    let Value::Array(elements) = value else {
+        let message = format!("the body is {}, expected an array", kind_of(value));
+        return Err(Error::invalid("body", "", "type", message));
+    };
+    if elements.is_empty() {
+        let message = "the body has no elements, expected at least one";
+        return Err(Error::invalid("body", "", "minimum", message));
+    }
+    check_length("", elements.len(), max)?;
+    let (mut outcomes, mut problems) = (Vec::new(), Vec::new());
+    for (place, element) in elements.iter().enumerate() {
+        if problems.len() >= ADDITIONAL_NAMED_MAX {
+            break;
+        }
+        let Value::Object(members) = element else {
+            let message = format!("{place} is {}, expected an object", kind_of(element));
+            problems.push(Detail::of_rule("type", "body", place.to_string(), message));
+            continue;
+        };
+        let mut object = Object::new(members, format!("{place}."));
+        outcomes.push(read(&mut object));
+        problems.extend(object.close());
+    }
+    if problems.is_empty() { Ok(outcomes) } else { Err(Error::invalid_parts(problems)) }
+}
+
+fn check_length(path: &str, length: usize, max: usize) -> Result<()> {
+    if length <= max {
+        return Ok(());
+    }
+    let name = if path.is_empty() { "the body" } else { path };
+    let message = format!("{name} has {length} elements, {max} at most are taken");
+    Err(Error::invalid("body", path, "maximum", message))
+}
+
+impl<'a> Object<'a> {
+    fn new(members: &'a Map<String, Value>, prefix: String) -> Self {
+        let (known, problems) = (Vec::new(), Vec::new());
+        Self { members, prefix, known, others_allowed: false, problems }
+    }
+
+    /// Lets properties pass that nobody asks for.
+    pub fn allow_others(&mut self) {
+        self.others_allowed = true;
+    }
+
+    /// Notes that the property `name` breaks a rule that has an `errorCode` of its own.
+    pub fn report(&mut self, name: &str, error_code: &str, message: &str) {
+        let path = format!("{}{name}", self.prefix);
+        let message = format!("{path} {message}");
+        let error_code = error_code.to_owned();
+        self.problems.push(Detail { error_code, location: "body", message, path });
+    }
+
+    /// Notes that the property `name` breaks `rule` of the contract.
+    pub fn break_rule(&mut self, name: &str, rule: &str, message: &str) {
+        let path = format!("{}{name}", self.prefix);
+        let message = format!("{path} {message}");
+        self.problems.push(Detail::of_rule(rule, "body", path, message));
+    }
+
+    /// The text `name`.
+    pub fn text(&mut self, name: &'static str, presence: Presence, text: Text) -> Field<String> {
+        let value = match self.find(name, presence) {
+            Field::Given(value) => value,
+            Field::Null => return Field::Null,
+            Field::Absent => return Field::Absent,
+        };
+        let Some(found) = value.as_str() else { return self.wrong_type(name, value, "a string") };
+        if let Some((rule, message)) = text.check(found) {
+            self.break_rule(name, rule, &message);
+            return Field::Absent;
+        }
+        Field::Given(found.to_owned())
+    }
+
+    /// The text `name`, which must be there; empty when it is not, which is reported.
+    pub fn required(&mut self, name: &'static str, text: Text) -> String {
+        self.text(name, Presence::Required, text).given().unwrap_or_default()
+    }
+
+    /// The text `name`, one of `choices`.
+    pub fn one_of<T: Copy>(
+        &mut self,
+        name: &'static str,
+        presence: Presence,
+        choices: &[(&str, T)],
+    ) -> Field<T> {
+        let value = match self.find(name, presence) {
+            Field::Given(value) => value,
+            Field::Null => return Field::Null,
+            Field::Absent => return Field::Absent,
+        };
+        let Some(text) = value.as_str() else { return self.wrong_type(name, value, "a string") };
+        if let Some((_, choice)) = choices.iter().find(|(choice, _)| *choice == text) {
+            return Field::Given(*choice);
+        }
+        let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
+        self.break_rule(name, "enum", &format!("must be one of {}", names.join(", ")));
+        Field::Absent
+    }
+
+    /// The boolean `name`.
+    pub fn flag(&mut self, name: &'static str, presence: Presence) -> Field<bool> {
+        match self.find(name, presence) {
+            Field::Given(Value::Bool(flag)) => Field::Given(*flag),
+            Field::Given(other) => self.wrong_type(name, other, "a boolean"),
+            Field::Null => Field::Null,
+            Field::Absent => Field::Absent,
+        }
+    }
+
+    /// The list `name` of up to `max` texts.
+    pub fn texts(
+        &mut self,
+        name: &'static str,
+        presence: Presence,
+        (text, max): (Text, usize),
+    ) -> Field<Vec<String>> {
+        let elements = match self.find(name, presence) {
+            Field::Given(Value::Array(elements)) => elements,
+            Field::Given(other) => return self.wrong_type(name, other, "an array"),
+            Field::Null => return Field::Null,
+            Field::Absent => return Field::Absent,
+        };
+        if let Err(beyond) = check_length(&format!("{}{name}", self.prefix), elements.len(), max) {
+            self.problems.extend_from_slice(beyond.details());
+            return Field::Absent;
+        }
+        let before = self.problems.len();
+        let mut texts = Vec::new();
+        for (place, element) in elements.iter().enumerate() {
+            let path = format!("{name}.{place}");
+            match element.as_str().map(|found| (found, text.check(found))) {
+                Some((found, None)) => texts.push(found.to_owned()),
+                Some((_, Some((rule, message)))) => self.break_rule(&path, rule, &message),
+                None => drop(self.wrong_type::<()>(&path, element, "a string")),
+            }
+            if self.problems.len() - before >= ADDITIONAL_NAMED_MAX {
+                break;
+            }
+        }
+        if self.problems.len() > before { Field::Absent } else { Field::Given(texts) }
+    }
+
+    /// The object `name` as `read` reads it.
+    pub fn object<T>(
+        &mut self,
+        name: &'static str,
+        presence: Presence,
+        read: impl FnOnce(&mut Object<'_>) -> T,
+    ) -> Field<T> {
+        let members = match self.find(name, presence) {
+            Field::Given(Value::Object(members)) => members,
+            Field::Given(other) => return self.wrong_type(name, other, "an object"),
+            Field::Null => return Field::Null,
+            Field::Absent => return Field::Absent,
+        };
+        let mut nested = Object::new(members, format!("{}{name}.", self.prefix));
+        let outcome = read(&mut nested);
+        self.problems.extend(nested.close());
+        Field::Given(outcome)
+    }
+
+    /// The object `name` as it is, for whoever knows its properties.
+    pub fn members(
+        &mut self,
+        name: &'static str,
+        presence: Presence,
+    ) -> Field<Map<String, Value>> {
+        match self.find(name, presence) {
+            Field::Given(Value::Object(members)) => Field::Given(members.clone()),
+            Field::Given(other) => self.wrong_type(name, other, "an object"),
+            Field::Null => Field::Null,
+            Field::Absent => Field::Absent,
+        }
+    }
+
+    fn find(&mut self, name: &'static str, presence: Presence) -> Field<&'a Value> {
+        self.known.push(name);
+        match (self.members.get(name), presence) {
+            (None, Presence::Required) => {
+                self.break_rule(name, "required", "is missing");
+                Field::Absent
+            }
+            (None, Presence::NotNull | Presence::Optional) => Field::Absent,
+            (Some(Value::Null), Presence::Required | Presence::NotNull) => {
+                self.break_rule(name, "type", "must not be null");
+                Field::Absent
+            }
+            (Some(Value::Null), Presence::Optional) => Field::Null,
+            (Some(value), _) => Field::Given(value),
+        }
+    }
+
+    fn wrong_type<T>(&mut self, name: &str, value: &Value, expected: &str) -> Field<T> {
+        let message = format!("is {}, expected {expected}", kind_of(value));
+        self.break_rule(name, "type", &message);
+        Field::Absent
+    }
+
+    fn close(mut self) -> Vec<Detail> {
+        if self.others_allowed {
+            return self.problems;
+        }
+        let known = std::mem::take(&mut self.known);
+        let others = self.members.keys().filter(|name| !known.contains(&name.as_str()));
+        let others: Vec<&String> = others.take(ADDITIONAL_NAMED_MAX).collect();
+        for name in others {
+            let name: String = name.chars().take(ECHO_CHARS_MAX).collect();
+            self.break_rule(&name, "additionalProperties", "is not a property that may be here");
+        }
+        self.problems
+    }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+fn is_uuid(text: &str) -> bool {
+    // The crate also reads forms without hyphens, in braces and as URN.
+    text.len() == 36 && Uuid::try_parse(text).is_ok()
+}
+
+/// Whether `text` is a URI: a scheme, and behind it only characters that URIs have (RFC 3986).
+fn is_uri(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once(':') else { return false };
+    let named = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
+    let mut escapes = rest.split('%');
+    let plain = |part: &str| {
+        part.chars().all(|c| c.is_ascii_alphanumeric() || "-._~:/?#[]@!$&'()*+,;=".contains(c))
+    };
+    let escaped = |part: &str| {
+        let digits = part.get(..2).filter(|two| two.chars().all(|c| c.is_ascii_hexdigit()));
+        digits.is_some() && plain(&part[2..])
+    };
+    named && !rest.is_empty() && escapes.next().is_some_and(plain) && escapes.all(escaped)
+}
+
+/// Whether `text` is an e-mail address: a dot-atom, `@` and a domain with a dot (RFC 5321).
+///
+/// Quoted local parts, addresses of machines and what is not ASCII are refused: mail to them does
+/// not arrive everywhere, and most are mistakes.
+#[must_use]
+pub fn is_email(text: &str) -> bool {
+    let Some((local, domain)) = text.rsplit_once('@') else { return false };
+    let atom = |part: &str| {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+/=?^_`{|}~-".contains(c);
+        !part.is_empty() && part.chars().all(allowed)
+    };
+    let label = |part: &str| {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let framed = part.starts_with('-') || part.ends_with('-');
+        (1..=63).contains(&part.len()) && !framed && part.chars().all(allowed)
+    };
+    let short = text.len() <= EMAIL_CHARS_MAX && local.len() <= 64;
+    short && local.split('.').all(atom) && domain.contains('.') && domain.split('.').all(label)
+}

@@ -1,0 +1,228 @@
+//! Query parameters (Spec §4 Shared parameters).
+//!
+//! Queries are form-encoded: `+` is a space. A list is written `p=a,b`, `p=a&p=b` or
+//! `p[]=a&p[]=b`, in any mixture; the public client library sends the last form.
+//!
+//! Spec §4 is silent on parameters without a value, as forms send them (`trs=`): they count as absent.
+
+use std::ops::RangeInclusive;
+
+use axum::http::Uri;
+
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{QUERY_BYTES_MAX, QUERY_VALUES_MAX};
+
+/// Characters of a caller's own value that a message repeats.
+const ECHO_CHARS_MAX: usize = 40;
+
+/// The decoded parameters of a request, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    pairs: Vec<(String, Value)>,
+}
+
+/// A decoded value; nothing where it is not UTF-8.
+type Value = Option<String>;
+
+impl Query {
+    /// The parameters of `uri`.
+    ///
+    /// Fails when there are more than the service takes.
+    pub fn of(uri: &Uri) -> Result<Self> {
+        Self::parse(uri.query().unwrap_or_default())
+    }
+
+    /// Parses a query string without its question mark.
+    ///
+    /// A value that is not UTF-8 after decoding counts as a mistake once somebody asks for it; a
+    /// name that is not names nothing. Fails when the text has more bytes or more parameters than
+    /// the service takes.
+    pub fn parse(text: &str) -> Result<Self> {
+        if text.len() > QUERY_BYTES_MAX {
+            let message = format!("the query is longer than {QUERY_BYTES_MAX} bytes");
+            return Err(Error::invalid("query", "", "maximum", message));
+        }
+        let pairs = text.split('&').filter(|pair| !pair.is_empty());
+        let pairs: Vec<_> = pairs.take(QUERY_VALUES_MAX + 1).collect();
+        if pairs.len() > QUERY_VALUES_MAX {
+            let message = format!("there are more than {QUERY_VALUES_MAX} parameters");
+            return Err(Error::invalid("query", "", "maximum", message));
+        }
+        let decoded = |pair: &str| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((decode(name)?, decode(value)))
+        };
+        Ok(Self { pairs: pairs.into_iter().filter_map(decoded).collect() })
+    }
+
+    /// The parameter `name`; one without a value counts as absent.
+    ///
+    /// Fails when it is there more than once, for nobody could say which of them counts, and when
+    /// it is not UTF-8.
+    pub fn text(&self, name: &str) -> Result<Option<&str>> {
+        self.single(name, |value| value.as_deref() != Some(""))
+    }
+
+    /// The field `name` of a form that the query was made from: empty where somebody emptied it.
+    ///
+    /// Fails as [`Query::text`] does.
+    pub fn field(&self, name: &str) -> Result<Option<&str>> {
+        self.single(name, |_| true)
+    }
+
+    fn single(&self, name: &str, counts: impl Fn(&Value) -> bool) -> Result<Option<&str>> {
+        let mut found = self.pairs.iter().filter(|(key, value)| key == name && counts(value));
+        let first = found.next();
+        if found.next().is_some() {
+            let message = format!("{name} is there more than once");
+            return Err(Error::invalid("query", name, "type", message));
+        }
+        first.map(|(_, value)| known(name, value)).transpose()
+    }
+
+    /// The parameter `name`, which must be there and not be empty.
+    pub fn required<'a>(&'a self, name: &str) -> Result<&'a str> {
+        self.text(name)?.ok_or_else(|| missing(name))
+    }
+
+    /// The parameter `name` as `find` reads it; `rule` (`format` or `pattern`) and `expected` say
+    /// what was broken when it gives nothing.
+    pub fn parsed<T>(
+        &self,
+        name: &str,
+        (rule, expected): (&str, &str),
+        find: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        let wrong = || {
+            let message = format!("{name} is `{}`, expected {expected}", shorten(text));
+            Error::invalid("query", name, rule, message)
+        };
+        find(text).map(Some).ok_or_else(wrong)
+    }
+
+    /// The parameter `name`, one of `choices`.
+    pub fn one_of<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Option<T>> {
+        self.text(name)?.map(|text| choose(("query", name), text, choices)).transpose()
+    }
+
+    /// The parameter `name` as an integer in `range`.
+    pub fn integer(&self, name: &str, range: RangeInclusive<i64>) -> Result<Option<i64>> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        let value = integer(name, text)?;
+        let (rule, bound) = match value {
+            low if low < *range.start() => ("minimum", format!("at least {}", range.start())),
+            high if high > *range.end() => ("maximum", format!("at most {}", range.end())),
+            _ => return Ok(Some(value)),
+        };
+        let message = format!("{name} is {}, expected {bound}", shorten(text));
+        Err(Error::invalid("query", name, rule, message))
+    }
+
+    /// The elements of the list `name` without the empty ones, trimmed, in their order.
+    ///
+    /// Fails when there are more than the service takes, and when one is not UTF-8.
+    pub fn list(&self, name: &str) -> Result<Vec<&str>> {
+        let bracketed = |key: &str| key.strip_suffix("[]") == Some(name);
+        let values = self.pairs.iter().filter(|(key, _)| key == name || bracketed(key));
+        let values = values.map(|(_, value)| known(name, value)).collect::<Result<Vec<_>>>()?;
+        let elements = values.into_iter().flat_map(elements);
+        let elements: Vec<&str> = elements.take(QUERY_VALUES_MAX + 1).collect();
+        if elements.len() > QUERY_VALUES_MAX {
+            let message = format!("{name} has more than {QUERY_VALUES_MAX} elements");
+            return Err(Error::invalid("query", name, "maximum", message));
+        }
+        Ok(elements)
+    }
+
+    /// The values of the repeated parameter `name` as they are, without the empty ones.
+    ///
+    /// Fails when one is not UTF-8.
+    pub fn all(&self, name: &str) -> Result<Vec<&str>> {
+        let values =
+            self.pairs.iter().filter(|(key, value)| key == name && value.as_deref() != Some(""));
+        values.map(|(_, value)| known(name, value)).collect()
+    }
+
+    /// The list `name` of integers.
+    pub fn integers(&self, name: &str) -> Result<Vec<i64>> {
+        self.list(name)?.into_iter().map(|text| integer(name, text)).collect()
+    }
+
+    /// The list `name`, each element one of `choices`.
+    pub fn many_of<T: Copy>(&self, name: &str, choices: &[(&str, T)]) -> Result<Vec<T>> {
+        self.list(name)?.into_iter().map(|text| choose(("query", name), text, choices)).collect()
+    }
+}
+
+/// The elements of a comma-separated list without the empty ones, trimmed.
+pub(in crate::http) fn elements(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',').map(str::trim).filter(|element| !element.is_empty())
+}
+
+/// Undoes form encoding: `+` and `%20` are spaces. Nothing where the bytes are not UTF-8.
+fn decode(text: &str) -> Option<String> {
+    let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
+    let (bytes, mut decoded, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
+    while let Some(byte) = bytes.get(at) {
+        let pair = digit(bytes.get(at + 1)).zip(digit(bytes.get(at + 2)));
+        let (byte, length) = match (byte, pair) {
+            // A `%` without two digits stands for itself, as in browsers.
+            (b'%', Some((high, low))) => (u8::try_from(high * 16 + low).ok()?, 3),
+            (b'+', _) => (b' ', 1),
+            (other, _) => (*other, 1),
+        };
+        decoded.push(byte);
+        at += length;
+    }
+    String::from_utf8(decoded).ok()
+}
+
+fn known<'a>(name: &str, value: &'a Value) -> Result<&'a str> {
+    let wrong = || Error::invalid("query", name, "format", format!("{name} is not UTF-8"));
+    value.as_deref().ok_or_else(wrong)
+}
+
+fn missing(name: &str) -> Error {
+    Error::invalid("query", name, "required", format!("{name} is missing"))
+}
+
+/// One of `choices`, which the part `name` at `location` says in `text`.
+pub(in crate::http) fn choose<T: Copy>(
+    (location, name): (&'static str, &str),
+    text: &str,
+    choices: &[(&str, T)],
+) -> Result<T> {
+    if let Some((_, choice)) = choices.iter().find(|(choice, _)| *choice == text) {
+        return Ok(*choice);
+    }
+    let names: Vec<&str> = choices.iter().map(|(choice, _)| *choice).collect();
+    let message = format!("{name} is `{}`, expected one of {}", shorten(text), names.join(", "));
+    Err(Error::invalid(location, name, "enum", message))
+}
+
+/// Digits with an optional sign, and a fraction of zeros at most: clients whose numbers are all
+/// floating-point write `20.0`. A number too large for 64 bits is the largest or smallest one, which no
+/// range holds.
+fn integer(name: &str, text: &str) -> Result<i64> {
+    let whole = match text.split_once('.') {
+        Some((whole, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => {
+            whole
+        }
+        Some(_) | None => text,
+    };
+    let digits = whole.strip_prefix(['-', '+']).unwrap_or(whole);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        let message = format!("{name} is `{}`, expected an integer", shorten(text));
+        return Err(Error::invalid("query", name, "type", message));
+    }
+    let limit = if text.starts_with('-') { i64::MIN } else { i64::MAX };
+    Ok(whole.parse().unwrap_or(limit))
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(ECHO_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,168 @@
+//! Responses that every heading shares: the one table from error kinds to statuses, error bodies
+//! (Spec §7 Errors) and JSON.
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::Response,
+};
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::http::api::credentials;
+use crate::runtime::error::{Error, Kind};
+use crate::runtime::limits::{NOT_FOUND_MAX_AGE_S, RETRY_AFTER_S};
+use crate::runtime::telemetry;
+
+/// Characters of a caller's own text that an error message repeats.
+const ECHO_CHARS_MAX: usize = 200;
+
+fn status(kind: Kind) -> StatusCode {
+    match kind {
+        Kind::InvalidArgument => StatusCode::BAD_REQUEST,
+        Kind::Unauthenticated => StatusCode::UNAUTHORIZED,
+        Kind::Forbidden => StatusCode::FORBIDDEN,
+        Kind::NotFound => StatusCode::NOT_FOUND,
+        Kind::Conflict => StatusCode::CONFLICT,
+        Kind::Unsupported => StatusCode::METHOD_NOT_ALLOWED,
+        Kind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Kind::Overloaded | Kind::Timeout | Kind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Kind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// Text of a caller, cut to a length that a message can bear.
+pub(crate) fn shorten(text: &str) -> String {
+    match text.char_indices().nth(ECHO_CHARS_MAX) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// The response to a failed request with these headers: as [`error`], and a 401 says that the
+/// bearer token which came is not good.
+pub(crate) fn refused(failure: &Error, headers: &HeaderMap) -> Response {
+    refused_with(failure, credentials::has_bearer(headers))
+}
+
+/// The same where it is known already whether a bearer token came.
+pub(crate) fn refused_with(failure: &Error, has_bearer: bool) -> Response {
+    let mut response = error(failure);
+    if failure.kind() == Kind::Unauthenticated && has_bearer {
+        let challenge = HeaderValue::from_static(
+            "Bearer realm=\"wirephoto\", error=\"invalid_token\", ApiKey realm=\"wirephoto\"",
+        );
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
+}
+
+/// Counts a refusal because of load. A flood must not become one of log lines: that of the request
+/// has the status, and the metric the reason.
+pub(crate) fn note_shed(error: &Error) {
+    let reason = error.details().first().map_or("other", |detail| detail.error_code.as_str());
+    metrics::counter!(telemetry::SHED, "reason" => reason.to_owned()).increment(1);
+    tracing::debug!(reason, "{}", error.message());
+}
+
+/// Writes the log line of a failure of ours; one that load is the reason of is counted.
+pub(crate) fn log(error: &Error) {
+    let status = status(error.kind());
+    let cause = || error.cause().unwrap_or_default();
+    if error.kind() == Kind::Overloaded {
+        note_shed(error);
+    } else if status.is_server_error() {
+        tracing::error!(status = status.as_u16(), "{}: {}", error.message(), cause());
+    }
+}
+
+/// The response to a failed request, with the log line of the failure.
+pub(crate) fn error(error: &Error) -> Response {
+    let status = status(error.kind());
+    log(error);
+    let errors: Vec<_> = error
+        .details()
+        .iter()
+        .map(|detail| {
+            json!({
+                "errorCode": detail.error_code,
+                "location": detail.location,
+                "message": detail.message,
+                "path": detail.path,
+            })
+        })
+        .collect();
+    let body = json!({ "message": error.message(), "errors": errors });
+    let mut response = json_text(status, body.to_string().into());
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, cache_control(error.kind()));
+    match error.kind() {
+        Kind::Unauthenticated => {
+            // A request without a token learns no more than the schemes (RFC 6750 §3).
+            let challenge =
+                HeaderValue::from_static("Bearer realm=\"wirephoto\", ApiKey realm=\"wirephoto\"");
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        Kind::Overloaded | Kind::Timeout | Kind::Unavailable => {
+            let wait_s = error.retry_after_s().unwrap_or(RETRY_AFTER_S);
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
+        }
+        Kind::Forbidden => {
+            if let Some(scope) = error.missing_scope()
+                && let Ok(challenge) = HeaderValue::from_str(&format!(
+                    "Bearer realm=\"wirephoto\", error=\"insufficient_scope\", scope=\"{scope}\""
+                ))
+            {
+                headers.insert(header::WWW_AUTHENTICATE, challenge);
+            }
+        }
+        Kind::InvalidArgument
+        | Kind::NotFound
+        | Kind::Conflict
+        | Kind::Unsupported
+        | Kind::TooLarge
+        | Kind::Internal => {}
+    }
+    response
+}
+
+fn cache_control(kind: Kind) -> HeaderValue {
+    match kind {
+        Kind::NotFound => HeaderValue::from_str(&format!("max-age={NOT_FOUND_MAX_AGE_S}"))
+            .unwrap_or(HeaderValue::from_static("no-store")),
+        Kind::InvalidArgument
+        | Kind::Unauthenticated
+        | Kind::Forbidden
+        | Kind::Conflict
+        | Kind::Unsupported
+        | Kind::TooLarge
+        | Kind::Overloaded
+        | Kind::Timeout
+        | Kind::Unavailable
+        | Kind::Internal => HeaderValue::from_static("no-store"),
+    }
+}
+
+/// A JSON body.
+pub(crate) fn json_text(status: StatusCode, text: Bytes) -> Response {
+    typed(status, HeaderValue::from_static("application/json"), Body::from(text))
+}
+
+/// A response whose headers have room for those of a rendition, about twenty. A map that grows
+/// from nothing is moved three times on the way, for each response.
+pub(crate) fn with_room(body: Body) -> Response {
+    const HEADERS: usize = 24;
+    let mut response = Response::new(body);
+    *response.headers_mut() = HeaderMap::with_capacity(HEADERS);
+    response
+}
+
+/// A body of a type that browsers must not guess otherwise.
+pub(crate) fn typed(status: StatusCode, content_type: HeaderValue, body: Body) -> Response {
+    let mut response = with_room(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, content_type);
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

@@ -1,0 +1,135 @@
+//! The headers that tell browsers what a response may do and who may embed it.
+//!
+//! One table for every response. All values are constants, so a cached picture costs no more than
+//! two insertions; what depends on a page (its content security policy) is set where the page is made.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+
+const CORP: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
+const COOP: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+const PERMISSIONS: HeaderName = HeaderName::from_static("permissions-policy");
+
+/// A year. Subdomains and the preload list are the operator's to decide.
+const TRANSPORT: HeaderValue = HeaderValue::from_static("max-age=31536000");
+const CROSS_ORIGIN: HeaderValue = HeaderValue::from_static("cross-origin");
+const SAME_ORIGIN: HeaderValue = HeaderValue::from_static("same-origin");
+/// Features of browsers that no page of ours uses.
+const NO_FEATURES: HeaderValue = HeaderValue::from_static(
+    "accelerometer=(), browsing-topics=(), camera=(), display-capture=(), geolocation=(), \
+     gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), serial=(), usb=()",
+);
+/// Documents of providers run nothing and have no origin; viewers of browsers may style them.
+const SANDBOX: HeaderValue =
+    HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox");
+
+/// What a response is, as its address and type say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// A media address: customers' pages embed what it gives.
+    Media,
+    /// An address of the login, which clients open in windows of their own.
+    Login,
+    /// Anything else.
+    Other,
+}
+
+impl Place {
+    /// The place of the route that answers.
+    pub(crate) fn of(route: &str) -> Self {
+        match route {
+            route if route.starts_with("/media/") => Self::Media,
+            route if route.starts_with("/o/") => Self::Login,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Adds the headers of the table; `is_https`: the service is reached by `https`.
+pub(crate) fn protect(headers: &mut HeaderMap, place: Place, is_https: bool) {
+    if is_https {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, TRANSPORT);
+    }
+    if place == Place::Media {
+        headers.insert(CORP, CROSS_ORIGIN);
+        if kind(headers).is_some_and(may_be_active) {
+            headers.insert(header::CONTENT_SECURITY_POLICY, SANDBOX);
+        }
+        return;
+    }
+    headers.insert(CORP, SAME_ORIGIN);
+    if kind(headers).is_some_and(|kind| kind.starts_with(b"text/html")) {
+        headers.insert(PERMISSIONS, NO_FEATURES);
+        // A client that opens the login in a window waits there for the answer; a policy on any page
+        // in between would take the window from it.
+        if place == Place::Other {
+            headers.insert(COOP, SAME_ORIGIN);
+        }
+    }
+}
+
+fn kind(headers: &HeaderMap) -> Option<&[u8]> {
+    headers.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes)
+}
+
+/// Whether a browser may show what is of this type as a document with scripts or links. Pictures,
+/// videos and archives are not; a picture that is a document (SVG) is.
+fn may_be_active(kind: &[u8]) -> bool {
+    let inert = [&b"image/"[..], b"video/", b"multipart/", b"application/zip"];
+    kind.starts_with(b"image/svg") || !inert.iter().any(|inert| kind.starts_with(inert))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn protected(place: Place, kind: Option<&'static str>, is_https: bool) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        if let Some(kind) = kind {
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+        }
+        protect(&mut headers, place, is_https);
+        headers
+    }
+
+    #[test]
+    fn the_place_follows_from_the_route() {
+        assert_eq!(Place::of("/media/{*path}"), Place::Media);
+        assert_eq!(Place::of("/o/login"), Place::Login);
+        for route in ["/", "/item/{media_type}/{id}", "unknown", "/openapi.json"] {
+            assert_eq!(Place::of(route), Place::Other, "{route}");
+        }
+    }
+
+    #[test]
+    fn documents_of_providers_are_sandboxed_and_pictures_are_not() {
+        let sandboxed = |kind| {
+            protected(Place::Media, Some(kind), false).contains_key("content-security-policy")
+        };
+        for kind in [
+            "text/xml",
+            "text/plain; charset=utf-8",
+            "application/json",
+            "application/pdf",
+            "application/postscript",
+            "image/svg+xml",
+        ] {
+            assert!(sandboxed(kind), "{kind}");
+        }
+        for kind in ["image/jpeg", "image/avif", "video/mp4", "application/zip"] {
+            assert!(!sandboxed(kind), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_page_keeps_its_window_and_a_login_leaves_it_to_its_client() {
+        let html = Some("text/html; charset=utf-8");
+        assert_eq!(protected(Place::Other, html, false)[COOP], "same-origin");
+        let login = protected(Place::Login, html, true);
+        assert!(!login.contains_key(COOP) && login.contains_key(PERMISSIONS));
+        assert_eq!(login[header::STRICT_TRANSPORT_SECURITY], "max-age=31536000");
+        let api = protected(Place::Other, Some("application/json"), false);
+        assert!(!api.contains_key(COOP) && !api.contains_key(header::STRICT_TRANSPORT_SECURITY));
+        assert_eq!(api[CORP], "same-origin");
+        assert_eq!(protected(Place::Media, Some("image/jpeg"), false)[CORP], "cross-origin");
+    }
+}

@@ -1,0 +1,119 @@
+//! Addresses with a slash at their end.
+//!
+//! Those of APIs and media mean what they mean without it: the slash is taken off before the router
+//! sees the request, so log lines, metrics and the tables that go by routes know one address. Pages
+//! redirect, because relative links and browsers' histories go by the address that is shown.
+
+use axum::{
+    body::Body,
+    extract::Request,
+    http::{HeaderValue, StatusCode, Uri, header, uri::PathAndQuery},
+    response::Response,
+};
+
+use crate::http::protocol::cors;
+use crate::http::site::login;
+
+/// Pages that mails link to.
+const MAILED: [&str; 3] = ["/unsubscribe/", "/mail/", "/o/password/"];
+
+/// The request with the address that is meant.
+pub(crate) fn trim(mut request: Request) -> Request {
+    if let Some(uri) = trimmed(request.uri()) {
+        *request.uri_mut() = uri;
+    }
+    request
+}
+
+/// The address without the slash at its end; nothing where there is none, or it is a page's.
+fn trimmed(uri: &Uri) -> Option<Uri> {
+    let path = uri.path().strip_suffix('/')?;
+    if !is_for_programs(path) {
+        return None;
+    }
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(with_query(path, uri)?);
+    Uri::from_parts(parts).ok()
+}
+
+fn is_for_programs(path: &str) -> bool {
+    let below = ["/media/", "/health/"];
+    cors::is_api(path)
+        || below.iter().any(|prefix| path.starts_with(prefix))
+        || ["/metrics", "/openapi.json"].contains(&path)
+}
+
+fn with_query(path: &str, uri: &Uri) -> Option<PathAndQuery> {
+    match uri.query() {
+        Some(query) => format!("{path}?{query}").parse().ok(),
+        None => path.parse().ok(),
+    }
+}
+
+/// The redirect to the page of an address that ends in a slash; nothing where it does not, or is no
+/// page's.
+///
+/// Nothing either for `//host/`: a browser would take what is left of it for another site.
+pub(crate) fn redirect(uri: &Uri) -> Option<Response> {
+    let path = uri.path().strip_suffix('/')?;
+    let location = with_query(path, uri)?;
+    let is_page = login::is_ours(location.as_str())
+        || ["/o/login", "/o/password"].contains(&path)
+        || MAILED.iter().any(|prefix| path.starts_with(prefix));
+    if !is_page {
+        return None;
+    }
+    let location = HeaderValue::from_str(location.as_str()).ok()?;
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+    let headers = response.headers_mut();
+    headers.insert(header::LOCATION, location);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    Some(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slash_of_an_address_for_programs_is_taken_off() {
+        let check = |given: &str, expected: Option<&str>| {
+            let found = trimmed(&given.parse().unwrap()).map(|uri| uri.to_string());
+            assert_eq!(found.as_deref(), expected, "{given}");
+        };
+        check("/content/v1/image/search/", Some("/content/v1/image/search"));
+        check("/content/v1/image/search/?q=a/&s=1", Some("/content/v1/image/search?q=a/&s=1"));
+        check("http://a.example/user/v1/user/", Some("http://a.example/user/v1/user"));
+        check("/media/image/x_NormalPreview.jpg/", Some("/media/image/x_NormalPreview.jpg"));
+        check("/health/ready/", Some("/health/ready"));
+        for other in ["/", "/media/", "/user/v1/user", "/account/", "/o/login/", "/o/oauth2/auth/"]
+        {
+            check(other, None);
+        }
+    }
+
+    #[test]
+    fn a_page_is_redirected_within_the_site() {
+        let location = |given: &str| {
+            let response = redirect(&given.parse().unwrap())?;
+            Some(response.headers()[header::LOCATION].to_str().unwrap().to_owned())
+        };
+        assert_eq!(location("/account/").as_deref(), Some("/account"));
+        assert_eq!(location("/item/image/x/?done=a").as_deref(), Some("/item/image/x?done=a"));
+        assert_eq!(location("/o/login/?return_to=/").as_deref(), Some("/o/login?return_to=/"));
+        assert_eq!(location("/unsubscribe/a.b/").as_deref(), Some("/unsubscribe/a.b"));
+        for other in [
+            "/",
+            "/account",
+            "//evil.example/",
+            "/\\evil.example/",
+            "///",
+            "/nothing/",
+            "//evil.example/account/",
+            "/account//evil.example/",
+        ] {
+            assert_eq!(location(other), None, "{other}");
+        }
+    }
+}

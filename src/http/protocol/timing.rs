@@ -1,0 +1,91 @@
+//! How a rendition came about, in its headers: `Server-Timing` (W3C) and `Wirephoto-Path`.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::media::Source;
+use crate::media::Timing;
+
+const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
+const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-origin");
+const WIREPHOTO_PATH: HeaderName = HeaderName::from_static("wirephoto-path");
+
+/// How the bytes were made, where that happened for this request.
+pub(crate) fn way(source: &Source) -> Option<&'static str> {
+    match source {
+        Source::Memory | Source::Disk => None,
+        Source::Rendered { way, .. } => Some(way.as_str()),
+    }
+}
+
+/// Where the time went, where the bytes were made for this request.
+pub(crate) fn of(source: &Source) -> Option<Timing> {
+    match source {
+        Source::Memory | Source::Disk => None,
+        Source::Rendered { timing, .. } => Some(*timing),
+    }
+}
+
+/// Says where the bytes came from, and where the time went if they were rendered.
+///
+/// What is `open` lets scripts of any site read its times, as they may read its bytes.
+pub(crate) fn describe(headers: &mut HeaderMap, source: &Source, open: bool) {
+    let timing = match source {
+        Source::Memory => HeaderValue::from_static("cache;desc=\"memory\""),
+        Source::Disk => HeaderValue::from_static("cache;desc=\"disk\""),
+        Source::Rendered { timing, .. } => stages(timing),
+    };
+    headers.insert(SERVER_TIMING, timing);
+    let way = way(source).unwrap_or("cache");
+    headers.insert(WIREPHOTO_PATH, HeaderValue::from_static(way));
+    if open {
+        headers.insert(TIMING_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    }
+}
+
+/// The stages that happened, in milliseconds.
+fn stages(timing: &Timing) -> HeaderValue {
+    let stage = |(name, ms)| format!("{name};dur={}", print_ms(ms));
+    let text = timing.stages().map(stage).collect::<Vec<_>>().join(", ");
+    HeaderValue::from_str(&text).expect("names and numbers are ASCII")
+}
+
+/// Milliseconds with three decimals at most.
+fn print_ms(ms: f64) -> String {
+    let text = format!("{ms:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use imaging::Way;
+
+    fn check(source: Source, open: bool, expected: [&str; 3]) {
+        let mut headers = HeaderMap::new();
+        describe(&mut headers, &source, open);
+        let text = |name| headers.get(name).map_or("", |value| value.to_str().unwrap());
+        assert_eq!([SERVER_TIMING, WIREPHOTO_PATH, TIMING_ALLOW_ORIGIN].map(text), expected);
+    }
+
+    #[test]
+    fn a_render_names_its_way_and_the_stages_that_happened() {
+        let timing = Timing {
+            queue_ms: 0.0,
+            read_ms: Some(1.5),
+            decode_ms: Some(12.345_678),
+            blend_ms: None,
+            encode_ms: Some(100.0),
+        };
+        let expected = "queue;dur=0, read;dur=1.5, decode;dur=12.346, encode;dur=100";
+        check(Source::Rendered { way: Way::Region, timing }, true, [expected, "region", "*"]);
+        let timing = Timing { read_ms: Some(0.000_4), ..Timing::default() };
+        let expected = "queue;dur=0, read;dur=0";
+        check(Source::Rendered { way: Way::Original, timing }, false, [expected, "original", ""]);
+    }
+
+    #[test]
+    fn a_cached_answer_names_its_tier() {
+        check(Source::Memory, true, ["cache;desc=\"memory\"", "cache", "*"]);
+        check(Source::Disk, false, ["cache;desc=\"disk\"", "cache", ""]);
+    }
+}

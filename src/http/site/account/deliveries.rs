@@ -1,0 +1,27 @@
+//! `/account/deliveries`: what was sent through channels, and how far it got.
+
+use minijinja::context;
+use serde_json::Value;
+
+use super::{Member, Page, Part, elements, places, shown};
+use crate::runtime::limits::DELIVERIES_SIZE_DEFAULT;
+use model::account::DeliveryState;
+
+/// `GET /account/deliveries`.
+pub(super) async fn list(member: Member) -> Page {
+    let part = Part::of(&member, "state", DELIVERIES_SIZE_DEFAULT)?;
+    let answer = member.ask(&part.call("/user/v1/delivery")).await?;
+    let mut deliveries = elements(answer, "deliveries");
+    let pager = part.cut(&mut deliveries);
+    for delivery in &mut deliveries {
+        delivery["places"] = places(delivery["item"].as_str().unwrap_or_default());
+    }
+    let context = context! {
+        deliveries => shown(Value::Array(deliveries)),
+        states => DeliveryState::ALL.map(DeliveryState::as_str).to_vec(),
+        state => part.choice.1,
+        start => part.start,
+        pager,
+    };
+    member.page("account/deliveries.html", context)
+}

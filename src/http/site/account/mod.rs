@@ -1,0 +1,190 @@
+//! The account pages: who a visitor is, what it bought, and how things reach it.
+
+mod channel_form;
+mod channels;
+mod deliveries;
+mod devices;
+mod keys;
+mod orders;
+mod overview;
+mod security;
+mod user_access;
+mod users;
+
+use axum::{
+    Router,
+    http::StatusCode,
+    routing::{get, post},
+};
+use minijinja::{Value as PageValue, context, value::Serde};
+use serde_json::{Value, json};
+
+pub use channel_form::Draft;
+
+use super::{App, Form, FreshMember, FreshPosted, Member, Page, Posted, Problem, Site, api};
+use super::{Call, Refusal};
+use crate::runtime::error::{Error, Kind, Result};
+
+/// The addresses of the account pages.
+pub(super) fn routes() -> Router<App> {
+    Router::new()
+        .route("/account", get(overview::show))
+        .route("/account/profile", get(overview::profile).post(overview::save))
+        .route("/account/orders", get(orders::list))
+        .route("/account/orders/{id}", get(orders::show).post(orders::report))
+        .route("/account/deliveries", get(deliveries::list))
+        .route("/account/devices", get(devices::list))
+        .route("/account/devices/remove", get(devices::confirm).post(devices::remove))
+        .route("/account/keys", get(keys::list).post(keys::make))
+        .route("/account/keys/{id}/revoke", get(keys::confirm).post(keys::revoke))
+        .route("/account/channels", get(channels::list))
+        .route("/account/channels/edit", get(channels::edit).post(channels::save))
+        .route("/account/channels/remove", get(channels::confirm).post(channels::remove))
+        .route("/account/channels/test", get(channels::tested).post(channels::test))
+        .route("/account/security", get(security::show))
+        .route("/account/security/password", post(security::change))
+        .route("/account/security/sessions/{id}/end", post(security::end_session))
+        .route("/account/security/applications/end", post(security::end_application))
+        .route("/account/users", get(users::list))
+        .route("/account/users/new", get(users::start).post(users::create))
+        .route("/account/users/{id}", get(users::show).post(users::update))
+        .route("/account/users/{id}/access", post(user_access::change))
+}
+
+/// JSON as templates take it.
+fn shown(value: Value) -> PageValue {
+    PageValue::from(Serde(value))
+}
+
+/// What is wrong with a form that is shown again; nothing of one that nobody sent yet.
+fn mistakes(refusal: Option<&Refusal>) -> PageValue {
+    let Some(refusal) = refusal else { return PageValue::from(()) };
+    let errors = match refusal.errors.as_slice() {
+        [] => json!([{ "errorCode": "", "path": "", "message": refusal.message }]),
+        errors => json!(errors),
+    };
+    let paths: Vec<String> = refusal.errors.iter().map(|wrong| wrong.path.clone()).collect();
+    context! { errors => shown(errors), paths }
+}
+
+/// The status of a page whose form came back.
+fn status_of(refusal: Option<&Refusal>) -> StatusCode {
+    refusal.map_or(StatusCode::OK, |refusal| refusal.status)
+}
+
+/// A refusal to be shown in a form; any other ends the page.
+fn of_form(refusal: Refusal) -> Result<Refusal, Problem> {
+    if refusal.is_mistake() { Ok(refusal) } else { Err(refusal.into()) }
+}
+
+/// What an API gives; nothing where it has nothing for this caller.
+async fn optional(site: &Site, target: &str) -> Result<Option<Value>, Refusal> {
+    match site.get(target).await {
+        Ok(value) => Ok(Some(value)),
+        Err(refusal) if refusal.is_mistake() => Ok(None),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+/// Where the pages are about an item of that URI: its page, and its picture if everybody may see
+/// it.
+fn places(uri: &str) -> Value {
+    let mut parts = uri.rsplit('/');
+    let (Some(id), Some(media_type)) = (parts.next(), parts.next()) else { return Value::Null };
+    json!({
+        "page": format!("/item/{media_type}/{id}"),
+        "thumbnail": (media_type == "image").then(|| format!("{uri}_NormalThumbnail.jpg")),
+        "pricelist": format!("/media/{media_type}/{id}/pricelist"),
+    })
+}
+
+/// A part of a long list, as its page names it: `start`, and a choice of what is listed.
+struct Part<'a> {
+    /// The page.
+    path: &'a str,
+    /// The parameter that chooses.
+    choice: (&'a str, Option<&'a str>),
+    start: usize,
+    size: usize,
+}
+
+impl<'a> Part<'a> {
+    fn of(site: &'a Site, choice: &'a str, size: usize) -> Result<Self> {
+        let start = site.query.integer("start", 0..=i64::from(u32::MAX))?;
+        let start = start.and_then(|start| usize::try_from(start).ok()).unwrap_or(0);
+        Ok(Self { path: site.path(), choice: (choice, site.parameter(choice)?), start, size })
+    }
+
+    /// The call that lists it, and one element more that says whether there are others.
+    fn call(&self, target: &str) -> Call {
+        let (start, size) = (self.start.to_string(), (self.size + 1).to_string());
+        Call::get(target).query([
+            ("start", Some(start.as_str())),
+            ("size", Some(size.as_str())),
+            self.choice,
+        ])
+    }
+
+    /// Takes that one element off; gives the addresses of the parts beside this one.
+    fn cut(&self, listed: &mut Vec<Value>) -> PageValue {
+        let at = |start: usize| {
+            let start = (start > 0).then(|| start.to_string());
+            Call::get(self.path).query([self.choice, ("start", start.as_deref())]).target
+        };
+        let newer = (self.start > 0).then(|| at(self.start.saturating_sub(self.size)));
+        let older = (listed.len() > self.size).then(|| at(self.start + self.size));
+        listed.truncate(self.size);
+        context! { newer, older }
+    }
+}
+
+/// The elements of a list that an answer has as `name`, or is.
+fn elements(mut answer: Value, name: &str) -> Vec<Value> {
+    if answer.is_object() {
+        answer = answer[name].take();
+    }
+    match answer {
+        Value::Array(elements) => elements,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_) => {
+            Vec::new()
+        }
+    }
+}
+
+/// What a page says that is about nothing.
+fn none(what: &str) -> Problem {
+    Error::new(Kind::NotFound, what).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_has_a_page_and_a_photograph_a_picture() {
+        let found = places("https://media.example/media/image/a-b");
+        assert_eq!(found["page"], "/item/image/a-b");
+        let thumbnail = "https://media.example/media/image/a-b_NormalThumbnail.jpg";
+        assert_eq!(found["thumbnail"], thumbnail);
+        assert_eq!(found["pricelist"], "/media/image/a-b/pricelist");
+        let found = places("https://media.example/media/text/a");
+        assert_eq!((&found["page"], &found["thumbnail"]), (&json!("/item/text/a"), &Value::Null));
+    }
+
+    #[test]
+    fn a_part_of_a_list_knows_its_neighbours() {
+        let part = |start| Part { path: "/p", choice: ("state", Some("a&b")), start, size: 2 };
+        assert_eq!(part(2).call("/list").target, "/list?start=2&size=3&state=a%26b");
+        let check = |start, count, newer: Option<&str>, older: Option<&str>| {
+            let mut listed = vec![Value::Null; count];
+            let found = part(start).cut(&mut listed);
+            assert_eq!(found.get_attr("newer").unwrap().as_str(), newer, "{start} {count}");
+            assert_eq!(found.get_attr("older").unwrap().as_str(), older, "{start} {count}");
+            assert!(listed.len() <= 2);
+        };
+        check(0, 2, None, None);
+        check(0, 3, None, Some("/p?state=a%26b&start=2"));
+        check(2, 1, Some("/p?state=a%26b"), None);
+        check(4, 3, Some("/p?state=a%26b&start=2"), Some("/p?state=a%26b&start=6"));
+    }
+}

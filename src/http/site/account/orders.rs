@@ -1,0 +1,114 @@
+//! `/account/orders`: what was bought, and reports on its use.
+
+use axum::{extract::Path, http::StatusCode};
+use minijinja::context;
+use serde_json::{Map, Value, json};
+
+use super::{
+    Call, Form, Member, Page, Part, Posted, Problem, Refusal, Site, api, elements, mistakes, none,
+    of_form, optional, places, shown, status_of,
+};
+use crate::http::site::form::see_other;
+use crate::runtime::limits::ORDERS_SIZE_DEFAULT;
+
+const ORDERS: &str = "/user/v1/order";
+
+/// `GET /account/orders`.
+pub(super) async fn list(member: Member) -> Page {
+    let part = Part::of(&member, "status", ORDERS_SIZE_DEFAULT)?;
+    let mut orders = elements(member.ask(&part.call(ORDERS)).await?, "orders");
+    let pager = part.cut(&mut orders);
+    orders.iter_mut().for_each(place);
+    let context = context! {
+        orders => shown(Value::Array(orders)),
+        status => part.choice.1.unwrap_or("all"),
+        start => part.start,
+        pager,
+    };
+    member.page("account/orders.html", context)
+}
+
+/// Says where an order's item is.
+fn place(order: &mut Value) {
+    order["places"] = places(order["item"]["uri"].as_str().unwrap_or_default());
+}
+
+/// `GET /account/orders/{id}`.
+pub(super) async fn show(Path(id): Path<String>, member: Member) -> Page {
+    page(&member, &id, None).await
+}
+
+/// `POST /account/orders/{id}`: reports its use.
+pub(super) async fn report(Path(id): Path<String>, posted: Posted) -> Page {
+    let call = Call::put(format!("{ORDERS}/{}", api::segment(&id))).json(body(&posted.form));
+    match posted.send(call).await {
+        Ok(_) => Ok(see_other("/account/orders?done=reported")),
+        Err(refusal) => page(&posted, &id, Some((of_form(refusal)?, &posted.form))).await,
+    }
+}
+
+/// The report that a form states. What is not chosen is left out, and the API says so.
+fn body(form: &Form) -> Value {
+    let mut body = Map::new();
+    let approve = form.find("approve").map(|approve| approve == "yes");
+    if let Some(approve) = approve {
+        body.insert("approve".to_owned(), json!(approve));
+    }
+    if let Some(uuid) = form.find("license").filter(|_| approve == Some(true)) {
+        body.insert("license".to_owned(), json!({ "uuid": uuid }));
+    }
+    if let Some(text) = form.find("invoiceText") {
+        // Forms end lines as mails do.
+        body.insert("invoiceText".to_owned(), json!(text.replace("\r\n", "\n")));
+    }
+    Value::Object(body)
+}
+
+async fn page(site: &Site, id: &str, typed: Option<(Refusal, &Form)>) -> Page {
+    let mut order = find(site, id).await?;
+    place(&mut order);
+    let pricelist = order["places"]["pricelist"].as_str().unwrap_or_default();
+    // An item that is gone, or that no agreement covers any more, has no pricelist.
+    let pricelist = match order["reported"].is_null() {
+        true => optional(site, pricelist).await?,
+        false => None,
+    };
+    let organization = optional(site, "/user/v1/organization").await?.unwrap_or_default();
+    let refusal = typed.as_ref().map(|(refusal, _)| refusal);
+    let context = context! {
+        order => shown(order),
+        currency => organization["currency"].as_str(),
+        licenses => shown(Value::Array(elements(pricelist.unwrap_or_default(), "licenses"))),
+        again => typed.as_ref().map(|(_, form)| form.again()),
+        mistakes => mistakes(refusal),
+    };
+    site.page_with(status_of(refusal), "account/order.html", context)
+}
+
+/// The order of that number. What is no number is that of none.
+async fn find(site: &Site, id: &str) -> Result<Value, Problem> {
+    let missing = || none("There is no such order.");
+    let id: i64 = id.parse().map_err(|_| missing())?;
+    match site.get(format!("{ORDERS}/{id}")).await {
+        Err(refusal) if refusal.status == StatusCode::NOT_FOUND => Err(missing()),
+        found => Ok(found?),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_says_what_the_form_says() {
+        let check = |form: &str, expected: Value| {
+            assert_eq!(body(&Form::parse(form).unwrap()), expected, "{form}");
+        };
+        check("", json!({}));
+        check("approve=no&license=a&invoiceText=+", json!({ "approve": false }));
+        check("approve=yes", json!({ "approve": true }));
+        let expected =
+            json!({ "approve": true, "license": { "uuid": "a" }, "invoiceText": "1\n2" });
+        check("approve=yes&license=a&invoiceText=1%0D%0A2", expected);
+    }
+}

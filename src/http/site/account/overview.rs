@@ -1,0 +1,76 @@
+//! `/account`: who the visitor is, its agreements, its profile.
+
+use axum::{http::StatusCode, response::Response};
+use minijinja::context;
+use serde_json::Value;
+
+use super::{
+    Call, Member, Page, Posted, Refusal, Site, mistakes, of_form, optional, shown, status_of,
+};
+use crate::http::site::form::see_other;
+
+const PROFILE: &str = "/user/v1/profile";
+
+/// `GET /account`.
+pub(super) async fn show(member: Member) -> Page {
+    page(&member, &Typed::default()).await
+}
+
+/// `GET /account/profile`: where a form was sent to; the profile is a part of `/account`.
+pub(super) async fn profile(_member: Member) -> Page {
+    Ok(see_other("/account#profile"))
+}
+
+/// A profile that could not be taken.
+#[derive(Default)]
+struct Typed<'a> {
+    text: Option<&'a str>,
+    refusal: Option<Refusal>,
+    /// Line and column of what is no JSON.
+    place: Option<(usize, usize)>,
+}
+
+/// `POST /account/profile`: replaces the profile.
+pub(super) async fn save(posted: Posted) -> Page {
+    let text = posted.form.find("profile").unwrap_or_default();
+    let profile = match serde_json::from_str::<Value>(text) {
+        Ok(profile) => profile,
+        Err(error) => {
+            let place = Some((error.line(), error.column()));
+            let refusal = Refusal {
+                status: StatusCode::BAD_REQUEST,
+                message: error.to_string(),
+                errors: Vec::new(),
+            };
+            let typed = Typed { text: Some(text), refusal: Some(refusal), place };
+            return page(&posted, &typed).await;
+        }
+    };
+    match posted.send(Call::put(PROFILE).json(profile)).await {
+        Ok(_) => Ok(see_other("/account?done=saved")),
+        Err(refusal) => {
+            let refusal = Some(of_form(refusal)?);
+            page(&posted, &Typed { text: Some(text), refusal, place: None }).await
+        }
+    }
+}
+
+async fn page(site: &Site, typed: &Typed<'_>) -> Result<Response, super::Problem> {
+    // Programs that log in have no user, and some users have no organization.
+    let user = optional(site, "/user/v1/user").await?;
+    let organization = optional(site, "/user/v1/organization").await?;
+    let profile = match typed.text {
+        Some(text) => text.to_owned(),
+        None => format!("{:#}", site.get(PROFILE).await?),
+    };
+    let refusal = typed.refusal.as_ref();
+    let context = context! {
+        person => shown(user.unwrap_or_default()),
+        organization => shown(organization.unwrap_or_default()),
+        profile,
+        mistakes => mistakes(refusal),
+        line => typed.place.map(|(line, _)| line),
+        column => typed.place.map(|(_, column)| column),
+    };
+    site.page_with(status_of(refusal), "account/overview.html", context)
+}

@@ -1,0 +1,223 @@
+//! `/account/users`: administrators look after the users of their organization.
+
+use axum::{extract::Path, http::StatusCode};
+use minijinja::{Value as PageValue, context};
+use serde_json::{Map, Value, json};
+
+use super::{
+    Call, Form, FreshMember, FreshPosted, Member, Page, Problem, Refusal, Site, api, elements,
+    mistakes, of_form, shown, status_of,
+};
+use crate::http::site::form::see_other;
+
+/// Where the API has the users of the organization.
+pub(super) const USERS: &str = "/user/v1/organization/user";
+const PENDING: &str = "/user/v1/organization/pending-user";
+
+/// `GET /account/users`.
+pub(super) async fn list(member: Member) -> Page {
+    let users = allowed(&member, member.get(USERS).await)?;
+    let pending = elements(member.get(PENDING).await?, "users");
+    let mut users = elements(users, "users");
+    for user in &mut users {
+        let found = pending.iter().find(|one| one["id"] == user["id"]);
+        user["pending"] = json!(found.is_some());
+        user["invited"] = json!(found.is_some_and(|one| one["invited"] == true));
+    }
+    member.page("account/users.html", context! { users => shown(Value::Array(users)) })
+}
+
+/// `GET /account/users/new`.
+pub(super) async fn start(member: FreshMember) -> Page {
+    allowed(&member, member.get(USERS).await)?;
+    page(&member, Fields::new_user(PageValue::from(())), None)
+}
+
+/// `POST /account/users/new`: makes a user.
+pub(super) async fn create(posted: FreshPosted) -> Page {
+    let call = Call::post(USERS).json(body(&posted.form, Empty::LeftOut));
+    match posted.send(call).await {
+        Ok(user) => created(&posted, &user).await,
+        Err(refusal) => {
+            let refusal = mistake(&posted, refusal)?;
+            page(&posted, Fields::new_user(posted.form.again()), Some(&refusal))
+        }
+    }
+}
+
+/// After a user was made: the invitation is mailed, or the link is shown to be passed on.
+async fn created(posted: &FreshPosted, user: &Value) -> Page {
+    if posted.app.shared.users.sends_mails() {
+        return Ok(see_other("/account/users?done=invited"));
+    }
+    let id = user["id"].to_string();
+    let link = posted.send(Call::post(format!("{USERS}/{id}/password-link"))).await?;
+    link_page(posted, &id, link).await
+}
+
+/// The page that shows a link, once.
+pub(super) async fn link_page(site: &Site, id: &str, link: Value) -> Page {
+    let user = site.get(format!("{USERS}/{}", api::segment(id))).await?;
+    let context = context! { link => shown(link), of => shown(user) };
+    site.page("account/user_link.html", context)
+}
+
+/// `GET /account/users/{id}`.
+pub(super) async fn show(Path(id): Path<String>, member: Member) -> Page {
+    show_again(&member, &id, None).await
+}
+
+/// The page of a user as it is stored, with what went wrong.
+pub(super) async fn show_again(site: &Site, id: &str, refusal: Option<&Refusal>) -> Page {
+    let id = api::segment(id);
+    let user = allowed(site, site.get(format!("{USERS}/{id}")).await)?;
+    let fields = Fields {
+        action: &format!("/account/users/{id}"),
+        again: fields(&user),
+        access: access(site, &id).await?,
+    };
+    page(site, fields, refusal)
+}
+
+/// How the user of that number gets in.
+async fn access(site: &Site, id: &str) -> Result<PageValue, Problem> {
+    let access = site.get(format!("{USERS}/{id}/access")).await?;
+    let own = site.visitor.as_ref().map(|visitor| visitor.account.user.id.to_string());
+    Ok(context! { is_own => own.as_deref() == Some(id), ..shown(access) })
+}
+
+/// `POST /account/users/{id}`: changes a user.
+pub(super) async fn update(Path(id): Path<String>, posted: FreshPosted) -> Page {
+    let target = format!("{USERS}/{}", api::segment(&id));
+    let call = Call::put(target).json(body(&posted.form, Empty::Emptied));
+    match posted.send(call).await {
+        Ok(_) => Ok(see_other("/account/users?done=saved")),
+        Err(refusal) => {
+            let refusal = mistake(&posted, refusal)?;
+            let access = access(&posted, &api::segment(&id)).await?;
+            let fields = Fields { action: posted.path(), again: posted.form.again(), access };
+            page(&posted, fields, Some(&refusal))
+        }
+    }
+}
+
+/// Whoever may not do it gets a page that says who may.
+fn allowed(site: &Site, outcome: Result<Value, Refusal>) -> Result<Value, Problem> {
+    outcome.map_err(|refusal| match refusal.status {
+        StatusCode::FORBIDDEN => forbidden(site),
+        _ => refusal.into(),
+    })
+}
+
+fn mistake(site: &Site, refusal: Refusal) -> Result<Refusal, Problem> {
+    match refusal.status {
+        StatusCode::FORBIDDEN => Err(forbidden(site)),
+        _ => of_form(refusal),
+    }
+}
+
+fn forbidden(site: &Site) -> Problem {
+    let page = site.page_with(StatusCode::FORBIDDEN, "account/forbidden.html", context! {});
+    page.map_or_else(|problem| problem, Problem::from)
+}
+
+/// The form of a user: where it goes, and what its fields hold.
+struct Fields<'a> {
+    action: &'a str,
+    again: PageValue,
+    /// How the user gets in; nothing of a new one.
+    access: PageValue,
+}
+
+impl Fields<'_> {
+    fn new_user(again: PageValue) -> Self {
+        Self { action: "/account/users/new", again, access: PageValue::from(()) }
+    }
+}
+
+fn page(site: &Site, fields: Fields<'_>, refusal: Option<&Refusal>) -> Page {
+    let context = context! {
+        action => fields.action,
+        is_new => fields.action.ends_with("/new"),
+        again => fields.again,
+        access => fields.access,
+        sends_mails => site.app.shared.users.sends_mails(),
+        mistakes => mistakes(refusal),
+    };
+    site.page_with(status_of(refusal), "account/user.html", context)
+}
+
+/// What the fields hold of a user that is there.
+fn fields(user: &Value) -> PageValue {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let ticked = |value: &Value| if value == &Value::Bool(true) { "on" } else { "" };
+    context! {
+        userName => text(&user["userName"]),
+        active => user["active"] == true,
+        emailAddress => text(&user["emailAddress"]),
+        firstName => text(&user["firstName"]),
+        lastName => text(&user["lastName"]),
+        department => text(&user["department"]),
+        direct => text(&user["phoneNumber"]["direct"]),
+        mobile => text(&user["phoneNumber"]["mobile"]),
+        admin => ticked(&user["access"]["admin"]),
+        mediebank => ticked(&user["access"]["mediebank"]),
+    }
+}
+
+/// What a field that is empty means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Empty {
+    /// Nothing is said.
+    LeftOut,
+    /// What was there goes.
+    Emptied,
+}
+
+/// The body that a form states. What may not be empty is refused then: of a new user it is missing,
+/// of another one it is `null`.
+fn body(form: &Form, empty: Empty) -> Value {
+    let put = |body: &mut Map<String, Value>, name: &str| {
+        let emptied = (empty == Empty::Emptied).then_some(Value::Null);
+        if let Some(value) = form.find(name).map(Value::from).or(emptied) {
+            body.insert(name.to_owned(), value);
+        }
+    };
+    let (mut body, mut phone) = (Map::new(), Map::new());
+    for name in ["emailAddress", "firstName", "lastName", "department"] {
+        put(&mut body, name);
+    }
+    for name in ["direct", "mobile"] {
+        put(&mut phone, name);
+    }
+    if !phone.is_empty() {
+        body.insert("phoneNumber".to_owned(), Value::Object(phone));
+    }
+    let access = json!({
+        "admin": form.is_ticked("admin"), "mediebank": form.is_ticked("mediebank"),
+    });
+    body.insert("access".to_owned(), access);
+    Value::Object(body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_field_says_nothing_of_a_new_user_and_empties_one_that_is_there() {
+        let form = "emailAddress=a%40b.example&firstName=&lastName=B&direct=1234&admin=on";
+        let form = Form::parse(form).unwrap();
+        let access = json!({ "admin": true, "mediebank": false });
+        let expected = json!({
+            "emailAddress": "a@b.example", "lastName": "B",
+            "phoneNumber": { "direct": "1234" }, "access": access,
+        });
+        assert_eq!(body(&form, Empty::LeftOut), expected);
+        let expected = json!({
+            "emailAddress": "a@b.example", "firstName": null, "lastName": "B", "department": null,
+            "phoneNumber": { "direct": "1234", "mobile": null }, "access": access,
+        });
+        assert_eq!(body(&form, Empty::Emptied), expected);
+    }
+}

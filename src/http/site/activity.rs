@@ -1,0 +1,244 @@
+//! What visitors did on the site lately, as calls of the APIs: the page `/code` shows it as code.
+//!
+//! Calls are in the database, so that every node shows what another one made, and go with their session. A
+//! page does not wait for that: they are written together, now and then.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use axum::http::Method;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::api::Call;
+use crate::cluster::membership::limits::CALLS_NOTED;
+use crate::http::site::session::Visitor;
+use crate::runtime::error::Result;
+use crate::runtime::limits::{
+    ACTIVITY_CALL_BYTES_MAX, ACTIVITY_CALLS_MAX, ACTIVITY_KEPT_S, ACTIVITY_SESSIONS_MAX,
+};
+use crate::storage::database::{Db, WriteTx};
+use model::Hash;
+
+/// A call that a page made for a visitor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Done {
+    /// The call.
+    pub(super) call: Call,
+    /// When it was made.
+    pub(super) at: Timestamp,
+}
+
+/// A call as it is stored.
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    method: String,
+    target: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<Value>,
+    at: Timestamp,
+}
+
+/// The latest calls of each session; cheap to clone.
+#[derive(Clone)]
+pub struct Activity {
+    db: Db,
+    noted: Arc<Mutex<Noted>>,
+}
+
+/// What is not in the database yet.
+#[derive(Default)]
+struct Noted {
+    /// What came in since it was written last.
+    fresh: HashMap<Hash, Calls>,
+    /// What is being written.
+    writing: Arc<HashMap<Hash, Calls>>,
+}
+
+/// Calls of a session, the latest last.
+type Calls = VecDeque<Done>;
+
+impl Activity {
+    /// What is noted in `db`.
+    #[must_use]
+    pub fn new(db: Db) -> Self {
+        Self { db, noted: Arc::default() }
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a call. One that came just before is not noted again, nor one that is very long.
+    pub(super) fn note(&self, visitor: &Visitor, call: Call, at: Timestamp) {
+        if call.bytes() > ACTIVITY_CALL_BYTES_MAX {
+            return;
+        }
+        let mut noted = self.noted();
+        let fresh = &mut noted.fresh;
+        let sessions_max = usize::try_from(ACTIVITY_SESSIONS_MAX).unwrap_or(usize::MAX);
+        let key = key(visitor);
+        if fresh.len() >= sessions_max && !fresh.contains_key(&key) {
+            // The database does not take them, and a page works without.
+            return;
+        }
+        add(fresh.entry(key).or_default(), Done { call, at });
+    }
+
+    /// The calls of a visitor, the latest first.
+    pub(super) async fn list(&self, visitor: &Visitor, now: Timestamp) -> Result<Vec<Done>> {
+        self.list_of(key(visitor), now).await
+    }
+
+    async fn list_of(&self, key: Hash, now: Timestamp) -> Result<Vec<Done>> {
+        // Before the read: what is written meanwhile is seen twice at most, which adds nothing.
+        let not_read = self.not_read(&key);
+        let stored = self.db.read(move |tx| tx.find_calls(&key)).await?;
+        let mut calls = parse(stored.as_deref());
+        for done in not_read {
+            add(&mut calls, done);
+        }
+        let is_kept =
+            |done: &Done| now.duration_since(done.at).as_secs() < i64::from(ACTIVITY_KEPT_S);
+        Ok(calls.into_iter().rev().filter(is_kept).collect())
+    }
+
+    /// Writes what was noted, for as long as the service runs.
+    pub async fn keep(self) {
+        let mut beat = tokio::time::interval(CALLS_NOTED);
+        loop {
+            beat.tick().await;
+            let Some(writing) = self.begin_writing() else { continue };
+            let written = self.db.write(move |tx| write(tx, &writing)).await;
+            if let Err(cause) = &written {
+                tracing::warn!("what visitors did is not noted yet: {cause}");
+            }
+            self.end_writing(written.is_ok());
+        }
+    }
+
+    /// What may not be in the database, in its order.
+    fn not_read(&self, key: &Hash) -> Vec<Done> {
+        let noted = self.noted();
+        let both = [noted.writing.get(key), noted.fresh.get(key)];
+        both.into_iter().flatten().flatten().cloned().collect()
+    }
+
+    /// What there is to write; nobody else writes until that ends.
+    fn begin_writing(&self) -> Option<Arc<HashMap<Hash, Calls>>> {
+        let mut noted = self.noted();
+        if noted.fresh.is_empty() {
+            return None;
+        }
+        noted.writing = Arc::new(std::mem::take(&mut noted.fresh));
+        Some(Arc::clone(&noted.writing))
+    }
+
+    /// What was being written is in the database, or will be written later.
+    fn end_writing(&self, is_written: bool) {
+        let mut noted = self.noted();
+        let writing = std::mem::take(&mut noted.writing);
+        if is_written {
+            return;
+        }
+        for (key, calls) in writing.iter() {
+            let mut calls = calls.clone();
+            for done in noted.fresh.remove(key).unwrap_or_default() {
+                add(&mut calls, done);
+            }
+            noted.fresh.insert(*key, calls);
+        }
+    }
+}
+
+fn write(
+    tx: &WriteTx<'_>,
+    fresh: &HashMap<Hash, Calls>,
+) -> Result<(), crate::storage::database::DbError> {
+    for (key, more) in fresh {
+        let mut calls = parse(tx.as_read().find_calls(key)?.as_deref());
+        for done in more {
+            add(&mut calls, done.clone());
+        }
+        tx.write_calls(key, &print(&calls))?;
+    }
+    Ok(())
+}
+
+fn add(calls: &mut Calls, done: Done) {
+    if calls.back().is_some_and(|last| last.call == done.call) || calls.contains(&done) {
+        return;
+    }
+    if calls.len() == ACTIVITY_CALLS_MAX {
+        calls.pop_front();
+    }
+    calls.push_back(done);
+}
+
+/// What is stored; nothing of what a later version wrote otherwise.
+fn parse(text: Option<&str>) -> Calls {
+    let stored: Vec<Stored> =
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let done = |stored: Stored| {
+        let method = stored.method.parse::<Method>().ok()?;
+        let call = Call { method, target: stored.target, body: stored.body };
+        Some(Done { call, at: stored.at })
+    };
+    stored.into_iter().filter_map(done).collect()
+}
+
+fn print(calls: &Calls) -> String {
+    let stored = |done: &Done| Stored {
+        method: done.call.method.to_string(),
+        target: done.call.target.clone(),
+        body: done.call.body.clone(),
+        at: done.at,
+    };
+    serde_json::json!(calls.iter().map(stored).collect::<Vec<_>>()).to_string()
+}
+
+fn key(visitor: &Visitor) -> Hash {
+    Hash::of(visitor.cookie().as_bytes())
+}
+
+impl Call {
+    fn bytes(&self) -> usize {
+        let body = self.body.as_ref().map_or(0, |body| body.to_string().len());
+        self.target.len() + body
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::clock;
+
+    #[tokio::test]
+    async fn a_call_is_listed_while_it_is_being_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let activity = Activity::new(Db::scratch(dir.path()).unwrap());
+        let (key, now) = (Hash::of(b"a session"), clock::now());
+        let note = |target: &str| {
+            let call = Call { method: Method::GET, target: target.to_owned(), body: None };
+            add(activity.noted().fresh.entry(key).or_default(), Done { call, at: now });
+        };
+        let listed = || async {
+            let listed = activity.list_of(key, now).await.unwrap();
+            listed.into_iter().map(|done| done.call.target).collect::<Vec<_>>()
+        };
+        note("/one");
+        assert!(activity.begin_writing().is_some());
+        assert_eq!(listed().await, ["/one"]);
+        note("/two");
+        assert_eq!(listed().await, ["/two", "/one"]);
+        // What could not be written goes before what came since.
+        activity.end_writing(false);
+        assert_eq!(listed().await, ["/two", "/one"]);
+        assert_eq!(activity.begin_writing().map(|all| all[&key].len()), Some(2));
+        activity.end_writing(true);
+        assert!(listed().await.is_empty(), "it is in the database, whose session this is not");
+    }
+}

@@ -1,0 +1,269 @@
+//! Calls of the APIs from the pages, in the same process and by the same router that serves
+//! everybody else, so that pages can do nothing that the APIs lack.
+
+use axum::{
+    Router,
+    body::{Body, HttpBody, to_bytes},
+    http::{HeaderValue, Method, Request, StatusCode, header},
+    response::Response,
+};
+use serde::Deserialize;
+use serde_json::Value;
+use tower::ServiceExt;
+
+use crate::http::App;
+use crate::http::api::credentials;
+use crate::http::site::session::Visitor;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::SITE_ANSWER_BYTES_MAX;
+
+/// The APIs without the pages.
+#[derive(Clone)]
+pub(in crate::http) struct Apis(pub(in crate::http) Router);
+
+/// The status of what is said instead of an answer that is longer than a page may be made of.
+const TOO_LONG: StatusCode = StatusCode::INSUFFICIENT_STORAGE;
+
+/// A call of an API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::http) struct Call {
+    /// `GET`, `POST`, `PUT` or `DELETE`.
+    pub(super) method: Method,
+    /// Path and query.
+    pub(super) target: String,
+    /// The JSON body.
+    pub(super) body: Option<Value>,
+}
+
+impl Call {
+    fn new(method: Method, target: impl Into<String>) -> Self {
+        Self { method, target: target.into(), body: None }
+    }
+
+    pub(super) fn get(target: impl Into<String>) -> Self {
+        Self::new(Method::GET, target)
+    }
+
+    pub(super) fn post(target: impl Into<String>) -> Self {
+        Self::new(Method::POST, target)
+    }
+
+    pub(super) fn put(target: impl Into<String>) -> Self {
+        Self::new(Method::PUT, target)
+    }
+
+    pub(super) fn delete(target: impl Into<String>) -> Self {
+        Self::new(Method::DELETE, target)
+    }
+
+    /// The call with parameters in its query; those without a value are left out.
+    pub(super) fn query<'a>(
+        mut self,
+        pairs: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
+    ) -> Self {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in pairs {
+            if let Some(value) = value.filter(|value| !value.is_empty()) {
+                query.append_pair(name, value);
+            }
+        }
+        let query = query.finish();
+        if !query.is_empty() {
+            self.target.push(if self.target.contains('?') { '&' } else { '?' });
+            self.target.push_str(&query);
+        }
+        self
+    }
+
+    pub(super) fn json(mut self, body: Value) -> Self {
+        self.body = Some(body);
+        self
+    }
+}
+
+/// A part of a path, encoded.
+pub(super) fn segment(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        let plain = byte.is_ascii_alphanumeric() || b"-_.~:@".contains(&byte);
+        match plain && text != "." && text != ".." {
+            true => encoded.push(char::from(byte)),
+            false => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+/// What an API says against a call.
+#[derive(Clone, Debug)]
+pub(in crate::http) struct Refusal {
+    /// Its status.
+    pub(super) status: StatusCode,
+    /// Its sentence.
+    pub(super) message: String,
+    /// What is wrong with which parameter or property.
+    pub(super) errors: Vec<Wrong>,
+}
+
+/// One thing that is wrong with a call.
+#[derive(Clone, Debug, Deserialize, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Wrong {
+    pub(super) error_code: String,
+    pub(super) path: String,
+    pub(super) message: String,
+}
+
+impl Refusal {
+    /// What a page says of it: the single mistakes where there are some.
+    pub(super) fn sentences(&self) -> Vec<String> {
+        match self.errors.as_slice() {
+            [] => vec![self.message.clone()],
+            errors => errors.iter().map(|wrong| wrong.message.clone()).collect(),
+        }
+    }
+
+    /// Whether there is an answer, and it is longer than a page may be made of.
+    pub(super) fn is_too_long(&self) -> bool {
+        self.status == TOO_LONG
+    }
+
+    /// Whether the call itself was at fault, so that its form can be shown again.
+    pub(super) fn is_mistake(&self) -> bool {
+        self.status.is_client_error() && self.status != StatusCode::UNAUTHORIZED
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        let kind = match refusal.status {
+            StatusCode::BAD_REQUEST => Kind::InvalidArgument,
+            StatusCode::UNAUTHORIZED => Kind::Unauthenticated,
+            StatusCode::FORBIDDEN => Kind::Forbidden,
+            StatusCode::NOT_FOUND => Kind::NotFound,
+            StatusCode::CONFLICT => Kind::Conflict,
+            StatusCode::METHOD_NOT_ALLOWED => Kind::Unsupported,
+            StatusCode::PAYLOAD_TOO_LARGE => Kind::TooLarge,
+            StatusCode::SERVICE_UNAVAILABLE => Kind::Unavailable,
+            _ => Kind::Internal,
+        };
+        Self::new(kind, refusal.sentences().join("; "))
+    }
+}
+
+/// The answer to `call` in the name of `visitor`, or of nobody.
+pub(super) async fn respond(
+    (app, apis): (&App, &Apis),
+    visitor: Option<&Visitor>,
+    call: &Call,
+) -> Result<Response> {
+    let body = call.body.as_ref().map_or_else(Body::empty, |body| Body::from(body.to_string()));
+    let mut request = Request::builder().method(call.method.clone()).uri(&call.target);
+    request = request.header(header::CONTENT_TYPE, "application/json");
+    if let Some(headers) = request.headers_mut()
+        && let Some(visitor) = visitor
+    {
+        for (name, value) in credentials::of_visitor(app, visitor) {
+            headers.insert(name, HeaderValue::from_str(&value).map_err(Error::internal)?);
+        }
+    }
+    let request = request.body(body).map_err(Error::internal)?;
+    let router = apis.0.clone();
+    Ok(router.oneshot(request).await.unwrap_or_else(|never| match never {}))
+}
+
+/// What `call` gives: JSON, or the text of an answer that is none.
+pub(super) async fn ask(
+    service: (&App, &Apis),
+    visitor: Option<&Visitor>,
+    call: &Call,
+) -> Result<Value, Refusal> {
+    let outcome = match respond(service, visitor, call).await {
+        Ok(response) => read(response).await,
+        Err(error) => Err(error),
+    };
+    let (status, value) = outcome.map_err(|error| Refusal {
+        status: StatusCode::INTERNAL_SERVER_ERROR,
+        message: error.message().to_owned(),
+        errors: Vec::new(),
+    })?;
+    match status.is_success() {
+        true => Ok(value),
+        false => Err(refusal(status, &value)),
+    }
+}
+
+/// The answer to `call` as it comes, where it is none against it: a file for the visitor.
+pub(super) async fn file(
+    service: (&App, &Apis),
+    visitor: Option<&Visitor>,
+    call: &Call,
+) -> Result<Response, Refusal> {
+    let failed = |error: Error| Refusal {
+        status: StatusCode::INTERNAL_SERVER_ERROR,
+        message: error.message().to_owned(),
+        errors: Vec::new(),
+    };
+    let response = respond(service, visitor, call).await.map_err(failed)?;
+    if response.status().is_success() {
+        return Ok(response);
+    }
+    let (status, value) = read(response).await.map_err(failed)?;
+    Err(refusal(status, &value))
+}
+
+async fn read(response: Response) -> Result<(StatusCode, Value)> {
+    let beyond = u64::try_from(SITE_ANSWER_BYTES_MAX).unwrap_or(u64::MAX);
+    if response.body().size_hint().lower() > beyond {
+        return Ok((TOO_LONG, Value::from("There is too much to show on one page")));
+    }
+    let status = response.status();
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let is_json = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/json"));
+    let bytes = to_bytes(response.into_body(), SITE_ANSWER_BYTES_MAX).await;
+    let bytes = bytes.map_err(Error::internal)?;
+    let value = match is_json {
+        true => serde_json::from_slice(&bytes).map_err(Error::internal)?,
+        false => Value::String(String::from_utf8_lossy(&bytes).into_owned()),
+    };
+    Ok((status, value))
+}
+
+fn refusal(status: StatusCode, value: &Value) -> Refusal {
+    let message = value["message"].as_str().or(value.as_str()).unwrap_or_default().to_owned();
+    let errors = serde_json::from_value(value["errors"].clone()).unwrap_or_default();
+    Refusal { status, message, errors }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_leaves_out_what_is_not_given() {
+        let call = Call::get("/a").query([("q", Some("å b")), ("p", None), ("tr", Some(""))]);
+        assert_eq!(call.target, "/a?q=%C3%A5+b");
+        assert_eq!(Call::get("/a?x=1").query([("y", Some("2"))]).target, "/a?x=1&y=2");
+        assert_eq!(Call::delete("/a").query([]).target, "/a");
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_too_long_for_a_page_says_so() {
+        let answer = |length: usize| Response::new(Body::from(" ".repeat(length)));
+        let (status, _) = read(answer(SITE_ANSWER_BYTES_MAX)).await.unwrap();
+        assert_eq!(status, StatusCode::OK);
+        let (status, said) = read(answer(SITE_ANSWER_BYTES_MAX + 1)).await.unwrap();
+        let refusal = refusal(status, &said);
+        assert!(refusal.is_too_long() && !refusal.is_mistake(), "{refusal:?}");
+        assert_eq!(refusal.sentences(), ["There is too much to show on one page"]);
+    }
+
+    #[test]
+    fn a_segment_stays_one_segment() {
+        let check = |text, expected: &str| assert_eq!(segment(text), expected, "{text}");
+        check("user:a:b", "user:a:b");
+        check("a/b", "a%2Fb");
+        check("..", "%2E%2E");
+        check("ä?#%", "%C3%A4%3F%23%25");
+    }
+}

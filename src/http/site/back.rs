@@ -1,0 +1,81 @@
+//! The way back from an item to the search that led to it: the item's address carries the search as
+//! `from`, so that it also works without scripts and after a form of the page was sent.
+
+use super::{Site, hit::anchor};
+use crate::runtime::error::Result;
+use model::ItemKey;
+
+/// The parameters of a message, which belongs to one moment.
+pub(super) const MESSAGE: [&str; 2] = ["done", "in"];
+
+/// What the links of hits carry on the page of hits at `here`: `?from=…`, or nothing for the search
+/// that shows everything.
+pub(super) fn query(here: &str) -> String {
+    let search = here.split_once('?').map_or("", |(_, search)| search);
+    let pairs = form_urlencoded::parse(search.as_bytes())
+        .filter(|(name, value)| !MESSAGE.contains(&name.as_ref()) && !value.is_empty());
+    let search = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+    carried(&search)
+}
+
+fn carried(search: &str) -> String {
+    match search.is_empty() {
+        true => String::new(),
+        false => format!("?from={}", encode(search)),
+    }
+}
+
+fn encode(text: &str) -> String {
+    form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+/// The way back from a page of the item `key`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Back {
+    /// The search, at the place of the item.
+    pub(super) url: String,
+    /// What the addresses of the item's other pages and forms carry on.
+    pub(super) query: String,
+}
+
+impl Back {
+    /// What the address of the page says; without it, the search for items of the same type.
+    pub(super) fn of(site: &Site, key: &ItemKey) -> Result<Self> {
+        Ok(Self::new(site.parameter("from")?.unwrap_or_default(), key))
+    }
+
+    fn new(from: &str, key: &ItemKey) -> Self {
+        let type_of_item = match key.media_type.as_str() {
+            "image" => String::new(),
+            other => format!("type={other}"),
+        };
+        // Whatever was sent to us, it stays a query of our own search.
+        let pairs = form_urlencoded::parse(from.as_bytes());
+        let from = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+        let search = if from.is_empty() { &type_of_item } else { &from };
+        let mark = if search.is_empty() { "" } else { "?" };
+        Self { url: format!("/{mark}{search}#{}", anchor(key)), query: carried(&from) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_leads_back_to_the_search_and_place_that_it_was_found_at() {
+        let key: ItemKey = "text/a-1".parse().unwrap();
+        let check = |here: &str, url: &str| {
+            let carried = query(here);
+            let from = form_urlencoded::parse(carried.trim_start_matches('?').as_bytes()).next();
+            let from = from.map_or(String::new(), |(_, from)| from.into_owned());
+            let back = Back::new(&from, &key);
+            assert_eq!((back.url.as_str(), back.query), (url, carried), "{here}");
+        };
+        check("/", "/?type=text#text-a-1");
+        check("/?q=a+%22b%22&page=2&tr=&done=added&in=x", "/?q=a+%22b%22&page=2#text-a-1");
+        check("/?facet=place.name%3AÅ&p=A%2CB", "/?facet=place.name%3A%C3%85&p=A%2CB#text-a-1");
+        let hostile = Back::new("//evil.example/#\"><b>", &key);
+        assert_eq!(hostile.url, "/?%2F%2Fevil.example%2F%23%22%3E%3Cb%3E=#text-a-1");
+    }
+}

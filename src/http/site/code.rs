@@ -1,0 +1,70 @@
+//! `/code`: what a visitor did on the site lately, as calls that a program of his own could make.
+
+use axum::{Router, routing::get};
+use minijinja::{Value as PageValue, context, value::Serde};
+use serde::Serialize;
+
+use super::{
+    App, Member, Page,
+    activity::Done,
+    docs,
+    snippets::{Sketch, Snippets},
+};
+use crate::http::openapi::Description;
+use crate::runtime::clock;
+use crate::runtime::limits::{ACTIVITY_CALLS_MAX, ACTIVITY_KEPT_S};
+
+/// The addresses of this file.
+pub(super) fn routes() -> Router<App> {
+    Router::new().route("/code", get(show))
+}
+
+/// A call as the page shows it.
+#[derive(Serialize)]
+struct Shown {
+    /// The name of its operation, and what that is called.
+    operation: Option<(String, String)>,
+    method: String,
+    target: String,
+    at: String,
+    code: Snippets,
+}
+
+/// `GET /code`.
+async fn show(member: Member) -> Page {
+    let shared = &member.app.shared;
+    let calls = shared.activity.list(&member.visitor, clock::now()).await?;
+    let shown: Vec<Shown> =
+        calls.iter().map(|done| shown(&shared.description, &shared.site_url, done)).collect();
+    member.page(
+        "code.html",
+        context! {
+            calls => PageValue::from(Serde(shown)),
+            most => ACTIVITY_CALLS_MAX,
+            hours => ACTIVITY_KEPT_S / 3600,
+        },
+    )
+}
+
+fn shown(description: &Description, site_url: &str, done: &Done) -> Shown {
+    let (method, target) = (done.call.method.as_str(), done.call.target.as_str());
+    let body = done.call.body.as_ref().map(ToString::to_string);
+    let operation = description.operation_of(method, target);
+    let sketch = match operation {
+        Some(trial) => docs::sketch(trial, target, body),
+        None => Sketch {
+            method: method.to_owned(),
+            url: format!("{site_url}{target}"),
+            kind: body.as_ref().map(|_| "application/json".to_owned()),
+            body,
+            ..Sketch::default()
+        },
+    };
+    Shown {
+        operation: operation.map(|trial| (trial.id.clone(), trial.summary.clone())),
+        method: method.to_owned(),
+        target: target.to_owned(),
+        at: done.at.to_string(),
+        code: Snippets::from(&sketch),
+    }
+}

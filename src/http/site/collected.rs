@@ -1,0 +1,296 @@
+//! Single items of a collection: adding them from other pages, their order, taking them out.
+
+use axum::{
+    Router,
+    extract::Path,
+    http::StatusCode,
+    routing::{get, post},
+};
+use minijinja::{Value as PageValue, context, value::Serde};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::api::{Call, Refusal, segment};
+use super::back::MESSAGE;
+use super::collections::{self, ALL, Against, NAMES, address, content, page_of, text};
+use super::hit::key_of;
+use super::{Form, Member, Page, Posted};
+use crate::http::App;
+use crate::http::site::form::see_other;
+use crate::http::site::login;
+use model::ItemKey;
+
+/// What is said when items did not come in.
+const LEFT_OUT: &str = "Items that are gone, or that your agreements do not cover, are left out.";
+/// What is said when there is nothing to add.
+const NOTHING: &str = "Choose what to add.";
+
+/// The addresses of this file.
+pub(super) fn routes() -> Router<App> {
+    Router::new()
+        .route("/collections/add", get(choose).post(add))
+        .route("/collections/{id}/order", post(order))
+        .route("/collections/{id}/take", post(take))
+}
+
+/// What is to be added, and where.
+#[derive(Clone, Debug, Default)]
+struct Wish {
+    uris: Vec<String>,
+    /// The id of a collection; nothing for a new one.
+    collection: Option<String>,
+    name: Option<String>,
+    return_to: Option<String>,
+}
+
+impl Wish {
+    fn of(form: &Form) -> Self {
+        let text = |name| form.find(name).map(str::to_owned);
+        Self {
+            uris: form.all("uri").map(str::to_owned).collect(),
+            collection: text("collection"),
+            name: text("name"),
+            return_to: text("return_to").filter(|path| login::is_ours(path)),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Choice {
+    id: String,
+    name: String,
+}
+
+/// `GET /collections/add?uri=…&return_to=…`: into which collection?
+async fn choose(member: Member) -> Page {
+    let list =
+        |name| Ok::<_, crate::runtime::error::Error>(member.query.text(name)?.map(str::to_owned));
+    let wish = Wish {
+        uris: list("uri")?.into_iter().collect(),
+        collection: list("collection")?,
+        name: list("name")?,
+        return_to: list("return_to")?.filter(|path| login::is_ours(path)),
+    };
+    show_choices(&member, &wish, None).await
+}
+
+async fn show_choices(member: &Member, wish: &Wish, refusal: Option<&Refusal>) -> Page {
+    let all = member.get(NAMES).await?;
+    let choice = |one: &Value| Choice {
+        id: text(one, "id").to_owned(),
+        name: text(one, "name").to_owned(),
+    };
+    let choices: Vec<Choice> = all.as_array().into_iter().flatten().rev().map(choice).collect();
+    let keys = wish.uris.iter().filter_map(|uri| key_of(uri));
+    let context = context! {
+        collections => PageValue::from(Serde(choices)),
+        uris => wish.uris.clone(),
+        keys => keys.map(|key| key.to_string()).collect::<Vec<_>>(),
+        chosen => wish.collection.clone(),
+        typed_name => wish.name.clone(),
+        return_to => wish.return_to.clone(),
+        mistakes => refusal.map(Refusal::sentences),
+    };
+    let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
+    member.page_with(status, "collection_add.html", context)
+}
+
+/// `POST /collections/add`: puts items into a collection, or into a new one, and leads back.
+async fn add(posted: Posted) -> Page {
+    let mut wish = Wish::of(&posted.form);
+    match put_in(&posted, &mut wish).await {
+        Ok(id) => Ok(see_other(&match wish.return_to {
+            Some(back) => with_pairs(&back, &[("done", "added"), ("in", &id)]),
+            None => with_done(&page_of(&id), "added"),
+        })),
+        Err(refusal) if refusal.is_mistake() => show_choices(&posted, &wish, Some(&refusal)).await,
+        Err(refusal) => Err(refusal.into()),
+    }
+}
+
+/// Does what is wished for; gives the collection's id.
+async fn put_in(posted: &Posted, wish: &mut Wish) -> Result<String, Refusal> {
+    if wish.uris.is_empty() {
+        return Err(against(StatusCode::BAD_REQUEST, NOTHING));
+    }
+    let id = match &wish.collection {
+        Some(id) => id.clone(),
+        None => {
+            let body = json!({ "name": wish.name.clone().unwrap_or_default() });
+            let made = posted.send(Call::post(ALL).json(body)).await?;
+            // Should the rest fail, the next try is meant for this one.
+            let id = text(&made, "id").to_owned();
+            wish.collection = Some(id.clone());
+            wish.name = None;
+            id
+        }
+    };
+    let elements: Vec<Value> = wish.uris.iter().map(|uri| json!({ "uri": uri })).collect();
+    let call = Call::post(format!("{}/items", address(&id))).json(Value::Array(elements));
+    posted.send(call).await?;
+    // The API says nothing of items that it passed over.
+    let there = keys(&content(&held(posted, &id).await?));
+    let is_there = |uri: &String| key_of(uri).is_some_and(|key| there.contains(&key));
+    match wish.uris.iter().all(is_there) {
+        true => Ok(id),
+        false => Err(against(StatusCode::CONFLICT, LEFT_OUT)),
+    }
+}
+
+fn keys(uris: &[&str]) -> Vec<ItemKey> {
+    uris.iter().filter_map(|uri| key_of(uri)).collect()
+}
+
+fn against(status: StatusCode, message: &str) -> Refusal {
+    Refusal { status, message: message.to_owned(), errors: Vec::new() }
+}
+
+/// `path` with `?done=` and a word in it, instead of another message.
+fn with_done(path: &str, word: &str) -> String {
+    with_pairs(path, &[("done", word)])
+}
+
+/// `path` with these parameters of a message (`done`, and `in` with a collection's id) instead of
+/// those of another one.
+fn with_pairs(path: &str, message: &[(&str, &str)]) -> String {
+    let (path, fragment) = path.split_once('#').unwrap_or((path, ""));
+    let (place, query) = path.split_once('?').unwrap_or((path, ""));
+    let name = |pair: &str| pair.split('=').next().unwrap_or_default().to_owned();
+    let is_kept = |pair: &&str| !pair.is_empty() && !MESSAGE.contains(&name(pair).as_str());
+    let said = message.iter().map(|(name, value)| format!("{name}={}", segment(value)));
+    let pairs = query.split('&').filter(is_kept).map(str::to_owned).chain(said);
+    let fragment = if fragment.is_empty() { String::new() } else { format!("#{fragment}") };
+    format!("{place}?{}{fragment}", pairs.collect::<Vec<_>>().join("&"))
+}
+
+/// Where an item goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step<'a> {
+    /// One place to the front.
+    Earlier,
+    /// One place to the end.
+    Later,
+    /// In front of another item.
+    Before(&'a str),
+    /// Behind another item.
+    After(&'a str),
+}
+
+/// The item that a form moves, and where to.
+fn step(form: &Form) -> Option<(&str, Step<'_>)> {
+    let named = |name| form.find(name);
+    let earlier = named("earlier").map(|uri| (uri, Step::Earlier));
+    let later = || named("later").map(|uri| (uri, Step::Later));
+    let to = || named("before").map(Step::Before).or_else(|| named("after").map(Step::After));
+    earlier.or_else(later).or_else(|| Some((named("moved")?, to()?)))
+}
+
+/// `content` with `uri` moved. What is not there moves nothing.
+fn moved<'a>(content: &[&'a str], uri: &str, step: Step<'_>) -> Vec<&'a str> {
+    let mut ordered = content.to_vec();
+    let Some(at) = ordered.iter().position(|one| *one == uri) else { return ordered };
+    let one = ordered.remove(at);
+    let place = |other: &str| ordered.iter().position(|found| *found == other);
+    let to = match step {
+        Step::Earlier => at.saturating_sub(1),
+        Step::Later => (at + 1).min(ordered.len()),
+        Step::Before(other) => place(other).unwrap_or(at),
+        Step::After(other) => place(other).map_or(at, |place| place + 1),
+    };
+    ordered.insert(to, one);
+    ordered
+}
+
+/// The visitor's collection without the documents of its items, which a `GET` would bring along: an
+/// order that names nothing changes nothing.
+async fn held(posted: &Posted, id: &str) -> Result<Value, Refusal> {
+    posted.ask(&Call::put(address(id)).json(json!({ "content": [] }))).await
+}
+
+/// `POST /collections/{id}/order`: moves one item. The order as it is now is what changes, so that
+/// what came in meanwhile stays, and so do the name and who may see it.
+async fn order(Path(id): Path<String>, posted: Posted) -> Page {
+    let found = held(&posted, &id).await?;
+    let Some((uri, step)) = step(&posted.form) else { return Ok(see_other(&page_of(&id))) };
+    let body = json!({ "content": moved(&content(&found), uri, step) });
+    match posted.send(Call::put(address(&id)).json(body)).await {
+        Ok(_) => {
+            let key = key_of(uri).map(|key| format!("#{key}")).unwrap_or_default();
+            let page = format!("{}{key}", back(&posted, &id));
+            Ok(see_other(&with_done(&page, "ordered")))
+        }
+        Err(refusal) => {
+            let against = Against { refusal: Some(refusal), name: None };
+            collections::refused(&posted, &id, against).await
+        }
+    }
+}
+
+/// The page of the collection that the form stood on.
+fn back(posted: &Posted, id: &str) -> String {
+    let page = posted.form.find("page").and_then(|page| page.parse::<usize>().ok());
+    match page.filter(|page| *page > 1) {
+        Some(page) => format!("{}?page={page}", page_of(id)),
+        None => page_of(id),
+    }
+}
+
+/// `POST /collections/{id}/take`: takes items out.
+async fn take(Path(id): Path<String>, posted: Posted) -> Page {
+    let elements: Vec<Value> = posted.form.all("uri").map(|uri| json!({ "uri": uri })).collect();
+    let call = Call::delete(format!("{}/items", address(&id))).json(Value::Array(elements));
+    match posted.send(call).await {
+        Ok(_) => Ok(see_other(&with_done(&back(&posted, &id), "taken"))),
+        Err(refusal) => {
+            let against = Against { refusal: Some(refusal), name: None };
+            collections::refused(&posted, &id, against).await
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_word_is_put_into_an_address_with_and_without_a_query() {
+        let check = |path, expected: &str| assert_eq!(with_done(path, "added"), expected);
+        check("/", "/?done=added");
+        check("/?q=a%26b&page=2", "/?q=a%26b&page=2&done=added");
+        check("/item/image/x?done=saved&a=1#top", "/item/image/x?a=1&done=added#top");
+        check("/?", "/?done=added");
+        check("/?done=added&in=x&q=a", "/?q=a&done=added");
+        let named = with_pairs("/?q=a&in=old", &[("done", "added"), ("in", "a&b")]);
+        assert_eq!(named, "/?q=a&done=added&in=a%26b");
+    }
+
+    #[test]
+    fn an_item_moves_and_the_others_keep_their_order() {
+        let check = |uri, step, expected: &str| {
+            assert_eq!(moved(&["a", "b", "c", "d"], uri, step).concat(), expected, "{step:?}");
+        };
+        check("c", Step::Earlier, "acbd");
+        check("a", Step::Earlier, "abcd");
+        check("b", Step::Later, "acbd");
+        check("d", Step::Later, "abcd");
+        check("d", Step::Before("a"), "dabc");
+        check("a", Step::Before("d"), "bcad");
+        check("a", Step::After("d"), "bcda");
+        check("d", Step::After("a"), "adbc");
+        check("b", Step::After("gone"), "abcd");
+        check("gone", Step::Later, "abcd");
+    }
+
+    #[test]
+    fn a_form_says_one_step() {
+        let check = |encoded: &str, expected| {
+            assert_eq!(step(&Form::parse(encoded).unwrap()), expected, "{encoded}");
+        };
+        check("earlier=a", Some(("a", Step::Earlier)));
+        check("later=a", Some(("a", Step::Later)));
+        check("moved=a&before=b", Some(("a", Step::Before("b"))));
+        check("moved=a&after=b&before=", Some(("a", Step::After("b"))));
+        check("moved=a", None);
+        check("x=1", None);
+    }
+}

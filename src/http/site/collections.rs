@@ -1,0 +1,292 @@
+//! The collections of a visitor, and one of them: what it holds, its name, who may see it, its zip.
+//!
+//! What is done to single items of a collection is in `collected.rs`.
+
+use std::collections::HashMap;
+
+use axum::{
+    Router,
+    extract::Path,
+    http::StatusCode,
+    routing::{get, post},
+};
+use minijinja::{Value as PageValue, context, value::Serde};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::api::{Call, Refusal, file, segment};
+use super::hit::{Hit, key_of};
+use super::{Member, Page, Posted, Problem};
+use crate::http::App;
+use crate::http::site::form::see_other;
+use crate::runtime::limits::{PAGES_MAX, SITE_COLLECTION_ITEMS_PER_PAGE, SITE_STRIP_PICTURES};
+use model::item::has_picture;
+
+/// The caller's collections.
+pub(super) const ALL: &str = "/collection/v1/collection";
+
+/// The same without what they hold, which may be very much: for a list to choose from.
+pub(super) const NAMES: &str = "/collection/v1/collection?layout=bare";
+
+/// The addresses of this file.
+pub(super) fn routes() -> Router<App> {
+    Router::new()
+        .route("/collections", get(list).post(create))
+        .route("/collections/{id}", get(show).post(save))
+        .route("/collections/{id}/delete", post(remove))
+        .route("/collections/{id}/zip", post(zip))
+}
+
+/// The address of a collection in the API.
+pub(super) fn address(id: &str) -> String {
+    format!("{ALL}/{}", segment(id))
+}
+
+/// The address of its page.
+pub(super) fn page_of(id: &str) -> String {
+    format!("/collections/{}", segment(id))
+}
+
+pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+/// The URIs of a collection's items.
+pub(super) fn content(collection: &Value) -> Vec<&str> {
+    let content = collection["content"].as_array().into_iter().flatten();
+    content.filter_map(Value::as_str).collect()
+}
+
+/// Where the small picture of the item of that URI is, if it is a photograph: those always have one.
+fn thumbnail(uri: &str) -> Option<String> {
+    let key = key_of(uri)?;
+    has_picture(key.media_type).then(|| format!("/media/{key}_NormalThumbnail.jpg"))
+}
+
+/// A collection in the list.
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    page: String,
+    public: bool,
+    created: String,
+    /// How many items it holds, where that is known.
+    count: Option<usize>,
+    pictures: Vec<String>,
+}
+
+impl Row {
+    fn of(one: &Value) -> Self {
+        let pictures = content(one).into_iter().filter_map(thumbnail);
+        Self {
+            name: text(one, "name").to_owned(),
+            page: page_of(text(one, "id")),
+            public: one["public"] == true,
+            created: text(one, "created").to_owned(),
+            count: one["content"].as_array().map(Vec::len),
+            pictures: pictures.take(SITE_STRIP_PICTURES).collect(),
+        }
+    }
+}
+
+/// `GET /collections`.
+async fn list(member: Member) -> Page {
+    show_list(&member, None).await
+}
+
+/// The visitor's collections; without what they hold where that is too much for a page.
+async fn all(member: &Member) -> Result<Value, Refusal> {
+    match member.get(ALL).await {
+        Err(refusal) if refusal.is_too_long() => member.get(NAMES).await,
+        found => found,
+    }
+}
+
+/// The list; `again` is the name of a new one that could not be made, and why.
+async fn show_list(member: &Member, again: Option<(&str, &Refusal)>) -> Page {
+    let all = all(member).await?;
+    let rows: Vec<Row> = all.as_array().into_iter().flatten().rev().map(Row::of).collect();
+    let context = context! {
+        rows => PageValue::from(Serde(rows)),
+        name => again.map(|(name, _)| name),
+        mistakes => again.map(|(_, refusal)| refusal.sentences()),
+    };
+    let status = again.map_or(StatusCode::OK, |(_, refusal)| refusal.status);
+    member.page_with(status, "collections.html", context)
+}
+
+/// `POST /collections`: makes one.
+async fn create(posted: Posted) -> Page {
+    let name = posted.form.find("name").unwrap_or_default();
+    let body = json!({ "name": name, "public": posted.form.is_ticked("public") });
+    match posted.send(Call::post(ALL).json(body)).await {
+        Ok(made) => Ok(see_other(&format!("{}?done=created", page_of(text(&made, "id"))))),
+        Err(refusal) if refusal.is_mistake() => show_list(&posted, Some((name, &refusal))).await,
+        Err(refusal) => Err(refusal.into()),
+    }
+}
+
+/// A place in a collection.
+#[derive(Serialize)]
+struct Cell {
+    uri: String,
+    key: String,
+    /// Its number in the collection, from 1.
+    place: usize,
+    /// The item, if the visitor may see it.
+    hit: Option<Hit>,
+}
+
+#[derive(Serialize)]
+struct Removed {
+    key: String,
+    headline: Option<String>,
+    description: Option<String>,
+    at: String,
+}
+
+/// What stands against a change, and the name that was typed.
+#[derive(Default)]
+pub(super) struct Against<'a> {
+    pub(super) refusal: Option<Refusal>,
+    pub(super) name: Option<&'a str>,
+}
+
+/// `GET /collections/{id}`: for its owner with all that can be done to it, for others to look at.
+async fn show(Path(id): Path<String>, member: Member) -> Page {
+    show_one(&member, &id, Against::default()).await
+}
+
+/// The page of a collection.
+pub(super) async fn show_one(member: &Member, id: &str, against: Against<'_>) -> Page {
+    let page = member.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
+    let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
+    let found = member.get(address(id)).await?;
+    let is_own = text(&found, "owner") == member.visitor.account.user.user_name;
+    let (cells, total, hidden) = cells(&found, is_own, page);
+    let user = member.get("/user/v1/user").await?;
+    let number = |page: usize| format!("{}?page={page}", page_of(id));
+    let (here, name) = (page_of(id), against.name.unwrap_or(text(&found, "name")));
+    let refusal = against.refusal.as_ref();
+    let context = context! {
+        here_url => here.clone(),
+        name => text(&found, "name"),
+        typed_name => name,
+        owner => text(&found, "owner"),
+        is_own => is_own,
+        public => found["public"] == true,
+        created => text(&found, "created"),
+        modified => text(&found, "modified"),
+        share_url => format!("{}{here}", member.app.shared.site_url),
+        cells => PageValue::from(Serde(cells)),
+        total => content(&found).len(),
+        seen => content(&found).len() - hidden,
+        hidden => hidden,
+        page => page,
+        newer_url => (page > 1).then(|| number(page - 1)),
+        older_url => (page * SITE_COLLECTION_ITEMS_PER_PAGE < total).then(|| number(page + 1)),
+        removed => PageValue::from(Serde(removed(&found))),
+        agreements => PageValue::from(Serde(user["agreements"].clone())),
+        mistakes => refusal.map(Refusal::sentences),
+    };
+    let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
+    member.page_with(status, "collection.html", context)
+}
+
+/// The places on a page, how many there are on all pages, and how many items are hidden from the
+/// visitor. An owner sees where those stand, so that they can be moved and taken out.
+fn cells(found: &Value, is_own: bool, page: usize) -> (Vec<Cell>, usize, usize) {
+    let items = Hit::list(&found["items"]);
+    let mut hits: HashMap<String, Hit> =
+        items.into_iter().map(|hit| (hit.key.clone(), hit)).collect();
+    let cell = |(at, uri): (usize, &str)| {
+        let key = key_of(uri)?.to_string();
+        let hit = hits.remove(&key);
+        Some(Cell { uri: uri.to_owned(), key, place: at + 1, hit })
+    };
+    let cells = content(found).into_iter().enumerate().filter_map(cell).collect::<Vec<_>>();
+    let hidden = cells.iter().filter(|cell| cell.hit.is_none()).count();
+    let shown = cells.into_iter().filter(|cell| is_own || cell.hit.is_some());
+    let shown = shown.collect::<Vec<_>>();
+    let total = shown.len();
+    let first = (page - 1).saturating_mul(SITE_COLLECTION_ITEMS_PER_PAGE);
+    let cells = shown.into_iter().skip(first).take(SITE_COLLECTION_ITEMS_PER_PAGE).collect();
+    (cells, total, hidden)
+}
+
+/// What the collection lost, the latest first.
+fn removed(found: &Value) -> Vec<Removed> {
+    let lost = found["removedContent"].as_array().into_iter().flatten().rev();
+    let lost = lost.filter_map(|one| {
+        let own = |name: &str| one[name].as_str().map(str::to_owned);
+        Some(Removed {
+            key: key_of(one["uri"].as_str()?)?.to_string(),
+            headline: own("headline"),
+            description: own("description_text"),
+            at: own("timestamp")?,
+        })
+    });
+    lost.collect()
+}
+
+/// `POST /collections/{id}`: its name, and whether others may see it.
+async fn save(Path(id): Path<String>, posted: Posted) -> Page {
+    let name = posted.form.find("name").unwrap_or_default();
+    let body = json!({ "name": name, "public": posted.form.is_ticked("public") });
+    match posted.send(Call::put(address(&id)).json(body)).await {
+        Ok(_) => Ok(see_other(&format!("{}?done=saved", page_of(&id)))),
+        Err(refusal) => {
+            refused(&posted, &id, Against { refusal: Some(refusal), name: Some(name) }).await
+        }
+    }
+}
+
+/// The page of the collection with what stands against a change, where the change was at fault.
+pub(super) async fn refused(posted: &Posted, id: &str, against: Against<'_>) -> Page {
+    match against.refusal {
+        Some(refusal) if !refusal.is_mistake() || refusal.status == StatusCode::NOT_FOUND => {
+            Err(Problem::from(refusal))
+        }
+        refusal => show_one(posted, id, Against { refusal, ..against }).await,
+    }
+}
+
+/// `POST /collections/{id}/delete`.
+async fn remove(Path(id): Path<String>, posted: Posted) -> Page {
+    posted.send(Call::delete(address(&id))).await?;
+    Ok(see_other("/collections?done=removed"))
+}
+
+/// `POST /collections/{id}/zip`: everything that the visitor may have of it, in its order, which is
+/// bought. A form, so that no link can buy.
+async fn zip(Path(id): Path<String>, posted: Posted) -> Page {
+    let call = Call::get(format!("{}/zip", address(&id)));
+    let call = call.query([("agr", posted.form.find("agr")), ("numbered", Some("true"))]);
+    let visitor = Some(&posted.visitor);
+    match file((&posted.app, &posted.apis), visitor, &call).await {
+        Ok(response) => {
+            posted.note(call);
+            Ok(response)
+        }
+        Err(refusal) => {
+            refused(&posted, &id, Against { refusal: Some(refusal), name: None }).await
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_counts_what_a_collection_holds_where_that_is_known() {
+        let uri = |key: &str| format!("http://x/media/{key}");
+        let whole = json!({ "id": "i", "content": [uri("image/a"), uri("text/b")] });
+        let row = Row::of(&whole);
+        assert_eq!((row.count, row.page.as_str()), (Some(2), "/collections/i"));
+        assert_eq!(row.pictures, ["/media/image/a_NormalThumbnail.jpg"]);
+        let bare = Row::of(&json!({ "id": "i", "name": "n", "public": true }));
+        assert_eq!((bare.count, bare.name.as_str(), bare.public), (None, "n", true));
+        assert!(bare.pictures.is_empty());
+    }
+}

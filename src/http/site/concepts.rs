@@ -1,0 +1,141 @@
+//! What the codes of subjects and products are called: as the newest item of the archive that has
+//! the code calls it, in the language of the page where an item of that language has it.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::{
+    Site,
+    facets::FacetValue,
+    language::{self, Language},
+};
+use crate::runtime::clock;
+use crate::runtime::error::Result;
+use crate::runtime::limits::{CONCEPT_NAME_FOR, CONCEPT_NAMES_MAX};
+use crate::storage::search::{Coverage, Found, Freshness, Request, Sort, SortDate};
+use model::item::PubStatus;
+use query::Facet;
+
+/// Items that are looked at for a name: the newest may have the code alone.
+const ITEMS_LOOKED_AT: usize = 20;
+
+/// A code with the language that its name is wanted in.
+type Key = (Language, Facet, String);
+
+/// A name as it was found; nothing where no item names the code.
+#[derive(Clone, Debug)]
+struct Known {
+    name: Option<String>,
+    found_at: Timestamp,
+}
+
+/// The names of codes that pages asked for lately.
+#[derive(Debug, Default)]
+pub struct ConceptNames {
+    known: Mutex<HashMap<Key, Known>>,
+}
+
+impl ConceptNames {
+    /// What the archive calls the code `value` of `facet`; nothing where the value is a name itself.
+    ///
+    /// A name says nothing of an item, so it is the same for every visitor.
+    pub(super) async fn name(&self, site: &Site, facet: Facet, value: &str) -> Option<String> {
+        let list = match facet {
+            Facet::SubjectCode => "subject",
+            Facet::ProductCode => "product",
+            Facet::PlaceName | Facet::PersonName | Facet::CopyrightHolder => return None,
+        };
+        let (language, now) = (language::spoken(), clock::now());
+        let key = (language, facet, value.to_owned());
+        if let Some(name) = self.find(&key, now) {
+            return name;
+        }
+        let term = FacetValue { facet, value: value.to_owned() }.term();
+        let own = format!("{term} language:{}", language.tag());
+        for text in [own, term] {
+            match look_up(site, &text, (list, value), now).await {
+                Ok(None) => {}
+                Ok(name) => {
+                    self.keep(key, Known { name: name.clone(), found_at: now });
+                    return name;
+                }
+                // The page shows the code, and the next one asks again.
+                Err(_) => return None,
+            }
+        }
+        self.keep(key, Known { name: None, found_at: now });
+        None
+    }
+
+    fn find(&self, key: &Key, now: Timestamp) -> Option<Option<String>> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known.get(key).filter(|one| one.is_fresh(now))?;
+        Some(found.name.clone())
+    }
+
+    fn keep(&self, key: Key, found: Known) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= CONCEPT_NAMES_MAX && !known.contains_key(&key) {
+            known.retain(|_, one| one.is_fresh(found.found_at));
+        }
+        if known.len() < CONCEPT_NAMES_MAX {
+            known.insert(key, found);
+        }
+    }
+}
+
+impl Known {
+    fn is_fresh(&self, now: Timestamp) -> bool {
+        let age = now.duration_since(self.found_at);
+        Duration::try_from(age).is_ok_and(|age| age < CONCEPT_NAME_FOR)
+    }
+}
+
+/// The first name of the code in the property `list` of the items that `text` finds, the newest first.
+async fn look_up(
+    site: &Site,
+    text: &str,
+    (list, code): (&'static str, &str),
+    now: Timestamp,
+) -> Result<Option<String>> {
+    let shared = &site.app.shared;
+    // Every code can be written as a term.
+    let Ok(query) = query::parse(text, &shared.zone) else { return Ok(None) };
+    let request = Request {
+        media_type: None,
+        query,
+        products: Vec::new(),
+        products_excluded: Vec::new(),
+        coverage: Coverage::Everything,
+        from: None,
+        until: None,
+        statuses: vec![PubStatus::Usable],
+        sees_embargoed: false,
+        after: None,
+        unseen: None,
+        sort: Sort::By { date: SortDate::Order, descending: true },
+        skip: 0,
+        size: ITEMS_LOOKED_AT,
+        facets: Vec::new(),
+    };
+    let code = code.to_owned();
+    let name = move |found: Found, _: &crate::storage::database::ReadTx<'_>| {
+        Ok(found.hits.iter().find_map(|hit| {
+            let document = serde_json::from_str(&hit.item.document).ok()?;
+            name_in(&document, list, &code)
+        }))
+    };
+    shared.content.engine().search(request, Freshness::Preferred, now, name).await
+}
+
+fn name_in(document: &Value, list: &str, code: &str) -> Option<String> {
+    let mut concepts = document[list].as_array()?.iter();
+    let concept = concepts.find(|concept| concept["code"] == code)?;
+    concept["name"].as_str().map(str::to_owned)
+}

@@ -1,0 +1,197 @@
+//! The facets of a search: the values that its matches have, what they are called, where they lead.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+use super::{Site, search::Wanted};
+use crate::http::protocol::request::Query;
+use crate::runtime::error::Result;
+use query::Facet;
+
+/// Values of a facet that are offered.
+const VALUES: usize = 8;
+/// The facets of the page, in its order, as the parameter `facets` takes them.
+pub(super) const NAMES: &str = "subject.code,place.name,person.name,product.code,copyrightholder";
+/// The facets of [`NAMES`].
+const ORDER: [Facet; 5] = [
+    Facet::SubjectCode,
+    Facet::PlaceName,
+    Facet::PersonName,
+    Facet::ProductCode,
+    Facet::CopyrightHolder,
+];
+
+/// A value of a facet that narrows a search.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FacetValue {
+    pub(super) facet: Facet,
+    pub(super) value: String,
+}
+
+impl FacetValue {
+    /// The values that an address names by `facet=<name>:<value>`. Names of no facet are passed over.
+    pub(super) fn list(query: &Query) -> Result<Vec<Self>> {
+        let mut values: Vec<Self> = Vec::new();
+        for text in query.all("facet")? {
+            let Some((name, value)) = text.split_once(':') else { continue };
+            let found = Facet::ALL.into_iter().find(|facet| facet.as_str() == name);
+            if let Some(facet) = found.filter(|_| !value.trim().is_empty()) {
+                let value = Self { facet, value: value.to_owned() };
+                if !values.contains(&value) {
+                    values.push(value);
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    /// The term of a query that finds what has the value.
+    pub(super) fn term(&self) -> String {
+        let mut term = format!("{}:\"", self.facet.as_str());
+        for c in self.value.chars() {
+            if matches!(c, '"' | '\\' | '*' | '“' | '”' | '„' | '«' | '»') {
+                term.push('\\');
+            }
+            term.push(c);
+        }
+        term.push('"');
+        term
+    }
+}
+
+impl fmt::Display for FacetValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.facet.as_str(), self.value)
+    }
+}
+
+impl Serialize for FacetValue {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A value of a facet with where it leads.
+#[derive(Debug, Serialize)]
+pub(super) struct FacetChoice {
+    label: String,
+    /// Matches that have it.
+    count: u64,
+    url: String,
+    active: bool,
+}
+
+/// The values of one facet.
+#[derive(Debug, Serialize)]
+pub(super) struct FacetList {
+    name: &'static str,
+    choices: Vec<FacetChoice>,
+}
+
+impl FacetList {
+    /// What those values are called that narrow the search.
+    pub(super) fn active(&self) -> impl Iterator<Item = &str> {
+        self.choices.iter().filter(|choice| choice.active).map(|choice| choice.label.as_str())
+    }
+}
+
+/// The facets of a search that found `found`. Those that narrow it are first, also where nothing
+/// was found, so that each can be taken away again.
+pub(super) async fn lists(site: &Site, wanted: &Wanted, found: &Value) -> Vec<FacetList> {
+    let mut lists = Vec::new();
+    for facet in ORDER {
+        let name = facet.as_str();
+        let mut choices = Vec::new();
+        for Counted { value, count } in values(wanted, facet, &found["facets"][name]) {
+            let (url, active) = lead(wanted, facet, &value);
+            let label = site.app.shared.concepts.name(site, facet, &value).await;
+            choices.push(FacetChoice { label: label.unwrap_or(value), count, url, active });
+        }
+        if !choices.is_empty() {
+            lists.push(FacetList { name, choices });
+        }
+    }
+    lists
+}
+
+/// A value with how many matches have it.
+#[derive(Debug, PartialEq, Eq)]
+struct Counted {
+    value: String,
+    count: u64,
+}
+
+/// The values that narrow the search, then the most frequent others.
+fn values(wanted: &Wanted, facet: Facet, counted: &Value) -> Vec<Counted> {
+    let counts = counted.as_array().into_iter().flatten();
+    let counts: Vec<(&str, u64)> =
+        counts.filter_map(|one| Some((one["key"].as_str()?, one["count"].as_u64()?))).collect();
+    let mut active: Vec<&str> = wanted
+        .facets
+        .iter()
+        .filter(|own| own.facet == facet)
+        .map(|own| own.value.as_str())
+        .collect();
+    if facet == Facet::ProductCode {
+        active.extend(wanted.p.iter().map(String::as_str));
+    }
+    let count = |value: &str| counts.iter().find(|(key, _)| *key == value).map_or(0, |one| one.1);
+    let others = counts.iter().map(|(key, _)| *key).filter(|key| !active.contains(key));
+    let all = active.iter().copied().chain(others.take(VALUES.saturating_sub(active.len())));
+    all.map(|value| Counted { value: value.to_owned(), count: count(value) }).collect()
+}
+
+/// Where a value leads, and whether it narrows the search already. Products have a parameter that
+/// they share with the API.
+fn lead(wanted: &Wanted, facet: Facet, value: &str) -> (String, bool) {
+    let named = FacetValue { facet, value: value.to_owned() };
+    let is_product = facet == Facet::ProductCode && !wanted.facets.contains(&named);
+    match is_product {
+        true => (wanted.with_product(value).url(1), wanted.p.iter().any(|own| own == value)),
+        false => (wanted.with_facet(&named).url(1), wanted.facets.contains(&named)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn named(facet: Facet, value: &str) -> FacetValue {
+        FacetValue { facet, value: value.to_owned() }
+    }
+
+    #[test]
+    fn what_narrows_a_search_is_read_from_its_address_and_written_into_its_query() {
+        let query = Query::parse(
+            "facet=place.name%3AA%2C+%22B%22&facet=nonsense%3Ax&facet=subject.code%3A",
+        )
+        .unwrap();
+        let values = FacetValue::list(&query).unwrap();
+        assert_eq!(values, [named(Facet::PlaceName, "A, \"B\"")]);
+        assert_eq!(values[0].term(), "place.name:\"A, \\\"B\\\"\"");
+        let zone = jiff::tz::TimeZone::UTC;
+        for text in ["a\"b", "a\\", "a*", "„a“"] {
+            let term = named(Facet::PlaceName, text).term();
+            query::parse(&term, &zone).unwrap_or_else(|error| panic!("{term}: {error}"));
+        }
+    }
+
+    #[test]
+    fn what_narrows_stays_where_nothing_is_found() {
+        let facets = vec![named(Facet::PlaceName, "Bergen")];
+        let wanted = Wanted { facets, p: vec!["FOTO".to_owned()], ..Wanted::default() };
+        let none = |facet| values(&wanted, facet, &Value::Null);
+        let one = |value: &str| vec![Counted { value: value.to_owned(), count: 0 }];
+        assert_eq!(none(Facet::PlaceName), one("Bergen"));
+        assert_eq!(none(Facet::ProductCode), one("FOTO"));
+        let counted = json!([{ "key": "Oslo", "count": 3 }, { "key": "Bergen", "count": 2 }]);
+        let found = values(&wanted, Facet::PlaceName, &counted);
+        let found: Vec<_> = found.iter().map(|one| (one.value.as_str(), one.count)).collect();
+        assert_eq!(found, [("Bergen", 2), ("Oslo", 3)]);
+        assert_eq!(lead(&wanted, Facet::PlaceName, "Bergen"), ("/?p=FOTO".to_owned(), true));
+    }
+}

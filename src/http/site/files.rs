@@ -1,0 +1,174 @@
+//! The files of an item on its page, and what each means for the visitor who sees them: what opens,
+//! what is bought, and what stands in the way.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    hit::{media_base, own_address, rendition},
+    panel::Panel,
+};
+use crate::media::access;
+use crate::runtime::error::{Error, Result};
+use model::item::has_picture;
+use model::media_url::{MediaPath, Target};
+use model::{ItemKey, MediaType, RenditionName};
+
+/// What the visitor of a page may have of the item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Rights {
+    /// An unknown visitor.
+    Login,
+    /// An agreement delivers the item.
+    Buy,
+    /// An agreement delivers it once an order is approved.
+    Approval,
+    /// No agreement covers it.
+    None,
+}
+
+impl Rights {
+    /// Those that the panel tells; without one there is nothing to buy.
+    pub(super) fn of(is_known: bool, panel: Option<&Panel>) -> Self {
+        match panel {
+            _ if !is_known => Self::Login,
+            Some(panel) if panel.delivers => Self::Buy,
+            Some(panel) if panel.action.is_some() => Self::Approval,
+            Some(_) | None => Self::None,
+        }
+    }
+}
+
+/// A file of the item.
+#[derive(Debug, Serialize)]
+pub(super) struct FileRow {
+    name: String,
+    /// Its address for programs.
+    href: String,
+    /// Where it opens for the visitor: on our own host where the browser's login is needed.
+    url: Option<String>,
+    /// What the download form sends for it.
+    file: String,
+    /// What stands between the visitor and a file that does not open.
+    rights: Rights,
+    /// Whether it opens for everybody.
+    is_open: bool,
+    width: u64,
+    height: u64,
+    bytes: Option<u64>,
+}
+
+/// The files that the document lists.
+pub(super) fn rows(key: &ItemKey, document: &Value, rights: Rights) -> Vec<FileRow> {
+    let renditions = document["renditions"].as_object().into_iter().flatten();
+    renditions.filter_map(|(_, one)| row(key, one, (media_base(document), rights))).collect()
+}
+
+fn row(key: &ItemKey, one: &Value, (base, rights): (&str, Rights)) -> Option<FileRow> {
+    let text = |name: &str| one[name].as_str().unwrap_or_default();
+    // The page tells visitors to add their key to these addresses.
+    let own = own_address(text("href"), base)?;
+    let file = own.strip_prefix("/media/")?;
+    let path = MediaPath::parse(file).ok()?;
+    let kind = match text("mimetype") {
+        "image/jpeg" => String::new(),
+        "application/postscript" => " EPS".to_owned(),
+        other => format!(" {}", other.rsplit('/').next().unwrap_or_default().to_uppercase()),
+    };
+    let is_open = access::is_open(&path);
+    let url = match (is_open, access::needs_purchase(&path)) {
+        (true, _) => Some(text("href").to_owned()),
+        (false, false) => Some(own.to_owned()),
+        (false, true) => None,
+    };
+    // The key is the document's own.
+    (path.key() == key).then(|| FileRow {
+        name: format!("{} {}{kind}", text("variant"), text("usage")),
+        href: text("href").to_owned(),
+        url,
+        file: file.to_owned(),
+        rights,
+        is_open,
+        width: one["width"].as_u64().unwrap_or(0),
+        height: one["height"].as_u64().unwrap_or(0),
+        bytes: one["sizeinbytes"].as_u64(),
+    })
+}
+
+/// The file of the item `key` that a form names.
+pub(super) fn parse(file: &str, key: &ItemKey) -> Result<MediaPath> {
+    let bad = || Error::invalid("body", "file", "format", "file is no file of this item");
+    let path = MediaPath::parse(file).map_err(|_| bad())?;
+    match path.target() {
+        Target::Rendition(_) if path.key() == key => Ok(path),
+        Target::Rendition(_) | Target::Document(_) | Target::Item(_) | Target::Pricelist => {
+            Err(bad())
+        }
+    }
+}
+
+/// Whether there is something to download: texts are made of the document, the rest is files.
+pub(super) fn has_any(key: &ItemKey, document: &Value) -> bool {
+    match key.media_type {
+        MediaType::Image | MediaType::Stockfoto => {
+            rendition(document, RenditionName::NORMAL_HIRES).is_some()
+        }
+        MediaType::Video | MediaType::Graphic => !rows(key, document, Rights::None).is_empty(),
+        MediaType::Text | MediaType::Feature => true,
+        MediaType::Page | MediaType::Planning | MediaType::Calendar => false,
+    }
+}
+
+/// What stands before the extension of the item's documents: where photographs are open to
+/// everybody, the public address, else that of our own host, which browsers send their login to.
+pub(super) fn document_base(key: &ItemKey, uri: &str) -> String {
+    if has_picture(key.media_type) { uri.to_owned() } else { format!("/media/{key}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn document(key: &str) -> Value {
+        let base = format!("https://cdn.example/media/{key}");
+        let file = |end: &str, usage: &str, kind: &str| json!({ "href": format!("{base}{end}"), "variant": "Normal", "usage": usage, "mimetype": kind });
+        json!({ "uri": base, "renditions": {
+            "r00": file(".pdf", "Hires", "application/pdf"),
+            "r01": file("_NormalPreview.jpg", "Preview", "image/jpeg"),
+            "r02": { "href": "https://other.example/media/x", "usage": "Preview" },
+        } })
+    }
+
+    #[test]
+    fn a_file_opens_or_says_what_it_takes() {
+        let check = |key: &str, expected: [(Option<&str>, bool); 2]| {
+            let rows = rows(&key.parse().unwrap(), &document(key), Rights::Buy);
+            let found: Vec<_> = rows.iter().map(|row| (row.url.as_deref(), row.is_open)).collect();
+            assert_eq!(found, expected, "{key}");
+        };
+        let preview = "/media/graphic/g_NormalPreview.jpg";
+        check("graphic/g", [(None, false), (Some(preview), false)]);
+        let open = "https://cdn.example/media/image/i_NormalPreview.jpg";
+        check("image/i", [(None, false), (Some(open), true)]);
+    }
+
+    #[test]
+    fn a_form_names_files_of_its_own_item_alone() {
+        let key: ItemKey = "graphic/g".parse().unwrap();
+        assert_eq!(parse("graphic/g.pdf", &key).unwrap().to_string(), "graphic/g.pdf");
+        for file in ["graphic/h.pdf", "graphic/g.zip", "graphic/g", "x", ""] {
+            assert!(parse(file, &key).is_err(), "{file}");
+        }
+    }
+
+    #[test]
+    fn an_item_without_its_file_has_nothing_to_download() {
+        let key: ItemKey = "image/i".parse().unwrap();
+        assert!(!has_any(&key, &json!({})));
+        assert!(has_any(&"graphic/g".parse().unwrap(), &document("graphic/g")));
+        assert!(has_any(&"text/t".parse().unwrap(), &json!({})));
+    }
+}

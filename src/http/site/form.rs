@@ -1,0 +1,96 @@
+//! Bodies of HTML forms, their fields, and the redirect that answers them.
+
+use axum::{
+    body::{Body, to_bytes},
+    extract::Request,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::Response,
+};
+
+use crate::http::protocol::respond;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{FORM_BYTES_MAX, SITE_FORM_FIELDS_MAX};
+
+/// The encoded body of a form with the request's headers.
+///
+/// Fails for another content type, for a body beyond [`FORM_BYTES_MAX`], and for one that is not
+/// ASCII.
+pub async fn form_body(request: Request) -> Result<(HeaderMap, String)> {
+    form_body_within(request, FORM_BYTES_MAX).await
+}
+
+/// The same with a limit of its own, in bytes.
+pub(crate) async fn form_body_within(
+    request: Request,
+    bytes_max: usize,
+) -> Result<(HeaderMap, String)> {
+    let (parts, body) = request.into_parts();
+    let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let kind = kind.map(|kind| kind.split(';').next().unwrap_or_default().trim());
+    if !kind.is_some_and(|kind| kind.eq_ignore_ascii_case("application/x-www-form-urlencoded")) {
+        let message = "expected a body of the type application/x-www-form-urlencoded";
+        return Err(Error::new(Kind::InvalidArgument, message));
+    }
+    let too_large = |cause: axum::Error| {
+        let message = format!("the form cannot be read or has more than {bytes_max} bytes");
+        Error::new(Kind::TooLarge, message).because(cause)
+    };
+    let bytes = to_bytes(body, bytes_max).await.map_err(too_large)?;
+    let text = String::from_utf8(bytes.to_vec());
+    let text = text.ok().filter(|text| text.is_ascii());
+    let text = text.ok_or_else(|| Error::new(Kind::InvalidArgument, "the form is not encoded"))?;
+    Ok((parts.headers, text))
+}
+
+/// The fields of a form, in their order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Form(pub(crate) Vec<(String, String)>);
+
+impl Form {
+    /// Fails when there are more than [`SITE_FORM_FIELDS_MAX`].
+    pub fn parse(encoded: &str) -> Result<Self> {
+        let pairs = form_urlencoded::parse(encoded.as_bytes()).into_owned();
+        let pairs: Vec<_> = pairs.take(SITE_FORM_FIELDS_MAX + 1).collect();
+        if pairs.len() > SITE_FORM_FIELDS_MAX {
+            let message = format!("The form has more than {SITE_FORM_FIELDS_MAX} fields");
+            return Err(Error::new(Kind::TooLarge, message));
+        }
+        Ok(Self(pairs))
+    }
+
+    /// Names and values as they were typed, in their order.
+    pub fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
+    /// The field `name`, trimmed; nothing where it is empty.
+    #[must_use]
+    pub fn find<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        self.all(name).next()
+    }
+
+    /// Every value of the field `name`, trimmed, without empty ones.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        let own = self.0.iter().filter(move |(own, _)| own == name);
+        own.map(|(_, value)| value.trim()).filter(|value| !value.is_empty())
+    }
+
+    /// Whether the box `name` is ticked.
+    #[must_use]
+    pub fn is_ticked(&self, name: &str) -> bool {
+        self.find(name).is_some()
+    }
+}
+
+/// To another page after a form, by GET. The answer is nobody else's.
+pub(crate) fn see_other(location: &str) -> Response {
+    let Ok(location) = HeaderValue::from_str(location) else {
+        return respond::error(&Error::internal("a redirect address has control characters"));
+    };
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::SEE_OTHER;
+    let headers = response.headers_mut();
+    headers.insert(header::LOCATION, location);
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,357 @@
+//! A page per item: its picture or text, caption, rights, versions, files, and what a visitor can
+//! do with it.
+
+use axum::{
+    extract::{FromRequestParts, Path, State},
+    http::{StatusCode, request::Parts},
+};
+use minijinja::{Value as PageValue, context, value::Serde};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    Page, Posted, Problem, Refusal, Site,
+    api::Call,
+    back::Back,
+    collections, files,
+    hit::{Hit, Picture, key_of, media_base, own_address, rendition},
+    panel,
+};
+use crate::http::App;
+use crate::http::media;
+use crate::http::site::form::see_other;
+use crate::http::site::pages::login_url;
+use crate::media::Caller;
+use crate::runtime::error::{Error, Kind, Result};
+use model::account::AgreementId;
+use model::item::has_picture;
+use model::media_url::DocumentExtension;
+use model::media_url::MediaPath;
+use model::media_url::RenditionExtension;
+use model::{ItemKey, MediaType, RenditionName};
+
+/// Associated objects that a page shows.
+const ASSOCIATIONS_SHOWN: usize = 24;
+/// Older versions that a page links to.
+const REVISIONS_SHOWN: usize = 50;
+
+/// The item that an address names.
+pub(super) struct Named(pub(super) ItemKey);
+
+impl FromRequestParts<App> for Named {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
+        let none = || Error::new(Kind::NotFound, "There is no such item.");
+        let path = Path::<(String, String)>::from_request_parts(parts, app).await;
+        let Path((media_type, id)) = path.map_err(|_| none())?;
+        Ok(Self(format!("{media_type}/{id}").parse().map_err(|_| none())?))
+    }
+}
+
+/// `GET /item/<mediaType>/<id>`.
+pub(super) async fn page(Named(key): Named, site: Site) -> Page {
+    show(&site, &key, &Outcome::default()).await
+}
+
+/// What became of a form of the page.
+#[derive(Default)]
+struct Outcome {
+    /// Of a download that was asked for.
+    download: Option<Error>,
+    /// Of a delivery that was asked for.
+    delivery: Option<Refusal>,
+}
+
+/// `POST /item/<mediaType>/<id>/download`: the Hires for a visitor, with its purchase. What stands
+/// in the way is said on the item's page.
+pub(super) async fn download(State(app): State<App>, Named(key): Named, posted: Posted) -> Page {
+    let bad = |_| Error::invalid("body", "agr", "type", "agr is not a number");
+    let agr = posted.form.find("agr").map(|agr| agr.parse().map(AgreementId).map_err(bad));
+    let agr = agr.transpose()?;
+    let principal = posted.visitor.principal(&app).await?;
+    let path = match posted.form.find("file") {
+        Some(file) => files::parse(file, &key)?,
+        None => download_path(&key),
+    };
+    let caller = Caller { principal: principal.as_deref(), agr };
+    match media::download(&app, &path, caller).await {
+        Ok(response) => {
+            let agr = agr.map(|agr| agr.to_string());
+            posted.note(Call::get(format!("/media/{path}")).query([("agr", agr.as_deref())]));
+            Ok(response)
+        }
+        Err(error) if error.kind() == Kind::Forbidden => {
+            let outcome = Outcome { download: Some(error), ..Outcome::default() };
+            show(&posted, &key, &outcome).await
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// `POST /item/<mediaType>/<id>/deliver`: sends the item through a channel of the visitor.
+pub(super) async fn deliver(Named(key): Named, posted: Posted) -> Page {
+    let call = Call::get(format!("/media/{key}"));
+    let (channel, agr) = (posted.form.find("channel").or(Some("?")), posted.form.find("agr"));
+    let call = call.query([("channel", channel), ("agr", agr)]);
+    match posted.send(call).await {
+        Ok(_) => {
+            let back = Back::of(&posted, &key)?.query;
+            let separator = if back.is_empty() { "?" } else { "&" };
+            Ok(see_other(&format!("/item/{key}{back}{separator}done=sent")))
+        }
+        Err(refusal) if refusal.is_mistake() => {
+            let outcome = Outcome { delivery: Some(refusal), ..Outcome::default() };
+            show(&posted, &key, &outcome).await
+        }
+        Err(refusal) => Err(refusal.into()),
+    }
+}
+
+/// What a visitor gets who downloads the item: of a photograph the Hires, else all there is.
+fn download_path(key: &ItemKey) -> MediaPath {
+    if has_picture(key.media_type) {
+        let (hires, jpg) = (RenditionName::NORMAL_HIRES, RenditionExtension::Jpg);
+        return MediaPath::rendition(key.clone(), hires, jpg);
+    }
+    MediaPath::document(key.clone(), DocumentExtension::Zip)
+}
+
+/// Whether the item has files to download: what is planned has none.
+fn is_downloadable(key: &ItemKey) -> bool {
+    match key.media_type {
+        MediaType::Image
+        | MediaType::Stockfoto
+        | MediaType::Video
+        | MediaType::Graphic
+        | MediaType::Text
+        | MediaType::Feature => true,
+        MediaType::Page | MediaType::Planning | MediaType::Calendar => false,
+    }
+}
+
+async fn show(site: &Site, key: &ItemKey, outcome: &Outcome) -> Page {
+    let document = match site.get(format!("/media/{key}.json")).await {
+        Ok(document) => document,
+        // Open to everybody are photographs alone.
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
+            return Ok(see_other(&login_url(&site.here)));
+        }
+        Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {
+            return Err(Error::new(Kind::NotFound, "There is no such item.").into());
+        }
+        Err(refusal) => return Err(refusal.into()),
+    };
+    let panel = match is_downloadable(key) && files::has_any(key, &document) {
+        true => panel::find(site, key, outcome.download.as_ref()).await?,
+        false => None,
+    };
+    let refusal = outcome.delivery.as_ref();
+    let status = match &outcome.download {
+        Some(_) => StatusCode::FORBIDDEN,
+        None => refusal.map_or(StatusCode::OK, |refusal| refusal.status),
+    };
+    let back = Back::of(site, key)?;
+    let rights = files::Rights::of(site.visitor.is_some(), panel.as_ref());
+    let context = context! {
+        back_url => back.url,
+        back_query => back.query,
+        item => describe(key, &document, associations(site, &document).await),
+        renditions => PageValue::from(Serde(files::rows(key, &document, rights))),
+        download => panel.map(|panel| PageValue::from(Serde(panel))),
+        delivery_errors => refusal.map(Refusal::sentences),
+        ..of_visitor(site).await
+    };
+    site.page_with(status, "item.html", context)
+}
+
+/// The visitor's channels and collections. Without them, everything else of the page is still there.
+async fn of_visitor(site: &Site) -> PageValue {
+    if site.visitor.is_none() {
+        return context! {};
+    }
+    let mut channels = site.get("/user/v1/channel").await.unwrap_or_default();
+    if let Some(list) = channels.as_array_mut() {
+        // Channels of that method choose what an archive holds and send nothing.
+        list.retain(|channel| channel["method"] != "download" && channel["active"] == true);
+    }
+    let collections = site.get(collections::NAMES).await.unwrap_or_default();
+    context! {
+        channels => PageValue::from(Serde(channels)),
+        collections => PageValue::from(Serde(collections)),
+    }
+}
+
+/// An older or newer version of the item.
+#[derive(Serialize)]
+struct Version {
+    url: Option<String>,
+    name: String,
+    date: String,
+}
+
+/// What the page says of the item itself.
+fn describe(key: &ItemKey, document: &Value, associations: Vec<Hit>) -> PageValue {
+    let text = |name: &str| document[name].as_str().unwrap_or_default();
+    let names = |list: &str| {
+        let concepts = document[list].as_array().into_iter().flatten();
+        concepts.filter_map(|one| one["name"].as_str().map(str::to_owned)).collect::<Vec<_>>()
+    };
+    let hit = Hit::of(document);
+    let body = paragraphs(text("body_text"));
+    let picture =
+        rendition(document, RenditionName::NORMAL_PREVIEW).filter(|picture| picture.width > 0);
+    let is_photograph = has_picture(key.media_type);
+    let planned = matches!(key.media_type, MediaType::Planning | MediaType::Calendar);
+    context! {
+        headline => text("headline"),
+        description => lead(paragraphs(text("description_text")), &body),
+        body => body,
+        byline => text("byline"),
+        source => text("source"),
+        copyright => text("copyrightnotice"),
+        copyright_holder => text("copyrightholder"),
+        usage_terms => text("usageterms"),
+        ednote => text("ednote"),
+        language => text("language"),
+        created => text("versioncreated"),
+        begins => planned.then(|| text("datetime")),
+        ends => planned.then(|| text("enddatetime")),
+        pubstatus => text("pubstatus"),
+        embargoed => text("embargoed"),
+        place => names("place"),
+        persons => names("person"),
+        organisations => names("organisation"),
+        keywords => names("subject"),
+        products => names("product"),
+        event => PageValue::from(Serde(event(document))),
+        uri => text("uri"),
+        id => key.id.to_string(),
+        key => key.to_string(),
+        media_type => key.media_type.as_str(),
+        is_photograph => is_photograph,
+        picture_shape => picture.as_ref().map(Picture::shape),
+        picture => PageValue::from(Serde(picture.as_ref().and(hit.and_then(|hit| hit.preview)))),
+        video_url => video(document),
+        crop_url => (is_photograph && picture.is_some()).then(|| format!("/item/{key}/crop")),
+        document_url => files::document_base(key, text("uri")),
+        metadata_url => format!("{}.json", text("uri")),
+        versions => PageValue::from(Serde(versions(document))),
+        newer => PageValue::from(Serde(newer(document))),
+        associations => PageValue::from(Serde(associations)),
+    }
+}
+
+/// The associated objects of a document, each with its picture. A mere link has none in the document,
+/// also where its item is in the archive: that is asked for itself.
+async fn associations(site: &Site, document: &Value) -> Vec<Hit> {
+    let objects = document["associations"].as_object().into_iter().flatten();
+    let objects = objects.filter_map(|(_, one)| Hit::below(one, media_base(document)));
+    let mut shown: Vec<Hit> = objects.take(ASSOCIATIONS_SHOWN).collect();
+    for one in shown.iter_mut().filter(|one| one.thumbnail.is_none()) {
+        // What the visitor may not see, or what is gone, stays a link.
+        let Ok(found) = site.get(format!("/media/{}.json", one.key)).await else { continue };
+        let Some(own) = Hit::of(&found) else { continue };
+        one.thumbnail = own.thumbnail;
+        if one.headline.is_empty() {
+            one.headline = own.headline;
+            one.language = own.language;
+        }
+    }
+    shown
+}
+
+/// The paragraphs of a description, unless the text itself begins with them.
+fn lead(description: Vec<String>, body: &[String]) -> Vec<String> {
+    let words = |list: &[String]| {
+        let words = list.iter().flat_map(|paragraph| paragraph.split_whitespace());
+        words.map(str::to_owned).collect::<Vec<_>>()
+    };
+    match words(body).starts_with(&words(&description)) {
+        true => Vec::new(),
+        false => description,
+    }
+}
+
+fn paragraphs(text: &str) -> Vec<String> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.map(str::to_owned).collect()
+}
+
+/// Texts of an event, by their names.
+fn event(document: &Value) -> Vec<(String, String)> {
+    let facts = document["body_event"].as_object().into_iter().flatten();
+    let shown = ["arena", "city", "country", "organizer", "eventstatus_text", "eventtype_text"];
+    let shown = facts.filter(|(name, _)| shown.contains(&name.as_str()));
+    shown.filter_map(|(name, value)| Some((name.clone(), value.as_str()?.to_owned()))).collect()
+}
+
+/// The Preview of a video, from our own host, which the browser sends its login to.
+fn video(document: &Value) -> Option<String> {
+    let mut renditions = document["renditions"].as_object()?.values();
+    let preview =
+        renditions.find(|one| one["mimetype"] == "video/mp4" && one["usage"] == "Preview")?;
+    own_address(preview["href"].as_str()?, media_base(document)).map(str::to_owned)
+}
+
+/// Earlier versions, the latest first.
+fn versions(document: &Value) -> Vec<Version> {
+    let key = |one: &Value| one["uri"].as_str().and_then(key_of);
+    let own = key(document);
+    let revisions = document["revisions"].as_array().into_iter().flatten().rev();
+    let earlier = revisions.filter(|one| key(one) != own);
+    let version = |one: &Value| {
+        let uri = one["uri"].as_str().unwrap_or_default();
+        let name = one["slug"].as_str().unwrap_or(uri.rsplit('/').next().unwrap_or_default());
+        Version {
+            url: key_of(uri).map(|key| format!("/item/{key}")),
+            name: name.to_owned(),
+            date: one["versioncreated"].as_str().unwrap_or_default().to_owned(),
+        }
+    };
+    earlier.take(REVISIONS_SHOWN).map(version).collect()
+}
+
+/// The version that took the item's place.
+fn newer(document: &Value) -> Option<String> {
+    document["replacedby"].as_str().and_then(key_of).map(|key| format!("/item/{key}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_lead_that_the_text_begins_with_is_not_said_twice() {
+        let list = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
+        let check = |description: &[&str], body: &[&str], expected: &[&str]| {
+            assert_eq!(lead(list(description), &list(body)), list(expected), "{description:?}");
+        };
+        check(&["One  two.", "Three."], &["One two. Three.", "Four."], &[]);
+        check(&["One two"], &["One twofold."], &["One two"]);
+        check(&["A picture."], &[], &["A picture."]);
+        check(&[], &["One."], &[]);
+    }
+
+    #[test]
+    fn versions_are_the_earlier_ones_the_latest_first() {
+        let uri = |id: &str| format!("http://x/media/text/{id}");
+        let document = json!({
+            "uri": uri("c"),
+            "replacedby": uri("d"),
+            "revisions": [
+                { "uri": uri("a"), "slug": "first", "versioncreated": "2026-01-01T00:00:00Z" },
+                { "uri": uri("b") },
+                { "uri": uri("c"), "slug": "itself" },
+            ],
+        });
+        let found = versions(&document);
+        let names: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.url.clone())).collect();
+        let url = |id: &str| Some(format!("/item/text/{id}"));
+        assert_eq!(names, [("b", url("b")), ("first", url("a"))]);
+        assert_eq!(newer(&document), url("d"));
+        assert!(versions(&json!({})).is_empty());
+    }
+}

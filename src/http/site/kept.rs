@@ -1,0 +1,150 @@
+//! What was typed into a form whose session ended: it goes with the login, and is sent once more.
+//!
+//! Nothing is kept on the server. The fields travel through the login page, with a token that only
+//! this service can make, and behind it a page shows them and asks whether they are to be sent; so
+//! no other site can make a browser send anything. Secrets do not travel: they are typed anew, for
+//! somebody else may log in.
+
+use axum::{
+    http::{HeaderMap, StatusCode, header},
+    response::Response,
+};
+use minijinja::{context, value::Serde};
+use serde::Serialize;
+
+use super::{App, Form, login, session};
+use crate::http::site::pages;
+use crate::http::site::pages::Leads;
+use crate::http::site::session::Visitor;
+use crate::runtime::error::Result;
+
+/// What names of fields begin with that hold passwords and keys.
+const SECRET: &str = "secret.";
+
+/// A form that could not be taken yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// The path it was sent to.
+    pub(in crate::http) action: String,
+    /// Its fields, encoded.
+    pub(in crate::http) fields: String,
+}
+
+#[derive(Serialize)]
+struct Field {
+    name: String,
+    value: String,
+}
+
+impl Kept {
+    /// The form that came to `action` from a page of ours, which has one of these `origins`; nothing
+    /// when it came from elsewhere.
+    pub(crate) fn of(
+        headers: &HeaderMap,
+        origins: &[&str],
+        action: &str,
+        fields: &str,
+    ) -> Option<Self> {
+        let kept = Self { action: action.to_owned(), fields: without_secrets(fields) };
+        (is_from(headers, origins) && login::is_ours(action)).then_some(kept)
+    }
+
+    /// The form that `login`, the encoded form of a login page, hands on; nothing unless this
+    /// service put it there for the browser with that form `cookie`.
+    pub(in crate::http) fn handed_on(login: &str, cookie: Option<&str>) -> Option<Self> {
+        let value = |wanted: &str| {
+            let mut pairs = form_urlencoded::parse(login.as_bytes());
+            pairs.find(|(name, _)| name == wanted).map(|(_, value)| value.into_owned())
+        };
+        let kept = Self { action: value("kept_action")?, fields: value("kept_fields")? };
+        session::are_same(&kept.token(cookie?), &value("kept_token")?).then_some(kept)
+    }
+
+    /// The token that goes with it through the login page of the browser with that form cookie.
+    pub(in crate::http) fn token(&self, cookie: &str) -> String {
+        session::kept_token(cookie, &self.action, &self.fields)
+    }
+
+    /// The page that shows what was typed and sends it for `visitor`.
+    pub(in crate::http) fn page(&self, app: &App, visitor: &Visitor) -> Result<Response> {
+        let Form(pairs) = Form::parse(&self.fields)?;
+        let field = |(name, value)| Field { name, value };
+        let fields: Vec<Field> = pairs.into_iter().map(field).collect();
+        let context = context! {
+            action => self.action.clone(),
+            fields => minijinja::Value::from(Serde(fields)),
+            ..pages::head(app, Some(visitor), "/")
+        };
+        pages::private(app, StatusCode::OK, "kept.html", context, Leads::Home)
+    }
+}
+
+/// The encoded form `fields` without its token and what nobody may read again.
+#[must_use]
+pub fn without_secrets(fields: &str) -> String {
+    let pairs = form_urlencoded::parse(fields.as_bytes());
+    let pairs = pairs.filter(|(name, _)| name != "csrf" && !name.starts_with(SECRET));
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+}
+
+/// Whether a page of one of these origins, each a host with its port or a whole origin, sent the
+/// request. Browsers name the sender of every form.
+fn is_from(headers: &HeaderMap, origins: &[&str]) -> bool {
+    let origin = headers.get(header::ORIGIN).and_then(|value| value.to_str().ok());
+    let Some((_, authority)) = origin.and_then(|origin| origin.split_once("://")) else {
+        return false;
+    };
+    origins.iter().any(|own| own.split_once("://").map_or(*own, |(_, own)| own) == authority)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_form_of_another_site_is_not_kept() {
+        let check = |origin: Option<&'static str>, expected: bool| {
+            let mut headers = HeaderMap::new();
+            if let Some(origin) = origin {
+                headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
+            }
+            let own = ["pictures.example:8080", "https://desk.example"];
+            let kept = Kept::of(&headers, &own, "/collections", "a=1");
+            assert_eq!(kept.is_some(), expected, "{origin:?}");
+        };
+        check(Some("https://pictures.example:8080"), true);
+        check(Some("https://desk.example"), true);
+        check(Some("https://evil.example"), false);
+        check(Some("https://pictures.example"), false);
+        check(Some("null"), false);
+        check(None, false);
+    }
+
+    #[test]
+    fn a_form_is_handed_on_only_by_the_page_that_was_given_it() {
+        let kept = Kept { action: "/collections".to_owned(), fields: "name=a%26".to_owned() };
+        let login = |token: &str, fields: &str| {
+            let pairs =
+                [("kept_token", token), ("kept_action", "/collections"), ("kept_fields", fields)];
+            form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+        };
+        let good = login(&kept.token("cookie"), "name=a%26");
+        assert_eq!(Kept::handed_on(&good, Some("cookie")), Some(kept.clone()));
+        assert_eq!(Kept::handed_on(&good, Some("another")), None);
+        assert_eq!(Kept::handed_on(&good, None), None);
+        let changed = login(&kept.token("cookie"), "name=b");
+        assert_eq!(Kept::handed_on(&changed, Some("cookie")), None);
+        assert_eq!(Kept::handed_on(&login("", "name=a%26"), Some("cookie")), None);
+    }
+
+    #[test]
+    fn secrets_are_not_kept() {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ORIGIN, HeaderValue::from_static("http://a.example"));
+        let fields = "name=n&secret.password=p&csrf=c&b=%C3%A5+";
+        let kept = Kept::of(&headers, &["a.example"], "/account/channels/edit", fields).unwrap();
+        assert_eq!(kept.fields, "name=n&b=%C3%A5+");
+    }
+}

@@ -1,0 +1,203 @@
+//! The languages of the pages: English, which is what the templates say, and Swedish.
+
+use std::{collections::HashMap, future::Future};
+
+use axum::http::{HeaderMap, header};
+use minijinja::value::{Rest, Value};
+use rust_embed::RustEmbed;
+
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::ACCEPT_LANGUAGES_MAX;
+
+/// A language of the pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Language {
+    /// English.
+    #[default]
+    English,
+    /// Swedish.
+    Swedish,
+}
+
+/// The cookie that keeps a visitor's choice.
+const COOKIE: &str = "wirephoto_language";
+
+#[derive(RustEmbed)]
+#[folder = "assets/text/sv/"]
+struct Swedish;
+
+#[derive(RustEmbed)]
+#[folder = "assets/text/en/"]
+struct English;
+
+/// What pages say for each text of a template or message of an API, from all files of a language.
+pub(in crate::http) type Translations = HashMap<String, String>;
+
+/// Reads what pages say in `language`. In English that is only how messages of APIs, which are written
+/// for programs, are put for people.
+///
+/// Fails when a file is no object of texts, and when two say different things of one text.
+pub(in crate::http) fn translations(language: Language) -> Result<Translations> {
+    match language {
+        Language::English => read::<English>(),
+        Language::Swedish => read::<Swedish>(),
+    }
+}
+
+fn read<Texts: RustEmbed>() -> Result<Translations> {
+    let mut all = Translations::new();
+    for name in Texts::iter() {
+        let Some(file) = Texts::get(&name) else { continue };
+        let part: Translations = serde_json::from_slice(&file.data).map_err(Error::internal)?;
+        for (text, translated) in part {
+            let before = all.insert(text.clone(), translated.clone());
+            if before.is_some_and(|before| before != translated) {
+                return Err(Error::internal(format!("two translations of `{text}`")));
+            }
+        }
+    }
+    Ok(all)
+}
+
+impl Language {
+    /// Every language, the default first.
+    pub(in crate::http) const ALL: [Self; 2] = [Self::English, Self::Swedish];
+
+    /// Its tag (RFC 5646).
+    pub(in crate::http) fn tag(self) -> &'static str {
+        match self {
+            Self::English => "en",
+            Self::Swedish => "sv",
+        }
+    }
+
+    /// The language of that tag.
+    pub(in crate::http) fn find(tag: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|language| language.tag() == tag)
+    }
+
+    /// What a visitor chose, else the first of ours that his browser prefers, else English.
+    pub(in crate::http) fn of(headers: &HeaderMap) -> Self {
+        chosen(headers).or_else(|| preferred(headers)).unwrap_or_default()
+    }
+
+    /// The header that keeps the choice for a year.
+    pub(crate) fn cookie(self) -> String {
+        let tag = self.tag();
+        format!("{COOKIE}={tag}; Path=/; HttpOnly; SameSite=Lax; Max-Age=31536000")
+    }
+}
+
+tokio::task_local! {
+    static SPOKEN: Language;
+}
+
+/// Runs `answer`, whose pages are in `language`.
+pub(crate) async fn speak<T>(language: Language, answer: impl Future<Output = T>) -> T {
+    SPOKEN.scope(language, answer).await
+}
+
+/// The language of the request that is being answered; English outside of one.
+pub(in crate::http) fn spoken() -> Language {
+    SPOKEN.try_with(|language| *language).unwrap_or_default()
+}
+
+fn chosen(headers: &HeaderMap) -> Option<Language> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let mut pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    let (_, tag) = pairs.find(|(name, _)| name.trim() == COOKIE)?;
+    Language::find(tag.trim())
+}
+
+fn preferred(headers: &HeaderMap) -> Option<Language> {
+    let line = headers.get(header::ACCEPT_LANGUAGE)?.to_str().ok()?;
+    let mut best: Option<(f32, Language)> = None;
+    for range in line.split(',').take(ACCEPT_LANGUAGES_MAX) {
+        let (tag, weight) = range.split_once(';').unwrap_or((range, ""));
+        let weight = weight.trim().strip_prefix("q=").map_or(Some(1.0), |q| q.parse().ok());
+        let primary = tag.trim().split('-').next().unwrap_or_default().to_ascii_lowercase();
+        if let (Some(language), Some(weight)) = (Language::find(&primary), weight)
+            && weight > 0.0
+            && best.is_none_or(|(found, _)| weight > found)
+        {
+            best = Some((weight, language));
+        }
+    }
+    best.map(|(_, language)| language)
+}
+
+/// `text` with each `{}` replaced by the next of `values`.
+pub(in crate::http) fn fill(text: &str, values: &Rest<Value>) -> String {
+    let mut parts = text.split("{}");
+    let mut filled = parts.next().unwrap_or_default().to_owned();
+    let mut values = values.iter();
+    for part in parts {
+        if let Some(value) = values.next() {
+            filled.push_str(&value.to_string());
+        }
+        filled.push_str(part);
+    }
+    filled
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn of(cookie: &'static str, accept: &'static str) -> Language {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::COOKIE, HeaderValue::from_static(cookie));
+        headers.insert(header::ACCEPT_LANGUAGE, HeaderValue::from_static(accept));
+        Language::of(&headers)
+    }
+
+    #[test]
+    fn a_choice_wins_over_the_browser_and_the_browser_over_english() {
+        assert_eq!(of("", ""), Language::English);
+        assert_eq!(of("", "sv-SE,sv;q=0.9,en;q=0.8"), Language::Swedish);
+        assert_eq!(of("", "de, en;q=0.5, sv;q=0.7"), Language::Swedish);
+        assert_eq!(of("", "sv;q=0, en;q=0.1"), Language::English);
+        assert_eq!(of("", "sv;q=x"), Language::English);
+        assert_eq!(of("x=1; wirephoto_language=sv", "en"), Language::Swedish);
+        assert_eq!(of("wirephoto_language=klingon", "sv"), Language::Swedish);
+    }
+
+    /// The texts of a template: what stands in `_("…")`.
+    fn texts(template: &str) -> Vec<String> {
+        let starts = template.match_indices("_(\"");
+        let text = |at: usize| {
+            let rest = &template[at + 3..];
+            rest.split_once('"').map(|(text, _)| text.to_owned())
+        };
+        starts.filter_map(|(at, _)| text(at)).collect()
+    }
+
+    #[test]
+    fn every_text_of_a_page_has_its_swedish_with_as_many_places() {
+        let swedish = translations(Language::Swedish).unwrap();
+        let pages = std::fs::read_dir("assets/pages").unwrap();
+        let (mut missing, mut count) = (Vec::new(), 0);
+        for path in pages.map(|page| page.unwrap().path()).filter(|path| path.is_file()) {
+            for text in texts(&std::fs::read_to_string(&path).unwrap()) {
+                count += 1;
+                let places = |text: &str| text.matches("{}").count();
+                let found = swedish.get(&text);
+                if found.is_none_or(|found| places(found) != places(&text)) {
+                    missing.push(format!("{}: {text}", path.display()));
+                }
+            }
+        }
+        assert!(count > 100, "{count}");
+        assert_eq!(missing, Vec::<String>::new());
+    }
+
+    #[test]
+    fn places_are_filled_in_order() {
+        let values = |list: &[i64]| Rest(list.iter().map(|one| Value::from(*one)).collect());
+        assert_eq!(fill("{} of {}", &values(&[1, 2])), "1 of 2");
+        assert_eq!(fill("{} of {}", &values(&[1])), "1 of ");
+        assert_eq!(fill("none", &values(&[1])), "none");
+    }
+}

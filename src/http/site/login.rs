@@ -1,0 +1,475 @@
+//! Login, consent and logout pages. They work without scripts; every form carries a token.
+
+use std::net::IpAddr;
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderMap, HeaderValue, StatusCode, Uri, header},
+    response::Response,
+};
+use minijinja::{Value, context, value::Serde};
+use serde::Serialize;
+
+use crate::access::auth::{Auth, Entered, Login, LoginRequest, Secret};
+use crate::access::oauth::{AuthorizationRequest, Parameters};
+use crate::http::App;
+use crate::http::oauth;
+use crate::http::protocol::respond;
+use crate::http::site::Kept;
+use crate::http::site::form::form_body;
+use crate::http::site::form::form_body_within;
+use crate::http::site::form::see_other;
+use crate::http::site::pages;
+use crate::http::site::pages::Leads;
+use crate::http::site::passwords;
+use crate::http::site::session;
+use crate::http::site::session::Cookie;
+use crate::http::site::session::Visitor;
+use crate::runtime::clock;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{
+    BROWSER_CHARS_MAX, DEVICE_COOKIE_FOR, LOGIN_BYTES_MAX, RETURN_BYTES_MAX,
+};
+use crate::storage::database::{Browser, LoginOrigin};
+use model::account::{Permission, User};
+
+/// What a failed login is told; never which of the two it was.
+const WRONG: &str = "The user name or the password is wrong.";
+/// Where a login leads when it was asked for from nowhere.
+const HOME: &str = "/";
+/// Pages that a login may lead to, with what is below them.
+const PLACES: [&str; 5] = ["/collections", "/notifications", "/account", "/code", "/docs"];
+
+/// What a login page says besides its fields.
+#[derive(Default)]
+pub(crate) struct Notice<'a> {
+    pub(crate) status: StatusCode,
+    pub(crate) error: Option<&'a str>,
+    pub(crate) user_name: Option<&'a str>,
+    /// Whether name or password were wrong.
+    pub(crate) invalid: bool,
+    /// What the login is for, if it is for a client.
+    pub(crate) purpose: Option<Purpose>,
+    /// The form that is to be sent afterwards.
+    pub(crate) kept: Option<&'a Kept>,
+    /// What was done before, as `base.html` names it.
+    pub(crate) done: Option<&'a str>,
+}
+
+/// The client that a login is for.
+#[derive(Clone, Debug)]
+pub(crate) struct Purpose {
+    /// Its name for people.
+    pub(crate) client_name: String,
+}
+
+impl Purpose {
+    pub(crate) fn of(request: &AuthorizationRequest) -> Self {
+        Self { client_name: request.client_name.clone() }
+    }
+}
+
+/// The login page that leads to `return_to`.
+pub(crate) fn page(
+    app: &App,
+    headers: &HeaderMap,
+    return_to: &str,
+    notice: &Notice<'_>,
+) -> Result<Response> {
+    let (cookie, set) = session::form_cookie(app, headers)?;
+    let context = context! {
+        site_name => app.shared.site_name.clone(),
+        action => "/o/login",
+        csrf => session::form_token(&cookie),
+        return_to => return_to,
+        here => pages::login_url(return_to),
+        client_name => notice.purpose.as_ref().map(|purpose| purpose.client_name.clone()),
+        error => notice.error,
+        done => notice.done,
+        invalid => notice.invalid,
+        user_name => notice.user_name,
+        kept_action => notice.kept.map(|kept| kept.action.as_str()),
+        kept_fields => notice.kept.map(|kept| kept.fields.as_str()),
+        kept_token => notice.kept.map(|kept| kept.token(&cookie)),
+    };
+    let leads = match notice.purpose {
+        Some(_) => Leads::ToClients,
+        None => Leads::Home,
+    };
+    let mut response = pages::private(app, notice.status, "login.html", context, leads)?;
+    if let Some(set) = set {
+        response.headers_mut().append(header::SET_COOKIE, set);
+    }
+    Ok(response)
+}
+
+/// The login page for somebody whose session ended while he filled in a form.
+pub(crate) fn again(app: &App, headers: &HeaderMap, kept: &Kept) -> Result<Response> {
+    let text = "Your login has ended. What you typed is kept: log in to go on.";
+    let notice = Notice { error: Some(text), kept: Some(kept), ..Notice::default() };
+    page(app, headers, &kept.action, &notice)
+}
+
+/// The login page for a visitor whose login is too old for what the form or page at `path` does.
+///
+/// What was typed into the form, if there is one, is sent on after the login.
+pub(crate) fn confirm(
+    app: &App,
+    headers: &HeaderMap,
+    visitor: &Visitor,
+    path: &str,
+    kept: Option<&Kept>,
+) -> Result<Response> {
+    let text = "You logged in more than an hour ago. Enter your password again to go on.";
+    let user_name = Some(visitor.account.user.user_name.as_str());
+    let notice = Notice { error: Some(text), user_name, kept, ..Notice::default() };
+    page(app, headers, path, &notice)
+}
+
+/// `GET /o/login`: for the web site's own pages.
+pub(crate) async fn show(State(app): State<App>, uri: Uri, headers: HeaderMap) -> Response {
+    let page = show_page(&app, &uri, &headers).await;
+    page.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
+}
+
+async fn show_page(app: &App, uri: &Uri, headers: &HeaderMap) -> Result<Response> {
+    let query = Parameters::parse(uri.query().unwrap_or_default()).ok();
+    let wanted = query.as_ref().and_then(|query| query.find("return_to"));
+    let return_to = wanted.filter(|path| is_ours(path)).unwrap_or(HOME);
+    if Visitor::find(app, headers).await?.is_some() {
+        return Ok(see_other(return_to));
+    }
+    let purpose = oauth::purpose(app, return_to).await;
+    let done = query.as_ref().and_then(|query| query.find("done"));
+    page(app, headers, return_to, &Notice { purpose, done, ..Notice::default() })
+}
+
+/// `POST /o/login`: name and password.
+pub(crate) async fn submit(State(app): State<App>, request: Request) -> Response {
+    let outcome = log_in(&app, request).await;
+    outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
+}
+
+async fn log_in(app: &App, request: Request) -> Result<Response> {
+    let address = passwords::client_address(app, &request);
+    let (headers, text) = form_body_within(request, LOGIN_BYTES_MAX).await?;
+    let cookie = Cookie::Form.find(app, &headers);
+    let kept = Kept::handed_on(&text, cookie.as_deref());
+    let form = parse(without_kept(&text))?;
+    let return_to = form.find("return_to").filter(|path| is_ours(path)).unwrap_or(HOME);
+    let purpose = oauth::purpose(app, return_to).await;
+    let typed = form.find("username").unwrap_or_default();
+    let meant = app.shared.auth.name_meant(typed).await;
+    // Where the database does not answer, the login says so below.
+    let name = meant.as_deref().unwrap_or(typed);
+    let again = |status, error: &str| {
+        let (error, user_name, purpose) = (Some(error), Some(name), purpose.clone());
+        let invalid = status == StatusCode::FORBIDDEN;
+        let kept = kept.as_ref();
+        let notice = Notice { status, error, user_name, invalid, purpose, kept, done: None };
+        page(app, &headers, return_to, &notice)
+    };
+    let later = |text: &str| {
+        let mut response = again(StatusCode::SERVICE_UNAVAILABLE, text)?;
+        let wait = HeaderValue::from(crate::runtime::limits::RETRY_AFTER_S);
+        response.headers_mut().insert(header::RETRY_AFTER, wait);
+        Ok(response)
+    };
+    if !session::is_form_token(cookie.as_deref(), form.find("csrf")) {
+        let text = "The login form has expired. Please try again.";
+        return again(StatusCode::BAD_REQUEST, text);
+    }
+    let (password, device) = (form.find("password"), Cookie::Device.find(app, &headers));
+    let login = LoginRequest {
+        user_name: name,
+        password: password.unwrap_or_default(),
+        address,
+        device_cookie: device.as_deref(),
+    };
+    match app.shared.auth.log_in(&login, clock::now()).await {
+        Ok(Login::Ok(entered)) => {
+            let leads = After { return_to, kept: kept.as_ref(), address };
+            match open_session(app, &headers, &entered, leads).await {
+                Ok(opened) => opened.map_or_else(|| again(StatusCode::FORBIDDEN, WRONG), Ok),
+                Err(error) => outage(error, later),
+            }
+        }
+        Ok(Login::Refused) => again(StatusCode::FORBIDDEN, WRONG),
+        Ok(Login::Throttled(wait_s)) => {
+            let text = "Too many attempts failed. Please wait before you try again.";
+            let mut response = again(StatusCode::SERVICE_UNAVAILABLE, text)?;
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait_s));
+            Ok(response)
+        }
+        Err(error) if error.kind() == Kind::Overloaded => {
+            respond::note_shed(&error);
+            later("Many people log in at this moment. Please try again.")
+        }
+        Err(error) => outage(error, later),
+    }
+}
+
+/// The login page with the name that was typed, where the login could not be checked for now; any
+/// other error as it is.
+fn outage(error: Error, later: impl FnOnce(&str) -> Result<Response>) -> Result<Response> {
+    if !matches!(error.kind(), Kind::Unavailable | Kind::Timeout) {
+        return Err(error);
+    }
+    respond::log(&error);
+    later("The login cannot be checked at this moment. Please try again.")
+}
+
+/// Where a login leads.
+#[derive(Clone, Copy)]
+struct After<'a> {
+    /// The page, unless there is a form.
+    return_to: &'a str,
+    /// The form that was being filled in when its session ended.
+    kept: Option<&'a Kept>,
+    /// The network address that logged in.
+    address: IpAddr,
+}
+
+/// Opens a session for a user who just logged in and ends the one before. `None` when the login
+/// does not hold any more.
+async fn open_session(
+    app: &App,
+    headers: &HeaderMap,
+    entered: &Entered,
+    leads: After<'_>,
+) -> Result<Option<Response>> {
+    if let Some(visitor) = Visitor::find(app, headers).await? {
+        visitor.leave(app).await?;
+    }
+    let device = app.shared.auth.issue_device_cookie(entered, clock::now()).await?;
+    let before = Cookie::Device.find(app, headers);
+    let browser = Browser {
+        now: Auth::device_hash(&device).ok_or_else(|| Error::internal("no device"))?,
+        before: before.as_deref().and_then(Auth::device_hash),
+    };
+    let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+    let from = LoginOrigin {
+        browser: agent.map(|agent| agent.chars().take(BROWSER_CHARS_MAX).collect()),
+        address: Some(leads.address.to_string()),
+    };
+    let opened = app.shared.oauth.open_session(entered, from, browser, clock::now()).await?;
+    let Some(session) = opened else { return Ok(None) };
+    let mut response = after_login(app, &session, leads).await?;
+    let seconds = Some(app.shared.tuned.get().session_s);
+    let device_seconds = u32::try_from(DEVICE_COOKIE_FOR.as_secs()).ok();
+    let cookies = [
+        Cookie::Session.set(app, session.reveal(), seconds),
+        Cookie::Device.set(app, &device, device_seconds),
+        // The form has done its work; another login gets another one.
+        Cookie::Form.set(app, "", Some(0)),
+    ];
+    for cookie in cookies.into_iter().flatten() {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    Ok(Some(response))
+}
+
+/// The fields of the login itself: what it hands on stands last and may be long.
+fn without_kept(form: &str) -> &str {
+    form.split_once("&kept_token=").map_or(form, |(before, _)| before)
+}
+
+/// Where a login leads: to what was typed before, else to `return_to`.
+async fn after_login(app: &App, session: &Secret, leads: After<'_>) -> Result<Response> {
+    let After { return_to, kept, .. } = leads;
+    let Some(kept) = kept else { return Ok(see_other(return_to)) };
+    match Visitor::of(app, session.reveal()).await? {
+        Some(visitor) => kept.page(app, &visitor),
+        None => Ok(see_other(return_to)),
+    }
+}
+
+/// `POST /o/logout`: ends the session.
+pub(crate) async fn leave(State(app): State<App>, request: Request) -> Response {
+    let outcome = log_out(&app, request).await;
+    outcome.unwrap_or_else(|error| pages::plain_error_page(&app, &error))
+}
+
+async fn log_out(app: &App, request: Request) -> Result<Response> {
+    let (headers, form) = form_body(request).await?;
+    let form = parse(&form)?;
+    let return_to = form.find("return_to").filter(|path| is_ours(path)).unwrap_or(HOME);
+    if let Some(visitor) = Visitor::find(app, &headers).await? {
+        if !visitor.sent(form.find("csrf")) {
+            return Err(expired());
+        }
+        visitor.leave(app).await?;
+    }
+    let mut response = see_other(return_to);
+    if let Some(cookie) = Cookie::Session.set(app, "", Some(0)) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+/// The answer to a form without its token.
+pub(crate) fn expired() -> Error {
+    Error::new(Kind::InvalidArgument, "The form has expired. Please go back and try again.")
+}
+
+/// The parameters of a form of ours.
+pub(crate) fn parse(form: &str) -> Result<Parameters> {
+    let bad = |_| Error::new(Kind::InvalidArgument, "The form cannot be read");
+    Parameters::parse(form).map_err(bad)
+}
+
+#[derive(Serialize)]
+struct Field<'a> {
+    name: &'static str,
+    value: &'a str,
+}
+
+/// What a client can do for `user` with the scopes that it asks for, in English.
+fn permissions<'a>(
+    request: &'a AuthorizationRequest,
+    user: &'a User,
+) -> impl Iterator<Item = &'static str> + 'a {
+    let (scopes, enforced) = (request.scopes, request.scopes_enforced);
+    let opened = Permission::all().filter(move |one| one.is_opened(scopes, enforced, user));
+    opened.map(Permission::text)
+}
+
+/// The page that asks a visitor whether a client may act in his name. `encoded` are the parameters
+/// of the authorization request.
+pub(crate) fn consent(
+    app: &App,
+    visitor: &Visitor,
+    request: &AuthorizationRequest,
+    encoded: &str,
+) -> Result<Response> {
+    let permissions: Vec<&str> = permissions(request, &visitor.account.user).collect();
+    let fields = [Field { name: "request", value: encoded }];
+    let target = redirect_origin(&request.redirect_uri);
+    let context = context! {
+        site_name => app.shared.site_name.clone(),
+        action => "/o/consent",
+        logout_action => "/o/logout",
+        return_to => format!("/o/oauth2/auth?{encoded}"),
+        csrf => visitor.form_token(),
+        fields => Value::from(Serde(fields)),
+        client_name => request.client_name.clone(),
+        redirect_host => target.clone(),
+        user => Value::from(Serde(visitor.head())),
+        user_name => visitor.account.user.user_name.clone(),
+        display_name => visitor.account.user.display_name(),
+        permissions,
+    };
+    pages::private(app, StatusCode::OK, "consent.html", context, Leads::ToClients)
+}
+
+/// Scheme, host and port of an address; the scheme alone where there is no host.
+pub(crate) fn redirect_origin(uri: &str) -> String {
+    let Some((scheme, rest)) = uri.split_once(':') else { return String::new() };
+    match rest.strip_prefix("//") {
+        Some(rest) if matches!(scheme, "http" | "https") => {
+            let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+            format!("{scheme}://{}", &rest[..end])
+        }
+        _ => format!("{scheme}:"),
+    }
+}
+
+/// Whether a path that came with a request leads to a page of ours, and nowhere else.
+pub(crate) fn is_ours(path: &str) -> bool {
+    is_plain(path) && leads_to_page(path)
+}
+
+/// Whether it leads to a page for somebody who is not logged in: the login, or one about a password.
+pub(crate) fn is_gate(path: &str) -> bool {
+    let page = path.split('?').next().unwrap_or_default();
+    let is_gate = ["/o/login", "/o/password"].contains(&page) || page.starts_with("/o/password/");
+    is_gate && is_plain(path)
+}
+
+/// Whether a browser takes a path as one of this host, and as it is written.
+fn is_plain(path: &str) -> bool {
+    let plain = path.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    // Browsers resolve dots, encoded ones too, before they ask.
+    let place = path.split('?').next().unwrap_or_default().to_ascii_lowercase();
+    let dots = place.contains("/.") || place.contains("%2e");
+    plain && !dots && !path.contains("//") && path.len() <= RETURN_BYTES_MAX
+}
+
+fn leads_to_page(path: &str) -> bool {
+    let below = |place: &str| {
+        path.strip_prefix(place)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+    };
+    path == HOME
+        || path.starts_with("/?")
+        || path.starts_with("/item/")
+        || PLACES.into_iter().any(below)
+        || path.starts_with("/o/oauth2/auth?")
+}
+
+/// An empty answer that closes a conversation.
+pub(crate) fn empty(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::site::language::Language;
+
+    #[test]
+    fn every_permission_has_its_swedish_and_its_row_in_the_documentation() {
+        let swedish = crate::http::site::language::translations(Language::Swedish).unwrap();
+        let scopes = |enforced: bool, permission: Permission| {
+            let names: Vec<_> =
+                permission.scopes(enforced).iter().map(|one| one.as_str()).collect();
+            names.join(" ")
+        };
+        let rows = Permission::all().map(|permission| {
+            let text = permission.text();
+            assert!(swedish.contains_key(text), "no Swedish of `{text}`");
+            format!("| {text} | {} | {} |", scopes(false, permission), scopes(true, permission))
+        });
+        let documented = std::fs::read_to_string("docs/scopes.md").unwrap();
+        let missing: Vec<String> = rows.filter(|row| !documented.contains(row)).collect();
+        assert!(missing.is_empty(), "docs/scopes.md lacks\n{}", missing.join("\n"));
+    }
+
+    #[test]
+    fn a_login_leads_to_pages_of_ours_only() {
+        for path in ["/", "/item/image/x", "/?page=2", "/o/oauth2/auth?client_id=a&x=%2F%2Fb"] {
+            assert!(is_ours(path), "{path}");
+        }
+        for path in [
+            "",
+            "//evil.example",
+            "/\\evil.example",
+            "https://evil.example/",
+            "/item/..//evil.example",
+            "/docs/../o/consent",
+            "/docs/%2E%2e/o/consent",
+            "/docs/.%2e/o/consent",
+            "/docsy",
+            "/o/oauth2/auth",
+            "/o/logout",
+            "/item/a\r\nb",
+            "/item/å",
+            "javascript:alert(1)",
+        ] {
+            assert!(!is_ours(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_origin_of_a_redirect_address_is_found() {
+        let check = |uri, origin: &str| assert_eq!(redirect_origin(uri), origin);
+        check("https://app.example/cb?x=1", "https://app.example");
+        check("http://127.0.0.1:9000/cb", "http://127.0.0.1:9000");
+        check("http://[::1]:9000", "http://[::1]:9000");
+        check("com.example.app:/cb", "com.example.app:");
+        check("com.example.app://cb", "com.example.app:");
+    }
+}

@@ -1,0 +1,68 @@
+//! The page behind the link in a mail to somebody who is not the user that has it sent: the recipient
+//! agrees to such mails or stops them, without a login.
+
+use axum::{
+    Router,
+    extract::{Path, Request, State},
+    response::Response,
+    routing::get,
+};
+use minijinja::context;
+
+use crate::http::App;
+use crate::http::site::form::Form;
+use crate::http::site::form::form_body;
+use crate::http::site::pages::head;
+use crate::http::site::pages::page_for;
+use crate::http::site::pages::plain_error_page;
+use crate::runtime::clock;
+use crate::runtime::error::{Error, Kind, Result};
+
+/// The addresses of this file.
+pub(crate) fn routes() -> Router<App> {
+    Router::new().route("/mail/{token}", get(show).post(answer))
+}
+
+/// Shows the choice: programs that look at the links of a mail must not answer for its reader.
+async fn show(State(app): State<App>, Path(token): Path<String>) -> Response {
+    let page = page(&app, &token, None).await;
+    page.unwrap_or_else(|error| plain_error_page(&app, &error))
+}
+
+async fn answer(State(app): State<App>, Path(token): Path<String>, request: Request) -> Response {
+    let page = answered(&app, &token, request).await;
+    page.unwrap_or_else(|error| plain_error_page(&app, &error))
+}
+
+async fn answered(app: &App, token: &str, request: Request) -> Result<Response> {
+    let (_headers, body) = form_body(request).await?;
+    let (agrees, state) = match Form::parse(&body)?.find("answer") {
+        Some("agree") => (true, "agreed"),
+        Some("stop") => (false, "stopped"),
+        Some(_) | None => {
+            return Err(Error::invalid("body", "answer", "enum", "answer is agree or stop"));
+        }
+    };
+    let counts = app.shared.recipients.answer(token, agrees, clock::now()).await?;
+    if !counts {
+        return Err(ended());
+    }
+    page(app, token, Some(state)).await
+}
+
+fn ended() -> Error {
+    Error::new(Kind::NotFound, "This link is not valid, or it has expired.")
+}
+
+async fn page(app: &App, token: &str, state: Option<&str>) -> Result<Response> {
+    let found = app.shared.recipients.invitation(token, clock::now()).await?;
+    let found = found.ok_or_else(ended)?;
+    let state = state.unwrap_or(match (found.is_refused, found.is_awaited) {
+        (true, _) => "stopped",
+        (false, true) => "ask",
+        (false, false) => "told",
+    });
+    let (sender, address) = (found.sender, found.address);
+    let context = context! { state, sender, address, ..head(app, None, "/") };
+    page_for(app, None, "mail.html", context)
+}

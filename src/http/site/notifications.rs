@@ -1,0 +1,304 @@
+//! The notifications of a visitor: list, form, dry run, and how a program reads a stream.
+
+use std::collections::BTreeMap;
+
+use axum::{
+    Router,
+    extract::Path,
+    http::StatusCode,
+    routing::{get, post},
+};
+use minijinja::{Value as PageValue, context, value::Serde};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::api::{Call, Refusal, segment};
+use super::question::{DryRun, Fields, SCHEDULES};
+use super::{Member, Page, Posted, Site, times};
+use crate::http::App;
+use crate::http::site::form::see_other;
+use crate::runtime::clock;
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{
+    PAGES_MAX, SITE_DRY_RUN_ITEMS, SITE_DRY_RUN_ITEMS_LISTED, SITE_NOTIFICATIONS_PER_PAGE,
+    SITE_PRODUCTS_SHOWN,
+};
+
+/// Every notification of the caller.
+const ALL: &str = "/content/v1/_all/notification";
+
+/// The addresses of this file.
+pub(super) fn routes() -> Router<App> {
+    Router::new()
+        .route("/notifications", get(list).post(create))
+        .route("/notifications/new", get(new))
+        .route("/notifications/{id}", get(show).post(save))
+        .route("/notifications/{id}/delete", post(remove))
+}
+
+/// Who the visitor is, as far as notifications ask.
+struct Reader {
+    email: String,
+    agreements: Vec<AgreementRow>,
+    products: Vec<ProductRow>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct AgreementRow {
+    id: String,
+    name: String,
+    kind: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct ProductRow {
+    code: String,
+    name: String,
+}
+
+impl Reader {
+    async fn find(member: &Member) -> Result<Self, Refusal> {
+        let user = member.get("/user/v1/user").await?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let agreements = || user["agreements"].as_array().into_iter().flatten();
+        let mut products: Vec<ProductRow> = Vec::new();
+        for product in agreements().filter_map(|one| one["products"].as_array()).flatten() {
+            let row = ProductRow { code: text(&product["code"]), name: text(&product["name"]) };
+            if products.len() < SITE_PRODUCTS_SHOWN && !products.contains(&row) {
+                products.push(row);
+            }
+        }
+        let agreement = |one: &Value| {
+            let (id, name) = (one["id"].to_string(), text(&one["name"]));
+            let name = if name.is_empty() { id.clone() } else { name };
+            AgreementRow { id, name, kind: text(&one["type"]) }
+        };
+        let agreements = agreements().map(agreement).collect();
+        Ok(Self { email: text(&user["emailAddress"]), agreements, products })
+    }
+
+    /// The names of the agreements of these ids; the id of one that is no longer there.
+    fn names(&self, ids: &[String]) -> Vec<String> {
+        let name = |id: &String| {
+            let found = self.agreements.iter().find(|agreement| agreement.id == *id);
+            found.map_or(id, |agreement| &agreement.name).clone()
+        };
+        ids.iter().map(name).collect()
+    }
+}
+
+/// A notification in the list.
+#[derive(Serialize)]
+struct Row {
+    id: String,
+    fields: Fields,
+    /// The question in parts, for a sentence.
+    wanted: Vec<String>,
+    unwanted: Vec<String>,
+    agreements: Vec<String>,
+    /// Its schedule in words, where it has some.
+    schedule: Option<&'static str>,
+    dry: DryRun,
+}
+
+/// `GET /notifications`: each with what it would have found in the last seven days.
+async fn list(member: Member) -> Page {
+    let page = member.query.integer("page", 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX))?;
+    let page = page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1);
+    let reader = Reader::find(&member).await?;
+    let saved = member.get(ALL).await?;
+    let saved = saved.as_array().map(Vec::as_slice).unwrap_or_default();
+    let newest_first = saved.iter().rev().skip((page - 1) * SITE_NOTIFICATIONS_PER_PAGE);
+    let mut rows = Vec::new();
+    for one in newest_first.take(SITE_NOTIFICATIONS_PER_PAGE) {
+        rows.push(row(&member, &reader, one).await?);
+    }
+    let address = |page: usize| format!("/notifications?page={page}");
+    let has_more = page * SITE_NOTIFICATIONS_PER_PAGE < saved.len();
+    let context = context! {
+        rows => PageValue::from(Serde(rows)),
+        total => saved.len(),
+        newer_url => (page > 1).then(|| address(page - 1)),
+        older_url => has_more.then(|| address(page + 1)),
+    };
+    member.page("notifications.html", context)
+}
+
+async fn row(member: &Member, reader: &Reader, saved: &Value) -> Result<Row, Refusal> {
+    let fields = Fields::of_saved(saved, "");
+    let outcome = member.ask(&fields.dry_run(SITE_DRY_RUN_ITEMS_LISTED, &tomorrow(member))).await;
+    let (dry, _) = DryRun::of(&fields, outcome)?;
+    let (wanted, unwanted) = fields.products();
+    let offered = SCHEDULES.iter().find(|(cron, _)| *cron == fields.when);
+    Ok(Row {
+        id: saved["id"].as_str().unwrap_or_default().to_owned(),
+        agreements: reader.names(&fields.agr),
+        schedule: offered.map(|(_, words)| *words),
+        wanted,
+        unwanted,
+        fields,
+        dry,
+    })
+}
+
+/// `GET /notifications/new`: the form, with what the address says in it.
+async fn new(member: Member) -> Page {
+    let reader = Reader::find(&member).await?;
+    let fields = Fields::of_address(&member, &reader.email)?;
+    show_form(&member, &reader, &fields, Shown::default())
+}
+
+/// What a form says besides its fields.
+#[derive(Default)]
+struct Shown<'a> {
+    /// The notification that it changes.
+    id: Option<&'a str>,
+    /// What stands against it.
+    refusal: Option<Refusal>,
+    dry: Option<DryRun>,
+}
+
+#[derive(Serialize)]
+struct Choice {
+    value: &'static str,
+    words: &'static str,
+}
+
+/// What is asked about: the words of the API with those for people.
+const MEDIA_TYPES: [(&str, &str); 9] = [
+    ("_all", "All media types"),
+    ("image", "Photographs"),
+    ("video", "Videos"),
+    ("graphic", "Graphics"),
+    ("text", "Texts"),
+    ("feature", "Features"),
+    ("page", "Pages"),
+    ("planning", "Planning"),
+    ("calendar", "Calendar"),
+];
+
+fn choices(list: &[(&'static str, &'static str)]) -> PageValue {
+    let choices = list.iter().map(|&(value, words)| Choice { value, words });
+    PageValue::from(Serde(choices.collect::<Vec<_>>()))
+}
+
+fn show_form(member: &Member, reader: &Reader, fields: &Fields, shown: Shown<'_>) -> Page {
+    let status = shown.refusal.as_ref().map_or(StatusCode::OK, |refusal| refusal.status);
+    let errors = shown.refusal.iter().flat_map(|refusal| refusal.errors.clone());
+    let wrong: BTreeMap<String, String> = errors.map(|one| (one.path, one.message)).collect();
+    let mistakes = shown.refusal.as_ref().map(Refusal::sentences);
+    // Of a media type that no notification is made of, the form chooses none.
+    let is_known = MEDIA_TYPES.iter().any(|(value, _)| *value == fields.media_type);
+    let stream = shown.id.filter(|_| fields.kind == "stream").map(|id| {
+        let place = format!("/content/v1/{}/notification", segment(&fields.media_type));
+        format!("{}{place}/{}/stream", member.app.shared.site_url, segment(id))
+    });
+    let context = context! {
+        id => shown.id,
+        fields => PageValue::from(Serde(fields.clone())),
+        wrong => PageValue::from(Serde(wrong)),
+        mistakes => mistakes,
+        dry => shown.dry.map(|dry| PageValue::from(Serde(dry))),
+        agreements => PageValue::from(Serde(reader.agreements.clone())),
+        products => PageValue::from(Serde(reader.products.clone())),
+        media_types => choices(&MEDIA_TYPES),
+        unknown_media_type => (!is_known).then_some(fields.media_type.as_str()),
+        schedules => choices(&SCHEDULES),
+        stream_url => stream,
+    };
+    member.page_with(status, "notification.html", context)
+}
+
+/// `POST /notifications`: makes one, or tries what it would have found.
+async fn create(posted: Posted) -> Page {
+    let fields = Fields::of_form(&posted.form)?;
+    if posted.form.find("step") == Some("try") {
+        return try_out(&posted, &fields, None).await;
+    }
+    match posted.send(fields.save(None)).await {
+        Ok(made) => {
+            let id = made["id"].as_str().filter(|_| fields.kind == "stream");
+            Ok(see_other(&match id {
+                Some(id) => format!("/notifications/{}?done=created", segment(id)),
+                None => "/notifications?done=created".to_owned(),
+            }))
+        }
+        Err(refusal) => again(&posted, &fields, (None, refusal)).await,
+    }
+}
+
+/// The form again with what the API says against it.
+async fn again(posted: &Posted, fields: &Fields, (id, refusal): (Option<&str>, Refusal)) -> Page {
+    if !refusal.is_mistake() {
+        return Err(refusal.into());
+    }
+    let reader = Reader::find(posted).await?;
+    show_form(posted, &reader, fields, Shown { id, refusal: Some(refusal), dry: None })
+}
+
+/// The first day that has not begun where the site is.
+fn tomorrow(site: &Site) -> String {
+    times::tomorrow(clock::now(), &site.app.shared.zone)
+}
+
+/// The form again with what it would have found in the last seven days. Nothing is saved.
+async fn try_out(posted: &Posted, fields: &Fields, id: Option<&str>) -> Page {
+    let outcome = posted.send(fields.dry_run(SITE_DRY_RUN_ITEMS, &tomorrow(posted))).await;
+    let (dry, refusal) = DryRun::of(fields, outcome)?;
+    let reader = Reader::find(posted).await?;
+    let dry = refusal.is_none().then_some(dry);
+    show_form(posted, &reader, fields, Shown { id, refusal, dry })
+}
+
+/// The visitor's notification of that id, as the API shows it.
+async fn load(member: &Member, id: &str) -> Result<Value, super::Problem> {
+    let saved = member.get(ALL).await?;
+    let found = saved.as_array().into_iter().flatten().find(|one| one["id"] == *id);
+    let none = || Error::new(Kind::NotFound, "There is no such notification.");
+    Ok(found.cloned().ok_or_else(none)?)
+}
+
+/// `GET /notifications/{id}`: the form with what is saved.
+async fn show(Path(id): Path<String>, member: Member) -> Page {
+    let saved = load(&member, &id).await?;
+    let reader = Reader::find(&member).await?;
+    let fields = Fields::of_saved(&saved, &reader.email);
+    show_form(&member, &reader, &fields, Shown { id: Some(&id), ..Shown::default() })
+}
+
+/// `POST /notifications/{id}`: changes it, or tries what it would have found.
+async fn save(Path(id): Path<String>, posted: Posted) -> Page {
+    let saved = load(&posted, &id).await?;
+    let mut fields = Fields::of_form(&posted.form)?;
+    // These stay as they are, whatever the form says.
+    let own = Fields::of_saved(&saved, "");
+    (fields.kind, fields.media_type) = (own.kind, own.media_type);
+    if posted.form.find("step") == Some("try") {
+        return try_out(&posted, &fields, Some(&id)).await;
+    }
+    match posted.send(fields.save(Some(&id))).await {
+        Ok(_) => Ok(see_other("/notifications?done=saved")),
+        Err(refusal) => again(&posted, &fields, (Some(&id), refusal)).await,
+    }
+}
+
+/// `POST /notifications/{id}/delete`.
+async fn remove(Path(id): Path<String>, posted: Posted) -> Page {
+    let call = Call::delete(format!("{ALL}/{}", segment(&id)));
+    posted.send(call).await?;
+    Ok(see_other("/notifications?done=removed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::MediaType;
+
+    #[test]
+    fn every_media_type_of_notifications_has_words() {
+        for (value, words) in MEDIA_TYPES {
+            assert!(value == "_all" || MediaType::parse(value).is_ok(), "{value}");
+            assert!(!words.is_empty());
+        }
+    }
+}

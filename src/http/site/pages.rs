@@ -1,0 +1,221 @@
+//! The pages: templates, what their heads say, the photographs, errors.
+
+use std::sync::Arc;
+
+use axum::{
+    body::Body,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::Response,
+};
+use jiff::tz::TimeZone;
+use minijinja::{Environment, Value, context, value::Serde};
+use rust_embed::RustEmbed;
+
+use crate::http::App;
+use crate::http::protocol::respond;
+use crate::http::site::language;
+use crate::http::site::language::Language;
+use crate::http::site::session::Visitor;
+use crate::http::site::words;
+use crate::media::Media;
+use crate::runtime::error::{Error, Result};
+use model::ItemKey;
+use model::item::{Asset, Layout, Served};
+
+#[derive(RustEmbed)]
+#[folder = "assets/pages/"]
+struct Templates;
+
+/// The compiled page templates, for each language.
+pub struct Pages {
+    environments: [(Language, Environment<'static>); 2],
+}
+
+impl Pages {
+    /// Compiles the templates that are in the binary; times are shown in `zone`.
+    ///
+    /// Fails when one of them is not UTF-8 or does not parse, and when the translations do not.
+    pub fn compile(zone: &TimeZone) -> Result<Self> {
+        let environment = |language| {
+            let texts = Arc::new(language::translations(language)?);
+            let mut environment = words::environment(language, &texts, zone);
+            for name in Templates::iter() {
+                let Some(file) = Templates::get(&name) else { continue };
+                let text = String::from_utf8(file.data.into_owned()).map_err(Error::internal)?;
+                environment
+                    .add_template_owned(name.into_owned(), text)
+                    .map_err(Error::internal)?;
+            }
+            Ok::<_, Error>((language, environment))
+        };
+        let [english, swedish] = Language::ALL;
+        Ok(Self { environments: [environment(english)?, environment(swedish)?] })
+    }
+
+    /// The page `name` with what `context` says, in the language that is spoken.
+    pub(crate) fn render(&self, name: &str, context: Value) -> Result<String> {
+        self.render_in(language::spoken(), name, context)
+    }
+
+    /// The page `name` with what `context` says, in `language`.
+    pub(crate) fn render_in(
+        &self,
+        language: Language,
+        name: &str,
+        context: Value,
+    ) -> Result<String> {
+        let found = self.environments.iter().find(|(own, _)| *own == language);
+        let (_, environment) = found.unwrap_or(&self.environments[0]);
+        let template = environment.get_template(name).map_err(Error::internal)?;
+        template.render(context).map_err(Error::internal)
+    }
+}
+
+/// What the head of the page at `here` says of its visitor.
+pub(crate) fn head(app: &App, visitor: Option<&Visitor>, here: &str) -> Value {
+    context! {
+        site_name => app.shared.site_name.clone(),
+        user => visitor.map(|visitor| Value::from(Serde(visitor.head()))),
+        logout_action => "/o/logout",
+        csrf => visitor.map(Visitor::form_token),
+        here => here,
+        is_admin => visitor.is_some_and(|visitor| visitor.account.user.access.admin),
+        login_url => login_url(here),
+    }
+}
+
+/// The login that leads back to `here`.
+pub(crate) fn login_url(here: &str) -> String {
+    let here: String = form_urlencoded::byte_serialize(here.as_bytes()).collect();
+    format!("/o/login?return_to={here}")
+}
+
+/// A page that differs by visitor and language. That of a visitor who is logged in is never stored.
+pub(crate) fn page_for(
+    app: &App,
+    visitor: Option<&Visitor>,
+    template: &str,
+    context: Value,
+) -> Result<Response> {
+    let mut response = match visitor {
+        Some(_) => private(app, StatusCode::OK, template, context, Leads::Home)?,
+        None => html(app, StatusCode::OK, app.shared.pages.render(template, context)?),
+    };
+    response
+        .headers_mut()
+        .insert(header::VARY, HeaderValue::from_static("Cookie, Accept-Language"));
+    Ok(response)
+}
+
+pub(crate) fn served<'a>(media: &Media, key: &'a ItemKey, assets: &'a [Asset]) -> Served<'a> {
+    Served { key, assets, sizes: media.settings().sizes, crop: None, layout: Layout::Full }
+}
+
+/// The page of an error for an unknown visitor.
+pub(crate) fn plain_error_page(app: &App, error: &Error) -> Response {
+    error_page(app, error, head(app, None, "/"))
+}
+
+/// The page of an error; `head` is what [`head`] says of its visitor.
+pub(crate) fn error_page(app: &App, error: &Error, head: Value) -> Response {
+    let mut response = respond::error(error);
+    let status = response.status();
+    let title = match status {
+        StatusCode::NOT_FOUND => "Not found",
+        StatusCode::BAD_REQUEST => "This address has a mistake",
+        StatusCode::SERVICE_UNAVAILABLE => "Busy",
+        StatusCode::FORBIDDEN => "Not allowed",
+        StatusCode::METHOD_NOT_ALLOWED => "Nothing to show here",
+        _ => "Something went wrong",
+    };
+    let advice = match status {
+        StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
+            "Check the address, or search for what you need."
+        }
+        StatusCode::BAD_REQUEST => "Go back and try again, or start with a new search.",
+        StatusCode::FORBIDDEN => "Ask the administrator of your organization for access.",
+        StatusCode::SERVICE_UNAVAILABLE => "Wait a moment, then load the page again.",
+        _ => "Try again. If it goes on, tell the agency what you did.",
+    };
+    let message = error.details().first().map_or(error.message(), |detail| &detail.message);
+    let context = context! {
+        status => status.as_u16(),
+        title => title,
+        message => message,
+        advice => advice,
+        ..head
+    };
+    // Without its page the error still goes out, as JSON.
+    let Ok(text) = app.shared.pages.render("error.html", context) else { return response };
+    let mut page = html(app, status, text);
+    for name in [header::CACHE_CONTROL, header::RETRY_AFTER] {
+        if let Some(value) = response.headers_mut().remove(&name) {
+            page.headers_mut().insert(name, value);
+        }
+    }
+    page
+}
+
+/// Where the forms of a page may lead in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leads {
+    /// To pages of ours.
+    Home,
+    /// To a client, and from there to wherever the client goes on. Browsers hold every redirect
+    /// behind a form to the policy, so such a page sets none; its forms are ours all the same.
+    ToClients,
+}
+
+/// A page for one visitor: nobody keeps it and nobody frames it.
+pub(crate) fn private(
+    app: &App,
+    status: StatusCode,
+    template: &str,
+    context: Value,
+    leads: Leads,
+) -> Result<Response> {
+    let text = app.shared.pages.render(template, context)?;
+    let mut response = html(app, status, text);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy(app, leads));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    let referrer = match leads {
+        // Browsers hide the sender of a form together with the referrer, and a form whose session
+        // ended is kept only if a page of ours sent it.
+        Leads::Home => "same-origin",
+        // The address of an authorization request is nobody else's.
+        Leads::ToClients => "no-referrer",
+    };
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static(referrer));
+    Ok(response)
+}
+
+fn html(app: &App, status: StatusCode, text: String) -> Response {
+    let kind = HeaderValue::from_static("text/html; charset=utf-8");
+    let mut response = respond::typed(status, kind, Body::from(text));
+    describe(app, response.headers_mut());
+    response
+}
+
+/// What browsers must know of a page that everybody may see.
+pub(crate) fn describe(app: &App, headers: &mut HeaderMap) {
+    headers.insert(header::CONTENT_SECURITY_POLICY, policy(app, Leads::Home));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+}
+
+/// Pictures may come from a CDN's name; everything else is ours.
+fn policy(app: &App, leads: Leads) -> HeaderValue {
+    let media = &app.shared.media.settings().media_url;
+    let forms = match leads {
+        Leads::Home => "form-action 'self'; ",
+        Leads::ToClients => "",
+    };
+    let policy = format!(
+        "default-src 'none'; script-src 'self'; connect-src 'self' {media}; style-src 'self'; \
+         font-src 'self'; img-src 'self' {media}; media-src 'self' {media}; base-uri 'none'; \
+         {forms}frame-ancestors 'none'"
+    );
+    HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'"))
+}

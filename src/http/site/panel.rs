@@ -1,0 +1,143 @@
+//! The part of an item's page that offers its Hires: login, agreements, what a download means.
+
+use serde::Serialize;
+
+use super::Site;
+use crate::access::orders::{ItemFacts, Offer, OfferState};
+use crate::http::App;
+use crate::http::site::pages::served;
+use crate::http::site::session::Visitor;
+use crate::media::Entry;
+use crate::runtime::clock;
+use crate::runtime::error::{Error, Kind, Result};
+use model::item::Files;
+use model::{ItemKey, Usage};
+
+/// An agreement that the visitor can choose.
+#[derive(Serialize)]
+struct AgreementRow {
+    id: i64,
+    name: String,
+    type_text: &'static str,
+    /// Of a prepaid one: downloads left, of how many.
+    remaining: Option<u32>,
+    total: Option<u32>,
+    /// Where it was used for the item: until when that holds.
+    until: Option<String>,
+}
+
+/// What the page says of the Hires: how to get it, under which agreement.
+#[derive(Default, Serialize)]
+pub(super) struct Panel {
+    size_text: Option<String>,
+    /// Where the form goes; `None` while there is nothing to ask for.
+    pub(super) action: Option<String>,
+    agreements: Vec<AgreementRow>,
+    until: Option<String>,
+    order_note: Option<&'static str>,
+    /// An agreement gives the item at once.
+    pub(super) delivers: bool,
+    /// No agreement of the visitor covers the item.
+    pub(super) none: bool,
+    /// The id of the agreement under which the item was bought: another download is free.
+    pub(super) bought: Option<i64>,
+    error: Option<String>,
+}
+
+/// What a page says of a download of the item; nothing of one that customers do not see yet.
+/// `refusal` is what became of a download that was asked for.
+pub(super) async fn find(
+    site: &Site,
+    key: &ItemKey,
+    refusal: Option<&Error>,
+) -> Result<Option<Panel>> {
+    let app = &site.app;
+    let entry = match app.shared.media.item(key, None, clock::now()).await {
+        Err(error) if error.kind() == Kind::NotFound => return Ok(None),
+        found => found?,
+    };
+    Panel::of(app, site.visitor.as_ref(), &entry, refusal).await.map(Some)
+}
+
+impl Panel {
+    /// What it says to `visitor`. `refusal` is what became of a download that was asked for.
+    async fn of(
+        app: &App,
+        visitor: Option<&Visitor>,
+        entry: &Entry,
+        refusal: Option<&Error>,
+    ) -> Result<Self> {
+        let error = refusal.map(|refusal| refusal.message().to_owned());
+        let stranger = Self { size_text: size_text(app, entry), error, ..Self::default() };
+        let Some(visitor) = visitor else { return Ok(stranger) };
+        let Some(principal) = visitor.principal(app).await? else { return Ok(stranger) };
+        let facts = ItemFacts { key: &entry.key, document: &entry.document };
+        let offers = app.shared.orders.offers(&principal, facts, clock::now()).await?;
+        Ok(stranger.with(&offers, entry))
+    }
+
+    /// The panel with `offers`: those that deliver, else those that can be ordered from.
+    fn with(mut self, offers: &[Offer], entry: &Entry) -> Self {
+        let is_order = |offer: &&Offer| matches!(offer.state, OfferState::Order(_));
+        let (orders, delivering): (Vec<_>, Vec<_>) = offers.iter().partition(is_order);
+        self.none = offers.is_empty();
+        if self.none {
+            return self;
+        }
+        let shown = if delivering.is_empty() {
+            self.order_note = Some(order_note(&orders));
+            orders
+        } else {
+            delivering
+        };
+        if let [only] = shown.as_slice() {
+            self.until = until(only);
+        }
+        self.delivers = self.order_note.is_none();
+        let is_bought = |offer: &&&Offer| matches!(offer.state, OfferState::Bought(_));
+        self.bought = shown.iter().find(is_bought).map(|offer| offer.agreement.id.0);
+        let several = shown.len() > 1;
+        self.agreements = shown.into_iter().map(|offer| row(offer, several)).collect();
+        self.action = Some(format!("/item/{}/download", entry.key));
+        self
+    }
+}
+
+fn size_text(app: &App, entry: &Entry) -> Option<String> {
+    let size = served(&app.shared.media, &entry.key, &entry.assets).size(Usage::Hires)?;
+    let length = Files::of_item(&entry.assets).picture(Usage::Hires)?.length;
+    Some(format!("{} × {}, {}", size.width, size.height, bytes_text(length)))
+}
+
+fn bytes_text(bytes: u64) -> String {
+    let tenths = bytes.div_ceil(100_000);
+    format!("{}.{} MB", tenths / 10, tenths % 10)
+}
+
+fn order_note(orders: &[&Offer]) -> &'static str {
+    if orders.iter().any(|offer| offer.state == OfferState::Order(true)) {
+        return "It is ordered. Approve the order with a licence under Account, Orders; it says who may do that.";
+    }
+    "This agreement delivers once the order is approved with a licence, under Account, Orders."
+}
+
+/// Until when a download of the item is free again, because it was bought.
+fn until(offer: &Offer) -> Option<String> {
+    match offer.state {
+        OfferState::Bought(until) => Some(until.to_string()),
+        OfferState::Available | OfferState::Order(_) => None,
+    }
+}
+
+/// The row of an agreement. Among `several` each says itself that it was used before.
+fn row(offer: &Offer, several: bool) -> AgreementRow {
+    let agreement = &offer.agreement;
+    AgreementRow {
+        id: agreement.id.0,
+        name: agreement.name.clone().unwrap_or_else(|| agreement.id.to_string()),
+        type_text: agreement.kind.as_str(),
+        remaining: agreement.prepaids.map(|prepaids| prepaids.remaining),
+        total: agreement.prepaids.map(|prepaids| prepaids.total),
+        until: until(offer).filter(|_| several),
+    }
+}

@@ -1,0 +1,203 @@
+//! Pages on which somebody asks for a link to set a password, and sets it. They work without scripts.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use axum::{
+    extract::{Path, Request, State},
+    http::{HeaderMap, StatusCode, header},
+    response::Response,
+};
+use minijinja::{Value, context};
+
+use crate::access::users::{OpenedLink, PasswordByLink, SetOutcome};
+use crate::http::App;
+use crate::http::protocol::edge;
+use crate::http::site::form::Form;
+use crate::http::site::form::form_body;
+use crate::http::site::form::see_other;
+use crate::http::site::pages;
+use crate::http::site::pages::Leads;
+use crate::http::site::session;
+use crate::http::site::session::Cookie;
+use crate::runtime::clock;
+use crate::runtime::error::Result;
+use model::account::PasswordLinkKind;
+
+/// The page for a forgotten password; below it are the links.
+const FORGOTTEN: &str = "/o/password";
+/// Where a new password leads.
+pub(crate) const LOGIN_AFTER: &str = "/o/login?done=password";
+/// What is wrong with two fields that should hold the same.
+pub(crate) const DIFFERENT: &str = "The two new passwords differ.";
+
+/// A page with a form for somebody who is not logged in.
+struct FormPage<'a> {
+    status: StatusCode,
+    template: &'static str,
+    context: Value,
+    headers: &'a HeaderMap,
+    /// Its path.
+    here: String,
+}
+
+impl FormPage<'_> {
+    fn make(self, app: &App) -> Result<Response> {
+        let (cookie, set) = session::form_cookie(app, self.headers)?;
+        let context = context! {
+            site_name => app.shared.site_name.clone(),
+            csrf => session::form_token(&cookie),
+            here => self.here,
+            ..self.context
+        };
+        let mut page = pages::private(app, self.status, self.template, context, Leads::Home)?;
+        if let Some(set) = set {
+            page.headers_mut().append(header::SET_COOKIE, set);
+        }
+        Ok(page)
+    }
+}
+
+/// The network address of a client; that of nobody where it is not known.
+pub(crate) fn client_address(app: &App, request: &Request) -> IpAddr {
+    let client = edge::client(request, &app.shared.tuned.get().trusted_proxies);
+    client.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+}
+
+/// A form that a page of ours was sent with.
+struct Sent {
+    headers: HeaderMap,
+    form: Form,
+    address: IpAddr,
+    /// Whether it carries its token.
+    is_ours: bool,
+}
+
+impl Sent {
+    async fn read(app: &App, request: Request) -> Result<Self> {
+        let address = client_address(app, &request);
+        let (headers, text) = form_body(request).await?;
+        let form = Form::parse(&text)?;
+        let cookie = Cookie::Form.find(app, &headers);
+        let is_ours = session::is_form_token(cookie.as_deref(), form.find("csrf"));
+        Ok(Self { headers, form, address, is_ours })
+    }
+}
+
+fn answer(app: &App, page: Result<Response>) -> Response {
+    page.unwrap_or_else(|error| pages::plain_error_page(app, &error))
+}
+
+/// `GET /o/password`: asks for a user name or an e-mail address.
+pub(crate) async fn forgotten(State(app): State<App>, headers: HeaderMap) -> Response {
+    let page = forgotten_page(&app, &headers, StatusCode::OK, context! {});
+    answer(&app, page)
+}
+
+fn forgotten_page(
+    app: &App,
+    headers: &HeaderMap,
+    status: StatusCode,
+    context: Value,
+) -> Result<Response> {
+    let sends_mails = app.shared.users.sends_mails();
+    let context = context! { sends_mails, ..context };
+    let here = FORGOTTEN.to_owned();
+    FormPage { status, template: "forgotten.html", context, headers, here }.make(app)
+}
+
+/// `POST /o/password`: has a link mailed, if there is such a user. The page does not tell.
+pub(crate) async fn ask(State(app): State<App>, request: Request) -> Response {
+    answer(&app, asked(&app, request).await)
+}
+
+async fn asked(app: &App, request: Request) -> Result<Response> {
+    let Sent { headers, form, address, is_ours } = Sent::read(app, request).await?;
+    if !is_ours {
+        let context = context! { error => "The form has expired. Please try again." };
+        return forgotten_page(app, &headers, StatusCode::BAD_REQUEST, context);
+    }
+    let name = form.find("name").unwrap_or_default();
+    if name.is_empty() {
+        let context = context! { error => "Enter your user name or your e-mail address." };
+        return forgotten_page(app, &headers, StatusCode::BAD_REQUEST, context);
+    }
+    app.shared.users.request_reset(name, address, clock::now()).await?;
+    forgotten_page(app, &headers, StatusCode::OK, context! { sent => true })
+}
+
+/// `GET /o/password/{token}`: asks for the new password. Programs that look at the links of a mail use
+/// nothing up.
+pub(crate) async fn open(
+    State(app): State<App>,
+    Path(token): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    answer(&app, opened(&app, &token, &headers).await)
+}
+
+async fn opened(app: &App, token: &str, headers: &HeaderMap) -> Result<Response> {
+    match app.shared.users.open_link(token, clock::now()).await? {
+        Some(link) => set_page(app, headers, &link, None),
+        None => gone(app, headers),
+    }
+}
+
+/// The page of a link that is used up, taken back, expired, or none of this service.
+fn gone(app: &App, headers: &HeaderMap) -> Result<Response> {
+    let context = context! { sends_mails => app.shared.users.sends_mails() };
+    let (status, here) = (StatusCode::NOT_FOUND, FORGOTTEN.to_owned());
+    FormPage { status, template: "link_gone.html", context, headers, here }.make(app)
+}
+
+fn set_page(
+    app: &App,
+    headers: &HeaderMap,
+    opened: &OpenedLink,
+    error: Option<&str>,
+) -> Result<Response> {
+    let user = &opened.account.user;
+    let context = context! {
+        user_name => user.user_name.clone(),
+        display_name => user.display_name(),
+        invited => opened.link.kind == PasswordLinkKind::Invitation,
+        keys => opened.keys,
+        error,
+    };
+    let status = error.map_or(StatusCode::OK, |_| StatusCode::BAD_REQUEST);
+    let token = app.shared.users.password_link_token(opened.link.id);
+    let here = format!("{FORGOTTEN}/{token}");
+    FormPage { status, template: "set_password.html", context, headers, here }.make(app)
+}
+
+/// `POST /o/password/{token}`: sets the password, and leads to the login.
+pub(crate) async fn set(
+    State(app): State<App>,
+    Path(token): Path<String>,
+    request: Request,
+) -> Response {
+    answer(&app, was_set(&app, &token, request).await)
+}
+
+async fn was_set(app: &App, token: &str, request: Request) -> Result<Response> {
+    let Sent { headers, form, address, is_ours } = Sent::read(app, request).await?;
+    let now = clock::now();
+    let again = async |error: &str| match app.shared.users.open_link(token, now).await? {
+        Some(opened) => set_page(app, &headers, &opened, Some(error)),
+        None => gone(app, &headers),
+    };
+    if !is_ours {
+        return again("The form has expired. Please try again.").await;
+    }
+    // As it was typed: spaces around it are part of a password.
+    let field = |name: &str| form.fields().find(|(own, _)| *own == name).map(|(_, value)| value);
+    let password = field("password").unwrap_or_default();
+    if field("repeated") != Some(password) {
+        return again(DIFFERENT).await;
+    }
+    let given = PasswordByLink { token, password, revokes_keys: form.is_ticked("keys"), address };
+    match app.shared.users.set_by_link(given, now).await? {
+        SetOutcome::Done => Ok(see_other(LOGIN_AFTER)),
+        SetOutcome::Flawed(flaw) => again(flaw.text()).await,
+        SetOutcome::Gone | SetOutcome::Wrong | SetOutcome::Throttled(_) => gone(app, &headers),
+    }
+}

@@ -1,0 +1,288 @@
+//! What is asked of a notification on its form: its fields, the calls that they make, and what it
+//! would have found lately.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::api::{Call, Refusal, segment};
+use super::hit::Hit;
+use super::{Form, Site};
+use crate::runtime::error::{Error, Result};
+use model::account::NotificationKind;
+
+/// Schedules that are offered by name: cron and what it says.
+pub(super) const SCHEDULES: [(&str, &str); 5] = [
+    ("0 * * * *", "Every hour"),
+    ("0 7 * * *", "Every day at 7:00"),
+    ("0 7 * * 1-5", "Weekdays at 7:00"),
+    ("0 7,16 * * *", "Every day at 7:00 and 16:00"),
+    ("0 8 * * 1", "Mondays at 8:00"),
+];
+/// The choice of a schedule of one's own.
+const OWN: &str = "own";
+/// The zone that a form begins with: that of the API.
+const ZONE_DEFAULT: &str = "Europe/Stockholm";
+/// The period of a dry run: the same as the word `tr` of searches for seven days.
+const DRY_RUN_PERIOD: &str = "w";
+
+/// The fields of the form.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Fields {
+    pub(super) title: String,
+    /// `mobile`, `email`, `scheduled-email` or `stream`.
+    pub(super) kind: String,
+    pub(super) media_type: String,
+    pub(super) q: String,
+    pub(super) p: String,
+    pub(super) agr: Vec<String>,
+    pub(super) tr: String,
+    pub(super) email: String,
+    /// An expression of [`SCHEDULES`], or [`OWN`].
+    pub(super) when: String,
+    /// The expression of [`OWN`].
+    pub(super) cron: String,
+    pub(super) timezone: String,
+}
+
+impl Fields {
+    /// Those that the address of a new form says; `email` is where mails go by default.
+    pub(super) fn of_address(site: &Site, email: &str) -> Result<Self> {
+        let text = |name| Ok::<_, Error>(site.parameter(name)?.unwrap_or_default().to_owned());
+        let kind = text("type")?;
+        let kind = NotificationKind::find(&kind).unwrap_or(NotificationKind::Email);
+        let given = |found: String, default: &str| match found.is_empty() {
+            true => default.to_owned(),
+            false => found,
+        };
+        Ok(Self {
+            title: text("title")?,
+            kind: kind.as_str().to_owned(),
+            media_type: given(text("mediaType")?, "_all"),
+            q: text("q")?,
+            p: site.query.list("p")?.join(", "),
+            agr: site.query.list("agr")?.into_iter().map(str::to_owned).collect(),
+            tr: text("tr")?,
+            email: given(text("email")?, email),
+            when: SCHEDULES[2].0.to_owned(),
+            cron: String::new(),
+            timezone: ZONE_DEFAULT.to_owned(),
+        })
+    }
+
+    /// Those that were sent.
+    ///
+    /// Fails for a type that there is none of.
+    pub(super) fn of_form(form: &Form) -> Result<Self> {
+        let text = |name| form.find(name).unwrap_or_default().to_owned();
+        let kind = text("type");
+        if NotificationKind::find(&kind).is_none() {
+            return Err(Error::invalid("body", "type", "enum", "type is no way to be told"));
+        }
+        Ok(Self {
+            title: text("title"),
+            kind,
+            media_type: text("mediaType"),
+            q: text("q"),
+            p: text("p"),
+            agr: form.all("agr").map(str::to_owned).collect(),
+            tr: text("tr"),
+            email: text("email"),
+            when: text("when"),
+            cron: text("cron"),
+            timezone: text("timezone"),
+        })
+    }
+
+    /// Those of a notification of the API; `email` stands where it has none.
+    pub(super) fn of_saved(saved: &Value, email: &str) -> Self {
+        let text = |name: &str| saved[name].as_str().unwrap_or_default().to_owned();
+        let list = |name: &str| saved[name].as_array().into_iter().flatten();
+        let codes: Vec<&str> = list("p").filter_map(Value::as_str).collect();
+        let schedule = text("schedule");
+        let is_offered = SCHEDULES.iter().any(|(cron, _)| *cron == schedule);
+        let (when, cron) = match (schedule.is_empty(), is_offered) {
+            (true, _) => (SCHEDULES[2].0.to_owned(), String::new()),
+            (false, true) => (schedule, String::new()),
+            (false, false) => (OWN.to_owned(), schedule),
+        };
+        let given = |found: String, default: &str| match found.is_empty() {
+            true => default.to_owned(),
+            false => found,
+        };
+        Self {
+            title: text("title"),
+            kind: text("type"),
+            media_type: text("mediaType"),
+            q: text("q"),
+            p: codes.join(", "),
+            agr: list("agr").map(Value::to_string).collect(),
+            tr: text("tr"),
+            email: given(text("email"), email),
+            when,
+            cron,
+            timezone: given(text("timezone"), ZONE_DEFAULT),
+        }
+    }
+
+    fn schedule(&self) -> &str {
+        if self.when == OWN { &self.cron } else { &self.when }
+    }
+
+    /// The product codes as the API takes them.
+    fn codes(&self) -> String {
+        let codes = self.p.split([',', ' ']).filter(|code| !code.is_empty());
+        codes.collect::<Vec<_>>().join(",")
+    }
+
+    /// The call that makes the notification, or replaces the one of that id.
+    pub(super) fn save(&self, id: Option<&str>) -> Call {
+        let place = format!("/content/v1/{}/notification", segment(&self.media_type));
+        let kind = NotificationKind::find(&self.kind).unwrap_or(NotificationKind::Email);
+        let call = match id {
+            None => Call::post(format!("{place}/{}", kind.as_str())),
+            Some(id) => Call::put(format!("{place}/{}/{}", segment(id), kind.as_str())),
+        };
+        let (mails, scheduled, takes_tr) = match kind {
+            NotificationKind::Mobile => (false, false, false),
+            NotificationKind::Email => (true, false, false),
+            NotificationKind::ScheduledEmail => (true, true, true),
+            NotificationKind::Stream => (false, false, id.is_some()),
+        };
+        let (codes, agreements) = (self.codes(), self.agr.join(","));
+        call.query([
+            ("title", Some(self.title.as_str())),
+            ("q", Some(self.q.as_str())),
+            ("p", Some(codes.as_str())),
+            ("agr", Some(agreements.as_str())),
+            ("tr", takes_tr.then_some(self.tr.as_str())),
+            ("email", mails.then_some(self.email.as_str())),
+            ("schedule", scheduled.then(|| self.schedule())),
+            ("timezone", scheduled.then_some(self.timezone.as_str())),
+        ])
+    }
+
+    /// The search for what would have matched lately, `size` items of it. Events from `tomorrow` on
+    /// are not counted, whatever their date.
+    pub(super) fn dry_run(&self, size: usize, tomorrow: &str) -> Call {
+        let (codes, agreements, size) = (self.codes(), self.agr.join(","), size.to_string());
+        Call::get(format!("/content/v1/{}/search", segment(&self.media_type))).query([
+            ("q", Some(self.q.as_str())),
+            ("p", Some(codes.as_str())),
+            ("agr", Some(agreements.as_str())),
+            ("tr", Some(DRY_RUN_PERIOD)),
+            ("tre", Some(tomorrow)),
+            ("s", Some(size.as_str())),
+            ("layout", Some("bare")),
+        ])
+    }
+
+    /// The same search on the search page, whose words match only as they are written there too.
+    pub(super) fn search_page(&self) -> String {
+        let (codes, agreements) = (self.codes(), self.agr.join(","));
+        let call = Call::get("/").query([
+            ("type", Some(self.media_type.as_str())),
+            ("q", Some(self.q.as_str())),
+            ("p", Some(codes.as_str())),
+            ("agr", Some(agreements.as_str())),
+            ("tr", Some(DRY_RUN_PERIOD)),
+            ("written", Some("1")),
+        ]);
+        call.target
+    }
+
+    /// Codes that are wanted, and those that are not, for the sentence that says the question.
+    pub(super) fn products(&self) -> (Vec<String>, Vec<String>) {
+        let codes = self.codes();
+        let codes = codes.split(',').filter(|code| !code.is_empty());
+        let (out, wanted): (Vec<&str>, Vec<&str>) = codes.partition(|code| code.starts_with('-'));
+        let plain = |code: &str| code.trim_start_matches('-').to_owned();
+        (wanted.into_iter().map(plain).collect(), out.into_iter().map(plain).collect())
+    }
+}
+
+/// What a dry run found, or what is wrong with its search.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct DryRun {
+    total: u64,
+    hits: Vec<Hit>,
+    search_url: String,
+    mistakes: Vec<String>,
+}
+
+impl DryRun {
+    /// What came of the dry run of `fields`. A mistake in the search is a result, anything else
+    /// that went wrong is not.
+    pub(super) fn of(
+        fields: &Fields,
+        outcome: Result<Value, Refusal>,
+    ) -> Result<(Self, Option<Refusal>), Refusal> {
+        let search_url = fields.search_page();
+        match outcome {
+            Ok(found) => {
+                let total = found["total"].as_u64().unwrap_or_default();
+                let hits = Hit::list(&found["hits"]);
+                Ok((Self { total, hits, search_url, mistakes: Vec::new() }, None))
+            }
+            Err(refusal) if refusal.is_mistake() => {
+                let mistakes = refusal.sentences();
+                let found = Self { total: 0, hits: Vec::new(), search_url, mistakes };
+                Ok((found, Some(refusal)))
+            }
+            Err(refusal) => Err(refusal),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields(kind: &str) -> Fields {
+        Fields {
+            title: "Ice".into(),
+            kind: kind.into(),
+            media_type: "image".into(),
+            q: "is å".into(),
+            p: "FOTO, -TT".into(),
+            agr: vec!["1".into(), "2".into()],
+            tr: "d".into(),
+            email: "a@b.example".into(),
+            when: OWN.into(),
+            cron: "5 4 * * *".into(),
+            timezone: "UTC".into(),
+        }
+    }
+
+    #[test]
+    fn each_type_is_called_with_what_it_takes() {
+        let question = "title=Ice&q=is+%C3%A5&p=FOTO%2C-TT&agr=1%2C2";
+        let check = |kind: &str, id: Option<&str>, path: &str, more: &str| {
+            let expected = format!("/content/v1/image/notification/{path}?{question}{more}");
+            assert_eq!(fields(kind).save(id).target, expected);
+        };
+        check("mobile", None, "mobile", "");
+        check("email", None, "email", "&email=a%40b.example");
+        let schedule = "&tr=d&email=a%40b.example&schedule=5+4+*+*+*&timezone=UTC";
+        check("scheduled-email", None, "scheduled-email", schedule);
+        check("stream", None, "stream", "");
+        check("stream", Some("x/y"), "x%2Fy/stream", "&tr=d");
+    }
+
+    #[test]
+    fn what_is_saved_fills_the_form() {
+        let saved = json!({
+            "id": "x", "title": "Ice", "type": "scheduled-email", "mediaType": "image",
+            "q": "is å", "p": ["FOTO", "-TT"], "agr": [1, 2], "email": "a@b.example",
+            "schedule": "5 4 * * *", "timezone": "UTC", "tr": "d",
+        });
+        let filled = Fields::of_saved(&saved, "c@d.example");
+        assert_eq!(filled, fields("scheduled-email"));
+        let mobile = json!({ "type": "mobile", "schedule": null });
+        let found = Fields::of_saved(&mobile, "c@d.example");
+        assert_eq!((found.email.as_str(), found.when.as_str()), ("c@d.example", "0 7 * * 1-5"));
+        let codes = (vec!["FOTO".to_owned()], vec!["TT".to_owned()]);
+        assert_eq!(fields("mobile").products(), codes);
+    }
+}

@@ -1,0 +1,414 @@
+//! `GET /`: what is found in the archive, with what narrows it.
+
+use axum::{http::StatusCode, response::Response};
+use minijinja::{Value as PageValue, context, value::Serde};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    Page, Refusal, Site,
+    api::Call,
+    back, collections,
+    facets::{self, FacetList, FacetValue, NAMES},
+    hit::Hit,
+    query_reading::{QueryNotice, QueryReading},
+    times,
+};
+use crate::http::site::form::see_other;
+use crate::http::site::pages::login_url;
+use crate::runtime::clock;
+use crate::runtime::error::Result;
+use crate::runtime::limits::{PAGE_ITEMS, PAGES_MAX};
+use model::MediaType;
+
+/// Characters of the title that a notification of a search is offered.
+const TITLE_CHARS: usize = 80;
+
+/// What the page was asked for.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Wanted {
+    pub(super) q: String,
+    pub(super) media_type: String,
+    pub(super) tr: String,
+    pub(super) trs: String,
+    pub(super) tre: String,
+    pub(super) p: Vec<String>,
+    /// Agreements that must cover what is found.
+    pub(super) agr: Vec<String>,
+    /// Values of facets, each of which narrows the search.
+    pub(super) facets: Vec<FacetValue>,
+    pub(super) sort: String,
+    /// Also what no agreement of the visitor covers.
+    pub(super) all: bool,
+    /// Words match only as they are written, not in other forms.
+    pub(super) written: bool,
+    /// Also events that are still to come, in a search for everything.
+    pub(super) upcoming: bool,
+    pub(super) page: usize,
+}
+
+impl Wanted {
+    fn of(site: &Site) -> Result<Self> {
+        let text = |name| {
+            Ok::<_, crate::runtime::error::Error>(site.parameter(name)?.unwrap_or_default())
+        };
+        let pages = 1..=i64::try_from(PAGES_MAX).unwrap_or(i64::MAX);
+        let page = site.query.integer("page", pages)?;
+        let media_type = match text("type")? {
+            "" => MediaType::Image.as_str(),
+            given => given,
+        };
+        Ok(Self {
+            q: text("q")?.to_owned(),
+            media_type: media_type.to_owned(),
+            tr: text("tr")?.to_owned(),
+            trs: text("trs")?.to_owned(),
+            tre: text("tre")?.to_owned(),
+            p: site.query.list("p")?.into_iter().map(str::to_owned).collect(),
+            agr: site.query.list("agr")?.into_iter().map(str::to_owned).collect(),
+            facets: FacetValue::list(&site.query)?,
+            sort: text("sort")?.to_owned(),
+            all: site.parameter("all")?.is_some(),
+            written: site.parameter("written")?.is_some(),
+            upcoming: site.parameter("upcoming")?.is_some(),
+            page: page.and_then(|page| usize::try_from(page).ok()).unwrap_or(1),
+        })
+    }
+
+    /// Whether nothing narrows the search.
+    fn is_plain(&self) -> bool {
+        let texts = [&self.q, &self.tr, &self.trs, &self.tre];
+        texts.into_iter().all(String::is_empty) && self.is_unlisted()
+    }
+
+    /// Whether no product, agreement or facet narrows the search.
+    fn is_unlisted(&self) -> bool {
+        self.p.is_empty() && self.agr.is_empty() && self.facets.is_empty()
+    }
+
+    fn pairs(&self) -> Vec<(&'static str, String)> {
+        let media_type = match self.media_type.as_str() {
+            "image" => String::new(),
+            other => other.to_owned(),
+        };
+        let tick = |is_set: bool| if is_set { "1".to_owned() } else { String::new() };
+        let facets = self.facets.iter().map(|facet| ("facet", facet.to_string()));
+        let pairs = [
+            ("type", media_type),
+            ("q", self.q.clone()),
+            ("tr", self.tr.clone()),
+            ("trs", self.trs.clone()),
+            ("tre", self.tre.clone()),
+            ("p", self.p.join(",")),
+            ("agr", self.agr.join(",")),
+            ("sort", self.sort.clone()),
+            ("all", tick(self.all)),
+            ("written", tick(self.written)),
+            ("upcoming", tick(self.upcoming)),
+        ];
+        pairs.into_iter().chain(facets).collect()
+    }
+
+    /// The address of the same search on another page of it.
+    pub(super) fn url(&self, page: usize) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for (name, value) in self.pairs() {
+            if !value.is_empty() {
+                query.append_pair(name, &value);
+            }
+        }
+        if page > 1 {
+            query.append_pair("page", &page.to_string());
+        }
+        let query = query.finish();
+        if query.is_empty() { "/".to_owned() } else { format!("/?{query}") }
+    }
+
+    /// Where the search becomes a notification of that type, called `title`.
+    fn notification_url(&self, kind: &str, title: &str) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("type", kind).append_pair("mediaType", &self.media_type);
+        let (q, p, agr) = (self.query(&self.q), self.p.join(","), self.agr.join(","));
+        let texts = [("title", title), ("q", &q), ("p", &p), ("agr", &agr), ("tr", &self.tr)];
+        for (name, value) in texts {
+            if !value.is_empty() {
+                query.append_pair(name, value);
+            }
+        }
+        format!("/notifications/new?{}", query.finish())
+    }
+
+    /// The query of the API: `words`, narrowed by the facets. In parentheses, because `OR` within
+    /// the words binds less than the space before a facet.
+    fn query(&self, words: &str) -> String {
+        let terms = self.facets.iter().map(FacetValue::term);
+        match (words.trim(), self.facets.is_empty()) {
+            (words, true) => words.to_owned(),
+            ("", false) => terms.collect::<Vec<_>>().join(" "),
+            (words, false) => {
+                std::iter::once(format!("({words})")).chain(terms).collect::<Vec<_>>().join(" ")
+            }
+        }
+    }
+
+    /// Whether the newest of everything are asked for, which events still to come would lead.
+    fn leaves_out_upcoming(&self) -> bool {
+        let is_newest = matches!(self.sort.as_str(), "" | "default:desc");
+        let has_dates = !self.trs.is_empty() || !self.tre.is_empty();
+        self.media_type == "_all" && is_newest && !has_dates && !self.upcoming
+    }
+
+    /// What a notification of the search is called, unless its user says otherwise: its words, and
+    /// what narrows it.
+    fn title(&self, facets: &[FacetList]) -> String {
+        let narrowed = facets.iter().flat_map(FacetList::active);
+        let parts = std::iter::once(self.q.trim()).chain(narrowed).filter(|part| !part.is_empty());
+        let title = parts.collect::<Vec<_>>().join(", ");
+        title.chars().take(TITLE_CHARS).collect()
+    }
+
+    /// The search of the API for `words`, which are a query by themselves, of what comes before
+    /// `tomorrow` where events still to come are left out.
+    fn call(&self, words: &str, tomorrow: &str) -> Call {
+        let q = self.query(words);
+        let (p, agr) = (self.p.join(","), self.agr.join(","));
+        let from = ((self.page - 1) * PAGE_ITEMS).to_string();
+        let size = PAGE_ITEMS.to_string();
+        let path = format!("/content/v1/{}/search", super::api::segment(&self.media_type));
+        let given = |text: &'static str, value: &'_ str| (text, Some(value.to_owned()));
+        let pairs = [
+            given("q", &q),
+            given("p", &p),
+            given("agr", &agr),
+            given("tr", &self.tr),
+            given("trs", &self.trs),
+            given("tre", if self.leaves_out_upcoming() { tomorrow } else { &self.tre }),
+            given("sort", &self.sort),
+            given("forms", if self.written { "" } else { "true" }),
+            given("s", &size),
+            given("fr", if self.page > 1 { &from } else { "" }),
+            given("facets", NAMES),
+        ];
+        Call::get(path).query(pairs.iter().map(|(name, value)| (*name, value.as_deref())))
+    }
+
+    /// The same search with a facet more, or without it where it is there.
+    pub(super) fn with_facet(&self, facet: &FacetValue) -> Self {
+        let mut other = Self { page: 1, ..self.clone() };
+        match self.facets.contains(facet) {
+            true => other.facets.retain(|own| own != facet),
+            false => other.facets.push(facet.clone()),
+        }
+        other
+    }
+
+    /// The same search with a product more, or without it.
+    pub(super) fn with_product(&self, code: &str) -> Self {
+        let mut other = Self { page: 1, ..self.clone() };
+        match self.p.iter().any(|own| own == code) {
+            true => other.p.retain(|own| own != code),
+            false => other.p.push(code.to_owned()),
+        }
+        other
+    }
+}
+
+/// The page.
+pub(super) async fn page(site: Site) -> Page {
+    if let Some(address) = without_empty(&site.here) {
+        return Ok(see_other(&address));
+    }
+    let wanted = Wanted::of(&site)?;
+    // What is no query is searched for as words: whoever forgot a quote wants to see pictures.
+    let reading = QueryReading::of(&wanted.q, &site.app.shared.zone);
+    let tomorrow = times::tomorrow(clock::now(), &site.app.shared.zone);
+    let call = wanted.call(&reading.words, &tomorrow);
+    match found(&site, &wanted, &call).await {
+        Ok(found) => show(&site, &wanted, Outcome::Found(&found, reading.notice)).await,
+        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {
+            Ok(see_other(&login_url(&site.here)))
+        }
+        Err(refusal) if refusal.is_mistake() => {
+            show(&site, &wanted, Outcome::Refused(&refusal)).await
+        }
+        Err(refusal) => Err(refusal.into()),
+    }
+}
+
+/// The address of the same page without parameters that say nothing, which browsers send for every
+/// field that is left empty: editors mail addresses around.
+fn without_empty(here: &str) -> Option<String> {
+    let (path, query) = here.split_once('?')?;
+    let says = |pair: &&str| pair.split_once('=').is_some_and(|(_, value)| !value.is_empty());
+    let kept: Vec<&str> = query.split('&').filter(says).collect();
+    if kept.len() == query.split('&').count() {
+        return None;
+    }
+    let mark = if kept.is_empty() { "" } else { "?" };
+    Some(format!("{path}{mark}{}", kept.join("&")))
+}
+
+/// What came of a search.
+enum Outcome<'a> {
+    /// Its answer, and how the query was read where it is none as it stands.
+    Found(&'a Value, Option<QueryNotice>),
+    /// What is wrong with it.
+    Refused(&'a Refusal),
+}
+
+/// What the API finds. Photographs that everybody may look at are looked for in nobody's name where
+/// that is asked for.
+async fn found(site: &Site, wanted: &Wanted, call: &Call) -> Result<Value, Refusal> {
+    let open = site.app.shared.tuned.get().open_images && wanted.media_type == "image";
+    if open && wanted.all {
+        let found = site.ask_as_nobody(call).await?;
+        site.note(call.clone());
+        return Ok(found);
+    }
+    site.send(call.clone()).await
+}
+
+async fn show(
+    site: &Site,
+    wanted: &Wanted,
+    outcome: Outcome<'_>,
+) -> Result<Response, super::Problem> {
+    let nothing = Value::Null;
+    let (found, notice, refusal) = match outcome {
+        Outcome::Found(found, notice) => (found, notice, None),
+        Outcome::Refused(refusal) => (&nothing, None, Some(refusal)),
+    };
+    let total = found["total"].as_u64().unwrap_or(0);
+    let hits = Hit::list(&found["hits"]);
+    let shown = u64::try_from(wanted.page * PAGE_ITEMS).unwrap_or(u64::MAX);
+    let page_items = u64::try_from(PAGE_ITEMS).unwrap_or(u64::MAX);
+    let more = shown < total && wanted.page < PAGES_MAX;
+    let collections = match &site.visitor {
+        // Without the list, everything else of the page is still there.
+        Some(_) if !hits.is_empty() => site.get(collections::NAMES).await.unwrap_or_default(),
+        Some(_) | None => Value::Null,
+    };
+    let status = refusal.map_or(StatusCode::OK, |refusal| refusal.status);
+    let facets = facets::lists(site, wanted, found).await;
+    let title = wanted.title(&facets);
+    let context = context! {
+        wanted => PageValue::from(Serde(wanted)),
+        hits => PageValue::from(Serde(&hits)),
+        total => total,
+        facets => PageValue::from(Serde(facets)),
+        notice => PageValue::from(Serde(notice)),
+        mistakes => refusal.map(Refusal::sentences),
+        is_plain => wanted.is_plain(),
+        as_pictures => matches!(wanted.media_type.as_str(), "image" | "stockfoto" | "graphic" | "video"),
+        may_see_all => site.app.shared.tuned.get().open_images && wanted.media_type == "image",
+        previous_url => (wanted.page > 1).then(|| wanted.url(wanted.page - 1)),
+        next_url => more.then(|| wanted.url(wanted.page + 1)),
+        all_url => Wanted { all: true, page: 1, ..wanted.clone() }.url(1),
+        everything_url => (wanted.media_type != "_all").then(|| {
+            Wanted { media_type: "_all".to_owned(), page: 1, ..wanted.clone() }.url(1)
+        }),
+        forms_url => Wanted { written: false, page: 1, ..wanted.clone() }.url(1),
+        times_contradict => times::contradict(wanted, clock::now(), &site.app.shared.zone),
+        any_time_url => Wanted {
+            tr: String::new(), trs: String::new(), tre: String::new(), page: 1, ..wanted.clone()
+        }.url(1),
+        upcoming_url => wanted
+            .leaves_out_upcoming()
+            .then(|| Wanted { upcoming: true, page: 1, ..wanted.clone() }.url(1)),
+        email_url => wanted.notification_url("email", &title),
+        stream_url => wanted.notification_url("stream", &title),
+        collections => PageValue::from(Serde(collections)),
+        page => wanted.page,
+        pages => usize::try_from(total.div_ceil(page_items)).map_or(PAGES_MAX, |all| all.min(PAGES_MAX)),
+        back_query => back::query(&site.here),
+    };
+    site.page_with(status, "search.html", context)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use query::Facet;
+
+    fn place(value: &str) -> FacetValue {
+        FacetValue { facet: Facet::PlaceName, value: value.to_owned() }
+    }
+
+    fn wanted(q: &str) -> Wanted {
+        Wanted { q: q.to_owned(), media_type: "image".to_owned(), page: 2, ..Wanted::default() }
+    }
+
+    #[test]
+    fn a_search_has_one_address() {
+        assert_eq!(wanted("").url(1), "/");
+        assert_eq!(wanted("a b").url(3), "/?q=a+b&page=3");
+        let mut text = wanted("");
+        text.media_type = "text".to_owned();
+        text.p = vec!["A".to_owned(), "B".to_owned()];
+        assert_eq!(text.url(1), "/?type=text&p=A%2CB");
+        assert_eq!(
+            text.notification_url("email", ""),
+            "/notifications/new?type=email&mediaType=text&p=A%2CB"
+        );
+    }
+
+    #[test]
+    fn other_forms_of_words_are_found_unless_they_are_turned_off() {
+        let mut search = wanted("hund");
+        assert!(search.call("hund", "").target.contains("q=hund&forms=true&"));
+        assert_eq!(search.url(1), "/?q=hund");
+        search.written = true;
+        assert!(!search.call("hund", "").target.contains("forms"));
+        assert_eq!(search.url(2), "/?q=hund&written=1&page=2");
+        assert_eq!(search.with_product("FOTO").url(1), "/?q=hund&p=FOTO&written=1");
+        assert_eq!(
+            search.with_facet(&place("a")).url(1),
+            "/?q=hund&written=1&facet=place.name%3Aa"
+        );
+        assert_eq!(
+            search.notification_url("email", "hund"),
+            "/notifications/new?type=email&mediaType=image&title=hund&q=hund"
+        );
+    }
+
+    #[test]
+    fn the_newest_of_everything_end_with_today() {
+        let everything = Wanted { media_type: "_all".to_owned(), page: 1, ..Wanted::default() };
+        let check = |wanted: &Wanted, is_bounded: bool| {
+            let call = wanted.call("", "2026-11-26");
+            assert_eq!(call.target.contains("tre=2026-11-26"), is_bounded, "{}", call.target);
+        };
+        let tr = "w".to_owned();
+        check(&everything, true);
+        check(&Wanted { tr, ..everything.clone() }, true);
+        check(&Wanted { upcoming: true, ..everything.clone() }, false);
+        check(&Wanted { trs: "2026-12-01".to_owned(), ..everything.clone() }, false);
+        check(&Wanted { sort: "default:asc".to_owned(), ..everything.clone() }, false);
+        check(&Wanted { media_type: "calendar".to_owned(), ..everything.clone() }, false);
+    }
+
+    #[test]
+    fn an_address_says_nothing_twice_and_nothing_empty() {
+        let check = |here: &str, expected: Option<&str>| {
+            assert_eq!(without_empty(here).as_deref(), expected, "{here}");
+        };
+        check("/", None);
+        check("/?q=a+b&page=2", None);
+        check("/?q=a%26&type=&tr=h&trs=&tre=&sort=", Some("/?q=a%26&tr=h"));
+        check("/?q=&type=", Some("/"));
+        check("/?", Some("/"));
+    }
+
+    #[test]
+    fn a_facet_narrows_any_query_and_widens_again() {
+        let narrow = wanted("sea OR lake").with_facet(&place("Bergen"));
+        assert_eq!(narrow.page, 1);
+        assert_eq!(narrow.url(1), "/?q=sea+OR+lake&facet=place.name%3ABergen");
+        assert_eq!(narrow.query("sea OR lake"), "(sea OR lake) place.name:\"Bergen\"");
+        assert_eq!(narrow.query(" "), "place.name:\"Bergen\"");
+        assert_eq!(narrow.with_facet(&place("Bergen")).url(1), "/?q=sea+OR+lake");
+        let narrow = wanted("").with_product("FOTO");
+        assert_eq!(narrow.p, ["FOTO"]);
+        assert!(narrow.with_product("FOTO").p.is_empty());
+    }
+}

@@ -1,0 +1,410 @@
+//! The crop studio: a photograph, a rectangle on it, and the addresses that cut it out.
+//!
+//! Without scripts the page is a form; what it shows comes from the item's `.json` with that crop.
+//! With scripts (`assets/js/studio.js`) the same page follows the pointer.
+
+mod proof;
+mod shape;
+mod wanted;
+
+use axum::{
+    Router,
+    extract::Path,
+    http::{StatusCode, header},
+    response::Response,
+    routing::{get, post},
+};
+use minijinja::{Value as PageValue, context, value::Serde};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::{
+    App, Page, Posted, Problem, Site,
+    api::{Call, Refusal},
+    back::Back,
+    hit::Picture,
+    panel,
+};
+use crate::http::media;
+use crate::http::protocol::disposition;
+use crate::http::site::form::see_other;
+use crate::media::Caller;
+use crate::runtime::error::{Error, Kind};
+use crate::runtime::limits::STUDIO_PROOF_PX_MAX;
+use model::account::AgreementId;
+use model::item::has_picture;
+use model::media_url::{MediaPath, Operation, RenditionExtension, Target};
+use model::{CropSpec, ItemKey, Rect, RenditionName, Size};
+use proof::Proof;
+use shape::Sizes;
+use wanted::Wanted;
+
+/// What a crop may be for: what the address says, and the width that it needs, pixels. Prints are
+/// at 300 dots per inch.
+const USES: [(&str, &str, u32); 6] = [
+    ("web-800", "Web, in the text: 800 px", 800),
+    ("web-1600", "Web, full width: 1600 px", 1600),
+    ("web-2560", "Web, large screens: 2560 px", 2560),
+    ("print-5", "Print, 5 cm: 591 px", 591),
+    ("print-15", "Print, 15 cm: 1772 px", 1772),
+    ("print-30", "Print, 30 cm: 3543 px", 3543),
+];
+
+/// The addresses of the studio.
+pub(super) fn routes() -> Router<App> {
+    Router::new()
+        .route("/item/{media_type}/{id}/crop", get(show))
+        .route("/item/{media_type}/{id}/crop/download", post(download))
+        .route("/item/{media_type}/{id}/crop/hires", get(proof::hires))
+}
+
+/// A picture as its document tells of it.
+#[derive(Clone, Debug, Serialize)]
+struct Rendition {
+    href: String,
+    width: u32,
+    height: u32,
+}
+
+impl Rendition {
+    /// The Normal rendition `usage` of a document.
+    fn find(document: &Value, usage: &str) -> Option<Self> {
+        let wanted = |one: &&Value| {
+            one["usage"] == usage && one["variant"] == "Normal" && one["mimetype"] == "image/jpeg"
+        };
+        let found = document["renditions"].as_object()?.values().find(wanted)?;
+        let side = |name: &str| u32::try_from(found[name].as_u64()?).ok();
+        let (width, height) = (side("width")?, side("height")?);
+        Some(Self { href: found["href"].as_str()?.to_owned(), width, height })
+    }
+
+    /// The same with our mark, behind the crop.
+    fn marked(mut self, is_marked: bool) -> Self {
+        if is_marked && let Some((picture, name)) = self.href.rsplit_once('_') {
+            self.href = format!("{picture}-watermark_{name}");
+        }
+        self
+    }
+
+    fn size(&self) -> Size {
+        Size::new(self.width, self.height)
+    }
+}
+
+/// The three pictures of a photograph, whole or with a crop.
+#[derive(Clone, Debug, Serialize)]
+struct Pictures {
+    hires: Rendition,
+    preview: Rendition,
+    thumbnail: Rendition,
+}
+
+impl Pictures {
+    fn find(document: &Value, is_marked: bool) -> Result<Self, Problem> {
+        let find = |usage| {
+            let found = Rendition::find(document, usage);
+            found.map(|one| one.marked(is_marked)).ok_or_else(nothing)
+        };
+        Ok(Self {
+            hires: find("Hires")?,
+            preview: find("Preview")?,
+            thumbnail: find("Thumbnail")?,
+        })
+    }
+}
+
+fn nothing() -> Problem {
+    Error::new(Kind::NotFound, "There is no photograph to crop here.").into()
+}
+
+/// The photograph that is cropped.
+struct Photo {
+    key: ItemKey,
+    document: Value,
+    pictures: Pictures,
+}
+
+impl Photo {
+    async fn load(site: &Site, media_type: &str, id: &str) -> Result<Self, Problem> {
+        let key: ItemKey = format!("{media_type}/{id}").parse().map_err(|_| nothing())?;
+        if !has_picture(key.media_type) {
+            return Err(nothing());
+        }
+        let document = site.get(format!("/media/{key}.json")).await?;
+        let pictures = Pictures::find(&document, false)?;
+        Ok(Self { key, document, pictures })
+    }
+
+    fn hires(&self) -> Size {
+        self.pictures.hires.size()
+    }
+
+    /// The pictures of what is asked for, with its rectangle on the Hires.
+    async fn cut(&self, site: &Site, wanted: &Wanted) -> Result<(Value, Rect), Refusal> {
+        let sizes = Sizes { hires: self.hires(), preview: self.pictures.preview.size() };
+        let (operator, rect) = wanted.operator(sizes)?;
+        let call = Call::get(format!("/media/{}{operator}.json", self.key));
+        let document = match wanted.is_cut() {
+            true => site.send(call).await?,
+            false => site.ask(&call).await?,
+        };
+        Ok((document, rect.unwrap_or(Rect::new(0, 0, self.hires()))))
+    }
+}
+
+/// `GET /item/<mediaType>/<id>/crop`.
+async fn show(Path((media_type, id)): Path<(String, String)>, site: Site) -> Page {
+    let photo = Photo::load(&site, &media_type, &id).await?;
+    let wanted = Wanted::read(|name| site.parameter(name))?;
+    studio(&site, &photo, &wanted, None).await
+}
+
+/// `POST /item/<mediaType>/<id>/crop/download`: the crop of the Hires, with its purchase. With
+/// `show` the studio shows it instead of a download. What stands in the way is said in the studio.
+async fn download(Path((media_type, id)): Path<(String, String)>, mut posted: Posted) -> Page {
+    let photo = Photo::load(&posted, &media_type, &id).await?;
+    let wanted = Wanted::read(|name| Ok(posted.form.find(name)))?;
+    let outcome = buy(&posted, &photo, &wanted).await;
+    let refusal = match outcome {
+        Ok(_) if posted.form.find("show").is_some() => {
+            let back = Back::of(&posted, &photo.key)?.query;
+            let studio = format!("/item/{}/crop{back}", photo.key);
+            return Ok(see_other(&wanted.on(&studio)));
+        }
+        Ok(response) => return Ok(response),
+        Err(error) if matches!(error.kind(), Kind::Forbidden | Kind::InvalidArgument) => error,
+        Err(error) => return Err(error.into()),
+    };
+    // Whatever leads back to the page, leads to the studio.
+    let page = format!("/item/{}/crop", photo.key);
+    posted.member.site.shown_at.clone_from(&page);
+    posted.member.site.here = page;
+    studio(&posted, &photo, &wanted, Some(&refusal)).await
+}
+
+async fn buy(
+    posted: &Posted,
+    photo: &Photo,
+    wanted: &Wanted,
+) -> crate::runtime::error::Result<Response> {
+    let bad = |_| Error::invalid("body", "agr", "type", "agr is not a number");
+    let chosen = posted.form.find("agr");
+    let agr = chosen.map(|agr| agr.parse().map(AgreementId).map_err(bad)).transpose()?;
+    let rect = wanted.rect(photo.hires());
+    let rect = rect.ok_or_else(|| Error::invalid("body", "crop", "format", "no such crop"))?;
+    let path = hires_path(&photo.key, rect, (photo.hires(), wanted.watermark))?;
+    let principal = posted.visitor.principal(&posted.app).await?;
+    let caller = Caller { principal: principal.as_deref(), agr };
+    let response = media::download(&posted.app, &path, caller).await?;
+    posted.note(Call::get(format!("/media/{path}")).query([("agr", chosen)]));
+    Ok(named(response, &photo.key, &path))
+}
+
+/// The response with a file name that tells several crops of one picture apart.
+fn named(mut response: Response, key: &ItemKey, path: &MediaPath) -> Response {
+    if let Some(name) = disposition::attachment(&file_name(key, path)) {
+        response.headers_mut().insert(header::CONTENT_DISPOSITION, name);
+    }
+    response
+}
+
+/// The name of a file that is cut as `path` says: of the whole picture, the item's id.
+fn file_name(key: &ItemKey, path: &MediaPath) -> String {
+    let Target::Rendition(file) = path.target() else { return format!("{}.jpg", key.id) };
+    let operations: String = file.operations().iter().map(ToString::to_string).collect();
+    format!("{}{operations}.jpg", key.id)
+}
+
+/// What is downloaded. The whole picture without a mark is the original.
+fn hires_path(
+    key: &ItemKey,
+    rect: Rect,
+    (hires, is_marked): (Size, bool),
+) -> crate::runtime::error::Result<MediaPath> {
+    let extension = RenditionExtension::Jpg;
+    let mut path = MediaPath::rendition(key.clone(), RenditionName::NORMAL_HIRES, extension);
+    if rect != Rect::new(0, 0, hires) {
+        let crop = CropSpec::try_from(rect).map_err(Error::internal)?;
+        path = path.with_operation(Operation::Crop(crop)).map_err(Error::internal)?;
+    }
+    if is_marked {
+        path = path.with_operation(Operation::Watermark).map_err(Error::internal)?;
+    }
+    Ok(path)
+}
+
+/// The page. `refusal` is what became of a download.
+async fn studio(site: &Site, photo: &Photo, wanted: &Wanted, refusal: Option<&Error>) -> Page {
+    let outcome = photo.cut(site, wanted).await;
+    let (cut, mistake) = match outcome {
+        Ok((document, rect)) => (Some((Pictures::find(&document, wanted.watermark)?, rect)), None),
+        Err(refusal) if refusal.is_mistake() => (None, Some(refusal)),
+        Err(refusal) => return Err(refusal.into()),
+    };
+    let status = match (&mistake, refusal) {
+        (Some(mistake), _) => mistake.status,
+        (None, Some(error)) if error.kind() == Kind::Forbidden => StatusCode::FORBIDDEN,
+        (None, Some(_)) => StatusCode::BAD_REQUEST,
+        (None, None) => StatusCode::OK,
+    };
+    let panel = panel::find(site, &photo.key, None).await?;
+    let is_bought = panel.as_ref().is_some_and(|panel| panel.bought.is_some());
+    let proof = cut.as_ref().map(|(pictures, rect)| {
+        let hires = is_bought.then(|| proof::picture(&photo.key, *rect, wanted.watermark));
+        Proof::of(&pictures.preview, *rect, hires)
+    });
+    let back = Back::of(site, &photo.key)?;
+    let sentence = |error: &'_ Error| {
+        let detail = error.details().first();
+        detail.map_or(error.message(), |detail| &detail.message).to_owned()
+    };
+    let said = refusal.filter(|_| mistake.is_none()).map(sentence);
+    let context = context! {
+        take => panel.map(|panel| PageValue::from(Serde(panel))),
+        from => site.parameter("from")?,
+        back_query => back.query,
+        refusal => said,
+        proof => proof.map(|proof| PageValue::from(Serde(proof))),
+        proof_url => is_bought.then(|| proof::address(&photo.key)),
+        proof_px_max => STUDIO_PROOF_PX_MAX,
+        ..shown(photo, wanted, cut, mistake.as_ref())
+    };
+    site.page_with(status, "studio.html", context)
+}
+
+fn shown(
+    photo: &Photo,
+    wanted: &Wanted,
+    cut: Option<(Pictures, Rect)>,
+    mistake: Option<&Refusal>,
+) -> PageValue {
+    let whole = (photo.pictures.clone(), Rect::new(0, 0, photo.hires()));
+    let is_cut = cut.is_some();
+    let (pictures, rect) = cut.unwrap_or(whole);
+    // What was typed stays when it is wrong; what was left out is filled in when it is right.
+    let mut fields = wanted.clone();
+    if is_cut {
+        let numbers = [rect.x, rect.y, rect.width, rect.height].map(|number| number.to_string());
+        [fields.x, fields.y, fields.width, fields.height] = numbers;
+    }
+    let known = shape::PRESETS.iter().any(|(name, _)| *name == fields.aspect);
+    if !known {
+        "free".clone_into(&mut fields.aspect);
+    }
+    let path = hires_path(&photo.key, rect, (photo.hires(), wanted.watermark));
+    let file = path.map(|path| file_name(&photo.key, &path)).unwrap_or_default();
+    let needed = USES.iter().find(|(name, _, _)| *name == wanted.output).map(|(_, _, px)| *px);
+    let text = |name: &str| photo.document[name].as_str().unwrap_or_default();
+    let uri = text("uri");
+    context! {
+        key => photo.key.to_string(),
+        page => format!("/item/{}/crop", photo.key),
+        uri => uri,
+        json_url => format!("{uri}{}.json", crop_operator(rect)),
+        headline => text("headline"),
+        alt => in_markup(text("headline")),
+        language => text("language"),
+        shape => shape_class(photo.pictures.preview.size()),
+        photo => PageValue::from(Serde(photo.pictures.clone())),
+        crop => PageValue::from(Serde(pictures)),
+        rect => PageValue::from(Serde(rect)),
+        right => rect.right(),
+        bottom => rect.bottom(),
+        thirds => PageValue::from(Serde(thirds(rect))),
+        file,
+        is_cut,
+        fields => PageValue::from(Serde(fields)),
+        presets => shape::PRESETS.map(|(name, _)| name).to_vec(),
+        uses => PageValue::from(Serde(USES)),
+        needed,
+        mistakes => mistake.map(Refusal::sentences),
+        wrong => mistake.map(wrong_fields),
+    }
+}
+
+fn crop_operator(rect: Rect) -> String {
+    CropSpec::try_from(rect).map(|spec| spec.to_string()).unwrap_or_default()
+}
+
+/// The fields that a refusal is about. A rectangle that leaves the picture is about all four.
+fn wrong_fields(refusal: &Refusal) -> Vec<&'static str> {
+    let of = |path: &str| match path {
+        "crop.x" => vec!["x"],
+        "crop.y" => vec!["y"],
+        "crop.w" => vec!["width"],
+        "crop.h" => vec!["height"],
+        "ratio" => vec!["ratio"],
+        "aspect" => vec!["aspect"],
+        _ => vec!["x", "y", "width", "height"],
+    };
+    refusal.errors.iter().flat_map(|wrong| of(&wrong.path)).collect()
+}
+
+/// Where the lines of the rule of thirds lie on the Hires, pixels: two across, two down.
+fn thirds(rect: Rect) -> [f64; 4] {
+    let at = |start: u32, length: u32, third: f64| {
+        f64::from(start) + (f64::from(length) * third / 3.0 * 100.0).round() / 100.0
+    };
+    let (x, y) = (|third| at(rect.x, rect.width, third), |third| at(rect.y, rect.height, third));
+    [x(1.0), x(2.0), y(1.0), y(2.0)]
+}
+
+/// The class of `site.css` that says how wide a picture is against its height, in thirtieths; of one
+/// that is narrower than those, the class of `studio.css`.
+fn shape_class(size: Size) -> String {
+    let (width, height) = (u64::from(size.width), u64::from(size.height.max(1)));
+    match (60 * width + height) / (2 * height) {
+        narrow @ ..15 => format!("r{}", narrow.max(1)),
+        15.. => Picture { url: String::new(), width, height }.shape(),
+    }
+}
+
+/// A text as the value of an attribute in the markup that is shown for copying.
+fn in_markup(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let escaped = words.replace('&', "&amp;").replace('"', "&quot;");
+    escaped.replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mark_goes_behind_the_crop() {
+        let href = "http://a/media/image/a_b-crop_w1_h1_x0_y0_NormalPreview.jpg".to_owned();
+        let marked = Rendition { href, width: 1, height: 1 }.marked(true);
+        let expected = "http://a/media/image/a_b-crop_w1_h1_x0_y0-watermark_NormalPreview.jpg";
+        assert_eq!(marked.href, expected);
+    }
+
+    #[test]
+    fn a_headline_stays_inside_its_attribute() {
+        assert_eq!(in_markup("a\n \"b\" <i>&amp;"), "a &quot;b&quot; &lt;i&gt;&amp;amp;");
+    }
+
+    #[test]
+    fn a_shape_is_a_class_of_the_style_sheet() {
+        let check = |width, height, class: &str| {
+            assert_eq!(shape_class(Size::new(width, height)), class, "{width}x{height}");
+        };
+        check(1024, 683, "r45");
+        check(683, 1024, "r20");
+        check(1024, 10, "r75");
+        check(410, 1024, "r12");
+        check(10, 1024, "r1");
+    }
+
+    #[test]
+    fn the_whole_picture_is_downloaded_as_it_is() {
+        let key: ItemKey = "image/a".parse().unwrap();
+        let hires = Size::new(60, 40);
+        let path = |rect, marked| hires_path(&key, rect, (hires, marked)).unwrap().to_string();
+        let whole = Rect::new(0, 0, hires);
+        assert_eq!(path(whole, false), "image/a_NormalHires.jpg");
+        assert_eq!(path(whole, true), "image/a-watermark_NormalHires.jpg");
+        let part = Rect::new(1, 2, Size::new(3, 4));
+        let expected = "image/a-crop_w3_h4_x1_y2-watermark_NormalHires.jpg";
+        assert_eq!(path(part, true), expected);
+    }
+}

@@ -1,0 +1,115 @@
+//! The picture of the result: cut from the Preview, or from the Hires once the photograph is bought.
+
+use axum::{
+    extract::Path,
+    http::{HeaderValue, header},
+};
+use serde::Serialize;
+
+use super::{Page, Photo, Rendition, Site, Wanted, hires_path, panel};
+use crate::http::media;
+use crate::media::Caller;
+use crate::runtime::error::{Error, Kind};
+use crate::runtime::limits::STUDIO_PROOF_PX_MAX;
+use model::account::AgreementId;
+use model::{ItemKey, Rect};
+
+/// The picture of the result as the page shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Proof {
+    src: String,
+    width: u32,
+    height: u32,
+    source: Source,
+}
+
+/// Where the pixels of the picture come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Source {
+    /// The Hires.
+    Hires,
+    /// A Preview that is as large as the Hires.
+    Whole,
+    /// A Preview that has fewer pixels.
+    Preview,
+}
+
+impl Proof {
+    /// The picture of the crop `rect`, of which `preview` is the cut of the Preview. `hires` is where
+    /// the visitor may see it cut from the Hires, if anywhere.
+    pub(super) fn of(preview: &Rendition, rect: Rect, hires: Option<String>) -> Self {
+        if let Some(src) = hires
+            && rect.size().pixels() <= STUDIO_PROOF_PX_MAX
+        {
+            return Self { src, width: rect.width, height: rect.height, source: Source::Hires };
+        }
+        let source = match preview.width >= rect.width {
+            true => Source::Whole,
+            false => Source::Preview,
+        };
+        let Rendition { href, width, height } = preview.clone();
+        Self { src: href, width, height, source }
+    }
+}
+
+/// Where crops of the Hires are shown, without the crop itself.
+pub(super) fn address(key: &ItemKey) -> String {
+    format!("/item/{key}/crop/hires")
+}
+
+/// Where the crop `rect` of the Hires is shown.
+pub(super) fn picture(key: &ItemKey, rect: Rect, is_marked: bool) -> String {
+    let Rect { x, y, width, height } = rect;
+    let mark = if is_marked { "&watermark=1" } else { "" };
+    format!("{}?x={x}&y={y}&width={width}&height={height}{mark}", address(key))
+}
+
+/// `GET /item/<mediaType>/<id>/crop/hires`: the crop of the Hires as its own address delivers it, for
+/// a visitor whose organization has bought the photograph. Buys nothing: other sites could make a
+/// browser ask for it.
+pub(super) async fn hires(Path((media_type, id)): Path<(String, String)>, site: Site) -> Page {
+    let photo = Photo::load(&site, &media_type, &id).await?;
+    let wanted = Wanted::read(|name| site.parameter(name))?;
+    let panel = panel::find(&site, &photo.key, None).await?;
+    let Some(agreement) = panel.and_then(|panel| panel.bought) else {
+        let message = "The Hires is shown once the photograph is bought.";
+        return Err(Error::new(Kind::Forbidden, message).into());
+    };
+    let rect = wanted.rect(photo.hires());
+    let rect = rect.ok_or_else(|| Error::invalid("query", "crop", "format", "no such crop"))?;
+    let path = hires_path(&photo.key, rect, (photo.hires(), wanted.watermark))?;
+    let principal = match &site.visitor {
+        Some(visitor) => visitor.principal(&site.app).await?,
+        None => None,
+    };
+    let caller = Caller { principal: principal.as_deref(), agr: Some(AgreementId(agreement)) };
+    let mut response = media::download(&site.app, &path, caller).await?;
+    let headers = response.headers_mut();
+    headers.remove(header::CONTENT_DISPOSITION);
+    // A browser that goes back to a crop need not ask again, and the session may end.
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, max-age=300"));
+    Ok(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::Size;
+
+    #[test]
+    fn a_crop_is_shown_from_the_hires_where_it_is_bought_and_not_too_large() {
+        let key: ItemKey = "image/a".parse().unwrap();
+        let check = |side: u32, preview: u32, is_bought: bool, source, src: &str| {
+            let cut = Rendition { href: "p".to_owned(), width: preview, height: preview };
+            let rect = Rect::new(1, 2, Size::new(side, side));
+            let proof = Proof::of(&cut, rect, is_bought.then(|| picture(&key, rect, true)));
+            assert_eq!((proof.source, proof.src.as_str()), (source, src), "{side}");
+        };
+        let hires = "/item/image/a/crop/hires?x=1&y=2&width=800&height=800&watermark=1";
+        check(800, 71, true, Source::Hires, hires);
+        check(800, 71, false, Source::Preview, "p");
+        check(8000, 71, true, Source::Preview, "p");
+        check(71, 71, false, Source::Whole, "p");
+    }
+}

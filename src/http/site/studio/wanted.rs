@@ -1,0 +1,164 @@
+//! What the address or a form of the studio asks for.
+
+use axum::http::StatusCode;
+use serde::Serialize;
+
+use super::shape::{self, Sizes, Unknown};
+use crate::http::site::api::{Call, Refusal, Wrong};
+use crate::runtime::error::{Error, Result};
+use model::{CropSpec, Rect, Size};
+
+/// The four numbers and the rest, as they were typed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Wanted {
+    pub(super) x: String,
+    pub(super) y: String,
+    pub(super) width: String,
+    pub(super) height: String,
+    pub(super) aspect: String,
+    pub(super) ratio: String,
+    /// What the crop is for; see [`super::USES`].
+    pub(super) output: String,
+    pub(super) watermark: bool,
+}
+
+impl Wanted {
+    /// Reads each parameter by `find`.
+    ///
+    /// Fails as `find` does.
+    pub(super) fn read<'a>(
+        find: impl Fn(&'static str) -> Result<Option<&'a str>>,
+    ) -> Result<Self> {
+        let text = |name| Ok::<_, Error>(find(name)?.unwrap_or_default().to_owned());
+        Ok(Self {
+            x: text("x")?,
+            y: text("y")?,
+            width: text("width")?,
+            height: text("height")?,
+            aspect: text("aspect")?,
+            ratio: text("ratio")?,
+            output: text("output")?,
+            watermark: find("watermark")?.is_some(),
+        })
+    }
+
+    /// The address `page` with what is asked for in its query.
+    pub(super) fn on(&self, page: &str) -> String {
+        let watermark = if self.watermark { "1" } else { "" };
+        let pairs = [
+            ("x", self.x.as_str()),
+            ("y", &self.y),
+            ("width", &self.width),
+            ("height", &self.height),
+            ("aspect", &self.aspect),
+            ("ratio", &self.ratio),
+            ("output", &self.output),
+            ("watermark", watermark),
+        ];
+        Call::get(page).query(pairs.map(|(name, value)| (name, Some(value)))).target
+    }
+
+    /// Whether anything is asked for but the picture as it is.
+    pub(super) fn is_cut(&self) -> bool {
+        !self.parameters().is_empty() || !matches!(self.aspect.as_str(), "" | "free")
+    }
+
+    /// The numbers with the names that the crop operator and its mistakes give them.
+    fn numbers(&self) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
+        let all = [
+            ("w", "crop.w", self.width.as_str()),
+            ("h", "crop.h", self.height.as_str()),
+            ("x", "crop.x", self.x.as_str()),
+            ("y", "crop.y", self.y.as_str()),
+        ];
+        all.into_iter().filter(|(_, _, text)| !text.is_empty())
+    }
+
+    /// The parameters of a crop operator, whatever they are.
+    fn parameters(&self) -> String {
+        self.numbers().map(|(name, _, text)| format!("_{name}{text}")).collect()
+    }
+
+    /// The rectangle in a picture of size `image`, where there is one.
+    pub(super) fn rect(&self, image: Size) -> Option<Rect> {
+        let parameters = self.parameters();
+        if parameters.is_empty() {
+            return Some(Rect::new(0, 0, image));
+        }
+        CropSpec::parse(&parameters).ok()?.resolve(image).ok()
+    }
+
+    /// The operator that cuts what is asked for from the Hires, with the rectangle; without one the
+    /// API is to say what is wrong.
+    ///
+    /// Fails when the shape is none, and when a number has what no address can carry.
+    pub(super) fn operator(&self, sizes: Sizes) -> Result<(String, Option<Rect>), Refusal> {
+        let image = sizes.hires;
+        let fits = |c: char| c.is_ascii_alphanumeric() || c == '.' || c == '-';
+        if let Some((_, path, _)) = self.numbers().find(|(_, _, text)| !text.chars().all(fits)) {
+            return Err(refused(Unknown::Number(path)));
+        }
+        let ratio = shape::parse(&self.aspect, &self.ratio, image).map_err(refused)?;
+        let Some(rect) = self.rect(image) else {
+            return Ok((format!("-crop{}", self.parameters()), None));
+        };
+        let rect = ratio.map_or(rect, |ratio| shape::shaped(rect, ratio, sizes));
+        Ok((operator(rect), Some(rect)))
+    }
+}
+
+/// The operator that cuts exactly `rect`.
+fn operator(rect: Rect) -> String {
+    CropSpec::try_from(rect).map(|spec| spec.to_string()).unwrap_or_default()
+}
+
+fn refused(unknown: Unknown) -> Refusal {
+    let (path, message) = match unknown {
+        Unknown::Number(path) => (path, "A crop is given in whole numbers of pixels."),
+        Unknown::Preset => ("aspect", "There is no such aspect."),
+        Unknown::Ratio => {
+            ("ratio", "A ratio is two numbers of up to 10000, for example 5:7 or 1.91:1.")
+        }
+    };
+    let wrong = Wrong {
+        error_code: "format.openapi.requestValidation".to_owned(),
+        path: path.to_owned(),
+        message: message.to_owned(),
+    };
+    let status = StatusCode::BAD_REQUEST;
+    Refusal { status, message: message.to_owned(), errors: vec![wrong] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wanted(given: &[(&str, &str)]) -> Wanted {
+        let find = |name: &str| given.iter().find(|(own, _)| *own == name).map(|(_, text)| *text);
+        Wanted::read(|name| Ok(find(name))).unwrap()
+    }
+
+    #[test]
+    fn numbers_become_the_operator_that_cuts_them() {
+        let image = Size::new(60, 40);
+        let sizes = Sizes { hires: image, preview: image };
+        let check = |given: &[(&str, &str)], expected: &str| {
+            let (operator, rect) = wanted(given).operator(sizes).unwrap();
+            assert_eq!(operator, expected, "{given:?}");
+            assert_eq!(rect.is_some(), operator.ends_with(|c: char| c.is_ascii_digit()));
+        };
+        check(&[], "-crop_w60_h40_x0_y0");
+        check(&[("aspect", "1:1")], "-crop_w40_h40_x10_y0");
+        check(&[("x", "10"), ("width", "007")], "-crop_w7_h40_x10_y0");
+        check(&[("x", "1e")], "-crop_x1e");
+        let refuses = |given: &[(&str, &str)], path: &str| {
+            let refusal = wanted(given).operator(sizes).unwrap_err();
+            assert_eq!((refusal.status.as_u16(), refusal.errors[0].path.as_str()), (400, path));
+        };
+        refuses(&[("aspect", "custom")], "ratio");
+        refuses(&[("x", "a/b")], "crop.x");
+        refuses(&[("height", "1_x5")], "crop.h");
+        assert!(!wanted(&[("watermark", "1"), ("aspect", "free")]).is_cut());
+        assert!(wanted(&[("y", "0")]).is_cut() && wanted(&[("aspect", "1:1")]).is_cut());
+    }
+}

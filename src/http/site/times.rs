@@ -1,0 +1,63 @@
+//! The times of a search as its page reads them: whether they contradict each other, and the end of
+//! today, behind which events lie that are still to come.
+
+use jiff::{Timestamp, ToSpan, tz::TimeZone};
+
+use super::search::Wanted;
+use crate::archive::content::{Period, Recent, parse_day};
+
+/// Whether nothing can lie within the times of a search: "the last hour" before yesterday.
+pub(super) fn contradict(wanted: &Wanted, now: Timestamp, zone: &TimeZone) -> bool {
+    let period = Period {
+        recent: Recent::find(&wanted.tr),
+        start: parse_day(&wanted.trs),
+        end: parse_day(&wanted.tre),
+    };
+    let (from, until) = period.bounds(now, zone);
+    until.is_some() && from == until
+}
+
+/// The first day that has not begun, as `tre` takes it.
+///
+/// Spec §4 is silent on what lies ahead; its order is that of `_tstamp`, which for planned items is
+/// when they take place. An API's answer keeps that order. A page of everything that says "newest",
+/// and a preview that says "in the last 7 days", leave out what is still to come, and say so.
+pub(super) fn tomorrow(now: Timestamp, zone: &TimeZone) -> String {
+    let today = now.to_zoned(zone.clone()).date();
+    today.checked_add(1.day()).unwrap_or(today).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_contradict_each_other_where_nothing_lies_between() {
+        let zone = TimeZone::get("Europe/Stockholm").unwrap();
+        let now: Timestamp = "2026-11-25T22:30:00Z".parse().unwrap();
+        let check = |tr: &str, trs: &str, tre: &str, expected| {
+            let [tr, trs, tre] = [tr, trs, tre].map(str::to_owned);
+            let wanted = Wanted { tr, trs, tre, ..Wanted::default() };
+            assert_eq!(contradict(&wanted, now, &zone), expected, "{wanted:?}");
+        };
+        check("", "", "", false);
+        check("h", "", "", false);
+        check("h", "", "2026-11-25", true);
+        check("w", "", "2026-11-25", false);
+        check("", "2026-11-25", "2026-11-24", true);
+        check("", "2026-11-25", "2026-11-25", true);
+        check("", "2026-11-24", "2026-11-25", false);
+        check("h", "2026-12-05", "", false);
+        check("h", "soon", "later", false);
+    }
+
+    #[test]
+    fn tomorrow_begins_at_midnight_in_the_zone() {
+        let zone = TimeZone::get("Europe/Stockholm").unwrap();
+        let check = |now: &str, expected: &str| {
+            assert_eq!(tomorrow(now.parse().unwrap(), &zone), expected);
+        };
+        check("2026-11-25T22:30:00Z", "2026-11-26");
+        check("2026-11-25T23:30:00Z", "2026-11-27");
+    }
+}

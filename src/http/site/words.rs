@@ -1,0 +1,232 @@
+//! What templates can say: texts in the page's language, times, numbers.
+
+use std::{collections::HashMap, sync::Arc};
+
+use jiff::{Timestamp, Zoned, tz::TimeZone};
+use minijinja::{
+    Environment,
+    value::{Rest, Value},
+};
+
+use crate::http::site::assets;
+use crate::http::site::language::Language;
+use crate::http::site::language::fill;
+
+const SWEDISH_MONTHS: [&str; 12] = [
+    "jan.", "feb.", "mars", "apr.", "maj", "juni", "juli", "aug.", "sep.", "okt.", "nov.", "dec.",
+];
+
+/// An environment whose pages are in `language`:
+///
+/// - `_(text, …)`: the text in that language, each `{}` in it replaced by a value;
+/// - `… | when`: a time of an API as day and time of day; `… | day`: its day; `… | last_day`: the last
+///   day that ends with it; `zone`: the time zone that all of them are in;
+/// - `… | number`: an integer with its thousands apart;
+/// - `… | bytes`: a size;
+/// - `… | sentence`: a message of an API as people say it, in that language where it is known;
+/// - `asset(name)`: the address of a style sheet, a script, a font or the icon.
+pub(crate) fn environment(
+    language: Language,
+    texts: &Arc<HashMap<String, String>>,
+    zone: &TimeZone,
+) -> Environment<'static> {
+    let mut environment = Environment::new();
+    let (known, messages) = (Arc::clone(texts), Arc::clone(texts));
+    environment.add_function("_", move |text: &str, values: Rest<Value>| {
+        fill(known.get(text).map_or(text, String::as_str), &values)
+    });
+    environment.add_filter("sentence", move |text: &str| {
+        translate_message(&messages, without_parameter(text))
+    });
+    let own = zone.clone();
+    environment.add_filter("when", move |time: &str| shown(language, &own, time, Shown::Time));
+    let own = zone.clone();
+    environment.add_filter("day", move |time: &str| shown(language, &own, time, Shown::Day));
+    let own = zone.clone();
+    environment
+        .add_filter("last_day", move |time: &str| shown(language, &own, time, Shown::LastDay));
+    environment.add_global("zone", zone.iana_name().unwrap_or("UTC"));
+    environment.add_filter("number", move |number: i64| thousands(language, number));
+    environment.add_filter("bytes", move |size: u64| size_text(language, size));
+    environment.add_function("asset", |name: &str| Value::from_safe_string(assets::address(name)));
+    environment.add_global("lang", language.tag());
+    environment
+}
+
+/// Parameters of APIs that messages name in front of what is wrong with them. A page shows the message
+/// beside the field.
+const PARAMETERS: [&str; 7] = ["q", "p", "agr", "tr", "email", "schedule", "timezone"];
+
+/// A message without the name of a parameter in front.
+fn without_parameter(text: &str) -> &str {
+    match text.split_once(": ") {
+        Some((name, message)) if PARAMETERS.contains(&name) => message,
+        Some(_) | None => text,
+    }
+}
+
+/// What a page says for a message, in which the values may differ each time: `{} at character {}`.
+fn translate_message(texts: &HashMap<String, String>, text: &str) -> String {
+    if let Some(known) = texts.get(text) {
+        return known.clone();
+    }
+    // The most particular pattern, so that a general one does not take its place.
+    let patterns = texts.iter().filter(|(pattern, _)| pattern.contains("{}"));
+    let fitting = patterns.filter_map(|(pattern, known)| {
+        let letters = pattern.chars().filter(|c| c.is_alphabetic()).count();
+        (letters > 7).then_some((letters, pattern, captures(pattern, text)?, known))
+    });
+    let best = fitting.max_by_key(|(letters, pattern, ..)| (*letters, *pattern));
+    best.map_or_else(
+        || text.to_owned(),
+        |(_, _, values, known)| {
+            let values = values.into_iter().map(|value| match texts.get(value) {
+                Some(value) => Value::from(value.clone()),
+                None => Value::from(value),
+            });
+            fill(known, &Rest(values.collect()))
+        },
+    )
+}
+
+/// What stands in `text` for each `{}` of `pattern`.
+fn captures<'a>(pattern: &str, text: &'a str) -> Option<Vec<&'a str>> {
+    let mut parts = pattern.split("{}");
+    let mut rest = text.strip_prefix(parts.next()?)?;
+    let mut values = Vec::new();
+    let parts: Vec<&str> = parts.collect();
+    for (at, part) in parts.iter().enumerate() {
+        let is_last = at + 1 == parts.len();
+        let end = match (is_last, part.is_empty()) {
+            (true, true) => rest.len(),
+            (true, false) => rest.strip_suffix(part)?.len(),
+            (false, _) => rest.find(part)?,
+        };
+        values.push(&rest[..end]);
+        rest = &rest[end + part.len()..];
+    }
+    Some(values)
+}
+
+/// How much of a time is shown.
+#[derive(Clone, Copy)]
+enum Shown {
+    Time,
+    Day,
+    /// The day before, where the time is the midnight with which that day ends.
+    LastDay,
+}
+
+/// A time as pages show it; the text itself where it is none.
+fn shown(language: Language, zone: &TimeZone, text: &str, shown: Shown) -> String {
+    let Ok(time) = text.parse::<Timestamp>() else { return text.to_owned() };
+    let time = time.to_zoned(zone.clone());
+    match shown {
+        Shown::Day => day(language, &time),
+        Shown::LastDay => day(language, &last_within(&time)),
+        Shown::Time => format!("{} {}", day(language, &time), time.strftime("%H:%M")),
+    }
+}
+
+/// The last moment before `time`.
+fn last_within(time: &Zoned) -> Zoned {
+    time.checked_sub(jiff::SignedDuration::from_nanos(1)).unwrap_or_else(|_| time.clone())
+}
+
+fn day(language: Language, time: &Zoned) -> String {
+    match language {
+        Language::English => time.strftime("%-d %b %Y").to_string(),
+        Language::Swedish => {
+            let month = usize::try_from(time.month()).unwrap_or(1);
+            format!("{} {} {}", time.day(), SWEDISH_MONTHS[(month - 1) % 12], time.year())
+        }
+    }
+}
+
+fn thousands(language: Language, number: i64) -> String {
+    let separator = match language {
+        Language::English => ',',
+        Language::Swedish => '\u{a0}',
+    };
+    let digits = number.unsigned_abs().to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(separator);
+        }
+        text.push(digit);
+    }
+    if number < 0 { format!("-{text}") } else { text }
+}
+
+fn size_text(language: Language, bytes: u64) -> String {
+    let point = match language {
+        Language::English => '.',
+        Language::Swedish => ',',
+    };
+    if bytes < 100_000 {
+        return format!("{} kB", bytes.div_ceil(1000));
+    }
+    let tenths = bytes.div_ceil(100_000);
+    format!("{}{point}{} MB", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use minijinja::context;
+
+    use super::*;
+
+    fn check(language: Language, template: &str, expected: &str) {
+        let texts = match language {
+            Language::English => HashMap::new(),
+            Language::Swedish => HashMap::from([("{} of {}".to_owned(), "{} av {}".to_owned())]),
+        };
+        let zone = TimeZone::get("Europe/Stockholm").unwrap();
+        let mut environment = environment(language, &Arc::new(texts), &zone);
+        environment.add_template("page.html", template).unwrap();
+        let page = environment.get_template("page.html").unwrap();
+        assert_eq!(page.render(context! { hostile => "<b>" }).unwrap(), expected, "{template}");
+    }
+
+    #[test]
+    fn a_message_is_translated_with_its_values() {
+        let pairs = [
+            ("expected a closing quote at character {}", "citattecken saknas vid tecken {}"),
+            ("{} is {}, expected at least {}", "{} är {}, minst {} krävs"),
+            ("{} is `{}`, expected {}", "{} är `{}`, {} krävs"),
+            ("an integer", "ett heltal"),
+        ];
+        let swedish: HashMap<String, String> =
+            pairs.iter().map(|(en, sv)| ((*en).to_owned(), (*sv).to_owned())).collect();
+        let check = |text: &str, expected: &str| {
+            assert_eq!(translate_message(&swedish, text), expected, "{text}");
+        };
+        check("expected a closing quote at character 5", "citattecken saknas vid tecken 5");
+        check("page is 0, expected at least 1", "page är 0, minst 1 krävs");
+        check("s is `x`, expected an integer", "s är `x`, ett heltal krävs");
+        check("something else", "something else");
+        assert_eq!(without_parameter("q: expected a word"), "expected a word");
+        assert_eq!(without_parameter("crop: expected a word"), "crop: expected a word");
+        check("å is `é`, expected ö", "å är `é`, ö krävs");
+    }
+
+    #[test]
+    fn pages_speak_their_language() {
+        check(Language::English, r#"{{ _("{} of {}", 1, 2) }}"#, "1 of 2");
+        check(Language::Swedish, r#"{{ _("{} of {}", 1, 2) }}"#, "1 av 2");
+        check(Language::Swedish, r#"{{ _("unknown {}", hostile) }}"#, "unknown &lt;b&gt;");
+        let time = r#"{{ "2026-05-03T22:30:00Z" | when }}|{{ "2026-05-03T22:30:00Z" | day }}"#;
+        check(Language::English, time, "4 May 2026 00:30|4 May 2026");
+        check(Language::Swedish, time, "4 maj 2026 00:30|4 maj 2026");
+        check(Language::English, r#"{{ "soon" | when }}"#, "soon");
+        let end =
+            r#"{{ "2035-12-31T23:00:00Z" | last_day }}|{{ "2036-01-01T11:00:00Z" | last_day }}"#;
+        check(Language::English, end, "31 Dec 2035|1 Jan 2036");
+        check(Language::English, "{{ zone }}", "Europe&#x2f;Stockholm");
+        check(Language::English, "{{ 1234567 | number }} {{ -12 | number }}", "1,234,567 -12");
+        check(Language::Swedish, "{{ 1000 | number }}", "1\u{a0}000");
+        check(Language::Swedish, "{{ 1250000 | bytes }} {{ 10 | bytes }}", "1,3 MB 1 kB");
+        check(Language::English, "{{ lang }}", "en");
+    }
+}

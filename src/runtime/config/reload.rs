@@ -1,0 +1,84 @@
+//! Which settings change while the service runs.
+
+/// The settings that take effect on SIGHUP; the others wait for a restart.
+///
+/// `app` hands each of them to whoever reads it; a name that is added here without that would be
+/// told of as changed and change nothing.
+pub const RELOADABLE: &[&str] = &[
+    "server.trusted_proxies",
+    "server.connections_max",
+    "server.connections_per_address",
+    "server.header_timeout_s",
+    "server.idle_timeout_s",
+    "server.write_rate_min_bytes_s",
+    "server.read_rate_min_bytes_s",
+    "server.rate_window_s",
+    "server.request_timeout_s",
+    "server.unready_s",
+    "server.work_headers",
+    "server.compression",
+    "media.max_age_s",
+    "media.stale_while_revalidate_s",
+    "search.open_images",
+    "auth.access_token_s",
+    "auth.refresh_token_s",
+    "auth.refresh_absolute_days",
+    "auth.session_s",
+    "auth.failures_per_user",
+    "auth.failures_per_user_total",
+    "auth.failures_per_address",
+    "auth.failure_window_s",
+    "mail.user_per_hour",
+    "mail.recipient_per_hour",
+    "mail.confirm_foreign",
+    "delivery.workers",
+    "delivery.queue_max",
+    "delivery.timeout_s",
+    "delivery.retry_first_ms",
+    "delivery.retry_hours",
+    "delivery.lease_s",
+    "notifications.mail_workers",
+    "notifications.push_workers",
+    "notifications.retry_first_ms",
+    "notifications.retry_hours",
+    "telemetry.log_level",
+    "telemetry.trace_ratio",
+];
+
+/// What became of settings that were read anew. The values are not told: some are secret.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    /// Names of those that changed.
+    pub taken: Vec<&'static str>,
+    /// Names of those that need a restart to change.
+    pub waiting: Vec<&'static str>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::config::{NAMES, Sources, load};
+
+    #[test]
+    fn every_reloadable_setting_exists() {
+        for name in RELOADABLE {
+            assert!(NAMES.contains(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_can_change_is_taken_over_and_what_cannot_is_named_each_time() {
+        let config = |flags: &[(&str, &str)]| {
+            let flags = flags.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+            load(&Sources { file: None, flags }).unwrap().0
+        };
+        let mut running = config(&[]);
+        let next = config(&[("media.max_age_s", "7"), ("mail.password", "new")]);
+        let changes = running.adopt(&next);
+        assert_eq!(changes.taken, ["media.max_age_s"]);
+        assert_eq!(changes.waiting, ["mail.password"]);
+        assert_eq!((running.media.max_age_s, running.mail.password.0.as_str()), (7, ""));
+        let again = running.adopt(&next);
+        assert_eq!((again.taken.len(), again.waiting.len()), (0, 1));
+    }
+}

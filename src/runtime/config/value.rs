@@ -1,0 +1,475 @@
+//! The types a setting can have: how each is read from text and printed again.
+
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    ops::RangeInclusive,
+    path::PathBuf,
+};
+
+use crate::runtime::telemetry::LogFormat;
+
+/// A setting's type.
+pub trait Value: Sized {
+    /// Reads the value as it stands in the file, the environment or a flag.
+    fn parse(text: &str) -> Result<Self, String>;
+    /// Prints the value in the form that [`Value::parse`] reads.
+    fn print(&self) -> String;
+    /// What a message about a value that cannot be read repeats of it.
+    fn quote(text: &str) -> String {
+        format!("{text:?}")
+    }
+}
+
+/// The values that a setting allows.
+pub trait Bounds<T> {
+    /// Says what is expected when `value` is outside.
+    fn check(&self, value: &T) -> Result<(), String>;
+}
+
+/// No bounds.
+pub struct Any;
+
+impl<T> Bounds<T> for Any {
+    fn check(&self, _: &T) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+impl<T: PartialOrd + fmt::Display> Bounds<T> for RangeInclusive<T> {
+    fn check(&self, value: &T) -> Result<(), String> {
+        if self.contains(value) {
+            return Ok(());
+        }
+        Err(format!("expected {} to {}", self.start(), self.end()))
+    }
+}
+
+macro_rules! value_from_str {
+    ($($kind:ty: $expected:literal),* $(,)?) => {$(
+        impl Value for $kind {
+            fn parse(text: &str) -> Result<Self, String> {
+                text.trim().parse().map_err(|_| format!("expected {}", $expected))
+            }
+            fn print(&self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+
+value_from_str! {
+    u8: "a whole number",
+    u16: "a whole number",
+    u32: "a whole number",
+    u64: "a whole number",
+    usize: "a whole number",
+    f32: "a number",
+    bool: "true or false",
+    SocketAddr: "an address and port such as 127.0.0.1:8080",
+}
+
+/// The address of a listener that may be left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AdminAddress(pub Option<SocketAddr>);
+
+impl Value for AdminAddress {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "" => Ok(Self(None)),
+            text => SocketAddr::parse(text).map(|address| Self(Some(address))),
+        }
+    }
+    fn print(&self) -> String {
+        self.0.map(|address| address.to_string()).unwrap_or_default()
+    }
+}
+
+impl Value for String {
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(text.to_owned())
+    }
+    fn print(&self) -> String {
+        self.clone()
+    }
+}
+
+impl Value for PathBuf {
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(Self::from(text))
+    }
+    fn print(&self) -> String {
+        self.display().to_string()
+    }
+}
+
+/// A base URL without a slash at its end; empty means "as the setting's text says".
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BaseUrl(pub String);
+
+impl Value for BaseUrl {
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim().trim_end_matches('/');
+        let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+        let host_ok = rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'));
+        let clean = text.chars().all(|c| c.is_ascii_graphic() && !"?#\"<>\\`".contains(c));
+        if text.is_empty() || (host_ok && clean) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err("expected an http:// or https:// address without a query".to_owned())
+    }
+    fn print(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// Addresses that begin with the same bits; one address alone has all of them.
+///
+/// IPv4 addresses that are written as IPv6 (`::ffff:192.0.2.1`) count as IPv4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    first: IpAddr,
+    bits: u32,
+}
+
+impl Network {
+    /// Reads `10.0.0.0/8`, `fd00::/8` or an address.
+    fn parse(text: &str) -> Result<Self, String> {
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address.trim(), Some(bits.trim())),
+            None => (text, None),
+        };
+        let none = || format!("{text} is no IP address and no network such as 10.0.0.0/8");
+        let written: IpAddr = address.parse().map_err(|_| none())?;
+        let first = written.to_canonical();
+        let bits_max = if written.is_ipv4() { 32 } else { 128 };
+        let bits = match bits {
+            // `+8` is a number to the parser of numbers.
+            Some(bits) if bits.bytes().all(|byte| byte.is_ascii_digit()) => {
+                bits.parse::<u32>().ok().filter(|bits| *bits <= bits_max).ok_or_else(none)?
+            }
+            Some(_) => return Err(none()),
+            None => bits_max,
+        };
+        let mapped = written.is_ipv6() && first.is_ipv4();
+        let bits = if mapped { bits.checked_sub(96).ok_or_else(none)? } else { bits };
+        let network = Self { first, bits };
+        if network.masked(first) != number(first) {
+            return Err(format!("{text} is no network: bits behind the first {bits} are set"));
+        }
+        Ok(network)
+    }
+
+    /// The leading bits of `address`, the others 0.
+    fn masked(self, address: IpAddr) -> u128 {
+        let width = if self.first.is_ipv4() { 32 } else { 128 };
+        let behind = width - self.bits;
+        number(address).checked_shr(behind).and_then(|lead| lead.checked_shl(behind)).unwrap_or(0)
+    }
+
+    /// Whether `address` lies in it.
+    #[must_use]
+    pub fn contains(self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        address.is_ipv4() == self.first.is_ipv4() && self.masked(address) == number(self.first)
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = if self.first.is_ipv4() { 32 } else { 128 };
+        match self.bits == width {
+            true => write!(f, "{}", self.first),
+            false => write!(f, "{}/{}", self.first, self.bits),
+        }
+    }
+}
+
+fn number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => u128::from(u32::from(v4)),
+        IpAddr::V6(v6) => u128::from(v6),
+    }
+}
+
+/// Addresses and networks separated by commas.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Addresses(pub Vec<Network>);
+
+impl Addresses {
+    /// Whether `address` is one of them or lies in one.
+    #[must_use]
+    pub fn contain(&self, address: IpAddr) -> bool {
+        self.0.iter().any(|network| network.contains(address))
+    }
+}
+
+impl std::str::FromStr for Addresses {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        parts.map(Network::parse).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl Value for Addresses {
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse()
+    }
+    fn print(&self) -> String {
+        self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl Value for LogFormat {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err("expected auto, text or json".to_owned()),
+        }
+    }
+    fn print(&self) -> String {
+        match self {
+            Self::Auto => "auto",
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+        .to_owned()
+    }
+}
+
+/// The name of an HTTP header, or a method; empty means none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldName(pub String);
+
+impl FieldName {
+    /// Whether `text` can be one: a token of RFC 9110 §5.6.2.
+    #[must_use]
+    pub fn is_one(text: &str) -> bool {
+        let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        !text.is_empty() && text.bytes().all(legal)
+    }
+}
+
+impl Value for FieldName {
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text.is_empty() || Self::is_one(text) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err("expected letters, digits and - as in a header's name".to_owned())
+    }
+    fn print(&self) -> String {
+        self.0.clone()
+    }
+}
+
+/// A text that others must not see. It is shown as `***`, in lists of settings too.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Hidden(pub String);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.print())
+    }
+}
+
+impl Value for Hidden {
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(Self(text.to_owned()))
+    }
+    /// Not what [`Value::parse`] reads: a list of settings is for everybody's eyes.
+    fn print(&self) -> String {
+        if self.0.is_empty() { String::new() } else { "***".to_owned() }
+    }
+    fn quote(_: &str) -> String {
+        "\"***\"".to_owned()
+    }
+}
+
+/// The address of a database; empty means none. A password in it is shown as `***`.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct DatabaseUrl(pub String);
+
+impl DatabaseUrl {
+    /// The address with stars in place of a password, wherever in it one may stand.
+    fn veiled(text: &str) -> String {
+        let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        // An @ of the password that was not written %40 belongs to it.
+        let mut shown = match rest.rsplit_once('@') {
+            Some((who, place)) => match who.split_once(':') {
+                Some((user, _)) => format!("{user}:***@{place}"),
+                None => rest.to_owned(),
+            },
+            None => rest.to_owned(),
+        };
+        if !scheme.is_empty() {
+            shown = format!("{scheme}://{shown}");
+        }
+        for (nth, pair) in query.split('&').filter(|pair| !pair.is_empty()).enumerate() {
+            shown.push(if nth == 0 { '?' } else { '&' });
+            shown.push_str(if pair.contains("pass") { "password=***" } else { pair });
+        }
+        shown
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.print())
+    }
+}
+
+impl Value for DatabaseUrl {
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let known = ["postgres://", "postgresql://"];
+        if text.is_empty() || known.iter().any(|scheme| text.starts_with(scheme)) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err("expected postgres://USER@HOST:PORT/DATABASE".to_owned())
+    }
+    fn print(&self) -> String {
+        Self::veiled(&self.0)
+    }
+    fn quote(text: &str) -> String {
+        format!("{:?}", Self::veiled(text))
+    }
+}
+
+/// How a connection to a mail server is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MailTls {
+    /// Not at all.
+    None,
+    /// From the command STARTTLS on.
+    StartTls,
+    /// From the start.
+    Tls,
+}
+
+impl Value for MailTls {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::None),
+            "starttls" => Ok(Self::StartTls),
+            "tls" => Ok(Self::Tls),
+            _ => Err("expected none, starttls or tls".to_owned()),
+        }
+    }
+    fn print(&self) -> String {
+        match self {
+            Self::None => "none",
+            Self::StartTls => "starttls",
+            Self::Tls => "tls",
+        }
+        .to_owned()
+    }
+}
+
+/// What becomes of a PDF with active content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PdfActiveContent {
+    /// It is taken in with a warning.
+    Warn,
+    /// It is refused.
+    Refuse,
+}
+
+impl Value for PdfActiveContent {
+    fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "warn" => Ok(Self::Warn),
+            "refuse" => Ok(Self::Refuse),
+            _ => Err("expected warn or refuse".to_owned()),
+        }
+    }
+    fn print(&self) -> String {
+        match self {
+            Self::Warn => "warn",
+            Self::Refuse => "refuse",
+        }
+        .to_owned()
+    }
+}
+
+/// A time zone name of the IANA database.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Zone(pub jiff::tz::TimeZone);
+
+impl Value for Zone {
+    fn parse(text: &str) -> Result<Self, String> {
+        jiff::tz::TimeZone::get(text)
+            .map(Self)
+            .map_err(|_| "expected a time zone name such as Europe/Stockholm".to_owned())
+    }
+    fn print(&self) -> String {
+        self.0.iana_name().unwrap_or("UTC").to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ok_a_network_holds_the_addresses_that_begin_like_it() {
+        let check = |list: &str, inside: &[&str], outside: &[&str]| {
+            let list: Addresses = list.parse().unwrap();
+            let found = |text: &&str| list.contain(text.parse().unwrap());
+            assert!(inside.iter().all(found), "{list:?}");
+            assert!(!outside.iter().any(found), "{list:?}");
+        };
+        check("10.0.0.0/8", &["10.0.0.0", "10.255.255.255", "::ffff:10.1.2.3"], &["11.0.0.0"]);
+        check("192.0.2.7, ::1", &["192.0.2.7", "::1"], &["192.0.2.6", "::2", "0.0.0.1"]);
+        check("fd00::/8", &["fd12::1"], &["fe80::1", "253.0.0.1"]);
+        check("2001:db8:0:1::/64", &["2001:db8:0:1::9"], &["2001:db8:0:2::9"]);
+        check("::ffff:10.0.0.0/104", &["10.9.9.9"], &["11.0.0.1", "::1"]);
+        check("0.0.0.0/0", &["192.0.2.1"], &["::1"]);
+        check("::/0", &["::1"], &["192.0.2.1"]);
+        check("", &[], &["127.0.0.1"]);
+    }
+
+    #[test]
+    fn ok_networks_print_as_they_are_read() {
+        let text = "10.0.0.0/8,192.0.2.7,::1,fd00::/8,0.0.0.0/0";
+        assert_eq!(Addresses::parse(text).unwrap().print(), text);
+        assert_eq!(Addresses::parse(" ::ffff:192.0.2.7 ,").unwrap().print(), "192.0.2.7");
+    }
+
+    #[test]
+    fn ok_the_address_of_a_database_is_shown_without_its_password() {
+        let check = |text: &str, shown: &str| {
+            let url = DatabaseUrl::parse(text).unwrap();
+            assert_eq!((url.0.as_str(), url.print().as_str()), (text, shown));
+        };
+        check("", "");
+        check("postgres://db/wp", "postgres://db/wp");
+        check("postgres://wp@db:5432/wp", "postgres://wp@db:5432/wp");
+        check("postgres://wp:s3c:r@t@db/wp?a=b", "postgres://wp:***@db/wp?a=b");
+        check("postgresql:///wp?host=/run&password=x", "postgresql:///wp?host=/run&password=***");
+        assert!(DatabaseUrl::parse("mysql://wp:secret@db/wp").is_err());
+        assert_eq!(DatabaseUrl::quote("mysql://wp:secret@db/wp"), "\"mysql://wp:***@db/wp\"");
+    }
+
+    #[test]
+    fn err_what_is_no_network_is_named() {
+        for (text, part) in [
+            ("10.0.0.0/33", "10.0.0.0/33 is no IP address and no network"),
+            ("10.0.0.1/8", "bits behind the first 8 are set"),
+            ("::1/129", "is no IP address"),
+            ("::ffff:10.0.0.0/8", "is no IP address"),
+            ("10.0.0.0/", "is no IP address"),
+            ("10.0.0.0/+8", "is no IP address"),
+            ("10.0.0.0/8/8", "is no IP address"),
+            ("localhost", "localhost is no IP address"),
+        ] {
+            let message = Addresses::parse(text).unwrap_err();
+            assert!(message.contains(part), "{text} gives {message}");
+        }
+    }
+}

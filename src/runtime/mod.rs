@@ -1,0 +1,14 @@
+//! What the process itself needs: settings, clock, logs and metrics, errors, limits, threads for pixels, child
+//! processes. Knows no item, no user and no outside system.
+
+pub mod clock;
+pub mod compute;
+pub mod config;
+pub mod error;
+pub mod limits;
+pub mod live;
+pub mod modes;
+pub mod programs;
+pub mod slots;
+pub mod telemetry;
+pub mod traces;

@@ -1,0 +1,129 @@
+//! What ffmpeg makes of a video: a Preview and a still.
+
+use std::{ffi::OsString, path::Path};
+
+use super::{
+    ProgramError, Programs,
+    run::{Request, run},
+};
+use crate::runtime::limits::PROGRAM_OUTPUT_BYTES_MAX;
+
+/// Threads of ffmpeg that use the processor at a time: decoder, encoder, sound.
+const THREADS: u64 = 6;
+
+impl Programs {
+    /// Writes a Preview of the video at `source` to `target`: H.264 and AAC, at most `long_px` pixels
+    /// on the long side, ready to be played while it loads. Blocks.
+    pub fn video_preview(
+        &self,
+        source: &Path,
+        target: &Path,
+        long_px: u32,
+    ) -> Result<(), ProgramError> {
+        // Even edges, as H.264 wants them; never enlarged.
+        let scale = format!(
+            "scale='min({long_px},iw)':'min({long_px},ih)':force_original_aspect_ratio=decrease:\
+             force_divisible_by=2"
+        );
+        let words = [
+            "-vf",
+            &scale,
+            "-c:v",
+            "libx264",
+            "-preset",
+            "veryfast",
+            "-crf",
+            "25",
+            "-threads",
+            "2",
+            "-pix_fmt",
+            "yuv420p",
+            "-c:a",
+            "aac",
+            "-b:a",
+            "96k",
+            "-map_metadata",
+            "-1",
+            "-movflags",
+            "+faststart",
+            "-f",
+            "mp4",
+            "-y",
+        ];
+        let mut all: Vec<OsString> = ["-i".into(), file_url(source)].into();
+        all.extend(words.map(OsString::from));
+        all.push(file_url(target));
+        self.ffmpeg(all).map(drop)
+    }
+
+    /// A still of the video at `source`, taken at `at_ms`, as a JPEG. Blocks.
+    pub fn video_still(&self, source: &Path, at_ms: u64) -> Result<Vec<u8>, ProgramError> {
+        let at = format!("{}.{:03}", at_ms / 1000, at_ms % 1000);
+        let mut all: Vec<OsString> = ["-ss", &at, "-i"].map(Into::into).into();
+        all.push(file_url(source));
+        let rest = [
+            "-frames:v",
+            "1",
+            "-q:v",
+            "2",
+            "-pix_fmt",
+            "yuvj420p",
+            "-f",
+            "image2pipe",
+            "-c:v",
+            "mjpeg",
+            "-",
+        ];
+        all.extend(rest.map(OsString::from));
+        let still = self.ffmpeg(all)?;
+        if still.is_empty() {
+            return Err(ProgramError::Failed("it has no picture there".to_owned()));
+        }
+        Ok(still)
+    }
+
+    /// Runs ffmpeg through `wirephoto limited`, which sets the limits and becomes it.
+    fn ffmpeg(&self, words: Vec<OsString>) -> Result<Vec<u8>, ProgramError> {
+        let Some(ffmpeg) = &self.ffmpeg else {
+            return Err(ProgramError::Missing("ffmpeg".to_owned()));
+        };
+        // Processor time counts for all of its threads together.
+        let (memory, seconds) = (self.limits.memory_bytes, self.limits.time.as_secs() * THREADS);
+        let mut all: Vec<OsString> = ["limited", "--memory-bytes"].map(Into::into).into();
+        all.extend(
+            [memory.to_string(), "--seconds".to_owned(), seconds.to_string()].map(Into::into),
+        );
+        all.push("--".into());
+        all.push(ffmpeg.into());
+        // A video may name other files and addresses; only the one file is opened, whatever it says.
+        let before = [
+            "-nostdin",
+            "-v",
+            "error",
+            "-protocol_whitelist",
+            "file,pipe",
+            "-filter_threads",
+            "1",
+            "-threads",
+            "2",
+            // What our own reader took for an MP4 is read as nothing else.
+            "-f",
+            "mov",
+        ];
+        all.extend(before.map(OsString::from));
+        all.extend(words);
+        run(&Request {
+            program: &self.own,
+            words: all,
+            time: self.limits.time,
+            output_bytes_max: PROGRAM_OUTPUT_BYTES_MAX,
+        })
+    }
+}
+
+/// A path that no option and no protocol is read from.
+fn file_url(path: &Path) -> OsString {
+    let mut url = OsString::from("file:");
+    url.push(path);
+    url
+}

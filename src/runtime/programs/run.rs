@@ -1,0 +1,96 @@
+//! Runs one program: output capped, killed when its time is over.
+
+use std::{
+    ffi::OsString,
+    io::{self, Read},
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
+
+use super::ProgramError;
+use crate::runtime::limits::PROGRAM_MESSAGE_BYTES_MAX;
+
+/// What is run.
+pub(super) struct Request<'a> {
+    pub(super) program: &'a Path,
+    pub(super) words: Vec<OsString>,
+    /// Time on the clock.
+    pub(super) time: Duration,
+    pub(super) output_bytes_max: u64,
+}
+
+/// Runs it and gives what it wrote.
+pub(super) fn run(request: &Request<'_>) -> Result<Vec<u8>, ProgramError> {
+    let name = request.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let start = |cause| ProgramError::Start { program: name.clone(), cause };
+    let mut child = Command::new(request.program)
+        .args(&request.words)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // Nothing of the service's secrets is handed on, and no library is told where to look.
+        .env_clear()
+        .spawn()
+        .map_err(start)?;
+    let outcome = watch(&mut child, request);
+    if outcome.is_err() {
+        // It may have ended by itself meanwhile.
+        drop(child.kill());
+    }
+    let status = child.wait().map_err(start)?;
+    let (output, message) = outcome?;
+    if output.len() as u64 > request.output_bytes_max {
+        return Err(ProgramError::TooLarge(request.output_bytes_max));
+    }
+    if status.success() { Ok(output) } else { Err(ProgramError::Failed(told(status, &message))) }
+}
+
+/// Reads what the program writes until it ends both.
+fn watch(child: &mut Child, request: &Request<'_>) -> Result<(Vec<u8>, Vec<u8>), ProgramError> {
+    let (done, finished) = mpsc::channel();
+    let output = child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
+    let message = child.stderr.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>);
+    let caps = [request.output_bytes_max, PROGRAM_MESSAGE_BYTES_MAX];
+    for (index, (pipe, cap)) in [output, message].into_iter().zip(caps).enumerate() {
+        let done = done.clone();
+        // The thread ends with the pipe, at the latest when the program is killed.
+        thread::spawn(move || {
+            drop(done.send((index, pipe.map_or_else(|| Ok(Vec::new()), |p| take(p, cap)))));
+        });
+    }
+    let watch = crate::runtime::clock::Stopwatch::start();
+    let mut parts = [Vec::new(), Vec::new()];
+    for _ in 0..2 {
+        let left = request.time.saturating_sub(watch.elapsed());
+        let (index, bytes) =
+            finished.recv_timeout(left).map_err(|_| ProgramError::TimedOut(request.time))?;
+        parts[index] = bytes.map_err(|cause| ProgramError::Answer(cause.to_string()))?;
+        if index == 0 && parts[0].len() as u64 > request.output_bytes_max {
+            return Err(ProgramError::TooLarge(request.output_bytes_max));
+        }
+    }
+    let [output, message] = parts;
+    Ok((output, message))
+}
+
+/// Reads at most one byte more than `cap`; what follows is left to the one who kills the program.
+fn take(pipe: impl Read, cap: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    pipe.take(cap + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What became of a program that failed: its last line, or the signal that ended it.
+fn told(status: ExitStatus, message: &[u8]) -> String {
+    if let Some(signal) = status.signal() {
+        return format!("the program that reads it was ended by signal {signal}");
+    }
+    let text = String::from_utf8_lossy(message);
+    let line =
+        text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no reason given");
+    line.trim().chars().filter(|c| !c.is_control()).take(300).collect()
+}

@@ -1,0 +1,223 @@
+//! Slots for requests that wait: how many one client may hold, and how many all clients together.
+//!
+//! A request that waits costs little, but their number is bounded, so one client that opens as many
+//! as there are would lock everybody else out. Each client has a limit of its own, and callers
+//! without credentials together cannot take the share that is reserved for known users.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::runtime::error::{Error, Result};
+use model::account::UserId;
+use model::network;
+
+/// Whose slots count together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SlotHolder {
+    /// A user, from any address and with any credentials.
+    User(UserId),
+    /// Callers without credentials: an IPv4 address, or the /64 network of an IPv6 address.
+    Network(IpAddr),
+}
+
+impl SlotHolder {
+    /// The holder behind a request: the user if it is known, else the network of its address.
+    ///
+    /// `None` for a request that came over no connection; it counts among all clients alone.
+    #[must_use]
+    pub fn of(user: Option<UserId>, address: Option<IpAddr>) -> Option<Self> {
+        let known = user.map(Self::User);
+        known.or_else(|| address.map(|address| Self::Network(network(address))))
+    }
+
+    fn is_known(self) -> bool {
+        match self {
+            Self::User(_) => true,
+            Self::Network(_) => false,
+        }
+    }
+}
+
+/// How many slots there are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlotLimits {
+    /// Slots of all clients together.
+    pub all: usize,
+    /// Slots of one client.
+    pub client: usize,
+    /// Part of all slots that only known users take, 0 to 1.
+    pub known_share: f32,
+}
+
+/// The slots of one kind of request; cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Slots {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// Names the refusal in the metric of shed requests.
+    name: &'static str,
+    /// The same where the client's own limit refuses.
+    client_name: &'static str,
+    all_max: usize,
+    client_max: usize,
+    unknown_max: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    all: usize,
+    unknown: usize,
+    /// The slots of each holder that has some; so never more entries than slots.
+    holders: HashMap<SlotHolder, usize>,
+}
+
+/// A slot that is taken; dropping it releases the slot.
+#[derive(Debug)]
+pub struct TakenSlot {
+    inner: Arc<Inner>,
+    holder: Option<SlotHolder>,
+}
+
+impl Slots {
+    /// Slots under `limits`; refusals are counted as `name`, and as `client_name` where the limit of
+    /// one client refuses.
+    #[must_use]
+    pub fn new(name: &'static str, client_name: &'static str, limits: SlotLimits) -> Self {
+        let inner = Inner {
+            name,
+            client_name,
+            all_max: limits.all,
+            client_max: limits.client,
+            unknown_max: unknown_max(limits),
+            state: Mutex::default(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Takes a slot for `holder`.
+    ///
+    /// Fails with [`crate::runtime::error::Kind::Overloaded`] when the holder or all clients have as many as
+    /// they may, and for an unknown holder when only the reserved share is left.
+    pub fn take(&self, holder: Option<SlotHolder>) -> Result<TakenSlot> {
+        let inner = &self.inner;
+        let mut state = inner.lock();
+        let own = holder.and_then(|holder| state.holders.get(&holder)).copied().unwrap_or(0);
+        if own >= inner.client_max {
+            let message = "Too many requests of this client wait for items";
+            return Err(Error::overloaded(inner.client_name, message));
+        }
+        let is_known = holder.is_some_and(SlotHolder::is_known);
+        if state.all >= inner.all_max || (!is_known && state.unknown >= inner.unknown_max) {
+            return Err(Error::overloaded(inner.name, "Too many requests wait for items"));
+        }
+        state.all += 1;
+        state.unknown += usize::from(!is_known);
+        if let Some(holder) = holder {
+            *state.holders.entry(holder).or_default() += 1;
+        }
+        Ok(TakenSlot { inner: Arc::clone(inner), holder })
+    }
+}
+
+/// Slots that callers without credentials may take together: at least one, so that a small number
+/// of slots does not close what is open to everybody.
+fn unknown_max(limits: SlotLimits) -> usize {
+    let share = f64::from(limits.known_share.clamp(0.0, 1.0));
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "a share of a count of slots, rounded up and bounded by it"
+    )]
+    let reserved = (limits.all as f64 * share).ceil() as usize;
+    limits.all.saturating_sub(reserved).max(1)
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The counts are whole at every unlock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for TakenSlot {
+    fn drop(&mut self) {
+        let mut state = self.inner.lock();
+        state.all = state.all.saturating_sub(1);
+        if !self.holder.is_some_and(SlotHolder::is_known) {
+            state.unknown = state.unknown.saturating_sub(1);
+        }
+        let Some(holder) = self.holder else { return };
+        match state.holders.get(&holder).copied().unwrap_or(0) {
+            0 | 1 => drop(state.holders.remove(&holder)),
+            more => drop(state.holders.insert(holder, more - 1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots(all: usize, client: usize, known_share: f32) -> Slots {
+        Slots::new("all", "client", SlotLimits { all, client, known_share })
+    }
+
+    fn take(slots: &Slots, holder: SlotHolder) -> Result<TakenSlot, String> {
+        slots.take(Some(holder)).map_err(|error| error.details()[0].error_code.clone())
+    }
+
+    fn network_of(text: &str) -> SlotHolder {
+        SlotHolder::of(None, Some(text.parse().unwrap())).unwrap()
+    }
+
+    #[test]
+    fn one_client_never_takes_the_slots_of_others() {
+        let slots = slots(5, 2, 0.0);
+        let user = |id| SlotHolder::User(UserId(id));
+        let first = take(&slots, user(1)).unwrap();
+        let _second = take(&slots, user(1)).unwrap();
+        assert_eq!(take(&slots, user(1)).unwrap_err(), "client");
+        let _other = take(&slots, user(2)).unwrap();
+        drop(first);
+        let _again = take(&slots, user(1)).unwrap();
+    }
+
+    #[test]
+    fn callers_without_credentials_leave_the_share_of_known_users() {
+        let slots = slots(4, 4, 0.5);
+        let _strangers: Vec<_> = (1..=2)
+            .map(|last| take(&slots, network_of(&format!("192.0.2.{last}"))).unwrap())
+            .collect();
+        assert_eq!(take(&slots, network_of("192.0.2.9")).unwrap_err(), "all");
+        assert!(slots.take(None).is_err(), "nor may what has no address");
+        let users: Vec<_> =
+            (1..=2).map(|id| take(&slots, SlotHolder::User(UserId(id))).unwrap()).collect();
+        assert_eq!(take(&slots, SlotHolder::User(UserId(3))).unwrap_err(), "all");
+        drop(users);
+        assert_eq!(slots.inner.lock().holders.len(), 2, "nobody is remembered without a slot");
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_client_and_known_users_are_not_their_address() {
+        assert_eq!(network_of("2001:db8::1"), network_of("2001:db8::2"));
+        assert_ne!(network_of("192.0.2.1"), network_of("192.0.2.2"));
+        let known = SlotHolder::of(Some(UserId(1)), Some("192.0.2.1".parse().unwrap()));
+        assert_eq!(known, Some(SlotHolder::User(UserId(1))));
+        assert_eq!(SlotHolder::of(None, None), None);
+    }
+
+    #[test]
+    fn strangers_have_a_slot_however_few_there_are() {
+        let slots = slots(1, 1, 0.5);
+        let _only = take(&slots, network_of("192.0.2.1")).unwrap();
+        assert_eq!(take(&slots, network_of("192.0.2.2")).unwrap_err(), "all");
+    }
+}

@@ -1,0 +1,214 @@
+//! Sends spans in batches to the collector.
+
+use std::{collections::HashMap, fmt, future::Future, pin::Pin, sync::Arc};
+
+use opentelemetry::KeyValue;
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use opentelemetry_otlp::{Protocol, RetryPolicy, SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::{
+    Resource,
+    trace::{SpanData, SpanExporter as _},
+};
+use reqwest::{
+    Client,
+    header::{HeaderName, HeaderValue},
+    redirect::Policy,
+};
+use rustls::{ClientConfig, RootCertStore, crypto::aws_lc_rs};
+use tokio::{
+    sync::{mpsc, watch},
+    time::{MissedTickBehavior, interval, timeout},
+};
+
+use super::Setup;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{
+    TRACES_ANSWER_BYTES_MAX, TRACES_BATCH_SPANS, TRACES_BEAT, TRACES_LAST_TIME, TRACES_SEND_TIME,
+};
+use crate::runtime::telemetry;
+
+/// Sends what waits.
+pub struct Export {
+    exporter: SpanExporter,
+    waiting: mpsc::Receiver<Vec<SpanData>>,
+    failing: bool,
+}
+
+impl Export {
+    pub(super) fn new(setup: Setup<'_>, waiting: mpsc::Receiver<Vec<SpanData>>) -> Result<Self> {
+        let wrong = |cause: String| {
+            let message = format!("telemetry.otlp_url: {cause}");
+            Error::invalid("body", "telemetry.otlp_url", "format", message)
+        };
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(Sender(client()?))
+            .with_endpoint(format!("{}/v1/traces", setup.url))
+            .with_headers(headers(setup.headers)?)
+            .with_protocol(Protocol::HttpBinary)
+            .with_timeout(TRACES_SEND_TIME)
+            .with_retry_policy(RetryPolicy::disabled())
+            .build();
+        let mut exporter = exporter.map_err(|cause| wrong(cause.to_string()))?;
+        let resource = Resource::builder_empty().with_attributes([
+            KeyValue::new("service.name", "wirephoto"),
+            KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+        ]);
+        exporter.set_resource(&resource.build());
+        Ok(Self { exporter, waiting, failing: false })
+    }
+
+    /// Sends what waits, once a beat, until `end` turns true; then what still waits, as far as
+    /// [`TRACES_LAST_TIME`] lets it.
+    pub async fn run(mut self, mut end: watch::Receiver<bool>) {
+        let mut beat = interval(TRACES_BEAT);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ended = std::pin::pin!(async move { drop(end.wait_for(|end| *end).await) });
+        loop {
+            tokio::select! {
+                () = &mut ended => break,
+                _ = beat.tick() => {}
+            }
+            let mut sending = std::pin::pin!(self.send_all());
+            tokio::select! {
+                () = &mut sending => {}
+                () = &mut ended => {
+                    // What is being sent when the end comes has half the time that the rest has.
+                    drop(timeout(TRACES_LAST_TIME / 2, sending).await);
+                    break;
+                }
+            }
+        }
+        let last = timeout(TRACES_LAST_TIME, self.send_all()).await;
+        if last.is_err() && !self.failing {
+            tracing::warn!("traces cannot be sent: no answer before the stop");
+        }
+    }
+
+    /// Sends what waits now, in batches.
+    async fn send_all(&mut self) {
+        let mut batch = Vec::new();
+        while let Ok(spans) = self.waiting.try_recv() {
+            batch.extend(spans);
+            if batch.len() >= TRACES_BATCH_SPANS {
+                self.send(std::mem::take(&mut batch)).await;
+            }
+        }
+        if !batch.is_empty() {
+            self.send(batch).await;
+        }
+    }
+
+    async fn send(&mut self, batch: Vec<SpanData>) {
+        let count = u64::try_from(batch.len()).unwrap_or(u64::MAX);
+        let sent = timeout(TRACES_SEND_TIME, self.exporter.export(batch)).await;
+        let failure = match sent {
+            Ok(Ok(())) => None,
+            Ok(Err(cause)) => Some(cause.to_string()),
+            Err(_) => Some("no answer in time".to_owned()),
+        };
+        // One line when it starts to fail and one when it works again.
+        match (&failure, self.failing) {
+            (Some(cause), false) => tracing::warn!("traces cannot be sent: {cause}"),
+            (None, true) => tracing::info!("traces are sent again"),
+            (Some(_), true) | (None, false) => {}
+        }
+        self.failing = failure.is_some();
+        let outcome = if self.failing { "failed" } else { "sent" };
+        metrics::counter!(telemetry::SPANS, "outcome" => outcome).increment(count);
+    }
+}
+
+/// Reads `NAME=VALUE` separated by commas, as the variable OTEL_EXPORTER_OTLP_HEADERS has them.
+///
+/// The error does not repeat what may be a secret.
+fn headers(text: &str) -> Result<HashMap<String, String>> {
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let read = |part: &str| {
+        let (name, value) = part.split_once('=')?;
+        let (name, value) = (name.trim(), value.trim());
+        let clean = HeaderName::try_from(name).is_ok() && HeaderValue::try_from(value).is_ok();
+        clean.then(|| (name.to_owned(), value.to_owned()))
+    };
+    let headers = parts.map(read).collect::<Option<HashMap<_, _>>>();
+    headers.ok_or_else(|| {
+        let message = "telemetry.otlp_headers: expected NAME=VALUE separated by commas";
+        Error::invalid("body", "telemetry.otlp_headers", "format", message.to_owned())
+    })
+}
+
+fn client() -> Result<Client> {
+    let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let tls = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(Error::internal)?;
+    let tls = tls.with_root_certificates(roots).with_no_client_auth();
+    let built = Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(Policy::none())
+        // The environment is not read; a proxy would be a setting.
+        .no_proxy()
+        .timeout(TRACES_SEND_TIME)
+        .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")))
+        .build();
+    built.map_err(Error::internal)
+}
+
+/// The HTTP client that the exporter sends with.
+struct Sender(Client);
+
+impl fmt::Debug for Sender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sender")
+    }
+}
+
+impl Sender {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        // The address may carry a token.
+        let request = reqwest::Request::try_from(request).map_err(reqwest::Error::without_url)?;
+        let answer = self.0.execute(request).await;
+        let mut answer = answer.map_err(reqwest::Error::without_url)?;
+        let mut body = Vec::new();
+        while let Some(piece) = answer.chunk().await.map_err(reqwest::Error::without_url)? {
+            let room = TRACES_ANSWER_BYTES_MAX - body.len();
+            body.extend_from_slice(&piece[..piece.len().min(room)]);
+            if body.len() == TRACES_ANSWER_BYTES_MAX {
+                break;
+            }
+        }
+        let response = Response::builder().status(answer.status().as_u16());
+        Ok(response.body(Bytes::from(body))?)
+    }
+}
+
+impl HttpClient for Sender {
+    // What `async fn` in a trait of async-trait becomes.
+    fn send_bytes<'a, 'b>(
+        &'a self,
+        request: Request<Bytes>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        Box::pin(self.send(request))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_are_read_and_what_is_none_is_not_repeated() {
+        let read = headers("Authorization=Basic dXNlcjp4, x-tenant = news ,").unwrap();
+        assert_eq!(read["Authorization"], "Basic dXNlcjp4");
+        assert_eq!(read["x-tenant"], "news");
+        assert!(headers("").unwrap().is_empty());
+        for bad in ["secret", "a b=secret", "x=sec\nret"] {
+            let error = headers(bad).unwrap_err().to_string();
+            assert!(error.contains("telemetry.otlp_headers") && !error.contains("sec"), "{error}");
+        }
+    }
+}

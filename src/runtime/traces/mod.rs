@@ -1,0 +1,258 @@
+//! Traces of requests for an OpenTelemetry collector (OTLP over HTTP).
+//!
+//! Spans are made after the fact, from what a request's log line knows: nothing is measured for
+//! them, and a request that is not traced costs the decision alone. They wait in a bounded queue and
+//! are sent in batches; what does not fit is counted and forgotten, so a collector that is slow or
+//! gone slows nobody down.
+//!
+//! Metric: `wirephoto_trace_spans_total{outcome}`.
+
+mod context;
+mod export;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::{Duration, SystemTime},
+};
+
+use jiff::Timestamp;
+use opentelemetry::{
+    InstrumentationScope, KeyValue,
+    trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState},
+};
+use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+pub use export::Export;
+
+use crate::runtime::error::Result;
+use crate::runtime::limits::TRACES_WAITING_MAX;
+use crate::runtime::live::Live;
+use crate::runtime::telemetry;
+use context::Parent;
+
+/// Where traces go.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup<'a> {
+    /// Base of the collector's addresses.
+    pub url: &'a str,
+    /// Headers for it, `NAME=VALUE` separated by commas.
+    pub headers: &'a str,
+    /// Part of the requests that are traced, 0 to 1.
+    pub ratio: f32,
+}
+
+/// Takes the traces of requests; cheap to clone.
+#[derive(Clone)]
+pub struct Traces {
+    queue: mpsc::Sender<Vec<SpanData>>,
+    ratio: Live<f32>,
+    drawn: Arc<AtomicU64>,
+}
+
+/// A request that is traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trace {
+    id: TraceId,
+    span: SpanId,
+    parent: Option<SpanId>,
+}
+
+impl Trace {
+    /// The id as logs tell it, 32 hexadecimal digits.
+    #[must_use]
+    pub fn id(&self) -> String {
+        self.id.to_string()
+    }
+}
+
+/// A traced request that was answered.
+#[derive(Debug)]
+pub struct Done<'a> {
+    /// Its method.
+    pub method: &'a str,
+    /// The pattern of its address.
+    pub route: &'a str,
+    /// Its path, as the log tells it.
+    pub path: &'a str,
+    /// The status of its answer.
+    pub status: u16,
+    /// Its id.
+    pub request_id: &'a str,
+    /// What else is known of the work, by name.
+    pub work: &'a [(&'static str, &'a str)],
+    /// Name and milliseconds of the stages of a render, one after the other.
+    pub stages: &'a [(&'static str, f64)],
+    /// When it ended.
+    pub end: Timestamp,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Traces {
+    /// Prepares to send; nothing is sent before [`Export::run`].
+    ///
+    /// Fails with the setting's name when the address or the headers are none.
+    pub fn start(setup: Setup<'_>) -> Result<(Self, Export)> {
+        let (queue, waiting) = mpsc::channel(TRACES_WAITING_MAX);
+        let export = Export::new(setup, waiting)?;
+        let drawn = Arc::new(AtomicU64::new(Uuid::new_v4().as_u64_pair().0));
+        Ok((Self { queue, ratio: Live::new(setup.ratio), drawn }, export))
+    }
+
+    /// Traces another part of the requests from now on.
+    pub fn set_ratio(&self, ratio: f32) {
+        self.ratio.set(ratio);
+    }
+
+    /// Decides whether a request is traced.
+    ///
+    /// `caller` is the header `traceparent` (W3C Trace Context) of somebody who is believed: the
+    /// request is then traced exactly if the caller traces it, as a part of the caller's trace.
+    /// Otherwise chance decides.
+    #[must_use]
+    pub fn begin(&self, caller: Option<&str>) -> Option<Trace> {
+        let new_span = || SpanId::from(Uuid::new_v4().as_u64_pair().1);
+        if let Some(parent) = caller.and_then(Parent::parse) {
+            let trace = Trace { id: parent.trace, span: new_span(), parent: Some(parent.span) };
+            return parent.sampled.then_some(trace);
+        }
+        let id = || TraceId::from(Uuid::new_v4().as_u128());
+        self.draw().then(|| Trace { id: id(), span: new_span(), parent: None })
+    }
+
+    /// Chance: a counter whose bits are mixed (SplitMix64), since asking the system for random bits
+    /// costs more than routing.
+    fn draw(&self) -> bool {
+        let count = self.drawn.fetch_add(0x9e37_79b9_7f4a_7c15, Relaxed);
+        let mixed = (count ^ (count >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let drawn = u32::try_from((mixed ^ (mixed >> 31)) >> 32).unwrap_or(u32::MAX);
+        f64::from(drawn) < f64::from(*self.ratio.get()) * 4_294_967_296.0
+    }
+
+    /// Hands the spans of a request on.
+    pub fn end(&self, trace: Trace, done: &Done<'_>) {
+        let spans = spans(trace, done);
+        let count = u64::try_from(spans.len()).unwrap_or(u64::MAX);
+        if self.queue.try_send(spans).is_err() {
+            metrics::counter!(telemetry::SPANS, "outcome" => "dropped").increment(count);
+        }
+    }
+}
+
+/// The span of a request and those of the stages of its render.
+fn spans(trace: Trace, done: &Done<'_>) -> Vec<SpanData> {
+    let text = |name: &'static str, value: &str| KeyValue::new(name, value.to_owned());
+    let end = SystemTime::from(done.end);
+    let start = end.checked_sub(done.took).unwrap_or(end);
+    let mut attributes = vec![
+        text("http.request.method", done.method),
+        text("http.route", done.route),
+        text("url.path", done.path),
+        KeyValue::new("http.response.status_code", i64::from(done.status)),
+        text("wirephoto.request_id", done.request_id),
+    ];
+    attributes.extend(done.work.iter().map(|(name, value)| text(name, value)));
+    let mut request = span(trace.id, trace.span, format!("{} {}", done.method, done.route));
+    request.parent_span_id = trace.parent.unwrap_or(SpanId::INVALID);
+    request.parent_span_is_remote = trace.parent.is_some();
+    request.span_kind = SpanKind::Server;
+    (request.start_time, request.end_time, request.attributes) = (start, end, attributes);
+    if done.status >= 500 {
+        request.status = Status::error("");
+    }
+    let mut spans = vec![request];
+    // The bytes are sent as soon as they are there, so the stages end where the request does. One
+    // that waited for a render of somebody else may be younger than its first stages.
+    let took = |ms: f64| Duration::try_from_secs_f64(ms / 1000.0).unwrap_or_default();
+    let all = done.stages.iter().map(|(_, ms)| took(*ms)).sum();
+    let mut at = end.checked_sub(all).unwrap_or(start);
+    for (name, ms) in done.stages {
+        let id = SpanId::from(Uuid::new_v4().as_u64_pair().1);
+        let mut stage = span(trace.id, id, format!("render {name}"));
+        stage.parent_span_id = trace.span;
+        stage.start_time = at.max(start);
+        at = at.checked_add(took(*ms)).unwrap_or(end);
+        stage.end_time = at.max(start);
+        spans.push(stage);
+    }
+    spans
+}
+
+fn span(trace: TraceId, id: SpanId, name: String) -> SpanData {
+    SpanData {
+        span_context: SpanContext::new(trace, id, TraceFlags::SAMPLED, false, TraceState::NONE),
+        parent_span_id: SpanId::INVALID,
+        parent_span_is_remote: false,
+        span_kind: SpanKind::Internal,
+        name: name.into(),
+        start_time: SystemTime::UNIX_EPOCH,
+        end_time: SystemTime::UNIX_EPOCH,
+        attributes: Vec::new(),
+        dropped_attributes_count: 0,
+        events: SpanEvents::default(),
+        links: SpanLinks::default(),
+        status: Status::Unset,
+        instrumentation_scope: InstrumentationScope::builder("wirephoto").build(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn traces(ratio: f32) -> Traces {
+        let (queue, _nobody) = mpsc::channel(1);
+        Traces { queue, ratio: Live::new(ratio), drawn: Arc::default() }
+    }
+
+    #[test]
+    fn chance_keeps_to_the_ratio() {
+        let drawn = |ratio: f32| {
+            let traces = traces(ratio);
+            (0..10_000).filter(|_| traces.begin(None).is_some()).count()
+        };
+        assert_eq!((drawn(0.0), drawn(1.0)), (0, 10_000));
+        let tenth = drawn(0.1);
+        assert!((900..1100).contains(&tenth), "{tenth}");
+    }
+
+    #[test]
+    fn a_believed_caller_decides_for_its_request() {
+        let head = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-";
+        let traced = traces(0.0).begin(Some(&format!("{head}01"))).unwrap();
+        assert_eq!(traced.id(), "0af7651916cd43dd8448eb211c80319c");
+        assert_eq!(traced.parent, Some(SpanId::from(0xb7ad_6b71_6920_3331)));
+        assert_eq!(traces(1.0).begin(Some(&format!("{head}00"))), None);
+        assert!(traces(1.0).begin(Some("nonsense")).is_some());
+    }
+
+    #[test]
+    fn stages_follow_one_another_within_their_request() {
+        let trace = traces(1.0).begin(None).unwrap();
+        let stages = [("queue", 1.0), ("decode", 20.0), ("encode", 4.0)];
+        let done = Done {
+            method: "GET",
+            route: "/media/{*path}",
+            path: "/media/image/x",
+            status: 200,
+            request_id: "id",
+            work: &[("wirephoto.cache", "miss")],
+            stages: &stages,
+            end: Timestamp::from_second(1_700_000_000).unwrap(),
+            took: Duration::from_millis(20),
+        };
+        let spans = spans(trace, &done);
+        let (request, stages) = spans.split_first().unwrap();
+        assert_eq!(request.name, "GET /media/{*path}");
+        assert!(stages.iter().all(|stage| stage.parent_span_id == trace.span));
+        assert!(stages.iter().all(|stage| stage.start_time >= request.start_time));
+        assert!(stages.windows(2).all(|pair| pair[0].end_time == pair[1].start_time));
+        assert_eq!(stages.last().unwrap().end_time, request.end_time);
+    }
+}

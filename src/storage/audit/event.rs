@@ -1,0 +1,305 @@
+//! An event of the audit log: who did what to which object, and how it ended.
+//!
+//! The words of the enums are stable: they stand in the table, in log lines and in filters. A new
+//! kind of event is one line in [`Action`].
+
+use std::{fmt::Display, net::IpAddr};
+
+use jiff::Timestamp;
+
+use crate::runtime::clock;
+use crate::runtime::limits::{AUDIT_DETAIL_CHARS_MAX, AUDIT_ID_CHARS_MAX};
+use model::account::{User, UserId};
+
+macro_rules! words {
+    (
+        $(#[doc = $doc:literal])*
+        $Name:ident { $(#[doc = $meaning:literal] $Variant:ident = $word:literal,)* }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum $Name {
+            $(#[doc = $meaning] $Variant,)*
+        }
+
+        impl $Name {
+            /// All values with their meanings, in the order of the documentation.
+            pub const ALL: &[(Self, &str)] = &[$((Self::$Variant, $meaning),)*];
+
+            /// The stable word in the table, in log lines and in filters.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$Variant => $word,)*
+                }
+            }
+
+            /// Finds the value of a word.
+            #[must_use]
+            pub fn find(word: &str) -> Option<Self> {
+                Self::ALL.iter().map(|(value, _)| *value).find(|value| value.as_str() == word)
+            }
+        }
+    };
+}
+
+words! {
+    /// What was done, or tried.
+    Action {
+        /// A password was checked.
+        Login = "login",
+        /// A login was refused unchecked after too many failures.
+        LoginThrottled = "login_throttled",
+        /// A login in a browser was ended.
+        Logout = "logout",
+        /// A client asked for tokens.
+        TokenIssued = "token_issued",
+        /// A code or refresh token was presented again, which ends what it gave.
+        TokenReused = "token_reused",
+        /// A client ended a token.
+        TokenRevoked = "token_revoked",
+        /// A client presented its secret and was refused.
+        ClientRefused = "client_refused",
+        /// An API key was made.
+        KeyCreated = "key_created",
+        /// An API key was revoked.
+        KeyRevoked = "key_revoked",
+        /// A delivery channel was made.
+        ChannelCreated = "channel_created",
+        /// A delivery channel was changed.
+        ChannelChanged = "channel_changed",
+        /// A delivery channel was removed.
+        ChannelRemoved = "channel_removed",
+        /// A user was made.
+        UserCreated = "user_created",
+        /// A user was changed, disabled or enabled.
+        UserChanged = "user_changed",
+        /// A user got another password.
+        PasswordChanged = "password_changed",
+        /// An administrator made a link by which a user sets a password.
+        PasswordLinkSent = "password_link_sent",
+        /// An administrator took such a link back.
+        PasswordLinkWithdrawn = "password_link_withdrawn",
+        /// A mail was asked for by somebody who forgot a password.
+        PasswordForgotten = "password_forgotten",
+        /// A user or an administrator ended a login.
+        SessionEnded = "session_ended",
+        /// An OAuth2 client was made.
+        ClientCreated = "client_created",
+        /// An OAuth2 client was changed, disabled or enabled.
+        ClientChanged = "client_changed",
+        /// A device moved from one user to another.
+        DeviceMoved = "device_moved",
+        /// A user let a client act for it.
+        ConsentGiven = "consent_given",
+        /// A user took back what it let a client do.
+        ConsentWithdrawn = "consent_withdrawn",
+        /// A purchase was recorded, or an order that waits for approval.
+        OrderCreated = "order_created",
+        /// An order was reported as used.
+        OrderReported = "order_reported",
+        /// An order was reported as not used.
+        OrderRefused = "order_refused",
+        /// An item was stored.
+        ItemStored = "item_stored",
+        /// An item was withdrawn.
+        ItemWithdrawn = "item_withdrawn",
+        /// A recipient of mails agreed to them or stopped them.
+        MailAnswered = "mail_answered",
+        /// The secrets of an archive of before encryption were encrypted.
+        SecretsEncrypted = "secrets_encrypted",
+        /// Another command that changes something or takes a copy was run.
+        Command = "command",
+    }
+}
+
+words! {
+    /// How it ended.
+    Outcome {
+        /// It was done.
+        Done = "done",
+        /// It was not allowed, or the credentials were wrong.
+        Refused = "refused",
+        /// It was tried and did not work.
+        Failed = "failed",
+    }
+}
+
+words! {
+    /// What the actor showed to be known.
+    CredentialKind {
+        /// A user name and a password, in a form or at the token endpoint.
+        Password = "password",
+        /// A login in a browser.
+        Session = "session",
+        /// An access token; the id is that of its family.
+        AccessToken = "access_token",
+        /// An API key; the id is the number of the key.
+        ApiKey = "api_key",
+        /// HTTP Basic.
+        Basic = "basic",
+        /// The secret of an OAuth2 client; the id is that of the client.
+        ClientSecret = "client_secret",
+        /// The command line; the user name and the id are those of the operating system.
+        CommandLine = "command_line",
+        /// Nothing, or work of the service itself.
+        None = "none",
+    }
+}
+
+words! {
+    /// What an event is about; its word stands before the id: `key/7`.
+    ObjectKind {
+        /// A user, by number.
+        User = "user",
+        /// An API key, by number.
+        Key = "key",
+        /// A delivery channel, by its name in requests.
+        Channel = "channel",
+        /// An OAuth2 client, by id.
+        Client = "client",
+        /// An order, by number.
+        Order = "order",
+        /// An item, by media type and id.
+        Item = "item",
+        /// The consent of a user, by client.
+        Consent = "consent",
+        /// A backup, a file or another place of the operator.
+        Path = "path",
+    }
+}
+
+/// Who acted, and from where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Actor {
+    /// The user; `None` where it is not known.
+    pub user: Option<UserId>,
+    /// The name that the user had then.
+    pub user_name: Option<String>,
+    /// What was shown.
+    pub credential: CredentialKind,
+    /// An id of it that is no secret.
+    pub credential_id: Option<String>,
+    /// Where the request came from.
+    pub address: Option<IpAddr>,
+}
+
+impl Actor {
+    /// An actor of whom nothing is known.
+    pub const UNKNOWN: Self = Self {
+        user: None,
+        user_name: None,
+        credential: CredentialKind::None,
+        credential_id: None,
+        address: None,
+    };
+}
+
+/// One event. It holds no secret: neither passwords nor keys nor tokens enter it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub action: Action,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Who.
+    pub actor: Actor,
+    /// The object, `kind/id`.
+    pub object: Option<String>,
+    /// More about it, in few words.
+    pub detail: Option<String>,
+    /// Times that it happened; more than one where repeated attempts are recorded together.
+    pub count: u32,
+}
+
+impl Event {
+    /// An event of this moment that was done.
+    #[must_use]
+    pub fn new(action: Action, actor: Actor) -> Self {
+        let (outcome, count) = (Outcome::Done, 1);
+        Self { at: clock::now(), action, outcome, actor, object: None, detail: None, count }
+    }
+
+    /// Names the object.
+    #[must_use]
+    pub fn about(self, kind: ObjectKind, id: impl Display) -> Self {
+        let id = shorten(&id.to_string(), AUDIT_ID_CHARS_MAX);
+        Self { object: Some(format!("{}/{id}", kind.as_str())), ..self }
+    }
+
+    /// Adds few words.
+    #[must_use]
+    pub fn with(self, detail: impl Display) -> Self {
+        Self { detail: Some(shorten(&detail.to_string(), AUDIT_DETAIL_CHARS_MAX)), ..self }
+    }
+
+    /// Says how it ended.
+    #[must_use]
+    pub fn ended(self, outcome: Outcome) -> Self {
+        Self { outcome, ..self }
+    }
+
+    /// Names the user that acted where the request itself does not.
+    #[must_use]
+    pub fn by_user(mut self, user: &User) -> Self {
+        self.actor.user = Some(user.id);
+        self.actor.user_name = Some(shorten(&user.user_name, AUDIT_ID_CHARS_MAX));
+        self
+    }
+
+    /// Writes the event as a log line.
+    pub fn log(&self) {
+        tracing::info!(
+            target: "audit",
+            action = self.action.as_str(),
+            outcome = self.outcome.as_str(),
+            user = self.actor.user.map(|user| user.0),
+            user_name = self.actor.user_name.as_deref(),
+            credential = self.actor.credential.as_str(),
+            credential_id = self.actor.credential_id.as_deref(),
+            client = self.actor.address.map(tracing::field::display),
+            object = self.object.as_deref(),
+            detail = self.detail.as_deref(),
+            count = self.count,
+            "audit"
+        );
+    }
+}
+
+/// The first characters of a text, control characters replaced: what a caller chose must neither
+/// fill the table nor break a line.
+fn shorten(text: &str, chars_max: usize) -> String {
+    text.chars().take(chars_max).map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_finds_its_value_and_no_two_are_alike() {
+        for (action, _) in Action::ALL {
+            assert_eq!(Action::find(action.as_str()), Some(*action));
+        }
+        for (outcome, _) in Outcome::ALL {
+            assert_eq!(Outcome::find(outcome.as_str()), Some(*outcome));
+        }
+        for (kind, _) in CredentialKind::ALL {
+            assert_eq!(CredentialKind::find(kind.as_str()), Some(*kind));
+        }
+        assert_eq!(Action::find("Login"), None);
+    }
+
+    #[test]
+    fn what_a_caller_chose_is_cut_and_cannot_break_a_line() {
+        let long = "x".repeat(AUDIT_ID_CHARS_MAX + 50);
+        let event = Event::new(Action::ChannelCreated, Actor::UNKNOWN)
+            .about(ObjectKind::Channel, &long)
+            .with("a\nb\u{1b}[2J");
+        let object = event.object.unwrap();
+        assert_eq!(object.len(), "channel/".len() + AUDIT_ID_CHARS_MAX);
+        assert_eq!(event.detail.as_deref(), Some("a?b?[2J"));
+    }
+}

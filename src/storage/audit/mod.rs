@@ -1,0 +1,400 @@
+//! The audit log: who did what, with which credentials, from where.
+//!
+//! The edge wraps each request in [`scope`]: from then on whatever runs in the task of the request
+//! calls [`event`], which knows the caller, and no function has to pass the caller on. A change
+//! writes its event in its own transaction (`WriteTx::write_audit`), so that neither exists without
+//! the other. What changes nothing, such as a failed login, goes through [`record`]: a bounded
+//! queue, which `app` drains into the table in batches. Every event is a log line as well.
+//!
+//! The caller is kept in the task: what is handed to another thread takes its event along, or
+//! everything that is known ([`carry`]).
+
+mod event;
+mod throttled;
+
+use std::{
+    cell::{Cell, RefCell},
+    future::Future,
+    net::IpAddr,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+
+pub use event::{Action, Actor, CredentialKind, Event, ObjectKind, Outcome};
+
+use crate::runtime::limits::{AUDIT_BATCH_EVENTS, AUDIT_QUEUE_MAX};
+use crate::runtime::telemetry;
+use model::account::{Account, UserId};
+use throttled::Throttled;
+
+/// Whether events are stored in the table, which the setting `audit.retention_days` says.
+static STORES_ROWS: AtomicBool = AtomicBool::new(true);
+
+/// Stores events in the table from now on, or only writes log lines.
+pub fn store_rows(stores: bool) {
+    STORES_ROWS.store(stores, Ordering::Relaxed);
+}
+
+/// Whether events are stored in the table.
+#[must_use]
+pub fn stores_rows() -> bool {
+    STORES_ROWS.load(Ordering::Relaxed)
+}
+
+/// An id of credentials that is no secret.
+#[derive(Clone, Debug, Default)]
+pub enum CredentialId {
+    /// There is none.
+    #[default]
+    None,
+    /// The number of a key, of a family of tokens, or of a user of the operating system.
+    Number(i64),
+    /// The id of an OAuth2 client.
+    Client(String),
+}
+
+impl CredentialId {
+    fn text(&self) -> Option<String> {
+        match self {
+            Self::None => None,
+            Self::Number(number) => Some(number.to_string()),
+            Self::Client(id) => Some(id.clone()),
+        }
+    }
+}
+
+/// The caller of a request, or who runs a command.
+#[derive(Clone)]
+struct Caller {
+    account: Option<Arc<Account>>,
+    /// The name in the operating system.
+    system_user: Option<String>,
+    credential: CredentialKind,
+    id: CredentialId,
+}
+
+/// What is known of the request that a task works for.
+#[derive(Clone)]
+struct Context {
+    audit: Audit,
+    address: Option<IpAddr>,
+    caller: RefCell<Option<Caller>>,
+    /// Whether the password that is checked came by HTTP Basic.
+    is_basic: Cell<bool>,
+}
+
+tokio::task_local! {
+    static CONTEXT: Context;
+}
+
+/// Queues events for the table; cheap to clone.
+#[derive(Clone)]
+pub struct Audit {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// None in a process that never writes to the database.
+    queue: Option<mpsc::Sender<Event>>,
+    /// The other end of the queue until it is taken.
+    pending: Mutex<Option<mpsc::Receiver<Event>>>,
+    throttled: Mutex<Throttled>,
+    /// Events that the queue had no room for since the writer last looked.
+    lost: AtomicU64,
+}
+
+/// Events that wait to be written, for the one task that writes them.
+pub struct PendingEvents {
+    audit: Audit,
+    queue: mpsc::Receiver<Event>,
+}
+
+impl Audit {
+    /// A queue of at most [`AUDIT_QUEUE_MAX`] events.
+    #[must_use]
+    pub fn start() -> Self {
+        let (sender, queue) = mpsc::channel(AUDIT_QUEUE_MAX);
+        Self::over(Some(sender), Some(queue))
+    }
+
+    /// Writes log lines alone, for a process that never writes to the database.
+    #[must_use]
+    pub fn lines_only() -> Self {
+        Self::over(None, None)
+    }
+
+    fn over(queue: Option<mpsc::Sender<Event>>, pending: Option<mpsc::Receiver<Event>>) -> Self {
+        let (pending, lost) = (Mutex::new(pending), AtomicU64::new(0));
+        Self { inner: Arc::new(Inner { queue, pending, throttled: Mutex::default(), lost }) }
+    }
+
+    /// The other end of the queue; `None` where there is no queue, and at every further call.
+    #[must_use]
+    pub fn pending(&self) -> Option<PendingEvents> {
+        let mut pending = self.inner.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.take().map(|queue| PendingEvents { audit: self.clone(), queue })
+    }
+
+    /// Records an event: as a log line, and in the table soon. Never waits: an event that the queue
+    /// has no room for is counted and stays a log line.
+    pub fn record(&self, event: Event) {
+        event.log();
+        let Some(queue) = &self.inner.queue else { return };
+        if stores_rows() && queue.try_send(event).is_err() {
+            self.count_lost(1);
+        }
+    }
+
+    fn count_lost(&self, events: u64) {
+        metrics::counter!(telemetry::AUDIT_EVENTS_LOST).increment(events);
+        self.inner.lost.fetch_add(events, Ordering::Relaxed);
+    }
+
+    fn throttled(&self) -> std::sync::MutexGuard<'_, Throttled> {
+        self.inner.throttled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl PendingEvents {
+    /// Waits for events and takes a batch of them; an empty one when none can come any more.
+    pub async fn next(&mut self) -> Vec<Event> {
+        let mut batch = Vec::new();
+        self.queue.recv_many(&mut batch, AUDIT_BATCH_EVENTS).await;
+        batch
+    }
+
+    /// Takes a batch of what waits already.
+    pub fn take(&mut self) -> Vec<Event> {
+        let mut batch = Vec::new();
+        while batch.len() < AUDIT_BATCH_EVENTS {
+            match self.queue.try_recv() {
+                Ok(event) => batch.push(event),
+                Err(_) => break,
+            }
+        }
+        batch
+    }
+
+    /// Records the throttled logins of windows that are over at `now`; of all windows when the
+    /// process ends.
+    pub fn end_windows(&self, now: Timestamp, is_last: bool) {
+        let ended = self.audit.throttled().end(now, is_last);
+        ended.into_iter().for_each(|event| self.audit.record(event));
+    }
+
+    /// Counts events that could not be written.
+    pub fn lose(&self, events: usize) {
+        self.audit.count_lost(u64::try_from(events).unwrap_or(u64::MAX));
+    }
+
+    /// How many events were lost since the last call.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.audit.inner.lost.swap(0, Ordering::Relaxed)
+    }
+}
+
+/// Runs the work of a request that came from `address`. Gives its output and the user that was
+/// found to be its caller.
+pub async fn scope<T>(
+    audit: Audit,
+    address: Option<IpAddr>,
+    work: impl Future<Output = T>,
+) -> (T, Option<UserId>) {
+    let context =
+        Context { audit, address, caller: RefCell::new(None), is_basic: Cell::new(false) };
+    let work = async {
+        let output = work.await;
+        let user = CONTEXT.with(|context| {
+            let caller = context.caller.borrow();
+            caller.as_ref().and_then(|caller| Some(caller.account.as_ref()?.user.id))
+        });
+        (output, user)
+    };
+    CONTEXT.scope(context, work).await
+}
+
+/// Runs a command of the operator, whose name in the operating system is `system_user`, if it is known,
+/// and whose number is `user_id`.
+pub fn run_as_operator<T>(system_user: &str, user_id: u32, work: impl FnOnce() -> T) -> T {
+    let caller = Caller {
+        account: None,
+        system_user: Some(system_user.to_owned()).filter(|name| !name.is_empty()),
+        credential: CredentialKind::CommandLine,
+        id: CredentialId::Number(user_id.into()),
+    };
+    let caller = RefCell::new(Some(caller));
+    let audit = Audit::lines_only();
+    let context = Context { audit, address: None, caller, is_basic: Cell::new(false) };
+    CONTEXT.sync_scope(context, work)
+}
+
+/// What is known of a request, on its way to another thread.
+pub struct Carried(Option<Context>);
+
+/// Takes along what is known of the request that this task works for.
+#[must_use]
+pub fn carry() -> Carried {
+    Carried(CONTEXT.try_with(Context::clone).ok())
+}
+
+impl Carried {
+    /// Runs a part of the request's work on this thread.
+    pub fn run<T>(self, work: impl FnOnce() -> T) -> T {
+        match self.0 {
+            Some(context) => CONTEXT.sync_scope(context, work),
+            None => work(),
+        }
+    }
+}
+
+/// Changes what is known of the request; nothing outside of one, where nothing asks for it.
+fn change(change: impl FnOnce(&Context)) {
+    CONTEXT.try_with(change).unwrap_or_default();
+}
+
+/// Notes who calls, for the events of this request and its log line.
+pub fn note_caller(account: &Arc<Account>, credential: CredentialKind, id: CredentialId) {
+    let account = Some(Arc::clone(account));
+    let caller = Caller { account, system_user: None, credential, id };
+    change(|context| *context.caller.borrow_mut() = Some(caller));
+}
+
+/// Notes which OAuth2 client calls.
+pub fn note_client(client_id: &str, has_secret: bool) {
+    let credential = match has_secret {
+        true => CredentialKind::ClientSecret,
+        false => CredentialKind::None,
+    };
+    let id = CredentialId::Client(client_id.to_owned());
+    let caller = Caller { account: None, system_user: None, credential, id };
+    change(|context| *context.caller.borrow_mut() = Some(caller));
+}
+
+/// Notes that the password of this request came by HTTP Basic.
+pub fn note_basic() {
+    change(|context| context.is_basic.set(true));
+}
+
+/// An event of this moment by the caller of the request that this task works for; by nobody where
+/// it works for none.
+#[must_use]
+pub fn event(action: Action) -> Event {
+    let actor = CONTEXT.try_with(|context| {
+        let caller = context.caller.borrow();
+        let address = context.address;
+        let Some(caller) = caller.as_ref() else { return Actor { address, ..Actor::UNKNOWN } };
+        let actor = Actor {
+            user: None,
+            user_name: caller.system_user.clone(),
+            credential: caller.credential,
+            credential_id: caller.id.text(),
+            address,
+        };
+        match &caller.account {
+            Some(account) => Event::new(action, actor).by_user(&account.user).actor,
+            None => actor,
+        }
+    });
+    Event::new(action, actor.unwrap_or(Actor::UNKNOWN))
+}
+
+/// An event about a user name and password of this request; `user` is whose they are, if there is
+/// such a user.
+///
+/// The name that was typed is not recorded where there is no such user: it may be a password.
+#[must_use]
+pub fn login_event(action: Action, user: Option<&model::account::User>) -> Event {
+    let is_basic = CONTEXT.try_with(|context| context.is_basic.get()).unwrap_or(false);
+    let credential = if is_basic { CredentialKind::Basic } else { CredentialKind::Password };
+    let address = event(action).actor.address;
+    let event = Event::new(action, Actor { credential, address, ..Actor::UNKNOWN });
+    match user {
+        Some(user) => event.by_user(user).about(ObjectKind::User, user.id),
+        None => event.with("no such user"),
+    }
+}
+
+/// Records an event that belongs to no transaction.
+pub fn record(event: Event) {
+    let queued = CONTEXT.try_with(|context| context.audit.clone());
+    match queued {
+        Ok(audit) => audit.record(event),
+        Err(_) => event.log(),
+    }
+}
+
+/// Counts a login that was refused unchecked at `now`. Gives whether it is the first one of its
+/// network in a window, of which the caller records an event; the others of the window are
+/// recorded as one with their number when it ends.
+#[must_use]
+pub fn count_throttled(now: Timestamp) -> bool {
+    let counted =
+        CONTEXT.try_with(|context| context.audit.throttled().count(context.address, now));
+    counted.unwrap_or(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address() -> Option<IpAddr> {
+        "192.0.2.7".parse().ok()
+    }
+
+    #[tokio::test]
+    async fn an_event_has_the_address_and_the_caller_of_its_request() {
+        let audit = Audit::start();
+        let mut pending = audit.pending().unwrap();
+        let work = async {
+            record(event(Action::Logout));
+            note_client("app", true);
+            record(event(Action::TokenRevoked));
+        };
+        let ((), user) = scope(audit, address(), work).await;
+        let batch = pending.next().await;
+        assert_eq!((user, batch.len()), (None, 2));
+        assert_eq!(batch[0].actor, Actor { address: address(), ..Actor::UNKNOWN });
+        assert_eq!(batch[1].actor.credential, CredentialKind::ClientSecret);
+        assert_eq!(batch[1].actor.credential_id.as_deref(), Some("app"));
+        assert_eq!(event(Action::Logout).actor, Actor::UNKNOWN);
+    }
+
+    #[tokio::test]
+    async fn what_is_known_of_a_request_goes_to_another_thread() {
+        let work = async {
+            let carried = carry();
+            let thread = std::thread::spawn(|| carried.run(|| event(Action::ItemStored).actor));
+            thread.join().unwrap()
+        };
+        let (actor, _) = scope(Audit::lines_only(), address(), work).await;
+        assert_eq!(actor.address, address());
+        let actor = run_as_operator("anna", 1000, || event(Action::Command).actor);
+        assert_eq!(actor.user_name.as_deref(), Some("anna"));
+        assert_eq!(actor.credential, CredentialKind::CommandLine);
+        assert_eq!(actor.credential_id.as_deref(), Some("1000"));
+    }
+
+    #[test]
+    fn a_full_queue_counts_what_it_does_not_take() {
+        let audit = Audit::start();
+        let mut pending = audit.pending().unwrap();
+        for _ in 0..AUDIT_QUEUE_MAX + 3 {
+            audit.record(Event::new(Action::Login, Actor::UNKNOWN));
+        }
+        assert_eq!((pending.lost(), pending.lost()), (3, 0));
+        assert_eq!(pending.take().len(), AUDIT_BATCH_EVENTS);
+    }
+
+    #[test]
+    fn a_process_that_never_writes_queues_nothing() {
+        let audit = Audit::lines_only();
+        audit.record(Event::new(Action::Login, Actor::UNKNOWN));
+        assert_eq!(audit.inner.lost.load(Ordering::Relaxed), 0);
+    }
+}

@@ -1,0 +1,105 @@
+//! Counts logins that were refused unchecked, so that a flood of guesses leaves few events.
+
+use std::{collections::HashMap, net::IpAddr};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::event::{Action, Actor, Event, Outcome};
+use crate::runtime::limits::{AUDIT_THROTTLED_KEYS_MAX, AUDIT_THROTTLED_WINDOW_S};
+use model::network;
+
+/// Whose attempts are counted together; `None` for all that find no room of their own.
+type Key = Option<IpAddr>;
+
+struct Window {
+    since: Timestamp,
+    /// Attempts behind the first one.
+    more: u32,
+}
+
+/// Throttled logins by network, in windows of [`AUDIT_THROTTLED_WINDOW_S`] seconds.
+#[derive(Default)]
+pub(super) struct Throttled {
+    windows: HashMap<Key, Window>,
+}
+
+impl Throttled {
+    /// Counts an attempt; whether it is the first of its window, which is recorded by itself.
+    pub(super) fn count(&mut self, address: Option<IpAddr>, now: Timestamp) -> bool {
+        let mut key = address.map(network);
+        if !self.windows.contains_key(&key) && self.windows.len() >= AUDIT_THROTTLED_KEYS_MAX {
+            key = None;
+        }
+        match self.windows.get_mut(&key) {
+            Some(window) => {
+                window.more = window.more.saturating_add(1);
+                false
+            }
+            None => {
+                self.windows.insert(key, Window { since: now, more: 0 });
+                true
+            }
+        }
+    }
+
+    /// Ends the windows that are over at `now`, or all; an event for each that had more attempts
+    /// than the first.
+    pub(super) fn end(&mut self, now: Timestamp, is_last: bool) -> Vec<Event> {
+        let mut events = Vec::new();
+        let length = SignedDuration::from_secs(AUDIT_THROTTLED_WINDOW_S);
+        self.windows.retain(|key, window| {
+            // The clock may have been set back since.
+            let lasted = now.duration_since(window.since).abs();
+            if !is_last && lasted < length {
+                return true;
+            }
+            if window.more > 0 {
+                let actor = Actor { address: *key, ..Actor::UNKNOWN };
+                let event = Event::new(Action::LoginThrottled, actor);
+                let detail = format!("further attempts since {}", window.since);
+                let event = event.ended(Outcome::Refused).with(detail);
+                events.push(Event { at: now, count: window.more, ..event });
+            }
+            false
+        });
+        events
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + second).unwrap()
+    }
+
+    #[test]
+    fn a_flood_is_one_event_and_its_number() {
+        let mut throttled = Throttled::default();
+        let home = "2001:db8::1".parse().ok();
+        let other = "2001:db8::2".parse().ok();
+        assert!(throttled.count(home, at(0)));
+        for second in 1..5_000 {
+            assert!(
+                !throttled.count(if second % 2 == 0 { home } else { other }, at(second / 100))
+            );
+        }
+        assert_eq!(throttled.end(at(AUDIT_THROTTLED_WINDOW_S - 1), false), []);
+        let ended = throttled.end(at(AUDIT_THROTTLED_WINDOW_S), false);
+        assert_eq!((ended.len(), ended[0].count), (1, 4_999));
+        assert!(throttled.count(home, at(AUDIT_THROTTLED_WINDOW_S)), "another window");
+        assert_eq!(throttled.end(at(AUDIT_THROTTLED_WINDOW_S), true), [], "the first is recorded");
+    }
+
+    #[test]
+    fn attempts_from_everywhere_are_bounded() {
+        let mut throttled = Throttled::default();
+        let count = u32::try_from(AUDIT_THROTTLED_KEYS_MAX).unwrap() + 1_000;
+        let address = |number: u32| IpAddr::from((0x0a00_0000 + number).to_be_bytes());
+        let first = (0..count).filter(|one| throttled.count(Some(address(*one)), at(0))).count();
+        assert_eq!(first, AUDIT_THROTTLED_KEYS_MAX + 1);
+        let ended = throttled.end(at(1), true);
+        assert_eq!((ended.len(), ended[0].actor.address, ended[0].count), (1, None, 999));
+    }
+}

@@ -1,0 +1,316 @@
+//! Whether a bucket is asked at all.
+//!
+//! A request to a bucket that hangs waits for its time-out on a thread of its own, and renders wait
+//! behind it that could be answered. So a bucket from which nothing but failures came for a while is
+//! left alone: what needs it fails at once, and one request a second finds out when it answers again: a list of
+//! nothing, and where that is refused as everything else was, the next request that somebody has.
+//! Whatever is in a cache goes on being served.
+
+use std::{
+    io, mem,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::Notify;
+
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::telemetry;
+
+/// Time in which nothing but failures came, after which a bucket is left alone. A service that loses
+/// a machine, or is upgraded, answers again before.
+const FAILING_MAX: Duration = Duration::from_secs(5);
+/// Failures of which that time has to consist: a single connection that broke unnoticed shows nothing.
+const FAILURES_MIN: u32 = 2;
+/// Time between two requests that find out whether it is back.
+pub(super) const ASK_AGAIN: Duration = Duration::from_secs(1);
+
+/// What is known of a bucket from the answers to its requests.
+#[derive(Debug)]
+pub(super) struct Breaker {
+    /// The bucket, as messages name it.
+    place: String,
+    watch: Stopwatch,
+    state: Mutex<State>,
+    opened: Notify,
+    /// Ends what is under way when that begins.
+    leaving: Notify,
+}
+
+/// Times are since the start.
+#[derive(Debug, Default)]
+struct State {
+    /// When the last good answer came.
+    good: Option<Duration>,
+    failing: Option<Failing>,
+    left_alone: Option<LeftAlone>,
+}
+
+/// Requests of which none was answered well.
+#[derive(Clone, Copy, Debug)]
+struct Failing {
+    /// When the first of them began.
+    since: Duration,
+    /// When the last of them failed.
+    last: Duration,
+    count: u32,
+}
+
+/// How a request failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// There was no answer, or one that says to come again.
+    Silent,
+    /// Who asks may not.
+    Refused,
+}
+
+/// A bucket that is not asked.
+#[derive(Debug)]
+struct LeftAlone {
+    since: Duration,
+    /// What it was that went wrong when that began.
+    fault: Fault,
+    /// What went wrong last.
+    why: String,
+    /// Whether the next request is let through, to find out by it whether the bucket is back.
+    is_trial_due: bool,
+}
+
+impl State {
+    /// A request that began then has failed now: `true` when the bucket is left alone from now on.
+    fn failed(&mut self, (began, now): (Duration, Duration), (fault, why): (Fault, &str)) -> bool {
+        if let Some(left_alone) = &mut self.left_alone {
+            why.clone_into(&mut left_alone.why);
+            return false;
+        }
+        if self.good.is_some_and(|good| good >= began) {
+            // Another one was answered meanwhile: it was not the bucket.
+            return false;
+        }
+        let joined = self.failing.filter(|known| began <= known.last + FAILING_MAX);
+        let known = joined.unwrap_or(Failing { since: began, last: now, count: 0 });
+        let failing = Failing { since: known.since.min(began), last: now, count: known.count + 1 };
+        self.failing = Some(failing);
+        let open =
+            failing.count >= FAILURES_MIN && now.saturating_sub(failing.since) >= FAILING_MAX;
+        if open {
+            self.leave_alone(failing.since, (fault, why));
+        }
+        open
+    }
+
+    fn leave_alone(&mut self, since: Duration, (fault, why): (Fault, &str)) {
+        self.left_alone =
+            Some(LeftAlone { since, fault, why: why.to_owned(), is_trial_due: false });
+    }
+
+    /// It refuses to say whether it is back: `true` when that shows that it is. Where refusals are why it is
+    /// left alone, the next request shows it.
+    fn is_back_by_refusing(&mut self) -> bool {
+        let Some(left_alone) = &mut self.left_alone else { return false };
+        left_alone.is_trial_due = left_alone.fault == Fault::Refused;
+        !left_alone.is_trial_due
+    }
+
+    /// Whether a request that is to be made now is the one that finds out.
+    fn takes_trial(&mut self) -> bool {
+        self.left_alone.as_mut().is_some_and(|left_alone| mem::take(&mut left_alone.is_trial_due))
+    }
+
+    /// A good answer came: since when the bucket was left alone, if it was.
+    fn answered(&mut self, now: Duration) -> Option<Duration> {
+        self.good = Some(now);
+        self.failing = None;
+        self.left_alone.take().map(|left_alone| left_alone.since)
+    }
+}
+
+impl Breaker {
+    /// For the bucket that messages call `place`, of which nothing is known.
+    pub(super) fn new(place: String) -> Self {
+        let (opened, leaving) = (Notify::new(), Notify::new());
+        Self { place, watch: Stopwatch::start(), state: Mutex::default(), opened, leaving }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Whole at every unlock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time at which a request begins, for [`Breaker::failed`].
+    pub(super) fn now(&self) -> Duration {
+        self.watch.elapsed()
+    }
+
+    /// A request that began then was not answered, or not as a bucket answers that is well.
+    pub(super) fn failed(&self, began: Duration, (fault, why): (Fault, &str)) {
+        let opened = self.lock().failed((began, self.now()), (fault, why));
+        if opened {
+            self.tell(why);
+        }
+    }
+
+    /// Leaves the bucket alone from now on, whatever was known of it.
+    pub(super) fn leave_alone(&self, why: &str) {
+        let now = self.now();
+        self.lock().leave_alone(now, (Fault::Silent, why));
+        self.tell(why);
+    }
+
+    fn tell(&self, why: &str) {
+        self.report();
+        let place = &self.place;
+        tracing::error!("{place} only fails: it is left alone until it answers again: {why}");
+        self.opened.notify_one();
+        self.leaving.notify_waiters();
+    }
+
+    /// Writes to the metrics whether the bucket is left alone.
+    pub(super) fn report(&self) {
+        let away = self.lock().left_alone.is_some();
+        metrics::gauge!(telemetry::BUCKET_AWAY).set(f64::from(u8::from(away)));
+    }
+
+    /// A good answer came.
+    pub(super) fn answered(&self) {
+        let now = self.now();
+        let Some(since) = self.lock().answered(now) else { return };
+        self.report();
+        let seconds = now.saturating_sub(since).as_secs();
+        tracing::info!(seconds, "{} answers again", self.place);
+    }
+
+    /// The bucket refused to say whether it is back. It answers, and whoever may not list may read, unless
+    /// refusals were why it is left alone: then the next request is let through ([`Breaker::takes_trial`]).
+    pub(super) fn refused_to_say(&self) {
+        if self.lock().is_back_by_refusing() {
+            self.answered();
+        }
+    }
+
+    /// Whether a request is let through although the bucket is left alone: what came of it says more than
+    /// a list that is refused anyway. One for each time that this was refused.
+    pub(super) fn takes_trial(&self) -> bool {
+        self.lock().takes_trial()
+    }
+
+    /// Why the bucket is not to be asked now.
+    pub(super) fn refusal(&self) -> Option<io::Error> {
+        let state = self.lock();
+        let why = &state.left_alone.as_ref()?.why;
+        let said = format!("it is not asked, because it only failed: {why}");
+        Some(io::Error::other(said))
+    }
+
+    /// Ends when the bucket is left alone, with what is to be said of it: a request that is under way
+    /// has nothing to wait for.
+    pub(super) async fn leaving(&self) -> io::Error {
+        let mut told = std::pin::pin!(self.leaving.notified());
+        // Whoever tells between the look and the wait is heard.
+        told.as_mut().enable();
+        if let Some(said) = self.refusal() {
+            return said;
+        }
+        told.await;
+        self.refusal().unwrap_or_else(|| io::Error::other("it only failed"))
+    }
+
+    /// Waits until the bucket is left alone.
+    pub(super) async fn left_alone(&self) {
+        loop {
+            let opened = self.opened.notified();
+            if self.lock().left_alone.is_some() {
+                return;
+            }
+            opened.await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    /// The times of failures, each with its beginning, and at which of them the bucket is left alone.
+    fn check(failures: &[(u64, u64)], expected: Option<usize>) {
+        let mut state = State::default();
+        let opened = failures.iter().position(|(began, now)| {
+            state.failed((at(*began), at(*now)), (Fault::Silent, "it hangs"))
+        });
+        assert_eq!(opened, expected, "{failures:?}");
+    }
+
+    #[tokio::test]
+    async fn what_is_under_way_ends_when_a_bucket_is_left_alone() {
+        let breaker = Breaker::new("bucket x".to_owned());
+        let mut waits = std::pin::pin!(breaker.leaving());
+        let now = std::future::poll_fn(|context| {
+            std::task::Poll::Ready(waits.as_mut().poll(context).is_pending())
+        });
+        assert!(now.await);
+        breaker.leave_alone("it hangs");
+        assert!(waits.await.to_string().contains("it hangs"));
+        assert!(
+            breaker.leaving().await.to_string().contains("it hangs"),
+            "it is left alone already"
+        );
+    }
+
+    #[test]
+    fn a_bucket_that_only_fails_for_a_while_is_left_alone() {
+        check(&[(0, 10_000), (10_100, 20_100)], Some(1));
+        check(&[(0, 10_000), (100, 10_100)], Some(1));
+        check(&[(0, 1), (1000, 1001), (4000, 4001), (5000, 5001), (6000, 6001)], Some(3));
+    }
+
+    #[test]
+    fn one_failure_or_some_far_apart_show_nothing() {
+        check(&[(0, 60_000)], None);
+        check(&[(0, 1), (6000, 6001), (20_000, 20_001)], None);
+        check(&[(0, 1), (10, 11), (20, 21), (4900, 4901)], None);
+    }
+
+    #[test]
+    fn an_answer_to_another_request_shows_that_it_is_well() {
+        let mut state = State::default();
+        assert!(!state.failed((at(0), at(10_000)), (Fault::Silent, "it hangs")));
+        assert_eq!(state.answered(at(10_500)), None);
+        assert!(
+            !state.failed((at(200), at(10_600)), (Fault::Silent, "it hangs")),
+            "it began before the answer"
+        );
+        assert!(!state.failed((at(10_700), at(20_700)), (Fault::Silent, "it hangs")));
+        assert!(state.failed((at(20_800), at(30_800)), (Fault::Silent, "it hangs")));
+        assert!(
+            !state.failed((at(31_000), at(32_000)), (Fault::Refused, "it refuses")),
+            "only once"
+        );
+        assert_eq!(state.left_alone.as_ref().map(|open| open.why.as_str()), Some("it refuses"));
+        assert_eq!(state.answered(at(40_000)), Some(at(10_700)));
+        assert_eq!(state.answered(at(41_000)), None);
+    }
+
+    #[test]
+    fn a_refusal_to_say_whether_it_is_back_shows_that_it_answers() {
+        let mut state = State::default();
+        for fault in [Fault::Silent, Fault::Refused] {
+            for began in [0, 1000, 6000] {
+                state.failed((at(began), at(began + 1)), (fault, "it fails"));
+            }
+            // The question itself fails too.
+            state.failed((at(7000), at(7001)), (Fault::Refused, "it answers 403"));
+            assert!(!state.takes_trial(), "nobody asked yet: {fault:?}");
+            assert_eq!(state.is_back_by_refusing(), fault == Fault::Silent, "{fault:?}");
+            let trials = [state.takes_trial(), state.takes_trial()];
+            assert_eq!(trials, [fault == Fault::Refused, false], "one: {fault:?}");
+            assert_eq!(state.answered(at(8000)), Some(at(0)));
+            assert!(!state.is_back_by_refusing() && !state.takes_trial());
+            state = State::default();
+        }
+    }
+}

@@ -1,0 +1,657 @@
+//! Blobs and derived files in a bucket: `originals/ab/cdef…`, `index/ab/cdef…` and so on.
+//!
+//! The store's calls block, and whoever makes them may: renders, ingest, threads for blocking
+//! calls. The bucket is spoken to by threads of its own, which never wait for those that call, so
+//! that a call from anywhere ends: with what was asked for, or when the time for it is over.
+//!
+//! One that only fails for a while is left alone ([`Breaker`]): calls fail at once then.
+//!
+//! An object is there when all of it is. What is read of one is read of the one that was looked at
+//! first (`If-Match`): a replaced one fails the read and is looked at anew by the next.
+
+mod object;
+
+use std::{
+    fmt,
+    future::Future,
+    io,
+    ops::Range,
+    sync::{Arc, mpsc},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use moka::sync::Cache;
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, PutPayload, path::Path};
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::Semaphore,
+};
+use uuid::Uuid;
+
+pub(super) use object::Object;
+use object::{Opened, get, stamp};
+
+use super::breaker::{self, Breaker, Fault};
+use super::s3::{self, BucketSettings};
+use super::{StoreError, upload::Upload};
+use crate::runtime::clock;
+use crate::runtime::limits::{
+    BUCKET_BYTES_S_MIN, BUCKET_LIST_TIME, BUCKET_ONCE_MAX, BUCKET_OPEN_BYTES,
+    BUCKET_OPEN_CACHE_BYTES, BUCKET_OPEN_KEPT, BUCKET_PART_BYTES, BUCKET_RETRIES_MAX,
+};
+use model::Hash;
+
+/// Threads that speak to a bucket: they wait and sign.
+const THREADS: usize = 2;
+/// What no key begins with, behind the prefix.
+const NOWHERE: &str = "nothing";
+/// What keys of small objects begin with that are there for a moment, behind the prefix.
+const PROBES: &str = "probe";
+/// Such an object.
+const PROBE: &[u8] = b"Wirephoto writes this to see whether it may, and removes it.\n";
+
+/// A bucket; cheap to clone.
+#[derive(Clone)]
+pub(super) struct Bucket {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    objects: Arc<dyn ObjectStore>,
+    /// The same for requests that are not tried again.
+    once: Arc<dyn ObjectStore>,
+    breaker: Arc<Breaker>,
+    /// How it is spoken to; of a bucket in memory nothing.
+    settings: Option<BucketSettings>,
+    place: String,
+    prefix: Path,
+    give_up: Duration,
+    turns: Arc<Semaphore>,
+    opened: Cache<Path, Arc<Opened>>,
+    /// There until this is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Waiting for its threads is not allowed on threads of another runtime.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl fmt::Debug for Bucket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.inner.place)
+    }
+}
+
+/// What is to happen when a bucket does not answer in time as it is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// It is an error.
+    None,
+    /// It is left alone until it answers, and what needs it fails until then.
+    Serve,
+}
+
+/// A store of objects.
+pub(super) struct Objects {
+    pub(super) all: Arc<dyn ObjectStore>,
+    /// The same for requests that are not tried again.
+    pub(super) once: Arc<dyn ObjectStore>,
+    pub(super) breaker: Arc<Breaker>,
+    pub(super) settings: Option<BucketSettings>,
+}
+
+/// Why a request came to nothing.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The bucket refused, or failed.
+    Bucket(object_store::Error),
+    /// It did not answer in time, or our own threads are gone.
+    Time(io::Error),
+}
+
+/// An answer that is waited for.
+pub(super) struct Pending<T> {
+    receiver: mpsc::Receiver<Result<T, Failure>>,
+}
+
+impl<T> Pending<T> {
+    /// Blocks until it is there, or the time for it is over.
+    pub(super) fn wait(self) -> Result<T, Failure> {
+        let gone = || Failure::Time(io::Error::other("the threads for the bucket have ended"));
+        self.receiver.recv().unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+impl Bucket {
+    /// Opens the bucket and looks whether it answers.
+    ///
+    /// Fails with [`StoreError::Setting`], which names the setting that is likely to be wrong.
+    pub(super) fn open(settings: &BucketSettings, patience: Patience) -> Result<Self, StoreError> {
+        let breaker = Arc::new(Breaker::new(settings.place()));
+        let first = Arc::default();
+        let objects = Objects {
+            all: settings.open(&breaker, &first, (BUCKET_RETRIES_MAX, None))?,
+            once: settings.open(&breaker, &first, (0, Some(BUCKET_ONCE_MAX)))?,
+            breaker,
+            settings: Some(settings.clone()),
+        };
+        let prefix = Path::from(settings.prefix.as_str());
+        let limits = (settings.give_up, settings.requests);
+        let name = format!("s3://{}", settings.bucket);
+        let bucket = Self::over(objects, (name, prefix), limits)?;
+        match bucket.look_around() {
+            Ok(()) => Ok(bucket),
+            Err(failure) if patience == Patience::Serve && failure.is_slow() => {
+                bucket.inner.breaker.leave_alone(&failure.words());
+                Ok(bucket)
+            }
+            Err(Failure::Bucket(error)) => Err(settings.blame("", &error)),
+            Err(Failure::Time(cause)) => {
+                let why = format!("{}: {cause}", settings.place());
+                Err(StoreError::Setting { setting: "store.endpoint", why })
+            }
+        }
+    }
+
+    /// The same over any store of objects.
+    pub(super) fn over(
+        objects: Objects,
+        (place, prefix): (String, Path),
+        (give_up, requests): (Duration, usize),
+    ) -> Result<Self, StoreError> {
+        let failed = |cause| StoreError::Io { path: "threads for the bucket".to_owned(), cause };
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("bucket")
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let weigh = |_: &Path, opened: &Arc<Opened>| {
+            u32::try_from(opened.start.len() + 512).unwrap_or(u32::MAX)
+        };
+        let opened = Cache::builder()
+            .max_capacity(BUCKET_OPEN_CACHE_BYTES)
+            .weigher(weigh)
+            .time_to_live(BUCKET_OPEN_KEPT)
+            .build();
+        let Objects { all: objects, once, breaker, settings } = objects;
+        let nowhere = prefix.clone().join(NOWHERE);
+        runtime.spawn(find_out(Arc::clone(&once), Arc::clone(&breaker), (nowhere, give_up)));
+        let turns = Arc::new(Semaphore::new(requests));
+        let runtime = Some(runtime);
+        let inner = Inner {
+            objects,
+            once,
+            breaker,
+            settings,
+            place,
+            prefix,
+            give_up,
+            turns,
+            opened,
+            runtime,
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    pub(super) fn key(&self, folder: &'static str, hash: Hash) -> Path {
+        let name = hash.to_string();
+        self.inner.prefix.clone().join(folder).join(&name[..2]).join(&name[2..])
+    }
+
+    /// Begins a request that moves `bytes` bytes; it takes its turn. Nothing is asked of a bucket that
+    /// is left alone.
+    pub(super) fn ask<T: Send + 'static>(
+        &self,
+        bytes: u64,
+        work: impl Future<Output = object_store::Result<T>> + Send + 'static,
+    ) -> Pending<T> {
+        self.begin(self.time_for(bytes), self.in_turn(work))
+    }
+
+    /// The same for what should be tried whatever is known of the bucket.
+    pub(super) fn ask_anyway<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = object_store::Result<T>> + Send + 'static,
+    ) -> Pending<T> {
+        self.spawn((self.time_for(0), false), self.in_turn(work))
+    }
+
+    fn in_turn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = object_store::Result<T>> + Send + 'static,
+    ) -> impl Future<Output = object_store::Result<T>> + Send + 'static {
+        let turns = Arc::clone(&self.inner.turns);
+        async move {
+            // Nobody closes it.
+            let _turn = turns.acquire().await;
+            work.await
+        }
+    }
+
+    fn time_for(&self, bytes: u64) -> Duration {
+        self.inner.give_up.saturating_add(Duration::from_secs(bytes / BUCKET_BYTES_S_MIN))
+    }
+
+    /// Begins work that may take `limit`, unless the bucket is left alone.
+    fn begin<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = object_store::Result<T>> + Send + 'static,
+    ) -> Pending<T> {
+        let Some(refusal) = self.inner.breaker.refusal() else {
+            return self.spawn((limit, true), work);
+        };
+        if self.inner.breaker.takes_trial() {
+            return self.spawn((limit, false), work);
+        }
+        let (sender, receiver) = mpsc::sync_channel(1);
+        // There is room for it.
+        drop(sender.send(Err(Failure::Time(refusal))));
+        Pending { receiver }
+    }
+
+    /// The same whatever is known of the bucket. It ends when the bucket is left alone, or does not.
+    fn spawn<T: Send + 'static>(
+        &self,
+        (limit, ends): (Duration, bool),
+        work: impl Future<Output = object_store::Result<T>> + Send + 'static,
+    ) -> Pending<T> {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let runtime = self.inner.runtime.as_ref().expect("it is there until this is dropped");
+        let breaker = Arc::clone(&self.inner.breaker);
+        let began = breaker.now();
+        runtime.spawn(async move {
+            let done = tokio::select! {
+                done = tokio::time::timeout(limit, work) => done,
+                // Others found out that it only fails.
+                said = breaker.leaving(), if ends => {
+                    drop(sender.send(Err(Failure::Time(said))));
+                    return;
+                }
+            };
+            let done = match done {
+                Ok(done) => done.map_err(Failure::Bucket),
+                Err(_) => {
+                    let said = format!("the bucket did not answer within {limit:?}");
+                    // The try that was under way comes to no end of its own.
+                    breaker.failed(began, (Fault::Silent, &said));
+                    Err(Failure::Time(io::Error::new(io::ErrorKind::TimedOut, said)))
+                }
+            };
+            // Whoever asked may have left.
+            drop(sender.send(done));
+        });
+        Pending { receiver }
+    }
+
+    fn objects(&self) -> Arc<dyn ObjectStore> {
+        Arc::clone(&self.inner.objects)
+    }
+
+    /// Whether the bucket answers, and lets us list.
+    fn look_around(&self) -> Result<(), Failure> {
+        let nowhere = self.inner.prefix.clone().join(NOWHERE);
+        self.ask(0, look_at(self.objects(), nowhere)).wait()
+    }
+
+    /// Writes to the metrics whether it is left alone.
+    pub(super) fn report(&self) {
+        self.inner.breaker.report();
+    }
+
+    /// The bucket with its prefix, as messages name it.
+    pub(super) fn name(&self) -> String {
+        let Inner { place, prefix, .. } = self.inner.as_ref();
+        match prefix.as_ref() {
+            "" => place.clone(),
+            prefix => format!("{place}/{prefix}"),
+        }
+    }
+
+    /// The first bytes of an object beside the folders, `bytes_max` at most; `None` if there is none. With a
+    /// `limit` it is asked once, whatever is known of the bucket, and not for longer.
+    pub(super) fn small(
+        &self,
+        name: &'static str,
+        bytes_max: u64,
+        limit: Option<Duration>,
+    ) -> Result<Option<Bytes>, StoreError> {
+        let key = self.inner.prefix.clone().join(name);
+        let found = match limit {
+            None => self.ask(bytes_max, get(self.objects(), key.clone(), 0..bytes_max, None)),
+            Some(limit) => {
+                let once = Arc::clone(&self.inner.once);
+                let look = get(once, key.clone(), 0..bytes_max, None);
+                // One that is cut off here shows nothing: others wait longer.
+                let look = async move {
+                    tokio::time::timeout(limit, look).await.unwrap_or_else(|_| {
+                        let source = format!("{} {limit:?}", s3::NO_ANSWER).into();
+                        Err(object_store::Error::Generic { store: "S3", source })
+                    })
+                };
+                self.spawn((self.inner.give_up, false), look)
+            }
+        };
+        match found.wait() {
+            Ok((_, bytes)) => Ok(Some(bytes)),
+            Err(Failure::Bucket(error)) if s3::is_too_short(&error) => Ok(Some(Bytes::new())),
+            Err(Failure::Bucket(error))
+                if s3::is_missing(&error) && !s3::is_without_bucket(&error) =>
+            {
+                Ok(None)
+            }
+            Err(failure) => Err(self.away(&key, failure)),
+        }
+    }
+
+    /// Whether nothing lies in a folder.
+    pub(super) fn is_empty(&self, folder: &'static str) -> Result<bool, StoreError> {
+        let key = self.inner.prefix.clone().join(folder);
+        let (objects, prefix) = (self.objects(), key.clone());
+        let look = async move { objects.list(Some(&prefix)).try_next().await };
+        let first = self.ask(0, look).wait().map_err(|failure| self.away(&key, failure))?;
+        Ok(first.is_none())
+    }
+
+    /// Writes an object beside the folders.
+    pub(super) fn put_small(&self, name: &'static str, bytes: Bytes) -> Result<(), StoreError> {
+        let key = self.inner.prefix.clone().join(name);
+        let (objects, to) = (self.objects(), key.clone());
+        let put = async move { objects.put(&to, PutPayload::from_bytes(bytes)).await.map(drop) };
+        self.ask(0, put).wait().map_err(|failure| self.away(&key, failure))
+    }
+
+    fn away(&self, key: &Path, failure: Failure) -> StoreError {
+        let place = format!("{}/{key}", self.inner.place);
+        let cause = match failure {
+            Failure::Time(cause) => cause,
+            Failure::Bucket(error) => io::Error::other(s3::words(&error)),
+        };
+        StoreError::Away { place, cause }
+    }
+
+    /// Writes a small object, reads it and removes it.
+    ///
+    /// Fails with [`StoreError::Setting`] when the bucket refuses one of these, and with
+    /// [`StoreError::Away`] when it does not answer in time.
+    pub(super) fn prove(&self) -> Result<(), StoreError> {
+        let key = self.inner.prefix.clone().join(PROBES).join(Uuid::now_v7().to_string());
+        let objects = || (self.objects(), key.clone());
+        let (to_put, to_get, to_remove) = (objects(), objects(), objects());
+        let put = async move {
+            let bytes = PutPayload::from_static(PROBE);
+            to_put.0.put(&to_put.1, bytes).await.map(drop)
+        };
+        self.ask(0, put).wait().map_err(self.unproven("a small object cannot be written: "))?;
+        let got = self.ask(0, get(to_get.0, to_get.1, 0..PROBE.len() as u64, None)).wait();
+        let removed = self.ask(0, async move { to_remove.0.delete(&to_remove.1).await }).wait();
+        got.map_err(self.unproven("a small object cannot be read: "))?;
+        removed.map_err(self.unproven("a small object cannot be removed: "))
+    }
+
+    /// What it means that a proof failed.
+    fn unproven(&self, what: &'static str) -> impl Fn(Failure) -> StoreError {
+        let (place, settings) = (self.inner.place.clone(), self.inner.settings.clone());
+        move |failure| match (failure, &settings) {
+            (Failure::Bucket(error), Some(settings)) if !s3::is_slow(&error) => {
+                settings.blame(what, &error)
+            }
+            (failure, _) => {
+                let cause = io::Error::other(format!("{what}{}", failure.words()));
+                StoreError::Away { place: place.clone(), cause }
+            }
+        }
+    }
+
+    /// What a failure at `key` means for the blob `hash`.
+    pub(super) fn failed(&self, key: &Path, hash: Hash) -> impl Fn(Failure) -> StoreError {
+        let place = format!("{}/{key}", self.inner.place);
+        let (bucket, key) = (self.clone(), key.clone());
+        move |failure| {
+            bucket.inner.opened.invalidate(&key);
+            let away = |cause| StoreError::Away { place: place.clone(), cause };
+            match failure {
+                Failure::Time(cause) => away(cause),
+                Failure::Bucket(error) if s3::is_without_bucket(&error) => {
+                    away(io::Error::new(io::ErrorKind::NotFound, s3::words(&error)))
+                }
+                Failure::Bucket(error) if s3::is_missing(&error) => StoreError::Missing(hash),
+                Failure::Bucket(error) if s3::is_replaced(&error) => {
+                    away(io::Error::other("it was replaced while it was read"))
+                }
+                Failure::Bucket(error) => away(io::Error::other(s3::words(&error))),
+            }
+        }
+    }
+
+    /// Lets the next look at an object go to the bucket.
+    pub(super) fn forget(&self, key: &Path) {
+        self.inner.opened.invalidate(key);
+    }
+
+    fn head(&self, key: &Path) -> Result<ObjectMeta, Failure> {
+        let (objects, key) = (self.objects(), key.clone());
+        self.ask(0, async move { objects.head(&key).await }).wait()
+    }
+
+    /// The facts of an object; `None` if there is none.
+    fn find(&self, key: &Path, hash: Hash) -> Result<Option<ObjectMeta>, StoreError> {
+        match self.head(key).map_err(self.failed(key, hash)) {
+            Ok(facts) => Ok(Some(facts)),
+            Err(StoreError::Missing(_)) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Bytes of an object; `None` if there is none.
+    pub(super) fn length(&self, key: &Path, hash: Hash) -> Result<Option<u64>, StoreError> {
+        Ok(self.find(key, hash)?.map(|facts| facts.size))
+    }
+
+    /// How long ago an object was written; `None` if it is gone.
+    pub(super) fn age(&self, key: &Path, hash: Hash) -> Result<Option<Duration>, StoreError> {
+        let Some(facts) = self.find(key, hash)? else { return Ok(None) };
+        let ago = clock::now().as_millisecond() - facts.last_modified.timestamp_millis();
+        // One that was written in the future was written just now.
+        Ok(Some(Duration::from_millis(u64::try_from(ago).unwrap_or(0))))
+    }
+
+    /// Looks at the object that has `length` bytes, and reads its start.
+    pub(super) fn look(&self, key: Path, hash: Hash, length: u64) -> Result<Object, StoreError> {
+        let opened = self.opened(&key, hash, length)?;
+        if opened.length != length {
+            return Err(StoreError::Length { hash, found: opened.length, expected: length });
+        }
+        Ok(Object { bucket: self.clone(), key, hash, opened })
+    }
+
+    /// What a look at an object finds, or found a moment ago; `bytes_max` of its start are wanted.
+    fn opened(&self, key: &Path, hash: Hash, bytes_max: u64) -> Result<Arc<Opened>, StoreError> {
+        if let Some(opened) = self.inner.opened.get(key) {
+            return Ok(opened);
+        }
+        let wanted = bytes_max.min(BUCKET_OPEN_BYTES);
+        let found = match wanted {
+            // A range of no bytes cannot be asked for.
+            0 => self.head(key).map(|facts| (facts, Bytes::new())),
+            _ => {
+                match self.ask(wanted, get(self.objects(), key.clone(), 0..wanted, None)).wait() {
+                    Err(Failure::Bucket(error)) if s3::is_too_short(&error) => {
+                        self.head(key).map(|facts| (facts, Bytes::new()))
+                    }
+                    other => other,
+                }
+            }
+        };
+        let (facts, start) = found.map_err(self.failed(key, hash))?;
+        let stamp = stamp(&facts);
+        let opened = Arc::new(Opened { etag: facts.e_tag, length: facts.size, stamp, start });
+        self.inner.opened.insert(key.clone(), Arc::clone(&opened));
+        Ok(opened)
+    }
+
+    /// Reads a whole object of at most `bytes_max` bytes; `None` if there is none, or a longer one.
+    pub(super) fn read(
+        &self,
+        key: Path,
+        hash: Hash,
+        bytes_max: u64,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let opened = match self.opened(&key, hash, bytes_max) {
+            Ok(opened) if opened.length <= bytes_max => opened,
+            Ok(_) | Err(StoreError::Missing(_)) => return Ok(None),
+            Err(other) => return Err(other),
+        };
+        let length = opened.length;
+        let object = Object { bucket: self.clone(), key, hash, opened };
+        object.read(0..length).map(Some)
+    }
+
+    /// Writes an object of `length` bytes, which `next` gives part by part; one that is there is
+    /// replaced.
+    ///
+    /// Nothing becomes visible, and `false` is given, when `next` gives nothing or all bytes
+    /// together do not have the hash `expected`.
+    pub(super) fn send(
+        &self,
+        (key, hash): (&Path, Hash),
+        length: u64,
+        expected: Option<Hash>,
+        next: &mut dyn FnMut(Range<u64>) -> Option<Bytes>,
+    ) -> Result<bool, StoreError> {
+        let failed = self.failed(key, hash);
+        self.inner.opened.invalidate(key);
+        let part = BUCKET_PART_BYTES as u64;
+        let mut found = Hash::begin();
+        let mut sum = |bytes: &Bytes| {
+            if expected.is_some() {
+                found.update(bytes);
+            }
+        };
+        if length <= part {
+            let Some(bytes) = next(0..length) else { return Ok(false) };
+            sum(&bytes);
+            if expected.is_some_and(|expected| found.finish() != expected) {
+                return Ok(false);
+            }
+            let (objects, key) = (self.objects(), key.clone());
+            let put = async move { objects.put(&key, PutPayload::from_bytes(bytes)).await };
+            self.ask(length, put).wait().map_err(failed)?;
+            return Ok(true);
+        }
+        let mut upload = Upload::begin(self, key).map_err(&failed)?;
+        let mut at = 0;
+        while at < length {
+            let end = length.min(at + part);
+            let Some(bytes) = next(at..end) else { return Ok(false) };
+            sum(&bytes);
+            upload.push(bytes).map_err(&failed)?;
+            at = end;
+        }
+        if expected.is_some_and(|expected| found.finish() != expected) {
+            return Ok(false);
+        }
+        upload.finish().map_err(&failed)?;
+        match self.length(key, hash)? {
+            Some(found) if found == length => Ok(true),
+            found => Err(StoreError::Length { hash, found: found.unwrap_or(0), expected: length }),
+        }
+    }
+
+    pub(super) fn begin_upload(
+        &self,
+        key: &Path,
+    ) -> Result<Box<dyn object_store::MultipartUpload>, Failure> {
+        let (objects, key) = (self.objects(), key.clone());
+        self.ask(0, async move { objects.put_multipart(&key).await }).wait()
+    }
+
+    /// Removes an object, if it is there.
+    pub(super) fn remove(&self, key: &Path, hash: Hash) -> Result<(), StoreError> {
+        self.inner.opened.invalidate(key);
+        let (objects, gone) = (self.objects(), key.clone());
+        let removed = self.ask(0, async move { objects.delete(&gone).await }).wait();
+        match removed.map_err(self.failed(key, hash)) {
+            Ok(()) | Err(StoreError::Missing(_)) => Ok(()),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The hashes that have an object in `folder`, sorted.
+    pub(super) fn list(&self, folder: &'static str) -> Result<Vec<Hash>, StoreError> {
+        Ok(self.sizes(folder)?.into_iter().map(|(hash, _)| hash).collect())
+    }
+
+    /// The hashes that have an object in `folder` with the bytes of each, sorted.
+    pub(super) fn sizes(&self, folder: &'static str) -> Result<Vec<(Hash, u64)>, StoreError> {
+        let (objects, within) = (self.objects(), self.inner.prefix.clone().join(folder));
+        let key = within.clone();
+        let list = async move {
+            let mut found = Vec::new();
+            let mut listed = objects.list(Some(&within));
+            while let Some(facts) = listed.try_next().await? {
+                found.extend(hash_of(&facts.location).map(|hash| (hash, facts.size)));
+            }
+            found.sort_unstable();
+            Ok(found)
+        };
+        let listed = self.begin(BUCKET_LIST_TIME, list).wait();
+        listed.map_err(self.failed(&key, Hash([0; 32])))
+    }
+}
+
+impl Failure {
+    /// Whether nobody refused, and the time was over.
+    fn is_slow(&self) -> bool {
+        match self {
+            Self::Time(_) => true,
+            Self::Bucket(error) => s3::is_slow(error),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Time(cause) => cause.to_string(),
+            Self::Bucket(error) => s3::words(error),
+        }
+    }
+}
+
+/// Asks for a list of nothing: the least that a bucket can be asked.
+async fn look_at(objects: Arc<dyn ObjectStore>, nowhere: Path) -> object_store::Result<()> {
+    objects.list(Some(&nowhere)).try_next().await.map(drop)
+}
+
+/// Finds out when a bucket that is left alone answers again: with one request at a time, one a second
+/// at most; one that somebody has for each of ours that is refused ([`Breaker::refused_to_say`]).
+async fn find_out(
+    objects: Arc<dyn ObjectStore>,
+    breaker: Arc<Breaker>,
+    (nowhere, limit): (Path, Duration),
+) {
+    loop {
+        breaker.left_alone().await;
+        tokio::time::sleep(breaker::ASK_AGAIN).await;
+        let look = look_at(Arc::clone(&objects), nowhere.clone());
+        match tokio::time::timeout(limit, look).await {
+            Ok(Ok(())) => breaker.answered(),
+            Ok(Err(error)) if s3::is_refusal(&error) => breaker.refused_to_say(),
+            Ok(Err(_)) | Err(_) => {}
+        }
+    }
+}
+
+/// The hash that a key ends in: `…/ab/cdef…`.
+fn hash_of(key: &Path) -> Option<Hash> {
+    let mut parts = key.as_ref().rsplit('/');
+    let (rest, start) = (parts.next()?, parts.next()?);
+    if start.len() == 2 { format!("{start}{rest}").parse().ok() } else { None }
+}

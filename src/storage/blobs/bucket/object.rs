@@ -1,0 +1,139 @@
+//! An object that was looked at, and how parts of it are read: from the one that was looked at.
+
+use std::{fmt, ops::Range, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt, stream};
+use object_store::{GetOptions, GetRange, ObjectMeta, ObjectStore, path::Path};
+
+use super::{Bucket, StoreError};
+use crate::runtime::limits::{BUCKET_READ_BYTES, BUCKET_READS_MAX};
+use model::Hash;
+
+/// What a look at an object found.
+#[derive(Debug)]
+pub(super) struct Opened {
+    pub(super) etag: Option<String>,
+    pub(super) length: u64,
+    pub(super) stamp: u64,
+    /// Its first bytes.
+    pub(super) start: Bytes,
+}
+
+/// An object that was looked at.
+pub(in crate::storage::blobs) struct Object {
+    pub(super) bucket: Bucket,
+    pub(super) key: Path,
+    pub(super) hash: Hash,
+    pub(super) opened: Arc<Opened>,
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.key)
+    }
+}
+
+/// A number that changes when the object is replaced by another one.
+pub(super) fn stamp(facts: &ObjectMeta) -> u64 {
+    let text = match &facts.e_tag {
+        Some(etag) => format!("{} {etag}", facts.size),
+        None => format!("{} {}", facts.size, facts.last_modified.timestamp_millis()),
+    };
+    let hash = Hash::of(text.as_bytes()).0;
+    let (numbers, _) = hash.as_chunks::<8>();
+    numbers.first().map_or(0, |first| u64::from_le_bytes(*first))
+}
+
+/// Reads a part of an object, of the one that has the tag.
+pub(super) async fn get(
+    objects: Arc<dyn ObjectStore>,
+    key: Path,
+    range: Range<u64>,
+    etag: Option<String>,
+) -> object_store::Result<(ObjectMeta, Bytes)> {
+    let range = Some(GetRange::Bounded(range));
+    let options = GetOptions { range, if_match: etag.clone(), ..GetOptions::default() };
+    let found = objects.get_opts(&key, options).await?;
+    let facts = found.meta.clone();
+    if etag.is_some() && facts.e_tag.is_some() && etag != facts.e_tag {
+        // Not all services know the condition.
+        let source = "it has another tag".into();
+        return Err(object_store::Error::Precondition { path: key.to_string(), source });
+    }
+    Ok((facts, found.bytes().await?))
+}
+
+impl Object {
+    pub(in crate::storage::blobs) fn stamp(&self) -> u64 {
+        self.opened.stamp
+    }
+
+    /// Reads the bytes `range`, which lie inside the object.
+    pub(in crate::storage::blobs) fn read(
+        &self,
+        range: Range<u64>,
+    ) -> Result<Vec<u8>, StoreError> {
+        Ok(self.read_many(&[range])?.pop().unwrap_or_default())
+    }
+
+    /// Reads several ranges at a time.
+    ///
+    /// Long ones are several requests, the start of the object is here already.
+    pub(in crate::storage::blobs) fn read_many(
+        &self,
+        ranges: &[Range<u64>],
+    ) -> Result<Vec<Vec<u8>>, StoreError> {
+        let here = self.opened.start.len() as u64;
+        let mut wanted = Vec::new();
+        for range in ranges {
+            let mut at = range.start.max(here);
+            while at < range.end {
+                let end = range.end.min(at.saturating_add(BUCKET_READ_BYTES));
+                wanted.push(at..end);
+                at = end;
+            }
+        }
+        let mut pieces = self.fetch(wanted)?.into_iter();
+        let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+        let join = |range: &Range<u64>| {
+            let (from, to) = (range.start.min(here), range.end.min(here));
+            let mut bytes = Vec::with_capacity(index(range.end.saturating_sub(range.start)));
+            bytes.extend_from_slice(&self.opened.start[index(from)..index(to)]);
+            while (bytes.len() as u64) < range.end.saturating_sub(range.start) {
+                let Some(piece) = pieces.next() else { break };
+                bytes.extend_from_slice(&piece);
+            }
+            bytes
+        };
+        Ok(ranges.iter().map(join).collect())
+    }
+
+    /// The bytes of ranges of [`BUCKET_READ_BYTES`] at most, some at a time, in their order.
+    fn fetch(&self, ranges: Vec<Range<u64>>) -> Result<Vec<Bytes>, StoreError> {
+        if ranges.is_empty() {
+            return Ok(Vec::new());
+        }
+        let bytes = ranges.iter().map(|range| range.end - range.start).sum();
+        let (objects, turns) = (self.bucket.objects(), Arc::clone(&self.bucket.inner.turns));
+        let (key, etag) = (self.key.clone(), self.opened.etag.clone());
+        let one = move |range: Range<u64>| {
+            let (objects, turns) = (Arc::clone(&objects), Arc::clone(&turns));
+            let (key, etag) = (key.clone(), etag.clone());
+            async move {
+                // Nobody closes it.
+                let _turn = turns.acquire().await;
+                let length = range.end - range.start;
+                let (_, bytes) = get(objects, key, range, etag).await?;
+                if bytes.len() as u64 == length {
+                    return Ok(bytes);
+                }
+                let source = format!("{} bytes came of {length}", bytes.len()).into();
+                Err(object_store::Error::Generic { store: "S3", source })
+            }
+        };
+        let all = stream::iter(ranges.into_iter().map(one)).buffered(BUCKET_READS_MAX);
+        let pending = self.bucket.begin(self.bucket.time_for(bytes), all.try_collect());
+        pending.wait().map_err(self.bucket.failed(&self.key, self.hash))
+    }
+}

@@ -1,0 +1,126 @@
+//! Blobs on their way into a folder: a backup, and back from one.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::Path,
+    time::Duration,
+};
+
+use uuid::Uuid;
+
+use super::folder::{Folder, failed};
+use super::{BlobReader, Store, StoreError};
+use crate::runtime::modes;
+use model::Hash;
+
+/// What became of a blob that was to be taken over.
+#[derive(Debug)]
+pub enum Taken {
+    /// It was copied.
+    Copied,
+    /// One of its length was there.
+    There,
+    /// The other store does not have its bytes.
+    Refused(StoreError),
+}
+
+impl Folder {
+    pub(super) fn age(&self, hash: Hash) -> Result<Option<Duration>, StoreError> {
+        let path = self.path(hash);
+        match fs::metadata(&path).and_then(|facts| facts.modified()) {
+            // One that was written in the future was written just now.
+            Ok(at) => Ok(Some(at.elapsed().unwrap_or_default())),
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(failed(&path)(cause)),
+        }
+    }
+
+    pub(super) fn take_over(
+        &self,
+        from: &Store,
+        hash: Hash,
+        length: u64,
+    ) -> Result<Taken, StoreError> {
+        let path = self.path(hash);
+        if fs::metadata(&path).is_ok_and(|found| found.len() == length) {
+            return Ok(Taken::There);
+        }
+        self.replace(from, hash, length)
+    }
+
+    pub(super) fn replace(
+        &self,
+        from: &Store,
+        hash: Hash,
+        length: u64,
+    ) -> Result<Taken, StoreError> {
+        let path = self.path(hash);
+        let reader = match from.reader(hash, length) {
+            Ok(reader) => reader,
+            Err(why) => return why.refusal().map(Taken::Refused),
+        };
+        let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
+        let taken = File::create_new(&tmp)
+            .map_err(failed(&tmp))
+            .and_then(|file| copy_checked(&reader, hash, (&file, &tmp)));
+        let moved = match taken {
+            Ok(None) => self.put_in_place(&tmp, &path).map(|()| Taken::Copied),
+            Ok(Some(why)) => Ok(Taken::Refused(why)),
+            Err(cause) => Err(cause),
+        };
+        if !matches!(moved, Ok(Taken::Copied)) {
+            // That the remains of a copy that failed cannot be removed either adds nothing.
+            drop(fs::remove_file(&tmp));
+        }
+        moved
+    }
+
+    fn put_in_place(&self, tmp: &Path, path: &Path) -> Result<(), StoreError> {
+        let parent = path.parent().unwrap_or(&self.dir);
+        modes::create_private_folder(parent).map_err(failed(parent))?;
+        modes::give_to_owner_of_folder(tmp);
+        fs::rename(tmp, path).map_err(failed(path))
+    }
+
+    pub(super) fn flush(&self) -> Result<(), StoreError> {
+        for entry in fs::read_dir(&self.dir).map_err(failed(&self.dir))? {
+            let path = entry.map_err(failed(&self.dir))?.path();
+            if path.is_dir() {
+                File::open(&path).and_then(|dir| dir.sync_all()).map_err(failed(&path))?;
+            }
+        }
+        File::open(&self.dir).and_then(|dir| dir.sync_all()).map_err(failed(&self.dir))
+    }
+
+    pub(super) fn remove(&self, hash: Hash) -> Result<(), StoreError> {
+        let path = self.path(hash);
+        match fs::remove_file(&path) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(failed(&path)(cause)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
+
+/// Copies a blob into a new file and flushes it; gives why the blob is not the one of this hash, if
+/// so.
+fn copy_checked(
+    reader: &BlobReader,
+    hash: Hash,
+    (mut file, path): (&File, &Path),
+) -> Result<Option<StoreError>, StoreError> {
+    let mut found = Hash::begin();
+    for range in reader.pieces() {
+        let piece = match reader.read(range) {
+            Ok(piece) => piece,
+            Err(why) => return why.refusal().map(Some),
+        };
+        found.update(&piece);
+        file.write_all(&piece).map_err(failed(path))?;
+    }
+    if found.finish() != hash {
+        return Ok(Some(StoreError::Changed(hash)));
+    }
+    file.sync_all().map_err(failed(path))?;
+    Ok(None)
+}

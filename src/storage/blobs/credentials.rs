@@ -1,0 +1,147 @@
+//! Where the key to a bucket comes from.
+
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use object_store::{
+    CredentialProvider,
+    aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsCredential},
+};
+
+use super::{StoreError, s3::bad};
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::config::Secret;
+
+/// Time for which a key that was read from files is used without a look at them.
+const KEPT: Duration = Duration::from_secs(1);
+
+/// Where the key to a bucket comes from.
+#[derive(Clone, Debug)]
+pub enum Credentials {
+    /// The settings, or files that they name.
+    Key {
+        /// Id of the key.
+        id: Secret,
+        /// The key.
+        secret: Secret,
+        /// What goes with a key that is valid for a while only; empty: nothing.
+        token: Secret,
+    },
+    /// Amazon's token service gives it for a role, to who shows a token of an issuer that it trusts.
+    WebIdentity {
+        /// The role.
+        role: String,
+        /// The file with the token, which is read each time.
+        token_file: PathBuf,
+        /// Base of the token service; empty: Amazon's in the region.
+        service: String,
+    },
+    /// The metadata service of the machine gives that of the machine's role.
+    Instance {
+        /// Its base; empty: Amazon's.
+        service: String,
+    },
+}
+
+impl Credentials {
+    /// A key that stands in the settings.
+    #[cfg(test)]
+    pub(super) fn key(id: &str, secret: &str) -> Self {
+        let [id, secret, token] = [id, secret, ""].map(Secret::text);
+        Self::Key { id, secret, token }
+    }
+
+    /// Gives them to a bucket that is opened.
+    ///
+    /// Fails with the name of the setting that is missing.
+    pub(super) fn give(&self, builder: AmazonS3Builder) -> Result<AmazonS3Builder, StoreError> {
+        match self {
+            Self::Key { id, secret, token } => {
+                for (secret, setting) in
+                    [(id, "store.access_key_id"), (secret, "store.secret_access_key")]
+                {
+                    if secret.is_empty() {
+                        return Err(bad(setting, "a bucket needs it"));
+                    }
+                    let read = secret.read();
+                    read.map_err(|cause| bad(setting, cause.to_string()))?;
+                }
+                let key = Given {
+                    id: id.clone(),
+                    secret: secret.clone(),
+                    token: token.clone(),
+                    last: Mutex::default(),
+                };
+                Ok(builder.with_credentials(Arc::new(key)))
+            }
+            Self::WebIdentity { role, token_file, service } => {
+                if role.is_empty() {
+                    return Err(bad("store.role_arn", "a web identity needs it"));
+                }
+                if token_file.as_os_str().is_empty() {
+                    return Err(bad("store.web_identity_token_file", "a web identity needs it"));
+                }
+                let file = token_file.to_string_lossy();
+                let builder = builder
+                    .with_config(AmazonS3ConfigKey::WebIdentityTokenFile, file)
+                    .with_config(AmazonS3ConfigKey::RoleArn, role)
+                    .with_config(AmazonS3ConfigKey::RoleSessionName, "wirephoto");
+                Ok(given(builder, AmazonS3ConfigKey::StsEndpoint, service))
+            }
+            Self::Instance { service } => {
+                Ok(given(builder, AmazonS3ConfigKey::MetadataEndpoint, service))
+            }
+        }
+    }
+}
+
+fn given(builder: AmazonS3Builder, key: AmazonS3ConfigKey, value: &str) -> AmazonS3Builder {
+    if value.is_empty() { builder } else { builder.with_config(key, value) }
+}
+
+/// The key of the settings; what stands in files is read again.
+struct Given {
+    id: Secret,
+    secret: Secret,
+    token: Secret,
+    last: Mutex<Option<(Stopwatch, Arc<AwsCredential>)>>,
+}
+
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("key of the settings")
+    }
+}
+
+#[async_trait]
+impl CredentialProvider for Given {
+    type Credential = AwsCredential;
+
+    async fn get_credential(&self) -> object_store::Result<Arc<AwsCredential>> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((since, key)) = last.as_ref()
+            && since.elapsed() < KEPT
+        {
+            return Ok(Arc::clone(key));
+        }
+        // Some small files of the same machine.
+        let read = |secret: &Secret| {
+            let failed =
+                |cause| object_store::Error::Generic { store: "S3", source: Box::new(cause) };
+            secret.read().map_err(failed)
+        };
+        let token = read(&self.token)?;
+        let key = Arc::new(AwsCredential {
+            key_id: read(&self.id)?,
+            secret_key: read(&self.secret)?,
+            token: (!token.is_empty()).then_some(token),
+        });
+        *last = Some((Stopwatch::start(), Arc::clone(&key)));
+        Ok(key)
+    }
+}

@@ -1,0 +1,224 @@
+//! A blob store in a folder: `ab/cdef…` by hash, `tmp/` for what is being written.
+//!
+//! A write goes to `tmp/`, is flushed to disk and renamed; then the folder is flushed. A crash
+//! leaves a whole blob or a file in `tmp/` that the next start removes.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use uuid::Uuid;
+
+use super::{BlobReader, COPY_BYTES, StoreError};
+use crate::runtime::modes;
+use model::Hash;
+
+/// Files in `tmp/` that nobody has touched for this long belong to a process that is gone.
+const ABANDONED: Duration = Duration::from_secs(3600);
+
+#[derive(Clone, Debug)]
+pub(super) struct Folder {
+    pub(super) dir: PathBuf,
+}
+
+pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> StoreError {
+    let path = path.display().to_string();
+    move |cause| StoreError::Io { path, cause }
+}
+
+/// Whether the file at `path` has these bytes; one that cannot be read has not.
+fn holds(path: &Path, bytes: &[u8]) -> bool {
+    let same_length = fs::metadata(path).is_ok_and(|found| found.len() == bytes.len() as u64);
+    let Some(mut file) = same_length.then(|| File::open(path).ok()).flatten() else {
+        return false;
+    };
+    let mut piece = vec![0; COPY_BYTES];
+    bytes.chunks(COPY_BYTES).all(|expected| {
+        let piece = &mut piece[..expected.len()];
+        file.read_exact(piece).is_ok() && piece == expected
+    })
+}
+
+impl Folder {
+    pub(super) fn open(dir: &Path) -> Result<Self, StoreError> {
+        let tmp = dir.join("tmp");
+        modes::create_private_folder(&tmp).map_err(failed(&tmp))?;
+        Ok(Self::at(dir))
+    }
+
+    pub(super) fn at(dir: &Path) -> Self {
+        Self { dir: dir.to_owned() }
+    }
+
+    pub(super) fn path(&self, hash: Hash) -> PathBuf {
+        let name = hash.to_string();
+        self.dir.join(&name[..2]).join(&name[2..])
+    }
+
+    pub(super) fn write(&self, hash: Hash, bytes: &[u8]) -> Result<(), StoreError> {
+        let path = self.path(hash);
+        let parent = path.parent().unwrap_or(&self.dir);
+        // Also when the blob is there: whoever wrote it may not have come to this yet.
+        let flush_folders = || {
+            File::open(parent)?.sync_all()?;
+            File::open(&self.dir)?.sync_all()
+        };
+        // One that was damaged since is replaced: sending a file again mends it.
+        if holds(&path, bytes) {
+            return flush_folders().map_err(failed(&path));
+        }
+        // Unique among machines too: process ids repeat between containers.
+        let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
+        let written = write_and_flush(&tmp, bytes).and_then(|()| {
+            modes::create_private_folder(parent)?;
+            modes::give_to_owner_of_folder(&tmp);
+            fs::rename(&tmp, &path)?;
+            flush_folders()
+        });
+        written.map_err(|cause| {
+            // The write failed; that its remains cannot be removed either adds nothing.
+            drop(fs::remove_file(&tmp));
+            failed(&path)(cause)
+        })
+    }
+
+    pub(super) fn temporary(&self, extension: &str) -> PathBuf {
+        self.dir.join("tmp").join(format!("{}.{extension}", Uuid::now_v7()))
+    }
+
+    pub(super) fn copy(
+        &self,
+        source: &Path,
+        seen: &mut dyn FnMut(&[u8]),
+    ) -> Result<(Hash, u64), StoreError> {
+        let tmp = self.dir.join("tmp").join(Uuid::now_v7().to_string());
+        let copied = copy_and_flush(source, &tmp, seen);
+        let moved = copied.and_then(|(hash, length)| {
+            let path = self.path(hash);
+            let parent = path.parent().unwrap_or(&self.dir);
+            modes::create_private_folder(parent)?;
+            modes::give_to_owner_of_folder(&tmp);
+            fs::rename(&tmp, &path)?;
+            File::open(parent)?.sync_all()?;
+            File::open(&self.dir)?.sync_all()?;
+            Ok((hash, length))
+        });
+        moved.map_err(|cause| {
+            // The copy failed; that its remains cannot be removed either adds nothing.
+            drop(fs::remove_file(&tmp));
+            failed(source)(cause)
+        })
+    }
+
+    pub(super) fn read(&self, hash: Hash, length: u64) -> Result<Vec<u8>, StoreError> {
+        let path = self.path(hash);
+        BlobReader::open(&path, hash, length)?.read(0..length)
+    }
+
+    pub(super) fn reader(&self, hash: Hash, length: u64) -> Result<BlobReader, StoreError> {
+        BlobReader::open(&self.path(hash), hash, length)
+    }
+
+    pub(super) fn list(&self) -> Result<Vec<Hash>, StoreError> {
+        list(&self.dir)
+    }
+
+    pub(super) fn sizes(&self) -> Result<Vec<(Hash, u64)>, StoreError> {
+        let size = |hash| {
+            let path = self.path(hash);
+            match fs::metadata(&path) {
+                Ok(facts) => Some(Ok((hash, facts.len()))),
+                // It was removed since the folder was read.
+                Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
+                Err(cause) => Some(Err(failed(&path)(cause))),
+            }
+        };
+        self.list()?.into_iter().filter_map(size).collect()
+    }
+
+    pub(super) fn sweep(&self) -> Result<usize, StoreError> {
+        let left = self.leftovers()?;
+        Ok(left.iter().filter(|path| fs::remove_file(path).is_ok()).count())
+    }
+
+    pub(super) fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
+        abandoned(&self.dir.join("tmp"), "")
+    }
+}
+
+/// The files in `dir` whose names begin with `start` and which nobody has touched for long.
+pub(super) fn abandoned(dir: &Path, start: &str) -> Result<Vec<PathBuf>, StoreError> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).map_err(failed(dir))? {
+        let entry = entry.map_err(failed(dir))?;
+        let age = entry.metadata().and_then(|found| found.modified()).map(|at| at.elapsed());
+        let old = matches!(age, Ok(Ok(age)) if age > ABANDONED);
+        if old && entry.file_name().to_string_lossy().starts_with(start) {
+            found.push(entry.path());
+        }
+    }
+    Ok(found)
+}
+
+fn write_and_flush(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Copies `source` to `target`; gives the hash and the number of the bytes.
+fn copy_and_flush(
+    source: &Path,
+    target: &Path,
+    seen: &mut dyn FnMut(&[u8]),
+) -> io::Result<(Hash, u64)> {
+    let mut from = File::open(source)?;
+    let mut to = OpenOptions::new().write(true).create_new(true).open(target)?;
+    let (mut hash, mut length) = (Hash::begin(), 0);
+    in_pieces(&mut from, &mut |piece| {
+        hash.update(piece);
+        seen(piece);
+        length += piece.len() as u64;
+        to.write_all(piece)
+    })?;
+    to.sync_all()?;
+    Ok((hash.finish(), length))
+}
+
+/// Reads a file to its end in pieces of [`COPY_BYTES`], the last one shorter.
+pub(super) fn in_pieces(
+    from: &mut File,
+    take: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut piece = Vec::with_capacity(COPY_BYTES);
+    loop {
+        piece.clear();
+        // Full but for the last one, whatever the system gives at a time.
+        from.take(COPY_BYTES as u64).read_to_end(&mut piece)?;
+        if piece.is_empty() {
+            return Ok(());
+        }
+        take(&piece)?;
+    }
+}
+
+/// The hashes whose files lie in `dir` as `ab/cdef…`.
+pub(super) fn list(dir: &Path) -> Result<Vec<Hash>, StoreError> {
+    let mut found = Vec::new();
+    for folder in fs::read_dir(dir).map_err(failed(dir))? {
+        let folder = folder.map_err(failed(dir))?;
+        let start = folder.file_name().to_string_lossy().into_owned();
+        if start.len() != 2 || !folder.path().is_dir() {
+            continue;
+        }
+        for file in fs::read_dir(folder.path()).map_err(failed(dir))? {
+            let name = file.map_err(failed(dir))?.file_name();
+            found.extend(format!("{start}{}", name.to_string_lossy()).parse::<Hash>().ok());
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}

@@ -1,0 +1,484 @@
+//! The blob store: originals by content hash.
+//!
+//! A blob has a key (the SHA-256 of its bytes), a length and bytes; nothing above this unit knows
+//! a path. A blob appears whole or not at all and never changes, so readers need no lock and
+//! writing the same bytes twice is one blob. A folder lies behind it, or a bucket of S3. All calls
+//! block, on the disk or on the network.
+
+mod breaker;
+mod bucket;
+mod copy;
+mod credentials;
+mod derived;
+mod endpoints;
+mod folder;
+mod mark;
+mod near;
+mod originals;
+mod s3;
+#[cfg(test)]
+mod tests;
+mod upload;
+
+use std::{
+    io,
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+pub use bucket::Patience;
+use bucket::{Bucket, Object};
+pub use copy::Taken;
+pub use credentials::Credentials;
+pub use derived::{Derived, Kind};
+use folder::Folder;
+pub use mark::Mark;
+use mark::Owner;
+use originals::Blobs;
+pub use s3::BucketSettings;
+
+use crate::runtime::limits::BUCKET_READ_BYTES;
+use model::Hash;
+
+/// Why a blob could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No blob has this key.
+    #[error("blob {0} is missing from the store")]
+    Missing(Hash),
+    /// The blob on disk is not as long as it was when it came in.
+    #[error("blob {hash} has {found} bytes, expected {expected}")]
+    Length {
+        /// Its key.
+        hash: Hash,
+        /// Bytes found.
+        found: u64,
+        /// Bytes when it came in.
+        expected: u64,
+    },
+    /// The blob on disk has other bytes than when it came in.
+    #[error("blob {0} has other bytes than it had when it came in")]
+    Changed(Hash),
+    /// The disk or folder failed.
+    #[error("blob store {path}: {cause}")]
+    Io {
+        /// Folder or file.
+        path: String,
+        /// What the system says; no source, which would be told twice.
+        cause: io::Error,
+    },
+    /// The bucket failed, refused or did not answer.
+    #[error("{place}: {cause}")]
+    Away {
+        /// Bucket and key.
+        place: String,
+        /// What it says, or why it said nothing; no source, which would be told twice.
+        cause: io::Error,
+    },
+    /// The store belongs to another archive, or does not say to which.
+    #[error("{place}: {why}")]
+    Foreign {
+        /// Folder or bucket.
+        place: String,
+        /// What it says, and what was expected.
+        why: String,
+    },
+    /// The bucket cannot be used as the settings say.
+    #[error("{setting}: {why}")]
+    Setting {
+        /// The setting that is likely to be wrong.
+        setting: &'static str,
+        /// Why.
+        why: String,
+    },
+}
+
+impl StoreError {
+    /// The error of one blob, which others do not share; one of the whole store is handed on.
+    fn refusal(self) -> Result<Self, Self> {
+        match self {
+            Self::Missing(_) | Self::Length { .. } | Self::Changed(_) | Self::Io { .. } => {
+                Ok(self)
+            }
+            Self::Away { .. } | Self::Foreign { .. } | Self::Setting { .. } => Err(self),
+        }
+    }
+}
+
+/// Bytes of a piece of a file that is copied.
+pub const COPY_BYTES: usize = 256 * 1024;
+
+/// A blob store.
+#[derive(Clone, Debug)]
+pub struct Store {
+    place: Place,
+    owner: Arc<Owner>,
+}
+
+#[derive(Clone, Debug)]
+enum Place {
+    Folder(Folder),
+    Bucket(Blobs),
+}
+
+impl Store {
+    /// Opens the folder `dir`, which is made when it is missing.
+    ///
+    /// Fails with [`StoreError::Io`] when it cannot be made or written.
+    pub fn open(dir: &Path) -> Result<Self, StoreError> {
+        Ok(Self::new(Place::Folder(Folder::open(dir)?)))
+    }
+
+    /// A store in the folder `dir` as it is, to read from; the folder need not be writable.
+    #[must_use]
+    pub fn at(dir: &Path) -> Self {
+        Self::new(Place::Folder(Folder::at(dir)))
+    }
+
+    fn new(place: Place) -> Self {
+        Self { place, owner: Arc::default() }
+    }
+
+    /// Opens a bucket; what is to go into it is made in the folder `scratch`.
+    ///
+    /// Fails with [`StoreError::Setting`] when it does not answer or refuses.
+    pub fn in_bucket(
+        settings: &BucketSettings,
+        scratch: &Path,
+        patience: Patience,
+    ) -> Result<Self, StoreError> {
+        Self::over(Bucket::open(settings, patience)?, scratch)
+    }
+
+    fn over(bucket: Bucket, scratch: &Path) -> Result<Self, StoreError> {
+        let scratch = Folder::open(scratch)?;
+        Ok(Self::new(Place::Bucket(Blobs { bucket, scratch })))
+    }
+
+    /// The derived files of its blobs: in the folder `dir`, or beside the blobs in their bucket, with
+    /// copies of side files in `dir`, `copies_bytes` at most.
+    pub fn derived(&self, dir: &Path, copies_bytes: u64) -> Result<Derived, StoreError> {
+        match &self.place {
+            Place::Folder(_) => Derived::open(dir),
+            Place::Bucket(blobs) => Derived::in_bucket(blobs.bucket.clone(), dir, copies_bytes),
+        }
+    }
+
+    /// Proves that it can be written, which an open folder has shown: in a bucket a small object is
+    /// written, read and removed.
+    ///
+    /// Fails with [`StoreError::Setting`] when the bucket refuses, and with [`StoreError::Away`] when
+    /// it does not answer in time.
+    pub fn prove(&self) -> Result<(), StoreError> {
+        match &self.place {
+            Place::Folder(_) => Ok(()),
+            Place::Bucket(blobs) => blobs.bucket.prove(),
+        }
+    }
+
+    /// Writes to the metrics what is known of it since before they were kept.
+    pub fn report(&self) {
+        match &self.place {
+            Place::Folder(_) => {}
+            Place::Bucket(blobs) => blobs.bucket.report(),
+        }
+    }
+
+    /// Whether each read waits for a network.
+    #[must_use]
+    pub fn is_far(&self) -> bool {
+        matches!(self.place, Place::Bucket(_))
+    }
+
+    /// Writes `bytes` under their hash; a blob that is there already stays as it is.
+    ///
+    /// When this returns the blob is on disk, name and all.
+    pub fn write(&self, bytes: &[u8]) -> Result<Hash, StoreError> {
+        let hash = Hash::of(bytes);
+        self.check_owner()?;
+        match &self.place {
+            Place::Folder(folder) => folder.write(hash, bytes)?,
+            Place::Bucket(blobs) => blobs.write(hash, bytes)?,
+        }
+        Ok(hash)
+    }
+
+    /// Copies the file at `source` in, piece by piece; `seen` gets each piece of
+    /// [`COPY_BYTES`] bytes, the last one shorter.
+    ///
+    /// When this returns the blob is on disk, name and all.
+    pub fn copy(
+        &self,
+        source: &Path,
+        seen: &mut dyn FnMut(&[u8]),
+    ) -> Result<(Hash, u64), StoreError> {
+        self.check_owner()?;
+        match &self.place {
+            Place::Folder(folder) => folder.copy(source, seen),
+            Place::Bucket(blobs) => blobs.copy(source, seen),
+        }
+    }
+
+    /// A path for a file that is being made and stored afterwards; what an interrupted process
+    /// leaves there is swept as half-written blobs are.
+    #[must_use]
+    pub fn temporary(&self, extension: &str) -> PathBuf {
+        self.local().temporary(extension)
+    }
+
+    /// The folder on this machine where files are made.
+    fn local(&self) -> &Folder {
+        match &self.place {
+            Place::Folder(folder) => folder,
+            Place::Bucket(blobs) => &blobs.scratch,
+        }
+    }
+
+    /// Reads a whole blob of `length` bytes.
+    pub fn read(&self, hash: Hash, length: u64) -> Result<Vec<u8>, StoreError> {
+        match &self.place {
+            Place::Folder(folder) => folder.read(hash, length),
+            Place::Bucket(_) => self.reader(hash, length)?.read(0..length),
+        }
+    }
+
+    /// Opens a blob of `length` bytes for reading parts of it.
+    pub fn reader(&self, hash: Hash, length: u64) -> Result<BlobReader, StoreError> {
+        match &self.place {
+            Place::Folder(folder) => folder.reader(hash, length),
+            Place::Bucket(blobs) => blobs.reader(hash, length),
+        }
+    }
+
+    /// The keys of all blobs, sorted.
+    pub fn list(&self) -> Result<Vec<Hash>, StoreError> {
+        match &self.place {
+            Place::Folder(folder) => folder.list(),
+            Place::Bucket(blobs) => blobs.list(),
+        }
+    }
+
+    /// The keys of all blobs with their lengths in bytes, sorted by key.
+    ///
+    /// Reads no blob: a folder is asked for the facts of each file, a bucket gives them with its listing.
+    pub fn sizes(&self) -> Result<Vec<(Hash, u64)>, StoreError> {
+        match &self.place {
+            Place::Folder(folder) => folder.sizes(),
+            Place::Bucket(blobs) => blobs.sizes(),
+        }
+    }
+
+    /// Removes what interrupted writes left behind on this machine; gives how many files it removed.
+    ///
+    /// Parts of interrupted uploads do not show in a bucket; its own rule removes them.
+    pub fn sweep(&self) -> Result<usize, StoreError> {
+        self.local().sweep()
+    }
+
+    /// The files that [`Store::sweep`] would remove.
+    pub fn leftovers(&self) -> Result<Vec<PathBuf>, StoreError> {
+        self.local().leftovers()
+    }
+
+    /// Whether no blob is in it.
+    pub fn is_empty(&self) -> Result<bool, StoreError> {
+        match &self.place {
+            Place::Folder(folder) => Ok(folder.list()?.is_empty()),
+            Place::Bucket(blobs) => blobs.is_empty(),
+        }
+    }
+
+    /// How long ago a blob was written; `None` if it is gone.
+    pub fn age(&self, hash: Hash) -> Result<Option<Duration>, StoreError> {
+        match &self.place {
+            Place::Folder(folder) => folder.age(hash),
+            Place::Bucket(blobs) => blobs.age(hash),
+        }
+    }
+
+    /// Takes a blob of `length` bytes over from another store, unless one of this length is there.
+    /// Its bytes are checked on the way.
+    ///
+    /// When this returns the blob is on disk; [`Store::flush`] does the same for its name. Fails
+    /// when this store cannot be written, or the other one is a bucket that does not answer.
+    pub fn take_over(&self, from: &Self, hash: Hash, length: u64) -> Result<Taken, StoreError> {
+        self.check_owner()?;
+        match &self.place {
+            Place::Folder(folder) => folder.take_over(from, hash, length),
+            Place::Bucket(blobs) => blobs.take_over(from, hash, length),
+        }
+    }
+
+    /// The same where one that is there is not what it should be: it stays as it is until the
+    /// other store's was found whole, which then takes its place.
+    pub fn replace(&self, from: &Self, hash: Hash, length: u64) -> Result<Taken, StoreError> {
+        self.check_owner()?;
+        match &self.place {
+            Place::Folder(folder) => folder.replace(from, hash, length),
+            Place::Bucket(blobs) => blobs.replace(from, hash, length),
+        }
+    }
+
+    /// Lets the next reader of a blob look anew: what is known of a bucket may be some seconds old.
+    pub fn forget(&self, hash: Hash) {
+        match &self.place {
+            Place::Folder(_) => {}
+            Place::Bucket(blobs) => blobs.forget(hash),
+        }
+    }
+
+    /// Whether the blob is there with the bytes of its hash. One that cannot be read is not.
+    #[must_use]
+    pub fn is_whole(&self, hash: Hash, length: u64) -> bool {
+        self.sum(hash, length).is_ok_and(|found| found == hash)
+    }
+
+    /// The hash of the bytes that a blob has, which all are read.
+    pub fn sum(&self, hash: Hash, length: u64) -> Result<Hash, StoreError> {
+        self.forget(hash);
+        let reader = self.reader(hash, length)?;
+        let mut found = Hash::begin();
+        for range in reader.pieces() {
+            found.update(&reader.read(range)?);
+        }
+        Ok(found.finish())
+    }
+
+    /// Flushes the names of all blobs to disk.
+    pub fn flush(&self) -> Result<(), StoreError> {
+        match &self.place {
+            Place::Folder(folder) => folder.flush(),
+            // What a bucket has acknowledged is there.
+            Place::Bucket(_) => Ok(()),
+        }
+    }
+
+    /// Removes a blob of a copy of the archive. The archive's own blobs are never removed: who
+    /// writes the same bytes again relies on what is there.
+    pub fn remove(&self, hash: Hash) -> Result<(), StoreError> {
+        match &self.place {
+            Place::Folder(folder) => folder.remove(hash),
+            Place::Bucket(blobs) => blobs.remove(hash),
+        }
+    }
+}
+
+/// An open blob or derived file.
+#[derive(Debug)]
+pub struct BlobReader {
+    hash: Hash,
+    length: u64,
+    stamp: u64,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    File(std::fs::File),
+    Object(Object),
+}
+
+impl BlobReader {
+    /// Opens the file of `hash` at `path`, which must have `length` bytes.
+    fn open(path: &Path, hash: Hash, length: u64) -> Result<Self, StoreError> {
+        use std::os::unix::fs::MetadataExt;
+        let file = std::fs::File::open(path).map_err(|cause| {
+            if cause.kind() == io::ErrorKind::NotFound {
+                StoreError::Missing(hash)
+            } else {
+                folder::failed(path)(cause)
+            }
+        })?;
+        let facts = file.metadata().map_err(folder::failed(path))?;
+        if facts.len() != length {
+            return Err(StoreError::Length { hash, found: facts.len(), expected: length });
+        }
+        let numbers = [facts.ino(), facts.dev(), facts.mtime().cast_unsigned()];
+        let stamp =
+            numbers.into_iter().fold(facts.mtime_nsec().cast_unsigned(), |stamp, number| {
+                // Any good mixture does: two stamps are compared for being the same.
+                (stamp ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29)
+            });
+        Ok(Self { hash, length, stamp, source: Source::File(file) })
+    }
+
+    fn of_object(hash: Hash, length: u64, object: Object) -> Self {
+        Self { hash, length, stamp: object.stamp(), source: Source::Object(object) }
+    }
+
+    /// A number that changes when somebody writes the blob or puts another in its place.
+    #[must_use]
+    pub fn stamp(&self) -> u64 {
+        self.stamp
+    }
+
+    /// Bytes in all.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The whole blob in pieces that are sensible to read at a time: multiples of [`COPY_BYTES`],
+    /// the last one shorter.
+    pub fn pieces(&self) -> impl Iterator<Item = Range<u64>> + use<> {
+        let (length, step) = match &self.source {
+            Source::File(_) => (self.length, COPY_BYTES as u64),
+            Source::Object(_) => (self.length, BUCKET_READ_BYTES),
+        };
+        (0..length.div_ceil(step)).map(move |n| n * step..length.min((n + 1) * step))
+    }
+
+    /// Reads the bytes `range`, which lie inside the blob.
+    pub fn read(&self, range: Range<u64>) -> Result<Vec<u8>, StoreError> {
+        match &self.source {
+            Source::File(file) => self.read_file(file, &range),
+            Source::Object(object) => object.read(range),
+        }
+    }
+
+    /// Reads several ranges, at a time where that is faster.
+    pub fn read_many(&self, ranges: &[Range<u64>]) -> Result<Vec<Vec<u8>>, StoreError> {
+        match &self.source {
+            Source::File(file) => ranges.iter().map(|range| self.read_file(file, range)).collect(),
+            Source::Object(object) => object.read_many(ranges),
+        }
+    }
+
+    fn read_file(&self, file: &std::fs::File, range: &Range<u64>) -> Result<Vec<u8>, StoreError> {
+        use std::io::Read;
+        let io = |cause| StoreError::Io { path: self.hash.to_string(), cause };
+        let length = usize::try_from(range.end.saturating_sub(range.start))
+            .map_err(|cause| io(io::Error::other(cause)))?;
+        // Memory that is read into need not be cleared first.
+        let mut bytes = Vec::with_capacity(length);
+        let from = At { file, at: range.start };
+        from.take(length as u64).read_to_end(&mut bytes).map_err(io)?;
+        if bytes.len() < length {
+            return Err(io(io::ErrorKind::UnexpectedEof.into()));
+        }
+        Ok(bytes)
+    }
+}
+
+/// The bytes `range` of `bytes`, those of it that are there.
+fn part<'a>(bytes: &'a [u8], range: &Range<u64>) -> &'a [u8] {
+    let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+    &bytes[index(range.start)..index(range.end.max(range.start))]
+}
+
+/// Reads a file from a place of its own, so that threads can share it.
+struct At<'a> {
+    file: &'a std::fs::File,
+    at: u64,
+}
+
+impl io::Read for At<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        use std::os::unix::fs::FileExt;
+        let read = self.file.read_at(bytes, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}

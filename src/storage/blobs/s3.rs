@@ -1,0 +1,577 @@
+//! How a bucket is reached, and what its refusals mean.
+//!
+//! The library signs, makes requests and tries again; connections are ours: no redirects, no
+//! proxy, nothing from the environment, a time-out for every wait. No body is longer than what was
+//! asked for, so each is read whole, and what breaks off is tried again like what never came.
+
+use std::{
+    fmt, fs,
+    future::Future,
+    io,
+    path::PathBuf,
+    pin::Pin,
+    sync::{Arc, atomic::AtomicUsize},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use object_store::{
+    BackoffConfig, ObjectStore, RetryConfig,
+    aws::{AmazonS3, AmazonS3Builder},
+    client::{
+        ClientOptions, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
+        HttpResponse, HttpResponseBody, HttpService,
+    },
+};
+use reqwest::{Client, Response, Url, redirect::Policy};
+use rustls::{
+    ClientConfig, RootCertStore, crypto,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+
+use super::{
+    StoreError,
+    breaker::{Breaker, Fault},
+    credentials::Credentials,
+    endpoints::Endpoints,
+};
+use crate::runtime::limits;
+use crate::runtime::telemetry;
+
+/// A bucket and how it is spoken to; the settings `store.…` in our terms.
+#[derive(Clone)]
+pub struct BucketSettings {
+    /// Its name.
+    pub bucket: String,
+    /// What all keys begin with, without a slash at either end; may be empty.
+    pub prefix: String,
+    /// Bases of the service, without a slash at their ends, any of which will do; none: Amazon's in the
+    /// region.
+    pub endpoints: Vec<String>,
+    /// Its region.
+    pub region: String,
+    /// Where the key comes from.
+    pub credentials: Credentials,
+    /// Whether the bucket is the first part of the path, and not of the host's name.
+    pub path_style: bool,
+    /// Whether the endpoint may be `http://`.
+    pub plain_http: bool,
+    /// Certificates (PEM) that are believed besides the public authorities; empty: none.
+    pub ca: PathBuf,
+    /// Time for the beginning of an answer and for each piece of it.
+    pub answer: Duration,
+    /// Time for all tries of a request, besides what its bytes take.
+    pub give_up: Duration,
+    /// Requests at a time.
+    pub requests: usize,
+}
+
+impl fmt::Debug for BucketSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.place())
+    }
+}
+
+pub(super) fn bad(setting: &'static str, why: impl Into<String>) -> StoreError {
+    StoreError::Setting { setting, why: why.into() }
+}
+
+impl BucketSettings {
+    /// `s3://bucket/prefix`, as messages name it.
+    pub(super) fn place(&self) -> String {
+        let slash = if self.prefix.is_empty() { "" } else { "/" };
+        format!("s3://{}{slash}{}", self.bucket, self.prefix)
+    }
+
+    /// The host that is spoken to, as messages name it.
+    fn host(&self) -> String {
+        match self.endpoints.as_slice() {
+            [] => format!("s3.{}.amazonaws.com", self.region),
+            endpoints => endpoints.join(","),
+        }
+    }
+
+    /// The bucket, whose answers `breaker` hears; a request that failed is tried so often again.
+    /// Nothing is asked yet.
+    ///
+    /// Fails with the name of the setting that makes no sense.
+    pub(super) fn open(
+        &self,
+        breaker: &Arc<Breaker>,
+        first: &Arc<AtomicUsize>,
+        (retries_max, each): (usize, Option<Duration>),
+    ) -> Result<Arc<dyn ObjectStore>, StoreError> {
+        Ok(match self.endpoints.as_slice() {
+            [] => Arc::new(self.open_at(None, breaker, retries_max)?),
+            [one] => Arc::new(self.open_at(Some(one), breaker, retries_max)?),
+            // Who fails is not asked again at once: the next one is.
+            several => {
+                let open = |endpoint: &String| self.open_at(Some(endpoint), breaker, 0);
+                let all = several.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+                let rounds = (retries_max, each);
+                Arc::new(Endpoints::new(all, Arc::clone(first), rounds, Arc::clone(breaker)))
+            }
+        })
+    }
+
+    fn open_at(
+        &self,
+        endpoint: Option<&str>,
+        breaker: &Arc<Breaker>,
+        retries_max: usize,
+    ) -> Result<AmazonS3, StoreError> {
+        let region = self.region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        if self.region.is_empty() || !region {
+            return Err(bad("store.region", "expected a region's name such as eu-north-1"));
+        }
+        if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) && !self.plain_http {
+            let why = "expected https://; store.plain_http permits http://";
+            return Err(bad("store.endpoint", why));
+        }
+        let breaker = Arc::clone(breaker);
+        let is_one_of_many = self.endpoints.len() > 1;
+        let connector =
+            Connector { client: self.client()?, answer: self.answer, breaker, is_one_of_many };
+        let mut builder = AmazonS3Builder::new()
+            .with_http_connector(connector)
+            .with_client_options(ClientOptions::new().with_allow_http(self.plain_http))
+            .with_retry(self.retry(retries_max))
+            .with_bucket_name(&self.bucket)
+            .with_region(&self.region)
+            // Not all services have the request that deletes several.
+            .with_disable_bulk_delete(true)
+            .with_virtual_hosted_style_request(!self.path_style);
+        builder = self.credentials.give(builder)?;
+        if let Some(endpoint) = endpoint {
+            builder = builder.with_endpoint(self.endpoint_with_bucket(endpoint)?);
+        }
+        builder.build().map_err(|error| bad("store.endpoint", words(&error)))
+    }
+
+    fn retry(&self, max_retries: usize) -> RetryConfig {
+        let backoff = BackoffConfig {
+            init_backoff: Duration::from_millis(100),
+            max_backoff: Duration::from_secs(3),
+            base: 2.0,
+        };
+        RetryConfig { backoff, max_retries, retry_timeout: self.give_up }
+    }
+
+    /// The library wants the bucket in the host's name already when it belongs there.
+    fn endpoint_with_bucket(&self, endpoint: &str) -> Result<String, StoreError> {
+        let mut endpoint =
+            Url::parse(endpoint).map_err(|error| bad("store.endpoint", error.to_string()))?;
+        if !self.path_style {
+            let host = endpoint.host_str().map(|host| format!("{}.{host}", self.bucket));
+            // An address of numbers takes no name in front.
+            if endpoint.set_host(host.as_deref()).is_err() || endpoint.domain().is_none() {
+                let why = "host needs an endpoint with a name, and this one is an address";
+                return Err(bad("store.address_style", why));
+            }
+        }
+        Ok(endpoint.as_str().trim_end_matches('/').to_owned())
+    }
+
+    fn client(&self) -> Result<Client, StoreError> {
+        let refused = |error: rustls::Error| bad("store.ca", error.to_string());
+        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        for certificate in self.certificates()? {
+            roots.add(certificate).map_err(refused)?;
+        }
+        let tls =
+            ClientConfig::builder_with_provider(Arc::new(crypto::aws_lc_rs::default_provider()))
+                .with_safe_default_protocol_versions()
+                .map_err(refused)?;
+        let built = Client::builder()
+            .tls_backend_preconfigured(tls.with_root_certificates(roots).with_no_client_auth())
+            .redirect(Policy::none())
+            // The environment is not read; a proxy would be a setting.
+            .no_proxy()
+            .http1_only()
+            .connect_timeout(self.connecting())
+            .pool_max_idle_per_host(self.requests)
+            .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")))
+            .build();
+        built.map_err(|error| bad("store.ca", error.without_url().to_string()))
+    }
+
+    /// Time for a connection: where there is another address it is asked soon.
+    fn connecting(&self) -> Duration {
+        match self.endpoints.len() {
+            0 | 1 => self.answer,
+            _ => self.answer.min(CONNECT_MAX),
+        }
+    }
+
+    fn certificates(&self) -> Result<Vec<CertificateDer<'static>>, StoreError> {
+        if self.ca.as_os_str().is_empty() {
+            return Ok(Vec::new());
+        }
+        let wrong = |why: String| bad("store.ca", format!("{}: {why}", self.ca.display()));
+        let facts = fs::metadata(&self.ca).map_err(|cause| wrong(cause.to_string()))?;
+        if facts.len() > limits::CERTIFICATES_BYTES_MAX {
+            return Err(wrong(format!("has more than {} bytes", limits::CERTIFICATES_BYTES_MAX)));
+        }
+        let pem = fs::read(&self.ca).map_err(|cause| wrong(cause.to_string()))?;
+        let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
+        match read {
+            Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+            Ok(_) | Err(_) => Err(wrong("holds no certificates in PEM".to_owned())),
+        }
+    }
+
+    /// Which setting is likely to be wrong when the first request of a kind to the bucket fails; `what`
+    /// was tried, and is empty where it was only looked at.
+    pub(super) fn blame(&self, what: &str, error: &object_store::Error) -> StoreError {
+        let setting = likely_setting(&chain(error));
+        bad(setting, format!("{} at {}: {what}{}", self.place(), self.host(), words(error)))
+    }
+}
+
+/// The setting that is likely to be wrong, by what the service answered: its status between spaces, and
+/// the body.
+fn likely_setting(answer: &str) -> &'static str {
+    match code(answer).as_deref() {
+        Some("NoSuchBucket" | "InvalidBucketName") => "store.originals",
+        Some("InvalidAccessKeyId") => "store.access_key_id",
+        Some("InvalidToken" | "ExpiredToken" | "TokenRefreshRequired") => "store.session_token",
+        Some("SignatureDoesNotMatch") => "store.secret_access_key",
+        // What Garage calls it.
+        Some("AccessDenied") if answer.contains("Invalid signature") => "store.secret_access_key",
+        Some(
+            "AuthorizationHeaderMalformed"
+            | "PermanentRedirect"
+            | "TemporaryRedirect"
+            | "IllegalLocationConstraintException",
+        ) => "store.region",
+        Some("AccessDenied" | "AllAccessDisabled" | "AccountProblem") => "store.access_key_id",
+        Some(_) | None if answer.contains(" 403 ") => "store.access_key_id",
+        Some(_) | None if answer.contains(" 404 ") => "store.originals",
+        Some(_) | None => "store.endpoint",
+    }
+}
+
+/// Why a service that answers with this status and body is taken to fail; a refusal names the setting that
+/// is likely to be wrong.
+fn why_ill(status: u16, body: &[u8]) -> String {
+    let answer = format!(" {status} {}", String::from_utf8_lossy(body));
+    let said = said(&answer).map(|said| format!(": {}", tidy(&said))).unwrap_or_default();
+    match status {
+        401 | 403 => format!("it answers {status}{said}; see {}", likely_setting(&answer)),
+        _ => format!("it answers {status}{said}"),
+    }
+}
+
+/// Whether the bucket may be there and be slow: nobody refused, and no answer came in time, or one
+/// that says to come again.
+pub(super) fn is_slow(error: &object_store::Error) -> bool {
+    let text = chain(error);
+    let again = [" 429 ", " 500 ", " 502 ", " 503 ", " 504 "];
+    text.contains(NO_ANSWER) || again.iter().any(|status| text.contains(status))
+}
+
+/// Whether another address of the same service may answer better: nothing came, or that it fails itself.
+pub(super) fn is_elsewhere_perhaps(error: &object_store::Error) -> bool {
+    let object_store::Error::Generic { .. } = error else { return false };
+    let text = chain(error);
+    !(400..500).any(|status| status != 429 && text.contains(&format!(" {status} ")))
+}
+
+/// Whether the bucket does not let us.
+pub(super) fn is_refusal(error: &object_store::Error) -> bool {
+    let text = chain(error);
+    [" 401 ", " 403 "].iter().any(|status| text.contains(status))
+}
+
+/// Time for a connection to one of several addresses.
+const CONNECT_MAX: Duration = Duration::from_secs(3);
+/// How the message of a request begins that was not answered in time.
+pub(super) const NO_ANSWER: &str = "no answer within";
+
+/// Whether there is no such object, or no such bucket.
+pub(super) fn is_missing(error: &object_store::Error) -> bool {
+    matches!(error, object_store::Error::NotFound { .. })
+}
+
+/// Whether the bucket itself is gone.
+pub(super) fn is_without_bucket(error: &object_store::Error) -> bool {
+    is_missing(error) && code(&chain(error)).as_deref() == Some("NoSuchBucket")
+}
+
+/// Whether the object is another one than was asked for.
+pub(super) fn is_replaced(error: &object_store::Error) -> bool {
+    matches!(error, object_store::Error::Precondition { .. })
+}
+
+/// Whether the object has fewer bytes than the first that was asked for.
+pub(super) fn is_too_short(error: &object_store::Error) -> bool {
+    let text = chain(error);
+    code(&text).as_deref() == Some("InvalidRange") || text.contains(" 416 ")
+}
+
+/// An error with its causes.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}
+
+fn element(text: &str, name: &str) -> Option<String> {
+    let (_, rest) = text.split_once(&format!("<{name}>"))?;
+    Some(rest.split_once("</")?.0.to_owned())
+}
+
+fn code(text: &str) -> Option<String> {
+    element(text, "Code")
+}
+
+/// What went wrong, in the words of the service or of the system. Answers are not repeated whole:
+/// they tell how the request was signed.
+pub(super) fn words(error: &(dyn std::error::Error + 'static)) -> String {
+    let text = chain(error);
+    let said = said(&text).unwrap_or_else(|| {
+        let mut deepest = error;
+        while let Some(cause) = deepest.source() {
+            deepest = cause;
+        }
+        deepest.to_string()
+    });
+    tidy(&said)
+}
+
+/// Code and message of an answer that is an error.
+fn said(answer: &str) -> Option<String> {
+    let code = code(answer)?;
+    Some(match element(answer, "Message") {
+        Some(message) => format!("{code}: {message}"),
+        None => code,
+    })
+}
+
+/// One short line of what a service or the system says.
+fn tidy(said: &str) -> String {
+    let said = said.split(['<', '\n']).next().unwrap_or_default().trim_end_matches([' ', ':']);
+    said.chars().filter(|c| !c.is_control()).take(limits::OUTBOUND_SAID_CHARS_MAX).collect()
+}
+
+/// Gives the library our own connections.
+#[derive(Clone)]
+struct Connector {
+    client: Client,
+    answer: Duration,
+    breaker: Arc<Breaker>,
+    /// Whether there are other addresses that may answer: who asks tells the breaker that none does.
+    is_one_of_many: bool,
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Connector")
+    }
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(self.clone()))
+    }
+}
+
+fn failed(error: reqwest::Error) -> HttpError {
+    let kind = if error.is_timeout() {
+        HttpErrorKind::Timeout
+    } else if error.is_connect() {
+        HttpErrorKind::Connect
+    } else {
+        // A connection that broke: all that we send can be sent again.
+        HttpErrorKind::Interrupted
+    };
+    HttpError::new(kind, error.without_url())
+}
+
+impl Connector {
+    /// Waits for `work`, `limit` at most.
+    async fn within<T>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = reqwest::Result<T>>,
+    ) -> Result<T, HttpError> {
+        match tokio::time::timeout(limit, work).await {
+            Ok(done) => done.map_err(failed),
+            Err(_) => {
+                let said = format!("{NO_ANSWER} {limit:?}");
+                let cause = io::Error::new(io::ErrorKind::TimedOut, said);
+                Err(HttpError::new(HttpErrorKind::Timeout, cause))
+            }
+        }
+    }
+
+    async fn body(&self, response: &mut Response) -> Result<Bytes, HttpError> {
+        let mut body = Vec::new();
+        while let Some(piece) = self.within(self.answer, response.chunk()).await? {
+            if body.len() + piece.len() > limits::BUCKET_ANSWER_BYTES_MAX {
+                let cause = io::Error::other("the answer is too long");
+                return Err(HttpError::new(HttpErrorKind::Decode, cause));
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(body.into())
+    }
+
+    /// Sends a request; the response, and its body once more.
+    async fn ask(&self, request: HttpRequest) -> Result<(HttpResponse, Bytes), HttpError> {
+        let (parts, body) = request.into_parts();
+        let url = Url::parse(&parts.uri.to_string());
+        let url = url.map_err(|error| HttpError::new(HttpErrorKind::Decode, error))?;
+        let bytes = u64::try_from(body.content_length()).unwrap_or(u64::MAX);
+        let sending = Duration::from_secs(bytes / limits::BUCKET_BYTES_S_MIN);
+        metrics::counter!(telemetry::BUCKET_BYTES, "direction" => "out").increment(bytes);
+        let request = self.client.request(parts.method, url).headers(parts.headers);
+        let request = request.body(reqwest::Body::wrap(body));
+        let limit = self.answer.saturating_add(sending);
+        let mut response = self.within(limit, request.send()).await?;
+        let body = self.body(&mut response).await?;
+        let bytes = u64::try_from(body.len()).unwrap_or(u64::MAX);
+        metrics::counter!(telemetry::BUCKET_BYTES, "direction" => "in").increment(bytes);
+        let mut answer = HttpResponse::new(HttpResponseBody::from(body.clone()));
+        *answer.status_mut() = response.status();
+        *answer.headers_mut() = std::mem::take(response.headers_mut());
+        Ok((answer, body))
+    }
+
+    async fn count(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let method = match request.method().as_str() {
+            "GET" => "get",
+            "HEAD" => "head",
+            "PUT" => "put",
+            "POST" => "post",
+            _ => "delete",
+        };
+        let began = self.breaker.now();
+        let answer = self.ask(request).await;
+        match &answer {
+            Ok((answer, body)) if is_ill(method, answer.status().as_u16()) => {
+                let status = answer.status().as_u16();
+                let refused = matches!(status, 401 | 403);
+                let fault = if refused { Fault::Refused } else { Fault::Silent };
+                if refused || !self.is_one_of_many {
+                    self.breaker.failed(began, (fault, &why_ill(status, body)));
+                }
+            }
+            Ok(_) => self.breaker.answered(),
+            Err(_) if self.is_one_of_many => {}
+            Err(error) => self.breaker.failed(began, (Fault::Silent, &words(error))),
+        }
+        let outcome =
+            answer.as_ref().map_or("failed", |(answer, _)| outcome(answer.status().as_u16()));
+        metrics::counter!(telemetry::BUCKET_REQUESTS, "method" => method, "outcome" => outcome)
+            .increment(1);
+        answer.map(|(answer, _)| answer)
+    }
+}
+
+/// What the metrics call an answer of the bucket with this status. That an object is not there, is unchanged,
+/// is another one, or is shorter than the part that was asked for is what was to be found out.
+fn outcome(status: u16) -> &'static str {
+    match status {
+        200..300 | 304 | 404 | 412 | 416 => "done",
+        429 | 500.. => "failed",
+        _ => "refused",
+    }
+}
+
+/// Whether a bucket that is well would not answer so. One that lets itself be read and not be written
+/// is well for all who read.
+fn is_ill(method: &str, status: u16) -> bool {
+    let reads = matches!(method, "get" | "head");
+    matches!(status, 429 | 500..) || (reads && matches!(status, 401 | 403))
+}
+
+impl HttpService for Connector {
+    fn call<'service, 'future>(
+        &'service self,
+        request: HttpRequest,
+    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'future>>
+    where
+        'service: 'future,
+        Self: 'future,
+    {
+        Box::pin(self.count(request))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The setting that is blamed when a service answers this status with this code and message.
+    fn check((status, code, message): (u16, &str, &str), expected: &'static str) {
+        let settings = BucketSettings {
+            bucket: "pictures".to_owned(),
+            prefix: String::new(),
+            endpoints: vec!["https://s3.example".to_owned()],
+            region: "eu-north-1".to_owned(),
+            credentials: Credentials::key("id", "key"),
+            path_style: true,
+            plain_http: false,
+            ca: PathBuf::new(),
+            answer: Duration::from_secs(1),
+            give_up: Duration::from_secs(1),
+            requests: 1,
+        };
+        let said = format!(
+            "Server returned non-2xx status code: {status} : <Error><Code>{code}</Code>\
+             <Message>{message}</Message></Error>"
+        );
+        let error = object_store::Error::Generic { store: "S3", source: said.into() };
+        let told = settings.blame("", &error);
+        let StoreError::Setting { setting, why } = &told else { panic!("{told:?}") };
+        assert_eq!(*setting, expected, "{why}");
+        assert!(why.contains(&format!("{code}: {message}")), "{why}");
+    }
+
+    #[test]
+    fn what_a_service_says_names_the_setting_that_is_likely_to_be_wrong() {
+        check((404, "NoSuchBucket", "no such bucket"), "store.originals");
+        check((403, "InvalidAccessKeyId", "who is that"), "store.access_key_id");
+        check((403, "SignatureDoesNotMatch", "check your key"), "store.secret_access_key");
+        check((403, "AccessDenied", "Access Denied."), "store.access_key_id");
+        check((400, "AuthorizationHeaderMalformed", "the region is wrong"), "store.region");
+        // Garage.
+        check((403, "AccessDenied", "Forbidden: No such key: GK1"), "store.access_key_id");
+        check((403, "AccessDenied", "Forbidden: Invalid signature"), "store.secret_access_key");
+    }
+
+    #[test]
+    fn an_answer_that_tells_what_was_asked_is_done_whatever_it_says() {
+        for (statuses, expected) in [
+            (&[200, 204, 206, 304, 404, 412, 416][..], "done"),
+            (&[301, 400, 401, 403], "refused"),
+            (&[429, 500, 502, 503, 504], "failed"),
+        ] {
+            for status in statuses {
+                assert_eq!(outcome(*status), expected, "{status}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_failing_service_says_is_why_it_is_left_alone() {
+        assert_eq!(
+            why_ill(
+                403,
+                b"<Error><Code>AccessDenied</Code><Message>No such key</Message></Error>"
+            ),
+            "it answers 403: AccessDenied: No such key; see store.access_key_id"
+        );
+        assert_eq!(
+            why_ill(503, b"<Error><Code>SlowDown</Code></Error>"),
+            "it answers 503: SlowDown"
+        );
+        assert_eq!(why_ill(502, b"<html>Bad Gateway"), "it answers 502");
+    }
+}

@@ -1,0 +1,377 @@
+//! What holds for every store: in a folder, in a bucket over the library's own store of objects in
+//! memory, and in one of an S3 server where `tests/garage.sh` names one. `tests/suite/store_s3.rs` has
+//! the service over such a bucket.
+
+use std::{
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures_util::TryStreamExt;
+use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path as Key};
+
+use super::breaker::Breaker;
+use super::bucket::{Bucket, Objects};
+use super::credentials::Credentials;
+use super::{
+    BlobReader, BucketSettings, Derived, Kind, Patience, Place, Store, StoreError, Taken,
+};
+use model::Hash;
+
+/// More than one part, and no multiple of it.
+const LARGE: usize = 9_000_123;
+
+/// The variable with an S3 server of region `eu-north-1` that has the bucket `bilder`: address, id of a
+/// key and key, with spaces between them.
+const SERVER: &str = "WIREPHOTO_TEST_S3";
+
+struct Scene {
+    dir: tempfile::TempDir,
+    store: Store,
+    /// Its objects past the store; none of a folder.
+    objects: Arc<dyn ObjectStore>,
+    /// What their keys begin with.
+    prefix: Key,
+}
+
+fn folder() -> Scene {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::open(&dir.path().join("originals")).unwrap();
+    Scene { dir, store, objects: Arc::new(InMemory::new()), prefix: Key::default() }
+}
+
+fn bucket() -> Scene {
+    let (dir, prefix) = (tempfile::tempdir().unwrap(), Key::from("a/b"));
+    let place = ("s3://test".to_owned(), prefix.clone());
+    let objects: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    let over = Objects {
+        all: Arc::clone(&objects),
+        once: Arc::clone(&objects),
+        breaker: Arc::new(Breaker::new(place.0.clone())),
+        settings: None,
+    };
+    let bucket = Bucket::over(over, place, (Duration::from_secs(20), 8)).unwrap();
+    let store = Store::over(bucket, &dir.path().join("scratch")).unwrap();
+    Scene { dir, store, objects, prefix }
+}
+
+/// A bucket of the server, if there is one.
+#[expect(clippy::disallowed_methods, reason = "a test may look at its environment")]
+fn server() -> Option<Scene> {
+    let server = std::env::var(SERVER).ok()?;
+    let [endpoint, id, key] = server.split(' ').collect::<Vec<_>>()[..] else {
+        panic!("{SERVER}: expected an address, an id and a key");
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let settings = BucketSettings {
+        bucket: "bilder".to_owned(),
+        prefix: uuid::Uuid::now_v7().to_string(),
+        // One service behind two addresses, as far as the store can tell.
+        endpoints: vec![endpoint.to_owned(); 2],
+        region: "eu-north-1".to_owned(),
+        credentials: Credentials::key(id, key),
+        path_style: true,
+        plain_http: true,
+        ca: PathBuf::new(),
+        answer: Duration::from_secs(60),
+        give_up: Duration::from_secs(60),
+        requests: 8,
+    };
+    let breaker = Arc::new(Breaker::new(settings.place()));
+    let objects = settings.open(&breaker, &Arc::default(), (0, None)).unwrap();
+    let scratch = dir.path().join("scratch");
+    let store = Store::in_bucket(&settings, &scratch, Patience::None).unwrap();
+    Some(Scene { dir, store, objects, prefix: Key::from(settings.prefix) })
+}
+
+/// One of each kind of bucket.
+fn buckets() -> impl Iterator<Item = Scene> {
+    std::iter::once(bucket()).chain(server())
+}
+
+/// One of each kind of store.
+fn all() -> impl Iterator<Item = Scene> {
+    std::iter::once(folder()).chain(buckets())
+}
+
+/// Checks what holds for all.
+fn each(check: impl Fn(&Scene)) {
+    all().for_each(|scene| check(&scene));
+}
+
+impl Scene {
+    fn derived(&self) -> Derived {
+        self.store.derived(&self.dir.path().join("derived"), 1 << 20).unwrap()
+    }
+
+    fn is_bucket(&self) -> bool {
+        matches!(self.store.place, Place::Bucket(_))
+    }
+
+    /// Puts other bytes in a blob's place, past the store.
+    fn overwrite(&self, hash: Hash, bytes: &[u8]) {
+        let name = hash.to_string();
+        let (start, rest) = name.split_at(2);
+        if self.is_bucket() {
+            let key = self.prefix.clone().join("originals").join(start).join(rest);
+            wait(self.objects.put(&key, Bytes::copy_from_slice(bytes).into())).unwrap();
+        } else {
+            let path = self.dir.path().join("originals").join(start).join(rest);
+            std::fs::write(path, bytes).unwrap();
+        }
+    }
+}
+
+fn wait<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+fn bytes(length: usize) -> Vec<u8> {
+    (0..=250).cycle().take(length).collect()
+}
+
+fn within(range: &Range<u64>) -> Range<usize> {
+    let index = |at: u64| usize::try_from(at).unwrap();
+    index(range.start)..index(range.end)
+}
+
+#[test]
+fn a_store_that_can_be_written_is_proven_and_nothing_stays_of_it() {
+    each(|scene| {
+        scene.store.prove().unwrap();
+        assert_eq!(scene.store.list().unwrap(), []);
+        let left: Vec<_> = wait(scene.objects.list(Some(&scene.prefix)).try_collect()).unwrap();
+        assert_eq!(left, []);
+    });
+}
+
+#[test]
+fn what_is_written_is_read_back_whole_and_in_parts() {
+    each(|scene| {
+        for length in [1, 100_000, LARGE] {
+            let bytes = bytes(length);
+            let all = bytes.len() as u64;
+            let hash = scene.store.write(&bytes).unwrap();
+            assert_eq!(hash, Hash::of(&bytes));
+            assert!(scene.store.read(hash, all).unwrap() == bytes);
+            assert!(scene.store.is_whole(hash, all));
+            let reader = scene.store.reader(hash, all).unwrap();
+            let at = |part: u64| all * part / 100;
+            let ranges = [0..at(1), at(1)..at(1), at(30)..at(60), 0..all, at(99)..all];
+            for range in &ranges {
+                assert!(reader.read(range.clone()).unwrap() == bytes[within(range)], "{range:?}");
+            }
+            let many = reader.read_many(&ranges).unwrap();
+            assert!(many.iter().zip(&ranges).all(|(got, range)| *got == bytes[within(range)]));
+            let pieces: Vec<u8> =
+                reader.pieces().flat_map(|range| reader.read(range).unwrap()).collect();
+            assert!(pieces == bytes);
+        }
+        assert_eq!(scene.store.list().unwrap().len(), 3);
+    });
+}
+
+#[test]
+fn the_same_bytes_are_one_blob_and_damaged_ones_are_mended() {
+    each(|scene| {
+        let first = scene.store.write(b"picture").unwrap();
+        let stamp = |scene: &Scene| scene.store.reader(first, 7).unwrap().stamp();
+        let before = stamp(scene);
+        assert_eq!(scene.store.write(b"picture").unwrap(), first);
+        assert_eq!((scene.store.list().unwrap(), stamp(scene)), (vec![first], before));
+        assert!(scene.store.age(first).unwrap().unwrap() < Duration::from_secs(60));
+        scene.overwrite(first, b"pictura");
+        assert_eq!(scene.store.write(b"picture").unwrap(), first);
+        assert_eq!(scene.store.read(first, 7).unwrap(), b"picture");
+        scene.store.remove(first).unwrap();
+        scene.store.remove(first).unwrap();
+        assert_eq!((scene.store.list().unwrap(), scene.store.age(first).unwrap()), (vec![], None));
+    });
+}
+
+#[test]
+fn a_blob_that_is_missing_or_of_another_length_is_refused() {
+    each(|scene| {
+        let hash = scene.store.write(b"picture").unwrap();
+        for expected in [6, 8, 100_000] {
+            let found = scene.store.read(hash, expected);
+            assert!(matches!(found, Err(StoreError::Length { found: 7, .. })), "{found:?}");
+        }
+        let none = Hash([7; 32]);
+        assert!(matches!(scene.store.read(none, 8), Err(StoreError::Missing(_))));
+        assert!(!scene.store.is_whole(none, 8));
+    });
+}
+
+#[test]
+fn a_file_is_copied_in_under_its_hash() {
+    each(|scene| {
+        for length in [0, 3, 700_000, LARGE] {
+            let source = scene.store.temporary("mp4");
+            std::fs::write(&source, bytes(length)).unwrap();
+            for _ in 0..2 {
+                let mut seen = Vec::new();
+                let copied = scene.store.copy(&source, &mut |piece| seen.push(piece.len()));
+                assert_eq!(copied.unwrap(), (Hash::of(&bytes(length)), length as u64));
+                assert_eq!(seen.iter().sum::<usize>(), length);
+                assert!(seen.iter().rev().skip(1).all(|piece| *piece == super::COPY_BYTES));
+            }
+            assert!(scene.store.is_whole(Hash::of(&bytes(length)), length as u64));
+        }
+    });
+}
+
+#[test]
+fn a_blob_is_taken_over_once_and_only_with_its_own_bytes() {
+    for from in all() {
+        for to in all() {
+            check_taking_over(&from, &to);
+        }
+        let large = from.store.write(&bytes(LARGE)).unwrap();
+        for to in all() {
+            let taken = to.store.take_over(&from.store, large, LARGE as u64);
+            assert!(matches!(taken, Ok(Taken::Copied)));
+            assert!(to.store.is_whole(large, LARGE as u64));
+        }
+    }
+}
+
+fn check_taking_over(from: &Scene, to: &Scene) {
+    let hash = from.store.write(b"picture").unwrap();
+    let refused = |hash, length| match to.store.take_over(&from.store, hash, length).unwrap() {
+        Taken::Refused(why) => why,
+        other @ (Taken::Copied | Taken::There) => panic!("{other:?}"),
+    };
+    assert!(matches!(refused(hash, 8), StoreError::Length { .. }));
+    assert!(matches!(refused(Hash([1; 32]), 8), StoreError::Missing(_)));
+    assert!(matches!(to.store.take_over(&from.store, hash, 7), Ok(Taken::Copied)));
+    assert!(matches!(to.store.take_over(&from.store, hash, 7), Ok(Taken::There)));
+    assert!(to.store.is_whole(hash, 7));
+    to.overwrite(hash, b"pictuRE");
+    assert!(!to.store.is_whole(hash, 7));
+    assert!(matches!(to.store.replace(&from.store, hash, 7), Ok(Taken::Copied)));
+    assert!(to.store.is_whole(hash, 7));
+    from.overwrite(hash, b"pictura");
+    assert!(!from.store.is_whole(hash, 7));
+    // What is there stays until there is a better one.
+    let kept = to.store.replace(&from.store, hash, 7);
+    assert!(matches!(kept, Ok(Taken::Refused(StoreError::Changed(_)))));
+    assert!(to.store.is_whole(hash, 7));
+    to.store.remove(hash).unwrap();
+    assert!(matches!(refused(hash, 7), StoreError::Changed(_)));
+    assert!(!to.store.is_whole(hash, 7));
+    assert_eq!(to.store.leftovers().unwrap(), [] as [PathBuf; 0]);
+    to.store.flush().unwrap();
+}
+
+#[test]
+fn what_is_not_sent_to_its_end_does_not_show() {
+    buckets().for_each(|scene| check_sending(&scene));
+}
+
+fn check_sending(scene: &Scene) {
+    let Place::Bucket(blobs) = &scene.store.place else { panic!("a bucket") };
+    let all = bytes(LARGE);
+    let hash = Hash::of(&all);
+    let key = blobs.bucket.key("originals", hash);
+    let send = |expected: Hash, until: u64| {
+        let mut part = |range: Range<u64>| {
+            (range.start < until).then(|| Bytes::copy_from_slice(&all[within(&range)]))
+        };
+        blobs.bucket.send((&key, hash), LARGE as u64, Some(expected), &mut part).unwrap()
+    };
+    assert!(!send(hash, 1), "its source broke off");
+    assert!(!send(Hash([3; 32]), u64::MAX), "it is something else");
+    assert_eq!(scene.store.list().unwrap(), []);
+    assert!(send(hash, u64::MAX));
+    assert_eq!(scene.store.list().unwrap(), [hash]);
+}
+
+#[test]
+fn an_object_that_is_replaced_while_it_is_read_is_noticed() {
+    buckets().for_each(|scene| check_replacing(&scene));
+}
+
+fn check_replacing(scene: &Scene) {
+    let hash = scene.store.write(&bytes(LARGE)).unwrap();
+    let open = || -> BlobReader { scene.store.reader(hash, LARGE as u64).unwrap() };
+    let reader = open();
+    assert_eq!(reader.read(8_900_000..8_900_010).unwrap().len(), 10);
+    scene.overwrite(hash, &vec![1; LARGE]);
+    let found = reader.read(8_900_000..8_900_010);
+    assert!(matches!(found, Err(StoreError::Away { .. })), "{found:?}");
+    let anew = open();
+    assert_ne!(anew.stamp(), reader.stamp());
+    assert_eq!(anew.read(8_900_000..8_900_010).unwrap(), [1; 10]);
+}
+
+#[test]
+fn derived_files_are_written_read_and_removed() {
+    each(|scene| {
+        let (derived, hash) = (scene.derived(), Hash([9; 32]));
+        for kind in Kind::ALL {
+            assert_eq!(derived.read(kind, hash, 10).unwrap(), None);
+            assert_eq!(derived.length(kind, hash).unwrap(), None);
+            derived.write(kind, hash, b"first").unwrap();
+            derived.write(kind, hash, b"second").unwrap();
+            for again in [false, true] {
+                if again {
+                    derived.forget(hash);
+                }
+                assert_eq!(derived.read(kind, hash, 6).unwrap().unwrap(), b"second");
+                assert_eq!(derived.read(kind, hash, 5).unwrap(), None, "it is longer");
+            }
+            assert_eq!(derived.length(kind, hash).unwrap(), Some(6));
+            let reader = derived.reader(kind, hash, 6).unwrap();
+            assert_eq!(reader.read(2..4).unwrap(), b"co");
+            assert_eq!(derived.list(kind).unwrap(), [hash]);
+            derived.remove(kind, hash).unwrap();
+            derived.remove(kind, hash).unwrap();
+            assert_eq!(derived.read(kind, hash, 10).unwrap(), None);
+        }
+        assert_eq!(derived.leftovers().unwrap(), [] as [&Path; 0]);
+    });
+}
+
+#[test]
+fn a_side_file_is_fetched_once() {
+    buckets().for_each(|scene| check_fetching_once(&scene));
+}
+
+fn check_fetching_once(scene: &Scene) {
+    let (derived, hash) = (scene.derived(), Hash([9; 32]));
+    derived.write(Kind::Index, hash, b"index").unwrap();
+    let key = scene.prefix.clone().join("index").join("09").join("09".repeat(31));
+    wait(scene.objects.delete(&key)).unwrap();
+    assert_eq!(derived.read(Kind::Index, hash, 10).unwrap().unwrap(), b"index");
+    derived.forget(hash);
+    derived.remove(Kind::Index, hash).unwrap();
+    assert_eq!(derived.read(Kind::Index, hash, 10).unwrap(), None);
+}
+
+#[test]
+fn a_call_from_a_thread_of_an_async_runtime_ends() {
+    let scene = bucket();
+    wait(async {
+        let hash = scene.store.write(b"picture").unwrap();
+        assert_eq!(scene.store.read(hash, 7).unwrap(), b"picture");
+        drop(scene);
+    });
+}
+
+#[test]
+fn what_a_store_says_is_told_once() {
+    let cause = || std::io::Error::other("the disk is on fire");
+    let path = || "originals/ab".to_owned();
+    for error in [
+        StoreError::Io { path: path(), cause: cause() },
+        StoreError::Away { place: path(), cause: cause() },
+    ] {
+        let error = crate::runtime::error::Error::internal(error);
+        let told = error.cause().unwrap();
+        assert_eq!(told.matches("on fire").count(), 1, "{told}");
+    }
+}

@@ -1,0 +1,205 @@
+//! Notices what any process wrote: a cheap look that reads the log only when there is something.
+
+use super::connection::{Connection, Place, Purpose};
+use super::engine::{Engine, Row, params};
+use super::{AccountChange, DbError, ReadTx};
+use crate::runtime::limits::LOG_ROWS_MAX;
+use model::ItemKey;
+
+/// What changed since the last look.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Items that were written, in the order of the log.
+    pub items: Vec<ItemKey>,
+    /// What changed in accounts.
+    pub accounts: Vec<AccountChange>,
+    /// Whether rows are gone that were read, as with a server that took over without them: what is known of any
+    /// item may be of those, and the numbers behind are given again.
+    pub lost: bool,
+    /// Whether there may be more, which the next call gives.
+    pub more: bool,
+}
+
+/// Notices that something was written, by whichever process, on a connection of its own.
+pub struct Pulse {
+    connection: Connection,
+    data_version: i64,
+}
+
+impl Pulse {
+    pub(super) fn open(place: &Place) -> Result<Self, DbError> {
+        Ok(Self { connection: Connection::open(place, Purpose::Follow)?, data_version: -1 })
+    }
+
+    /// Whether another connection committed since the last call; a few microseconds.
+    pub fn beats(&mut self) -> Result<bool, DbError> {
+        let found = self.connection.data_version()?;
+        Ok(std::mem::replace(&mut self.data_version, found) != found)
+    }
+}
+
+/// Reads one consistent state after the other on a connection of its own, for readers that take long.
+pub struct Feed(Pulse);
+
+impl Feed {
+    pub(super) fn open(place: &Place) -> Result<Self, DbError> {
+        Pulse::open(place).map(Self)
+    }
+
+    /// Whether another connection committed since the last call; a few microseconds.
+    pub fn has_news(&mut self) -> Result<bool, DbError> {
+        self.0.beats()
+    }
+
+    /// Runs `read` against one state. Blocks.
+    pub fn read<T, F>(&mut self, read: F) -> Result<T, DbError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&ReadTx<'_>) -> Result<T, DbError> + Send + 'static,
+    {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        self.0.connection.read(Box::new(move |outcome| {
+            drop(sender.send(outcome.and_then(|tx| read(&tx))));
+        }));
+        receiver.recv().map_err(|_| DbError::Closed)?
+    }
+}
+
+/// Where the logs end. Their newest rows are never swept.
+const ENDS: &str = "SELECT (SELECT coalesce(max(seq), 0) FROM item_log),
+     (SELECT coalesce(max(seq), 0) FROM account_log)";
+
+/// Follows the item log and the account log on a connection of its own.
+pub struct Follower {
+    connection: Connection,
+    data_version: i64,
+    seq: i64,
+    account_seq: i64,
+}
+
+impl Follower {
+    pub(super) fn open(place: &Place) -> Result<Self, DbError> {
+        let mut connection = Connection::open(place, Purpose::Follow)?;
+        let (seq, account_seq) = connection.look(ends)?;
+        Ok(Self { connection, data_version: -1, seq, account_seq })
+    }
+
+    /// The row of the item log up to which changes were given out.
+    #[must_use]
+    pub fn seq(&self) -> i64 {
+        self.seq
+    }
+
+    /// What was written since the last call; at most [`LOG_ROWS_MAX`] of a kind, the
+    /// rest with the next call. Where the logs end before what was read, everything changed: it goes on from
+    /// their ends.
+    pub fn changes(&mut self) -> Result<Change, DbError> {
+        let data_version = self.connection.data_version()?;
+        if data_version == self.data_version {
+            return Ok(Change::default());
+        }
+        let (after, accounts_after) = (self.seq, self.account_seq);
+        let (mut change, items, accounts) = self.connection.look(|engine| {
+            let mut change = Change::default();
+            let ends = ends(engine)?;
+            if ends.0 < after || ends.1 < accounts_after {
+                change.lost = true;
+                change.accounts.push(AccountChange::Everything);
+                return Ok((change, (ends.0, 0), (ends.1, 0)));
+            }
+            let sql =
+                "SELECT seq, media_type, id FROM item_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+            let items = log_behind(engine, sql, after, |row| {
+                // A row that names no item cannot be in any cache.
+                let key = format!("{}/{}", row.text(1)?, row.text(2)?).parse::<ItemKey>();
+                change.items.extend(key.ok());
+                Ok(())
+            })?;
+            let sql = "SELECT seq, what, id FROM account_log WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+            let accounts = log_behind(engine, sql, accounts_after, |row| {
+                change.accounts.push(AccountChange::parse(row.text(1)?, row.text(2)?));
+                Ok(())
+            })?;
+            Ok((change, items, accounts))
+        })?;
+        let ((seq, read), (account_seq, accounts_read)) = (items, accounts);
+        self.seq = seq;
+        self.account_seq = account_seq;
+        change.more = read >= LOG_ROWS_MAX || accounts_read >= LOG_ROWS_MAX;
+        if !change.more {
+            self.data_version = data_version;
+        }
+        Ok(change)
+    }
+}
+
+/// The newest rows of the item log and of the account log.
+fn ends(engine: Engine<'_>) -> Result<(i64, i64), DbError> {
+    engine.load(ENDS, params![], |row| Ok((row.get(0)?, row.get(1)?)))
+}
+
+/// Reads a log on behind the row `after`: where it stands then, and how many rows were read.
+fn log_behind(
+    engine: Engine<'_>,
+    sql: &str,
+    after: i64,
+    mut each: impl FnMut(&Row<'_>) -> Result<(), DbError>,
+) -> Result<(i64, usize), DbError> {
+    let limit = i64::try_from(LOG_ROWS_MAX).unwrap_or(i64::MAX);
+    let read: Vec<i64> = engine.list(sql, params![after, limit], |row| {
+        each(row)?;
+        row.get(0)
+    })?;
+    Ok((read.last().copied().unwrap_or(after), read.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::database::Db;
+
+    #[test]
+    fn rows_that_were_read_and_are_gone_are_told_of_and_what_comes_behind_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        let run = |sql: String| db.write_blocking(move |tx| tx.run_sql(&sql)).unwrap();
+        let item = |seq: i64, id: &str| {
+            run(format!(
+                "INSERT INTO item_log (seq, media_type, id, change, at_ms)
+                 VALUES ({seq}, 'text', '{id}', 'written', 0)"
+            ));
+        };
+        let account = |seq: i64, what: &str| {
+            run(format!(
+                "INSERT INTO account_log (seq, what, id, at_ms) VALUES ({seq}, '{what}', '7', 0)"
+            ));
+        };
+        let mut follower = db.follower().unwrap();
+        item(1, "a");
+        item(2, "b");
+        item(3, "c");
+        account(1, "user");
+        let change = follower.changes().unwrap();
+        assert_eq!((change.items.len(), change.accounts.len(), change.lost), (3, 1, false));
+        assert_eq!(follower.seq(), 3);
+        let accounts = vec![AccountChange::Everything];
+        let everything = Change { accounts, lost: true, ..Change::default() };
+        // The newest items.
+        run("DELETE FROM item_log WHERE seq > 1".to_owned());
+        assert_eq!(follower.changes().unwrap(), everything);
+        assert_eq!((follower.seq(), follower.changes().unwrap()), (1, Change::default()));
+        // Their numbers are given again.
+        item(2, "d");
+        let items = vec!["text/d".parse().unwrap()];
+        assert_eq!(follower.changes().unwrap(), Change { items, ..Change::default() });
+        assert_eq!(follower.seq(), 2);
+        // What changed in accounts.
+        account(2, "user");
+        assert_eq!(follower.changes().unwrap().accounts.len(), 1);
+        run("DELETE FROM account_log WHERE seq > 1".to_owned());
+        assert_eq!(follower.changes().unwrap(), everything);
+        account(2, "user");
+        let change = follower.changes().unwrap();
+        assert_eq!((change.accounts.len(), change.lost, follower.seq()), (1, false, 2));
+    }
+}

@@ -1,0 +1,90 @@
+//! Who works on a data directory: a lock on a file in it, which ends with its process.
+//!
+//! The service and every command share it. Whoever changes what the others rely on, the schema or
+//! the whole archive, must be alone. The lock is advisory: it binds this program, not others.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io,
+    path::Path,
+};
+
+use super::DbError;
+use crate::runtime::modes;
+
+/// The name of the file, which stays when nobody holds it.
+const NAME: &str = "wirephoto.lock";
+
+/// A hold on a data directory.
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Works on `dir` beside others.
+    ///
+    /// Fails with [`DbError::InUse`] while somebody must be alone with it.
+    pub fn share(dir: &Path) -> Result<Self, DbError> {
+        let file = open(dir).map_err(|cause| unusable(dir, &cause))?;
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(DbError::InUse(format!(
+                "another process restores or upgrades {}; try again when it has ended",
+                dir.display()
+            ))),
+            Err(TryLockError::Error(cause)) => Err(unusable(dir, &cause)),
+        }
+    }
+
+    /// Works on `dir` alone.
+    ///
+    /// Fails with [`DbError::InUse`] while others, the service for instance, work on it.
+    pub fn alone(dir: &Path) -> Result<Self, DbError> {
+        let file = open(dir).map_err(|cause| unusable(dir, &cause))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => Err(DbError::InUse(format!(
+                "another process works on {}: stop the service and what else runs on it",
+                dir.display()
+            ))),
+            Err(TryLockError::Error(cause)) => Err(unusable(dir, &cause)),
+        }
+    }
+}
+
+/// Opens the file for reading alone where it is there: another user may have made it.
+fn open(dir: &Path) -> io::Result<File> {
+    let path = dir.join(NAME);
+    match File::open(&path) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => {
+            let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+            modes::give_to_owner_of_folder(&path);
+            opened
+        }
+        opened => opened,
+    }
+}
+
+fn unusable(dir: &Path, cause: &io::Error) -> DbError {
+    DbError::InUse(format!("{} cannot be locked: {cause}", dir.join(NAME).display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_share_a_directory_and_one_has_it_alone() {
+        let dir = tempfile::tempdir().expect("folder");
+        let shared = [Lock::share(dir.path()), Lock::share(dir.path())];
+        assert!(shared.iter().all(Result::is_ok));
+        assert!(matches!(Lock::alone(dir.path()), Err(DbError::InUse(_))));
+        drop(shared);
+        let alone = Lock::alone(dir.path()).expect("nobody is there");
+        assert!(matches!(Lock::share(dir.path()), Err(DbError::InUse(_))));
+        assert!(matches!(Lock::alone(dir.path()), Err(DbError::InUse(_))));
+        drop(alone);
+        assert!(Lock::share(dir.path()).is_ok());
+    }
+}

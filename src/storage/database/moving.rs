@@ -1,0 +1,507 @@
+//! A database's way into another one, of whichever engine, while it is in use.
+//!
+//! What can be large goes over in portions, as often as something is new, until little is. Then the rest
+//! goes over from one state of this database, and all tables are compared by the number of their rows. If the
+//! archive is to live there, nobody may write here in that moment; a rehearsal keeps nobody. What was cut
+//! short is begun again: portions go on where they stood, and the other database says until its end that
+//! it is not whole.
+
+use std::sync::Arc;
+
+use super::statements::moving::{ITEM_LOG, ITEMS, Portion, TABLES, Table};
+use super::{Db, DbError, Named, ReadTx};
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::limits::{MOVED_ROUNDS_MAX, MOVED_ROWS, MOVED_TRIES_MAX};
+
+/// What is heard of rows that go over: the table, and how many rows of it went now.
+pub type HearRows = Arc<dyn Fn(&'static str, usize) + Send + Sync>;
+
+/// Takes originals over that became known in the moment in which nobody writes; again where that moment
+/// has to be repeated.
+pub type Carry = Arc<dyn Fn(&[Named]) -> Result<(), DbError> + Send + Sync>;
+
+/// What came over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MovedRows {
+    /// Rows by table, which both databases have.
+    pub tables: Vec<(&'static str, usize)>,
+    /// Milliseconds for which nobody could write, or could not have, had the archive moved.
+    pub held_ms: u64,
+}
+
+impl MovedRows {
+    /// Rows of a table.
+    #[must_use]
+    pub fn of(&self, table: &str) -> usize {
+        self.tables.iter().find(|(name, _)| *name == table).map_or(0, |(_, rows)| *rows)
+    }
+}
+
+/// A way from one database into another.
+#[derive(Clone)]
+pub struct Moving {
+    from: Db,
+    to: Db,
+    hear: HearRows,
+}
+
+fn differs(table: &str, (here, there): (usize, usize)) -> DbError {
+    DbError::Damaged {
+        what: format!("the new database, table {table}"),
+        why: format!("it has {there} rows where the old one has {here}"),
+    }
+}
+
+fn foreign() -> DbError {
+    let why = "the new database was filled from another archive, or from this one before it was \
+               restored: make it anew";
+    DbError::InUse(why.to_owned())
+}
+
+fn lived_in(why: &str) -> DbError {
+    DbError::InUse(format!("the archive may be lived in where it moved: {why}"))
+}
+
+impl Moving {
+    /// Begins the way: `to` must be empty, or what an earlier way of this kind left.
+    ///
+    /// Fails with [`DbError::InUse`] when `to` holds an archive of its own.
+    pub fn begin((from, to): (&Db, &Db), hear: HearRows) -> Result<Self, DbError> {
+        to.write_blocking(|tx| {
+            let read = tx.as_read();
+            if !read.is_being_filled()? && !read.is_empty()? {
+                let why = "the new database holds an archive already, or a service runs on it";
+                return Err(DbError::InUse(why.to_owned()));
+            }
+            tx.note_filling(true)
+        })?;
+        let moving = Self { from: from.clone(), to: to.clone(), hear };
+        let way = moving.clone();
+        from.read_blocking(move |tx| {
+            way.compare_marks(tx)?;
+            way.compare_log(tx)
+        })?;
+        Ok(moving)
+    }
+
+    /// Takes over what is new of the items and their log, until little of it is left; others go on
+    /// writing. Gives the number of the last item.
+    pub fn catch_up(&self) -> Result<i64, DbError> {
+        for _ in 0..MOVED_ROUNDS_MAX {
+            let log = self.follow(&ITEM_LOG, &|table, after| {
+                self.from.read_blocking(move |tx| tx.portion_behind(table, after))
+            })?;
+            let items = self.follow(&ITEMS, &|table, after| {
+                self.from.read_blocking(move |tx| tx.portion_behind(table, after))
+            })?;
+            if log + items <= MOVED_ROWS {
+                break;
+            }
+        }
+        self.to.read_blocking(|tx| tx.reached(&ITEMS))
+    }
+
+    /// Takes over the rows of a table behind those that are there, which `next` reads; how many they
+    /// were.
+    fn follow(
+        &self,
+        table: &'static Table,
+        next: &dyn Fn(&'static Table, i64) -> Result<Portion, DbError>,
+    ) -> Result<usize, DbError> {
+        let mut after = self.to.read_blocking(move |tx| tx.reached(table))?;
+        let mut rows = 0;
+        loop {
+            let portion = next(table, after)?;
+            let Some(last) = portion.last() else { return Ok(rows) };
+            (after, rows) = (last, rows + portion.len());
+            self.put(portion)?;
+        }
+    }
+
+    fn put(&self, portion: Portion) -> Result<(), DbError> {
+        let (name, rows) = (portion.table_name(), portion.len());
+        self.to.write_blocking(move |tx| match name == ITEMS.name() {
+            true => tx.insert_items(&portion),
+            false => tx.insert_portion(&portion),
+        })?;
+        (self.hear)(name, rows);
+        Ok(())
+    }
+
+    /// Takes over all that is left while nobody writes, with the originals of items with numbers
+    /// behind `carried`; compares both. With `switch` the archive lives there from then on, at what
+    /// the text calls by name, and this database takes no writes any more.
+    ///
+    /// A database that has moved already, whose way was cut short at its end, may go it again.
+    pub fn finish(
+        &self,
+        (carried, carry): (i64, Carry),
+        switch: Option<&str>,
+    ) -> Result<MovedRows, DbError> {
+        let home = self.from.read_blocking(|tx| tx.moved_to())?;
+        let has_moved = home.is_some();
+        if let Some(home) = home.filter(|home| switch.is_none_or(|to| home != to)) {
+            return Err(DbError::Moved(home));
+        }
+        let mut tries = 1;
+        let moved = loop {
+            let late = (carried, Arc::clone(&carry));
+            match self.bring_rest(late, switch.filter(|_| !has_moved)) {
+                Err(DbError::Engine(cause)) if cause.is_busy() && tries < MOVED_TRIES_MAX => {
+                    tries += 1;
+                    tracing::warn!("the old database was busy for long, once more: {cause}");
+                }
+                outcome => break outcome?,
+            }
+        };
+        // After the other one, so that never both take writes.
+        if switch.is_some() {
+            self.to.write_blocking(|tx| tx.note_filling(false))?;
+        }
+        Ok(moved)
+    }
+
+    /// Takes over all that is left; while nobody writes, if the archive is to live elsewhere.
+    fn bring_rest(
+        &self,
+        (carried, carry): (i64, Carry),
+        switch: Option<&str>,
+    ) -> Result<MovedRows, DbError> {
+        // What takes long and may be done before anybody waits. A transaction each, so that no reference is
+        // looked for among rows that just went.
+        for table in TABLES.iter().rev() {
+            // What an earlier way left may be more than goes with one statement.
+            while self.to.write_blocking(move |tx| tx.clear_some(table))? > 0 {}
+            self.to.write_blocking(move |tx| tx.clear_table(table))?;
+        }
+        self.catch_up()?;
+        let (way, wanted) = (self.clone(), switch.map(str::to_owned));
+        let rest = move |here: &ReadTx<'_>| -> Result<(MovedRows, Stopwatch), DbError> {
+            let held = Stopwatch::start();
+            Ok((way.rest(here, carried, &carry)?, held))
+        };
+        let (mut moved, held) = match wanted {
+            None => self.from.read_blocking(rest)?,
+            Some(to) => self.from.write_blocking(move |tx| {
+                let moved = rest(&tx.as_read())?;
+                tx.note_moved(Some(&to))?;
+                Ok(moved)
+            })?,
+        };
+        moved.held_ms = u64::try_from(held.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(moved)
+    }
+
+    fn rest(&self, here: &ReadTx<'_>, carried: i64, carry: &Carry) -> Result<MovedRows, DbError> {
+        self.follow(&ITEM_LOG, &|table, after| here.portion_behind(table, after))?;
+        self.follow(&ITEMS, &|table, after| here.portion_behind(table, after))?;
+        self.remove_replaced(here)?;
+        let floor = here.log_floor()?;
+        self.to.write_blocking(move |tx| tx.trim_item_log(floor))?;
+        carry(&here.named_behind(carried)?)?;
+        for table in TABLES {
+            // Triggers may have written to it meanwhile.
+            self.to.write_blocking(move |tx| tx.clear_table(table))?;
+            here.each_portion(table, |portion| self.put(portion))?;
+        }
+        for table in TABLES.iter().chain([&ITEM_LOG]) {
+            if let Some(number) = here.number_given(table)? {
+                self.to.write_blocking(move |tx| tx.pass_numbers(table, number))?;
+            }
+        }
+        self.compare(here)
+    }
+
+    /// Fails when the item log over there is not this one, as far as it came.
+    fn compare_log(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
+        let (floor, reached) =
+            (here.log_floor()?, self.to.read_blocking(|tx| tx.reached(&ITEM_LOG))?);
+        // What went here since goes there too.
+        let rows = floor..=reached;
+        if floor == 0 || rows.is_empty() {
+            return Ok(());
+        }
+        let same = rows.clone();
+        let there = self.to.read_blocking(move |tx| tx.mark_of_rows(&ITEM_LOG, &same))?;
+        if there == here.mark_of_rows(&ITEM_LOG, &rows)? { Ok(()) } else { Err(foreign()) }
+    }
+
+    /// Fails when what is over there is not of this archive.
+    fn compare_marks(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
+        let there = self.to.read_blocking(|tx| tx.marks_of_items())?;
+        let reached = there.last().map_or(0, |(doc, _)| *doc);
+        for (doc, mark) in here.marks_of_items()?.iter().take_while(|(doc, _)| *doc <= reached) {
+            let found = there.binary_search_by_key(doc, |(doc, _)| *doc).ok();
+            if found.map(|at| there[at].1) != Some(*mark) {
+                return Err(foreign());
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes versions of items over there that were replaced here since they came over. A version
+    /// never changes: their numbers say which they are.
+    fn remove_replaced(&self, here: &ReadTx<'_>) -> Result<(), DbError> {
+        let known = here.numbers_of_items()?;
+        let mut gone = self.to.read_blocking(|tx| tx.numbers_of_items())?;
+        gone.retain(|doc| known.binary_search(doc).is_err());
+        for some in gone.chunks(MOVED_ROWS) {
+            let some = some.to_vec();
+            self.to.write_blocking(move |tx| {
+                some.iter().try_for_each(|doc| tx.delete_version(*doc))
+            })?;
+        }
+        Ok(())
+    }
+
+    fn compare(&self, here: &ReadTx<'_>) -> Result<MovedRows, DbError> {
+        let mut tables = Vec::with_capacity(TABLES.len() + 2);
+        for table in [&ITEMS, &ITEM_LOG].into_iter().chain(TABLES) {
+            let rows = here.rows_of(table)?;
+            let there = self.to.read_blocking(move |tx| tx.rows_of(table))?;
+            if rows != there {
+                return Err(differs(table.name(), (rows, there)));
+            }
+            tables.push((table.name(), rows));
+        }
+        Ok(MovedRows { tables, held_ms: 0 })
+    }
+}
+
+impl Db {
+    /// Where the archive of this database lives now, if it has moved.
+    pub fn moved_to(&self) -> Result<Option<String>, DbError> {
+        self.read_blocking(|tx| tx.moved_to())
+    }
+
+    /// Whether the database is being filled from another one: what it holds is not whole.
+    pub fn is_being_filled(&self) -> Result<bool, DbError> {
+        self.read_blocking(|tx| tx.is_being_filled())
+    }
+
+    /// Sees to it that nobody lives in `to`, where the archive of this database moved: from then on it says of
+    /// itself that it is not whole, as before the move.
+    ///
+    /// Fails with [`DbError::InUse`] when somebody may live there: it has nodes, or rows that are not as
+    /// they came over.
+    pub fn leave(&self, to: &Self) -> Result<(), DbError> {
+        // Nobody writes here: the archive has moved.
+        let here = self.read_blocking(|tx| tx.marks_of_tables())?;
+        to.write_blocking(move |tx| {
+            let there = tx.as_read();
+            if let Some(node) = there.list_nodes()?.first() {
+                return Err(lived_in(&format!("the node {} lives there", node.node)));
+            }
+            if there.is_being_filled()? {
+                return Ok(());
+            }
+            let marks = there.marks_of_tables()?;
+            if let Some((table, _)) = here.iter().find(|mark| !marks.contains(mark)) {
+                return Err(lived_in(&format!("its table {table} is not as it came over")));
+            }
+            tx.note_filling(true)
+        })
+    }
+
+    /// Says that the archive of this database lives here after all.
+    pub fn stay(&self) -> Result<(), DbError> {
+        self.threads.write_anyway(|tx| tx.note_moved(None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::runtime::clock;
+    use model::ItemKey;
+    use model::item::PubStatus;
+    use uuid::Uuid;
+
+    fn open(dir: &Path) -> Db {
+        std::fs::create_dir_all(dir).unwrap();
+        Db::open(dir).unwrap()
+    }
+
+    fn write(db: &Db, id: &str, headline: &str) {
+        let key: ItemKey = format!("text/{id}").parse().unwrap();
+        let json = format!(
+            r#"{{"uri":"http://here/text/{id}","type":"text","headline":"{headline}",
+                "versioncreated":"2026-01-01T00:00:00Z","pubstatus":"usable"}}"#
+        );
+        let now = clock::now();
+        let item = crate::storage::database::NewItem {
+            key,
+            document: json,
+            assets: None,
+            pub_status: PubStatus::Usable,
+            order_time: now,
+            embargoed: None,
+            stored: now,
+            fresh: true,
+        };
+        db.write_blocking(move |tx| tx.write_item(&item)).unwrap();
+    }
+
+    fn begin(from: &Db, to: &Db) -> Result<Moving, DbError> {
+        Moving::begin((from, to), Arc::new(|_, _| {}))
+    }
+
+    fn finish(moving: &Moving, switch: Option<&str>) -> Result<MovedRows, DbError> {
+        moving.finish((i64::MAX, Arc::new(|_| Ok(()))), switch)
+    }
+
+    fn headlines(db: &Db) -> Vec<String> {
+        db.read_blocking(|tx| {
+            let mut found = Vec::new();
+            tx.each_portion(&ITEMS, |portion| {
+                found.push(format!("{portion:?}"));
+                Ok(())
+            })?;
+            Ok(found)
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn a_rehearsal_is_repeated_and_then_the_archive_moves() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (open(&dir.path().join("from")), open(&dir.path().join("to")));
+        write(&from, "one", "first");
+        write(&from, "two", "second");
+        let moving = begin(&from, &to).unwrap();
+        assert_eq!(moving.catch_up().unwrap(), 2);
+        write(&from, "one", "first again");
+        let moved = finish(&moving, None).unwrap();
+        assert_eq!(moved.of("items"), 2);
+        assert!(to.is_being_filled().unwrap());
+        assert_eq!(headlines(&from), headlines(&to));
+        assert_eq!(from.moved_to().unwrap(), None);
+        // Another day.
+        write(&from, "two", "second again");
+        write(&from, "three", "third");
+        let moved = finish(&begin(&from, &to).unwrap(), Some("elsewhere")).unwrap();
+        assert_eq!(moved.of("items"), 3);
+        assert_eq!(headlines(&from), headlines(&to));
+        assert!(!to.is_being_filled().unwrap());
+        assert_eq!(from.moved_to().unwrap().as_deref(), Some("elsewhere"));
+        let refused = from.write_blocking(|tx| tx.note_filling(false));
+        assert!(matches!(refused, Err(DbError::Moved(home)) if home == "elsewhere"));
+        // What was not lived in is moved to again, what was is not.
+        write(&to, "four", "fourth");
+        let refused = begin(&from, &to).map(drop);
+        assert!(matches!(refused, Err(DbError::InUse(_))), "{refused:?}");
+        from.stay().unwrap();
+        write(&from, "five", "fifth");
+    }
+
+    #[test]
+    fn an_archive_comes_back_only_from_where_nobody_lived() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (open(&dir.path().join("from")), open(&dir.path().join("to")));
+        write(&from, "one", "first");
+        write(&from, "two", "second");
+        finish(&begin(&from, &to).unwrap(), Some("elsewhere")).unwrap();
+        let refuses = |words: &str| {
+            let refused = from.leave(&to);
+            assert!(
+                matches!(&refused, Err(DbError::InUse(why)) if why.contains(words)),
+                "{words}: {refused:?}"
+            );
+            assert!(!to.is_being_filled().unwrap(), "{words}");
+        };
+        let (life, now) = (Uuid::new_v4(), clock::now());
+        to.write_blocking(move |tx| {
+            tx.begin_life((life, "node-1"), ("all", 0, ("{}", "")), &[], now)
+        })
+        .unwrap();
+        refuses("node-1");
+        to.write_blocking(move |tx| tx.end_life(life, now)).unwrap();
+        to.write_blocking(|tx| tx.run_sql("INSERT INTO state (name, value) VALUES ('a', 'b')"))
+            .unwrap();
+        refuses("state");
+        to.write_blocking(|tx| tx.run_sql("DELETE FROM state WHERE name = 'a'")).unwrap();
+        // Nothing is left of the life: whoever was there wrote nothing.
+        from.leave(&to).unwrap();
+        assert!(to.is_being_filled().unwrap());
+        // Cut short before its end, and once more.
+        from.leave(&to).unwrap();
+        from.stay().unwrap();
+        write(&from, "two", "second again");
+        // Another day.
+        finish(&begin(&from, &to).unwrap(), Some("elsewhere")).unwrap();
+        assert_eq!(headlines(&from), headlines(&to));
+        write(&to, "three", "third");
+        refuses("items");
+    }
+
+    #[test]
+    fn a_rehearsal_keeps_nobody_from_writing() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (open(&dir.path().join("from")), open(&dir.path().join("to")));
+        write(&from, "one", "words");
+        let moving = begin(&from, &to).unwrap();
+        // Another process, in the middle of the move.
+        let beside = open(&dir.path().join("from"));
+        let carry: Carry = Arc::new(move |_| {
+            write(&beside, "two", "words");
+            Ok(())
+        });
+        let moved = moving.finish((i64::MAX, carry), None).unwrap();
+        assert_eq!(moved.of("items"), 1, "one state went over");
+        assert_eq!(finish(&moving, Some("elsewhere")).unwrap().of("items"), 2);
+    }
+
+    #[test]
+    fn a_log_that_is_not_the_one_that_came_over_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (open(&dir.path().join("from")), open(&dir.path().join("to")));
+        for id in ["one", "two", "three"] {
+            write(&from, id, "words");
+        }
+        finish(&begin(&from, &to).unwrap(), None).unwrap();
+        // Rows that went here are no difference.
+        from.write_blocking(|tx| tx.run_sql("DELETE FROM item_log WHERE seq = 1")).unwrap();
+        finish(&begin(&from, &to).unwrap(), None).unwrap();
+        from.write_blocking(|tx| tx.run_sql("UPDATE item_log SET at_ms = 1 WHERE seq = 3"))
+            .unwrap();
+        let refused = begin(&from, &to).map(drop);
+        assert!(matches!(refused, Err(DbError::InUse(_))), "{refused:?}");
+    }
+
+    #[test]
+    fn rows_of_any_number_go_over_as_they_are() {
+        for rows in [1, 2, 7, 256, 500, 1011] {
+            let dir = tempfile::tempdir().unwrap();
+            let (from, to) = (open(&dir.path().join("from")), open(&dir.path().join("to")));
+            from.write_blocking(move |tx| {
+                tx.run_sql(&format!(
+                    "INSERT INTO state (name, value) WITH RECURSIVE n (n) AS
+                         (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {rows})
+                     SELECT 'name ' || (n * 7919 % 2003), 'value ' || n FROM n"
+                ))
+            })
+            .unwrap();
+            // What a rehearsal left makes room.
+            finish(&begin(&from, &to).unwrap(), None).unwrap();
+            finish(&begin(&from, &to).unwrap(), Some("elsewhere")).unwrap();
+            let states = |db: &Db| db.read_blocking(|tx| tx.list_states("name ")).unwrap();
+            assert_eq!(states(&from).len(), rows);
+            assert_eq!(states(&from), states(&to));
+        }
+    }
+
+    #[test]
+    fn numbers_that_were_given_are_not_given_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (open(&dir.path().join("from")), open(&dir.path().join("to")));
+        for id in ["one", "two", "three"] {
+            write(&from, id, "words");
+        }
+        from.write_blocking(|tx| tx.run_sql("DELETE FROM item_log")).unwrap();
+        finish(&begin(&from, &to).unwrap(), Some("elsewhere")).unwrap();
+        write(&to, "four", "words");
+        assert_eq!(to.read_blocking(|tx| tx.log_end()).unwrap().row, 4);
+    }
+}

@@ -1,0 +1,199 @@
+//! Whether nodes live on a database whose schema is to change: they were made for the schema that it has.
+//!
+//! A life is over when its beat stands still for long enough, by the clock of whoever looks and could write
+//! meanwhile; `cluster::membership` has the rule. So who migrates looks for that long, but only where there are
+//! lives at all. A node that is alone shows itself once in ten minutes, and one that sees another at once: who
+//! looks is therefore in `nodes` too, with a role that tells what it is. Others that look at the same
+//! time pass over it, and one of them migrates.
+//!
+//! It looks before it takes the turn to write and keeps it: signs of life are writes and need the turn. With
+//! the turn that is kept comes a last look, and then all lives end, in the transaction that changes the schema. What
+//! goes on all the same finds another schema with its next turn, and its claims find no life.
+
+use std::{cell::Cell, collections::HashMap, sync::mpsc, time::Duration};
+
+use tokio_postgres::Transaction;
+use uuid::Uuid;
+
+use super::server::Server;
+use super::session::{Desk, Session};
+use super::{Client, latest, number};
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::limits::{NODE_BEAT, NODE_BEATS_MIN, NODE_STILL};
+use crate::storage::database::DbError;
+use crate::storage::database::engine::{Engine, params};
+
+/// The first schema that knows of nodes.
+const NODES_SINCE: i64 = 9;
+/// The role of one who looks.
+const ROLE: &str = "upgrade";
+
+/// How long lives are looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    /// A life whose beat stands still for that long is over.
+    pub(super) still: Duration,
+    /// Time between two looks.
+    pub(super) look: Duration,
+}
+
+impl Default for Span {
+    fn default() -> Self {
+        Self { still: NODE_STILL, look: NODE_BEAT }
+    }
+}
+
+/// A row of `nodes`.
+struct Life {
+    life: String,
+    node: String,
+    role: String,
+    beat: i64,
+}
+
+/// The lives of nodes that are over, as far as that was seen.
+pub(super) struct Lives {
+    /// The life by which this process shows itself.
+    ours: Uuid,
+    schema: i64,
+    /// The beat of each life when it was looked at first.
+    seen: HashMap<String, i64>,
+}
+
+impl Lives {
+    /// Looks at the lives in a database of that schema for as long as it takes to know that they are over;
+    /// not at all where there are none.
+    ///
+    /// Fails with [`DbError::InUse`] when one goes on.
+    pub(super) fn watch(
+        session: &mut Session,
+        server: &Server,
+        (schema, span): (i64, Span),
+    ) -> Result<Self, DbError> {
+        let mut lives = Self { ours: Uuid::new_v4(), schema, seen: HashMap::new() };
+        let outcome = lives.see_still(session, server, span);
+        if outcome.is_err() {
+            lives.leave(session);
+        }
+        outcome.map(|()| lives)
+    }
+
+    fn see_still(
+        &mut self,
+        session: &mut Session,
+        server: &Server,
+        span: Span,
+    ) -> Result<(), DbError> {
+        if self.schema < NODES_SINCE {
+            return Ok(());
+        }
+        let first = self.look(session)?.unwrap_or_default();
+        if first.is_empty() {
+            return Ok(());
+        }
+        tracing::info!(
+            nodes = first.len(),
+            "the schema is to be brought up to date: looking whether nodes of an earlier version run"
+        );
+        self.seen = first.into_iter().map(|one| (one.life, one.beat)).collect();
+        let (since, mut looks) = (Stopwatch::start(), 0);
+        let (_open, never) = mpsc::channel::<()>();
+        while since.elapsed() < span.still || looks < NODE_BEATS_MIN {
+            match never.recv_timeout(span.look) {
+                Ok(()) | Err(_) => {}
+            }
+            // Another process was faster where there is nothing: nothing is left to be done.
+            let Some(found) = self.look(session)? else { return Ok(()) };
+            self.refuse(server, &found)?;
+            looks += 1;
+        }
+        Ok(())
+    }
+
+    /// Shows this process and lists the lives of nodes; nothing where the schema is another one by now.
+    fn look(&self, session: &mut Session) -> Result<Option<Vec<Life>>, DbError> {
+        let Session { desk, client } = session;
+        let transaction = desk.wait(latest(client))?;
+        match self.look_within(desk, &transaction) {
+            Ok(found) => {
+                desk.wait(transaction.commit())?;
+                Ok(found)
+            }
+            Err(cause) => {
+                drop(transaction);
+                desk.settle();
+                Err(cause)
+            }
+        }
+    }
+
+    fn look_within(
+        &self,
+        desk: &Desk,
+        transaction: &Transaction<'_>,
+    ) -> Result<Option<Vec<Life>>, DbError> {
+        let turn = "SELECT schema FROM writer FOR UPDATE";
+        if number(&desk.wait(transaction.simple_query(turn))?)? != self.schema {
+            return Ok(None);
+        }
+        let wrote = Cell::new(false);
+        let engine = Client::new(desk, transaction, &wrote).engine();
+        // Nobody waits for it to follow the item log.
+        let sql = "INSERT INTO nodes (life, node, role, beat, followed, seen_ms)
+             VALUES (?1, ?1, ?2, 0, ?3, CAST(extract(epoch FROM now()) * 1000 AS BIGINT))
+             ON CONFLICT (life) DO UPDATE SET beat = nodes.beat + 1, seen_ms = excluded.seen_ms";
+        engine.execute(sql, params![self.ours.to_string(), ROLE, i64::MAX])?;
+        list(engine).map(Some)
+    }
+
+    /// Fails when one of the lives that were found has begun or gone on since the first look.
+    fn refuse(&self, server: &Server, found: &[Life]) -> Result<(), DbError> {
+        let goes_on = |one: &&Life| self.seen.get(&one.life) != Some(&one.beat);
+        let named = |one: &Life| format!("{} ({})", one.node, one.role);
+        let running: Vec<String> = found.iter().filter(goes_on).map(named).collect();
+        if running.is_empty() {
+            return Ok(());
+        }
+        Err(DbError::InUse(format!(
+            "{} has schema {}, and nodes of an earlier version run on it: {}; stop all of them, then \
+             start this version",
+            server.name(),
+            self.schema,
+            running.join(", ")
+        )))
+    }
+
+    /// Ends all lives, in the transaction that has the turn to write and changes the schema.
+    ///
+    /// Fails with [`DbError::InUse`] when one went on until now.
+    pub(super) fn end(&self, engine: Engine<'_>, server: &Server) -> Result<(), DbError> {
+        if self.schema < NODES_SINCE {
+            return Ok(());
+        }
+        self.refuse(server, &list(engine)?)?;
+        // What they held is free when the next life begins.
+        engine.execute("DELETE FROM nodes", params![]).map(drop)
+    }
+
+    /// Does not show this process any more. Nobody waits for what it holds, which is nothing, so it needs no
+    /// turn; where it cannot be done nodes take it for dead in time.
+    pub(super) fn leave(&self, session: &mut Session) {
+        if self.schema < NODES_SINCE {
+            return;
+        }
+        let Session { desk, client } = session;
+        let sql = format!("DELETE FROM nodes WHERE life = '{}'", self.ours);
+        if let Err(cause) = desk.wait(client.batch_execute(&sql)) {
+            tracing::debug!("a look at nodes stays in their table: {cause}");
+        }
+    }
+}
+
+/// The lives of nodes.
+fn list(engine: Engine<'_>) -> Result<Vec<Life>, DbError> {
+    let sql = "SELECT life, node, role, beat FROM nodes WHERE role <> ?1 ORDER BY node";
+    engine.list(sql, params![ROLE], |row| {
+        let [life, node, role] = [0, 1, 2].map(|at| row.get(at));
+        Ok(Life { life: life?, node: node?, role: role?, beat: row.get(3)? })
+    })
+}

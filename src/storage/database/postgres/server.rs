@@ -1,0 +1,470 @@
+//! Where the server is and how it is reached; what it may answer in place of rows.
+
+use std::{
+    error::Error as _,
+    net::IpAddr,
+    path::Path,
+    str::FromStr,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, LoadBalanceHosts, SslMode, TargetSessionAttrs};
+use uuid::Uuid;
+
+use super::client::Mismatch;
+use super::tls::Tls;
+use crate::runtime::config::Secret;
+use crate::runtime::limits::{
+    DB_CONNECT_TIME, DB_HOSTS_MAX, DB_KEEPALIVE_S, DB_KEEPALIVES, DB_LOOK,
+};
+use crate::storage::database::{DbError, EngineError};
+
+/// An error of the server, or of the way to it.
+#[derive(Debug, thiserror::Error)]
+pub enum Postgres {
+    /// The server reports it.
+    #[error("{message} (SQLSTATE {code})")]
+    Reported {
+        /// PostgreSQL's code of five characters.
+        code: String,
+        /// What the server says of it. Its details may repeat what is in a row: they are left out.
+        message: String,
+    },
+    /// There is no connection, or it broke.
+    #[error("{0}")]
+    Unreachable(String),
+    /// A parameter or a column is not what was expected.
+    #[error("{0}")]
+    Value(String),
+}
+
+/// Codes and their beginnings that stand for a state that passes: the connection, resources,
+/// conflicts, the operator's doing, files, damage; a lock that took too long, a transaction that did,
+/// a server that only reads.
+const PASSING: [&str; 10] =
+    ["08", "53", "40", "57", "58", "XX001", "XX002", "55P03", "25P03", "25006"];
+
+/// Those behind which a connection is of no use any more: a server that only reads is not the one
+/// that writes.
+const ENDING: [&str; 5] = ["08", "57P0", "25P03", "25006", "0A000"];
+
+/// Those of a server that ends connections or takes none, or is not the one that writes.
+const AWAY: [&str; 3] = ["08", "57P0", "25006"];
+
+/// Those of a statement, and of a transaction that said nothing, that the server ended after its time.
+const LATE: [&str; 2] = ["57014", "25P03"];
+
+/// Those of a row that others held for too long, or changed.
+const HELD: [&str; 2] = ["55P03", "40"];
+
+impl Postgres {
+    /// Whether the database cannot be used now: a state that passes, not a mistake.
+    #[must_use]
+    pub fn is_resource(&self) -> bool {
+        match self {
+            Self::Reported { code, .. } => PASSING.iter().any(|known| code.starts_with(known)),
+            Self::Unreachable(_) => true,
+            Self::Value(_) => false,
+        }
+    }
+
+    /// What those who watch are told of one that passes.
+    pub(in crate::storage::database) fn kind(&self) -> &'static str {
+        let is_one_of =
+            |codes: &[&str], found: &str| codes.iter().any(|one| found.starts_with(one));
+        match self {
+            Self::Unreachable(_) => "away",
+            Self::Reported { code, .. } if is_one_of(&AWAY, code) => "away",
+            Self::Reported { code, .. } if is_one_of(&LATE, code) => "timeout",
+            Self::Reported { code, .. } if is_one_of(&HELD, code) => "busy",
+            Self::Reported { .. } | Self::Value(_) => "other",
+        }
+    }
+
+    pub(super) fn ends_session(&self) -> bool {
+        match self {
+            Self::Reported { code, .. } => ENDING.iter().any(|known| code.starts_with(known)),
+            Self::Unreachable(_) => true,
+            Self::Value(_) => false,
+        }
+    }
+
+    /// Whether the server reports one of these codes.
+    pub(in crate::storage::database) fn is_one_of(&self, codes: &[&str]) -> bool {
+        matches!(self, Self::Reported { code, .. } if codes.contains(&code.as_str()))
+    }
+}
+
+impl From<tokio_postgres::Error> for Postgres {
+    fn from(error: tokio_postgres::Error) -> Self {
+        if let Some(reported) = error.as_db_error() {
+            let code = reported.code().code().to_owned();
+            return Self::Reported { code, message: reported.message().to_owned() };
+        }
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(one) = cause {
+            if one.is::<Mismatch>() {
+                return Self::Value(one.to_string());
+            }
+            text = format!("{text}: {one}");
+            cause = one.source();
+        }
+        Self::Unreachable(text)
+    }
+}
+
+impl From<Postgres> for DbError {
+    fn from(error: Postgres) -> Self {
+        EngineError::Postgres(error).into()
+    }
+}
+
+impl From<tokio_postgres::Error> for DbError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Postgres::from(error).into()
+    }
+}
+
+/// A database of a server, with what it takes to be let in.
+pub(in crate::storage::database) struct Server {
+    /// The settings of each host by itself: one that takes a connection and then says nothing must not
+    /// keep the next one from being asked.
+    hosts: Vec<Config>,
+    /// The host that is asked first: the one that answered last.
+    first: AtomicUsize,
+    /// Whether any host is asked first.
+    any_first: bool,
+    only_reads: bool,
+    /// In place of the one in the address.
+    password: Option<Secret>,
+    tls: Tls,
+    /// Hosts and database, for messages.
+    name: String,
+    /// Time between two looks at whether others wrote, where nothing was heard of it.
+    look: Duration,
+    /// Whether it was told that the schema is none of this version.
+    told_schema: AtomicBool,
+    /// Whether it was told that the server notifies nobody.
+    told_deaf: AtomicBool,
+}
+
+/// What an address may say of TLS.
+const MODES: &str = "sslmode is disable, require or verify-full";
+
+impl Server {
+    /// Reads an address `postgres://USER@HOST:PORT/DATABASE`.
+    ///
+    /// Of an address that is wrong the error repeats nothing: a password may stand in it.
+    pub(in crate::storage::database) fn parse(url: &str) -> Result<Self, DbError> {
+        let wrong = |why: &str| DbError::Address(format!("database.url: {why}"));
+        let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let query = rest.split_once('?').map_or("", |(_, query)| query);
+        if rest.matches('@').count() > 1 || query.contains(['@', '?']) {
+            return Err(wrong("an @ or ? in a password is written %40 or %3F"));
+        }
+        let (address, tls) = take_tls(url).map_err(|why| wrong(&why))?;
+        let mut config = Config::from_str(&address).map_err(|why| {
+            let cause = why.source().map(ToString::to_string).unwrap_or_default();
+            wrong(&format!("no address such as postgres://user@host:5432/database: {cause}"))
+        })?;
+        if config.get_hosts().is_empty() {
+            return Err(wrong("it names no host"));
+        }
+        let count = config.get_hosts().len();
+        if count > DB_HOSTS_MAX {
+            return Err(wrong(&format!("it names {count} hosts, {DB_HOSTS_MAX} are the most")));
+        }
+        let differs = |of: usize| of != count && of > 1;
+        if differs(config.get_ports().len()) || differs(config.get_hostaddrs().len()) {
+            return Err(wrong("it names as many ports as hosts, or one"));
+        }
+        let encrypted = tls.is_some();
+        let tls = match tls {
+            None => Tls::none(),
+            Some(ca) => Tls::believing(ca.as_deref().map(Path::new)).map_err(|why| wrong(&why))?,
+        };
+        config.ssl_mode(if encrypted { SslMode::Require } else { SslMode::Disable });
+        let hosts = (0..count).map(|at| alone(&config, at)).collect();
+        let any_first = config.get_load_balance_hosts() == LoadBalanceHosts::Random;
+        let name = name(&config);
+        Ok(Self {
+            hosts,
+            first: AtomicUsize::new(0),
+            any_first,
+            only_reads: false,
+            password: None,
+            tls,
+            name,
+            look: DB_LOOK,
+            told_schema: AtomicBool::new(false),
+            told_deaf: AtomicBool::new(false),
+        })
+    }
+
+    /// The same with this password, if there is one, in place of that in the address.
+    pub(in crate::storage::database) fn with_password(mut self, password: &Secret) -> Self {
+        self.password = (!password.is_empty()).then(|| password.clone());
+        self
+    }
+
+    /// The settings of a host with the password as it is now.
+    pub(super) fn login(&self, config: &Config) -> Result<Config, Postgres> {
+        let mut config = config.clone();
+        if let Some(password) = &self.password {
+            let password = password.read();
+            config.password(password.map_err(|cause| Postgres::Unreachable(cause.to_string()))?);
+        }
+        Ok(config)
+    }
+
+    /// The same for a process that only reads: one that takes no writes will do, for instance a copy that
+    /// follows another server.
+    pub(in crate::storage::database) fn for_reading(mut self) -> Self {
+        for config in &mut self.hosts {
+            config.target_session_attrs(TargetSessionAttrs::Any);
+        }
+        self.only_reads = true;
+        self
+    }
+
+    /// The hosts that are reached over a network without TLS: neither a socket of this machine nor a
+    /// loopback address.
+    pub(in crate::storage::database) fn in_clear_text(&self) -> Vec<String> {
+        let is_clear = |config: &&Config| config.get_ssl_mode() == SslMode::Disable;
+        let name = |config: &Config| {
+            if let Some(address) = config.get_hostaddrs().first() {
+                return (!address.is_loopback()).then(|| address.to_string());
+            }
+            match config.get_hosts().first()? {
+                Host::Unix(_) => None,
+                Host::Tcp(name) => {
+                    let address = name.trim_matches(['[', ']']).parse::<IpAddr>();
+                    let is_here =
+                        address.map_or(name == "localhost", |address| address.is_loopback());
+                    (!is_here).then(|| name.clone())
+                }
+            }
+        };
+        self.hosts.iter().filter(is_clear).filter_map(name).collect()
+    }
+
+    pub(super) fn only_reads(&self) -> bool {
+        self.only_reads
+    }
+
+    /// For tests, which look once and do not wait.
+    #[cfg(test)]
+    pub(in crate::storage::database) fn looked_at_each_time(self) -> Self {
+        Self { look: Duration::ZERO, ..self }
+    }
+
+    pub(super) fn look(&self) -> Duration {
+        self.look
+    }
+
+    /// The settings of each host, with its number, in the order in which they are asked.
+    pub(super) fn hosts(&self) -> impl Iterator<Item = (usize, &Config)> {
+        let first = match self.any_first {
+            true => usize::from(Uuid::new_v4().as_bytes()[0]),
+            false => self.first.load(Ordering::Relaxed),
+        };
+        let at = move |at| (first + at) % self.hosts.len();
+        (0..self.hosts.len()).map(move |number| (at(number), &self.hosts[at(number)]))
+    }
+
+    /// Says that the host of that number answered.
+    pub(super) fn answered(&self, at: usize) {
+        self.first.store(at, Ordering::Relaxed);
+    }
+
+    pub(super) fn tls(&self) -> Tls {
+        self.tls.clone()
+    }
+
+    /// Says once that the schema is none of this version.
+    pub(super) fn tell_schema(&self, cause: &DbError) {
+        if !self.told_schema.swap(true, Ordering::Relaxed) {
+            tracing::error!("this process writes nothing any more: {cause}");
+        }
+    }
+
+    /// Says once that the server notifies nobody.
+    pub(super) fn tell_deaf(&self, cause: &Postgres) {
+        if !self.told_deaf.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                "{}: no notifications, what other nodes write is looked for four times a second: \
+                 {cause}",
+                self.name
+            );
+        }
+    }
+
+    /// Hosts and database, for messages.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// The settings with no host but the one of that number.
+fn alone(all: &Config, at: usize) -> Config {
+    let mut one = Config::new();
+    match &all.get_hosts()[at] {
+        Host::Tcp(name) => one.host(name),
+        Host::Unix(path) => one.host_path(path),
+    };
+    if let Some(address) = all.get_hostaddrs().get(at) {
+        one.hostaddr(*address);
+    }
+    if let Some(port) = all.get_ports().get(at).or(all.get_ports().first()) {
+        one.port(*port);
+    }
+    if let Some(user) = all.get_user() {
+        one.user(user);
+    }
+    if let Some(password) = all.get_password() {
+        one.password(password);
+    }
+    if let Some(database) = all.get_dbname() {
+        one.dbname(database);
+    }
+    if let Some(options) = all.get_options() {
+        one.options(options);
+    }
+    let keepalive = Duration::from_secs(DB_KEEPALIVE_S);
+    one.ssl_mode(all.get_ssl_mode())
+        .ssl_negotiation(all.get_ssl_negotiation())
+        .channel_binding(all.get_channel_binding())
+        .load_balance_hosts(all.get_load_balance_hosts())
+        .application_name("wirephoto")
+        .connect_timeout(DB_CONNECT_TIME)
+        .keepalives(true)
+        .keepalives_idle(keepalive)
+        .keepalives_interval(keepalive)
+        .keepalives_retries(DB_KEEPALIVES)
+        .tcp_user_timeout(keepalive * (DB_KEEPALIVES + 1))
+        .target_session_attrs(TargetSessionAttrs::ReadWrite);
+    one
+}
+
+fn name(config: &Config) -> String {
+    let hosts: Vec<String> = config
+        .get_hosts()
+        .iter()
+        .map(|host| match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(path) => path.display().to_string(),
+        })
+        .collect();
+    let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
+    format!("PostgreSQL database {database} at {}", hosts.join(","))
+}
+
+/// Takes what is about TLS out of an address: whether there is any, and the file of `sslrootcert`.
+fn take_tls(url: &str) -> Result<(String, Option<Option<String>>), String> {
+    let Some((address, query)) = url.split_once('?') else { return Ok((url.to_owned(), None)) };
+    let (mut encrypted, mut ca) = (false, None);
+    let mut rest = Vec::new();
+    for pair in query.split('&') {
+        match pair.split_once('=') {
+            Some(("sslmode", "disable")) => encrypted = false,
+            Some(("sslmode", "require" | "verify-full")) => encrypted = true,
+            Some(("sslmode", mode)) => return Err(format!("{MODES}, not {mode}")),
+            Some(("sslrootcert", file)) => ca = Some(file.replace("%2F", "/")),
+            _ => rest.push(pair),
+        }
+    }
+    if ca.is_some() && !encrypted {
+        return Err("sslrootcert needs sslmode=require or verify-full".to_owned());
+    }
+    let address = match rest.is_empty() {
+        true => address.to_owned(),
+        false => format!("{address}?{}", rest.join("&")),
+    };
+    Ok((address, encrypted.then_some(ca)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ok_an_address_says_where_and_never_the_password() {
+        let url = "postgres://wp:hunter2@db1:5433,db2/archive?sslmode=require&connect_timeout=3";
+        let server = Server::parse(url).unwrap();
+        assert_eq!(server.name(), "PostgreSQL database archive at db1,db2");
+        let hosts: Vec<&Config> = server.hosts().map(|(_, config)| config).collect();
+        let names: Vec<&[Host]> = hosts.iter().map(|config| config.get_hosts()).collect();
+        assert_eq!(names, [[Host::Tcp("db1".to_owned())], [Host::Tcp("db2".to_owned())]]);
+        assert_eq!(
+            hosts.iter().map(|config| config.get_ports()).collect::<Vec<_>>(),
+            [[5433], [5432]]
+        );
+        for config in hosts {
+            assert_eq!(config.get_password(), Some(&b"hunter2"[..]));
+            assert_eq!(config.get_ssl_mode(), SslMode::Require);
+            assert_eq!((config.get_user(), config.get_dbname()), (Some("wp"), Some("archive")));
+        }
+        // Who answered is asked first.
+        server.answered(1);
+        assert_eq!(server.hosts().map(|(at, _)| at).collect::<Vec<_>>(), [1, 0]);
+        let server = Server::parse("postgres://wp:old@db1/archive").unwrap();
+        let server = server.with_password(&Secret::text("new"));
+        let (_, config) = server.hosts().next().unwrap();
+        assert_eq!(server.login(config).unwrap().get_password(), Some(&b"new"[..]));
+        assert_eq!(config.get_ssl_mode(), SslMode::Disable);
+    }
+
+    #[test]
+    fn a_host_over_a_network_without_tls_is_named() {
+        let check = |url: &str, expected: &[&str]| {
+            assert_eq!(Server::parse(url).unwrap().in_clear_text(), expected, "{url}");
+        };
+        check("postgres://wp@db1,db2/x", &["db1", "db2"]);
+        check("postgres://wp@db1/x?sslmode=disable", &["db1"]);
+        check("postgres://wp@db1/x?sslmode=require", &[]);
+        check("postgres://wp@db1/x?sslmode=verify-full", &[]);
+        check("postgres://wp@localhost,127.0.0.1,10.0.0.7/x", &["10.0.0.7"]);
+        check("postgres://wp@db1/x?hostaddr=127.0.0.1", &[]);
+        check("postgres:///x?host=/run/postgresql", &[]);
+    }
+
+    #[test]
+    fn ok_what_passes_is_of_a_kind() {
+        for (code, kind) in [
+            ("08006", "away"),
+            ("57P01", "away"),
+            ("25006", "away"),
+            ("57014", "timeout"),
+            ("25P03", "timeout"),
+            ("55P03", "busy"),
+            ("40P01", "busy"),
+            ("53100", "other"),
+            ("XX001", "other"),
+        ] {
+            let error = Postgres::Reported { code: code.to_owned(), message: String::new() };
+            assert!(error.is_resource(), "{code}");
+            assert_eq!(error.kind(), kind, "{code}");
+        }
+        assert_eq!(Postgres::Unreachable(String::new()).kind(), "away");
+    }
+
+    #[test]
+    fn err_a_wrong_address_is_refused_without_repeating_it() {
+        for (url, part) in [
+            ("postgres://wp:hunter2@db:port/x", "no address such as"),
+            ("postgres://wp:hunter2@/x", "names no host"),
+            ("postgres://wp:hunter2@db/x?sslmode=prefer", "not prefer"),
+            ("postgres://wp:hunter2@db/x?sslrootcert=/ca.pem", "needs sslmode"),
+            ("postgres://wp:hunter2@db/x?sslmode=require&sslrootcert=/no/file", "/no/file"),
+            ("postgres://wp:hunter2@db/x?zzz=1", "no address such as"),
+        ] {
+            let message = Server::parse(url).err().map(|why| why.to_string());
+            let message = message.unwrap_or_default();
+            assert!(message.contains(part), "{url} gives {message:?}");
+            assert!(!message.contains("hunter2"), "{message}");
+        }
+    }
+}

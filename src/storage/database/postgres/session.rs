@@ -1,0 +1,265 @@
+//! One session with the server: its socket, its statements, what it hears.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    future::{Future, poll_fn},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    runtime::{Builder, Handle, Runtime},
+    time::timeout,
+};
+use tokio_postgres::{AsyncMessage, SimpleQueryMessage, Statement, Transaction};
+
+use super::server::{Postgres, Server};
+use crate::runtime::limits::{
+    DB_ANSWER_TIME, DB_BUSY_MS, DB_CONNECT_TIME, DB_IDLE_MS, DB_KEEPALIVE_S, DB_KEEPALIVES,
+    DB_STATEMENT_MS, DB_STATEMENTS_MAX, DB_TURN_IDLE_MS,
+};
+use crate::storage::database::DbError;
+use crate::storage::database::connection::Purpose;
+
+/// A session.
+pub(super) struct Session {
+    /// Goes first: then the desk still says goodbye to the server.
+    pub(super) client: tokio_postgres::Client,
+    pub(super) desk: Desk,
+}
+
+/// What a session works with beside the driver's client.
+pub(super) struct Desk {
+    /// Drives the socket while somebody waits for an answer; empty once it ends.
+    runtime: Option<Runtime>,
+    /// By the text of the statement as it is written in `statements`.
+    prepared: RefCell<HashMap<Box<str>, Statement>>,
+    heard: Arc<Heard>,
+    /// For how long an answer is waited for: longer than a server that works takes to give up itself.
+    patience: Cell<Duration>,
+}
+
+/// What comes unasked.
+#[derive(Default)]
+struct Heard {
+    /// Whether a notification came.
+    news: AtomicBool,
+    /// Why the connection ended.
+    end: OnceLock<String>,
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        if Handle::try_current().is_err() {
+            self.settle();
+        }
+        if let Some(runtime) = self.runtime.take() {
+            // Also where nothing may block.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Session {
+    /// Connects to the first host that takes it: one that writes, unless this process only reads.
+    pub(super) fn open(server: &Server, purpose: Purpose) -> Result<Self, DbError> {
+        let unusable = |why: &dyn std::fmt::Display| {
+            DbError::from(Postgres::Unreachable(format!("{}: {why}", server.name())))
+        };
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|cause| unusable(&cause))?;
+        let mut refused = Vec::new();
+        for (at, config) in server.hosts() {
+            let heard = Arc::new(Heard::default());
+            let config = match server.login(config) {
+                Ok(config) => config,
+                Err(cause) => return Err(unusable(&cause)),
+            };
+            let greeting = greet((server, &config), purpose, Arc::clone(&heard));
+            // The time of the driver is that of a socket; a server may take it and then say nothing.
+            match runtime.block_on(async { timeout(DB_CONNECT_TIME * 2, greeting).await }) {
+                Ok(Ok(client)) => {
+                    server.answered(at);
+                    let patience = Cell::new(DB_ANSWER_TIME);
+                    let (runtime, prepared) = (Some(runtime), RefCell::default());
+                    return Ok(Self { desk: Desk { runtime, prepared, heard, patience }, client });
+                }
+                Ok(Err(cause)) => refused.push(Postgres::from(cause).to_string()),
+                Err(_) => refused.push("it does not answer".to_owned()),
+            }
+        }
+        Err(unusable(&refused.join("; ")))
+    }
+
+    /// Whether the server has not ended it, as far as that was noticed.
+    pub(super) fn is_alive(&self) -> bool {
+        self.desk.settle();
+        self.desk.heard.end.get().is_none() && !self.client.is_closed()
+    }
+}
+
+/// Connects to a host and says what holds for the session.
+async fn greet(
+    (server, config): (&Server, &tokio_postgres::Config),
+    purpose: Purpose,
+    heard: Arc<Heard>,
+) -> Result<tokio_postgres::Client, tokio_postgres::Error> {
+    let (client, connection) = config.connect(server.tls()).await?;
+    tokio::spawn(drive(connection, heard));
+    client.batch_execute(&settings(purpose)).await?;
+    let follows = purpose == Purpose::Follow;
+    // A server that follows another one has nobody who notifies: it is looked at now and then.
+    if follows && !(server.only_reads() && is_copy(&client).await?) {
+        listen(server, &client).await?;
+    }
+    Ok(client)
+}
+
+/// What a server says that does not know notifications, or does not let this role have them.
+const DEAF: [&str; 3] = ["0A000", "42601", "42501"];
+
+/// Asks for notifications. One that cannot give them is looked at now and then, as where one was lost.
+async fn listen(
+    server: &Server,
+    client: &tokio_postgres::Client,
+) -> Result<(), tokio_postgres::Error> {
+    let Err(cause) = client.batch_execute("LISTEN wirephoto").await else { return Ok(()) };
+    let code = cause.as_db_error().map(|reported| reported.code().code());
+    if !code.is_some_and(|code| DEAF.contains(&code)) {
+        return Err(cause);
+    }
+    server.tell_deaf(&Postgres::from(cause));
+    Ok(())
+}
+
+/// Whether the server follows another one.
+async fn is_copy(client: &tokio_postgres::Client) -> Result<bool, tokio_postgres::Error> {
+    let found = client.simple_query("SELECT pg_is_in_recovery()").await?;
+    let is = |message: &SimpleQueryMessage| matches!(message, SimpleQueryMessage::Row(row) if row.get(0) == Some("t"));
+    Ok(found.iter().any(is))
+}
+
+/// What holds for a session, as statements. Every statement has its index; a plan that reads a whole
+/// table is one that was made from numbers that are old.
+fn settings(purpose: Purpose) -> String {
+    let idle = match purpose {
+        Purpose::Write | Purpose::Claim => DB_TURN_IDLE_MS,
+        Purpose::Read | Purpose::Follow => DB_IDLE_MS,
+    };
+    format!(
+        "SET statement_timeout = {DB_STATEMENT_MS}; SET lock_timeout = {DB_BUSY_MS};
+         SET idle_in_transaction_session_timeout = {idle};
+         SET tcp_keepalives_idle = {DB_KEEPALIVE_S}; SET tcp_keepalives_interval = {DB_KEEPALIVE_S};
+         SET tcp_keepalives_count = {DB_KEEPALIVES}; SET jit = off;
+         SET work_mem = '16MB'; SET max_parallel_workers_per_gather = 0; SET enable_seqscan = off;
+         SET client_min_messages = error"
+    )
+}
+
+/// Moves bytes between the socket and those who wait, and notes what comes unasked.
+async fn drive<S, T>(mut connection: tokio_postgres::Connection<S, T>, heard: Arc<Heard>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+        match message {
+            Ok(AsyncMessage::Notification(_)) => heard.news.store(true, Ordering::Release),
+            Ok(_) => {}
+            Err(cause) => {
+                // The first reason counts; there is no second one.
+                drop(heard.end.set(Postgres::from(cause).to_string()));
+                return;
+            }
+        }
+    }
+}
+
+impl Desk {
+    /// Waits for an answer of the server.
+    pub(super) fn wait<T>(
+        &self,
+        answer: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, DbError> {
+        let runtime = self.runtime.as_ref().ok_or(DbError::Closed)?;
+        let limit = self.patience.get();
+        let Ok(answered) = runtime.block_on(async { timeout(limit, answer).await }) else {
+            // What still comes belongs to nobody: the session is over.
+            let why = format!("the server did not answer within {} s", limit.as_secs());
+            drop(self.heard.end.set(why.clone()));
+            return Err(Postgres::Unreachable(why).into());
+        };
+        answered.map_err(|cause| match self.heard.end.get() {
+            Some(why) if cause.is_closed() => Postgres::Unreachable(why.clone()).into(),
+            Some(_) | None => cause.into(),
+        })
+    }
+
+    /// Lets statements of this connection take longer than others.
+    pub(super) fn has_time(&self, time: Duration) {
+        self.patience.set(time);
+    }
+
+    /// Sends what is on its way and takes what came, without waiting for anything.
+    pub(super) fn settle(&self) {
+        if let Some(runtime) = &self.runtime {
+            runtime.block_on(async {
+                // One round asks the system, one reads and writes, one lets answers be noticed.
+                for _ in 0..3 {
+                    tokio::task::yield_now().await;
+                }
+            });
+        }
+    }
+
+    /// Whether a notification came since the last call.
+    pub(super) fn hears(&self) -> bool {
+        self.heard.news.swap(false, Ordering::AcqRel)
+    }
+
+    /// The statement `sql`, prepared once.
+    pub(super) fn prepared(
+        &self,
+        transaction: &Transaction<'_>,
+        sql: &str,
+    ) -> Result<Statement, DbError> {
+        if let Some(statement) = self.prepared.borrow().get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = self.wait(transaction.prepare(&numbered(sql)))?;
+        let mut prepared = self.prepared.borrow_mut();
+        if prepared.len() >= DB_STATEMENTS_MAX {
+            prepared.clear();
+        }
+        prepared.insert(sql.into(), statement.clone());
+        Ok(statement)
+    }
+}
+
+/// The statement with `$1` for `?1`.
+fn numbered(sql: &str) -> String {
+    let mut text = String::with_capacity(sql.len());
+    let mut quoted = false;
+    let mut rest = sql.chars().peekable();
+    while let Some(c) = rest.next() {
+        quoted ^= c == '\'';
+        let is_parameter = c == '?' && !quoted && rest.peek().is_some_and(char::is_ascii_digit);
+        text.push(if is_parameter { '$' } else { c });
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn ok_parameters_are_numbered_and_texts_stay() {
+        let sql = "SELECT '?1', 'it''s ?2' WHERE a = ?1 AND b = ?12 OR '?' = c";
+        let expected = "SELECT '?1', 'it''s ?2' WHERE a = $1 AND b = $12 OR '?' = c";
+        assert_eq!(super::numbered(sql), expected);
+    }
+}

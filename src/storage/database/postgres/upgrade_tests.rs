@@ -1,0 +1,195 @@
+//! Schemas that change beside nodes. These tests are about PostgreSQL alone: over SQLite a lock on the data
+//! directory keeps nodes and upgrades apart.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::lives::Span;
+use super::migrations::{STEPS, Step, latest, migrate, migrate_by, run};
+use crate::runtime::error::{Error, Kind};
+use crate::storage::database::connection::Purpose;
+use crate::storage::database::scratch::scratch_server;
+use crate::storage::database::{Begun, ClaimedBy, Db, DbError, NewMessage};
+use model::account::{Lane, Message, MessageContent, UserId};
+
+const LIFE: Uuid = Uuid::from_u128(1);
+
+/// A step of a later version, which changes a table that has rows.
+const LATER: &str = "CREATE TABLE later (one BIGINT PRIMARY KEY);
+    ALTER TABLE state ADD COLUMN more BIGINT NOT NULL DEFAULT 1";
+
+const USER: &str = "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
+         service_account, created_ms) VALUES (1, 'a', '[]', FALSE, FALSE, TRUE, FALSE, 0)";
+
+/// Rows of schema 8 in the tables that the next step changes, and in what those refer to.
+const ROWS_OF_8: &str = "
+INSERT INTO organizations (organization_id, address) VALUES (1, '{}');
+INSERT INTO notifications (notification_id, user_id, type, media_type, title, p, agr, created_ms, after_seq)
+    VALUES ('n', 1, 'stream', 'image', 'Is', '', '', 0, 0);
+INSERT INTO queued_items (number, media_type, id, seq) SELECT number, 'image', 'ice', 1 FROM notifications;
+INSERT INTO outbox (message_id, lane, number, user_id, content, state, attempts, next_ms, created_ms,
+        queued_ms, updated_ms)
+    VALUES ('00000000-0000-0000-0000-000000000009', 'mail', 1, 1,
+        '{\"kind\":\"item\",\"item\":\"image/ice\"}', 'sending', 1, 0, 0, 0, 0);
+INSERT INTO deliveries (delivery_id, user_id, organization_id, channel, media_type, item_id, version, state,
+        attempts, created_ms, queued_ms, updated_ms)
+    VALUES ('d', 1, 1, 'desk', 'image', 'ice', '1', 'waiting', 0, 0, 0, 0);
+INSERT INTO sessions (session_hash, user_id, auth_ms, expires_ms) VALUES ('s', 1, 0, 1)";
+
+/// What is left of them, as schema 9 has it.
+const KEPT: &str = "SELECT 1 / CASE WHEN
+    (SELECT count(*) FROM queued_items WHERE life IS NULL AND freed = 0) = 1
+    AND (SELECT count(*) FROM deliveries WHERE life IS NULL) = 1
+    AND (SELECT count(*) FROM sessions) = 1 AND (SELECT count(*) FROM notifications) = 1
+    THEN 1 ELSE 0 END";
+
+fn now() -> Timestamp {
+    Timestamp::from_second(1000).unwrap()
+}
+
+/// The steps that there are, and one more.
+fn later() -> Vec<Step> {
+    let mut steps = STEPS.to_vec();
+    steps.push((latest() + 1, LATER));
+    steps
+}
+
+fn sql(db: &Db, sql: &str) -> Result<(), DbError> {
+    let sql = sql.to_owned();
+    db.write_blocking(move |tx| tx.run_sql(&sql))
+}
+
+fn live(db: &Db) {
+    let begin = |tx: &crate::storage::database::WriteTx<'_>| {
+        tx.begin_life((LIFE, "node-1"), ("all", 0, ("{}", "")), &[], now())
+    };
+    assert_eq!(db.write_blocking(begin).unwrap(), Begun::Lives);
+}
+
+fn claim(db: &Db) -> Vec<Message> {
+    let by = ClaimedBy { life: LIFE, now: now() };
+    db.claim_blocking(move |tx| tx.claim_messages(Lane::Mail, 10, by)).unwrap()
+}
+
+fn nodes(db: &Db) -> usize {
+    db.read_blocking(|tx| tx.list_nodes()).unwrap().len()
+}
+
+/// Fails where the database is not written because of its schema, with words that name both numbers.
+#[track_caller]
+fn is_refused(outcome: Result<(), DbError>, found: i64) {
+    let cause = outcome.unwrap_err();
+    assert!(matches!(cause, DbError::Schema(_)), "{cause:?}");
+    let words = cause.to_string();
+    assert!(words.contains(&format!("has schema {found}")), "{words}");
+    assert!(words.contains(&latest().to_string()), "{words}");
+    assert_eq!(Error::from(cause).kind(), Kind::Unavailable);
+}
+
+#[test]
+fn who_was_made_for_another_schema_writes_nothing_and_names_both() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(server) = scratch_server(dir.path()).unwrap() else { return };
+    let db = Db::scratch(dir.path()).unwrap();
+    let note = "INSERT INTO state (name, value) VALUES ('noted', 'b')";
+    for other in [latest() + 1, latest() - 1] {
+        let to = |schema: i64| {
+            let sql = format!("UPDATE writer SET schema = {schema}");
+            run(&server, Purpose::Write, &sql).unwrap();
+        };
+        to(other);
+        is_refused(sql(&db, note), other);
+        assert!(db.read_blocking(|tx| tx.list_states("noted")).unwrap().is_empty());
+        to(latest());
+    }
+    sql(&db, note).unwrap();
+}
+
+#[test]
+fn an_upgrade_is_refused_beside_a_node_that_lives() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(server) = scratch_server(dir.path()).unwrap() else { return };
+    let db = Db::scratch(dir.path()).unwrap();
+    live(&db);
+    let (steps, stop) = (later(), AtomicBool::new(false));
+    // As a node that is alone: it shows itself when it sees another one.
+    let beats = || {
+        while !stop.load(Ordering::SeqCst) {
+            if nodes(&db) > 1 {
+                // It may have to wait for its turn for too long.
+                drop(db.write_blocking(|tx| tx.beat(LIFE, (0, ""), now())));
+            }
+            thread::yield_now();
+        }
+    };
+    let outcome = thread::scope(|scope| {
+        scope.spawn(beats);
+        let span = Span { still: Duration::from_secs(60), look: Duration::from_millis(20) };
+        let outcome = migrate_by(&server, (&steps, span));
+        stop.store(true, Ordering::SeqCst);
+        outcome
+    });
+    let cause = outcome.unwrap_err();
+    assert!(matches!(cause, DbError::InUse(_)), "{cause:?}");
+    let words = cause.to_string();
+    let has = format!("has schema {}", latest());
+    assert!(words.contains("node-1 (all)") && words.contains(&has), "{words}");
+    assert!(words.contains("stop"), "{words}");
+    // It is as it was, and goes on.
+    assert_eq!(nodes(&db), 1);
+    assert!(db.write_blocking(|tx| tx.beat(LIFE, (0, ""), now())).unwrap());
+}
+
+#[test]
+fn an_upgrade_over_a_node_that_stands_still_keeps_the_rows_and_ends_its_life() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(server) = scratch_server(dir.path()).unwrap() else { return };
+    let db = Db::scratch(dir.path()).unwrap();
+    sql(&db, USER).unwrap();
+    sql(&db, "INSERT INTO state (name, value) VALUES ('kept', 'so')").unwrap();
+    live(&db);
+    let message = NewMessage {
+        id: Uuid::from_u128(9),
+        lane: Lane::Mail,
+        number: 1,
+        user: UserId(1),
+        content: MessageContent::Item { item: "image/ice".to_owned() },
+    };
+    assert!(db.write_blocking(move |tx| tx.insert_message(&message, 10, now())).unwrap());
+    let span = Span { still: Duration::ZERO, look: Duration::ZERO };
+    let upgraded = migrate_by(&server, (&later(), span)).unwrap();
+    assert_eq!(upgraded, Some((latest(), latest() + 1)));
+    let kept = db.read_blocking(|tx| tx.list_states("kept")).unwrap();
+    assert_eq!(kept, [("kept".to_owned(), "so".to_owned())]);
+    // The one that stood still goes on, and changes nothing: neither as one who writes nor as one who claims.
+    assert_eq!(nodes(&db), 0);
+    is_refused(sql(&db, "DELETE FROM state"), latest() + 1);
+    assert_eq!(claim(&db).len(), 0);
+    assert_eq!(db.read_blocking(|tx| tx.list_messages(None, 10)).unwrap().len(), 1);
+    // The next one finds it done and looks for nobody.
+    let span = Span { still: Duration::MAX, look: Duration::ZERO };
+    assert_eq!(migrate_by(&server, (&later(), span)).unwrap(), None);
+}
+
+#[test]
+fn filled_tables_of_schema_8_are_brought_up_to_date() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(server) = scratch_server(dir.path()).unwrap() else { return };
+    assert_eq!(migrate_by(&server, (&STEPS[..1], Span::default())).unwrap(), None);
+    run(&server, Purpose::Write, USER).unwrap();
+    run(&server, Purpose::Write, ROWS_OF_8).unwrap();
+    assert_eq!(migrate(&server).unwrap(), Some((8, latest())));
+    run(&server, Purpose::Write, KEPT).unwrap();
+    let db = Db::scratch(dir.path()).unwrap();
+    assert_eq!(db.upgraded(), None);
+    // What was under way when there were no lives yet is taken up by one.
+    live(&db);
+    let taken = claim(&db);
+    assert_eq!(taken.iter().map(|one| one.id).collect::<Vec<_>>(), [Uuid::from_u128(9)]);
+}

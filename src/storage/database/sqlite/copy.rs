@@ -1,0 +1,186 @@
+//! Copies of the database, made while others write it, and what a copy holds.
+
+use std::{
+    fs::{File, OpenOptions},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+    time::Duration,
+};
+
+use rusqlite::{
+    OpenFlags,
+    backup::{Backup, StepResult},
+};
+
+use super::{Client, migrations};
+use crate::runtime::limits::{COPY_PAGES, COPY_TRIES_MAX, DB_BUSY_MS};
+use crate::storage::database::{DbError, Flaw, ReadTx};
+
+/// How the schema of a database stands to the one that this version works with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::storage::database) enum Standing {
+    /// There is no database, or nothing in it.
+    New,
+    /// It is the same.
+    Current,
+    /// It is brought up to date by migrations.
+    Older(u32),
+}
+
+/// The number of the schema that this version works with: SQLite's `user_version`.
+pub(in crate::storage::database) fn latest() -> Result<u32, DbError> {
+    let empty = rusqlite::Connection::open_in_memory()?;
+    let steps = migrations::all().pending_migrations(&empty);
+    steps
+        .map_err(|cause| DbError::Schema(cause.to_string()))
+        .and_then(|steps| u32::try_from(steps).map_err(|cause| DbError::Schema(cause.to_string())))
+}
+
+/// Opens the database at `path` without making or changing it.
+fn open(path: &Path) -> Result<rusqlite::Connection, DbError> {
+    with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+}
+
+fn with(path: &Path, flags: OpenFlags) -> Result<rusqlite::Connection, DbError> {
+    let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(Duration::from_millis(DB_BUSY_MS))?;
+    Ok(connection)
+}
+
+fn schema(connection: &rusqlite::Connection) -> Result<u32, DbError> {
+    Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
+}
+
+/// Looks at the schema of the database at `path`, which stays as it is.
+///
+/// Fails with [`DbError::Schema`] when a later version of the product made it.
+pub(in crate::storage::database) fn look(path: &Path) -> Result<(Standing, Looked), DbError> {
+    look_with(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+}
+
+/// The same for a process that only reads.
+pub(in crate::storage::database) fn look_to_read(
+    path: &Path,
+) -> Result<(Standing, Looked), DbError> {
+    look_with(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+}
+
+fn look_with(path: &Path, flags: OpenFlags) -> Result<(Standing, Looked), DbError> {
+    if !path.exists() {
+        return Ok((Standing::New, Looked(None)));
+    }
+    let connection = with(path, flags)?;
+    let standing = standing(schema(&connection)?, path)?;
+    Ok((standing, Looked(Some(connection))))
+}
+
+/// The connection that was looked through, open until this is dropped.
+pub(in crate::storage::database) struct Looked(
+    #[expect(dead_code, reason = "it is held, not used")] Option<rusqlite::Connection>,
+);
+
+fn standing(found: u32, path: &Path) -> Result<Standing, DbError> {
+    let latest = latest()?;
+    if found > latest {
+        return Err(DbError::Schema(format!(
+            "{} has schema {found} and this version of wirephoto knows schemas up to {latest}: a \
+             later version wrote it, and only that one or a later one can use it",
+            path.display()
+        )));
+    }
+    Ok(match found {
+        0 => Standing::New,
+        found if found < latest => Standing::Older(found),
+        _ => Standing::Current,
+    })
+}
+
+/// Copies the database at `from` into a new file `to`, which only its owner may read; `report`
+/// hears how many of how many pages are done. Gives the number of the schema.
+///
+/// The copy is one state of the database, that of the moment when it begins: the read transaction
+/// around it keeps that state, so writers neither wait for it nor make it begin anew. Meanwhile
+/// the write-ahead log grows by what they write. It is on disk when this returns.
+pub(in crate::storage::database) fn copy(
+    from: &Path,
+    to: &Path,
+    report: &mut dyn FnMut(u64, u64),
+) -> Result<u32, DbError> {
+    let source = open(from)?;
+    let found = schema(&source)?;
+    standing(found, from)?;
+    let file = |cause: std::io::Error| DbError::File(format!("{}: {cause}", to.display()));
+    drop(OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).map_err(file)?);
+    let mut target = open(to)?;
+    // What is cut short is thrown away, and the whole is flushed at the end.
+    target.pragma_update(None, "journal_mode", "OFF")?;
+    target.pragma_update(None, "synchronous", "OFF")?;
+    let reading = source.unchecked_transaction()?;
+    reading.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+    copy_pages(&source, &mut target, report)?;
+    drop(reading);
+    drop(target);
+    // One file without a log beside it.
+    let target = open(to)?;
+    target.pragma_update(None, "journal_mode", "DELETE")?;
+    drop(target);
+    File::open(to).and_then(|file| file.sync_all()).map_err(file)?;
+    Ok(found)
+}
+
+fn copy_pages(
+    source: &rusqlite::Connection,
+    target: &mut rusqlite::Connection,
+    report: &mut dyn FnMut(u64, u64),
+) -> Result<(), DbError> {
+    let backup = Backup::new(source, target)?;
+    let mut busy = 0;
+    loop {
+        let step = backup.step(COPY_PAGES)?;
+        let progress = backup.progress();
+        let pages = u64::try_from(progress.pagecount).unwrap_or_default();
+        let left = u64::try_from(progress.remaining).unwrap_or_default();
+        report(pages.saturating_sub(left), pages);
+        if step == StepResult::Done {
+            return Ok(());
+        }
+        if step != StepResult::More {
+            busy += 1;
+            if busy > COPY_TRIES_MAX {
+                return Err(DbError::File("another process holds the copy locked".to_owned()));
+            }
+        }
+    }
+}
+
+/// A copy of a database that nobody writes.
+pub struct Snapshot {
+    connection: rusqlite::Connection,
+}
+
+impl Snapshot {
+    /// Opens the copy at `path`.
+    ///
+    /// Fails with [`DbError::Schema`] when a later version of the product made it.
+    pub fn open(path: &Path) -> Result<Self, DbError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+        standing(schema(&connection)?, path)?;
+        Ok(Self { connection })
+    }
+
+    /// Runs `read` against it.
+    pub fn read<T>(
+        &self,
+        read: impl FnOnce(&ReadTx<'_>) -> Result<T, DbError>,
+    ) -> Result<T, DbError> {
+        read(&ReadTx::new(Client(&self.connection).engine()))
+    }
+
+    /// What is wrong with its pages; whether each index holds what its table holds is left to
+    /// [`crate::storage::database::Inspection`].
+    pub fn page_flaws(&self) -> Result<Vec<Flaw>, DbError> {
+        Client(&self.connection).page_flaws("quick_check")
+    }
+}

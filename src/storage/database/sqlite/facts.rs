@@ -1,0 +1,12 @@
+//! What SQLite tells of itself.
+
+use super::client::Client;
+use crate::storage::database::engine::params;
+use crate::storage::database::{DatabaseFacts, DbError};
+
+impl Client<'_> {
+    pub(in crate::storage::database) fn facts(self) -> Result<DatabaseFacts, DbError> {
+        let version: String = self.engine().load_value("SELECT sqlite_version()", params![])?;
+        Ok(DatabaseFacts { engine: format!("SQLite {version}"), ..DatabaseFacts::default() })
+    }
+}

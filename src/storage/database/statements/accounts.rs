@@ -1,0 +1,323 @@
+//! Accounts as far as they decide who calls and what that caller may do.
+
+use std::{ops::ControlFlow, sync::Arc};
+
+use jiff::Timestamp;
+
+use super::{ReadTx, WriteTx, damaged, int, time};
+use crate::storage::database::DbError;
+use crate::storage::database::engine::{Row, params};
+use model::Hash;
+use model::account::{
+    Access, Account, Agreement, AgreementId, AgreementType, Organization, OrganizationId, Phone,
+    Prepaids, Product, ProductId, User, UserId,
+};
+
+/// Something that caches in memory must forget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccountChange {
+    /// An access token ended.
+    Token(Hash),
+    /// An API key ended or has another owner.
+    Key(Hash),
+    /// A session ended.
+    Session(Hash),
+    /// A user changed.
+    User(UserId),
+    /// A signing key of id tokens was added or removed.
+    SigningKeys,
+    /// Something that many accounts depend on changed: an agreement, a product, an organization.
+    Everything,
+}
+
+impl AccountChange {
+    /// Reads a row of the log. What this version does not know counts as everything.
+    pub(in crate::storage::database) fn parse(what: &str, id: &str) -> Self {
+        let hash = |change: fn(Hash) -> Self| id.parse().map(change);
+        match what {
+            "token" => hash(Self::Token).unwrap_or(Self::Everything),
+            "key" => hash(Self::Key).unwrap_or(Self::Everything),
+            "session" => hash(Self::Session).unwrap_or(Self::Everything),
+            "signing-keys" => Self::SigningKeys,
+            "user" => id.parse().map_or(Self::Everything, |id| Self::User(UserId(id))),
+            _ => Self::Everything,
+        }
+    }
+
+    fn print(self) -> (&'static str, String) {
+        match self {
+            Self::Token(hash) => ("token", hash.to_string()),
+            Self::Key(hash) => ("key", hash.to_string()),
+            Self::Session(hash) => ("session", hash.to_string()),
+            Self::User(id) => ("user", id.to_string()),
+            Self::SigningKeys => ("signing-keys", String::new()),
+            Self::Everything => ("everything", String::new()),
+        }
+    }
+}
+
+/// The columns that [`read_user`] reads.
+pub(super) const USER_COLUMNS: &str = "user_id, organization_id, user_name, first_name, last_name, \
+     email_address, department, phone_direct, phone_mobile, roles, admin, mediebank, active, \
+     service_account";
+
+/// Reads the columns [`USER_COLUMNS`].
+pub(super) fn read_user(row: &Row<'_>) -> Result<User, DbError> {
+    let user_name: String = row.get(2)?;
+    let roles: String = row.get(9)?;
+    let roles =
+        serde_json::from_str(&roles).map_err(|why| damaged(format!("user {user_name}"), &why))?;
+    Ok(User {
+        id: UserId(row.get(0)?),
+        organization: row.get::<Option<i64>>(1)?.map(OrganizationId),
+        user_name,
+        first_name: row.get(3)?,
+        last_name: row.get(4)?,
+        email_address: row.get(5)?,
+        department: row.get(6)?,
+        phone: Phone { direct: row.get(7)?, mobile: row.get(8)? },
+        roles,
+        access: Access { admin: row.get(10)?, mediebank: row.get(11)? },
+        active: row.get(12)?,
+        service_account: row.get(13)?,
+    })
+}
+
+/// Reads the columns `product_id, code, name, description`, the first of them at `at`.
+pub(super) fn read_product(row: &Row<'_>, at: usize) -> Result<Product, DbError> {
+    Ok(Product {
+        id: ProductId(row.get(at)?),
+        code: row.get(at + 1)?,
+        name: row.get(at + 2)?,
+        description: row.get(at + 3)?,
+    })
+}
+
+/// The columns that [`ReadTx::read_agreement`] reads.
+const AGREEMENT_COLUMNS: &str = "agreement_id, organization_id, type, super, name, description, \
+     expires_ms, prepaid_total, prepaid_remaining";
+
+impl ReadTx<'_> {
+    /// The owner and the number of the API key with that hash, unless the key was revoked.
+    pub fn find_key(&self, key: &Hash) -> Result<Option<(UserId, i64)>, DbError> {
+        let sql =
+            "SELECT user_id, key_id FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
+        let read = |row: &Row<'_>| Ok((UserId(row.get(0)?), row.get(1)?));
+        self.engine.find(sql, params![key.to_string()], read)
+    }
+
+    /// The user with its organization and agreements.
+    pub fn find_account(&self, id: UserId) -> Result<Option<Account>, DbError> {
+        let Some(user) = self.find_user(id)? else { return Ok(None) };
+        let organization = match user.organization {
+            Some(id) => self.find_organization(id)?.map(Arc::new),
+            None => None,
+        };
+        let agreements = self.list_agreements_of_user(id)?;
+        Ok(Some(Account { user, organization, agreements }))
+    }
+
+    /// The user.
+    pub fn find_user(&self, id: UserId) -> Result<Option<User>, DbError> {
+        self.engine.find(
+            &format!("SELECT {USER_COLUMNS} FROM users WHERE user_id = ?1"),
+            params![id.0],
+            read_user,
+        )
+    }
+
+    /// The user of that name, and the argon2id hash of its password if it has one.
+    pub fn find_user_by_name(
+        &self,
+        user_name: &str,
+    ) -> Result<Option<(User, Option<String>)>, DbError> {
+        self.engine.find(
+            &format!("SELECT {USER_COLUMNS}, password FROM users WHERE user_name = ?1"),
+            params![user_name],
+            |row| Ok((read_user(row)?, row.get(14)?)),
+        )
+    }
+
+    /// The organization.
+    pub fn find_organization(&self, id: OrganizationId) -> Result<Option<Organization>, DbError> {
+        self.engine.find(
+            "SELECT name, currency, country, address, phone_direct, mail_domains
+             FROM organizations WHERE organization_id = ?1",
+            params![id.0],
+            |row| {
+                let address: String = row.get(3)?;
+                let address = serde_json::from_str(&address)
+                    .map_err(|why| damaged(format!("organization {id}"), &why))?;
+                let domains: Option<String> = row.get(5)?;
+                let domains = domains.map(|text| serde_json::from_str(&text)).transpose();
+                let domains =
+                    domains.map_err(|why| damaged(format!("organization {id}"), &why))?;
+                Ok(Organization {
+                    id,
+                    name: row.get(0)?,
+                    currency: row.get(1)?,
+                    country: row.get(2)?,
+                    address,
+                    phone_direct: row.get(4)?,
+                    mail_domains: domains.unwrap_or_default(),
+                })
+            },
+        )
+    }
+
+    /// The agreements of a user in the order of their numbers, expired ones too.
+    pub fn list_agreements_of_user(&self, id: UserId) -> Result<Vec<Agreement>, DbError> {
+        self.engine.list(
+            &format!(
+                "SELECT {AGREEMENT_COLUMNS} FROM agreements JOIN user_agreements USING (agreement_id)
+                 WHERE user_id = ?1 ORDER BY agreement_id"
+            ),
+            params![id.0],
+            |row| self.read_agreement(row),
+        )
+    }
+
+    /// The agreement.
+    pub fn find_agreement(&self, id: AgreementId) -> Result<Option<Agreement>, DbError> {
+        self.engine.find(
+            &format!("SELECT {AGREEMENT_COLUMNS} FROM agreements WHERE agreement_id = ?1"),
+            params![id.0],
+            |row| self.read_agreement(row),
+        )
+    }
+
+    /// What changed in accounts behind the row `after` of their log, and the number of the last
+    /// row. Where rows may be gone that were not read, everything changed.
+    ///
+    /// Rows go from the front of the log, so behind one that is there none is gone. A number that is
+    /// missing there was that of a transaction that failed: not every engine gives it again.
+    pub fn account_changes(&self, after: i64) -> Result<(i64, Vec<AccountChange>), DbError> {
+        let (mut last, mut changes) = (after, Vec::new());
+        let mut is_whole = false;
+        let sql = "SELECT seq, what, id FROM account_log WHERE seq >= ?1 ORDER BY seq";
+        self.engine.each(sql, params![after], |row| {
+            let seq: i64 = row.get(0)?;
+            if seq == after {
+                is_whole = true;
+                return Ok(ControlFlow::Continue(()));
+            }
+            if !is_whole && seq != last + 1 {
+                changes.push(AccountChange::Everything);
+            }
+            is_whole = true;
+            changes.push(AccountChange::parse(row.text(1)?, row.text(2)?));
+            last = seq;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok((last, changes))
+    }
+
+    /// The number of the last row of the account log that was ever written.
+    pub fn account_seq(&self) -> Result<i64, DbError> {
+        let sql = "SELECT coalesce(max(seq), 0) FROM account_log";
+        self.engine.load_value(sql, params![])
+    }
+
+    fn read_agreement(&self, row: &Row<'_>) -> Result<Agreement, DbError> {
+        let id = AgreementId(row.get(0)?);
+        let what = format!("agreement {id}");
+        let kind: String = row.get(2)?;
+        let kind = AgreementType::find(&kind).ok_or_else(|| damaged(&what, &"its type"))?;
+        let (total, remaining): (Option<u32>, Option<u32>) = (row.get(7)?, row.get(8)?);
+        let prepaids = total.zip(remaining);
+        let expires = row.get::<Option<i64>>(6)?;
+        Ok(Agreement {
+            id,
+            organization: OrganizationId(row.get(1)?),
+            kind,
+            super_agreement: row.get(3)?,
+            products: self.list_products_of_agreement(id)?,
+            name: row.get(4)?,
+            description: row.get(5)?,
+            expires: expires.map(|ms| time(&what, ms)).transpose()?,
+            prepaids: prepaids.map(|(total, remaining)| Prepaids { total, remaining }),
+        })
+    }
+
+    fn list_products_of_agreement(&self, id: AgreementId) -> Result<Vec<Product>, DbError> {
+        self.engine.list(
+            "SELECT product_id, code, name, description
+             FROM products JOIN agreement_products USING (product_id)
+             WHERE agreement_id = ?1 ORDER BY product_id",
+            params![id.0],
+            |row| read_product(row, 0),
+        )
+    }
+}
+
+impl WriteTx<'_> {
+    /// Tells every process that `change` is to be forgotten. Called in the transaction that makes
+    /// the change.
+    pub fn log_account_change(
+        &self,
+        change: AccountChange,
+        now: Timestamp,
+    ) -> Result<(), DbError> {
+        let (what, id) = change.print();
+        self.engine.execute(
+            "INSERT INTO account_log (what, id, at_ms) VALUES (?1, ?2, ?3)",
+            params![what, id, now.as_millisecond()],
+        )?;
+        self.changes.borrow_mut().push(change);
+        Ok(())
+    }
+
+    /// The changes that this transaction logged so far, for the caches of this process.
+    #[must_use]
+    pub fn account_changes(&self) -> Vec<AccountChange> {
+        self.changes.borrow().clone()
+    }
+
+    /// Removes rows of the account log that every process has read long ago, `limit` at most: the first
+    /// ones, and never the last one, by which readers see that they missed nothing.
+    pub fn sweep_account_log(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
+        self.engine.execute(
+            "DELETE FROM account_log WHERE seq IN (SELECT seq FROM account_log
+                 WHERE seq < coalesce((SELECT min(seq) FROM account_log WHERE at_ms >= ?1),
+                     (SELECT max(seq) FROM account_log))
+                 ORDER BY seq LIMIT ?2)",
+            params![before.as_millisecond(), int(limit)],
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::database::Db;
+
+    #[test]
+    fn a_number_that_was_not_used_is_no_row_that_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        let log = |rows: &[i64]| {
+            let row = |seq: &i64| format!("({seq}, 'user', '{seq}', {seq})");
+            let rows = rows.iter().map(row).collect::<Vec<_>>().join(", ");
+            let sql = format!("INSERT INTO account_log (seq, what, id, at_ms) VALUES {rows}");
+            db.write_blocking(move |tx| tx.run_sql(&sql)).unwrap();
+        };
+        let behind = |after: i64| db.read_blocking(move |tx| tx.account_changes(after)).unwrap();
+        let sweep = |before: i64| {
+            let before = Timestamp::from_millisecond(before).unwrap();
+            db.write_blocking(move |tx| tx.sweep_account_log(before, 100)).unwrap()
+        };
+        let user = |id| AccountChange::User(UserId(id));
+        log(&[1, 3, 7]);
+        assert_eq!(behind(0), (7, vec![user(1), user(3), user(7)]));
+        assert_eq!(behind(1), (7, vec![user(3), user(7)]));
+        assert_eq!(behind(7), (7, vec![]));
+        // The last one stays, for those who read it last.
+        assert_eq!(sweep(100), 2);
+        log(&[9, 12]);
+        assert_eq!(behind(7), (12, vec![user(9), user(12)]));
+        let (last, changes) = behind(1);
+        assert_eq!((last, changes.first()), (12, Some(&AccountChange::Everything)));
+        assert_eq!(sweep(10), 2, "7 and 9");
+        assert_eq!(behind(9), (12, vec![AccountChange::Everything, user(12)]));
+    }
+}

@@ -1,0 +1,342 @@
+//! The audit log: events written with what they are about, listed newest first, removed by age.
+
+use std::{net::IpAddr, ops::ControlFlow};
+
+use jiff::Timestamp;
+
+use super::{ReadTx, WriteTx, int, time};
+use crate::runtime::config::Addresses;
+use crate::runtime::limits::AUDIT_ROWS_MAX;
+use crate::storage::audit::{self, Action, Actor, Event, Outcome};
+use crate::storage::database::DbError;
+use crate::storage::database::engine::{Row, params};
+use model::account::UserId;
+
+/// Which events are listed; what is `None` asks for nothing.
+#[derive(Clone, Debug, Default)]
+pub struct AuditFilter {
+    /// From this moment on.
+    pub since: Option<Timestamp>,
+    /// Before this moment.
+    pub until: Option<Timestamp>,
+    /// By the user of this name or number.
+    pub user: Option<String>,
+    /// Of this action.
+    pub action: Option<Action>,
+    /// With this outcome.
+    pub outcome: Option<Outcome>,
+    /// About this object; about all objects of a kind where it ends with a slash.
+    pub object: Option<String>,
+    /// From one of these addresses and networks.
+    pub addresses: Option<Addresses>,
+}
+
+/// An event as it is listed. Its words stand as they were written: another version of the product may
+/// know more of them than this one, and its events are no reason to show none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedEvent {
+    /// Its number.
+    pub seq: i64,
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub action: String,
+    /// How it ended.
+    pub outcome: String,
+    /// Who; `None` where it is not known.
+    pub user: Option<UserId>,
+    /// The name that the user had then.
+    pub user_name: Option<String>,
+    /// What was shown.
+    pub credential: String,
+    /// An id of it.
+    pub credential_id: Option<String>,
+    /// Where the request came from.
+    pub address: Option<String>,
+    /// The object, `kind/id`.
+    pub object: Option<String>,
+    /// More about it.
+    pub detail: Option<String>,
+    /// Times that it happened.
+    pub count: u32,
+}
+
+impl AuditFilter {
+    /// Whether an event has the object and the address that are asked for. The other conditions are
+    /// the statement's.
+    fn accepts(&self, event: &ListedEvent) -> bool {
+        let is_object = self.object.as_deref().is_none_or(|wanted| {
+            event.object.as_deref().is_some_and(|object| match wanted.ends_with('/') {
+                true => object.starts_with(wanted),
+                false => object == wanted,
+            })
+        });
+        let is_address = self.addresses.as_ref().is_none_or(|addresses| {
+            let address = event.address.as_deref().and_then(|text| text.parse::<IpAddr>().ok());
+            address.is_some_and(|address| addresses.contain(address))
+        });
+        is_object && is_address
+    }
+}
+
+fn read_event(row: &Row<'_>) -> Result<ListedEvent, DbError> {
+    let seq: i64 = row.get(0)?;
+    Ok(ListedEvent {
+        seq,
+        at: time(&format!("row {seq} of audit_log"), row.get(1)?)?,
+        action: row.get(2)?,
+        outcome: row.get(3)?,
+        user: row.get::<Option<i64>>(4)?.map(UserId),
+        user_name: row.get(5)?,
+        credential: row.get(6)?,
+        credential_id: row.get(7)?,
+        address: row.get(8)?,
+        object: row.get(9)?,
+        detail: row.get(10)?,
+        count: row.get(11)?,
+    })
+}
+
+impl ReadTx<'_> {
+    /// The events that `filter` asks for, newest first, `limit` at most.
+    ///
+    /// Reads rows until it has found enough: an object or an address that seldom occurs takes a
+    /// pass over the period.
+    pub fn list_audit(
+        &self,
+        filter: &AuditFilter,
+        limit: usize,
+    ) -> Result<Vec<ListedEvent>, DbError> {
+        let ms = |at: Option<Timestamp>, none: i64| at.map_or(none, Timestamp::as_millisecond);
+        let (since, until) = (ms(filter.since, i64::MIN), ms(filter.until, i64::MAX));
+        let action = filter.action.map(Action::as_str).unwrap_or_default();
+        let outcome = filter.outcome.map(Outcome::as_str).unwrap_or_default();
+        let user = filter.user.as_deref().unwrap_or_default();
+        let mut found = Vec::new();
+        if limit == 0 {
+            return Ok(found);
+        }
+        self.engine.each(
+            "SELECT seq, at_ms, action, outcome, user_id, user_name, credential, credential_id,
+                 address, object, detail, count
+             FROM audit_log
+             WHERE at_ms >= ?1 AND at_ms < ?2 AND (?3 = '' OR action = ?3)
+                 AND (?4 = '' OR outcome = ?4)
+                 AND (?5 = '' OR user_name = ?5 OR CAST(user_id AS TEXT) = ?5)
+             ORDER BY seq DESC",
+            params![since, until, action, outcome, user],
+            |row| {
+                let event = read_event(row)?;
+                if filter.accepts(&event) {
+                    found.push(event);
+                }
+                Ok(match found.len() < limit {
+                    true => ControlFlow::Continue(()),
+                    false => ControlFlow::Break(()),
+                })
+            },
+        )?;
+        Ok(found)
+    }
+}
+
+impl WriteTx<'_> {
+    /// Records an event in the transaction of what it is about. Its log line follows the commit.
+    pub fn write_audit(&self, event: &Event) -> Result<(), DbError> {
+        self.insert_audit(event)?;
+        self.events.borrow_mut().push(event.clone());
+        Ok(())
+    }
+
+    /// Stores an event that has its log line already; nothing where rows are not kept.
+    pub fn insert_audit(&self, event: &Event) -> Result<(), DbError> {
+        if !audit::stores_rows() {
+            return Ok(());
+        }
+        let Actor { user, user_name, credential, credential_id, address } = &event.actor;
+        self.engine.execute(
+            "INSERT INTO audit_log (at_ms, action, outcome, user_id, user_name, credential,
+                 credential_id, address, object, detail, count)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            params![
+                event.at.as_millisecond(),
+                event.action.as_str(),
+                event.outcome.as_str(),
+                user.map(|user| user.0),
+                user_name,
+                credential.as_str(),
+                credential_id,
+                address.map(|address| address.to_string()),
+                event.object,
+                event.detail,
+                event.count,
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// What was recorded in this transaction, for its log lines.
+    pub(in crate::storage::database) fn take_events(&self) -> Vec<Event> {
+        self.events.take()
+    }
+
+    /// Removes events from before `before` and those beyond the [`AUDIT_ROWS_MAX`] newest, `limit`
+    /// at most. Gives how many.
+    pub fn sweep_audit(&self, before: Timestamp, limit: usize) -> Result<usize, DbError> {
+        self.sweep_audit_to(before, AUDIT_ROWS_MAX, limit)
+    }
+
+    fn sweep_audit_to(
+        &self,
+        before: Timestamp,
+        rows_max: i64,
+        limit: usize,
+    ) -> Result<usize, DbError> {
+        let sql = "DELETE FROM audit_log WHERE seq IN
+                 (SELECT seq FROM audit_log WHERE at_ms < ?1 ORDER BY at_ms, seq LIMIT ?2)";
+        let removed = self.engine.execute(sql, params![before.as_millisecond(), int(limit)])?;
+        // Numbers rise with every event, so they bound the rows without counting them.
+        let sql = "DELETE FROM audit_log WHERE seq IN
+                 (SELECT seq FROM audit_log
+                  WHERE seq <= (SELECT max(seq) FROM audit_log) - ?1 ORDER BY seq LIMIT ?2)";
+        let left = int(limit.saturating_sub(removed));
+        Ok(removed + self.engine.execute(sql, params![rows_max, left])?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::storage::audit::{CredentialKind, ObjectKind};
+    use crate::storage::database::Db;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + second).unwrap()
+    }
+
+    fn event(action: Action, second: i64) -> Event {
+        Event { at: at(second), ..Event::new(action, Actor::UNKNOWN) }
+    }
+
+    fn scene(db: &Db) -> Vec<Event> {
+        let actor = Actor {
+            user: Some(UserId(7)),
+            user_name: Some("editor".to_owned()),
+            credential: CredentialKind::ApiKey,
+            credential_id: Some("3".to_owned()),
+            address: "192.0.2.7".parse().ok(),
+        };
+        let made = Event { actor, ..event(Action::KeyCreated, 1) }.about(ObjectKind::Key, 12);
+        let refused = event(Action::Login, 2).ended(Outcome::Refused).with("no such user");
+        let flood = Event { count: 4_999, ..event(Action::LoginThrottled, 3) };
+        let events = vec![made, refused, flood];
+        let written = events.clone();
+        db.write_blocking(move |tx| written.iter().try_for_each(|one| tx.write_audit(one)))
+            .unwrap();
+        events
+    }
+
+    fn listed(db: &Db, filter: &AuditFilter, limit: usize) -> Vec<ListedEvent> {
+        let filter = filter.clone();
+        let rows = db.read_blocking(move |tx| tx.list_audit(&filter, limit)).unwrap();
+        rows.into_iter().map(|event| ListedEvent { seq: 0, ..event }).collect()
+    }
+
+    /// The event as a list shows it, but for its number.
+    fn shown(event: &Event) -> ListedEvent {
+        let Event { at, action, outcome, actor, object, detail, count } = event.clone();
+        ListedEvent {
+            seq: 0,
+            at,
+            action: action.as_str().to_owned(),
+            outcome: outcome.as_str().to_owned(),
+            user: actor.user,
+            user_name: actor.user_name,
+            credential: actor.credential.as_str().to_owned(),
+            credential_id: actor.credential_id,
+            address: actor.address.map(|address| address.to_string()),
+            object,
+            detail,
+            count,
+        }
+    }
+
+    #[test]
+    fn events_are_listed_as_they_were_written_the_newest_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        let events: Vec<ListedEvent> = scene(&db).iter().map(shown).collect();
+        let [made, refused, flood] = events.try_into().unwrap();
+        let all = AuditFilter::default();
+        assert_eq!(listed(&db, &all, 9), [flood.clone(), refused.clone(), made.clone()]);
+        assert_eq!(listed(&db, &all, 1), std::slice::from_ref(&flood));
+        let check = |filter: AuditFilter, expected: &[&ListedEvent]| {
+            assert_eq!(listed(&db, &filter, 9).iter().collect::<Vec<_>>(), expected, "{filter:?}");
+        };
+        let all = AuditFilter::default;
+        check(AuditFilter { since: Some(at(2)), until: Some(at(3)), ..all() }, &[&refused]);
+        for user in ["editor", "7"] {
+            check(AuditFilter { user: Some(user.to_owned()), ..all() }, &[&made]);
+        }
+        check(AuditFilter { action: Some(Action::Login), ..all() }, &[&refused]);
+        check(AuditFilter { outcome: Some(Outcome::Done), ..all() }, &[&flood, &made]);
+        for (object, found) in [("key/12", &[&made][..]), ("key/", &[&made]), ("key/1", &[])] {
+            check(AuditFilter { object: Some(object.to_owned()), ..all() }, found);
+        }
+        for (networks, found) in [("192.0.2.0/24", &[&made][..]), ("198.51.100.1", &[])] {
+            check(AuditFilter { addresses: Some(networks.parse().unwrap()), ..all() }, found);
+        }
+    }
+
+    #[test]
+    fn words_of_another_version_are_listed_as_they_stand() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        let known = event(Action::KeyCreated, 1);
+        let later = ListedEvent {
+            action: "key_lent".to_owned(),
+            outcome: "delayed".to_owned(),
+            credential: "passkey".to_owned(),
+            ..shown(&event(Action::KeyCreated, 2))
+        };
+        let written = known.clone();
+        db.write_blocking(move |tx| {
+            tx.write_audit(&written)?;
+            tx.run_sql(
+                "INSERT INTO audit_log (at_ms, action, outcome, credential, count)
+                 VALUES (1700000002000, 'key_lent', 'delayed', 'passkey', 1)",
+            )
+        })
+        .unwrap();
+        assert_eq!(listed(&db, &AuditFilter::default(), 9), [later, shown(&known)]);
+    }
+
+    #[test]
+    fn a_transaction_that_fails_leaves_no_event() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        let outcome: Result<(), DbError> = db.write_blocking(|tx| {
+            tx.write_audit(&event(Action::KeyCreated, 1))?;
+            Err(DbError::Closed)
+        });
+        assert!(outcome.is_err());
+        assert_eq!(listed(&db, &AuditFilter::default(), 9), []);
+    }
+
+    #[test]
+    fn old_events_and_those_beyond_the_cap_are_removed_in_portions() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::open(dir.path()).unwrap();
+        db.write_blocking(|tx| {
+            (0..10).try_for_each(|second| tx.write_audit(&event(Action::Login, second)))
+        })
+        .unwrap();
+        let sweep = |before: i64, rows_max: i64| {
+            db.write_blocking(move |tx| tx.sweep_audit_to(at(before), rows_max, 3)).unwrap()
+        };
+        assert_eq!((sweep(4, 100), sweep(4, 100), sweep(4, 100)), (3, 1, 0));
+        assert_eq!((sweep(0, 2), sweep(0, 2), sweep(0, 2)), (3, 1, 0));
+        let left = listed(&db, &AuditFilter::default(), 9);
+        assert_eq!(left.iter().map(|event| event.at).collect::<Vec<_>>(), [at(9), at(8)]);
+    }
+}

@@ -1,0 +1,146 @@
+//! Delivery channels. Their settings hold secrets and are stored encrypted.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::{ReadTx, WriteTx, damaged, import::Put};
+use crate::storage::database::DbError;
+use crate::storage::database::engine::{Row, params};
+use model::account::{Channel, ChannelId, ChannelMethod, ChannelSettings, UserId};
+
+/// A channel to be written.
+#[derive(Clone, Debug)]
+pub struct NewChannel {
+    /// Its name in requests. Its owner exists.
+    pub id: ChannelId,
+    /// How files are handed over.
+    pub method: ChannelMethod,
+    /// What is sent of an item.
+    pub formats: Vec<String>,
+    /// What the method needs to know.
+    pub settings: ChannelSettings,
+    /// Whether it may be used; `None` leaves it, and a new one may.
+    pub active: Option<bool>,
+    /// Whether its owner states the settings and not the operator.
+    pub by_user: bool,
+}
+
+/// The columns that [`read_channel`] reads.
+const CHANNEL_COLUMNS: &str = "channels.user_id, user_name, name, method, formats, settings, channels.active, \
+     made_by_user, channel_id";
+
+/// The place that the settings of a channel are encrypted for. Its number stays when its owner gets
+/// another one.
+pub(super) fn settings_place(channel_id: i64) -> String {
+    format!("channels/{channel_id}/settings")
+}
+
+fn read_channel(tx: &ReadTx<'_>, row: &Row<'_>) -> Result<Channel, DbError> {
+    let (owner, name): (String, String) = (row.get(1)?, row.get(2)?);
+    let what = format!("channel {name:?} of user {owner:?}");
+    let method: String = row.get(3)?;
+    let method =
+        ChannelMethod::find(&method).ok_or_else(|| damaged(what.as_str(), &"its method"))?;
+    let (formats, settings): (String, String) = (row.get(4)?, row.get(5)?);
+    let formats = serde_json::from_str(&formats).map_err(|why| damaged(what.as_str(), &why))?;
+    let settings = tx.open_text(&settings_place(row.get(8)?), settings)?;
+    // What a parser says of JSON may repeat some of it.
+    let settings: Map<String, Value> =
+        serde_json::from_str(&settings).map_err(|_| damaged(what.as_str(), &"its settings"))?;
+    let settings = ChannelSettings::new(settings);
+    let (user, active, by_user) = (UserId(row.get(0)?), row.get(6)?, row.get(7)?);
+    Ok(Channel { user, owner, name, method, formats, settings, active, by_user })
+}
+
+impl ReadTx<'_> {
+    /// The channel, active or not.
+    pub fn find_channel(&self, id: &ChannelId) -> Result<Option<Channel>, DbError> {
+        self.engine.find(
+            &format!(
+                "SELECT {CHANNEL_COLUMNS} FROM channels JOIN users USING (user_id)
+                 WHERE user_name = ?1 AND name = ?2"
+            ),
+            params![id.owner(), id.name()],
+            |row| read_channel(self, row),
+        )
+    }
+
+    /// Every channel, or those of one user, in the order of owners and names.
+    pub fn list_channels(&self, owner: Option<&str>) -> Result<Vec<Channel>, DbError> {
+        self.engine.list(
+            &format!(
+                "SELECT {CHANNEL_COLUMNS} FROM channels JOIN users USING (user_id)
+                 WHERE user_name = coalesce(?1, user_name) ORDER BY user_name, name"
+            ),
+            params![owner],
+            |row| read_channel(self, row),
+        )
+    }
+
+    /// How many channels a user has that it made itself.
+    pub fn count_own_channels(&self, id: UserId) -> Result<usize, DbError> {
+        let sql = "SELECT count(*) FROM channels WHERE user_id = ?1 AND made_by_user";
+        self.engine.count(sql, params![id.0])
+    }
+}
+
+impl WriteTx<'_> {
+    /// Writes a channel of a user that exists.
+    pub fn put_channel(&self, new: &NewChannel, now: Timestamp) -> Result<Put, DbError> {
+        let known = self.as_read().find_channel(&new.id)?;
+        let is_same = |known: &Channel| {
+            known.method == new.method
+                && known.formats == new.formats
+                && known.settings == new.settings
+                && known.by_user == new.by_user
+                && new.active.is_none_or(|active| active == known.active)
+        };
+        if known.as_ref().is_some_and(is_same) {
+            return Ok(Put::Same);
+        }
+        // The settings follow when the row has its number, which they are encrypted for.
+        let id = self.engine.find_value::<i64>(
+            "INSERT INTO channels AS old (user_id, name, method, formats, settings, active,
+                 created_ms, made_by_user)
+             SELECT user_id, ?2, ?3, ?4, ?5, coalesce(?7, TRUE), ?6, ?8 FROM users
+             WHERE user_name = ?1
+             ON CONFLICT (user_id, name) DO UPDATE SET method = excluded.method,
+                 formats = excluded.formats, settings = excluded.settings,
+                 active = coalesce(?7, old.active), made_by_user = excluded.made_by_user
+             RETURNING channel_id",
+            params![
+                new.id.owner(),
+                new.id.name(),
+                new.method.as_str(),
+                Value::from(new.formats.clone()).to_string(),
+                "{}",
+                now.as_millisecond(),
+                new.active,
+                new.by_user
+            ],
+        )?;
+        let Some(id) = id else {
+            return Err(damaged(format!("channel {}", new.id), &"its owner is gone"));
+        };
+        let settings = Value::from(new.settings.reveal().clone()).to_string();
+        let settings = self.seal_text(&settings_place(id), settings)?;
+        let sql = "UPDATE channels SET settings = ?2 WHERE channel_id = ?1";
+        self.engine.execute(sql, params![id, settings])?;
+        Ok(if known.is_some() { Put::Updated } else { Put::Created })
+    }
+
+    /// Sets whether a channel may be used; `false` when there is no such channel.
+    pub fn set_channel_active(&self, id: &ChannelId, active: bool) -> Result<bool, DbError> {
+        let sql = "UPDATE channels SET active = ?3 WHERE name = ?2
+             AND user_id = (SELECT user_id FROM users WHERE user_name = ?1)";
+        Ok(self.engine.execute(sql, params![id.owner(), id.name(), active])? > 0)
+    }
+
+    /// Removes a channel with its settings; `false` when there is no such channel. What still
+    /// waits for it fails.
+    pub fn remove_channel(&self, id: &ChannelId) -> Result<bool, DbError> {
+        let sql = "DELETE FROM channels WHERE name = ?2
+             AND user_id = (SELECT user_id FROM users WHERE user_name = ?1)";
+        Ok(self.engine.execute(sql, params![id.owner(), id.name()])? > 0)
+    }
+}

@@ -1,0 +1,241 @@
+//! The database checked from within: its pages, references and items.
+
+use std::ops::ControlFlow;
+
+use super::{ReadTx, int, time};
+use crate::runtime::limits::CHECK_FLAWS_MAX;
+use crate::storage::database::DbError;
+use crate::storage::database::engine::{Engine, Row, params};
+use model::item::{Asset, Document};
+use model::{Hash, ItemKey};
+
+/// Something wrong with the database.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Flaw {
+    /// A page, table or index of the file is not what it should be.
+    Page(String),
+    /// A row refers to one that is not there.
+    Reference(String),
+    /// A row cannot be read or does not fit its item.
+    Row(String),
+    /// The search index and the items do not agree; it can be made anew.
+    Index(String),
+    /// A secret cannot be decrypted, or is not encrypted.
+    Secret(String),
+    /// There are more of one of these than are told.
+    More(String),
+}
+
+impl std::fmt::Display for Flaw {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Page(text)
+            | Self::Reference(text)
+            | Self::Row(text)
+            | Self::Index(text)
+            | Self::Secret(text)
+            | Self::More(text) => f.write_str(text),
+        }
+    }
+}
+
+/// An original that an item names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Named {
+    /// The original.
+    pub hash: Hash,
+    /// Its bytes.
+    pub length: u64,
+    /// Number of the item's version.
+    pub doc: i64,
+}
+
+/// What was found in one state of the database.
+#[derive(Debug, Default)]
+pub struct Inspection {
+    /// What is wrong, at most [`CHECK_FLAWS_MAX`] of a kind.
+    pub flaws: Vec<Flaw>,
+    /// The originals, each once, in the order of their hashes; 48 bytes each.
+    pub named: Vec<Named>,
+    /// Whether all items were read, so that no other original is named.
+    pub whole: bool,
+}
+
+impl Inspection {
+    fn note(&mut self, outcome: Result<Vec<Flaw>, DbError>) {
+        // What cannot be read is damaged: it is told, and the rest is looked at.
+        self.flaws.extend(outcome.unwrap_or_else(|cause| vec![Flaw::Page(cause.to_string())]));
+    }
+}
+
+/// Tables whose rows name an item that must be there: items are replaced and withdrawn, never
+/// removed. Name, the column that tells a row, the column of the id.
+const NAMING: [(&str, &str, &str); 4] = [
+    ("orders", "order_id", "item_id"),
+    ("deliveries", "delivery_id", "item_id"),
+    ("queued_items", "place", "id"),
+    ("collection_items", "number", "id"),
+];
+
+impl ReadTx<'_> {
+    /// Looks at everything; the time is that of reading the whole database.
+    #[must_use]
+    pub fn inspect(&self) -> Inspection {
+        let mut found = Inspection { whole: true, ..Inspection::default() };
+        found.note(self.engine.page_flaws());
+        found.note(self.reference_flaws());
+        found.note(self.secret_flaws());
+        let items = self.named(&mut found, true).map(|()| Vec::new());
+        found.note(items);
+        found.flaws.dedup();
+        found
+    }
+
+    /// The originals that the items name, and the items of which that cannot be told.
+    pub fn named_originals(&self) -> Result<(Vec<Named>, Vec<Flaw>), DbError> {
+        let mut found = Inspection::default();
+        self.named(&mut found, false)?;
+        Ok((found.named, found.flaws))
+    }
+
+    /// Originals of the items that came first and last, `items` of each at most.
+    pub fn sample_originals(&self, items: usize) -> Result<Vec<Hash>, DbError> {
+        let mut found = Vec::new();
+        for order in ["ASC", "DESC"] {
+            let sql = format!(
+                "SELECT assets FROM items WHERE assets <> '[]' ORDER BY item_id {order} LIMIT ?1"
+            );
+            let lists = self.engine.list(&sql, params![int(items)], |row| row.get::<String>(0))?;
+            // A list that cannot be read names nothing; `check` tells of it.
+            let assets =
+                lists.iter().filter_map(|list| serde_json::from_str::<Vec<Asset>>(list).ok());
+            found.extend(assets.flatten().map(|asset| asset.blob()));
+        }
+        found.sort_unstable();
+        found.dedup();
+        Ok(found)
+    }
+
+    fn reference_flaws(&self) -> Result<Vec<Flaw>, DbError> {
+        let mut flaws = self.engine.lost_references()?;
+        for (table, number, id) in NAMING {
+            let sql = format!(
+                "SELECT CAST({number} AS TEXT), media_type || '/' || {id} FROM {table} AS naming
+                 WHERE NOT EXISTS (SELECT 1 FROM items
+                     WHERE items.media_type = naming.media_type AND items.id = naming.{id})"
+            );
+            flaws.extend(self.flaws(&sql, &format!("rows of {table}"), |row| {
+                let (number, item) = (row.lossy(0)?, row.lossy(1)?);
+                Ok(Flaw::Reference(format!("{table} {number}: there is no item {item}")))
+            })?);
+        }
+        Ok(flaws)
+    }
+
+    /// Reads all items, of their documents only with `documents`, into `found`, which is not whole
+    /// where it cannot be told what an item names.
+    fn named(&self, found: &mut Inspection, documents: bool) -> Result<(), DbError> {
+        let read = self.read_items(found, documents);
+        found.whole &= read.is_ok();
+        // Also of what was read until then.
+        found.named.sort_unstable();
+        found.named.dedup_by_key(|one| (one.hash, one.length));
+        read
+    }
+
+    fn read_items(&self, found: &mut Inspection, documents: bool) -> Result<(), DbError> {
+        let document = if documents { "document" } else { "''" };
+        let sql = format!(
+            "SELECT item_id, media_type, id, assets, {document}, pubstatus, order_ms, stored_ms,
+                 embargoed_ms
+             FROM items ORDER BY item_id"
+        );
+        let mut flaws = 0;
+        self.engine.each(&sql, params![], |row| {
+            let assets = text(row, 3, "list of files").and_then(|assets| {
+                serde_json::from_str::<Vec<Asset>>(assets)
+                    .map_err(|why| format!("its list of files cannot be read: {why}"))
+            });
+            let read = match assets {
+                Ok(assets) => {
+                    let doc = row.get(0)?;
+                    found.named.extend(assets.iter().map(|asset| Named {
+                        hash: asset.blob(),
+                        length: asset.length(),
+                        doc,
+                    }));
+                    if documents { item_row(row) } else { Ok(()) }
+                }
+                Err(why) => {
+                    found.whole = false;
+                    Err(why)
+                }
+            };
+            if let Err(why) = read {
+                if flaws < CHECK_FLAWS_MAX {
+                    let item = format!("item {}/{}", row.lossy(1)?, row.lossy(2)?);
+                    found.flaws.push(Flaw::Row(format!("{item}: {why}")));
+                } else if flaws == CHECK_FLAWS_MAX {
+                    found.flaws.push(Flaw::More("there are more such rows of items".to_owned()));
+                }
+                flaws += 1;
+            }
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    fn flaws(
+        &self,
+        sql: &str,
+        of: &str,
+        flaw: impl Fn(&Row<'_>) -> Result<Flaw, DbError>,
+    ) -> Result<Vec<Flaw>, DbError> {
+        list_flaws(self.engine, sql, of, flaw)
+    }
+}
+
+/// The flaws that `flaw` makes of rows, of which no more than the limit are read.
+pub(in crate::storage::database) fn list_flaws(
+    engine: Engine<'_>,
+    sql: &str,
+    of: &str,
+    flaw: impl Fn(&Row<'_>) -> Result<Flaw, DbError>,
+) -> Result<Vec<Flaw>, DbError> {
+    let mut flaws = Vec::new();
+    engine.each(sql, params![], |row| {
+        if flaws.len() == CHECK_FLAWS_MAX {
+            flaws.push(Flaw::More(format!("there are more {of}")));
+            return Ok(ControlFlow::Break(()));
+        }
+        flaws.push(flaw(row)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(flaws)
+}
+
+/// The text of a column; `what` it is stands in the reason why it cannot be read.
+fn text<'a>(row: &'a Row<'_>, column: usize, what: &str) -> Result<&'a str, String> {
+    row.text(column).map_err(|why| format!("its {what} cannot be read: {why}"))
+}
+
+/// Whether the row of an item can be read and fits its document: why not.
+fn item_row(row: &Row<'_>) -> Result<(), String> {
+    let (media_type, id) = (text(row, 1, "media type")?, text(row, 2, "id")?);
+    let status = text(row, 5, "status")?;
+    let time_of = |column| {
+        row.get::<Option<i64>>(column).map_err(|why| format!("a time cannot be read: {why}"))
+    };
+    ItemKey::parse(&format!("{media_type}/{id}")).map_err(|why| why.to_string())?;
+    let document = Document::from_stored(text(row, 4, "document")?)
+        .map_err(|why| format!("its document cannot be read: {why}"))?;
+    let said = document.pub_status().as_str();
+    if said != status {
+        return Err(format!("its document is {said}, its row {status}"));
+    }
+    for column in 6..=8 {
+        if let Some(ms) = time_of(column)? {
+            time("its row", ms).map_err(|why| why.to_string())?;
+        }
+    }
+    Ok(())
+}

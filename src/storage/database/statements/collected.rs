@@ -1,0 +1,107 @@
+//! What becomes of collections when their items are withdrawn, change or expire (Spec §2 Collection,
+//! `removedContent`).
+//!
+//! It happens in the transaction that writes the item, so that no collection ever holds what is
+//! gone. An item that comes back is not put back: nobody would know where it stood.
+
+use jiff::Timestamp;
+
+use super::collections::LostItem;
+use super::{ReadTx, WriteTx};
+use crate::runtime::limits::COLLECTION_REMOVED_CHARS_MAX;
+use crate::storage::database::engine::params;
+use crate::storage::database::{DbError, NewItem};
+use model::ItemKey;
+use model::item::Document;
+
+/// The property that says when an item expires.
+const EXPIRES: &str = "expires";
+
+impl ReadTx<'_> {
+    /// Whether an item of a collection has expired at `now`.
+    pub fn has_expired_items(&self, now: Timestamp) -> Result<bool, DbError> {
+        let sql = "SELECT 1 FROM collection_items WHERE expires_ms <= ?1 LIMIT 1";
+        self.engine.exists(sql, params![now.as_millisecond()])
+    }
+
+    /// When the item expires, of one that may be put into collections at `now`: it is there, is
+    /// not withdrawn and has not expired.
+    pub fn collectable(
+        &self,
+        key: &ItemKey,
+        now: Timestamp,
+    ) -> Result<Option<Option<Timestamp>>, DbError> {
+        let Some(document) = self.stored_document(key)? else { return Ok(None) };
+        let expires = document.time(EXPIRES);
+        let is_usable = document.pub_status().is_served() && expires.is_none_or(|at| at > now);
+        Ok(is_usable.then_some(expires))
+    }
+
+    /// The document of the item; one that cannot be read is none.
+    fn stored_document(&self, key: &ItemKey) -> Result<Option<Document>, DbError> {
+        let found = self.find_item(key)?;
+        Ok(found.and_then(|item| Document::from_stored(&item.document).ok()))
+    }
+}
+
+impl WriteTx<'_> {
+    /// Follows, in the collections that hold `item`, that a new version of it is written: one that
+    /// is withdrawn leaves them. Called while the version before is still there.
+    pub(super) fn follow_in_collections(&self, item: &NewItem) -> Result<(), DbError> {
+        let holding = self.collections_with(&item.key)?;
+        if holding.is_empty() {
+            return Ok(());
+        }
+        let Ok(document) = Document::from_stored(&item.document) else { return Ok(()) };
+        if item.pub_status.is_served() {
+            let expires = document.time(EXPIRES).map(Timestamp::as_millisecond);
+            let (media_type, id) = (item.key.media_type.as_str(), item.key.id.as_str());
+            self.engine.execute(
+                "UPDATE collection_items SET expires_ms = ?3 WHERE media_type = ?1 AND id = ?2",
+                params![media_type, id, expires],
+            )?;
+            return Ok(());
+        }
+        // What cancels an item often says nothing else of it.
+        let before = self.as_read().stored_document(&item.key)?;
+        let last = |name: &str| {
+            let text = document.text(name).or_else(|| before.as_ref()?.text(name));
+            text.map(shorten)
+        };
+        let lost = LostItem {
+            key: item.key.clone(),
+            headline: last("headline"),
+            description: last("description_text"),
+            at: item.stored,
+        };
+        self.lose(&holding, &lost)
+    }
+
+    /// Moves items that have expired at `now` out of the collections that hold them, `limit` items
+    /// at most; gives how many.
+    pub fn sweep_expired_items(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
+        for done in 0..limit {
+            let Some(key) = self.next_expired(now)? else { return Ok(done) };
+            let document = self.as_read().stored_document(&key)?;
+            let last = |name: &str| document.as_ref()?.text(name).map(shorten);
+            let (headline, description) = (last("headline"), last("description_text"));
+            let lost = LostItem { key, headline, description, at: now };
+            let holding = self.collections_with(&lost.key)?;
+            self.lose(&holding, &lost)?;
+        }
+        Ok(limit)
+    }
+
+    fn lose(&self, holding: &[i64], lost: &LostItem) -> Result<(), DbError> {
+        for number in holding {
+            self.remove_from_collection(*number, &lost.key)?;
+            self.insert_lost_item(*number, lost)?;
+            self.mark_collection_modified(*number, lost.at)?;
+        }
+        Ok(())
+    }
+}
+
+fn shorten(text: &str) -> String {
+    text.chars().take(COLLECTION_REMOVED_CHARS_MAX).collect()
+}

@@ -1,0 +1,316 @@
+//! Collections: named lists of items that users keep, each in an order of its own.
+//!
+//! What happens to the items by themselves is in `collected.rs`.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::{ReadTx, WriteTx, damaged, int, time};
+use crate::runtime::limits::COLLECTION_REMOVED_MAX;
+use crate::storage::database::DbError;
+use crate::storage::database::engine::{Row, params};
+use model::ItemKey;
+use model::account::UserId;
+
+/// A collection that is written.
+#[derive(Clone, Debug)]
+pub struct NewCollection {
+    /// Its name for clients.
+    pub id: Uuid,
+    /// Whose it is.
+    pub owner: UserId,
+    /// What the owner calls it.
+    pub name: String,
+    /// Whether others may read it.
+    pub public: bool,
+}
+
+/// A collection without its items.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CollectionHead {
+    /// Its number in this database.
+    pub number: i64,
+    /// Its name for clients.
+    pub id: Uuid,
+    /// Whose it is.
+    pub owner: UserId,
+    /// The user name of the owner.
+    pub owner_name: String,
+    /// What the owner calls it.
+    pub name: String,
+    /// Whether others may read it.
+    pub public: bool,
+    /// When it was made.
+    pub created: Timestamp,
+    /// When it was read last, as far as that was written down.
+    pub accessed: Timestamp,
+    /// When it was changed last, if it was.
+    pub modified: Option<Timestamp>,
+}
+
+/// A collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Collection {
+    /// What it is.
+    pub head: CollectionHead,
+    /// Its items in their order.
+    pub content: Vec<ItemKey>,
+    /// What it lost, the oldest first.
+    pub removed: Vec<LostItem>,
+}
+
+/// An item that was withdrawn or has expired while it was in a collection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostItem {
+    /// Its identity.
+    pub key: ItemKey,
+    /// Its last headline.
+    pub headline: Option<String>,
+    /// Its last `description_text`.
+    pub description: Option<String>,
+    /// When it went.
+    pub at: Timestamp,
+}
+
+/// The columns that [`read_head`] reads, with the table of users.
+const COLUMNS: &str = "number, collection_id, collections.user_id, user_name, name, public, \
+     collections.created_ms, accessed_ms, modified_ms";
+
+fn read_head(row: &Row<'_>) -> Result<CollectionHead, DbError> {
+    let number: i64 = row.get(0)?;
+    let what = format!("collection {number}");
+    let id: String = row.get(1)?;
+    let modified: Option<i64> = row.get(8)?;
+    Ok(CollectionHead {
+        number,
+        id: id.parse().map_err(|why| damaged(&what, &why))?,
+        owner: UserId(row.get(2)?),
+        owner_name: row.get(3)?,
+        name: row.get(4)?,
+        public: row.get(5)?,
+        created: time(&what, row.get(6)?)?,
+        accessed: time(&what, row.get(7)?)?,
+        modified: modified.map(|ms| time(&what, ms)).transpose()?,
+    })
+}
+
+/// The identity of an item in the columns `first` and the one behind it.
+pub(super) fn read_key(row: &Row<'_>, first: usize) -> Result<ItemKey, DbError> {
+    let text = format!("{}/{}", row.text(first)?, row.text(first + 1)?);
+    text.parse().map_err(|why| damaged(format!("item {text} of a collection"), &why))
+}
+
+impl ReadTx<'_> {
+    /// The collections of `user` without their items, the oldest first.
+    pub fn list_collection_heads(&self, user: UserId) -> Result<Vec<CollectionHead>, DbError> {
+        self.engine.list(
+            &format!(
+                "SELECT {COLUMNS} FROM collections JOIN users USING (user_id)
+                 WHERE collections.user_id = ?1 ORDER BY number"
+            ),
+            params![user.0],
+            read_head,
+        )
+    }
+
+    /// The collections of `user` at `now`, the oldest first.
+    pub fn list_collections(
+        &self,
+        user: UserId,
+        now: Timestamp,
+    ) -> Result<Vec<Collection>, DbError> {
+        let heads = self.list_collection_heads(user)?;
+        heads.into_iter().map(|head| self.filled(head, now)).collect()
+    }
+
+    /// The collection `id` without its items.
+    pub fn find_collection_head(&self, id: Uuid) -> Result<Option<CollectionHead>, DbError> {
+        self.engine.find(
+            &format!(
+                "SELECT {COLUMNS} FROM collections JOIN users USING (user_id)
+                 WHERE collection_id = ?1"
+            ),
+            params![id.to_string()],
+            read_head,
+        )
+    }
+
+    /// The collection with its items at `now`.
+    pub fn filled(&self, head: CollectionHead, now: Timestamp) -> Result<Collection, DbError> {
+        let content = self.collection_content(head.number, now)?;
+        let removed = self.lost_items(head.number)?;
+        Ok(Collection { head, content, removed })
+    }
+
+    /// The items of the collection of that number in their order, without those that have expired
+    /// at `now`.
+    pub fn collection_content(
+        &self,
+        number: i64,
+        now: Timestamp,
+    ) -> Result<Vec<ItemKey>, DbError> {
+        self.engine.list(
+            "SELECT media_type, id FROM collection_items
+             WHERE number = ?1 AND (expires_ms IS NULL OR expires_ms > ?2) ORDER BY position",
+            params![number, now.as_millisecond()],
+            |row| read_key(row, 0),
+        )
+    }
+
+    fn lost_items(&self, number: i64) -> Result<Vec<LostItem>, DbError> {
+        self.engine.list(
+            "SELECT media_type, id, headline, description, removed_ms FROM removed_items
+             WHERE number = ?1 ORDER BY place",
+            params![number],
+            |row| {
+                let at = time("an item that a collection lost", row.get(4)?)?;
+                let key = read_key(row, 0)?;
+                Ok(LostItem { key, headline: row.get(2)?, description: row.get(3)?, at })
+            },
+        )
+    }
+
+    /// How many collections `user` has.
+    pub fn count_collections(&self, user: UserId) -> Result<usize, DbError> {
+        let sql = "SELECT count(*) FROM collections WHERE user_id = ?1";
+        self.engine.count(sql, params![user.0])
+    }
+
+    /// How many items the collection of that number has, expired ones too.
+    pub fn count_collection_items(&self, number: i64) -> Result<usize, DbError> {
+        let sql = "SELECT count(*) FROM collection_items WHERE number = ?1";
+        self.engine.count(sql, params![number])
+    }
+}
+
+impl WriteTx<'_> {
+    /// Writes a new collection without items.
+    pub fn insert_collection(&self, new: &NewCollection, now: Timestamp) -> Result<(), DbError> {
+        let now_ms = now.as_millisecond();
+        self.engine.execute(
+            "INSERT INTO collections
+                 (collection_id, user_id, name, public, created_ms, accessed_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+            params![new.id.to_string(), new.owner.0, new.name, new.public, now_ms],
+        )?;
+        Ok(())
+    }
+
+    /// Writes what the collection is called and whether others may read it.
+    pub fn update_collection(&self, number: i64, name: &str, public: bool) -> Result<(), DbError> {
+        let sql = "UPDATE collections SET name = ?2, public = ?3 WHERE number = ?1";
+        self.engine.execute(sql, params![number, name, public])?;
+        Ok(())
+    }
+
+    /// Notes that the collection was changed at `now`.
+    pub fn mark_collection_modified(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
+        let sql = "UPDATE collections SET modified_ms = ?2 WHERE number = ?1";
+        self.engine.execute(sql, params![number, now.as_millisecond()])?;
+        Ok(())
+    }
+
+    /// Notes that the collection was read at `now`.
+    pub fn mark_collection_accessed(&self, number: i64, now: Timestamp) -> Result<(), DbError> {
+        let sql = "UPDATE collections SET accessed_ms = ?2 WHERE number = ?1 AND accessed_ms < ?2";
+        self.engine.execute(sql, params![number, now.as_millisecond()])?;
+        Ok(())
+    }
+
+    /// Removes the collection with what it holds.
+    pub fn delete_collection(&self, number: i64) -> Result<(), DbError> {
+        let sql = "DELETE FROM collections WHERE number = ?1";
+        self.engine.execute(sql, params![number])?;
+        Ok(())
+    }
+
+    /// Puts an item that expires at `expires` at the end of the collection, and takes it off the
+    /// list of those that it lost; gives whether it is new there.
+    pub fn add_to_collection(
+        &self,
+        number: i64,
+        key: &ItemKey,
+        expires: Option<Timestamp>,
+    ) -> Result<bool, DbError> {
+        let (media_type, id) = (key.media_type.as_str(), key.id.as_str());
+        let expires = expires.map(Timestamp::as_millisecond);
+        let added = self.engine.execute(
+            "INSERT INTO collection_items (number, media_type, id, position, expires_ms)
+             SELECT ?1, ?2, ?3, coalesce(max(position), 0) + 1, ?4 FROM collection_items
+             WHERE number = ?1
+             ON CONFLICT DO NOTHING",
+            params![number, media_type, id, expires],
+        )? > 0;
+        if added {
+            let sql =
+                "DELETE FROM removed_items WHERE number = ?1 AND media_type = ?2 AND id = ?3";
+            self.engine.execute(sql, params![number, media_type, id])?;
+        }
+        Ok(added)
+    }
+
+    /// Takes an item out of the collection; gives whether it was there.
+    pub fn remove_from_collection(&self, number: i64, key: &ItemKey) -> Result<bool, DbError> {
+        let sql = "DELETE FROM collection_items WHERE number = ?1 AND media_type = ?2 AND id = ?3";
+        let key = params![number, key.media_type.as_str(), key.id.as_str()];
+        Ok(self.engine.execute(sql, key)? > 0)
+    }
+
+    /// Gives the items of the collection the places of `content`, which names each of them once,
+    /// but for those that have expired: they go to the end.
+    pub fn order_collection(&self, number: i64, content: &[ItemKey]) -> Result<(), DbError> {
+        let sql = "UPDATE collection_items SET position = position + ?2 WHERE number = ?1";
+        self.engine.execute(sql, params![number, int(content.len())])?;
+        let sql = "UPDATE collection_items SET position = ?4
+             WHERE number = ?1 AND media_type = ?2 AND id = ?3";
+        for (position, key) in (1_i64..).zip(content) {
+            let (media_type, id) = (key.media_type.as_str(), key.id.as_str());
+            self.engine.execute(sql, params![number, media_type, id, position])?;
+        }
+        Ok(())
+    }
+
+    /// Writes down that the collection lost an item; of those that it lost long ago it forgets the
+    /// oldest beyond [`COLLECTION_REMOVED_MAX`].
+    pub(super) fn insert_lost_item(&self, number: i64, lost: &LostItem) -> Result<(), DbError> {
+        let (media_type, id) = (lost.key.media_type.as_str(), lost.key.id.as_str());
+        // One that was lost before moves to the end of the list.
+        self.engine.execute(
+            "DELETE FROM removed_items WHERE number = ?1 AND media_type = ?2 AND id = ?3",
+            params![number, media_type, id],
+        )?;
+        self.engine.execute(
+            "INSERT INTO removed_items
+                 (number, media_type, id, headline, description, removed_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                number,
+                media_type,
+                id,
+                lost.headline,
+                lost.description,
+                lost.at.as_millisecond(),
+            ],
+        )?;
+        self.engine.execute(
+            "DELETE FROM removed_items WHERE number = ?1 AND place <=
+                 (SELECT place FROM removed_items WHERE number = ?1
+                  ORDER BY place DESC LIMIT 1 OFFSET ?2)",
+            params![number, int(COLLECTION_REMOVED_MAX)],
+        )?;
+        Ok(())
+    }
+
+    /// The collections that hold the item.
+    pub(super) fn collections_with(&self, key: &ItemKey) -> Result<Vec<i64>, DbError> {
+        let sql = "SELECT number FROM collection_items WHERE media_type = ?1 AND id = ?2";
+        self.engine.list_values(sql, params![key.media_type.as_str(), key.id.as_str()])
+    }
+
+    /// An item of a collection that has expired at `now`.
+    pub(super) fn next_expired(&self, now: Timestamp) -> Result<Option<ItemKey>, DbError> {
+        let sql = "SELECT media_type, id FROM collection_items
+             WHERE expires_ms <= ?1 ORDER BY expires_ms LIMIT 1";
+        self.engine.find(sql, params![now.as_millisecond()], |row| read_key(row, 0))
+    }
+}

@@ -1,0 +1,315 @@
+//! What clients were granted: clients, consents, families of tokens, authorization codes.
+
+use jiff::Timestamp;
+
+use super::{ALL_BEHIND, ReadTx, WriteTx, int, time, tokens::read_scopes};
+use crate::runtime::limits::FAMILIES_MAX;
+use crate::storage::database::DbError;
+use crate::storage::database::engine::{Row, params};
+use model::Hash;
+use model::account::{Client, FamilyId, Scopes, UserId};
+
+/// What one authorization of a client by a user gave: a code, tokens, their successors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Family {
+    /// Its number.
+    pub id: FamilyId,
+    /// The user.
+    pub user: UserId,
+    /// The client.
+    pub client_id: String,
+    /// What was granted; a token may carry less.
+    pub scopes: Scopes,
+    /// When the user logged in.
+    pub auth_time: Timestamp,
+}
+
+/// A family to be written.
+#[derive(Clone, Debug)]
+pub struct NewFamily {
+    /// The user.
+    pub user: UserId,
+    /// The client.
+    pub client_id: String,
+    /// What is granted.
+    pub scopes: Scopes,
+    /// When the user logged in.
+    pub auth_time: Timestamp,
+}
+
+/// A consent to be written.
+#[derive(Clone, Debug)]
+pub struct NewConsent {
+    /// The user.
+    pub user: UserId,
+    /// The client.
+    pub client_id: String,
+    /// The response type that the client asked for.
+    pub response_type: &'static str,
+    /// What the user consents to.
+    pub scopes: Scopes,
+}
+
+/// An authorization code.
+#[derive(Clone)]
+pub struct Code {
+    /// What it belongs to.
+    pub family: Family,
+    /// The redirect address, if the request named one.
+    pub redirect_uri: Option<String>,
+    /// The S256 code challenge.
+    pub challenge: Option<String>,
+    /// What the id token repeats.
+    pub nonce: Option<String>,
+    /// When it ends.
+    pub expires: Timestamp,
+    /// Whether it was exchanged.
+    pub is_used: bool,
+}
+
+/// An authorization code to be written.
+#[derive(Clone)]
+pub struct NewCode {
+    /// The redirect address, if the request named one.
+    pub redirect_uri: Option<String>,
+    /// The S256 code challenge.
+    pub challenge: Option<String>,
+    /// What the id token repeats.
+    pub nonce: Option<String>,
+    /// When it ends.
+    pub expires: Timestamp,
+}
+
+/// A refresh token that was given out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefreshToken {
+    /// What it belongs to.
+    pub family: Family,
+    /// When it ends.
+    pub expires: Timestamp,
+    /// Whether another one took its place.
+    pub is_used: bool,
+}
+
+/// The columns that [`read_family`] reads, first in a row.
+pub(super) const FAMILY_COLUMNS: &str = "family_id, user_id, client_id, families.scopes, auth_ms";
+
+/// Reads the columns [`FAMILY_COLUMNS`].
+pub(super) fn read_family(row: &Row<'_>) -> Result<Family, DbError> {
+    let id = FamilyId(row.get(0)?);
+    let what = format!("family {id}");
+    Ok(Family {
+        id,
+        user: UserId(row.get(1)?),
+        client_id: row.get(2)?,
+        scopes: read_scopes(&what, &row.get::<String>(3)?)?,
+        auth_time: time(&what, row.get(4)?)?,
+    })
+}
+
+impl ReadTx<'_> {
+    /// The client of that name, active or not.
+    pub fn find_client(&self, client_id: &str) -> Result<Option<Client>, DbError> {
+        self.find_stored_client(client_id)
+    }
+
+    /// The scopes that the user consented to for the client and the response type; none when it
+    /// was never asked.
+    pub fn find_consent(
+        &self,
+        user: UserId,
+        client_id: &str,
+        response_type: &str,
+    ) -> Result<Scopes, DbError> {
+        let sql = "SELECT scopes FROM consents
+             WHERE user_id = ?1 AND client_id = ?2 AND response_type = ?3";
+        let wanted = params![user.0, client_id, response_type];
+        let text: Option<String> = self.engine.find_value(sql, wanted)?;
+        let Some(text) = text else { return Ok(Scopes::NONE) };
+        read_scopes(&format!("consent of user {user}"), &text)
+    }
+
+    /// The authorization code with that hash, expired and used ones too.
+    pub fn find_code(&self, code: &Hash) -> Result<Option<Code>, DbError> {
+        self.engine.find(
+            &format!(
+                "SELECT {FAMILY_COLUMNS}, redirect_uri, challenge, nonce, codes.expires_ms,
+                     used_ms IS NOT NULL
+                 FROM codes JOIN families USING (family_id) WHERE code_hash = ?1"
+            ),
+            params![code.to_string()],
+            |row| {
+                let family = read_family(row)?;
+                let what = format!("code of family {}", family.id);
+                Ok(Code {
+                    family,
+                    redirect_uri: row.get(5)?,
+                    challenge: row.get(6)?,
+                    nonce: row.get(7)?,
+                    expires: time(&what, row.get(8)?)?,
+                    is_used: row.get(9)?,
+                })
+            },
+        )
+    }
+}
+
+impl WriteTx<'_> {
+    /// Writes that the user consents to the scopes, besides those of earlier consents to the same
+    /// response type.
+    pub fn write_consent(&self, new: &NewConsent, now: Timestamp) -> Result<(), DbError> {
+        let NewConsent { user, client_id, response_type, scopes } = new;
+        let before = self.as_read().find_consent(*user, client_id, response_type)?;
+        let scopes = before.iter().fold(*scopes, Scopes::with).to_string();
+        self.engine.execute(
+            "INSERT INTO consents (user_id, client_id, response_type, scopes, given_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (user_id, client_id, response_type) DO UPDATE SET
+                 scopes = excluded.scopes, given_ms = excluded.given_ms",
+            params![user.0, client_id, response_type, scopes, now.as_millisecond()],
+        )?;
+        Ok(())
+    }
+
+    /// Opens a family. Of those that the user has with the client, beyond [`FAMILIES_MAX`] the
+    /// oldest end with all their tokens.
+    ///
+    /// It ends with the last of its code and tokens, so something is written to it in the same
+    /// transaction.
+    pub fn open_family(&self, new: &NewFamily, now: Timestamp) -> Result<FamilyId, DbError> {
+        let keep = int(FAMILIES_MAX.saturating_sub(1));
+        let sql = format!(
+            "SELECT family_id FROM families WHERE user_id = ?1 AND client_id = ?2
+             ORDER BY family_id DESC {ALL_BEHIND} ?3"
+        );
+        let old = self.engine.list_values(&sql, params![new.user.0, new.client_id, keep])?;
+        for family in old.into_iter().map(FamilyId) {
+            self.end_family(family, now)?;
+        }
+        let (ms, auth_ms) = (now.as_millisecond(), new.auth_time.as_millisecond());
+        let id = self.engine.load_value(
+            "INSERT INTO families (user_id, client_id, scopes, auth_ms, created_ms, expires_ms,
+                 lifetime_from_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?5) RETURNING family_id",
+            params![new.user.0, new.client_id, new.scopes.to_string(), auth_ms, ms],
+        )?;
+        Ok(FamilyId(id))
+    }
+
+    /// When the absolute lifetime of a family began. One of an earlier version begins it `now`.
+    pub fn family_lifetime_from(
+        &self,
+        family: FamilyId,
+        now: Timestamp,
+    ) -> Result<Timestamp, DbError> {
+        let ms: i64 = self.engine.load_value(
+            "UPDATE families SET lifetime_from_ms = coalesce(lifetime_from_ms, ?2)
+             WHERE family_id = ?1 RETURNING lifetime_from_ms",
+            params![family.0, now.as_millisecond()],
+        )?;
+        time(&format!("family {family}"), ms)
+    }
+
+    /// Lets a family last until `expires_ms` at least.
+    pub(super) fn extend_family(&self, family: FamilyId, expires_ms: i64) -> Result<(), DbError> {
+        self.engine.execute(
+            "UPDATE families SET expires_ms = ?2 WHERE family_id = ?1 AND expires_ms < ?2",
+            params![family.0, expires_ms],
+        )?;
+        Ok(())
+    }
+
+    /// Ends a family with its code and all its tokens.
+    pub fn end_family(&self, family: FamilyId, now: Timestamp) -> Result<(), DbError> {
+        self.end_access_tokens(family, now)?;
+        // Codes and refresh tokens go with it.
+        self.engine.execute("DELETE FROM families WHERE family_id = ?1", params![family.0])?;
+        Ok(())
+    }
+
+    /// Removes families that ended before `now` with all they hold, `limit` at most.
+    pub fn sweep_families(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
+        self.engine.execute(
+            "DELETE FROM families WHERE family_id IN
+                 (SELECT family_id FROM families WHERE expires_ms < ?1
+                  ORDER BY expires_ms LIMIT ?2)",
+            params![now.as_millisecond(), int(limit)],
+        )
+    }
+
+    /// Writes the code of a family, which lasts at least as long.
+    pub fn write_code(&self, code: &Hash, family: FamilyId, new: &NewCode) -> Result<(), DbError> {
+        let ms = new.expires.as_millisecond();
+        self.engine.execute(
+            "INSERT INTO codes
+                 (code_hash, family_id, redirect_uri, challenge, nonce, expires_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![code.to_string(), family.0, new.redirect_uri, new.challenge, new.nonce, ms],
+        )?;
+        self.extend_family(family, ms)
+    }
+
+    /// Marks a code as exchanged. It stays with its family, so that a second exchange is noticed.
+    pub fn use_code(&self, code: &Hash, now: Timestamp) -> Result<(), DbError> {
+        self.engine.execute(
+            "UPDATE codes SET used_ms = ?2 WHERE code_hash = ?1",
+            params![code.to_string(), now.as_millisecond()],
+        )?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl WriteTx<'_> {
+    /// Writes a client for a test.
+    pub(crate) fn plant_client(&self, client: &Client) -> Result<(), DbError> {
+        let uris = serde_json::Value::from(client.redirect_uris.clone()).to_string();
+        let grants = serde_json::to_string(&client.grants).unwrap();
+        self.engine.execute(
+            "INSERT INTO clients
+                 (client_id, name, secret, redirect_uris, grants, active, created_ms,
+                     scopes_enforced, access_token_s)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8)
+             ON CONFLICT (client_id) DO UPDATE SET active = excluded.active,
+                 grants = excluded.grants, scopes_enforced = excluded.scopes_enforced,
+                 access_token_s = excluded.access_token_s",
+            params![
+                client.client_id,
+                client.name,
+                client.secret,
+                uris,
+                grants,
+                client.active,
+                client.scopes_enforced,
+                client.access_token_s
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Gives a user of a test what the accounts file does not.
+    pub(crate) fn plant_user(&self, user_name: &str, password: &str) -> Result<(), DbError> {
+        self.engine.execute(
+            "INSERT INTO organizations (organization_id, name, address) VALUES (7, 'Gazette', '{}')
+             ON CONFLICT DO NOTHING",
+            params![],
+        )?;
+        self.engine.execute(
+            "UPDATE users SET password = ?2, first_name = 'Ada', last_name = 'Byron',
+                 email_address = 'ada@example.com', department = 'Foto', organization_id = 7
+             WHERE user_name = ?1",
+            params![user_name, password],
+        )?;
+        Ok(())
+    }
+
+    /// Makes a table fail.
+    pub(crate) fn hide_table(&self, table: &str) -> Result<(), DbError> {
+        self.engine.run_script(&format!("ALTER TABLE {table} RENAME TO hidden"))
+    }
+
+    /// The rows of a table.
+    pub(crate) fn count(&self, table: &str) -> Result<usize, DbError> {
+        self.engine.count(&format!("SELECT count(*) FROM {table}"), params![])
+    }
+}

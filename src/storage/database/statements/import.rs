@@ -1,0 +1,555 @@
+//! Writes accounts as the operator states them. Rows that are as stated already are not touched.
+//!
+//! What caches in memory must forget is logged in the same transaction, and only that.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::{ReadTx, WriteTx, accounts::AccountChange, damaged};
+use crate::storage::database::DbError;
+use crate::storage::database::engine::params;
+use model::Hash;
+use model::account::{
+    Access, AgreementId, AgreementType, Approver, Client, Grant, Money, Organization,
+    OrganizationId, Period, Phone, Prepaids, ProductId, UserId,
+};
+
+/// What became of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Put {
+    /// It is new.
+    Created,
+    /// It was there and is different now.
+    Updated,
+    /// It was there as stated.
+    Same,
+}
+
+/// A product to be written.
+#[derive(Clone, Debug)]
+pub struct NewProduct {
+    /// Its number; the next one when it is not stated.
+    pub id: Option<ProductId>,
+    /// Its code.
+    pub code: String,
+    /// Its name.
+    pub name: Option<String>,
+    /// What it holds.
+    pub description: Option<String>,
+}
+
+/// An agreement to be written.
+#[derive(Clone, Debug)]
+pub struct NewAgreement {
+    /// Its number.
+    pub id: AgreementId,
+    /// Whose it is.
+    pub organization: OrganizationId,
+    /// How downloads are paid.
+    pub kind: AgreementType,
+    /// Whether it covers every item.
+    pub super_agreement: bool,
+    /// Codes of the products that it covers.
+    pub products: Vec<String>,
+    /// Its name.
+    pub name: Option<String>,
+    /// What it is about.
+    pub description: Option<String>,
+    /// When it ends.
+    pub expires: Option<Timestamp>,
+    /// Downloads bought, and left when they were bought.
+    pub prepaids: Option<Prepaids>,
+    /// Who approves its orders.
+    pub approver: Approver,
+}
+
+/// A licence to be written.
+#[derive(Clone, Debug)]
+pub struct NewLicense {
+    /// Its name.
+    pub uuid: Uuid,
+    /// The code of the product that it belongs to.
+    pub product: String,
+    /// The time that it covers.
+    pub period: Option<Period>,
+    /// How many uses it covers, in words.
+    pub volume: Option<String>,
+    /// What it costs.
+    pub price: Option<Money>,
+    /// What it allows.
+    pub description: Option<String>,
+}
+
+/// A user to be written.
+#[derive(Clone, Debug)]
+pub struct NewUser {
+    /// Its number; the one that it has, or the next one, when it is not stated.
+    pub id: Option<UserId>,
+    /// The organization that it belongs to.
+    pub organization: Option<OrganizationId>,
+    /// Its name.
+    pub user_name: String,
+    /// The argon2id hash of a new password; `None` leaves the one that it has.
+    pub password: Option<String>,
+    /// First name.
+    pub first_name: Option<String>,
+    /// Last name.
+    pub last_name: Option<String>,
+    /// E-mail address.
+    pub email_address: Option<String>,
+    /// Department.
+    pub department: Option<String>,
+    /// Telephone numbers.
+    pub phone: Phone,
+    /// Its roles.
+    pub roles: Vec<String>,
+    /// Access levels.
+    pub access: Access,
+    /// Its agreements, in the order of their numbers.
+    pub agreements: Vec<AgreementId>,
+    /// Whether it may use the service; `None` leaves it, and a new user may.
+    pub active: Option<bool>,
+    /// Whether it is a program.
+    pub service_account: bool,
+}
+
+/// A client to be written.
+#[derive(Clone, Debug)]
+pub struct NewClient {
+    /// Its name in requests.
+    pub client_id: String,
+    /// Its name for people.
+    pub name: String,
+    /// Whether it can keep no secret.
+    pub public: bool,
+    /// The argon2id hash of a new secret; `None` leaves the one that it has.
+    pub secret: Option<String>,
+    /// Addresses that answers may be sent to.
+    pub redirect_uris: Vec<String>,
+    /// What it may do.
+    pub grants: Vec<Grant>,
+    /// Whether its scopes are enforced.
+    pub scopes_enforced: bool,
+    /// Seconds of its access tokens where they end earlier than those of other clients.
+    pub access_token_s: Option<u32>,
+}
+
+/// An API key to be written; the key itself is never stored.
+#[derive(Clone, Debug)]
+pub struct NewApiKey {
+    /// SHA-256 of the key. Keys are long random strings, so a slow hash would add nothing.
+    pub key_hash: Hash,
+    /// Whose key it is.
+    pub user_name: String,
+    /// What its owner calls it.
+    pub name: String,
+}
+
+/// Statements for a table that links two numbers, `?1` and `?2`.
+struct Links {
+    list: &'static str,
+    remove: &'static str,
+    insert: &'static str,
+}
+
+const AGREEMENT_PRODUCTS: Links = Links {
+    list: "SELECT product_id FROM agreement_products WHERE agreement_id = ?1",
+    remove: "DELETE FROM agreement_products WHERE agreement_id = ?1 AND product_id = ?2",
+    insert: "INSERT INTO agreement_products (agreement_id, product_id) VALUES (?1, ?2)",
+};
+
+const USER_AGREEMENTS: Links = Links {
+    list: "SELECT agreement_id FROM user_agreements WHERE user_id = ?1",
+    remove: "DELETE FROM user_agreements WHERE user_id = ?1 AND agreement_id = ?2",
+    insert: "INSERT INTO user_agreements (user_id, agreement_id) VALUES (?1, ?2)",
+};
+
+impl ReadTx<'_> {
+    /// The code of the product.
+    pub fn find_product_code(&self, id: ProductId) -> Result<Option<String>, DbError> {
+        self.engine.find_value("SELECT code FROM products WHERE product_id = ?1", params![id.0])
+    }
+
+    /// The product of that code.
+    pub fn find_product_id(&self, code: &str) -> Result<Option<ProductId>, DbError> {
+        let id = self
+            .engine
+            .find_value("SELECT product_id FROM products WHERE code = ?1", params![code])?;
+        Ok(id.map(ProductId))
+    }
+
+    /// Whose the agreement is.
+    pub fn find_agreement_owner(
+        &self,
+        id: AgreementId,
+    ) -> Result<Option<OrganizationId>, DbError> {
+        let sql = "SELECT organization_id FROM agreements WHERE agreement_id = ?1";
+        Ok(self.engine.find_value(sql, params![id.0])?.map(OrganizationId))
+    }
+
+    /// Names of the users that have the agreement.
+    pub fn list_agreement_users(&self, id: AgreementId) -> Result<Vec<String>, DbError> {
+        self.engine.list_values(
+            "SELECT user_name FROM user_agreements JOIN users USING (user_id)
+             WHERE agreement_id = ?1 ORDER BY user_id",
+            params![id.0],
+        )
+    }
+
+    /// A note that [`WriteTx::write_state`] left.
+    pub fn find_state(&self, name: &str) -> Result<Option<String>, DbError> {
+        self.engine.find_value("SELECT value FROM state WHERE name = ?1", params![name])
+    }
+}
+
+impl WriteTx<'_> {
+    /// Writes an organization.
+    pub fn put_organization(&self, new: &Organization, now: Timestamp) -> Result<Put, DbError> {
+        let known = self.as_read().find_organization(new.id)?;
+        if known.as_ref() == Some(new) {
+            return Ok(Put::Same);
+        }
+        let address = serde_json::to_string(&new.address)
+            .map_err(|why| damaged(format!("organization {}", new.id), &why))?;
+        let domains = (!new.mail_domains.is_empty())
+            .then(|| serde_json::Value::from(new.mail_domains.clone()).to_string());
+        self.engine.execute(
+            "INSERT INTO organizations
+                 (organization_id, name, currency, country, address, phone_direct, mail_domains)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT (organization_id) DO UPDATE SET name = excluded.name,
+                 currency = excluded.currency, country = excluded.country,
+                 address = excluded.address, phone_direct = excluded.phone_direct,
+                 mail_domains = excluded.mail_domains",
+            params![
+                new.id.0,
+                new.name,
+                new.currency,
+                new.country,
+                address,
+                new.phone_direct,
+                domains
+            ],
+        )?;
+        self.was_there(known.is_some(), now)
+    }
+
+    /// Writes a product. A stated number and code do not belong to two products.
+    pub fn put_product(&self, new: &NewProduct, now: Timestamp) -> Result<Put, DbError> {
+        let known = match new.id {
+            Some(id) => self.as_read().find_product_code(id)?.map(|_| id),
+            None => self.as_read().find_product_id(&new.code)?,
+        };
+        let id = known.or(new.id).map(|id| id.0);
+        let changed = self.engine.execute(
+            "INSERT INTO products AS old (product_id, code, name, description) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (product_id) DO UPDATE SET
+                 code = excluded.code, name = excluded.name, description = excluded.description
+             WHERE (old.code, old.name, old.description)
+                 IS DISTINCT FROM (excluded.code, excluded.name, excluded.description)",
+            params![id, new.code, new.name, new.description],
+        )?;
+        if changed == 0 { Ok(Put::Same) } else { self.was_there(known.is_some(), now) }
+    }
+
+    /// Writes an agreement, whose organization and products exist.
+    ///
+    /// What is left of prepaid downloads is counted here: it is taken over for a new agreement or
+    /// when another number was bought.
+    pub fn put_agreement(&self, new: &NewAgreement, now: Timestamp) -> Result<Put, DbError> {
+        let known = self.as_read().find_agreement_owner(new.id)?.is_some();
+        let total = new.prepaids.map(|prepaids| prepaids.total);
+        let remaining = new.prepaids.map(|prepaids| prepaids.remaining);
+        let expires = new.expires.map(|at| at.as_millisecond());
+        let mut changed = self.engine.execute(
+            "INSERT INTO agreements AS old (agreement_id, organization_id, type, super, name,
+                 description, expires_ms, prepaid_total, prepaid_remaining, approver)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+             ON CONFLICT (agreement_id) DO UPDATE SET
+                 organization_id = excluded.organization_id, type = excluded.type,
+                 super = excluded.super, name = excluded.name,
+                 description = excluded.description, expires_ms = excluded.expires_ms,
+                 prepaid_total = excluded.prepaid_total, approver = excluded.approver,
+                 prepaid_remaining = CASE
+                     WHEN old.prepaid_total IS NOT DISTINCT FROM excluded.prepaid_total
+                     THEN old.prepaid_remaining ELSE excluded.prepaid_remaining END
+             WHERE (old.organization_id, old.type, old.super, old.name, old.description,
+                     old.expires_ms, old.prepaid_total, old.approver)
+                 IS DISTINCT FROM (excluded.organization_id, excluded.type, excluded.super,
+                     excluded.name, excluded.description, excluded.expires_ms,
+                     excluded.prepaid_total, excluded.approver)",
+            params![
+                new.id.0,
+                new.organization.0,
+                new.kind.as_str(),
+                new.super_agreement,
+                new.name,
+                new.description,
+                expires,
+                total,
+                remaining,
+                new.approver.stored()
+            ],
+        )?;
+        let mut products = BTreeSet::new();
+        for code in &new.products {
+            products.extend(self.as_read().find_product_id(code)?.map(|id| id.0));
+        }
+        changed += self.link(new.id.0, &products, AGREEMENT_PRODUCTS)?;
+        if changed == 0 { Ok(Put::Same) } else { self.was_there(known, now) }
+    }
+
+    /// Writes a licence, whose product exists. No cache holds licences.
+    pub fn put_license(&self, new: &NewLicense) -> Result<Put, DbError> {
+        let uuid = new.uuid.to_string();
+        let sql = "SELECT 1 FROM licenses WHERE uuid = ?1";
+        let known = self.engine.exists(sql, params![uuid])?;
+        let changed = self.engine.execute(
+            "INSERT INTO licenses AS old (uuid, product_id, period, volume, price, description)
+             SELECT ?1, product_id, ?3, ?4, ?5, ?6 FROM products WHERE code = ?2
+             ON CONFLICT (uuid) DO UPDATE SET product_id = excluded.product_id,
+                 period = excluded.period, volume = excluded.volume, price = excluded.price,
+                 description = excluded.description
+             WHERE (old.product_id, old.period, old.volume, old.price, old.description)
+                 IS DISTINCT FROM (excluded.product_id, excluded.period, excluded.volume,
+                     excluded.price, excluded.description)",
+            params![
+                uuid,
+                new.product,
+                new.period.map(Period::as_str),
+                new.volume,
+                new.price.map(|price| price.to_string()),
+                new.description
+            ],
+        )?;
+        Ok(match (changed, known) {
+            (0, _) => Put::Same,
+            (_, false) => Put::Created,
+            (_, true) => Put::Updated,
+        })
+    }
+
+    /// Says that something that many accounts depend on is new or changed. Nothing depends on what
+    /// is new.
+    fn was_there(&self, known: bool, now: Timestamp) -> Result<Put, DbError> {
+        if !known {
+            return Ok(Put::Created);
+        }
+        self.log_account_change(AccountChange::Everything, now)?;
+        Ok(Put::Updated)
+    }
+
+    /// Writes a user, whose organization and agreements exist.
+    ///
+    /// A new password, and the end of being active, end its sessions and tokens.
+    pub fn put_user(&self, new: &NewUser, now: Timestamp) -> Result<Put, DbError> {
+        let known = self.as_read().find_user_by_name(&new.user_name)?;
+        let was_active = known.as_ref().is_none_or(|(user, _)| user.active);
+        let is_active = new.active.unwrap_or(was_active);
+        // A known number is written with the row, else a repetition would use up the next one.
+        let id = match (&known, new.id) {
+            (Some((user, _)), Some(stated)) if user.id.is_provisional() => {
+                self.renumber_user(user.id, stated)?;
+                self.log_account_change(AccountChange::Everything, now)?;
+                Some(stated)
+            }
+            (Some((user, _)), _) => Some(user.id),
+            (None, stated) => stated,
+        };
+        let written = self.write_user(new, (id, is_active), now)?;
+        let found = written.or(id);
+        let id = found.ok_or_else(|| damaged(format!("user {}", new.user_name), &"is gone"))?;
+        let agreements = new.agreements.iter().map(|agreement| agreement.0).collect();
+        let changed = self.link(id.0, &agreements, USER_AGREEMENTS)?;
+        if known.is_none() {
+            return Ok(Put::Created);
+        }
+        if changed == 0 && written.is_none() {
+            return Ok(Put::Same);
+        }
+        if new.password.is_some() || (was_active && !is_active) {
+            self.end_logins(id, now)?;
+        }
+        self.log_account_change(AccountChange::User(id), now)?;
+        Ok(Put::Updated)
+    }
+
+    /// Makes what `of` is linked to the numbers in `wanted`; how many links changed.
+    fn link(
+        &self,
+        of: i64,
+        wanted: &BTreeSet<i64>,
+        Links { list, remove, insert }: Links,
+    ) -> Result<usize, DbError> {
+        let known: BTreeSet<i64> =
+            self.engine.list_values(list, params![of])?.into_iter().collect();
+        let mut changed = 0;
+        for number in known.difference(wanted) {
+            changed += self.engine.execute(remove, params![of, number])?;
+        }
+        for number in wanted.difference(&known) {
+            changed += self.engine.execute(insert, params![of, number])?;
+        }
+        Ok(changed)
+    }
+
+    /// Gives a user another number, wherever it is named. Nobody has that number.
+    fn renumber_user(&self, before: UserId, now: UserId) -> Result<(), DbError> {
+        self.engine.defer_references()?;
+        let tables = [
+            "users",
+            "user_agreements",
+            "api_keys",
+            "profiles",
+            "devices",
+            "families",
+            "consents",
+            "sessions",
+            "orders",
+            "channels",
+            "deliveries",
+            "notifications",
+            "outbox",
+            "collections",
+            "user_requests",
+            "password_links",
+            "browsers",
+        ];
+        for table in tables {
+            let sql = format!("UPDATE {table} SET user_id = ?2 WHERE user_id = ?1");
+            self.engine.execute(&sql, params![before.0, now.0])?;
+        }
+        Ok(())
+    }
+
+    /// Writes the row of a user; its number, unless it was as stated already.
+    fn write_user(
+        &self,
+        new: &NewUser,
+        (id, active): (Option<UserId>, bool),
+        now: Timestamp,
+    ) -> Result<Option<UserId>, DbError> {
+        let roles = serde_json::Value::from(new.roles.clone()).to_string();
+        let written = self.engine.find_value(
+            "INSERT INTO users AS old (user_id, organization_id, user_name, password, first_name,
+                 last_name, email_address, department, phone_direct, phone_mobile, roles, admin,
+                 mediebank, active, service_account, created_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
+             ON CONFLICT (user_id) DO UPDATE SET organization_id = excluded.organization_id,
+                 password = coalesce(excluded.password, old.password),
+                 first_name = excluded.first_name, last_name = excluded.last_name,
+                 email_address = excluded.email_address, department = excluded.department,
+                 phone_direct = excluded.phone_direct, phone_mobile = excluded.phone_mobile,
+                 roles = excluded.roles, admin = excluded.admin, mediebank = excluded.mediebank,
+                 active = excluded.active, service_account = excluded.service_account
+             WHERE excluded.password IS NOT NULL
+                 OR (old.organization_id, old.first_name, old.last_name, old.email_address,
+                     old.department, old.phone_direct, old.phone_mobile, old.roles, old.admin,
+                     old.mediebank, old.active, old.service_account)
+                 IS DISTINCT FROM (excluded.organization_id, excluded.first_name,
+                     excluded.last_name, excluded.email_address, excluded.department,
+                     excluded.phone_direct, excluded.phone_mobile, excluded.roles, excluded.admin,
+                     excluded.mediebank, excluded.active, excluded.service_account)
+             RETURNING user_id",
+            params![
+                id.map(|id| id.0),
+                new.organization.map(|id| id.0),
+                new.user_name,
+                new.password,
+                new.first_name,
+                new.last_name,
+                new.email_address,
+                new.department,
+                new.phone.direct,
+                new.phone.mobile,
+                roles,
+                new.access.admin,
+                new.access.mediebank,
+                active,
+                new.service_account,
+                now.as_millisecond()
+            ],
+        )?;
+        Ok(written.map(UserId))
+    }
+
+    /// Writes a client. It stays as active as it is; a new one is.
+    pub fn put_client(&self, new: &NewClient, now: Timestamp) -> Result<Put, DbError> {
+        let known = self.as_read().find_stored_client(&new.client_id)?;
+        let kept = known.as_ref().and_then(|known| known.secret.clone());
+        let client = Client {
+            client_id: new.client_id.clone(),
+            name: new.name.clone(),
+            secret: new.secret.clone().or(kept).filter(|_| !new.public),
+            redirect_uris: new.redirect_uris.clone(),
+            grants: new.grants.clone(),
+            active: known.as_ref().is_none_or(|known| known.active),
+            scopes_enforced: new.scopes_enforced,
+            access_token_s: new.access_token_s,
+        };
+        if known.as_ref() == Some(&client) {
+            return Ok(Put::Same);
+        }
+        let enforced = client.scopes_enforced;
+        if known.as_ref().is_some_and(|known| known.scopes_enforced != enforced) {
+            // Caches hold its tokens together with whether scopes are enforced.
+            self.log_account_change(AccountChange::Everything, now)?;
+        }
+        let grants: Vec<_> = client.grants.iter().map(|grant| grant.as_str()).collect();
+        self.engine.execute(
+            "INSERT INTO clients (client_id, name, secret, redirect_uris, grants, active, created_ms,
+                 scopes_enforced, access_token_s)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+             ON CONFLICT (client_id) DO UPDATE SET name = excluded.name, secret = excluded.secret,
+                 redirect_uris = excluded.redirect_uris, grants = excluded.grants,
+                 scopes_enforced = excluded.scopes_enforced,
+                 access_token_s = excluded.access_token_s",
+            params![
+                client.client_id,
+                client.name,
+                client.secret,
+                serde_json::Value::from(client.redirect_uris).to_string(),
+                serde_json::Value::from(grants).to_string(),
+                client.active,
+                now.as_millisecond(),
+                client.scopes_enforced,
+                client.access_token_s
+            ],
+        )?;
+        Ok(if known.is_some() { Put::Updated } else { Put::Created })
+    }
+
+    /// Writes a key of a user that exists. One that was revoked stays revoked.
+    pub fn put_key(&self, new: &NewApiKey, now: Timestamp) -> Result<Put, DbError> {
+        let hash = new.key_hash.to_string();
+        let sql = "SELECT user_name FROM api_keys JOIN users USING (user_id) WHERE key_hash = ?1";
+        let owner: Option<String> = self.engine.find_value(sql, params![&hash])?;
+        let changed = self.engine.execute(
+            "INSERT INTO api_keys AS old (key_id, key_hash, user_id, name, created_ms)
+             SELECT (SELECT key_id FROM api_keys WHERE key_hash = ?1), ?1, user_id, ?3, ?4
+             FROM users WHERE user_name = ?2
+             ON CONFLICT (key_id) DO UPDATE SET user_id = excluded.user_id, name = excluded.name
+             WHERE (old.user_id, old.name) IS DISTINCT FROM (excluded.user_id, excluded.name)",
+            params![hash, new.user_name, new.name, now.as_millisecond()],
+        )?;
+        match (changed, owner) {
+            (0, _) => Ok(Put::Same),
+            (_, None) => Ok(Put::Created),
+            (_, Some(owner)) => {
+                if owner != new.user_name {
+                    self.log_account_change(AccountChange::Key(new.key_hash), now)?;
+                }
+                Ok(Put::Updated)
+            }
+        }
+    }
+
+    /// Leaves a note for later runs.
+    pub fn write_state(&self, name: &str, value: &str) -> Result<(), DbError> {
+        let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)
+             ON CONFLICT (name) DO UPDATE SET value = excluded.value";
+        self.engine.execute(sql, params![name, value]).map(drop)
+    }
+}

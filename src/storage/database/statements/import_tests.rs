@@ -1,0 +1,267 @@
+//! Tests of what accounts become when they are stated again, and of what caches are told.
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::{
+    WriteTx,
+    accounts::AccountChange,
+    collections::NewCollection,
+    import::{NewAgreement, NewApiKey, NewClient, NewProduct, NewUser, Put},
+};
+use crate::storage::database::engine::params;
+use crate::storage::database::{Db, DbError};
+use model::Hash;
+use model::account::{
+    Access, AgreementId, AgreementType, Approver, Grant, OrganizationId, Phone, Prepaids,
+    ProductId, UserId,
+};
+
+fn at(second: i64) -> Timestamp {
+    Timestamp::from_second(second).unwrap()
+}
+
+/// A database with an organization, a prepaid agreement, a user that has it, and a client.
+fn prepared() -> (Db, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::scratch(dir.path()).unwrap();
+    db.write_blocking(|tx| {
+        tx.engine.execute(
+            "INSERT INTO organizations (organization_id, address) VALUES (1, '{}')",
+            params![],
+        )?;
+        tx.put_agreement(&prepaid(10, 10), at(1))?;
+        tx.put_user(&user(), at(1))?;
+        tx.put_client(&client(), at(1))
+    })
+    .unwrap();
+    (db, dir)
+}
+
+fn prepaid(total: u32, remaining: u32) -> NewAgreement {
+    NewAgreement {
+        id: AgreementId(1),
+        organization: OrganizationId(1),
+        kind: AgreementType::Prepaid,
+        super_agreement: false,
+        products: Vec::new(),
+        name: None,
+        description: None,
+        expires: None,
+        prepaids: Some(Prepaids { total, remaining }),
+        approver: Approver::default(),
+    }
+}
+
+fn user() -> NewUser {
+    NewUser {
+        id: None,
+        organization: Some(OrganizationId(1)),
+        user_name: "editor".to_owned(),
+        password: None,
+        first_name: None,
+        last_name: None,
+        email_address: None,
+        department: None,
+        phone: Phone::default(),
+        roles: Vec::new(),
+        access: Access::default(),
+        agreements: vec![AgreementId(1)],
+        active: None,
+        service_account: false,
+    }
+}
+
+fn client() -> NewClient {
+    NewClient {
+        client_id: "desk".to_owned(),
+        name: "Desk".to_owned(),
+        public: false,
+        secret: Some("hash".to_owned()),
+        redirect_uris: Vec::new(),
+        grants: vec![Grant::Password],
+        scopes_enforced: false,
+        access_token_s: None,
+    }
+}
+
+/// Gives the user a session and a token, and tells how many it has after `change`.
+fn logins_after(
+    change: impl FnOnce(&WriteTx<'_>) -> Result<Put, DbError> + Send + 'static,
+) -> (i64, Vec<AccountChange>) {
+    let (db, _dir) = prepared();
+    db.write_blocking(move |tx| {
+        let (session, token) = (Hash::of(b"s").to_string(), Hash::of(b"t").to_string());
+        tx.engine.execute(
+            "INSERT INTO sessions VALUES (?1, 1, 0, 0, NULL, NULL, NULL)",
+            params![session],
+        )?;
+        tx.engine.execute(
+            "INSERT INTO families VALUES (1, 1, 'desk', '', 0, 0, 0, NULL, NULL)",
+            params![],
+        )?;
+        tx.engine.execute("INSERT INTO access_tokens VALUES (?1, 1, '', 0)", params![token])?;
+        let logged = tx.account_changes().len();
+        change(tx)?;
+        let sql = "SELECT (SELECT count(*) FROM sessions) + (SELECT count(*) FROM access_tokens)";
+        let count = tx.engine.find_value(sql, params![])?;
+        Ok((count.unwrap_or_default(), tx.account_changes().split_off(logged)))
+    })
+    .unwrap()
+}
+
+#[test]
+fn what_is_left_of_prepaid_downloads_stays_until_another_number_was_bought() {
+    let (db, _dir) = prepared();
+    let left = db
+        .write_blocking(|tx| {
+            tx.engine.execute("UPDATE agreements SET prepaid_remaining = 3", params![])?;
+            let mut left = Vec::new();
+            for (total, remaining) in [(10, 10), (10, 8), (20, 15)] {
+                let put = tx.put_agreement(&prepaid(total, remaining), at(2))?;
+                let sql = "SELECT prepaid_remaining FROM agreements";
+                left.push((put, tx.engine.find_value::<u32>(sql, params![])?));
+            }
+            Ok(left)
+        })
+        .unwrap();
+    let expected = [(Put::Same, Some(3)), (Put::Same, Some(3)), (Put::Updated, Some(15))];
+    assert_eq!(left, expected);
+}
+
+#[test]
+fn a_new_password_and_the_end_of_being_active_end_sessions_and_tokens() {
+    let (session, token) = (Hash::of(b"s"), Hash::of(b"t"));
+    let ended = vec![
+        AccountChange::Session(session),
+        AccountChange::Token(token),
+        AccountChange::User(UserId(1)),
+    ];
+    let password = NewUser { password: Some("hash".to_owned()), ..user() };
+    assert_eq!(logins_after(move |tx| tx.put_user(&password, at(2))), (0, ended.clone()));
+    let inactive = NewUser { active: Some(false), ..user() };
+    assert_eq!(logins_after(move |tx| tx.put_user(&inactive, at(2))), (0, ended));
+    let renamed = NewUser { first_name: Some("E".to_owned()), ..user() };
+    let changed = vec![AccountChange::User(UserId(1))];
+    assert_eq!(logins_after(move |tx| tx.put_user(&renamed, at(2))), (2, changed.clone()));
+    let fewer = NewUser { agreements: Vec::new(), ..user() };
+    assert_eq!(logins_after(move |tx| tx.put_user(&fewer, at(2))), (2, changed));
+    assert_eq!(logins_after(|tx| tx.put_user(&user(), at(2))), (2, Vec::new()));
+}
+
+#[test]
+fn a_client_that_is_disabled_takes_its_tokens_with_it() {
+    let disable = |tx: &WriteTx<'_>| {
+        assert!(tx.set_client_active("desk", false, at(2))?);
+        assert_eq!(tx.as_read().find_access_token(&Hash::of(b"t"))?, None);
+        Ok(Put::Updated)
+    };
+    assert_eq!(logins_after(disable), (2, vec![AccountChange::Token(Hash::of(b"t"))]));
+}
+
+#[test]
+fn what_agreements_depend_on_is_logged_when_it_changed_and_only_then() {
+    let (db, _dir) = prepared();
+    let logged = db
+        .write_blocking(|tx| {
+            let mut logged = Vec::new();
+            let foto = NewProduct {
+                id: Some(ProductId(10)),
+                code: "FOTO".to_owned(),
+                name: None,
+                description: None,
+            };
+            let image = NewProduct { code: "IMAGE".to_owned(), ..foto.clone() };
+            for product in [&foto, &foto, &image] {
+                let put = tx.put_product(product, at(2))?;
+                logged.push((put, tx.account_changes().len()));
+            }
+            let covers = NewAgreement { products: vec!["IMAGE".to_owned()], ..prepaid(10, 10) };
+            for agreement in [&covers, &covers, &prepaid(10, 10)] {
+                let put = tx.put_agreement(agreement, at(2))?;
+                logged.push((put, tx.account_changes().len()));
+            }
+            Ok(logged)
+        })
+        .unwrap();
+    let (created, updated, same) = (Put::Created, Put::Updated, Put::Same);
+    let expected = [(created, 0), (same, 0), (updated, 1), (updated, 2), (same, 2), (updated, 3)];
+    assert_eq!(logged, expected);
+}
+
+#[test]
+fn what_is_stated_again_uses_up_no_numbers() {
+    let (db, _dir) = prepared();
+    let numbers = db
+        .write_blocking(|tx| {
+            let key = NewApiKey {
+                key_hash: Hash::of(b"1"),
+                user_name: "editor".to_owned(),
+                name: String::new(),
+            };
+            for _ in 0..3 {
+                tx.put_user(&user(), at(2))?;
+                tx.put_key(&key, at(2))?;
+            }
+            tx.put_user(&NewUser { user_name: "other".to_owned(), ..user() }, at(2))?;
+            tx.put_key(&NewApiKey { key_hash: Hash::of(b"2"), ..key }, at(2))?;
+            let sql =
+                "SELECT (SELECT max(user_id) FROM users) + (SELECT max(key_id) FROM api_keys)";
+            tx.engine.find_value::<i64>(sql, params![])
+        })
+        .unwrap();
+    assert_eq!(numbers, Some(4));
+}
+
+#[test]
+fn a_key_that_goes_to_another_user_is_forgotten() {
+    let (db, _dir) = prepared();
+    let key = |user: &str| NewApiKey {
+        key_hash: Hash::of(b"key"),
+        user_name: user.to_owned(),
+        name: String::new(),
+    };
+    let (first, second) = (key("editor"), key("other"));
+    let logged = db
+        .write_blocking(move |tx| {
+            tx.put_user(&NewUser { user_name: "other".to_owned(), ..user() }, at(2))?;
+            let puts = [&first, &first, &second].map(|key| tx.put_key(key, at(2)).ok());
+            Ok((puts, tx.account_changes()))
+        })
+        .unwrap();
+    let puts = [Some(Put::Created), Some(Put::Same), Some(Put::Updated)];
+    assert_eq!(logged, (puts, vec![AccountChange::Key(Hash::of(b"key"))]));
+}
+
+#[test]
+fn a_user_with_a_provisional_number_takes_the_one_that_is_stated_with_all_it_has() {
+    let (db, _dir) = prepared();
+    let key = Hash::of(b"key");
+    db.write_blocking(move |tx| {
+        tx.engine.execute(
+            "INSERT INTO users (user_id, user_name, roles, admin, mediebank, active,
+                 service_account, created_ms) VALUES (-1, 'old', '[]', FALSE, FALSE, TRUE, FALSE, 0)",
+            params![],
+        )?;
+        tx.engine.execute(
+            "INSERT INTO api_keys (key_hash, user_id, name, created_ms) VALUES (?1, -1, '', 0)",
+            params![key.to_string()],
+        )?;
+        let collection = NewCollection {
+            id: Uuid::from_u128(1),
+            owner: UserId(-1),
+            name: "kept".to_owned(),
+            public: false,
+        };
+        tx.insert_collection(&collection, at(1))?;
+        let stated = NewUser { id: Some(UserId(77)), user_name: "old".to_owned(), ..user() };
+        tx.put_user(&stated, at(2))?;
+        assert_eq!(tx.as_read().find_key(&key)?.map(|(user, _)| user), Some(UserId(77)));
+        assert_eq!(tx.as_read().find_user(UserId(-1))?, None);
+        assert_eq!(tx.as_read().count_collections(UserId(77))?, 1);
+        tx.put_user(&NewUser { id: None, ..stated }, at(3))?;
+        assert!(tx.as_read().find_user(UserId(77))?.is_some());
+        Ok(())
+    })
+    .unwrap();
+}

@@ -1,0 +1,247 @@
+//! Items: document, files and log row, always written together.
+
+use std::ops::ControlFlow;
+
+use jiff::Timestamp;
+
+use super::{ReadTx, WriteTx, damaged, int, time};
+use crate::runtime::limits::SWEEP_ROWS;
+use crate::storage::database::DbError;
+use crate::storage::database::engine::{Row, params};
+use model::ItemKey;
+use model::item::{Asset, Held, PubStatus};
+
+/// An item to be written.
+#[derive(Clone, Debug)]
+pub struct NewItem {
+    /// Its identity.
+    pub key: ItemKey,
+    /// The document's text.
+    pub document: String,
+    /// Its files; `None` keeps those that the item has.
+    pub assets: Option<Vec<Asset>>,
+    /// Publication status, also in the document.
+    pub pub_status: PubStatus,
+    /// The time that orders items.
+    pub order_time: Timestamp,
+    /// Until when the item is hidden.
+    pub embargoed: Option<Timestamp>,
+    /// Now.
+    pub stored: Timestamp,
+    /// Whether it counts as newly indexed for streams: a new item, or one whose `version` or
+    /// `versioncreated` rose.
+    pub fresh: bool,
+}
+
+/// What [`WriteTx::write_item`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// The item is new.
+    Created,
+    /// The item was there; its document is replaced in place.
+    Replaced,
+}
+
+impl Written {
+    /// The word for logs and reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Replaced => "replaced",
+        }
+    }
+}
+
+/// An item as stored.
+#[derive(Clone, Debug)]
+pub struct StoredItem {
+    /// The document's text.
+    pub document: String,
+    /// Its files.
+    pub assets: Vec<Asset>,
+    /// Until when the item is hidden.
+    pub embargoed: Option<Timestamp>,
+    /// When this version was stored.
+    pub stored: Timestamp,
+    /// The time that orders items.
+    pub order_time: Timestamp,
+}
+
+impl StoredItem {
+    /// Reads the columns `document, assets, embargoed_ms, stored_ms, order_ms`.
+    pub(super) fn read(row: &Row<'_>, what: &str) -> Result<Self, DbError> {
+        let embargoed: Option<i64> = row.get(2)?;
+        Ok(Self {
+            document: row.get(0)?,
+            assets: serde_json::from_str(row.text(1)?).map_err(|why| damaged(what, &why))?,
+            embargoed: embargoed.map(|ms| time(what, ms)).transpose()?,
+            stored: time(what, row.get(3)?)?,
+            order_time: time(what, row.get(4)?)?,
+        })
+    }
+}
+
+impl ReadTx<'_> {
+    /// The item `key`.
+    pub fn find_item(&self, key: &ItemKey) -> Result<Option<StoredItem>, DbError> {
+        self.engine.find(
+            "SELECT document, assets, embargoed_ms, stored_ms, order_ms FROM items
+             WHERE media_type = ?1 AND id = ?2",
+            params![key.media_type.as_str(), key.id.as_str()],
+            |row| StoredItem::read(row, &format!("item {key}")),
+        )
+    }
+
+    /// What there is of the item `key`, unless it is withdrawn.
+    pub fn find_held(&self, key: &ItemKey) -> Result<Held, DbError> {
+        let has_files: Option<i64> = self.engine.find_value(
+            "SELECT CASE assets WHEN '[]' THEN 0 ELSE 1 END FROM items
+             WHERE media_type = ?1 AND id = ?2 AND pubstatus NOT IN ('withheld', 'canceled')",
+            params![key.media_type.as_str(), key.id.as_str()],
+        )?;
+        Ok(match has_files {
+            None => Held::Nothing,
+            Some(0) => Held::Document,
+            Some(_) => Held::Files,
+        })
+    }
+
+    /// The numbers of items above `after` and up to `through`, in their order, at most `limit` of them.
+    pub fn list_item_numbers(
+        &self,
+        (after, through): (i64, i64),
+        limit: usize,
+    ) -> Result<Vec<i64>, DbError> {
+        let sql = "SELECT item_id FROM items WHERE item_id > ?1 AND item_id <= ?2
+             ORDER BY item_id LIMIT ?3";
+        self.engine.list_values(sql, params![after, through, int(limit)])
+    }
+
+    /// The item whose current version has the number `doc`, with its files.
+    pub fn files_of_version(&self, doc: i64) -> Result<Option<(ItemKey, Vec<Asset>)>, DbError> {
+        let sql = "SELECT media_type, id, assets FROM items WHERE item_id = ?1";
+        self.engine.find(sql, params![doc], |row| {
+            let key = format!("{}/{}", row.text(0)?, row.text(1)?);
+            let what = format!("item {key}");
+            let key = key.parse().map_err(|why| damaged(&what, &why))?;
+            let assets = serde_json::from_str(row.text(2)?).map_err(|why| damaged(&what, &why))?;
+            Ok((key, assets))
+        })
+    }
+}
+
+impl WriteTx<'_> {
+    /// Writes an item with its row in the item log.
+    ///
+    /// The version gets the number of the log row; what was there of the item before goes. One that
+    /// is withdrawn leaves the collections that hold it.
+    pub fn write_item(&self, item: &NewItem) -> Result<Written, DbError> {
+        let (media_type, id) = (item.key.media_type.as_str(), item.key.id.as_str());
+        let what = format!("item {}", item.key);
+        let known: Option<(i64, String)> = self.engine.find(
+            "SELECT item_id, assets FROM items WHERE media_type = ?1 AND id = ?2",
+            params![media_type, id],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?;
+        let (written, change) = match known {
+            Some(_) => (Written::Replaced, "replaced"),
+            None => (Written::Created, "created"),
+        };
+        let previous = known.as_ref().map(|(doc, _)| *doc);
+        let assets = match &item.assets {
+            Some(assets) => serde_json::to_string(assets).map_err(|why| damaged(&what, &why))?,
+            None => known.map_or_else(|| "[]".to_owned(), |(_, assets)| assets),
+        };
+        let stored_ms = item.stored.as_millisecond();
+        let doc: i64 = self.engine.load_value(
+            "INSERT INTO item_log (media_type, id, change, at_ms, previous, fresh)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6) RETURNING seq",
+            params![media_type, id, change, stored_ms, previous, item.fresh],
+        )?;
+        if let Some(previous) = previous {
+            self.follow_in_collections(item)?;
+            self.engine.execute("DELETE FROM items WHERE item_id = ?1", params![previous])?;
+        }
+        self.engine.execute(
+            "INSERT INTO items (item_id, media_type, id, document, assets, pubstatus,
+                 order_ms, embargoed_ms, stored_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            params![
+                doc,
+                media_type,
+                id,
+                item.document,
+                assets,
+                item.pub_status.as_str(),
+                item.order_time.as_millisecond(),
+                item.embargoed.map(Timestamp::as_millisecond),
+                stored_ms,
+            ],
+        )?;
+        self.item_row.set(doc);
+        Ok(written)
+    }
+
+    /// Removes rows of the item log that were written before `before`, at most [`SWEEP_ROWS`] of
+    /// them, never the newest and none that notifications were not looked for yet; gives how many.
+    pub fn sweep_item_log(&self, before: Timestamp) -> Result<usize, DbError> {
+        let before = before.as_millisecond();
+        let mut last: Option<i64> = None;
+        self.engine.each(
+            "SELECT seq, at_ms FROM item_log
+             WHERE seq < (SELECT max(seq) FROM item_log)
+             AND seq <= (SELECT min(seq) FROM cursors WHERE name <> 'streams')
+             ORDER BY seq LIMIT ?1",
+            params![int(SWEEP_ROWS)],
+            |row| {
+                if row.get::<i64>(1)? >= before {
+                    return Ok(ControlFlow::Break(()));
+                }
+                last = Some(row.get(0)?);
+                Ok(ControlFlow::Continue(()))
+            },
+        )?;
+        let Some(last) = last else { return Ok(0) };
+        self.engine.execute("DELETE FROM item_log WHERE seq <= ?1", params![last])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::runtime::clock;
+    use crate::storage::database::Db;
+
+    #[test]
+    fn the_item_log_is_swept_up_to_what_was_matched_and_keeps_its_newest_row() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        for id in ["one", "two", "three"] {
+            let key: ItemKey = format!("text/{id}").parse().unwrap();
+            let json = format!(
+                r#"{{"uri":"http://here/text/{id}","type":"text","headline":"words",
+                    "versioncreated":"2026-01-01T00:00:00Z","pubstatus":"usable"}}"#
+            );
+            let item = NewItem {
+                key,
+                document: json,
+                assets: None,
+                pub_status: PubStatus::Usable,
+                order_time: clock::now(),
+                embargoed: None,
+                stored: clock::now(),
+                fresh: true,
+            };
+            db.write_blocking(move |tx| tx.write_item(&item)).unwrap();
+        }
+        let sweep = || db.write_blocking(|tx| tx.sweep_item_log(Timestamp::MAX)).unwrap();
+        assert_eq!(sweep(), 0, "nothing was matched yet");
+        let matched = "UPDATE cursors SET seq = 3 WHERE name = 'matching'";
+        db.write_blocking(|tx| tx.run_sql(matched)).unwrap();
+        assert_eq!(sweep(), 2);
+        assert_eq!(sweep(), 0, "the newest row stays");
+    }
+}

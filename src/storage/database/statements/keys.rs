@@ -1,0 +1,59 @@
+//! API keys that users make and revoke themselves.
+
+use jiff::Timestamp;
+
+use super::{ALL_BEHIND, ReadTx, WriteTx, import::NewApiKey, int, operator::ListedKey};
+use crate::storage::database::DbError;
+use crate::storage::database::engine::params;
+use model::account::UserId;
+
+impl ReadTx<'_> {
+    /// The keys of a user that were not revoked, in the order of their numbers.
+    pub fn list_live_keys(&self, user_name: &str) -> Result<Vec<ListedKey>, DbError> {
+        let mut keys = self.list_stored_keys(Some(user_name))?;
+        keys.retain(|key| key.revoked.is_none());
+        Ok(keys)
+    }
+}
+
+impl WriteTx<'_> {
+    /// Writes a new key of a user that exists, unless the user has `max` live ones.
+    ///
+    /// Of the keys that users made and revoked, those of this user are forgotten but for the `max`
+    /// newest, so that making and revoking again and again fills no disk. Revoked keys of the
+    /// operator stay: an accounts file that still names one must not bring it back.
+    pub fn make_key(
+        &self,
+        new: &NewApiKey,
+        max: usize,
+        now: Timestamp,
+    ) -> Result<Option<ListedKey>, DbError> {
+        if self.as_read().list_live_keys(&new.user_name)?.len() >= max {
+            return Ok(None);
+        }
+        self.put_key(new, now)?;
+        let hash = new.key_hash.to_string();
+        let sql = "UPDATE api_keys SET made_by_user = TRUE WHERE key_hash = ?1";
+        self.engine.execute(sql, params![hash])?;
+        let sql = format!(
+            "DELETE FROM api_keys WHERE key_id IN
+                 (SELECT key_id FROM api_keys JOIN users USING (user_id)
+                  WHERE user_name = ?1 AND made_by_user AND revoked_ms IS NOT NULL
+                  ORDER BY key_id DESC {ALL_BEHIND} ?2)"
+        );
+        self.engine.execute(&sql, params![new.user_name, int(max)])?;
+        let id = self.as_read().find_key_number(&new.key_hash)?;
+        let keys = self.as_read().list_live_keys(&new.user_name)?;
+        Ok(keys.into_iter().find(|key| Some(key.id) == id))
+    }
+
+    /// Revokes a live key of a user for good; `false` when the user has no such key.
+    pub fn revoke_own_key(&self, user: UserId, id: i64, now: Timestamp) -> Result<bool, DbError> {
+        let sql = "SELECT key_id FROM api_keys
+             WHERE key_id = ?1 AND user_id = ?2 AND revoked_ms IS NULL";
+        if !self.engine.exists(sql, params![id, user.0])? {
+            return Ok(false);
+        }
+        self.revoke_key(id, now)
+    }
+}

@@ -1,0 +1,262 @@
+//! What a user is logged in with, as the user and its administrators see it: sessions, applications,
+//! keys, and when each was used last.
+
+use jiff::Timestamp;
+
+use super::{ALL_BEHIND, ReadTx, WriteTx, int, sessions::read_hash, time, tokens::read_scopes};
+use crate::storage::database::DbError;
+use crate::storage::database::engine::params;
+use model::Hash;
+use model::account::{FamilyId, Scopes, UserId};
+
+/// A session of a user as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedSession {
+    /// A name that opens nothing; see [`session_name`].
+    pub name: String,
+    /// What the browser says it is, if that was noted.
+    pub browser: Option<String>,
+    /// The network address that logged in, if that was noted.
+    pub address: Option<String>,
+    /// When the user logged in.
+    pub auth_time: Timestamp,
+    /// When it was used last, to some minutes.
+    pub used: Timestamp,
+    /// When it ends.
+    pub expires: Timestamp,
+}
+
+/// An application that a user let act for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedApplication {
+    /// The client's id.
+    pub client_id: String,
+    /// What it is called.
+    pub name: String,
+    /// What it may do.
+    pub scopes: Scopes,
+    /// When the user agreed last, or when it got its first token that is still there.
+    pub since: Timestamp,
+    /// When one of its tokens was used last, to some minutes.
+    pub used: Option<Timestamp>,
+}
+
+/// How much a user is logged in with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LoginCount {
+    /// Sessions in browsers.
+    pub sessions: u32,
+    /// Applications with a token.
+    pub applications: u32,
+    /// Keys that were not revoked.
+    pub keys: u32,
+}
+
+/// Credentials whose last use is noted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum UsedCredential {
+    /// A session, by its hash.
+    Session(Hash),
+    /// A family of tokens.
+    Family(FamilyId),
+    /// An API key, by its number.
+    Key(i64),
+}
+
+/// A browser that a user logs in with, by hashes of its device cookies. Each login gives it another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Browser {
+    /// The cookie that it has from now on.
+    pub now: Hash,
+    /// The one that it had before.
+    pub before: Option<Hash>,
+}
+
+/// The name of a session in lists: a hash of the hash, so that it opens nothing.
+#[must_use]
+pub fn session_name(session: &Hash) -> String {
+    Hash::of(format!("session name\0{session}").as_bytes()).short()
+}
+
+impl ReadTx<'_> {
+    /// The sessions of a user that have not ended, the one used last first.
+    pub fn list_sessions(
+        &self,
+        user: UserId,
+        now: Timestamp,
+    ) -> Result<Vec<ListedSession>, DbError> {
+        let what = format!("session of user {user}");
+        let mut found = self.engine.list(
+            "SELECT session_hash, browser, address, auth_ms, coalesce(last_used_ms, auth_ms), expires_ms
+             FROM sessions WHERE user_id = ?1 AND expires_ms > ?2",
+            params![user.0, now.as_millisecond()],
+            |row| {
+                Ok(ListedSession {
+                    name: session_name(&read_hash(&what, row.text(0)?)?),
+                    browser: row.get(1)?,
+                    address: row.get(2)?,
+                    auth_time: time(&what, row.get(3)?)?,
+                    used: time(&what, row.get(4)?)?,
+                    expires: time(&what, row.get(5)?)?,
+                })
+            },
+        )?;
+        found.sort_by_key(|session| std::cmp::Reverse(session.used));
+        Ok(found)
+    }
+
+    /// The applications that a user let act for it or that hold tokens of it, by their names.
+    pub fn list_applications(&self, user: UserId) -> Result<Vec<ListedApplication>, DbError> {
+        let what = format!("applications of user {user}");
+        let rows: Vec<ListedApplication> = self.engine.list(
+            "SELECT client_id, name, granted.scopes, at_ms, last_used_ms FROM
+                 (SELECT client_id, scopes, given_ms AS at_ms, CAST(NULL AS BIGINT) AS last_used_ms FROM consents
+                  WHERE user_id = ?1
+                  UNION ALL SELECT client_id, scopes, created_ms, last_used_ms FROM families
+                  WHERE user_id = ?1) AS granted
+             JOIN clients USING (client_id) ORDER BY lower(name), client_id, at_ms",
+            params![user.0],
+            |row| {
+                let used: Option<i64> = row.get(4)?;
+                Ok(ListedApplication {
+                    client_id: row.get(0)?,
+                    name: row.get(1)?,
+                    scopes: read_scopes(&what, &row.get::<String>(2)?)?,
+                    since: time(&what, row.get(3)?)?,
+                    used: used.map(|ms| time(&what, ms)).transpose()?,
+                })
+            },
+        )?;
+        let mut applications: Vec<ListedApplication> = Vec::new();
+        for row in rows {
+            match applications.last_mut().filter(|last| last.client_id == row.client_id) {
+                Some(last) => {
+                    last.scopes = row.scopes.iter().fold(last.scopes, Scopes::with);
+                    last.used = last.used.max(row.used);
+                }
+                None => applications.push(row),
+            }
+        }
+        Ok(applications)
+    }
+
+    /// How much a user is logged in with.
+    pub fn count_logins(&self, user: UserId, now: Timestamp) -> Result<LoginCount, DbError> {
+        let (id, ms) = (user.0, now.as_millisecond());
+        let sessions = "SELECT count(*) FROM sessions WHERE user_id = ?1 AND expires_ms > ?2";
+        let applications = "SELECT count(DISTINCT client_id) FROM families
+             WHERE user_id = ?1 AND expires_ms > ?2";
+        let keys = "SELECT count(*) FROM api_keys WHERE user_id = ?1 AND revoked_ms IS NULL";
+        Ok(LoginCount {
+            sessions: self.engine.load_value(sessions, params![id, ms])?,
+            applications: self.engine.load_value(applications, params![id, ms])?,
+            keys: self.engine.load_value(keys, params![id])?,
+        })
+    }
+}
+
+impl WriteTx<'_> {
+    /// Ends the session of a user that is listed under `name`; `false` when there is none.
+    pub fn end_session_named(
+        &self,
+        user: UserId,
+        name: &str,
+        now: Timestamp,
+    ) -> Result<bool, DbError> {
+        let sql = "SELECT session_hash FROM sessions WHERE user_id = ?1";
+        let hashes: Vec<String> = self.engine.list_values(sql, params![user.0])?;
+        for hash in hashes {
+            let hash = read_hash("session", &hash)?;
+            if session_name(&hash) == name {
+                self.end_session(&hash, now)?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes back what a user let an application do, and ends its tokens; `false` when there was
+    /// neither.
+    pub fn end_application(
+        &self,
+        user: UserId,
+        client_id: &str,
+        now: Timestamp,
+    ) -> Result<bool, DbError> {
+        let sql = "SELECT family_id FROM families WHERE user_id = ?1 AND client_id = ?2";
+        let families: Vec<i64> = self.engine.list_values(sql, params![user.0, client_id])?;
+        for family in &families {
+            self.end_family(FamilyId(*family), now)?;
+        }
+        let sql = "DELETE FROM consents WHERE user_id = ?1 AND client_id = ?2";
+        let consents = self.engine.execute(sql, params![user.0, client_id])?;
+        Ok(consents > 0 || !families.is_empty())
+    }
+
+    /// Revokes every key of a user; gives the numbers of those that were not revoked before.
+    pub fn revoke_keys_of(&self, user: UserId, now: Timestamp) -> Result<Vec<i64>, DbError> {
+        let sql = "SELECT key_id FROM api_keys WHERE user_id = ?1 AND revoked_ms IS NULL
+             ORDER BY key_id";
+        let keys: Vec<i64> = self.engine.list_values(sql, params![user.0])?;
+        for key in &keys {
+            self.revoke_key(*key, now)?;
+        }
+        Ok(keys)
+    }
+
+    /// Notes when credentials were used, unless a later use is noted.
+    pub fn note_uses(&self, uses: &[(UsedCredential, Timestamp)]) -> Result<(), DbError> {
+        for (credential, at) in uses {
+            let ms = at.as_millisecond();
+            let set = |table: &str, column: &str| {
+                format!(
+                    "UPDATE {table} SET last_used_ms = ?2
+                     WHERE {column} = ?1 AND coalesce(last_used_ms, 0) < ?2"
+                )
+            };
+            match credential {
+                UsedCredential::Session(hash) => {
+                    let sql = set("sessions", "session_hash");
+                    self.engine.execute(&sql, params![hash.to_string(), ms])?;
+                }
+                UsedCredential::Family(family) => {
+                    self.engine.execute(&set("families", "family_id"), params![family.0, ms])?;
+                }
+                UsedCredential::Key(key) => {
+                    self.engine.execute(&set("api_keys", "key_id"), params![*key, ms])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that a user logged in with a browser, of which the `keep` seen last are known; gives
+    /// whether the user has browsers and this is none of them.
+    pub fn see_browser(
+        &self,
+        user: UserId,
+        browser: &Browser,
+        keep: usize,
+        now: Timestamp,
+    ) -> Result<bool, DbError> {
+        let sql = "SELECT browser_hash FROM browsers WHERE user_id = ?1";
+        let known: Vec<String> = self.engine.list_values(sql, params![user.0])?;
+        let hash = browser.now.to_string();
+        let before = browser.before.map(|before| before.to_string());
+        let is_known = before.as_ref().is_some_and(|before| known.contains(before));
+        self.engine.execute(
+            "INSERT INTO browsers (user_id, browser_hash, seen_ms) VALUES (?1, ?2, ?3)
+             ON CONFLICT (user_id, browser_hash) DO UPDATE SET seen_ms = excluded.seen_ms",
+            params![user.0, hash, now.as_millisecond()],
+        )?;
+        let sql = "DELETE FROM browsers WHERE user_id = ?1 AND browser_hash = ?2";
+        self.engine.execute(sql, params![user.0, before])?;
+        let sql = format!(
+            "DELETE FROM browsers WHERE user_id = ?1 AND browser_hash IN
+                 (SELECT browser_hash FROM browsers WHERE user_id = ?1
+                  ORDER BY browser_hash = ?2 DESC, seen_ms DESC, browser_hash {ALL_BEHIND} ?3)"
+        );
+        self.engine.execute(&sql, params![user.0, hash, int(keep)])?;
+        Ok(!known.is_empty() && !is_known)
+    }
+}

@@ -1,0 +1,340 @@
+//! Notifications: what users ask for, kept in order of numbers.
+
+use std::ops::ControlFlow;
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::{ReadTx, WriteTx, damaged, int, numbers};
+use crate::storage::database::DbError;
+use crate::storage::database::engine::{Row, params};
+use model::MediaType;
+use model::account::{AgreementId, Notification, NotificationKind, Question, UserId, Way};
+
+/// A notification that is written; what it asks for in words that were checked.
+#[derive(Clone, Debug)]
+pub struct NewNotification {
+    /// Its name.
+    pub id: Uuid,
+    /// Whose it is.
+    pub user: UserId,
+    /// Items of this media type only.
+    pub media_type: Option<MediaType>,
+    /// Its title.
+    pub title: String,
+    /// Which items.
+    pub question: Question,
+    /// How the user learns of them.
+    pub way: Way,
+    /// The first run of a scheduled one.
+    pub next: Option<Timestamp>,
+}
+
+/// A notification together with what of its user decides about items.
+#[derive(Clone, Debug)]
+pub struct Watcher {
+    /// The notification.
+    pub notification: Notification,
+    /// Whether the user is active.
+    pub active: bool,
+    /// The user's roles.
+    pub roles: Vec<String>,
+    /// The user's agreements, expired ones too.
+    pub agreements: Vec<AgreementId>,
+}
+
+/// The columns that [`read_notification`] reads.
+const COLUMNS: &str = "number, notification_id, notifications.user_id, media_type, title, q, p, \
+     agr, tr, type, email, schedule, timezone, after_seq";
+
+/// What stands for every media type.
+const ALL: &str = "_all";
+
+fn read_notification(row: &Row<'_>) -> Result<Notification, DbError> {
+    let number: i64 = row.get(0)?;
+    let what = format!("notification {number}");
+    let id: String = row.get(1)?;
+    let media_type: String = row.get(3)?;
+    let media_type = match media_type.as_str() {
+        ALL => None,
+        text => Some(MediaType::parse(text).map_err(|why| damaged(&what, &why))?),
+    };
+    let (p, agr, kind): (String, String, String) = (row.get(6)?, row.get(7)?, row.get(9)?);
+    let p = serde_json::from_str(&p).map_err(|why| damaged(&what, &why))?;
+    let agr: Vec<i64> = serde_json::from_str(&agr).map_err(|why| damaged(&what, &why))?;
+    let kind = NotificationKind::find(&kind).ok_or_else(|| damaged(&what, &"its type"))?;
+    let text = |column| row.get::<Option<String>>(column).map(Option::unwrap_or_default);
+    let way = match kind {
+        NotificationKind::Mobile => Way::Mobile,
+        NotificationKind::Stream => Way::Stream,
+        NotificationKind::Email => Way::Email { email: text(10)? },
+        NotificationKind::ScheduledEmail => {
+            Way::ScheduledEmail { email: text(10)?, schedule: text(11)?, timezone: text(12)? }
+        }
+    };
+    Ok(Notification {
+        number,
+        id: id.parse().map_err(|why| damaged(&what, &why))?,
+        user: UserId(row.get(2)?),
+        media_type,
+        title: row.get(4)?,
+        question: Question {
+            q: row.get(5)?,
+            p,
+            agr: agr.into_iter().map(AgreementId).collect(),
+            tr: row.get(8)?,
+        },
+        way,
+        after_seq: row.get(13)?,
+    })
+}
+
+/// Reads `active, roles` of a user and its agreements, behind the columns of its notification.
+fn read_watcher(row: &Row<'_>, notification: Notification) -> Result<Watcher, DbError> {
+    let what = format!("user {}", notification.user.0);
+    let (roles, agreements): (String, Option<String>) = (row.get(15)?, row.get(16)?);
+    let roles = serde_json::from_str(&roles).map_err(|why| damaged(&what, &why))?;
+    let agreements = numbers(&what, agreements.as_deref())?;
+    let agreements = agreements.into_iter().map(AgreementId).collect();
+    Ok(Watcher { notification, active: row.get(14)?, roles, agreements })
+}
+
+/// The columns of what may be changed: media type, title, q, p, agr, tr, email, schedule, timezone.
+fn columns(new: &NewNotification) -> Result<[Option<String>; 9], DbError> {
+    let list =
+        |written: serde_json::Result<String>| written.map_err(|why| damaged("notification", &why));
+    let agr: Vec<i64> = new.question.agr.iter().map(|id| id.0).collect();
+    let (schedule, timezone) = match &new.way {
+        Way::ScheduledEmail { schedule, timezone, .. } => {
+            (Some(schedule.clone()), Some(timezone.clone()))
+        }
+        Way::Mobile | Way::Email { .. } | Way::Stream => (None, None),
+    };
+    Ok([
+        Some(new.media_type.map_or(ALL, MediaType::as_str).to_owned()),
+        Some(new.title.clone()),
+        new.question.q.clone(),
+        Some(list(serde_json::to_string(&new.question.p))?),
+        Some(list(serde_json::to_string(&agr))?),
+        new.question.tr.clone(),
+        new.way.email().map(str::to_owned),
+        schedule,
+        timezone,
+    ])
+}
+
+impl ReadTx<'_> {
+    /// The notifications of `user`, of one media type's address or of all, the oldest first, without
+    /// streams that were last used before `expired`.
+    pub fn list_notifications(
+        &self,
+        user: UserId,
+        media_type: Option<&str>,
+        expired: Timestamp,
+    ) -> Result<Vec<Notification>, DbError> {
+        self.engine.list(
+            &format!(
+                "SELECT {COLUMNS} FROM notifications WHERE user_id = ?1
+                 AND media_type = coalesce(?2, media_type) AND coalesce(active_ms, ?3) >= ?3
+                 ORDER BY number"
+            ),
+            params![user.0, media_type, expired.as_millisecond()],
+            read_notification,
+        )
+    }
+
+    /// The notification.
+    pub fn find_notification(&self, id: Uuid) -> Result<Option<Notification>, DbError> {
+        let sql = format!("SELECT {COLUMNS} FROM notifications WHERE notification_id = ?1");
+        self.engine.find(&sql, params![id.to_string()], read_notification)
+    }
+
+    /// The notification of that number.
+    pub fn notification_of_number(&self, number: i64) -> Result<Option<Notification>, DbError> {
+        let sql = format!("SELECT {COLUMNS} FROM notifications WHERE number = ?1");
+        self.engine.find(&sql, params![number], read_notification)
+    }
+
+    /// How many notifications `user` has.
+    pub fn count_notifications(&self, user: UserId) -> Result<usize, DbError> {
+        let sql = "SELECT count(*) FROM notifications WHERE user_id = ?1";
+        self.engine.count(sql, params![user.0])
+    }
+
+    /// Gives `each` the notifications with their users: one, those of a user, or all.
+    pub fn each_watcher(
+        &self,
+        of: WatchersOf,
+        mut each: impl FnMut(Watcher),
+    ) -> Result<(), DbError> {
+        let (of, wanted) = match of {
+            WatchersOf::Everybody => ("?1 = 0", 0),
+            WatchersOf::User(user) => ("notifications.user_id = ?1", user.0),
+            WatchersOf::Number(number) => ("number = ?1", number),
+        };
+        let sql = format!(
+            "SELECT {COLUMNS}, users.active, users.roles,
+                 (SELECT string_agg(CAST(agreement_id AS TEXT), ',') FROM user_agreements
+                  WHERE user_agreements.user_id = notifications.user_id)
+             FROM notifications JOIN users USING (user_id) WHERE {of} ORDER BY number"
+        );
+        self.engine.each(&sql, params![wanted], |row| {
+            match read_notification(row) {
+                Ok(notification) => each(read_watcher(row, notification)?),
+                // One damaged row must not keep the others from their items.
+                Err(cause) => tracing::error!("a notification is left out: {cause}"),
+            }
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    /// The numbers of notifications that were written behind the row `after` of their log, which
+    /// may be gone, and the number of the last row.
+    pub fn notification_changes(&self, after: i64) -> Result<(i64, Vec<i64>), DbError> {
+        let sql = "SELECT seq, number FROM notification_log WHERE seq > ?1 ORDER BY seq";
+        let (mut last, mut numbers) = (after, Vec::new());
+        self.engine.each(sql, params![after], |row| {
+            last = row.get(0)?;
+            numbers.push(row.get(1)?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok((last, numbers))
+    }
+
+    /// The oldest and the newest row of the log of notifications; zeros where there is none.
+    pub fn notification_log_ends(&self) -> Result<(i64, i64), DbError> {
+        let sql = "SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM notification_log";
+        self.engine.load(sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+}
+
+/// Whose notifications are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchersOf {
+    /// All of them.
+    Everybody,
+    /// A user's.
+    User(UserId),
+    /// The one of that number.
+    Number(i64),
+}
+
+impl WriteTx<'_> {
+    /// Writes a new notification; gives its number. Items count that come in from now on.
+    pub fn insert_notification(
+        &self,
+        new: &NewNotification,
+        now: Timestamp,
+    ) -> Result<i64, DbError> {
+        let kind = new.way.kind();
+        let active = (kind == NotificationKind::Stream).then(|| now.as_millisecond());
+        let [media_type, title, q, p, agr, tr, email, schedule, timezone] = columns(new)?;
+        self.engine.load_value(
+            "INSERT INTO notifications (notification_id, user_id, type, media_type, title, q,
+                 p, agr, tr, email, schedule, timezone, created_ms, after_seq, active_ms,
+                 next_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
+                 (SELECT coalesce(max(seq), 0) FROM item_log), ?14, ?15)
+             RETURNING number",
+            params![
+                new.id.to_string(),
+                new.user.0,
+                kind.as_str(),
+                media_type,
+                title,
+                q,
+                p,
+                agr,
+                tr,
+                email,
+                schedule,
+                timezone,
+                now.as_millisecond(),
+                active,
+                new.next.map(Timestamp::as_millisecond),
+            ],
+        )
+    }
+
+    /// Replaces what the notification `new.id` of that user and kind says, and begins the
+    /// inactivity of a stream anew; gives whether there is one. Its media type stays, and so does a
+    /// run that is due.
+    pub fn replace_notification(
+        &self,
+        new: &NewNotification,
+        now: Timestamp,
+    ) -> Result<bool, DbError> {
+        let [_, title, q, p, agr, tr, email, schedule, timezone] = columns(new)?;
+        let changed = self.engine.execute(
+            "UPDATE notifications SET title = ?1, q = ?2, p = ?3, agr = ?4, tr = ?5,
+                 email = ?6, schedule = ?7, timezone = ?8,
+                 next_ms = CASE WHEN next_ms <= ?10 THEN next_ms ELSE ?9 END,
+                 active_ms = CASE WHEN active_ms IS NULL THEN NULL ELSE ?10 END
+             WHERE notification_id = ?11 AND user_id = ?12 AND type = ?13",
+            params![
+                title,
+                q,
+                p,
+                agr,
+                tr,
+                email,
+                schedule,
+                timezone,
+                new.next.map(Timestamp::as_millisecond),
+                now.as_millisecond(),
+                new.id.to_string(),
+                new.user.0,
+                new.way.kind().as_str(),
+            ],
+        )?;
+        Ok(changed > 0)
+    }
+
+    /// Removes the notification with what waits for it; gives whether there was one. `user` limits
+    /// it to that user's.
+    pub fn delete_notification(&self, id: Uuid, user: Option<UserId>) -> Result<bool, DbError> {
+        Ok(self.engine.execute(
+            "DELETE FROM notifications WHERE notification_id = ?1
+             AND user_id = coalesce(?2, user_id)",
+            params![id.to_string(), user.map(|user| user.0)],
+        )? > 0)
+    }
+
+    /// Removes streams that were last used before `expired`, at most `limit`; gives how many.
+    pub fn sweep_streams(&self, expired: Timestamp, limit: usize) -> Result<usize, DbError> {
+        self.engine.execute(
+            "DELETE FROM notifications WHERE number IN
+                 (SELECT number FROM notifications WHERE active_ms < ?1 LIMIT ?2)",
+            params![expired.as_millisecond(), int(limit)],
+        )
+    }
+
+    /// Moves the last use of every stream that had not expired at `alive`, the last sign of life of
+    /// the service, to `now`: clients could not call while it was down.
+    pub fn excuse_streams(
+        &self,
+        alive: Timestamp,
+        expiry_ms: i64,
+        now: Timestamp,
+    ) -> Result<(), DbError> {
+        self.engine.execute(
+            "UPDATE notifications SET active_ms = ?1 WHERE active_ms + ?2 >= ?3",
+            params![now.as_millisecond(), expiry_ms, alive.as_millisecond()],
+        )?;
+        Ok(())
+    }
+
+    /// Says that streams that were last used behind `now` are used now.
+    pub fn bring_streams_back(&self, now: Timestamp) -> Result<(), DbError> {
+        let sql = "UPDATE notifications SET active_ms = ?1 WHERE active_ms > ?1";
+        self.engine.execute(sql, params![now.as_millisecond()])?;
+        Ok(())
+    }
+
+    /// Removes rows of the notifications' log up to `seq`: every process that runs has read them.
+    pub fn sweep_notification_log(&self, seq: i64) -> Result<(), DbError> {
+        let sql = "DELETE FROM notification_log WHERE seq < ?1";
+        self.engine.execute(sql, params![seq])?;
+        Ok(())
+    }
+}

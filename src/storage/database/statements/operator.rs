@@ -1,0 +1,261 @@
+//! What the commands for users, clients and keys need beside the import.
+
+use jiff::Timestamp;
+
+use super::{
+    ReadTx, WriteTx,
+    accounts::{AccountChange, USER_COLUMNS, read_user},
+    damaged, int, numbers, time,
+};
+use crate::runtime::limits::ENDED_TOKENS_LOGGED_MAX;
+use crate::storage::database::DbError;
+use crate::storage::database::engine::{Row, ToParam, params};
+use model::Hash;
+use model::account::{AgreementId, Client, Grant, User, UserId};
+
+/// A user as the operator lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedUser {
+    /// The user.
+    pub user: User,
+    /// Whether it has a password.
+    pub has_password: bool,
+    /// Numbers of its agreements.
+    pub agreements: Vec<AgreementId>,
+}
+
+/// An API key as the operator lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedKey {
+    /// Its number.
+    pub id: i64,
+    /// Whose it is.
+    pub user_name: String,
+    /// What its owner calls it.
+    pub name: String,
+    /// When it was made.
+    pub created: Timestamp,
+    /// When it was revoked.
+    pub revoked: Option<Timestamp>,
+    /// When it was used last, to some minutes.
+    pub used: Option<Timestamp>,
+}
+
+/// The columns that [`read_client`] reads.
+pub(super) const CLIENT_COLUMNS: &str =
+    "client_id, name, secret, redirect_uris, grants, active, scopes_enforced, access_token_s";
+
+/// Reads the columns [`CLIENT_COLUMNS`].
+pub(super) fn read_client(row: &Row<'_>) -> Result<Client, DbError> {
+    let client_id: String = row.get(0)?;
+    let (redirect_uris, grants): (String, String) = (row.get(3)?, row.get(4)?);
+    let broken = |why: serde_json::Error| damaged(format!("client {client_id}"), &why);
+    let redirect_uris = serde_json::from_str(&redirect_uris).map_err(broken)?;
+    let grants: Vec<Grant> = serde_json::from_str(&grants).map_err(broken)?;
+    Ok(Client {
+        name: row.get(1)?,
+        secret: row.get(2)?,
+        redirect_uris,
+        grants,
+        active: row.get(5)?,
+        scopes_enforced: row.get(6)?,
+        access_token_s: row.get(7)?,
+        client_id,
+    })
+}
+
+impl ReadTx<'_> {
+    /// The client, active or not, with the hash of its secret.
+    pub fn find_stored_client(&self, client_id: &str) -> Result<Option<Client>, DbError> {
+        self.engine.find(
+            &format!("SELECT {CLIENT_COLUMNS} FROM clients WHERE client_id = ?1"),
+            params![client_id],
+            read_client,
+        )
+    }
+
+    /// Every client in the order of their names.
+    pub fn list_stored_clients(&self) -> Result<Vec<Client>, DbError> {
+        self.engine.list(
+            &format!("SELECT {CLIENT_COLUMNS} FROM clients ORDER BY client_id"),
+            params![],
+            read_client,
+        )
+    }
+
+    /// Every user in the order of their numbers.
+    pub fn list_stored_users(&self) -> Result<Vec<ListedUser>, DbError> {
+        let sql = format!(
+            "SELECT {USER_COLUMNS}, password IS NOT NULL,
+                 (SELECT string_agg(CAST(agreement_id AS TEXT), ',' ORDER BY agreement_id)
+                  FROM user_agreements WHERE user_agreements.user_id = users.user_id)
+             FROM users ORDER BY user_id"
+        );
+        self.engine.list(&sql, params![], |row| {
+            let (user, agreements) = (read_user(row)?, row.get::<Option<String>>(15)?);
+            let what = format!("agreements of user {}", user.id);
+            let agreements = numbers(&what, agreements.as_deref())?;
+            let agreements = agreements.into_iter().map(AgreementId).collect();
+            Ok(ListedUser { user, has_password: row.get(14)?, agreements })
+        })
+    }
+
+    /// Every API key, or those of one user, in the order of their numbers.
+    pub fn list_stored_keys(&self, user_name: Option<&str>) -> Result<Vec<ListedKey>, DbError> {
+        self.engine.list(
+            "SELECT key_id, user_name, name, api_keys.created_ms, revoked_ms, last_used_ms
+             FROM api_keys JOIN users USING (user_id)
+             WHERE user_name = coalesce(?1, user_name) ORDER BY key_id",
+            params![user_name],
+            |row| {
+                let id: i64 = row.get(0)?;
+                let what = format!("API key {id}");
+                let revoked = row.get::<Option<i64>>(4)?;
+                let used = row.get::<Option<i64>>(5)?;
+                Ok(ListedKey {
+                    id,
+                    user_name: row.get(1)?,
+                    name: row.get(2)?,
+                    created: time(&what, row.get(3)?)?,
+                    revoked: revoked.map(|ms| time(&what, ms)).transpose()?,
+                    used: used.map(|ms| time(&what, ms)).transpose()?,
+                })
+            },
+        )
+    }
+
+    /// The number of the API key with that hash, revoked or not.
+    pub fn find_key_number(&self, key: &Hash) -> Result<Option<i64>, DbError> {
+        self.engine.find_value(
+            "SELECT key_id FROM api_keys WHERE key_hash = ?1",
+            params![key.to_string()],
+        )
+    }
+}
+
+impl WriteTx<'_> {
+    /// Sets whether a user may use the service; `false` when there is no such user. The end of
+    /// being active ends its sessions and tokens.
+    pub fn set_user_active(
+        &self,
+        user_name: &str,
+        active: bool,
+        now: Timestamp,
+    ) -> Result<bool, DbError> {
+        let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
+            return Ok(false);
+        };
+        if user.active == active {
+            return Ok(true);
+        }
+        self.engine.execute(
+            "UPDATE users SET active = ?2 WHERE user_id = ?1",
+            params![user.id.0, active],
+        )?;
+        if !active {
+            self.end_logins(user.id, now)?;
+        }
+        self.log_account_change(AccountChange::User(user.id), now)?;
+        Ok(true)
+    }
+
+    /// Gives a user another password, by its argon2id hash, and ends its sessions and tokens;
+    /// `false` when there is no such user.
+    pub fn set_user_password(
+        &self,
+        user_name: &str,
+        hash: &str,
+        now: Timestamp,
+    ) -> Result<bool, DbError> {
+        let Some((user, _)) = self.as_read().find_user_by_name(user_name)? else {
+            return Ok(false);
+        };
+        self.engine.execute(
+            "UPDATE users SET password = ?2 WHERE user_id = ?1",
+            params![user.id.0, hash],
+        )?;
+        self.end_logins(user.id, now)?;
+        self.log_account_change(AccountChange::User(user.id), now)?;
+        Ok(true)
+    }
+
+    /// Ends every session of a user and everything that clients got in its name.
+    pub fn end_logins(&self, user: UserId, now: Timestamp) -> Result<(), DbError> {
+        self.log_ended(
+            "SELECT session_hash FROM sessions WHERE user_id = ?1",
+            (user.0, AccountChange::Session),
+            now,
+        )?;
+        self.log_ended(
+            "SELECT token_hash FROM access_tokens JOIN families USING (family_id)
+             WHERE user_id = ?1",
+            (user.0, AccountChange::Token),
+            now,
+        )?;
+        self.engine.execute("DELETE FROM sessions WHERE user_id = ?1", params![user.0])?;
+        // Codes and tokens go with their families.
+        self.engine.execute("DELETE FROM families WHERE user_id = ?1", params![user.0]).map(drop)
+    }
+
+    /// Logs the end of what `sql` lists by hash; of many, that everything is to be forgotten.
+    fn log_ended(
+        &self,
+        sql: &str,
+        (of, change): (impl ToParam, fn(Hash) -> AccountChange),
+        now: Timestamp,
+    ) -> Result<(), DbError> {
+        let sql = format!("{sql} LIMIT ?2");
+        let limit = int(ENDED_TOKENS_LOGGED_MAX + 1);
+        let hashes: Vec<String> = self.engine.list_values(&sql, params![of, limit])?;
+        if hashes.len() > ENDED_TOKENS_LOGGED_MAX {
+            return self.log_account_change(AccountChange::Everything, now);
+        }
+        for hash in hashes {
+            let change = hash.parse().map_or(AccountChange::Everything, change);
+            self.log_account_change(change, now)?;
+        }
+        Ok(())
+    }
+
+    /// Sets whether a client may be used; `false` when there is no such client. While it may not,
+    /// its tokens count for nothing.
+    pub fn set_client_active(
+        &self,
+        client_id: &str,
+        active: bool,
+        now: Timestamp,
+    ) -> Result<bool, DbError> {
+        let sql = "UPDATE clients SET active = ?2 WHERE client_id = ?1";
+        if self.engine.execute(sql, params![client_id, active])? == 0 {
+            return Ok(false);
+        }
+        self.log_ended(
+            "SELECT token_hash FROM access_tokens JOIN families USING (family_id)
+             WHERE client_id = ?1",
+            (client_id, AccountChange::Token),
+            now,
+        )?;
+        Ok(true)
+    }
+
+    /// Gives a client another secret, by its argon2id hash; `false` when there is no such client
+    /// or it is public.
+    pub fn set_client_secret(&self, client_id: &str, hash: &str) -> Result<bool, DbError> {
+        let sql = "UPDATE clients SET secret = ?2 WHERE client_id = ?1 AND secret IS NOT NULL";
+        Ok(self.engine.execute(sql, params![client_id, hash])? > 0)
+    }
+
+    /// Revokes an API key for good; `false` when there is no such key.
+    pub fn revoke_key(&self, id: i64, now: Timestamp) -> Result<bool, DbError> {
+        let hash = self
+            .engine
+            .find_value("SELECT key_hash FROM api_keys WHERE key_id = ?1", params![id])?;
+        let Some(hash): Option<String> = hash else { return Ok(false) };
+        let sql = "UPDATE api_keys SET revoked_ms = ?2 WHERE key_id = ?1 AND revoked_ms IS NULL";
+        if self.engine.execute(sql, params![id, now.as_millisecond()])? > 0 {
+            let change = hash.parse().map_or(AccountChange::Everything, AccountChange::Key);
+            self.log_account_change(change, now)?;
+        }
+        Ok(true)
+    }
+}

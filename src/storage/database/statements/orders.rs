@@ -1,0 +1,411 @@
+//! Order rows: purchases and the reports on them; licences (Spec §2 Order, License).
+//!
+//! What a row says of agreement, product and licence is a copy of what they were then.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::accounts::{AccountChange, read_product};
+use super::{ReadTx, WriteTx, damaged, int, time};
+use crate::runtime::limits::{ORDERS_LISTED_MAX, USERS_LOGGED_MAX};
+use crate::storage::database::DbError;
+use crate::storage::database::engine::{Row, params};
+use model::ItemKey;
+use model::account::{
+    AgreementId, AgreementType, Approver, License, Money, Order, OrderAgreement, OrderId,
+    OrderStatus, OrganizationId, Period, Product, UserId,
+};
+
+/// A row under which an item may be downloaded again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveOrder {
+    /// Until when.
+    pub downloadable_until: Timestamp,
+    /// Whether the download was approved; `None` while nobody decided.
+    pub approved: Option<bool>,
+}
+
+/// Whose orders are listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrdersOf {
+    /// A user, for its present organization: what it bought for another one is that one's.
+    User {
+        /// The user.
+        id: UserId,
+        /// Its organization.
+        organization: OrganizationId,
+    },
+    /// Those of everybody in the organization.
+    Organization(OrganizationId),
+}
+
+impl OrdersOf {
+    /// A condition on the user `?1`, with the values of `?1` and of the organization, `?2`.
+    fn condition(self) -> (&'static str, i64, i64) {
+        match self {
+            Self::User { id, organization } => ("user_id = ?1", id.0, organization.0),
+            Self::Organization(id) => ("?1 = 0", 0, id.0),
+        }
+    }
+}
+
+/// What somebody reports of an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reported {
+    /// Whether the item was used.
+    pub approved: bool,
+    /// The licence that it was used under.
+    pub license: Option<License>,
+    /// What is to be on the invoice.
+    pub invoice_text: Option<String>,
+    /// Now.
+    pub at: Timestamp,
+    /// Until when an item that was ordered and is approved now can be downloaded at least.
+    pub until: Timestamp,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredAgreement {
+    id: AgreementId,
+    name: Option<String>,
+    #[serde(rename = "type")]
+    kind: AgreementType,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredLicense {
+    uuid: String,
+    product: Product,
+    period: Option<Period>,
+    volume: Option<String>,
+    price: Option<Money>,
+    description: Option<String>,
+}
+
+fn write_json<T: Serialize>(what: &str, value: &T) -> Result<String, DbError> {
+    serde_json::to_string(value).map_err(|why| damaged(what, &why))
+}
+
+fn read_json<T: DeserializeOwned>(what: &str, text: &str) -> Result<T, DbError> {
+    serde_json::from_str(text).map_err(|why| damaged(what, &why))
+}
+
+impl StoredLicense {
+    fn of(license: &License) -> Self {
+        Self {
+            uuid: license.uuid.to_string(),
+            product: license.product.clone(),
+            period: license.period,
+            volume: license.volume.clone(),
+            price: license.price,
+            description: license.description.clone(),
+        }
+    }
+
+    fn license(self, what: &str) -> Result<License, DbError> {
+        Ok(License {
+            uuid: self.uuid.parse().map_err(|why| damaged(what, &why))?,
+            product: self.product,
+            period: self.period,
+            volume: self.volume,
+            price: self.price,
+            description: self.description,
+        })
+    }
+}
+
+/// The columns that [`read_order`] reads.
+const ORDER_COLUMNS: &str = "order_id, organization_id, user_id, media_type, item_id, headline, \
+     byline, source, agreement, product, license, created_ms, downloadable_until_ms, \
+     reporting_deadline_ms, reported_ms, approved, manual, invoice_text, \
+     (SELECT approver FROM agreements WHERE agreements.agreement_id = orders.agreement_id)";
+
+fn read_order(row: &Row<'_>) -> Result<Order, DbError> {
+    let id = OrderId(row.get(0)?);
+    let what = format!("order {id}");
+    let (media_type, item): (String, String) = (row.get(3)?, row.get(4)?);
+    let item = format!("{media_type}/{item}").parse().map_err(|why| damaged(&what, &why))?;
+    let StoredAgreement { id: agreement, name, kind } = read_json(&what, &row.get::<String>(8)?)?;
+    let approver: Option<String> = row.get(18)?;
+    let approver = match approver.as_deref() {
+        Some(word) => Approver::find(word).ok_or_else(|| damaged(&what, &"its approver"))?,
+        None => Approver::default(),
+    };
+    let license = match row.get::<Option<String>>(10)? {
+        Some(text) => Some(read_json::<StoredLicense>(&what, &text)?.license(&what)?),
+        None => None,
+    };
+    let optional = |column| {
+        let ms: Option<i64> = row.get(column)?;
+        ms.map(|ms| time(&what, ms)).transpose()
+    };
+    Ok(Order {
+        id,
+        organization: OrganizationId(row.get(1)?),
+        user: UserId(row.get(2)?),
+        item,
+        headline: row.get(5)?,
+        byline: row.get(6)?,
+        source: row.get(7)?,
+        agreement: OrderAgreement { id: agreement, name, kind, approver },
+        product: read_json(&what, &row.get::<String>(9)?)?,
+        license,
+        created: time(&what, row.get(11)?)?,
+        downloadable_until: time(&what, row.get(12)?)?,
+        reporting_deadline: optional(13)?,
+        reported: optional(14)?,
+        approved: row.get(15)?,
+        manual: row.get(16)?,
+        invoice_text: row.get(17)?,
+    })
+}
+
+impl ReadTx<'_> {
+    /// The row under which the organization may download `item` again at `now`, for the
+    /// agreement `agreement`.
+    pub fn find_live_order(
+        &self,
+        organization: OrganizationId,
+        item: &ItemKey,
+        agreement: AgreementId,
+        now: Timestamp,
+    ) -> Result<Option<LiveOrder>, DbError> {
+        let sql = "SELECT downloadable_until_ms, approved FROM orders
+             WHERE organization_id = ?1 AND media_type = ?2 AND item_id = ?3
+                 AND agreement_id = ?4 AND downloadable_until_ms > ?5
+             ORDER BY downloadable_until_ms DESC LIMIT 1";
+        let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
+        let wanted = params![organization.0, media_type, id, agreement.0, now.as_millisecond()];
+        self.engine.find(sql, wanted, |row| {
+            let downloadable_until = time(&format!("order of {item}"), row.get(0)?)?;
+            Ok(LiveOrder { downloadable_until, approved: row.get(1)? })
+        })
+    }
+
+    /// Whether one of these orders, placed under `agreement` if one is named, still delivers `item`
+    /// at `now`: it can be downloaded, and it was approved where it had to be.
+    pub fn has_delivering_order(
+        &self,
+        of: OrdersOf,
+        item: &ItemKey,
+        agreement: Option<AgreementId>,
+        now: Timestamp,
+    ) -> Result<bool, DbError> {
+        let (owner, user, organization) = of.condition();
+        let (under, agreement) = match agreement {
+            Some(AgreementId(id)) => ("agreement_id = ?6", id),
+            None => ("?6 = 0", 0),
+        };
+        let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
+        let found: Option<i64> = self.engine.find_value(
+            &format!(
+                "SELECT downloadable_until_ms FROM orders
+                 WHERE {owner} AND organization_id = ?2 AND media_type = ?3 AND item_id = ?4
+                     AND downloadable_until_ms > ?5 AND {under} AND (NOT manual OR approved)
+                 LIMIT 1"
+            ),
+            params![user, organization, media_type, id, now.as_millisecond(), agreement],
+        )?;
+        Ok(found.is_some())
+    }
+
+    /// The products under which `item` was ordered and can still be reported, as they were then; at
+    /// most [`ORDERS_LISTED_MAX`].
+    pub fn list_products_to_report(
+        &self,
+        of: OrdersOf,
+        item: &ItemKey,
+    ) -> Result<Vec<Product>, DbError> {
+        let (owner, user, organization) = of.condition();
+        let (media_type, id) = (item.media_type.as_str(), item.id.as_str());
+        let sql = format!(
+            "SELECT product FROM orders
+             WHERE {owner} AND organization_id = ?2 AND media_type = ?3 AND item_id = ?4
+                 AND reported_ms IS NULL
+             ORDER BY order_id LIMIT ?5"
+        );
+        let wanted = params![user, organization, media_type, id, int(ORDERS_LISTED_MAX)];
+        let what = format!("order of {item}");
+        self.engine.list(&sql, wanted, |row| read_json(&what, &row.get::<String>(0)?))
+    }
+
+    /// Downloads left of the agreement; 0 for one that is not prepaid or is gone.
+    pub fn prepaid_remaining(&self, agreement: AgreementId) -> Result<u32, DbError> {
+        let sql = "SELECT prepaid_remaining FROM agreements WHERE agreement_id = ?1";
+        let found: Option<Option<u32>> = self.engine.find_value(sql, params![agreement.0])?;
+        Ok(found.flatten().unwrap_or(0))
+    }
+
+    /// The first of `codes` that is the code of a product.
+    pub fn first_known_product(&self, codes: &[String]) -> Result<Option<Product>, DbError> {
+        let sql = "SELECT product_id, code, name, description FROM products WHERE code = ?1";
+        for code in codes {
+            let product = self.engine.find(sql, params![code], |row| read_product(row, 0))?;
+            if product.is_some() {
+                return Ok(product);
+            }
+        }
+        Ok(None)
+    }
+
+    /// The licences of the products with these codes, in the order of the codes and then in that
+    /// in which they came in.
+    pub fn list_licenses_of_products(&self, codes: &[String]) -> Result<Vec<License>, DbError> {
+        let sql = "SELECT product_id, code, name, products.description,
+                 uuid, period, volume, price, licenses.description
+             FROM licenses JOIN products USING (product_id)
+             WHERE code = ?1 ORDER BY licenses.rowid";
+        let mut licenses = Vec::new();
+        for code in codes {
+            licenses.extend(self.engine.list(sql, params![code], read_license)?);
+        }
+        Ok(licenses)
+    }
+
+    /// `size` orders behind the `start` newest, the newest first.
+    pub fn list_orders(
+        &self,
+        of: OrdersOf,
+        status: OrderStatus,
+        start: usize,
+        size: usize,
+    ) -> Result<Vec<Order>, DbError> {
+        let (owner, user, organization) = of.condition();
+        let status = match status {
+            OrderStatus::Reported => "AND reported_ms IS NOT NULL",
+            OrderStatus::Unreported => "AND reported_ms IS NULL",
+            OrderStatus::All => "",
+        };
+        self.engine.list(
+            &format!(
+                "SELECT {ORDER_COLUMNS} FROM orders
+                 WHERE {owner} AND organization_id = ?2 {status}
+                 ORDER BY order_id DESC LIMIT ?3 OFFSET ?4"
+            ),
+            params![user, organization, int(size), int(start)],
+            read_order,
+        )
+    }
+
+    /// The order.
+    pub fn find_order(&self, id: OrderId) -> Result<Option<Order>, DbError> {
+        self.engine.find(
+            &format!("SELECT {ORDER_COLUMNS} FROM orders WHERE order_id = ?1"),
+            params![id.0],
+            read_order,
+        )
+    }
+}
+
+fn read_license(row: &Row<'_>) -> Result<License, DbError> {
+    let uuid: String = row.get(4)?;
+    let what = format!("licence {uuid}");
+    let period: Option<String> = row.get(5)?;
+    let period =
+        period.map(|name| Period::find(&name).ok_or_else(|| damaged(&what, &"its period")));
+    let price: Option<String> = row.get(7)?;
+    let price = price.map(|text| text.parse::<Money>().map_err(|why| damaged(&what, &why)));
+    Ok(License {
+        uuid: uuid.parse().map_err(|why| damaged(&what, &why))?,
+        product: read_product(row, 0)?,
+        period: period.transpose()?,
+        volume: row.get(6)?,
+        price: price.transpose()?,
+        description: row.get(8)?,
+    })
+}
+
+impl WriteTx<'_> {
+    /// Writes a new order and gives its number; that in `order` is not looked at.
+    pub fn insert_order(&self, order: &Order) -> Result<OrderId, DbError> {
+        let what = format!("order of {}", order.item);
+        let OrderAgreement { id, name, kind, .. } = order.agreement.clone();
+        let agreement = write_json(&what, &StoredAgreement { id, name, kind })?;
+        let license = order.license.as_ref().map(StoredLicense::of);
+        let license = license.map(|license| write_json(&what, &license)).transpose()?;
+        let number = self.engine.load_value(
+            "INSERT INTO orders (organization_id, user_id, agreement_id, media_type, item_id,
+                 headline, byline, source, agreement, product, license, created_ms,
+                 downloadable_until_ms, reporting_deadline_ms, reported_ms, approved, manual,
+                 invoice_text)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
+                 ?17, ?18)
+             RETURNING order_id",
+            params![
+                order.organization.0,
+                order.user.0,
+                id.0,
+                order.item.media_type.as_str(),
+                order.item.id.as_str(),
+                order.headline,
+                order.byline,
+                order.source,
+                agreement,
+                write_json(&what, &order.product)?,
+                license,
+                order.created.as_millisecond(),
+                order.downloadable_until.as_millisecond(),
+                order.reporting_deadline.map(Timestamp::as_millisecond),
+                order.reported.map(Timestamp::as_millisecond),
+                order.approved,
+                order.manual,
+                order.invoice_text,
+            ],
+        )?;
+        Ok(OrderId(number))
+    }
+
+    /// Takes one download of a prepaid agreement and tells every process that its users changed;
+    /// `false` when none is left.
+    pub fn take_prepaid(&self, agreement: AgreementId, now: Timestamp) -> Result<bool, DbError> {
+        let taken = self.engine.execute(
+            "UPDATE agreements SET prepaid_remaining = prepaid_remaining - 1
+             WHERE agreement_id = ?1 AND prepaid_remaining > 0",
+            params![agreement.0],
+        )?;
+        if taken == 0 {
+            return Ok(false);
+        }
+        let sql = "SELECT user_id FROM user_agreements WHERE agreement_id = ?1";
+        let users = self.engine.list_values(sql, params![agreement.0])?;
+        if users.len() > USERS_LOGGED_MAX {
+            self.log_account_change(AccountChange::Everything, now)?;
+            return Ok(true);
+        }
+        for user in users {
+            self.log_account_change(AccountChange::User(UserId(user)), now)?;
+        }
+        Ok(true)
+    }
+
+    /// Reports an order. The newest order of an item that had to be approved first can be downloaded
+    /// from its approval on: nobody pays for a window that passed while it waited. `false` when it was reported before or does not exist.
+    pub fn report_order(&self, id: OrderId, report: &Reported) -> Result<bool, DbError> {
+        let what = format!("order {id}");
+        let license = report.license.as_ref().map(StoredLicense::of);
+        let license = license.map(|license| write_json(&what, &license)).transpose()?;
+        let changed = self.engine.execute(
+            "UPDATE orders AS this SET approved = ?2, license = ?3, invoice_text = ?4,
+                 reported_ms = ?5, downloadable_until_ms = CASE
+                     WHEN ?2 AND manual AND downloadable_until_ms < ?6 AND NOT EXISTS (
+                         SELECT 1 FROM orders AS later
+                         WHERE later.organization_id = this.organization_id
+                             AND later.media_type = this.media_type
+                             AND later.item_id = this.item_id
+                             AND later.agreement_id = this.agreement_id
+                             AND later.order_id > this.order_id)
+                     THEN ?6
+                     ELSE downloadable_until_ms END
+             WHERE order_id = ?1 AND reported_ms IS NULL",
+            params![
+                id.0,
+                report.approved,
+                license,
+                report.invoice_text,
+                report.at.as_millisecond(),
+                report.until.as_millisecond()
+            ],
+        )?;
+        Ok(changed == 1)
+    }
+}

@@ -1,0 +1,156 @@
+//! Links by which users set a password: invitations, and those for a password that is forgotten.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
+use crate::storage::database::DbError;
+use crate::storage::database::engine::{Row, params};
+use model::account::{OrganizationId, PasswordLinkKind, UserId};
+
+/// A link by which a user sets a password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PasswordLink {
+    /// Its id, from which its token is made.
+    pub id: Uuid,
+    /// Whose password it sets.
+    pub user: UserId,
+    /// What it is for.
+    pub kind: PasswordLinkKind,
+    /// When it was made.
+    pub created: Timestamp,
+    /// When it expires.
+    pub expires: Timestamp,
+}
+
+/// A user without a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct PendingUser {
+    /// Its number.
+    pub id: UserId,
+    /// Whether it has an invitation that is valid.
+    pub invited: bool,
+}
+
+const COLUMNS: &str = "link_id, user_id, kind, created_ms, expires_ms";
+
+fn read_link(row: &Row<'_>) -> Result<PasswordLink, DbError> {
+    let id: String = row.get(0)?;
+    let what = format!("password link {id}");
+    let kind: String = row.get(2)?;
+    Ok(PasswordLink {
+        id: id.parse().map_err(|why| damaged(&what, &why))?,
+        user: UserId(row.get(1)?),
+        kind: PasswordLinkKind::find(&kind).ok_or_else(|| damaged(&what, &"its kind"))?,
+        created: time(&what, row.get(3)?)?,
+        expires: time(&what, row.get(4)?)?,
+    })
+}
+
+impl ReadTx<'_> {
+    /// The link of that id, unless it has expired.
+    pub fn find_password_link(
+        &self,
+        id: Uuid,
+        now: Timestamp,
+    ) -> Result<Option<PasswordLink>, DbError> {
+        self.engine.find(
+            &format!(
+                "SELECT {COLUMNS} FROM password_links WHERE link_id = ?1 AND expires_ms > ?2"
+            ),
+            params![id.to_string(), now.as_millisecond()],
+            read_link,
+        )
+    }
+
+    /// The links of a user that have not expired, the newest first.
+    pub fn list_password_links(
+        &self,
+        user: UserId,
+        now: Timestamp,
+    ) -> Result<Vec<PasswordLink>, DbError> {
+        self.engine.list(
+            &format!(
+                "SELECT {COLUMNS} FROM password_links WHERE user_id = ?1 AND expires_ms > ?2
+                 ORDER BY created_ms DESC, link_id"
+            ),
+            params![user.0, now.as_millisecond()],
+            read_link,
+        )
+    }
+
+    /// The people of an organization who have no password yet, and whether they have an invitation.
+    pub fn list_pending_users(
+        &self,
+        organization: OrganizationId,
+        now: Timestamp,
+    ) -> Result<Vec<PendingUser>, DbError> {
+        self.engine.list(
+            "SELECT user_id, EXISTS (SELECT 1 FROM password_links
+                 WHERE password_links.user_id = users.user_id AND kind = 'invitation'
+                     AND expires_ms > ?2)
+             FROM users WHERE organization_id = ?1 AND password IS NULL AND NOT service_account
+             ORDER BY user_id",
+            params![organization.0, now.as_millisecond()],
+            |row| Ok(PendingUser { id: UserId(row.get(0)?), invited: row.get(1)? }),
+        )
+    }
+
+    /// Whether a user has a password.
+    pub fn has_password(&self, user: UserId) -> Result<bool, DbError> {
+        let sql = "SELECT 1 FROM users WHERE user_id = ?1 AND password IS NOT NULL";
+        self.engine.exists(sql, params![user.0])
+    }
+
+    /// People who may log in and who have this user name or this e-mail address, in whatever case,
+    /// and an address that mails can go to: `limit` of them, in the order of their numbers.
+    pub fn find_users_to_reset(&self, text: &str, limit: usize) -> Result<Vec<UserId>, DbError> {
+        let found: Vec<i64> = self.engine.list_values(
+            "SELECT user_id FROM users
+             WHERE (lower(user_name) = lower(?1) OR lower(email_address) = lower(?1))
+                 AND active AND NOT service_account AND email_address IS NOT NULL
+             ORDER BY user_id LIMIT ?2",
+            params![text, int(limit)],
+        )?;
+        Ok(found.into_iter().map(UserId).collect())
+    }
+}
+
+impl WriteTx<'_> {
+    /// Writes a new link. Of the user's links beyond `keep` the oldest go.
+    pub fn write_password_link(&self, link: &PasswordLink, keep: usize) -> Result<(), DbError> {
+        self.engine.execute(
+            &format!("INSERT INTO password_links ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5)"),
+            params![
+                link.id.to_string(),
+                link.user.0,
+                link.kind.as_str(),
+                link.created.as_millisecond(),
+                link.expires.as_millisecond(),
+            ],
+        )?;
+        let sql = format!(
+            "DELETE FROM password_links WHERE link_id IN
+                 (SELECT link_id FROM password_links WHERE user_id = ?1
+                  ORDER BY link_id = ?2 DESC, created_ms DESC, link_id {ALL_BEHIND} ?3)"
+        );
+        self.engine.execute(&sql, params![link.user.0, link.id.to_string(), int(keep)])?;
+        Ok(())
+    }
+
+    /// Removes every link of a user; gives how many there were.
+    pub fn delete_password_links(&self, user: UserId) -> Result<usize, DbError> {
+        self.engine.execute("DELETE FROM password_links WHERE user_id = ?1", params![user.0])
+    }
+
+    /// Removes links that expired before `now`, `limit` at most.
+    pub fn sweep_password_links(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
+        self.engine.execute(
+            "DELETE FROM password_links WHERE link_id IN
+                 (SELECT link_id FROM password_links WHERE expires_ms < ?1
+                  ORDER BY expires_ms LIMIT ?2)",
+            params![now.as_millisecond(), int(limit)],
+        )
+    }
+}

@@ -1,0 +1,294 @@
+//! What CDNs are still to be told to forget: keys with the moment from which on, and how far the
+//! item log was read for them. Each address that is called is a lane of its own: none waits for
+//! another one.
+
+use std::ops::ControlFlow;
+
+use jiff::Timestamp;
+
+use super::{ReadTx, WriteTx, int, time};
+use crate::storage::database::DbError;
+use crate::storage::database::engine::params;
+use model::ItemKey;
+
+/// Name of a lane's place in the item log up to which it was read for keys: this and the lane.
+const PURGING: &str = "purging ";
+
+/// A key that a CDN is to be told of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Purge {
+    /// The row's number.
+    pub number: i64,
+    /// The key.
+    pub key: String,
+    /// When what it stands for changed.
+    pub since: Timestamp,
+}
+
+/// How much waits in a lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PurgesWaiting {
+    /// Keys, also those that are due later.
+    pub keys: u64,
+    /// Those that are due.
+    pub due: u64,
+    /// When the first of them all is due.
+    pub next: Option<Timestamp>,
+    /// When the first row of the item log was written that was not read for keys yet.
+    pub unread: Option<Timestamp>,
+}
+
+fn place(lane: &str) -> String {
+    format!("{PURGING}{lane}")
+}
+
+impl ReadTx<'_> {
+    /// The lanes, and the row of the item log up to which each read it for keys.
+    pub fn purging_lanes(&self) -> Result<Vec<(String, i64)>, DbError> {
+        let sql = "SELECT name, seq FROM cursors ORDER BY name";
+        let mut lanes = Vec::new();
+        self.engine.each(sql, params![], |row| {
+            if let Some(lane) = row.text(0)?.strip_prefix(PURGING) {
+                lanes.push((lane.to_owned(), row.get(1)?));
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(lanes)
+    }
+
+    /// The row of the item log up to which the lane read it for keys; `None` where there is no such
+    /// lane.
+    pub fn purged_seq(&self, lane: &str) -> Result<Option<i64>, DbError> {
+        self.engine.find_value("SELECT seq FROM cursors WHERE name = ?1", params![place(lane)])
+    }
+
+    /// Keys of the lane that are due at `now`, `limit` of them, the longest due first.
+    pub fn due_purges(
+        &self,
+        lane: &str,
+        now: Timestamp,
+        limit: usize,
+    ) -> Result<Vec<Purge>, DbError> {
+        self.engine.list(
+            "SELECT purge_id, key, since_ms FROM purges WHERE lane = ?1 AND due_ms <= ?2
+             ORDER BY due_ms, purge_id LIMIT ?3",
+            params![lane, now.as_millisecond(), int(limit)],
+            |row| {
+                let since = time("purges", row.get(2)?)?;
+                Ok(Purge { number: row.get(0)?, key: row.get(1)?, since })
+            },
+        )
+    }
+
+    /// How much waits in the lane at `now`.
+    pub fn purges_waiting(&self, lane: &str, now: Timestamp) -> Result<PurgesWaiting, DbError> {
+        let sql = "SELECT count(*), count(CASE WHEN due_ms <= ?2 THEN 1 END), min(due_ms)
+             FROM purges WHERE lane = ?1";
+        let (keys, due, next): (i64, i64, Option<i64>) =
+            self.engine.load(sql, params![lane, now.as_millisecond()], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?;
+        let sql = "SELECT at_ms FROM item_log
+             WHERE seq > (SELECT seq FROM cursors WHERE name = ?1) ORDER BY seq LIMIT 1";
+        let unread: Option<i64> = self.engine.find_value(sql, params![place(lane)])?;
+        let count = |number: i64| u64::try_from(number).unwrap_or_default();
+        let moment = |ms: Option<i64>| ms.map(|ms| time("purges", ms)).transpose();
+        let (next, unread) = (moment(next)?, moment(unread)?);
+        Ok(PurgesWaiting { keys: count(keys), due: count(due), next, unread })
+    }
+}
+
+impl WriteTx<'_> {
+    /// From now on there are these lanes and no others. What was refused is due at once: whoever
+    /// starts may have changed why.
+    ///
+    /// A new lane takes over what waits in those that go: an address that was corrected is told of
+    /// what the wrong one was not. Where none goes, it begins at the end of the item log, and items
+    /// that are under embargo now have their keys due when that ends; `key` makes the key of an item.
+    pub fn start_purging(
+        &self,
+        lanes: &[String],
+        key: fn(&ItemKey) -> String,
+    ) -> Result<(), DbError> {
+        let known = self.as_read().purging_lanes()?;
+        let (kept, gone): (Vec<_>, Vec<_>) =
+            known.into_iter().partition(|(lane, _)| lanes.contains(lane));
+        for lane in lanes.iter().filter(|lane| !kept.iter().any(|(known, _)| known == *lane)) {
+            match gone.iter().map(|(_, seq)| *seq).min() {
+                Some(seq) => self.take_over(lane, seq, &gone)?,
+                None => self.begin_purging(lane, key)?,
+            }
+        }
+        for (lane, _) in &gone {
+            let sql = "DELETE FROM cursors WHERE name = ?1";
+            self.engine.execute(sql, params![place(lane)])?;
+        }
+        let sql = "DELETE FROM purges WHERE ?1 || lane NOT IN (SELECT name FROM cursors)";
+        self.engine.execute(sql, params![PURGING])?;
+        // A key has one row of a moment: the one that was refused, and of those the last.
+        let sql = "DELETE FROM purges WHERE EXISTS (
+                 SELECT 1 FROM purges AS one
+                 WHERE one.refused > 0 AND one.lane = purges.lane AND one.key = purges.key
+                     AND ((purges.refused = 0 AND purges.due_ms = one.since_ms)
+                         OR (purges.refused > 0 AND purges.since_ms = one.since_ms
+                             AND purges.purge_id < one.purge_id)))";
+        self.engine.execute(sql, params![])?;
+        // Out of each other's way first: engines look for doubles row by row.
+        let sql = "UPDATE purges SET due_ms = -purge_id WHERE refused > 0";
+        self.engine.execute(sql, params![])?;
+        let sql = "UPDATE purges SET due_ms = since_ms, refused = 0 WHERE refused > 0";
+        self.engine.execute(sql, params![])?;
+        Ok(())
+    }
+
+    fn take_over(&self, lane: &str, seq: i64, gone: &[(String, i64)]) -> Result<(), DbError> {
+        let sql = "INSERT INTO cursors (name, seq) VALUES (?1, ?2)";
+        self.engine.execute(sql, params![place(lane), seq])?;
+        for (from, _) in gone {
+            self.engine.execute(
+                "INSERT INTO purges (lane, key, due_ms, since_ms, again, refused)
+                 SELECT ?1, key, due_ms, since_ms, again, refused FROM purges
+                 WHERE lane = ?2 ORDER BY due_ms, purge_id
+                 ON CONFLICT (lane, key, due_ms) DO NOTHING",
+                params![lane, from],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn begin_purging(&self, lane: &str, key: fn(&ItemKey) -> String) -> Result<(), DbError> {
+        self.engine.execute(
+            "INSERT INTO cursors (name, seq) SELECT ?1, coalesce(max(seq), 0) FROM item_log",
+            params![place(lane)],
+        )?;
+        let sql = "SELECT media_type, id, until_ms FROM embargoed_items";
+        self.engine.each(sql, params![], |row| {
+            if let Ok(item) = format!("{}/{}", row.text(0)?, row.text(1)?).parse() {
+                self.insert_purge(lane, &key(&item), (row.get(2)?, false))?;
+            }
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    /// Reads the item log on for a lane, `limit` rows and up to the row `seq`, and notes the keys of
+    /// items that changed: due at once and once more after they were told, and when an embargo ends.
+    /// Gives how many rows were read.
+    ///
+    /// An item that is new was nowhere before. What a cache keeps of its absence is short-lived.
+    /// Nobody tells of the lane's keys meanwhile: one that waits already is not noted again.
+    pub fn note_purges(
+        &self,
+        lane: &str,
+        (seq, limit): (i64, usize),
+        now: Timestamp,
+        key: fn(&ItemKey) -> String,
+    ) -> Result<usize, DbError> {
+        let Some(after) = self.as_read().purged_seq(lane)? else { return Ok(0) };
+        let sql =
+            "SELECT item_log.seq, item_log.media_type, item_log.id, change, at_ms, embargoed_ms
+             FROM item_log LEFT JOIN items
+                 ON items.media_type = item_log.media_type AND items.id = item_log.id
+             WHERE item_log.seq > ?1 AND item_log.seq <= ?2 ORDER BY item_log.seq LIMIT ?3";
+        let (mut reached, mut count) = (after, 0);
+        self.engine.each(sql, params![after, seq, int(limit)], |row| {
+            reached = row.get(0)?;
+            count += 1;
+            // The row that says that the index was made anew names no item.
+            let Ok(item) = format!("{}/{}", row.text(1)?, row.text(2)?).parse() else {
+                return Ok(ControlFlow::Continue(()));
+            };
+            let at: i64 = row.get(4)?;
+            let embargoed: Option<i64> = row.get(5)?;
+            // A clock that ran ahead does not hold it up.
+            let due = at.min(now.as_millisecond());
+            let key = key(&item);
+            if row.text(3)? == "replaced" && !self.is_to_be_told(lane, &key, due)? {
+                self.insert_purge(lane, &key, (due, true))?;
+            }
+            if let Some(until) = embargoed.filter(|until| *until > at) {
+                self.insert_purge(lane, &key, (until, false))?;
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let sql = "UPDATE cursors SET seq = ?1 WHERE name = ?2";
+        self.engine.execute(sql, params![reached, place(lane)])?;
+        Ok(count)
+    }
+
+    /// Whether the key is due by then, and told once more after that.
+    fn is_to_be_told(&self, lane: &str, key: &str, at_ms: i64) -> Result<bool, DbError> {
+        let sql = "SELECT 1 FROM purges
+             WHERE lane = ?1 AND key = ?2 AND due_ms <= ?3 AND again AND refused = 0";
+        self.engine.exists(sql, params![lane, key, at_ms])
+    }
+
+    /// Whoever tells of a row that is there already does not remove the new one.
+    fn insert_purge(
+        &self,
+        lane: &str,
+        key: &str,
+        (due_ms, again): (i64, bool),
+    ) -> Result<(), DbError> {
+        let sql = "DELETE FROM purges WHERE lane = ?1 AND key = ?2 AND due_ms = ?3";
+        self.engine.execute(sql, params![lane, key, due_ms])?;
+        let sql = "INSERT INTO purges (lane, key, due_ms, since_ms, again, refused)
+             VALUES (?1, ?2, ?3, ?3, ?4, 0)";
+        self.engine.execute(sql, params![lane, key, due_ms, again])?;
+        Ok(())
+    }
+
+    /// Notes a key that is due at `now` in every lane; where no server has made any yet, in `lanes`.
+    pub fn note_purge(&self, key: &str, lanes: &[String], now: Timestamp) -> Result<(), DbError> {
+        let known = self.as_read().purging_lanes()?;
+        let known: Vec<String> = known.into_iter().map(|(lane, _)| lane).collect();
+        let lanes = if known.is_empty() { lanes } else { &known };
+        lanes
+            .iter()
+            .try_for_each(|lane| self.insert_purge(lane, key, (now.as_millisecond(), false)))
+    }
+
+    /// Removes rows that a CDN was told of; those of changes are due once more at `again`, if that
+    /// is a time.
+    pub fn end_purges(&self, numbers: &[i64], again: Option<Timestamp>) -> Result<(), DbError> {
+        let again = again.map(Timestamp::as_millisecond);
+        for number in numbers {
+            let sql = "DELETE FROM purges WHERE purge_id = ?1 AND (NOT again OR ?2)";
+            self.engine.execute(sql, params![number, again.is_none()])?;
+            if let Some(again) = again {
+                self.make_room(*number, again)?;
+                self.engine.execute(
+                    "UPDATE purges SET due_ms = ?2, since_ms = ?2, again = FALSE, refused = 0
+                     WHERE purge_id = ?1",
+                    params![number, again],
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A key has one row of a moment: the one that is going to be due then.
+    fn make_room(&self, number: i64, due_ms: i64) -> Result<(), DbError> {
+        let sql = "DELETE FROM purges WHERE purge_id <> ?1 AND due_ms = ?2
+             AND (lane, key) = (SELECT lane, key FROM purges WHERE purge_id = ?1)";
+        self.engine.execute(sql, params![number, due_ms])?;
+        Ok(())
+    }
+
+    /// Has rows that a CDN refused wait until `until`.
+    pub fn postpone_purges(&self, numbers: &[i64], until: Timestamp) -> Result<(), DbError> {
+        let until = until.as_millisecond();
+        let sql = "UPDATE purges SET due_ms = ?2, refused = refused + 1 WHERE purge_id = ?1";
+        for number in numbers {
+            self.make_room(*number, until)?;
+            self.engine.execute(sql, params![number, until])?;
+        }
+        Ok(())
+    }
+
+    /// Removes keys of the lane of what changed before `before`: nobody keeps that any more. Gives
+    /// how many.
+    pub fn give_up_purges(&self, lane: &str, before: Timestamp) -> Result<usize, DbError> {
+        let sql = "DELETE FROM purges WHERE lane = ?1 AND since_ms < ?2";
+        self.engine.execute(sql, params![lane, before.as_millisecond()])
+    }
+}

@@ -1,0 +1,219 @@
+//! Recipients of mails: how many mails each was sent, and what those said that are not the user.
+
+use jiff::Timestamp;
+
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, int, time};
+use crate::storage::database::DbError;
+use crate::storage::database::engine::{Row, params};
+use model::Hash;
+use model::account::UserId;
+
+/// A mail address that a user gave and that is not the user's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailRecipient {
+    /// The user who has mails sent there.
+    pub user: UserId,
+    /// The address, in lower case.
+    pub address: String,
+    /// When the recipient was sent the name of the user in front of a mail; `None`: not yet.
+    pub told: Option<Timestamp>,
+    /// When the recipient was sent the question whether mails may come; `None`: not yet.
+    pub asked: Option<Timestamp>,
+    /// When the recipient agreed to mails.
+    pub confirmed: Option<Timestamp>,
+    /// When the recipient stopped them.
+    pub refused: Option<Timestamp>,
+}
+
+/// The columns that [`read_recipient`] reads.
+const COLUMNS: &str = "user_id, address, told_ms, asked_ms, confirmed_ms, refused_ms";
+
+fn read_recipient(row: &Row<'_>) -> Result<MailRecipient, DbError> {
+    let user = UserId(row.get(0)?);
+    let what = format!("a recipient of mails of user {user}");
+    let at = |ms: Option<i64>| ms.map(|ms| time(&what, ms)).transpose();
+    Ok(MailRecipient {
+        user,
+        address: row.get(1)?,
+        told: at(row.get(2)?)?,
+        asked: at(row.get(3)?)?,
+        confirmed: at(row.get(4)?)?,
+        refused: at(row.get(5)?)?,
+    })
+}
+
+impl ReadTx<'_> {
+    /// What is known of the recipient `address` of a user.
+    pub fn find_mail_recipient(
+        &self,
+        user: UserId,
+        address: &str,
+    ) -> Result<Option<MailRecipient>, DbError> {
+        let sql =
+            format!("SELECT {COLUMNS} FROM mail_recipients WHERE user_id = ?1 AND address = ?2");
+        self.engine.find(&sql, params![user.0, address], read_recipient)
+    }
+
+    /// The recipient that the token with this hash was sent to.
+    pub fn find_mail_recipient_of_token(
+        &self,
+        hash: Hash,
+    ) -> Result<Option<MailRecipient>, DbError> {
+        let sql = format!("SELECT {COLUMNS} FROM mail_recipients WHERE token_hash = ?1");
+        self.engine.find(&sql, params![hash.to_string()], read_recipient)
+    }
+
+    /// Mails that `subject` was counted with in an hour.
+    pub fn mails_in_hour(&self, subject: &str, hour: i64) -> Result<usize, DbError> {
+        let sql = "SELECT mails FROM mail_counts WHERE subject = ?1 AND hour = ?2";
+        let found: Option<i64> = self.engine.find_value(sql, params![subject, hour])?;
+        usize::try_from(found.unwrap_or(0)).map_err(|why| damaged("mail_counts", &why))
+    }
+}
+
+impl WriteTx<'_> {
+    /// Counts mails of `subject` in an hour.
+    pub fn count_mails(&self, subject: &str, hour: i64, mails: usize) -> Result<(), DbError> {
+        self.engine.execute(
+            "INSERT INTO mail_counts AS old (subject, hour, mails) VALUES (?1, ?2, ?3)
+             ON CONFLICT (subject, hour) DO UPDATE SET mails = old.mails + excluded.mails",
+            params![subject, hour, int(mails)],
+        )?;
+        Ok(())
+    }
+
+    /// Takes back mails of `subject` that were counted in an hour and not sent.
+    pub fn uncount_mails(&self, subject: &str, hour: i64, mails: usize) -> Result<(), DbError> {
+        self.engine.execute(
+            "UPDATE mail_counts SET mails = CASE WHEN mails > ?3 THEN mails - ?3 ELSE 0 END
+             WHERE subject = ?1 AND hour = ?2",
+            params![subject, hour, int(mails)],
+        )?;
+        Ok(())
+    }
+
+    /// Gives a recipient a new token, by which it answers; the last one ends.
+    pub fn give_mail_token(
+        &self,
+        user: UserId,
+        address: &str,
+        hash: Hash,
+        now: Timestamp,
+    ) -> Result<(), DbError> {
+        self.engine.execute(
+            "INSERT INTO mail_recipients (user_id, address, token_hash, used_ms)
+             VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (user_id, address) DO UPDATE SET token_hash = excluded.token_hash,
+                 told_ms = NULL, asked_ms = NULL, used_ms = excluded.used_ms",
+            params![user.0, address, hash.to_string(), now.as_millisecond()],
+        )?;
+        Ok(())
+    }
+
+    /// Forgets the recipients of a user beyond `max`, first those that were mailed least lately. What
+    /// a recipient refused outlives the others.
+    pub fn trim_mail_recipients(&self, user: UserId, max: usize) -> Result<(), DbError> {
+        let sql = format!(
+            "DELETE FROM mail_recipients WHERE user_id = ?1 AND address IN
+                 (SELECT address FROM mail_recipients WHERE user_id = ?1
+                  ORDER BY CASE WHEN refused_ms IS NULL THEN 1 ELSE 0 END, used_ms DESC, address
+                  {ALL_BEHIND} ?2)"
+        );
+        self.engine.execute(&sql, params![user.0, int(max)])?;
+        Ok(())
+    }
+
+    /// Notes that a recipient was sent the name of the user in front of a mail.
+    pub fn mark_mail_recipient_told(
+        &self,
+        user: UserId,
+        address: &str,
+        now: Timestamp,
+    ) -> Result<(), DbError> {
+        self.engine.execute(
+            "UPDATE mail_recipients SET told_ms = ?3 WHERE user_id = ?1 AND address = ?2",
+            params![user.0, address, now.as_millisecond()],
+        )?;
+        Ok(())
+    }
+
+    /// Notes that a recipient was sent the question whether mails may come.
+    pub fn mark_mail_recipient_asked(
+        &self,
+        user: UserId,
+        address: &str,
+        now: Timestamp,
+    ) -> Result<(), DbError> {
+        self.engine.execute(
+            "UPDATE mail_recipients SET asked_ms = ?3 WHERE user_id = ?1 AND address = ?2",
+            params![user.0, address, now.as_millisecond()],
+        )?;
+        Ok(())
+    }
+
+    /// Notes that a recipient is still mailed.
+    pub fn use_mail_recipient(
+        &self,
+        user: UserId,
+        address: &str,
+        now: Timestamp,
+    ) -> Result<(), DbError> {
+        self.engine.execute(
+            "UPDATE mail_recipients SET used_ms = ?3 WHERE user_id = ?1 AND address = ?2",
+            params![user.0, address, now.as_millisecond()],
+        )?;
+        Ok(())
+    }
+
+    /// Writes what a recipient says: it agrees, or it stops the mails, which both can be changed.
+    pub fn answer_mail_recipient(
+        &self,
+        hash: Hash,
+        agrees: bool,
+        now: Timestamp,
+    ) -> Result<bool, DbError> {
+        let sql = match agrees {
+            true => {
+                "UPDATE mail_recipients SET confirmed_ms = ?2, refused_ms = NULL, used_ms = ?2
+                 WHERE token_hash = ?1"
+            }
+            false => {
+                "UPDATE mail_recipients SET refused_ms = ?2, confirmed_ms = NULL, used_ms = ?2
+                 WHERE token_hash = ?1"
+            }
+        };
+        Ok(self.engine.execute(sql, params![hash.to_string(), now.as_millisecond()])? > 0)
+    }
+
+    /// Lets the mails of a user's notifications that wait be tried now.
+    pub fn hasten_mails(&self, user: UserId, now: Timestamp) -> Result<(), DbError> {
+        self.engine.execute(
+            "UPDATE outbox SET next_ms = ?2
+             WHERE user_id = ?1 AND lane = 'mail' AND state = 'waiting' AND next_ms > ?2",
+            params![user.0, now.as_millisecond()],
+        )?;
+        Ok(())
+    }
+
+    /// Removes counts of hours before `hour`, and recipients that were not mailed since `unused`
+    /// and refused nothing; at most `limit` of each. Gives how many.
+    pub fn sweep_mail_recipients(
+        &self,
+        hour: i64,
+        unused: Timestamp,
+        limit: usize,
+    ) -> Result<usize, DbError> {
+        let counts = self.engine.execute(
+            "DELETE FROM mail_counts WHERE (subject, hour) IN
+                 (SELECT subject, hour FROM mail_counts WHERE hour < ?1 LIMIT ?2)",
+            params![hour, int(limit)],
+        )?;
+        let recipients = self.engine.execute(
+            "DELETE FROM mail_recipients WHERE (user_id, address) IN
+                 (SELECT user_id, address FROM mail_recipients
+                  WHERE used_ms < ?1 AND refused_ms IS NULL LIMIT ?2)",
+            params![unused.as_millisecond(), int(limit)],
+        )?;
+        Ok(counts + recipients)
+    }
+}

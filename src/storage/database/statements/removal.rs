@@ -1,0 +1,121 @@
+//! Accounts that are removed with what belongs to them alone.
+
+use jiff::Timestamp;
+
+use super::import::{NewAgreement, NewProduct};
+use super::{WriteTx, accounts::AccountChange};
+use crate::storage::database::DbError;
+use crate::storage::database::engine::params;
+use model::Hash;
+use model::account::{Organization, UserId};
+
+/// What became of a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemovedUser {
+    /// It is gone, with its keys, channels, collections and notifications.
+    Removed,
+    /// Orders name it: it stays without password and keys and may not log in.
+    Disabled,
+}
+
+impl WriteTx<'_> {
+    /// Removes the API key with that hash; `false` when there is none, or a revoked one: an accounts
+    /// file must not bring that back.
+    pub fn remove_key(&self, hash: &Hash, now: Timestamp) -> Result<bool, DbError> {
+        let sql = "DELETE FROM api_keys WHERE key_hash = ?1 AND revoked_ms IS NULL";
+        let is_gone = self.engine.execute(sql, params![hash.to_string()])? > 0;
+        if is_gone {
+            self.log_account_change(AccountChange::Key(*hash), now)?;
+        }
+        Ok(is_gone)
+    }
+
+    /// Removes a user with all that is its own; one that orders name is disabled for good instead.
+    pub fn remove_user(&self, id: UserId, now: Timestamp) -> Result<RemovedUser, DbError> {
+        self.end_logins(id, now)?;
+        let sql = "SELECT 1 FROM orders WHERE user_id = ?1";
+        let removed = match self.engine.exists(sql, params![id.0])? {
+            true => {
+                let sql = "UPDATE users SET active = FALSE, password = NULL WHERE user_id = ?1";
+                self.engine.execute(sql, params![id.0])?;
+                self.engine.execute("DELETE FROM api_keys WHERE user_id = ?1", params![id.0])?;
+                RemovedUser::Disabled
+            }
+            false => {
+                self.engine.execute("DELETE FROM users WHERE user_id = ?1", params![id.0])?;
+                RemovedUser::Removed
+            }
+        };
+        // Its keys too are forgotten, by whoever has them in memory.
+        self.log_account_change(AccountChange::Everything, now)?;
+        Ok(removed)
+    }
+
+    /// Removes a client with all that was granted to it; `false` when there is none.
+    pub fn remove_client(&self, client_id: &str, now: Timestamp) -> Result<bool, DbError> {
+        // Its tokens are forgotten wherever they are in memory.
+        if !self.set_client_active(client_id, false, now)? {
+            return Ok(false);
+        }
+        self.engine.execute("DELETE FROM clients WHERE client_id = ?1", params![client_id])?;
+        Ok(true)
+    }
+
+    /// Removes an agreement if it is as stated and neither a user has it nor an order names it.
+    pub fn remove_unused_agreement(&self, stated: &NewAgreement) -> Result<bool, DbError> {
+        let removed = self.engine.execute(
+            "DELETE FROM agreements WHERE agreement_id = ?1 AND organization_id = ?2
+                 AND type = ?3 AND name IS NOT DISTINCT FROM ?4
+                 AND NOT EXISTS (SELECT 1 FROM user_agreements
+                     WHERE user_agreements.agreement_id = agreements.agreement_id)
+                 AND NOT EXISTS (SELECT 1 FROM orders
+                     WHERE orders.agreement_id = agreements.agreement_id)",
+            params![stated.id.0, stated.organization.0, stated.kind.as_str(), stated.name],
+        )?;
+        Ok(removed > 0)
+    }
+
+    /// Removes a product with its licences if it is as stated, no agreement has it, and it has no other
+    /// licences than `licenses`; how many licences went, or nothing where it stays.
+    pub fn remove_unused_product(
+        &self,
+        stated: &NewProduct,
+        licenses: &[String],
+    ) -> Result<Option<usize>, DbError> {
+        let sql = "SELECT product_id FROM products WHERE code = ?1
+             AND name IS NOT DISTINCT FROM ?2
+             AND NOT EXISTS (SELECT 1 FROM agreement_products
+                 WHERE agreement_products.product_id = products.product_id)";
+        let id: Option<i64> = self.engine.find_value(sql, params![stated.code, stated.name])?;
+        let Some(id) = id else { return Ok(None) };
+        let sql = "SELECT uuid FROM licenses WHERE product_id = ?1";
+        let there: Vec<String> = self.engine.list_values(sql, params![id])?;
+        if !there.iter().all(|uuid| licenses.contains(uuid)) {
+            return Ok(None);
+        }
+        self.engine.execute("DELETE FROM licenses WHERE product_id = ?1", params![id])?;
+        self.engine.execute("DELETE FROM products WHERE product_id = ?1", params![id])?;
+        Ok(Some(there.len()))
+    }
+
+    /// Removes an organization if it is as stated and nothing belongs to it.
+    pub fn remove_unused_organization(&self, stated: &Organization) -> Result<bool, DbError> {
+        if self.as_read().find_organization(stated.id)?.as_ref() != Some(stated) {
+            return Ok(false);
+        }
+        let removed = self.engine.execute(
+            "DELETE FROM organizations WHERE organization_id = ?1
+                 AND NOT EXISTS (SELECT 1 FROM users WHERE organization_id = ?1)
+                 AND NOT EXISTS (SELECT 1 FROM agreements WHERE organization_id = ?1)
+                 AND NOT EXISTS (SELECT 1 FROM orders WHERE organization_id = ?1)
+                 AND NOT EXISTS (SELECT 1 FROM deliveries WHERE organization_id = ?1)",
+            params![stated.id.0],
+        )?;
+        Ok(removed > 0)
+    }
+
+    /// Removes the note of that name.
+    pub fn remove_state(&self, name: &str) -> Result<(), DbError> {
+        self.engine.execute("DELETE FROM state WHERE name = ?1", params![name]).map(drop)
+    }
+}

@@ -1,0 +1,277 @@
+//! What the search index is fed from: the item log, and the versions of items that it names.
+
+use std::ops::ControlFlow;
+
+use jiff::Timestamp;
+
+use super::{ReadTx, WriteTx, damaged, int};
+use crate::storage::database::engine::{Row, params};
+use crate::storage::database::{DbError, StoredItem};
+use model::ItemKey;
+use model::item::PubStatus;
+
+/// A row of the item log, and what tells it from another row of the same number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogPosition {
+    /// The number of the row; 0 before the first one.
+    pub row: i64,
+    /// What the row says. Numbers are given again after a restore or a fail-over that lost rows.
+    pub digest: String,
+}
+
+/// A version of an item, as search sees it.
+#[derive(Clone, Debug)]
+pub struct IndexedVersion {
+    /// The number of the version, that of the log row that wrote it.
+    pub number: u32,
+    /// The item.
+    pub key: ItemKey,
+    /// The document's text.
+    pub document: String,
+    /// The publication status.
+    pub status: PubStatus,
+    /// `_tstamp`, milliseconds since 1970 like all times here.
+    pub order_ms: i64,
+    /// Until when the item is hidden.
+    pub embargoed_ms: Option<i64>,
+    /// When the version was stored.
+    pub stored_ms: i64,
+}
+
+/// What one row of the item log changed, as the search index follows it.
+#[derive(Clone, Debug)]
+pub struct IndexChange {
+    /// The row.
+    pub position: LogPosition,
+    /// The version that it took the place of.
+    pub replaced: Option<u32>,
+    /// Whether it asks every process for a new index.
+    pub rebuild: bool,
+}
+
+/// Versions that search may find, in the order of their numbers.
+#[derive(Clone, Debug, Default)]
+pub struct VersionPage {
+    /// The versions.
+    pub versions: Vec<IndexedVersion>,
+    /// The largest number that was looked at; `None` when there was none left.
+    pub reached: Option<u32>,
+}
+
+/// The name of the archive's id in the table `state`.
+const ARCHIVE_ID: &str = "archive id";
+/// The name of the note in the table `state` that a store belongs to this archive.
+const STORE: &str = "store";
+/// What a row of the log says of itself that asks for a new search index.
+const REINDEX: &str = "reindex";
+
+/// The columns of a version, see [`read_version`].
+const VERSION: &str =
+    "item_id, media_type, id, document, pubstatus, order_ms, embargoed_ms, stored_ms";
+
+/// A row's number, which is below 2^32: that many writes are years of the fastest ingest.
+fn number(what: &str, value: i64) -> Result<u32, DbError> {
+    u32::try_from(value).map_err(|why| damaged(format!("{what} {value}"), &why))
+}
+
+impl ReadTx<'_> {
+    /// What tells this archive from every other one: drawn once, and kept when the database is copied,
+    /// moved or restored.
+    pub fn archive_id(&self) -> Result<String, DbError> {
+        self.engine.load_value("SELECT value FROM state WHERE name = ?1", params![ARCHIVE_ID])
+    }
+
+    /// What the store was called that was first said to belong to this archive.
+    pub fn claimed_store(&self) -> Result<Option<String>, DbError> {
+        let sql = "SELECT value FROM state WHERE name = ?1";
+        self.engine.find(sql, params![STORE], |row| row.get(0))
+    }
+
+    /// How many items there are.
+    pub fn count_items(&self) -> Result<u64, DbError> {
+        let count: i64 = self.engine.load_value("SELECT count(*) FROM items", params![])?;
+        Ok(u64::try_from(count).unwrap_or_default())
+    }
+
+    /// The newest row of the item log.
+    pub fn log_end(&self) -> Result<LogPosition, DbError> {
+        let sql = "SELECT seq, media_type, id, change, at_ms FROM item_log
+             ORDER BY seq DESC LIMIT 1";
+        Ok(self.engine.find(sql, params![], read_position)?.unwrap_or_default())
+    }
+
+    /// The number of the oldest row of the item log that is still there; 0 of an empty log.
+    pub fn log_floor(&self) -> Result<i64, DbError> {
+        self.engine.load_value("SELECT coalesce(min(seq), 0) FROM item_log", params![])
+    }
+
+    /// The rows of the item log behind `after`, at most `limit`.
+    ///
+    /// `None` where the log does not hold `after`: rows were lost or removed in between.
+    pub fn index_changes(
+        &self,
+        after: &LogPosition,
+        limit: usize,
+    ) -> Result<Option<Vec<IndexChange>>, DbError> {
+        if !self.log_holds(after)? {
+            return Ok(None);
+        }
+        let sql = "SELECT seq, media_type, id, change, at_ms, previous FROM item_log
+             WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+        let changes = self.engine.list(sql, params![after.row, int(limit)], |row| {
+            let replaced: Option<i64> = row.get(5)?;
+            Ok(IndexChange {
+                position: read_position(row)?,
+                replaced: replaced.map(|value| number("item_log", value)).transpose()?,
+                rebuild: row.text(3)? == REINDEX,
+            })
+        })?;
+        Ok(Some(changes))
+    }
+
+    /// The versions that were replaced behind the row `after` of the item log, withdrawn ones too.
+    ///
+    /// `None` where the log does not hold `after`.
+    pub fn replaced_since(&self, after: &LogPosition) -> Result<Option<Vec<u32>>, DbError> {
+        if !self.log_holds(after)? {
+            return Ok(None);
+        }
+        let sql = "SELECT previous FROM item_log WHERE seq > ?1 AND previous IS NOT NULL
+             ORDER BY seq";
+        let replaced: Vec<i64> = self.engine.list_values(sql, params![after.row])?;
+        replaced
+            .into_iter()
+            .map(|value| number("item_log", value))
+            .collect::<Result<_, _>>()
+            .map(Some)
+    }
+
+    /// Whether the item log holds every row behind `position`, and the row itself is the same one.
+    pub fn log_holds(&self, position: &LogPosition) -> Result<bool, DbError> {
+        if position.row == 0 {
+            return Ok(self.log_floor()? <= 1);
+        }
+        let sql = "SELECT seq, media_type, id, change, at_ms FROM item_log WHERE seq = ?1";
+        let found = self.engine.find(sql, params![position.row], read_position)?;
+        Ok(found.is_some_and(|found| found == *position))
+    }
+
+    /// The next `limit` items, with numbers behind `after` up to `last`: those of them that search may
+    /// find.
+    pub fn versions_behind(
+        &self,
+        after: u32,
+        last: u32,
+        limit: usize,
+    ) -> Result<VersionPage, DbError> {
+        let sql = format!(
+            "SELECT {VERSION} FROM items WHERE item_id > ?1 AND item_id <= ?2
+             ORDER BY item_id LIMIT ?3"
+        );
+        let mut page = VersionPage::default();
+        self.engine.each(&sql, params![after, last, int(limit)], |row| {
+            page.reached = Some(number("item", row.get(0)?)?);
+            page.versions.extend(read_version(row)?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(page)
+    }
+
+    /// Gives `each` the number, the key and the time of storing in milliseconds of every version that
+    /// search may find, in the order of the numbers.
+    pub fn each_version(
+        &self,
+        mut each: impl FnMut(u32, &str, i64) -> Result<(), DbError>,
+    ) -> Result<(), DbError> {
+        let sql = "SELECT item_id, media_type || '/' || id, stored_ms FROM items
+             WHERE pubstatus NOT IN ('withheld', 'canceled') ORDER BY item_id";
+        self.engine.each(sql, params![], |row| {
+            each(number("item", row.get(0)?)?, &row.lossy(1)?, row.get(2)?)?;
+            Ok(ControlFlow::Continue(()))
+        })
+    }
+
+    /// The version `number`, if it is current and search may find it.
+    pub fn find_version_numbered(&self, number: u32) -> Result<Option<IndexedVersion>, DbError> {
+        let sql = format!("SELECT {VERSION} FROM items WHERE item_id = ?1");
+        Ok(self.engine.find(&sql, params![number], read_version)?.flatten())
+    }
+
+    /// The item whose current version has the number `number`.
+    pub fn find_numbered(&self, number: u32) -> Result<Option<(ItemKey, StoredItem)>, DbError> {
+        let sql = "SELECT document, assets, embargoed_ms, stored_ms, order_ms, media_type, id
+             FROM items WHERE item_id = ?1";
+        self.engine.find(sql, params![number], |row| {
+            let key = format!("{}/{}", row.text(5)?, row.text(6)?);
+            let what = format!("item {key}");
+            let key = key.parse().map_err(|why| damaged(&what, &why))?;
+            Ok((key, StoredItem::read(row, &what)?))
+        })
+    }
+
+    /// `_tstamp` in milliseconds and the number of the current version of `key`.
+    pub fn place_of(&self, key: &ItemKey) -> Result<Option<(i64, u32)>, DbError> {
+        let sql = "SELECT order_ms, item_id FROM items WHERE media_type = ?1 AND id = ?2";
+        let key = params![key.media_type.as_str(), key.id.as_str()];
+        self.engine.find(sql, key, |row| Ok((row.get(0)?, number("item", row.get(1)?)?)))
+    }
+}
+
+impl WriteTx<'_> {
+    /// Notes that the store of this name belongs to this archive from now on.
+    pub fn replace_store(&self, name: &str) -> Result<(), DbError> {
+        self.engine.execute("DELETE FROM state WHERE name = ?1", params![STORE])?;
+        self.claim_store(name).map(drop)
+    }
+
+    /// Notes that the store of this name belongs to this archive; gives the one that was noted before, which
+    /// stays.
+    pub fn claim_store(&self, name: &str) -> Result<Option<String>, DbError> {
+        let before = self.as_read().claimed_store()?;
+        if before.is_none() {
+            let sql = "INSERT INTO state (name, value) VALUES (?1, ?2)";
+            self.engine.execute(sql, params![STORE, name])?;
+        }
+        Ok(before)
+    }
+}
+
+impl WriteTx<'_> {
+    /// Asks every process that searches to build a new index; the number of the log row that does.
+    pub fn request_reindex(&self, now: Timestamp) -> Result<i64, DbError> {
+        let row = self.engine.load_value(
+            "INSERT INTO item_log (media_type, id, change, at_ms, fresh)
+             VALUES ('', '', ?1, ?2, FALSE) RETURNING seq",
+            params![REINDEX, now.as_millisecond()],
+        )?;
+        self.item_row.set(row);
+        Ok(row)
+    }
+}
+
+/// Reads the columns `seq, media_type, id, change, at_ms`.
+fn read_position(row: &Row<'_>) -> Result<LogPosition, DbError> {
+    let at_ms: i64 = row.get(4)?;
+    let digest = format!("{}/{} {} {at_ms}", row.text(1)?, row.text(2)?, row.text(3)?);
+    Ok(LogPosition { row: row.get(0)?, digest })
+}
+
+/// Reads the columns [`VERSION`]; nothing of a version that search never finds, and of a row that is
+/// damaged: one such row must not keep the others out.
+fn read_version(row: &Row<'_>) -> Result<Option<IndexedVersion>, DbError> {
+    let key = format!("{}/{}", row.text(1)?, row.text(2)?);
+    let (Ok(key), Some(status)) = (key.parse(), PubStatus::parse(row.text(4)?)) else {
+        tracing::error!("item {key} is not found by search: its key or status is damaged");
+        return Ok(None);
+    };
+    let version = IndexedVersion {
+        number: number("item", row.get(0)?)?,
+        key,
+        document: row.get(3)?,
+        status,
+        order_ms: row.get(5)?,
+        embargoed_ms: row.get(6)?,
+        stored_ms: row.get(7)?,
+    };
+    Ok(Some(version).filter(|version| version.status.is_served()))
+}

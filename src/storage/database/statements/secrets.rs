@@ -1,0 +1,216 @@
+//! Values that are stored encrypted: settings of channels, signing keys, keys in `state`.
+//!
+//! The row [`IN_FORCE`] of `state` names the key that new values are encrypted with. It is read in the
+//! transaction that writes, so that a process that holds an older key writes nothing with it after
+//! another one has rotated. While there is no such row values are stored as they are.
+
+use std::fmt::Display;
+
+use super::{ReadTx, WriteTx, channels::settings_place, damaged, sessions::signing_key_place};
+use crate::runtime::limits::CHECK_FLAWS_MAX;
+use crate::storage::database::engine::params;
+use crate::storage::database::{DbError, Flaw};
+use crate::storage::secrets::{KeyId, SecretError, sealed_by};
+
+/// The row of `state` that names the key in force.
+const IN_FORCE: &str = "secrets-key";
+
+/// Rows of `state` whose values are secrets, by [`WriteTx::write_secret_state`].
+const SECRET_STATES: [&str; 3] = ["device-cookie-key", "unsubscribe-key", "password-link-key"];
+
+/// How many values were encrypted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SealedCount {
+    /// Settings of channels.
+    pub channels: usize,
+    /// Signing keys.
+    pub signing_keys: usize,
+    /// Keys in `state`.
+    pub states: usize,
+}
+
+impl SealedCount {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.channels + self.signing_keys + self.states
+    }
+}
+
+/// A value as it is stored, with the row that it lies in.
+struct StoredSecret {
+    /// What it is encrypted for.
+    place: String,
+    bytes: Vec<u8>,
+    row: SecretRow,
+}
+
+/// The row of a secret.
+enum SecretRow {
+    Channel(i64),
+    SigningKey(String),
+    State(String),
+}
+
+fn state_place(name: &str) -> String {
+    format!("state/{name}")
+}
+
+fn text(place: &str, bytes: Vec<u8>) -> Result<String, DbError> {
+    String::from_utf8(bytes).map_err(|_| damaged(place, &"it is no text"))
+}
+
+impl ReadTx<'_> {
+    /// The key that secrets are encrypted with; `None` while they are stored as they are.
+    pub fn secrets_key(&self) -> Result<Option<KeyId>, DbError> {
+        let id = self.find_state(IN_FORCE)?;
+        id.map(|id| id.parse().map_err(|why: SecretError| damaged("state secrets-key", &why)))
+            .transpose()
+    }
+
+    /// Decrypts what is stored at `place`.
+    pub(super) fn open_secret(&self, place: &str, stored: Vec<u8>) -> Result<Vec<u8>, DbError> {
+        match self.keys {
+            Some(keys) => Ok(keys.open(place, stored)?),
+            // A copy of a database is read without keys.
+            None if sealed_by(&stored).is_none() => Ok(stored),
+            None => Err(SecretError::Damaged(place.to_owned()).into()),
+        }
+    }
+
+    /// The same for a text.
+    pub(super) fn open_text(&self, place: &str, stored: String) -> Result<String, DbError> {
+        text(place, self.open_secret(place, stored.into_bytes())?)
+    }
+
+    /// The value that [`WriteTx::write_secret_state`] wrote, decrypted.
+    pub fn find_secret_state(&self, name: &str) -> Result<Option<String>, DbError> {
+        let stored = self.find_state(name)?;
+        stored.map(|stored| self.open_text(&state_place(name), stored)).transpose()
+    }
+
+    /// Every secret as it is stored.
+    fn list_secrets(&self) -> Result<Vec<StoredSecret>, DbError> {
+        let sql = "SELECT channel_id, settings FROM channels ORDER BY channel_id";
+        let mut found = self.engine.list(sql, params![], |row| {
+            let id = row.get(0)?;
+            let bytes = row.get::<String>(1)?.into_bytes();
+            Ok(StoredSecret { place: settings_place(id), bytes, row: SecretRow::Channel(id) })
+        })?;
+        let sql = "SELECT kid, pkcs8 FROM signing_keys ORDER BY kid";
+        found.extend(self.engine.list(sql, params![], |row| {
+            let kid: String = row.get(0)?;
+            let (place, bytes) = (signing_key_place(&kid), row.get(1)?);
+            Ok(StoredSecret { place, bytes, row: SecretRow::SigningKey(kid) })
+        })?);
+        let sql = "SELECT name, value FROM state ORDER BY name";
+        let states = self.engine.list(sql, params![], |row| {
+            let name: String = row.get(0)?;
+            let bytes = row.get::<String>(1)?.into_bytes();
+            Ok(StoredSecret { place: state_place(&name), bytes, row: SecretRow::State(name) })
+        })?;
+        found.extend(states.into_iter().filter(|secret| match &secret.row {
+            SecretRow::State(name) => {
+                SECRET_STATES.contains(&name.as_str()) || sealed_by(&secret.bytes).is_some()
+            }
+            SecretRow::Channel(_) | SecretRow::SigningKey(_) => true,
+        }));
+        Ok(found)
+    }
+
+    /// Secrets that cannot be decrypted, and those that are stored as they are although a key is in
+    /// force.
+    pub fn secret_flaws(&self) -> Result<Vec<Flaw>, DbError> {
+        let in_force = self.secrets_key()?;
+        let mut flaws = Vec::new();
+        for StoredSecret { place, bytes, .. } in self.list_secrets()? {
+            let is_sealed = sealed_by(&bytes).is_some();
+            let mut note = |why: &dyn Display| flaws.push(Flaw::Secret(why.to_string()));
+            match self.open_secret(&place, bytes) {
+                Err(cause) => note(&cause),
+                Ok(_) if !is_sealed && in_force.is_some() => {
+                    note(&format!("{place} is not encrypted, though the archive has a key"));
+                }
+                Ok(_) => {}
+            }
+        }
+        let count = flaws.len();
+        if count > CHECK_FLAWS_MAX {
+            flaws.truncate(CHECK_FLAWS_MAX);
+            let more = count - CHECK_FLAWS_MAX;
+            flaws.push(Flaw::More(format!("{more} more secrets that cannot be decrypted")));
+        }
+        Ok(flaws)
+    }
+}
+
+impl WriteTx<'_> {
+    /// Encrypts what is to be stored at `place` with the key in force; as it is where there is none.
+    pub(super) fn seal_secret(&self, place: &str, plain: Vec<u8>) -> Result<Vec<u8>, DbError> {
+        match (self.as_read().secrets_key()?, self.keys) {
+            (Some(id), Some(keys)) => Ok(keys.seal(id, place, &plain)?.into_bytes()),
+            (None, None) => Ok(plain),
+            // Where a key should be and could not be made nothing is written in the clear.
+            (None, Some(keys)) => match keys.refusal() {
+                None => Ok(plain),
+                Some(why) => {
+                    Err(SecretError::File(format!("{place} is to be encrypted, {why}")).into())
+                }
+            },
+            (Some(id), None) => {
+                let (place, why) = (place.to_owned(), "and no key was loaded".to_owned());
+                Err(SecretError::NoKey { place, id, why }.into())
+            }
+        }
+    }
+
+    /// The same for a text.
+    pub(super) fn seal_text(&self, place: &str, plain: String) -> Result<String, DbError> {
+        text(place, self.seal_secret(place, plain.into_bytes())?)
+    }
+
+    /// Writes a secret into `state`. Its name is one of `SECRET_STATES`, so that databases of before
+    /// encryption have it encrypted too.
+    pub fn write_secret_state(&self, name: &str, value: &str) -> Result<(), DbError> {
+        let sealed = self.seal_text(&state_place(name), value.to_owned())?;
+        self.write_state(name, &sealed)
+    }
+
+    /// Encrypts every secret with the key of that id, which is in force from then on.
+    ///
+    /// Fails with [`DbError::InUse`] when the key in force is not `before`: another process was faster.
+    pub(in crate::storage::database) fn seal_all(
+        &self,
+        before: Option<KeyId>,
+        with: KeyId,
+    ) -> Result<SealedCount, DbError> {
+        let read = self.as_read();
+        if read.secrets_key()? != before {
+            let why = "another process has changed the key of the secrets meanwhile";
+            return Err(DbError::InUse(why.to_owned()));
+        }
+        let secrets = read.list_secrets()?;
+        self.write_state(IN_FORCE, &with.to_string())?;
+        let mut count = SealedCount::default();
+        for StoredSecret { place, bytes, row } in secrets {
+            let sealed = self.seal_secret(&place, read.open_secret(&place, bytes)?)?;
+            match row {
+                SecretRow::Channel(id) => {
+                    let sql = "UPDATE channels SET settings = ?2 WHERE channel_id = ?1";
+                    self.engine.execute(sql, params![id, text(&place, sealed)?])?;
+                    count.channels += 1;
+                }
+                SecretRow::SigningKey(kid) => {
+                    let sql = "UPDATE signing_keys SET pkcs8 = ?2 WHERE kid = ?1";
+                    self.engine.execute(sql, params![kid, sealed])?;
+                    count.signing_keys += 1;
+                }
+                SecretRow::State(name) => {
+                    self.write_state(&name, &text(&place, sealed)?)?;
+                    count.states += 1;
+                }
+            }
+        }
+        Ok(count)
+    }
+}

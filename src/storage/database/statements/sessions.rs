@@ -1,0 +1,188 @@
+//! Logins in browsers, and the keys that id tokens are signed with.
+
+use jiff::Timestamp;
+
+use super::{ALL_BEHIND, ReadTx, WriteTx, accounts::AccountChange, damaged, int, time};
+use crate::runtime::limits::SESSIONS_MAX;
+use crate::storage::database::DbError;
+use crate::storage::database::engine::params;
+use model::Hash;
+use model::account::UserId;
+
+/// A login in a browser.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Who logged in.
+    pub user: UserId,
+    /// When.
+    pub auth_time: Timestamp,
+    /// When it ends.
+    pub expires: Timestamp,
+    /// Where it was opened.
+    pub from: LoginOrigin,
+}
+
+/// Where a login came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoginOrigin {
+    /// What the browser says it is (`User-Agent`), cut.
+    pub browser: Option<String>,
+    /// The network address.
+    pub address: Option<String>,
+}
+
+/// A key that id tokens are or were signed with. It has no `Debug`: it is a secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SigningKey {
+    /// Its name in the key set.
+    pub kid: String,
+    /// The private key as PKCS #8.
+    pub pkcs8: Vec<u8>,
+    /// Whether it signs no more and is only published.
+    pub is_retired: bool,
+}
+
+/// The place that a signing key is encrypted for.
+pub(super) fn signing_key_place(kid: &str) -> String {
+    format!("signing_keys/{kid}/pkcs8")
+}
+
+/// A signing key as the operator lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedSigningKey {
+    /// Its name in the key set.
+    pub kid: String,
+    /// When it was made.
+    pub created: Timestamp,
+    /// When it signed for the last time.
+    pub retired: Option<Timestamp>,
+}
+
+impl ReadTx<'_> {
+    /// The session with that hash, expired or not.
+    pub fn find_session(&self, session: &Hash) -> Result<Option<Session>, DbError> {
+        self.engine.find(
+            "SELECT user_id, auth_ms, expires_ms, browser, address FROM sessions
+             WHERE session_hash = ?1",
+            params![session.to_string()],
+            |row| {
+                let user = UserId(row.get(0)?);
+                let what = format!("session of user {user}");
+                let (auth_time, expires) = (time(&what, row.get(1)?)?, time(&what, row.get(2)?)?);
+                let from = LoginOrigin { browser: row.get(3)?, address: row.get(4)? };
+                Ok(Session { user, auth_time, expires, from })
+            },
+        )
+    }
+
+    /// The signing keys, newest first.
+    pub fn list_signing_keys(&self) -> Result<Vec<SigningKey>, DbError> {
+        self.engine.list(
+            "SELECT kid, pkcs8, retired_ms IS NOT NULL FROM signing_keys
+             ORDER BY created_ms DESC, kid",
+            params![],
+            |row| {
+                let kid: String = row.get(0)?;
+                let pkcs8 = self.open_secret(&signing_key_place(&kid), row.get(1)?)?;
+                Ok(SigningKey { kid, pkcs8, is_retired: row.get(2)? })
+            },
+        )
+    }
+
+    /// The times of the signing keys, newest first.
+    pub fn list_signing_key_times(&self) -> Result<Vec<ListedSigningKey>, DbError> {
+        self.engine.list(
+            "SELECT kid, created_ms, retired_ms FROM signing_keys ORDER BY created_ms DESC, kid",
+            params![],
+            |row| {
+                let kid: String = row.get(0)?;
+                let what = format!("signing key {kid}");
+                let retired = row.get::<Option<i64>>(2)?.map(|ms| time(&what, ms)).transpose()?;
+                Ok(ListedSigningKey { created: time(&what, row.get(1)?)?, retired, kid })
+            },
+        )
+    }
+}
+
+impl WriteTx<'_> {
+    /// Writes a session. Of a user's sessions beyond [`SESSIONS_MAX`] the oldest end.
+    pub fn write_session(&self, hash: &Hash, session: &Session) -> Result<(), DbError> {
+        let now = session.auth_time;
+        let keep = int(SESSIONS_MAX.saturating_sub(1));
+        let sql = format!(
+            "SELECT session_hash FROM sessions WHERE user_id = ?1
+             ORDER BY auth_ms DESC, session_hash {ALL_BEHIND} ?2"
+        );
+        let old: Vec<String> = self.engine.list_values(&sql, params![session.user.0, keep])?;
+        for hash in old {
+            self.end_session(&read_hash("session", &hash)?, now)?;
+        }
+        self.engine.execute(
+            "INSERT INTO sessions (session_hash, user_id, auth_ms, expires_ms, browser, address)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                hash.to_string(),
+                session.user.0,
+                session.auth_time.as_millisecond(),
+                session.expires.as_millisecond(),
+                session.from.browser,
+                session.from.address,
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Ends the session with that hash, if there is one.
+    pub fn end_session(&self, session: &Hash, now: Timestamp) -> Result<(), DbError> {
+        let sql = "DELETE FROM sessions WHERE session_hash = ?1";
+        if self.engine.execute(sql, params![session.to_string()])? > 0 {
+            self.log_account_change(AccountChange::Session(*session), now)?;
+        }
+        Ok(())
+    }
+
+    /// Removes sessions that ended before `now`, `limit` at most.
+    pub fn sweep_sessions(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
+        self.engine.execute(
+            "DELETE FROM sessions WHERE session_hash IN
+                 (SELECT session_hash FROM sessions WHERE expires_ms < ?1
+                  ORDER BY expires_ms LIMIT ?2)",
+            params![now.as_millisecond(), int(limit)],
+        )
+    }
+
+    /// Writes a signing key that did not exist.
+    pub fn write_signing_key(&self, key: &SigningKey, now: Timestamp) -> Result<(), DbError> {
+        let retired = key.is_retired.then(|| now.as_millisecond());
+        let pkcs8 = self.seal_secret(&signing_key_place(&key.kid), key.pkcs8.clone())?;
+        self.engine.execute(
+            "INSERT INTO signing_keys (kid, pkcs8, created_ms, retired_ms)
+             VALUES (?1, ?2, ?3, ?4)",
+            params![key.kid, pkcs8, now.as_millisecond(), retired],
+        )?;
+        Ok(())
+    }
+}
+
+impl WriteTx<'_> {
+    /// Retires every signing key that is not retired yet: it signs no more and stays published.
+    pub fn retire_signing_keys(&self, now: Timestamp) -> Result<(), DbError> {
+        let sql = "UPDATE signing_keys SET retired_ms = ?1 WHERE retired_ms IS NULL";
+        self.engine.execute(sql, params![now.as_millisecond()]).map(drop)
+    }
+
+    /// Removes signing keys that were retired before `before`, and notifies every process.
+    pub fn sweep_signing_keys(&self, before: Timestamp, now: Timestamp) -> Result<usize, DbError> {
+        let sql = "DELETE FROM signing_keys WHERE retired_ms < ?1";
+        let removed = self.engine.execute(sql, params![before.as_millisecond()])?;
+        if removed > 0 {
+            self.log_account_change(AccountChange::SigningKeys, now)?;
+        }
+        Ok(removed)
+    }
+}
+
+/// A hash as it is stored; `what` names its table.
+pub(super) fn read_hash(what: &str, text: &str) -> Result<Hash, DbError> {
+    text.parse().map_err(|why| damaged(what, &why))
+}

@@ -1,0 +1,172 @@
+//! Access and refresh tokens, looked up by hash.
+
+use jiff::Timestamp;
+
+use super::{
+    ALL_BEHIND, ReadTx, WriteTx,
+    accounts::AccountChange,
+    damaged,
+    grants::{FAMILY_COLUMNS, RefreshToken, read_family},
+    int,
+    sessions::read_hash,
+    time,
+};
+use crate::runtime::limits::USED_REFRESH_TOKENS_MAX;
+use crate::storage::database::DbError;
+use crate::storage::database::engine::params;
+use model::Hash;
+use model::account::{FamilyId, Scopes, UserId};
+
+/// An access token that was given out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Token {
+    /// What it was given out with.
+    pub family: FamilyId,
+    /// Whose rights it carries.
+    pub user: UserId,
+    /// The client that it was given to.
+    pub client_id: String,
+    /// What it may be used for.
+    pub scopes: Scopes,
+    /// Whether the scopes of the client are enforced.
+    pub scopes_enforced: bool,
+    /// When it ends.
+    pub expires: Timestamp,
+}
+
+/// Scopes as they are stored.
+pub(super) fn read_scopes(what: &str, text: &str) -> Result<Scopes, DbError> {
+    Scopes::parse(text).map_err(|why| damaged(what, &why))
+}
+
+impl ReadTx<'_> {
+    /// The access token with that hash, expired or not; none of a client that is not active.
+    pub fn find_access_token(&self, token: &Hash) -> Result<Option<Token>, DbError> {
+        self.engine.find(
+            "SELECT family_id, user_id, client_id, access_tokens.scopes, access_tokens.expires_ms,
+                 scopes_enforced
+             FROM access_tokens JOIN families USING (family_id) JOIN clients USING (client_id)
+             WHERE token_hash = ?1 AND active",
+            params![token.to_string()],
+            |row| {
+                let family = FamilyId(row.get(0)?);
+                let what = format!("access token of family {family}");
+                Ok(Token {
+                    family,
+                    user: UserId(row.get(1)?),
+                    client_id: row.get(2)?,
+                    scopes: read_scopes(&what, &row.get::<String>(3)?)?,
+                    expires: time(&what, row.get(4)?)?,
+                    scopes_enforced: row.get(5)?,
+                })
+            },
+        )
+    }
+
+    /// The refresh token with that hash, expired and used ones too.
+    pub fn find_refresh_token(&self, token: &Hash) -> Result<Option<RefreshToken>, DbError> {
+        self.engine.find(
+            &format!(
+                "SELECT {FAMILY_COLUMNS}, refresh_tokens.expires_ms, used_ms IS NOT NULL
+                 FROM refresh_tokens JOIN families USING (family_id) WHERE token_hash = ?1"
+            ),
+            params![token.to_string()],
+            |row| {
+                let family = read_family(row)?;
+                let what = format!("refresh token of family {}", family.id);
+                let expires = time(&what, row.get(5)?)?;
+                Ok(RefreshToken { family, expires, is_used: row.get(6)? })
+            },
+        )
+    }
+}
+
+impl WriteTx<'_> {
+    /// Writes an access token of a family, which lasts at least as long from now on.
+    pub fn write_access_token(
+        &self,
+        token: &Hash,
+        family: FamilyId,
+        scopes: Scopes,
+        expires: Timestamp,
+    ) -> Result<(), DbError> {
+        let (hash, ms) = (token.to_string(), expires.as_millisecond());
+        self.engine.execute(
+            "INSERT INTO access_tokens (token_hash, family_id, scopes, expires_ms)
+             VALUES (?1, ?2, ?3, ?4)",
+            params![hash, family.0, scopes.to_string(), ms],
+        )?;
+        self.extend_family(family, ms)
+    }
+
+    /// Writes a refresh token of a family, which lasts at least as long from now on. Of the
+    /// family's used ones beyond [`USED_REFRESH_TOKENS_MAX`] the oldest are forgotten.
+    pub fn write_refresh_token(
+        &self,
+        token: &Hash,
+        family: FamilyId,
+        expires: Timestamp,
+    ) -> Result<(), DbError> {
+        let (hash, ms) = (token.to_string(), expires.as_millisecond());
+        let keep = int(USED_REFRESH_TOKENS_MAX);
+        let sql = format!(
+            "DELETE FROM refresh_tokens WHERE token_hash IN
+                 (SELECT token_hash FROM refresh_tokens
+                  WHERE family_id = ?1 AND used_ms IS NOT NULL
+                  ORDER BY used_ms DESC {ALL_BEHIND} ?2)"
+        );
+        self.engine.execute(&sql, params![family.0, keep])?;
+        self.engine.execute(
+            "INSERT INTO refresh_tokens (token_hash, family_id, expires_ms)
+             VALUES (?1, ?2, ?3)",
+            params![hash, family.0, ms],
+        )?;
+        self.extend_family(family, ms)
+    }
+
+    /// Marks a refresh token as used.
+    pub fn use_refresh_token(&self, token: &Hash, now: Timestamp) -> Result<(), DbError> {
+        self.engine.execute(
+            "UPDATE refresh_tokens SET used_ms = ?2 WHERE token_hash = ?1",
+            params![token.to_string(), now.as_millisecond()],
+        )?;
+        Ok(())
+    }
+
+    /// Ends the access token with that hash, if there is one.
+    pub fn end_access_token(&self, token: &Hash, now: Timestamp) -> Result<(), DbError> {
+        let sql = "DELETE FROM access_tokens WHERE token_hash = ?1";
+        if self.engine.execute(sql, params![token.to_string()])? > 0 {
+            self.log_account_change(AccountChange::Token(*token), now)?;
+        }
+        Ok(())
+    }
+
+    /// Ends every access token of a family.
+    pub fn end_access_tokens(&self, family: FamilyId, now: Timestamp) -> Result<(), DbError> {
+        let sql = "DELETE FROM access_tokens WHERE family_id = ?1 RETURNING token_hash";
+        let ended: Vec<String> = self.engine.list_values(sql, params![family.0])?;
+        for hash in ended {
+            let hash = read_hash("access_tokens", &hash)?;
+            self.log_account_change(AccountChange::Token(hash), now)?;
+        }
+        Ok(())
+    }
+
+    /// Removes tokens that ended before `now`, `limit` of a kind at most. Nothing is logged:
+    /// whoever remembers one knows when it ended.
+    pub fn sweep_tokens(&self, now: Timestamp, limit: usize) -> Result<usize, DbError> {
+        let mut removed = 0;
+        for table in ["access_tokens", "refresh_tokens"] {
+            removed += self.engine.execute(
+                &format!(
+                    "DELETE FROM {table} WHERE token_hash IN
+                     (SELECT token_hash FROM {table} WHERE expires_ms < ?1
+                      ORDER BY expires_ms LIMIT ?2)"
+                ),
+                params![now.as_millisecond(), int(limit)],
+            )?;
+        }
+        Ok(removed)
+    }
+}

@@ -1,0 +1,254 @@
+//! Users as their organization's administrators see them, and what users keep: profile, devices.
+
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use super::accounts::{AccountChange, USER_COLUMNS, read_user};
+use super::{ALL_BEHIND, ReadTx, WriteTx, damaged, time};
+use crate::storage::database::DbError;
+use crate::storage::database::engine::params;
+use model::account::{Access, Device, DeviceKind, OrganizationId, Phone, User, UserId};
+
+/// A user of an organization to be written; it is active and has no password.
+#[derive(Clone, Debug)]
+pub struct NewMember {
+    /// The organization that it belongs to.
+    pub organization: OrganizationId,
+    /// The name it logs in with.
+    pub user_name: String,
+    /// First name.
+    pub first_name: String,
+    /// Last name.
+    pub last_name: String,
+    /// E-mail address.
+    pub email_address: String,
+    /// Department.
+    pub department: Option<String>,
+    /// Telephone numbers.
+    pub phone: Phone,
+    /// Names of its roles.
+    pub roles: Vec<String>,
+    /// Access levels.
+    pub access: Access,
+}
+
+impl ReadTx<'_> {
+    /// The users of an organization in the order of their numbers, inactive ones too.
+    pub fn list_users_of_organization(&self, id: OrganizationId) -> Result<Vec<User>, DbError> {
+        self.engine.list(
+            &format!(
+                "SELECT {USER_COLUMNS} FROM users WHERE organization_id = ?1 ORDER BY user_id"
+            ),
+            params![id.0],
+            read_user,
+        )
+    }
+
+    /// How many users an organization has.
+    pub fn count_users_of_organization(&self, id: OrganizationId) -> Result<u32, DbError> {
+        let sql = "SELECT count(*) FROM users WHERE organization_id = ?1";
+        self.engine.load_value(sql, params![id.0])
+    }
+
+    /// Whether somebody has that user name, in whatever case. Reads every user.
+    pub fn is_user_name_taken(&self, user_name: &str) -> Result<bool, DbError> {
+        self.engine.exists(
+            "SELECT 1 FROM users WHERE lower(user_name) = lower(?1) LIMIT 1",
+            params![user_name],
+        )
+    }
+
+    /// The profile of a user; empty for a user without one.
+    pub fn read_profile(&self, id: UserId) -> Result<Map<String, Value>, DbError> {
+        let sql = "SELECT profile FROM profiles WHERE user_id = ?1";
+        let text: Option<String> = self.engine.find_value(sql, params![id.0])?;
+        let Some(text) = text else { return Ok(Map::new()) };
+        serde_json::from_str(&text).map_err(|why| damaged(format!("profile of user {id}"), &why))
+    }
+
+    /// The devices of a user, the one registered last at the end.
+    pub fn list_devices(&self, id: UserId) -> Result<Vec<Device>, DbError> {
+        let registered = self.list_registered_devices(id)?;
+        Ok(registered.into_iter().map(|(device, _)| device).collect())
+    }
+
+    /// The same with the time at which each was registered last.
+    pub fn list_registered_devices(
+        &self,
+        id: UserId,
+    ) -> Result<Vec<(Device, Timestamp)>, DbError> {
+        self.engine.list(
+            "SELECT token, type, name, model, registered_ms FROM devices WHERE user_id = ?1
+             ORDER BY registered_ms, token",
+            params![id.0],
+            |row| {
+                let what = format!("device of user {id}");
+                let kind = DeviceKind::find(row.text(1)?)
+                    .ok_or_else(|| damaged(what.as_str(), &"its type"))?;
+                let (token, name, model) = (row.get(0)?, row.get(2)?, row.get(3)?);
+                let registered = time(&what, row.get(4)?)?;
+                Ok((Device { token, kind, name, model }, registered))
+            },
+        )
+    }
+}
+
+/// How many requests to make users may come in which time.
+#[derive(Clone, Copy, Debug)]
+pub struct UserRequestLimits {
+    /// Of one administrator.
+    pub administrator: u32,
+    /// Of all administrators of an organization.
+    pub organization: u32,
+    /// The window, seconds.
+    pub window_s: u32,
+}
+
+impl WriteTx<'_> {
+    /// Counts a request of the administrator `by` to make a user of `organization`.
+    ///
+    /// Gives when the next one may come where too many came, and counts nothing then. A window
+    /// that began in the future was begun by a clock that ran ahead: it is over.
+    pub fn count_user_request(
+        &self,
+        by: UserId,
+        organization: OrganizationId,
+        limits: UserRequestLimits,
+        now: Timestamp,
+    ) -> Result<Option<Timestamp>, DbError> {
+        let window_ms = i64::from(limits.window_s) * 1000;
+        let (now_ms, began) = (now.as_millisecond(), now.as_millisecond() - window_ms);
+        let counted: Vec<(i64, i64, u32)> = self.engine.list(
+            "SELECT user_id, since_ms, requests FROM user_requests
+             WHERE organization_id = ?1 AND since_ms > ?2 AND since_ms <= ?3",
+            params![organization.0, began, now_ms],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )?;
+        let own = counted.iter().find(|(user, ..)| *user == by.0);
+        let full = own.filter(|(.., requests)| *requests >= limits.administrator);
+        let total: u32 = counted.iter().map(|(.., requests)| *requests).sum();
+        let oldest = counted.iter().min_by_key(|(_, since, _)| *since);
+        let full = full.or(oldest.filter(|_| total >= limits.organization));
+        if let Some((_, since, _)) = full {
+            return time("user_requests", since + window_ms).map(Some);
+        }
+        let (since, requests) = own.map_or((now_ms, 0), |(_, since, count)| (*since, *count));
+        self.engine.execute(
+            "INSERT INTO user_requests (user_id, organization_id, since_ms, requests)
+             VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (user_id) DO UPDATE SET organization_id = excluded.organization_id,
+                 since_ms = excluded.since_ms, requests = excluded.requests",
+            params![by.0, organization.0, since, requests + 1],
+        )?;
+        Ok(None)
+    }
+
+    /// Writes a new user with all agreements of its organization and logs the change.
+    ///
+    /// Fails when its name is taken; see [`ReadTx::is_user_name_taken`].
+    pub fn insert_member(&self, new: &NewMember, now: Timestamp) -> Result<UserId, DbError> {
+        let roles = Value::from(new.roles.clone()).to_string();
+        let sql =
+            "INSERT INTO users (organization_id, user_name, first_name, last_name, email_address,
+                 department, phone_direct, phone_mobile, roles, admin, mediebank, active,
+                 service_account, created_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, TRUE, FALSE, ?12)
+             RETURNING user_id";
+        let written = params![
+            new.organization.0,
+            new.user_name,
+            new.first_name,
+            new.last_name,
+            new.email_address,
+            new.department,
+            new.phone.direct,
+            new.phone.mobile,
+            roles,
+            new.access.admin,
+            new.access.mediebank,
+            now.as_millisecond(),
+        ];
+        let id = UserId(self.engine.load_value(sql, written)?);
+        self.engine.execute(
+            "INSERT INTO user_agreements (user_id, agreement_id)
+             SELECT ?1, agreement_id FROM agreements WHERE organization_id = ?2",
+            params![id.0, new.organization.0],
+        )?;
+        self.log_account_change(AccountChange::User(id), now)?;
+        Ok(id)
+    }
+
+    /// Writes what administrators may change of a user (names, e-mail address, department,
+    /// telephone numbers, roles, access levels) and logs the change.
+    pub fn update_member(&self, user: &User, now: Timestamp) -> Result<(), DbError> {
+        let roles = Value::from(user.roles.clone()).to_string();
+        self.engine.execute(
+            "UPDATE users SET first_name = ?2, last_name = ?3, email_address = ?4,
+                 department = ?5, phone_direct = ?6, phone_mobile = ?7, roles = ?8, admin = ?9,
+                 mediebank = ?10
+             WHERE user_id = ?1",
+            params![
+                user.id.0,
+                user.first_name,
+                user.last_name,
+                user.email_address,
+                user.department,
+                user.phone.direct,
+                user.phone.mobile,
+                roles,
+                user.access.admin,
+                user.access.mediebank,
+            ],
+        )?;
+        self.log_account_change(AccountChange::User(user.id), now)
+    }
+
+    /// Replaces the profile of a user by `profile`, a JSON object.
+    pub fn write_profile(&self, id: UserId, profile: &str) -> Result<(), DbError> {
+        self.engine.execute(
+            "INSERT INTO profiles (user_id, profile) VALUES (?1, ?2)
+             ON CONFLICT (user_id) DO UPDATE SET profile = excluded.profile",
+            params![id.0, profile],
+        )?;
+        Ok(())
+    }
+
+    /// Registers `device` for the user, whoever had it before, and keeps the user's `keep` devices
+    /// that were registered last. Gives another user who had it.
+    pub fn write_device(
+        &self,
+        id: UserId,
+        device: &Device,
+        keep: u32,
+        now: Timestamp,
+    ) -> Result<Option<UserId>, DbError> {
+        let kind = device.kind.as_str();
+        let ms = now.as_millisecond();
+        let sql = "SELECT user_id FROM devices WHERE token = ?1 AND user_id <> ?2";
+        let before: Option<i64> = self.engine.find_value(sql, params![device.token, id.0])?;
+        self.engine.execute(
+            "INSERT INTO devices (token, user_id, type, name, model, registered_ms)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (token) DO UPDATE SET user_id = excluded.user_id, type = excluded.type,
+                 name = excluded.name, model = excluded.model,
+                 registered_ms = excluded.registered_ms",
+            params![device.token, id.0, kind, device.name, device.model, ms],
+        )?;
+        let sql = format!(
+            "DELETE FROM devices WHERE token IN
+                 (SELECT token FROM devices WHERE user_id = ?1
+                  ORDER BY token = ?2 DESC, registered_ms DESC, token {ALL_BEHIND} ?3)"
+        );
+        self.engine.execute(&sql, params![id.0, device.token, keep])?;
+        Ok(before.map(UserId))
+    }
+
+    /// Removes the device of that token, if it is the user's.
+    pub fn delete_device(&self, id: UserId, token: &str) -> Result<(), DbError> {
+        self.engine.execute(
+            "DELETE FROM devices WHERE token = ?1 AND user_id = ?2",
+            params![token, id.0],
+        )?;
+        Ok(())
+    }
+}

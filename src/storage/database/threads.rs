@@ -1,0 +1,345 @@
+//! The threads that own the connections.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, Receiver, SyncSender, TrySendError},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use super::connection::{Connection, Place, Purpose};
+use super::{DbError, ReadTx, WriteTx, lock::Lock};
+use crate::runtime::clock::Stopwatch;
+use crate::runtime::limits::{
+    DB_FIRST_MAX, DB_QUEUE_MAX, DB_READERS, DB_SEARCHERS, SEARCH_QUEUE_MAX,
+};
+use crate::runtime::telemetry;
+
+/// Time that a connection may take to be opened before others are waited for no longer.
+const OPEN_MAX: Duration = Duration::from_secs(2);
+/// A read, given its transaction or the reason why there is none.
+pub(super) type Read = Box<dyn FnOnce(Result<ReadTx<'_>, DbError>) + Send>;
+/// A write, given the connection that it opens its transaction on.
+pub(super) type Write = Box<dyn FnOnce(&mut Connection) + Send>;
+
+/// A unit of work in the queue of its threads.
+struct Queued<T> {
+    work: T,
+    /// What it is, and since when it waits; nothing of what only wakes a thread.
+    waits: Option<(&'static str, Stopwatch)>,
+}
+
+impl<T> Queued<T> {
+    fn new(kind: &'static str, work: T) -> Self {
+        Self { work, waits: Some((kind, Stopwatch::start())) }
+    }
+
+    /// What a thread does that took it, which ends its wait.
+    fn taken(self) -> T {
+        if let Some((kind, since)) = self.waits {
+            let seconds = since.elapsed().as_secs_f64();
+            metrics::histogram!(telemetry::DATABASE_WAIT_SECONDS, "kind" => kind).record(seconds);
+        }
+        self.work
+    }
+}
+
+#[derive(Clone)]
+pub(super) struct Threads {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    place: Place,
+    /// Empty once the last handle is dropped.
+    queues: Option<Queues>,
+    threads: Vec<JoinHandle<()>>,
+    /// Let go when all connections are closed. A server's database has its own locks.
+    _lock: Option<Lock>,
+}
+
+struct Queues {
+    reads: SyncSender<Queued<Read>>,
+    searches: SyncSender<Queued<Read>>,
+    writes: SyncSender<Queued<Write>>,
+    /// Writes that go before the others.
+    first: SyncSender<Queued<Write>>,
+    /// None where claims are writes.
+    claims: Option<SyncSender<Queued<Write>>>,
+}
+
+impl Drop for Shared {
+    /// Ends the threads and waits for them: the last connection to close folds the write-ahead
+    /// log into the database.
+    fn drop(&mut self) {
+        self.queues = None;
+        for thread in self.threads.drain(..) {
+            // A thread that panicked has closed its connection too.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Threads {
+    /// Opens the connections; the threads end with the last handle, and so does the hold on the
+    /// data directory.
+    pub(super) fn start(place: &Place, lock: Option<Lock>) -> Result<Self, DbError> {
+        let mut threads = Vec::with_capacity(DB_READERS + DB_SEARCHERS + 2);
+        let (reads, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
+        threads.extend(readers(place, ("db-read", DB_READERS), waiting)?);
+        let (searches, waiting) = mpsc::sync_channel(SEARCH_QUEUE_MAX);
+        threads.extend(readers(place, ("db-search", DB_SEARCHERS), waiting)?);
+        let (writes, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
+        let (first, pressing) = mpsc::sync_channel(DB_FIRST_MAX);
+        threads.push(writer(place, ("db-write", Purpose::Write), (waiting, Some(pressing)))?);
+        let claims = match place {
+            Place::File(_) | Place::FileToRead(_) => None,
+            Place::Server(_) => {
+                let (claims, waiting) = mpsc::sync_channel(DB_QUEUE_MAX);
+                threads.push(writer(place, ("db-claim", Purpose::Claim), (waiting, None))?);
+                Some(claims)
+            }
+        };
+        let queues = Some(Queues { reads, searches, writes, first, claims });
+        Ok(Self {
+            shared: Arc::new(Shared { place: place.clone(), queues, threads, _lock: lock }),
+        })
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.shared.place
+    }
+
+    pub(super) fn submit_read(&self, read: Read) -> Result<(), DbError> {
+        let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
+        submit(&queues.reads, Queued::new("read", read))
+    }
+
+    /// Has each thread that reads or searches take a turn, and so open its connection. What is wrong with
+    /// one is told to whoever uses it.
+    pub(super) fn open_readers(&self) {
+        let open = |count: usize, submit: &dyn Fn(Read) -> Result<(), DbError>| {
+            // Each holds its thread until all have one.
+            let (barrier, (done, all)) =
+                (Arc::new(AtomicUsize::new(0)), mpsc::sync_channel(count));
+            for _ in 0..count {
+                let (barrier, done) = (Arc::clone(&barrier), done.clone());
+                let held = submit(Box::new(move |_| {
+                    barrier.fetch_add(1, Ordering::SeqCst);
+                    let since = Stopwatch::start();
+                    while barrier.load(Ordering::SeqCst) < count && since.elapsed() < OPEN_MAX {
+                        thread::park_timeout(Duration::from_millis(1));
+                    }
+                    done.send(()).ok();
+                }));
+                if held.is_err() {
+                    return;
+                }
+            }
+            for _ in 0..count {
+                all.recv_timeout(OPEN_MAX).ok();
+            }
+        };
+        open(DB_READERS, &|read| self.submit_read(read));
+        open(DB_SEARCHERS, &|read| self.submit_search(read));
+    }
+
+    /// Queues a search without waiting for its turn.
+    pub(super) fn submit_search(&self, search: Read) -> Result<(), DbError> {
+        let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
+        submit(&queues.searches, Queued::new("search", search))
+    }
+
+    /// Queues a write without waiting for its turn.
+    pub(super) fn submit_write(&self, write: Write) -> Result<(), DbError> {
+        let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
+        submit(&queues.writes, Queued::new("write", write))
+    }
+
+    /// Queues a claim without waiting for its turn.
+    pub(super) fn submit_claim(&self, claim: Write) -> Result<(), DbError> {
+        let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
+        let claims = queues.claims.as_ref().unwrap_or(&queues.writes);
+        submit(claims, Queued::new("claim", claim))
+    }
+
+    pub(super) fn write<T, F>(&self, write: F) -> Result<T, DbError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
+    {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.run(
+            &receiver,
+            Box::new(move |connection| {
+                drop(sender.send(connection.write(write)));
+            }),
+        )
+    }
+
+    /// The same before all that waits.
+    pub(super) fn write_first<T, F>(&self, write: F) -> Result<T, DbError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
+    {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.submit_first(Box::new(move |connection| {
+            drop(sender.send(connection.write(write)));
+        }))?;
+        receiver.recv().map_err(|_| DbError::Closed)?
+    }
+
+    fn submit_first(&self, write: Write) -> Result<(), DbError> {
+        let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
+        queues.first.send(Queued::new("write", write)).map_err(|_| DbError::Closed)?;
+        // Wakes a thread that has nothing to do; where this finds no room it has, and looks by itself.
+        let wake: Write = Box::new(|_| {});
+        drop(queues.writes.try_send(Queued { work: wake, waits: None }));
+        Ok(())
+    }
+
+    /// The same in a database whose archive may live elsewhere.
+    pub(super) fn write_anyway<F>(&self, write: F) -> Result<(), DbError>
+    where
+        F: FnOnce(&WriteTx<'_>) -> Result<(), DbError> + Send + 'static,
+    {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.run(
+            &receiver,
+            Box::new(move |connection| {
+                drop(sender.send(connection.write_anyway(write)));
+            }),
+        )
+    }
+
+    /// The same, with what was there before overwritten in the file where the engine can do that.
+    pub(super) fn write_over<T, F>(&self, write: F) -> Result<T, DbError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&WriteTx<'_>) -> Result<T, DbError> + Send + 'static,
+    {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.run(
+            &receiver,
+            Box::new(move |connection| {
+                drop(sender.send(connection.write_over(write)));
+            }),
+        )
+    }
+
+    /// Empties the write-ahead log, where there is one and nobody reads from it; else it goes when the
+    /// last connection closes.
+    pub(super) fn empty_log(&self) {
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let job: Write = Box::new(move |connection| {
+            drop(sender.send(connection.empty_log()));
+        });
+        if let Err(cause) = self.run(&receiver, job) {
+            tracing::warn!(
+                "the write-ahead log is not emptied and may hold secrets as they were stored before, \
+                 until the last process closes the database: {cause}"
+            );
+        }
+    }
+
+    fn run<T>(&self, receiver: &Receiver<Result<T, DbError>>, job: Write) -> Result<T, DbError> {
+        let queues = self.shared.queues.as_ref().ok_or(DbError::Closed)?;
+        queues.writes.send(Queued::new("write", job)).map_err(|_| DbError::Closed)?;
+        receiver.recv().map_err(|_| DbError::Closed)?
+    }
+}
+
+fn submit<T>(queue: &SyncSender<T>, job: T) -> Result<(), DbError> {
+    queue.try_send(job).map_err(|refused| match refused {
+        TrySendError::Full(_) => DbError::Overloaded,
+        TrySendError::Disconnected(_) => DbError::Closed,
+    })
+}
+
+/// Starts a thread that does one transaction after the other, on a connection of its own; those that
+/// press go first.
+fn writer(
+    place: &Place,
+    (name, purpose): (&str, Purpose),
+    (waiting, pressing): (Receiver<Queued<Write>>, Option<Receiver<Queued<Write>>>),
+) -> Result<JoinHandle<()>, DbError> {
+    let mut connection = Connection::open(place, purpose)?;
+    spawn(name, move || {
+        for write in waiting {
+            let first = pressing.iter().flat_map(Receiver::try_iter).take(DB_FIRST_MAX);
+            for write in first.chain([write]) {
+                let write = write.taken();
+                // A transaction that panics rolls back; the thread goes on for the others.
+                let outcome = catch_unwind(AssertUnwindSafe(|| write(&mut connection)));
+                if outcome.is_err() {
+                    tracing::error!("a database transaction panicked");
+                }
+            }
+        }
+    })
+}
+
+/// Starts `count` threads that take reads from one queue, each on a connection of its own.
+fn readers(
+    place: &Place,
+    (name, count): (&str, usize),
+    waiting: Receiver<Queued<Read>>,
+) -> Result<Vec<JoinHandle<()>>, DbError> {
+    let waiting = Arc::new(Mutex::new(waiting));
+    let start = |index| {
+        let connection = Connection::open(place, Purpose::Read)?;
+        let waiting = Arc::clone(&waiting);
+        spawn(&format!("{name}-{index}"), move || read_loop(connection, &waiting))
+    };
+    (0..count).map(start).collect()
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, DbError> {
+    let started = thread::Builder::new().name(name.to_owned()).spawn(work);
+    started.map_err(|cause| DbError::Schema(format!("thread {name}: {cause}")))
+}
+
+fn read_loop(mut connection: Connection, waiting: &Mutex<Receiver<Queued<Read>>>) {
+    loop {
+        // A thread that panicked while it waited leaves a receiver that is whole.
+        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(read) = next.map(Queued::taken) else { return };
+        if catch_unwind(AssertUnwindSafe(|| connection.read(read))).is_err() {
+            tracing::error!("reading the database panicked");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_wait_for_is_written_before_what_waits() {
+        let dir = tempfile::tempdir().expect("folder");
+        let place = Place::File(dir.path().join("some.db"));
+        let threads = Threads::start(&place, None).expect("started");
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let note = |what: &'static str| -> Write {
+            let order = Arc::clone(&order);
+            Box::new(move |_| order.lock().expect("whole").push(what))
+        };
+        let (jobs, again) = ((note("one"), note("two"), note("beat")), threads.clone());
+        let busy: Write = Box::new(move |_| {
+            let (one, two, beat) = jobs;
+            again.submit_write(one).expect("room");
+            again.submit_write(two).expect("room");
+            again.submit_first(beat).expect("room");
+        });
+        threads.submit_write(busy).expect("room");
+        while order.lock().expect("whole").len() < 3 {
+            thread::yield_now();
+        }
+        assert_eq!(*order.lock().expect("whole"), ["beat", "one", "two"]);
+    }
+}

@@ -1,0 +1,204 @@
+//! An index built from the items, beside whatever happens to them meanwhile.
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
+
+use jiff::tz::TimeZone;
+
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::INDEX_BUILD_ITEMS;
+use crate::storage::database::{Db, DbError, Feed, IndexedVersion, LogPosition};
+use model::item::Document;
+use query::Indexed;
+use search_index::{ANALYSIS, Adder, Index, Item, Position, Writer};
+
+/// Pages of items that are read ahead of the one that is being indexed.
+const PAGES_AHEAD: usize = 2;
+
+/// How a build is told of and stopped.
+pub(super) struct BuildWatcher<'a> {
+    /// Hears how many of how many items are done.
+    pub(super) report: &'a dyn Fn(u64, u64),
+    /// Whether the build is to end early.
+    pub(super) stops: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// The position of a commit that holds everything up to a row of the log.
+pub(super) fn position_of(archive: &str, row: &LogPosition) -> Position {
+    Position {
+        archive: archive.to_owned(),
+        analysis: ANALYSIS,
+        row: row.row,
+        digest: row.digest.clone(),
+    }
+}
+
+/// Builds an index of all items in the empty folder `path`, as of the end of the item log at the begin;
+/// what is written meanwhile is followed from there. `None` if it was stopped.
+///
+/// One thread reads, two analyse, two write. Fails as the database or the disk does.
+pub(super) fn build(
+    db: &Db,
+    path: &Path,
+    zone: &TimeZone,
+    watcher: &BuildWatcher<'_>,
+) -> Result<Option<Position>> {
+    let mut feed = db.feed()?;
+    let (archive, end, count) =
+        feed.read(|tx| Ok((tx.archive_id()?, tx.log_end()?, tx.count_items()?)))?;
+    let last = u32::try_from(end.row).unwrap_or(u32::MAX);
+    let index = Index::create(path, 0).map_err(Error::internal)?;
+    let mut writer = index.building_writer().map_err(Error::internal)?;
+    let (mut done, mut finished) = (0, false);
+    thread::scope(|scope| -> Result<()> {
+        let (pages, ahead) = sync_channel(PAGES_AHEAD);
+        scope.spawn(move || {
+            let mut after = Some(0);
+            while let Some(reached) = after {
+                let page = read_page(&mut feed, reached, last);
+                after = page.as_ref().ok().and_then(|(next, _)| *next);
+                if pages.send(page).is_err() {
+                    return;
+                }
+            }
+        });
+        finished = add_pages(&ahead, &mut writer, zone, &mut |items| {
+            done += items;
+            (watcher.report)(done, count);
+            !(watcher.stops)()
+        })?;
+        Ok(())
+    })?;
+    if !finished {
+        return Ok(None);
+    }
+    let position = position_of(&archive, &end);
+    writer.commit(&position).map_err(Error::internal)?;
+    writer.finish().map_err(Error::internal)?;
+    Ok(Some(position))
+}
+
+/// The next items behind `after`, and the number behind which to go on.
+type PageRead = std::result::Result<(Option<u32>, Vec<IndexedVersion>), DbError>;
+
+fn read_page(feed: &mut Feed, after: u32, last: u32) -> PageRead {
+    match feed.read(move |tx| tx.versions_behind(after, last, INDEX_BUILD_ITEMS)) {
+        Err(cause) if is_damage(&cause) => {
+            let window = u32::try_from(INDEX_BUILD_ITEMS).unwrap_or(u32::MAX);
+            let end = after.saturating_add(window).min(last);
+            let versions = read_each(feed, after + 1..=end)?;
+            Ok(((end < last).then_some(end), versions))
+        }
+        page => page.map(|page| (page.reached, page.versions)),
+    }
+}
+
+/// The versions with numbers behind `after` up to `last`.
+pub(super) fn read_versions(
+    feed: &mut Feed,
+    after: u32,
+    last: u32,
+) -> std::result::Result<Vec<IndexedVersion>, DbError> {
+    let (mut versions, mut next) = (Vec::new(), Some(after));
+    while let Some(after) = next {
+        let (reached, page) = read_page(feed, after, last)?;
+        versions.extend(page);
+        next = reached;
+    }
+    Ok(versions)
+}
+
+/// Reads versions one by one, without those that lie on a damaged page of the database.
+pub(super) fn read_each(
+    feed: &mut Feed,
+    numbers: impl Iterator<Item = u32>,
+) -> std::result::Result<Vec<IndexedVersion>, DbError> {
+    let mut versions = Vec::new();
+    for number in numbers {
+        match feed.read(move |tx| tx.find_version_numbered(number)) {
+            Ok(version) => versions.extend(version),
+            Err(cause) if is_damage(&cause) => {
+                tracing::error!("version {number} of an item is not found by search: {cause}");
+            }
+            Err(cause) => return Err(cause),
+        }
+    }
+    Ok(versions)
+}
+
+fn is_damage(cause: &DbError) -> bool {
+    match cause {
+        DbError::Engine(cause) => cause.is_damage(),
+        DbError::Damaged { .. } => true,
+        DbError::Overloaded
+        | DbError::Closed
+        | DbError::Schema(_)
+        | DbError::InUse(_)
+        | DbError::Moved(_)
+        | DbError::File(_)
+        | DbError::Address(_)
+        | DbError::ReadsOnly
+        | DbError::Secret(_) => false,
+    }
+}
+
+/// Adds pages until there are no more; `false` when `goes_on` ended it.
+fn add_pages(
+    pages: &Receiver<PageRead>,
+    writer: &mut Writer,
+    zone: &TimeZone,
+    goes_on: &mut dyn FnMut(u64) -> bool,
+) -> Result<bool> {
+    for page in pages {
+        let (_, versions) = page?;
+        add(writer, &versions, zone)?;
+        if !goes_on(u64::try_from(versions.len()).unwrap_or_default()) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Adds versions to an index. One whose document is damaged is left out, with a line in the log: it must
+/// not keep the others out.
+pub(super) fn add(
+    writer: &mut Writer,
+    versions: &[IndexedVersion],
+    zone: &TimeZone,
+) -> Result<()> {
+    let (first, second) = versions.split_at(versions.len().div_ceil(2));
+    let [mut adder, mut other] = writer.adders();
+    if second.is_empty() {
+        return add_each(&mut adder, first, zone);
+    }
+    thread::scope(|scope| {
+        let second = scope.spawn(|| add_each(&mut other, second, zone));
+        let added = add_each(&mut adder, first, zone);
+        second.join().unwrap_or_else(|_| Err(Error::internal("an item could not be read")))?;
+        added
+    })
+}
+
+fn add_each(adder: &mut Adder<'_>, versions: &[IndexedVersion], zone: &TimeZone) -> Result<()> {
+    for version in versions {
+        let document = match Document::from_stored(&version.document) {
+            Ok(document) => document,
+            Err(cause) => {
+                tracing::error!("item {} is not found by search: {cause}", version.key);
+                continue;
+            }
+        };
+        let item = Item {
+            number: version.number,
+            key: &version.key,
+            stored_ms: version.stored_ms,
+            status: version.status,
+            order_ms: version.order_ms,
+            embargoed_ms: version.embargoed_ms,
+            indexed: &Indexed::of(&version.key, &document, zone),
+        };
+        adder.add(&item).map_err(Error::internal)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! The index compared with the items at one row of the item log, in both directions.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::folder;
+use super::shared::log_position;
+use crate::runtime::clock;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::CHECK_FLAWS_MAX;
+use crate::storage::database::{Db, DbError, Feed, Flaw, LogPosition, ReadTx};
+use search_index::{ANALYSIS, Index, IndexError, Snapshot, stamp};
+
+type DbResult<T> = std::result::Result<T, DbError>;
+
+/// Where an index and the items do not agree.
+#[derive(Debug, Default)]
+pub(super) struct Difference {
+    /// Versions of items that the index lacks.
+    pub(super) missing: Vec<u32>,
+    /// Versions in the index that are no item's, or another item's.
+    pub(super) stale: Vec<u32>,
+    /// The end of the item log at which they were compared.
+    pub(super) end: LogPosition,
+}
+
+/// Compares `snapshot` with the items as they are at the end of the item log. Memory: 24 bytes a version.
+pub(super) fn compare(feed: &mut Feed, snapshot: &Snapshot) -> DbResult<Difference> {
+    let versions: HashMap<u32, u64> = snapshot.versions().collect();
+    feed.read(move |tx| differences(tx, versions))
+}
+
+fn differences(tx: &ReadTx<'_>, mut versions: HashMap<u32, u64>) -> DbResult<Difference> {
+    let mut found = Difference { end: tx.log_end()?, ..Difference::default() };
+    tx.each_version(|number, key, stored_ms| {
+        match versions.remove(&number) {
+            Some(there) if there == stamp(key, stored_ms) => {}
+            Some(_) => {
+                found.stale.push(number);
+                found.missing.push(number);
+            }
+            None => found.missing.push(number),
+        }
+        Ok(())
+    })?;
+    found.stale.extend(versions.into_keys());
+    Ok(found)
+}
+
+/// What is wrong with the search index that the first process over the data directory keeps below `dir`.
+/// It may be a moment behind the items: what came in since is not asked of it.
+///
+/// Nothing where there is no index: the next start builds one.
+pub fn check_index(feed: &mut Feed, dir: &Path) -> DbResult<Vec<Flaw>> {
+    let Some(path) = folder::find(dir) else { return Ok(Vec::new()) };
+    let opened = Index::open(&path, 0);
+    let snapshot = match opened.as_ref().map(Index::snapshot) {
+        Ok(snapshot) => snapshot,
+        Err(cause) => return Ok(vec![flaw(cause.to_string())]),
+    };
+    let damaged = match opened.as_ref().map(Index::damaged_files) {
+        Ok(Ok(damaged)) => damaged,
+        // A server removes files of segments that it merged.
+        Ok(Err(IndexError::Engine(_) | IndexError::Io(_) | IndexError::TimedOut)) | Err(_) => {
+            Vec::new()
+        }
+    };
+    let mut flaws: Vec<Flaw> = damaged
+        .into_iter()
+        .map(|file| flaw(format!("the file {file} of the search index is damaged")))
+        .collect();
+    let Some(position) = snapshot.position().cloned() else {
+        flaws.push(flaw("the search index was not built to its end".to_owned()));
+        return Ok(flaws);
+    };
+    if position.analysis != ANALYSIS {
+        flaws.push(flaw("the search index is of another version".to_owned()));
+        return Ok(flaws);
+    }
+    let versions: HashMap<u32, u64> = snapshot.versions().collect();
+    flaws.extend(feed.read(move |tx| {
+        let row = log_position(Some(&position));
+        if tx.archive_id()? != position.archive {
+            return Ok(vec![flaw("the search index is of another archive".to_owned())]);
+        }
+        let Some(replaced) = tx.replaced_since(&row)? else {
+            return Ok(vec![flaw(
+                "the search index is of another state of the archive".to_owned(),
+            )]);
+        };
+        item_flaws(tx, versions, (row.row, &replaced))
+    })?);
+    Ok(flaws)
+}
+
+/// Has the index below `dir` that is not right replaced: one that no process uses is removed, so that the
+/// next start builds another one; else every process is asked to build one.
+pub fn replace_index(db: &Db, dir: &Path) -> Result<()> {
+    if folder::discard(dir).map_err(Error::internal)? {
+        return Ok(());
+    }
+    let now = clock::now();
+    db.write_blocking(move |tx| tx.request_reindex(now))?;
+    Ok(())
+}
+
+/// Where `versions` are not the items as they were at `row`, behind which those of `replaced` were replaced.
+fn item_flaws(
+    tx: &ReadTx<'_>,
+    versions: HashMap<u32, u64>,
+    (row, replaced): (i64, &[u32]),
+) -> DbResult<Vec<Flaw>> {
+    let Difference { missing, mut stale, .. } = differences(tx, versions)?;
+    stale.retain(|number| !replaced.contains(number));
+    let missing = missing.into_iter().filter(|number| i64::from(*number) <= row);
+    let mut flaws = Vec::new();
+    for number in missing.take(CHECK_FLAWS_MAX) {
+        let key = tx.find_numbered(number)?.map(|(key, _)| key.to_string());
+        let item = key.unwrap_or_else(|| number.to_string());
+        flaws.push(flaw(format!("item {item}: search does not find it")));
+    }
+    for number in stale.into_iter().take(CHECK_FLAWS_MAX) {
+        flaws.push(flaw(format!("version {number} in the search index is no item's")));
+    }
+    if flaws.len() >= CHECK_FLAWS_MAX {
+        flaws.push(Flaw::More("there may be more such items".to_owned()));
+    }
+    Ok(flaws)
+}
+
+fn flaw(text: String) -> Flaw {
+    Flaw::Index(text)
+}

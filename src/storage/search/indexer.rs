@@ -1,0 +1,504 @@
+//! The thread that keeps the index of this process: opens it, follows the item log into it, builds it anew
+//! beside the old one, and compares it with the items where the log does not say what changed.
+//!
+//! A commit carries the archive's id, the version of the analysis and the row of the log up to which it
+//! holds everything, with what that row says. Where one of them is not what the database has, the archive
+//! was restored, rolled back, moved or is another one.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use jiff::tz::TimeZone;
+
+use super::build::{BuildWatcher, add, build, position_of, read_each, read_versions};
+use super::compare::compare;
+use super::folder::IndexFolder;
+use super::shared::{Shared, log_position};
+use super::{IndexSettings, Standing};
+use crate::runtime::clock::{self, Stopwatch};
+use crate::runtime::compute::step_back;
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{INDEX_CHANGES_MAX, INDEX_FOLLOW, INDEX_RETRY};
+use crate::runtime::telemetry;
+use crate::storage::database::{Feed, IndexChange, IndexedVersion, LogPosition};
+use search_index::{ANALYSIS, Index, Position, Writer};
+
+/// Seconds between two lines of the log about a build.
+const LOG_EVERY_S: u64 = 10;
+
+/// The thread; it ends with this.
+pub(super) struct Indexer {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Indexer {
+    /// Starts the thread. A folder that cannot be used now is tried again: only searches need it.
+    pub(super) fn start(shared: Arc<Shared>, settings: IndexSettings) -> Result<Self> {
+        // What was written before counts as written here: the first searches wait for it.
+        let end = shared.db.read_blocking(|tx| tx.log_end())?;
+        shared.db.note_written(end.row);
+        let feed = shared.db.feed()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let worker = Worker {
+            shared,
+            settings,
+            folder: None,
+            feed,
+            open: None,
+            has_begun: false,
+            building: None,
+            wants_build: false,
+            checking: None,
+            failure: None,
+            embargoes_ms: clock::now().as_millisecond(),
+            stop: Arc::clone(&stop),
+        };
+        let thread = thread::Builder::new().name("search-index".to_owned());
+        let thread = thread.spawn(move || worker.run()).map_err(Error::internal)?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Indexer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            drop(thread.join());
+        }
+    }
+}
+
+/// An index that is open.
+struct Open {
+    path: PathBuf,
+    index: Index,
+    /// None after a failure, until the next try.
+    writer: Option<Writer>,
+    position: LogPosition,
+    /// The archive that it is of.
+    archive: String,
+}
+
+/// What taking in rows of the item log came to.
+enum Round {
+    /// There were none.
+    Idle,
+    /// The index went on.
+    Committed {
+        /// Whether a row asks for a new index.
+        rebuild: bool,
+    },
+}
+
+/// A failure that lasts.
+struct Failure {
+    text: String,
+    since: Stopwatch,
+}
+
+/// What a thread beside works at, and ends with.
+type Beside<T> = JoinHandle<Result<T>>;
+
+struct Worker {
+    shared: Arc<Shared>,
+    settings: IndexSettings,
+    /// None until it could be claimed.
+    folder: Option<IndexFolder>,
+    feed: Feed,
+    open: Option<Open>,
+    /// Whether it was looked for an index that is there.
+    has_begun: bool,
+    /// A build under way; it gives whether it came to its end.
+    building: Option<Beside<bool>>,
+    /// Whether the item log asks for a build.
+    wants_build: bool,
+    /// A check of all files under way; it gives the names of those that are damaged.
+    checking: Option<Beside<Vec<String>>>,
+    failure: Option<Failure>,
+    /// The time up to which ended embargoes have woken waiting polls.
+    embargoes_ms: i64,
+    stop: Arc<AtomicBool>,
+}
+
+impl Worker {
+    fn run(mut self) {
+        // An index that could not even be begun is not whole either.
+        metrics::gauge!(telemetry::SEARCH_INDEX_WHOLE).set(0);
+        while !self.stops() {
+            let written = self.shared.db.written_row();
+            let outcome = catch_unwind(AssertUnwindSafe(|| self.step()));
+            match outcome.unwrap_or_else(|_| Err(Error::internal("a panic"))) {
+                Ok(()) => self.note_success(),
+                Err(cause) => self.note_failure(&cause),
+            }
+            self.report();
+            self.shared.db.wait_for_items(written, INDEX_FOLLOW);
+        }
+        if let Some(building) = self.building.take() {
+            drop(building.join());
+        }
+    }
+
+    fn stops(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The folder of this process, claimed the first time.
+    fn folder(&mut self) -> Result<&IndexFolder> {
+        Ok(match &mut self.folder {
+            Some(folder) => folder,
+            none => {
+                let dir = &self.settings.dir;
+                let unusable = |cause: std::io::Error| {
+                    Error::internal(format!("folder {} cannot be used: {cause}", dir.display()))
+                };
+                none.insert(IndexFolder::claim(dir).map_err(unusable)?)
+            }
+        })
+    }
+
+    /// Opens the newest index if it is of this archive and version.
+    fn begin(&mut self) -> Result<()> {
+        let Some(path) = self.folder()?.newest() else {
+            return self.start_build("there is none yet");
+        };
+        self.folder()?.remove_others(Some(&path)).map_err(Error::internal)?;
+        let index = match Index::open(&path, self.settings.memory_bytes) {
+            Ok(index) => index,
+            Err(cause) => return self.start_build(&format!("it cannot be opened: {cause}")),
+        };
+        let Some(position) = index.snapshot().position().cloned() else {
+            return self.start_build("it was not built to its end");
+        };
+        let archive = self.feed.read(|tx| tx.archive_id())?;
+        if let Some(why) = unusable(&position, &archive) {
+            return self.start_build(why);
+        }
+        self.start_check(&index);
+        self.adopt(path, index, &position)
+    }
+
+    /// Brings a whole index up to date and has searches use it in the place of the one before.
+    fn adopt(&mut self, path: PathBuf, index: Index, position: &Position) -> Result<()> {
+        let writer = Some(index.writer().map_err(Error::internal)?);
+        let (row, archive) = (log_position(Some(position)), position.archive.clone());
+        let mut open = Open { path, index, writer, position: row, archive };
+        while let Round::Committed { rebuild } = self.take_in(&mut open)? {
+            self.wants_build |= rebuild;
+        }
+        self.shared.publish(Some(open.index.clone()), Standing::Ready);
+        self.show(&open);
+        self.open = Some(open);
+        Ok(())
+    }
+
+    /// Says up to where searches see everything.
+    fn show(&self, open: &Open) {
+        self.shared.indexed.send_replace(open.position.row);
+        self.shared.note_change();
+    }
+
+    /// Takes the index away from searches.
+    fn close(&mut self) {
+        self.open = None;
+        self.shared.publish(None, Standing::Building { done: 0, count: 0 });
+    }
+
+    /// Takes the next rows of the item log into an index.
+    fn take_in(&mut self, open: &mut Open) -> Result<Round> {
+        // First, since a writer that is taken again says how far the last commit came.
+        open.writer()?;
+        let after = open.position.clone();
+        let changes = self.feed.read(move |tx| tx.index_changes(&after, INDEX_CHANGES_MAX))?;
+        let Some(changes) = changes else {
+            self.mend(open)?;
+            return Ok(Round::Committed { rebuild: false });
+        };
+        let Some(last) = changes.last().map(|change| change.position.clone()) else {
+            return Ok(Round::Idle);
+        };
+        let versions = read_versions(&mut self.feed, number(open.position.row), number(last.row))?;
+        open.apply(&changes, &versions, &self.settings.zone)?;
+        open.commit(&last)?;
+        Ok(Round::Committed { rebuild: changes.iter().any(|change| change.rebuild) })
+    }
+
+    /// Compares an index with the items and makes it equal to them: the log does not say what changed. No
+    /// search uses it meanwhile: its versions may be other items' by now.
+    fn mend(&mut self, open: &mut Open) -> Result<()> {
+        tracing::warn!(
+            row = open.position.row,
+            "the item log does not hold the row at which the search index stands: was the database restored, \
+             or did another server take over? The index is compared with the items"
+        );
+        metrics::counter!(telemetry::SEARCH_INDEX_REPAIRS, "kind" => "compared").increment(1);
+        self.shared.publish(None, Standing::Building { done: 0, count: 0 });
+        let found = compare(&mut self.feed, &open.index.snapshot())?;
+        let writer = open.writer()?;
+        found.stale.iter().for_each(|number| writer.remove(*number));
+        for numbers in found.missing.chunks(INDEX_CHANGES_MAX) {
+            let versions = read_each(&mut self.feed, numbers.iter().copied())?;
+            add(writer, &versions, &self.settings.zone)?;
+        }
+        open.commit(&found.end)?;
+        // From here on searches wait for rows of the log as it is now.
+        self.shared.db.restart_written(found.end.row);
+        let (missing, stale) = (found.missing.len(), found.stale.len());
+        tracing::info!(missing, stale, "the search index equals the items again");
+        Ok(())
+    }
+
+    /// Builds an index beside the one that there is.
+    fn start_build(&mut self, why: &str) -> Result<()> {
+        tracing::info!("the search index is built: {why}");
+        metrics::counter!(telemetry::SEARCH_INDEX_REPAIRS, "kind" => "built").increment(1);
+        let path = self.folder()?.begin().map_err(Error::internal)?;
+        let (shared, zone) = (Arc::clone(&self.shared), self.settings.zone.clone());
+        let (stop, is_beside) = (Arc::clone(&self.stop), self.open.is_some());
+        let thread = thread::Builder::new().name("search-build".to_owned());
+        let work = move || {
+            step_back();
+            let (watch, logged_s) = (Stopwatch::start(), Cell::new(0));
+            let report = |done: u64, count: u64| {
+                if !is_beside {
+                    shared.standing.send_replace(Standing::Building { done, count });
+                }
+                metrics::gauge!(telemetry::SEARCH_INDEX_BUILT_ITEMS).set(precise(done));
+                let seconds = watch.elapsed().as_secs();
+                if seconds >= logged_s.get() + LOG_EVERY_S {
+                    logged_s.set(seconds);
+                    tracing::info!(done, count, "the search index is being built");
+                }
+            };
+            let stops = || stop.load(Ordering::Relaxed);
+            let watcher = BuildWatcher { report: &report, stops: &stops };
+            let built = build(&shared.db, &path, &zone, &watcher)?;
+            if built.is_some() {
+                tracing::info!(seconds = watch.elapsed().as_secs(), "the search index was built");
+            }
+            Ok(built.is_some())
+        };
+        self.building = Some(thread.spawn(work).map_err(Error::internal)?);
+        Ok(())
+    }
+
+    /// Reads every file of the index and compares it with its checksum.
+    fn start_check(&mut self, index: &Index) {
+        let index = index.clone();
+        let thread = thread::Builder::new().name("search-check".to_owned());
+        let work = move || index.damaged_files().map_err(Error::internal);
+        self.checking = thread.spawn(work).ok();
+    }
+
+    /// One round: what ended beside, what was written, what else changed.
+    fn step(&mut self) -> Result<()> {
+        if self.failure.as_ref().is_some_and(|failure| failure.since.elapsed() < INDEX_RETRY) {
+            return Ok(());
+        }
+        if !self.has_begun {
+            self.begin()?;
+            self.has_begun = true;
+        }
+        if let Some(building) = self.building.take_if(|building| building.is_finished()) {
+            let joined = building.join();
+            let built = joined.unwrap_or_else(|_| Err(Error::internal("the build panicked")));
+            // What was asked for and failed is tried again beside the index in use.
+            self.wants_build |= built.is_err() && self.open.is_some();
+            if built? {
+                self.exchange()?;
+            }
+        }
+        self.look_at_checks()?;
+        match self.open.take() {
+            Some(open) => self.follow(open)?,
+            None if self.building.is_none() => self.start_build("the last try failed")?,
+            None => {}
+        }
+        self.end_embargoes();
+        Ok(())
+    }
+
+    /// Puts the index that was built in the place of the old one.
+    fn exchange(&mut self) -> Result<()> {
+        let path = self.folder()?.publish().map_err(Error::internal)?;
+        let index = Index::open(&path, self.settings.memory_bytes).map_err(Error::internal)?;
+        let Some(position) = index.snapshot().position().cloned() else {
+            return self.start_build("it was not built to its end");
+        };
+        self.adopt(path.clone(), index, &position)?;
+        self.folder()?.remove_others(Some(&path)).map_err(Error::internal)
+    }
+
+    /// Checks the files where a search met a fault, and builds anew what is damaged.
+    fn look_at_checks(&mut self) -> Result<()> {
+        if self.shared.take_suspicion()
+            && self.checking.is_none()
+            && let Some(index) = self.open.as_ref().map(|open| open.index.clone())
+        {
+            self.start_check(&index);
+        }
+        let Some(checking) = self.checking.take_if(|checking| checking.is_finished()) else {
+            return Ok(());
+        };
+        let damaged = match checking.join() {
+            Ok(Ok(damaged)) => damaged,
+            // Files of segments that were merged meanwhile are gone; a folder that is gone is another thing.
+            Ok(Err(_)) | Err(_) if self.open.as_ref().is_some_and(Open::is_there) => Vec::new(),
+            Ok(Err(_)) | Err(_) => vec!["its folder".to_owned()],
+        };
+        if damaged.is_empty() || self.open.is_none() {
+            return Ok(());
+        }
+        // What it answers may be wrong.
+        self.close();
+        match self.building {
+            Some(_) => Ok(()),
+            None => {
+                self.start_build(&format!("files are damaged or gone: {}", damaged.join(", ")))
+            }
+        }
+    }
+
+    /// Takes in what was written since. The index stays open unless that fails in a way that a later try
+    /// cannot mend.
+    fn follow(&mut self, mut open: Open) -> Result<()> {
+        let has_news = self.feed.has_news();
+        // After a failure, or where a comparison was cut short, there may be something without news of it.
+        let due = open.position.row < self.shared.db.written_row()
+            || self.failure.is_some()
+            || *self.shared.standing.borrow() != Standing::Ready;
+        if !open.is_there() {
+            self.close();
+            return self.start_build("its folder is gone");
+        }
+        let mut outcome = has_news.map(|news| news || due).map_err(Error::from);
+        while matches!(outcome, Ok(true)) && !self.stops() {
+            outcome = self.take_in(&mut open).map(|round| match round {
+                Round::Idle => false,
+                Round::Committed { rebuild } => {
+                    self.wants_build |= rebuild;
+                    self.show(&open);
+                    true
+                }
+            });
+        }
+        if *self.shared.standing.borrow() != Standing::Ready && outcome.is_ok() {
+            self.shared.publish(Some(open.index.clone()), Standing::Ready);
+        }
+        self.open = Some(open);
+        outcome?;
+        if self.wants_build && self.building.is_none() {
+            self.wants_build = false;
+            self.start_build("a command asks for it")?;
+        }
+        Ok(())
+    }
+
+    /// Wakes those that wait when an embargo has ended: what is found changes without a write.
+    fn end_embargoes(&mut self) {
+        let now_ms = clock::now().as_millisecond();
+        let Some(open) = &self.open else { return };
+        let next = open.index.snapshot().next_embargo(self.embargoes_ms);
+        if next.is_some_and(|until| until <= now_ms) {
+            self.shared.note_change();
+        }
+        self.embargoes_ms = now_ms;
+    }
+
+    fn report(&self) {
+        let (items, row) = match &self.open {
+            Some(open) => (open.index.snapshot().len(), open.position.row),
+            None => (0, 0),
+        };
+        metrics::gauge!(telemetry::SEARCH_INDEX_ITEMS).set(precise(items));
+        let behind = self.shared.db.written_row().saturating_sub(row).max(0);
+        metrics::gauge!(telemetry::SEARCH_INDEX_BEHIND)
+            .set(precise(u64::try_from(behind).unwrap_or_default()));
+    }
+
+    /// One line when it begins to fail and one when it works again.
+    fn note_failure(&mut self, cause: &Error) {
+        let text = cause.cause().unwrap_or_else(|| cause.message().to_owned());
+        if self.failure.as_ref().is_none_or(|failure| failure.text != text) {
+            tracing::error!("the search index cannot be kept up to date: {text}");
+        }
+        if let Some(open) = &mut self.open {
+            // What was added and not committed is taken in again.
+            open.writer = None;
+        }
+        self.failure = Some(Failure { text, since: Stopwatch::start() });
+    }
+
+    fn note_success(&mut self) {
+        let is_over = |failure: &mut Failure| failure.since.elapsed() >= INDEX_RETRY;
+        if self.failure.take_if(is_over).is_some() {
+            tracing::info!("the search index is kept up to date again");
+        }
+    }
+}
+
+impl Open {
+    /// Whether the files are still where they were opened.
+    fn is_there(&self) -> bool {
+        self.path.join("meta.json").exists()
+    }
+
+    /// The writer, taken again after a failure: then the index stands where its last commit says, which may
+    /// have been done although it was reported as a failure.
+    fn writer(&mut self) -> Result<&mut Writer> {
+        if self.writer.is_none() {
+            self.index.refresh().map_err(Error::internal)?;
+            self.position = log_position(self.index.snapshot().position());
+        }
+        Ok(match &mut self.writer {
+            Some(writer) => writer,
+            none => none.insert(self.index.writer().map_err(Error::internal)?),
+        })
+    }
+
+    /// Removes what `changes` replaced, and adds the `versions` that are left of what they wrote.
+    fn apply(
+        &mut self,
+        changes: &[IndexChange],
+        versions: &[IndexedVersion],
+        zone: &TimeZone,
+    ) -> Result<()> {
+        let writer = self.writer()?;
+        for replaced in changes.iter().filter_map(|change| change.replaced) {
+            writer.remove(replaced);
+        }
+        add(writer, versions, zone)
+    }
+
+    /// Commits everything up to the row `end`, and shows it.
+    fn commit(&mut self, end: &LogPosition) -> Result<()> {
+        let position = position_of(&self.archive, end);
+        self.writer()?.commit(&position).map_err(Error::internal)?;
+        self.index.refresh().map_err(Error::internal)?;
+        self.position = end.clone();
+        Ok(())
+    }
+}
+
+/// Why an index that stands at `position` is of no use for the archive.
+fn unusable(position: &Position, archive: &str) -> Option<&'static str> {
+    if position.analysis != ANALYSIS {
+        return Some("it is of another version");
+    }
+    (position.archive != archive).then_some("it is of another archive")
+}
+
+/// The number of the version that a row of the item log wrote.
+fn number(row: i64) -> u32 {
+    u32::try_from(row).unwrap_or(u32::MAX)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a gauge needs no more digits")]
+fn precise(count: u64) -> f64 {
+    count as f64
+}

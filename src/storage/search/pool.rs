@@ -1,0 +1,87 @@
+//! The threads that evaluate searches: a few, so that searches never take all cores from renders, with a
+//! bounded queue before them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::oneshot;
+
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{SEARCH_QUEUE_MAX, SEARCH_THREADS};
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// The threads; they end with this.
+#[derive(Debug)]
+pub(super) struct Pool {
+    /// Empty once it ends.
+    jobs: Option<SyncSender<Job>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// What became of work that was given to the pool.
+#[derive(Debug)]
+pub(super) enum Outcome<T> {
+    /// Its result.
+    Done(T),
+    /// It panicked.
+    Panicked,
+}
+
+impl Pool {
+    pub(super) fn start() -> Result<Self> {
+        let (jobs, waiting) = sync_channel::<Job>(SEARCH_QUEUE_MAX);
+        let waiting = Arc::new(Mutex::new(waiting));
+        let mut threads = Vec::with_capacity(SEARCH_THREADS);
+        for _ in 0..SEARCH_THREADS {
+            let waiting = Arc::clone(&waiting);
+            let thread = thread::Builder::new().name("search".to_owned());
+            threads.push(thread.spawn(move || work(&waiting)).map_err(Error::internal)?);
+        }
+        Ok(Self { jobs: Some(jobs), threads })
+    }
+
+    /// Runs `work` on a thread of the pool. Work whose caller is gone before a thread takes it is not
+    /// begun; while it runs, the function that it is given tells whether its caller is gone.
+    ///
+    /// Fails when too much waits.
+    pub(super) async fn run<T, F>(&self, work: F) -> Result<Outcome<T>>
+    where
+        T: Send + 'static,
+        F: FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,
+    {
+        let (sender, receiver) = oneshot::channel();
+        let job = move || {
+            if sender.is_closed() {
+                return;
+            }
+            let outcome = catch_unwind(AssertUnwindSafe(|| work(&|| sender.is_closed())));
+            drop(sender.send(outcome.map_or(Outcome::Panicked, Outcome::Done)));
+        };
+        let full = || Error::overloaded("searches", "Too many searches wait");
+        let jobs = self.jobs.as_ref().ok_or_else(full)?;
+        jobs.try_send(Box::new(job)).map_err(|refused| match refused {
+            TrySendError::Full(_) | TrySendError::Disconnected(_) => full(),
+        })?;
+        receiver.await.map_err(Error::internal)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.jobs = None;
+        for thread in self.threads.drain(..) {
+            drop(thread.join());
+        }
+    }
+}
+
+fn work(waiting: &Mutex<Receiver<Job>>) {
+    loop {
+        let job = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = job else { return };
+        job();
+    }
+}

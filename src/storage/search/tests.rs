@@ -1,0 +1,378 @@
+//! Search through the database: the index follows, waits and is repaired, and what went is in no answer.
+
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use tempfile::TempDir;
+
+use super::*;
+use crate::runtime::clock::Stopwatch;
+use crate::storage::database::NewItem;
+use model::item::Document;
+use query::parse;
+
+/// Time that an index of a few items has to be whole.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(super) fn start() -> Timestamp {
+    "2026-03-02T08:00:00Z".parse().unwrap()
+}
+
+/// A data directory with a search over it.
+pub(super) struct Scene {
+    pub(super) db: Db,
+    search: Option<Search>,
+    pub(super) dir: TempDir,
+}
+
+impl Scene {
+    pub(super) fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::scratch(dir.path()).unwrap();
+        let mut scene = Self { db, search: None, dir };
+        scene.open();
+        scene
+    }
+
+    /// Opens search, in the place of the one before.
+    pub(super) fn open(&mut self) {
+        self.search = None;
+        let dir = self.dir.path().join("search");
+        let settings = IndexSettings { dir, memory_bytes: 100_000, zone: TimeZone::UTC };
+        self.search = Some(Search::start(self.db.clone(), settings).unwrap());
+        self.wait_until_whole();
+    }
+
+    fn close(&mut self) {
+        self.search = None;
+    }
+
+    fn search(&self) -> &Search {
+        self.search.as_ref().unwrap()
+    }
+
+    pub(super) fn wait_until_whole(&self) {
+        let waited = Stopwatch::start();
+        while self.search().standing() != Standing::Ready {
+            assert!(waited.elapsed() < PATIENCE, "{:?}", self.search().standing());
+            std::thread::yield_now();
+        }
+    }
+
+    pub(super) fn write(&self, items: Vec<NewItem>) {
+        let write = move |tx: &crate::storage::database::WriteTx<'_>| {
+            items.iter().try_for_each(|item| tx.write_item(item).map(|_| ()))
+        };
+        self.db.write_blocking(write).unwrap();
+    }
+
+    fn run(&self, sql: &'static str) {
+        self.db.write_blocking(move |tx| tx.run_sql(sql)).unwrap();
+    }
+
+    pub(super) fn find(&self, request: &Request) -> Result<Found> {
+        self.find_at(request, start())
+    }
+
+    fn find_at(&self, request: &Request, now: Timestamp) -> Result<Found> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let preferred = Freshness::Preferred;
+        let found = self.search().search(request.clone(), preferred, now, |found, _| Ok(found));
+        runtime.block_on(found)
+    }
+
+    /// The ids that `query` finds, in the order of storing.
+    fn ids(&self, query: &str) -> Vec<String> {
+        let request = Request { query: parse(query, &TimeZone::UTC).unwrap(), ..all() };
+        let mut ids: Vec<_> =
+            self.find(&request).unwrap().hits.iter().map(|hit| hit.key.id.to_string()).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    /// Looks at what `query` finds until it is `expected`.
+    fn wait_for(&self, query: &str, expected: &[&str]) {
+        let waited = Stopwatch::start();
+        loop {
+            self.wait_until_whole();
+            let request = Request { query: parse(query, &TimeZone::UTC).unwrap(), ..all() };
+            let found = self.find(&request);
+            let ids = found.map(|found| {
+                let mut ids: Vec<_> =
+                    found.hits.iter().map(|hit| hit.key.id.to_string()).collect();
+                ids.sort_unstable();
+                ids
+            });
+            if ids.as_ref().is_ok_and(|ids| ids == expected) {
+                return;
+            }
+            assert!(waited.elapsed() < PATIENCE, "{query}: {ids:?}, not {expected:?}");
+        }
+    }
+}
+
+pub(super) fn text(id: u32, headline: &str) -> NewItem {
+    let key: ItemKey = format!("text/d{id}").parse().unwrap();
+    let fields = serde_json::json!({ "headline": headline, "pubstatus": "usable" });
+    let document = Document::parse(&key, &fields.to_string()).unwrap();
+    NewItem {
+        key,
+        document: document.to_stored(),
+        assets: None,
+        pub_status: PubStatus::Usable,
+        order_time: start() + SignedDuration::from_hours(i64::from(id)),
+        embargoed: None,
+        stored: start(),
+        fresh: true,
+    }
+}
+
+fn withdrawn(id: u32) -> NewItem {
+    let mut item = text(id, "");
+    item.document = item.document.replace("usable", "canceled");
+    item.pub_status = PubStatus::Canceled;
+    item
+}
+
+/// A search for everything, the oldest first.
+pub(super) fn all() -> Request {
+    Request {
+        media_type: None,
+        query: Query::All,
+        products: Vec::new(),
+        products_excluded: Vec::new(),
+        coverage: Coverage::Everything,
+        from: None,
+        until: None,
+        statuses: vec![PubStatus::Usable],
+        sees_embargoed: false,
+        after: None,
+        unseen: None,
+        sort: Sort::By { date: SortDate::Order, descending: false },
+        skip: 0,
+        size: 100,
+        facets: Vec::new(),
+    }
+}
+
+#[test]
+fn what_was_written_is_found_by_the_next_search_also_after_a_restart() {
+    let mut scene = Scene::new();
+    for id in 1..30 {
+        scene.write(vec![text(id, "storm")]);
+        assert_eq!(scene.ids("storm").len(), usize::try_from(id).unwrap());
+    }
+    scene.write(vec![text(7, "vinter"), withdrawn(8)]);
+    assert_eq!(scene.ids("storm").len(), 27);
+    scene.close();
+    scene.write(vec![text(40, "storm"), withdrawn(1)]);
+    scene.open();
+    assert_eq!(scene.ids("storm").len(), 27);
+    assert_eq!(scene.ids("vinter"), ["d7"]);
+}
+
+#[test]
+fn every_process_over_a_directory_follows_what_the_others_write() {
+    let first = Scene::new();
+    let second = Db::scratch(first.dir.path()).unwrap();
+    second.write_blocking(|tx| tx.write_item(&text(1, "storm"))).unwrap();
+    first.wait_for("storm", &["d1"]);
+}
+
+/// The log lost rows whose numbers are given again, as after a restore or a fail-over.
+#[test]
+fn an_index_that_is_ahead_of_a_log_that_lost_rows_is_compared_and_goes_on() {
+    let lost = "DELETE FROM items WHERE item_id > 1; DELETE FROM item_log WHERE seq > 1";
+    let written = || vec![text(1, "storm"), text(2, "storm"), text(3, "storm")];
+    // While the service runs.
+    let scene = Scene::new();
+    scene.write(written());
+    assert_eq!(scene.ids("storm"), ["d1", "d2", "d3"]);
+    scene.run(lost);
+    scene.wait_for("storm", &["d1"]);
+    scene.write(vec![text(4, "storm")]);
+    assert_eq!(scene.ids("storm"), ["d1", "d4"]);
+    // While it does not, and others were written under the same numbers.
+    let mut scene = Scene::new();
+    scene.write(written());
+    assert_eq!(scene.ids("storm").len(), 3);
+    scene.close();
+    scene.run(lost);
+    scene.run(match scene.db.is_far() {
+        true => "ALTER TABLE item_log ALTER COLUMN seq RESTART WITH 2",
+        false => "DELETE FROM sqlite_sequence WHERE name = 'item_log'",
+    });
+    scene.write(vec![text(5, "storm"), text(6, "vinter")]);
+    scene.open();
+    assert_eq!(scene.ids("storm"), ["d1", "d5"]);
+    assert_eq!(scene.ids("vinter"), ["d6"]);
+}
+
+#[test]
+fn an_index_of_another_archive_or_without_files_is_built_again() {
+    let mut scene = Scene::new();
+    scene.write(vec![text(1, "storm")]);
+    assert_eq!(scene.ids("storm"), ["d1"]);
+    scene.close();
+    scene.run("UPDATE state SET value = 'another' WHERE name = 'archive id'");
+    scene.run("DELETE FROM items");
+    scene.open();
+    assert_eq!(scene.ids("storm"), [""; 0]);
+    // While it runs.
+    scene.write(vec![text(2, "storm")]);
+    assert_eq!(scene.ids("storm"), ["d2"]);
+    std::fs::remove_dir_all(scene.dir.path().join("search/1/2")).unwrap();
+    scene.write(vec![text(3, "storm")]);
+    scene.wait_for("storm", &["d2", "d3"]);
+}
+
+#[test]
+fn a_damaged_file_is_noticed_at_the_start_and_the_index_built_again() {
+    let mut scene = Scene::new();
+    scene.write((1..200).map(|id| text(id, "storm vinter is")).collect());
+    assert_eq!(scene.ids("storm").len(), 100);
+    scene.close();
+    let folder = scene.dir.path().join("search/1/1");
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|kind| kind == "idx" || kind == "pos") {
+            let mut bytes = std::fs::read(&path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0xff;
+            std::fs::write(path, bytes).unwrap();
+        }
+    }
+    scene.open();
+    let waited = Stopwatch::start();
+    while !scene.dir.path().join("search/1/2").exists() {
+        assert!(waited.elapsed() < PATIENCE, "nothing was built");
+        std::thread::yield_now();
+    }
+    scene.wait_until_whole();
+    assert_eq!(scene.ids("storm").len(), 100);
+}
+
+#[test]
+fn a_requested_index_is_built_beside_the_one_in_use() {
+    let scene = Scene::new();
+    scene.write(vec![text(1, "storm")]);
+    assert_eq!(scene.ids("storm"), ["d1"]);
+    scene.db.write_blocking(|tx| tx.request_reindex(start())).unwrap();
+    let waited = Stopwatch::start();
+    let next = scene.dir.path().join("search/1/2");
+    let mut number = 2;
+    while !next.exists() {
+        // It is found meanwhile, and so is what comes in.
+        scene.write(vec![text(number, "storm")]);
+        assert_eq!(scene.ids("storm").len(), usize::try_from(number).unwrap().min(100));
+        number += 1;
+        assert!(waited.elapsed() < PATIENCE, "nothing was built");
+    }
+    scene.write(vec![text(1, "vinter")]);
+    assert_eq!(scene.ids("vinter"), ["d1"]);
+}
+
+/// Nobody searches when the command is run: the next process builds the index that was asked for, once.
+#[test]
+fn an_index_requested_while_no_process_searches_is_built_by_the_next_one() {
+    let mut scene = Scene::new();
+    scene.write(vec![text(1, "storm")]);
+    assert_eq!(scene.ids("storm"), ["d1"]);
+    scene.close();
+    scene.db.write_blocking(|tx| tx.request_reindex(start())).unwrap();
+    scene.open();
+    let waited = Stopwatch::start();
+    while !scene.dir.path().join("search/1/2").exists() {
+        assert!(waited.elapsed() < PATIENCE, "nothing was built");
+        std::thread::yield_now();
+    }
+    assert_eq!(scene.ids("storm"), ["d1"]);
+    scene.close();
+    scene.open();
+    scene.write(vec![text(2, "storm")]);
+    assert_eq!(scene.ids("storm"), ["d1", "d2"]);
+    assert!(!scene.dir.path().join("search/1/3").exists());
+}
+
+#[test]
+fn what_comes_after_an_item_is_later_or_as_late_and_stored_later() {
+    let scene = Scene::new();
+    scene.write(vec![text(1, "val"), text(2, "val"), text(3, "storm")]);
+    let after = |key: &str| Request {
+        after: Some(key.parse().unwrap()),
+        sort: Sort::By { date: SortDate::Order, descending: true },
+        ..all()
+    };
+    let ids = |key: &str| -> Vec<String> {
+        let found = scene.find(&after(key)).unwrap();
+        found.hits.iter().map(|hit| hit.key.id.to_string()).collect()
+    };
+    assert_eq!(ids("text/d1"), ["d3", "d2"]);
+    assert_eq!(ids("text/d3"), [""; 0]);
+    // An item that is not there is none.
+    assert_eq!(ids("text/d9").len(), 3);
+}
+
+#[test]
+fn an_embargo_ends_without_a_write_and_wakes_those_that_wait() {
+    let scene = Scene::new();
+    let until = crate::runtime::clock::now() + SignedDuration::from_millis(300);
+    scene.write(vec![NewItem { embargoed: Some(until), ..text(1, "val") }]);
+    let hidden = scene.find_at(&all(), until - SignedDuration::from_millis(1)).unwrap();
+    assert_eq!(hidden.total, 0);
+    let mut changes = scene.search().changes();
+    changes.borrow_and_update();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    runtime
+        .block_on(async { tokio::time::timeout(PATIENCE, changes.changed()).await })
+        .unwrap()
+        .unwrap();
+    assert_eq!(scene.find_at(&all(), until).unwrap().total, 1);
+}
+
+#[test]
+fn a_search_without_an_index_fails_and_items_are_read_by_name() {
+    let scene = Scene::new();
+    scene.write(vec![text(1, "val")]);
+    let search = Search::disabled(scene.db.clone()).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let found = search.search(all(), Freshness::Preferred, start(), |found, _| Ok(found));
+    let refused = runtime.block_on(found).unwrap_err();
+    assert_eq!(refused.kind(), crate::runtime::error::Kind::Unavailable);
+    let key: ItemKey = "text/d1".parse().unwrap();
+    let read = runtime.block_on(search.read(move |tx| Ok(tx.find_item(&key)?.is_some())));
+    assert!(read.unwrap());
+}
+
+/// What is replaced or withdrawn is gone from totals, hits and counts at once, although the index still
+/// has it: the check is the search itself, right after the transaction, while items come in.
+#[test]
+fn what_went_is_in_no_answer_while_items_come_in() {
+    let scene = Scene::new();
+    let facets = vec![Facet::ProductCode];
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for id in 1000..1300 {
+                scene.write(vec![text(id, "vinter")]);
+            }
+        });
+        let mut round = 0;
+        while !writer.is_finished() {
+            round += 1;
+            scene.write(vec![text(1, "storm"), text(2, "storm")]);
+            let request = Request {
+                query: parse("storm", &TimeZone::UTC).unwrap(),
+                facets: facets.clone(),
+                ..all()
+            };
+            assert_eq!(scene.find(&request).unwrap().total, 2);
+            scene.write(vec![withdrawn(1)]);
+            let found = scene.find(&request).unwrap();
+            assert_eq!((found.total, found.hits.len()), (1, 1), "round {round}");
+            scene.write(vec![text(2, "val")]);
+            assert_eq!(scene.find(&request).unwrap().total, 0, "round {round}");
+        }
+        writer.join().unwrap();
+    });
+    assert_eq!(scene.find(&Request { size: 0, ..all() }).unwrap().total, 301);
+}

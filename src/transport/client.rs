@@ -1,0 +1,121 @@
+//! The HTTP client of webhooks and S3: no redirects, no proxy, short answers.
+
+use bytes::Bytes;
+use reqwest::{Client, Response, Url, redirect::Policy};
+
+use crate::runtime::limits;
+use crate::transport::{
+    error::{Fault, Refusal},
+    reach::Reach,
+    settings::SettingsError,
+    stage::{Waits, place},
+    tls::Authority,
+};
+
+/// A client that trusts the public authorities and `authority`.
+///
+/// Names resolve to addresses within `reach` only; an address of numbers is to be looked at by
+/// [`Reach::check`].
+pub(super) fn client(
+    authority: &Authority,
+    (waits, reach): (Waits, Reach),
+) -> Result<Client, Fault> {
+    let built = Client::builder()
+        .tls_backend_preconfigured(authority.client()?)
+        .redirect(Policy::none())
+        // The environment is not read; a proxy would be a setting.
+        .no_proxy()
+        .dns_resolver(std::sync::Arc::new(reach))
+        .connect_timeout(waits.connect)
+        .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")))
+        .build();
+    built.map_err(|error| Refusal::Certificate(error.without_url().to_string()).into())
+}
+
+/// The body of an answer, cut off where it gets too long.
+pub(super) async fn body(response: &mut Response) -> Result<Bytes, reqwest::Error> {
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await? {
+        let room = limits::OUTBOUND_ANSWER_BYTES_MAX - body.len();
+        body.extend_from_slice(&piece[..piece.len().min(room)]);
+        if body.len() == limits::OUTBOUND_ANSWER_BYTES_MAX {
+            break;
+        }
+    }
+    Ok(body.into())
+}
+
+/// Whether a status is worth another try.
+pub(super) fn is_temporary(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500..)
+}
+
+impl From<reqwest::Error> for Fault {
+    fn from(error: reqwest::Error) -> Self {
+        // The address may carry a token.
+        let error = error.without_url();
+        match Self::of_chain(&error) {
+            Some(fault) => fault,
+            None => Self::Network(std::io::Error::other(describe(&error))),
+        }
+    }
+}
+
+/// An error with its causes.
+pub(super) fn describe(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}
+
+/// An address of the web in the setting `name`: `https`, or `http` where it is allowed; without a
+/// user's name and password, which belong into settings that are not listed.
+pub(super) fn address(name: &'static str, text: &str, plain: bool) -> Result<Url, SettingsError> {
+    let invalid = |expected: &str| SettingsError::invalid(name, expected);
+    let url = Url::parse(text).map_err(|_| invalid("an address such as https://example.org/"))?;
+    match url.scheme() {
+        "https" => {}
+        "http" if plain => {}
+        "http" => return Err(invalid("https; settings.allowHttp permits http")),
+        _ => return Err(invalid("an address that begins with https://")),
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(invalid("an address without a user name and password"));
+    }
+    if url.host_str().is_none() || url.fragment().is_some() {
+        return Err(invalid("an address with a host and without a fragment"));
+    }
+    Ok(url)
+}
+
+/// Host and port of an address.
+pub(super) fn place_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    place(host, url.port_or_known_default().unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_https_and_carries_no_password() {
+        let place = |text, plain| address("url", text, plain).map(|url| place_of(&url));
+        assert_eq!(place("https://h/x?token=1", false), Ok("h:443".into()));
+        assert_eq!(place("http://[::1]:81/", true), Ok("[::1]:81".into()));
+        for text in
+            ["http://h/", "ftp://h/", "https://u:p@h/", "https://u@h/", "h/x", "https://h/#a"]
+        {
+            let error = address("url", text, false).unwrap_err().to_string();
+            assert!(
+                error.starts_with("settings.url is not ") && !error.contains("u:p"),
+                "{error}"
+            );
+        }
+    }
+}

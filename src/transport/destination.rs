@@ -1,0 +1,246 @@
+//! Where a channel sends to: its method and settings, parsed and checked once.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::transport::{
+    directory::Directory,
+    email::Email,
+    ftp::Ftp,
+    mail::MailAddress,
+    reach::Reach,
+    s3::S3,
+    settings::{Fields, SettingsError},
+    sftp::Sftp,
+    webhook::Webhook,
+};
+use model::account::ChannelMethod;
+
+/// The checked settings of one method.
+#[derive(Debug)]
+pub(super) enum Target {
+    Directory(Directory),
+    Email(Email),
+    Ftp(Box<Ftp>),
+    Sftp(Box<Sftp>),
+    S3(Box<S3>),
+    Webhook(Box<Webhook>),
+}
+
+/// Where a channel sends to.
+pub struct Destination {
+    pub(super) target: Target,
+    pub(super) reach: Reach,
+    method: ChannelMethod,
+    listed: Value,
+}
+
+impl Destination {
+    /// Reads the `settings` of a channel; nothing for a channel of the method `download`, which
+    /// hands nothing over.
+    ///
+    /// Fails when a setting is missing, unknown or unusable. Cost: a private key with a passphrase
+    /// takes about a tenth of a second to unlock, by design.
+    ///
+    /// Decision §10 Delivery.
+    pub fn parse(method: ChannelMethod, settings: &Value) -> Result<Option<Self>, SettingsError> {
+        let mut fields = Fields::new(settings)?;
+        let target = match method {
+            ChannelMethod::Download => None,
+            ChannelMethod::Directory => Some(Target::Directory(Directory::read(&mut fields)?)),
+            ChannelMethod::Email => Some(Target::Email(Email::read(&mut fields)?)),
+            ChannelMethod::Ftp => Some(Target::Ftp(Box::new(Ftp::read(&mut fields, false)?))),
+            ChannelMethod::Ftps => Some(Target::Ftp(Box::new(Ftp::read(&mut fields, true)?))),
+            ChannelMethod::Sftp => Some(Target::Sftp(Box::new(Sftp::read(&mut fields)?.open()?))),
+            ChannelMethod::S3 => Some(Target::S3(Box::new(S3::read(&mut fields)?))),
+            ChannelMethod::Webhook => Some(Target::Webhook(Box::new(Webhook::read(&mut fields)?))),
+        };
+        match target {
+            Some(target) => {
+                let (reach, listed) = (Reach::Anywhere, fields.finish()?);
+                Ok(Some(Self { target, reach, method, listed }))
+            }
+            // What a download may look like is its own section's business.
+            None => Ok(None),
+        }
+    }
+
+    /// The same for a channel that a user made: connections go to public addresses only, not to
+    /// this machine, its network or what tells machines of a cloud who they are. Mails go to the
+    /// operator's mail server all the same.
+    #[must_use]
+    pub fn only_public(self) -> Self {
+        Self { reach: Reach::Public, ..self }
+    }
+
+    /// Who gets its mails, where it sends mails.
+    #[must_use]
+    pub fn recipients(&self) -> &[MailAddress] {
+        match &self.target {
+            Target::Email(email) => email.recipients(),
+            Target::Directory(_)
+            | Target::Ftp(_)
+            | Target::Sftp(_)
+            | Target::S3(_)
+            | Target::Webhook(_) => &[],
+        }
+    }
+
+    /// How it hands files over.
+    #[must_use]
+    pub fn method(&self) -> ChannelMethod {
+        self.method
+    }
+
+    /// The settings for a list, with `***` for every secret.
+    #[must_use]
+    pub fn redacted(&self) -> &Value {
+        &self.listed
+    }
+
+    /// What [`Self::redacted`] gives for these settings, at no cost: a private key stays closed, and
+    /// so may be one that nothing opens.
+    pub fn redact(
+        method: ChannelMethod,
+        settings: &Value,
+    ) -> Result<Option<Value>, SettingsError> {
+        if method == ChannelMethod::Sftp {
+            let mut fields = Fields::new(settings)?;
+            Sftp::read(&mut fields)?;
+            return fields.finish().map(Some);
+        }
+        Ok(Self::parse(method, settings)?.map(|found| found.listed))
+    }
+}
+
+impl fmt::Debug for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.method.as_str(), self.listed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use model::account::ChannelMethod as Method;
+
+    fn check(method: Method, settings: &Value, expected: Result<Value, &str>) {
+        let parsed = Destination::parse(method, settings);
+        let listed = parsed.map(|found| found.expect("hands over").redacted().clone());
+        let listed = listed.map_err(|error| error.to_string());
+        assert_eq!(listed, expected.map_err(str::to_owned), "{settings}");
+    }
+
+    #[test]
+    fn a_download_hands_nothing_over() {
+        assert!(Destination::parse(Method::Download, &json!({})).unwrap().is_none());
+    }
+
+    #[test]
+    fn settings_are_listed_without_their_secrets() {
+        let ftp = json!({"host": "h", "username": "u", "password": "geheim", "path": "/in"});
+        let listed =
+            json!({"password": "***", "host": "h", "port": 21, "username": "u", "path": "/in"});
+        check(Method::Ftp, &ftp, Ok(listed));
+        let hook = json!({"url": "https://h.example/T0/B1?k=2", "secret": "x".repeat(24)});
+        let listed = json!({"url": "https://h.example:443/***", "secret": "***"});
+        check(Method::Webhook, &hook, Ok(listed));
+        let hook = Destination::parse(Method::Webhook, &hook).unwrap().unwrap();
+        assert!(!format!("{hook:?} {:?}", hook.target).contains("T0"));
+    }
+
+    #[test]
+    fn a_list_opens_no_private_key() {
+        let settings = json!({
+            "host": "h", "username": "u", "hostKey": format!("SHA256:{}", "A".repeat(43)),
+            "privateKey": "not a key that anything opens", "passphrase": "geheim",
+        });
+        let mut listed = settings.clone();
+        listed["port"] = json!(22);
+        for secret in ["privateKey", "passphrase"] {
+            listed[secret] = json!("***");
+        }
+        assert_eq!(Destination::redact(Method::Sftp, &settings), Ok(Some(listed)));
+        let error = Destination::parse(Method::Sftp, &settings).unwrap_err();
+        let expected = "settings.privateKey is not an OpenSSH key that the passphrase opens";
+        assert_eq!(error.to_string(), expected);
+        let ftp = json!({"host": "h", "username": "u", "password": "p"});
+        let parsed = Destination::parse(Method::Ftp, &ftp).unwrap().unwrap();
+        let listed = Destination::redact(Method::Ftp, &ftp);
+        assert_eq!(listed, Ok(Some(parsed.redacted().clone())));
+        assert_eq!(Destination::redact(Method::Download, &json!({})), Ok(None));
+    }
+
+    #[test]
+    fn what_is_missing_unknown_or_unusable_is_named() {
+        let account = json!({"host": "h", "username": "u", "password": "geheim"});
+        let with = |name: &str, value: Value| {
+            let mut settings = account.clone();
+            settings[name] = value;
+            settings
+        };
+        let cases = [
+            (Method::Ftp, json!({"username": "u", "password": "p"}), "settings.host is missing"),
+            (Method::Ftp, json!({"host": "h", "username": "u"}), "settings.password is missing"),
+            (Method::Ftp, with("ca", json!("x")), "settings.ca is unknown"),
+            (Method::Ftp, with("implicit", json!(true)), "settings.implicit is unknown"),
+            (Method::Ftps, with("implicit", json!(1)), "settings.implicit is not true or false"),
+            (
+                Method::Ftps,
+                with("ca", json!("x")),
+                "settings.ca is not one or more certificates in PEM",
+            ),
+            (
+                Method::Ftp,
+                with("username", json!("u\r\nDELE x")),
+                "settings.username is not one line of text",
+            ),
+            (
+                Method::Ftp,
+                with("password", json!("p\nQUIT")),
+                "settings.password is not one line of text",
+            ),
+            (
+                Method::Ftp,
+                with("path", json!("a/../b")),
+                "settings.path is not a path without `.`, `..`, empty parts and backslashes",
+            ),
+            (
+                Method::Directory,
+                json!({"path": "/etc"}),
+                "settings.path is not a relative path without `.`, `..`, empty parts and backslashes",
+            ),
+            (Method::Sftp, account.clone(), "settings.hostKey is missing"),
+            (
+                Method::Sftp,
+                with("hostKey", json!("MD5:00:11")),
+                "settings.hostKey is not `SHA256:…` or a line such as `ssh-ed25519 AAAA…`",
+            ),
+            (
+                Method::Email,
+                json!({"to": "a@b\r\nBcc: c@d"}),
+                "settings.to is not a mail address or a list of up to 50",
+            ),
+            (Method::Email, json!({"to": []}), "settings.to is not a text or a list of texts"),
+            (
+                Method::Webhook,
+                json!({"url": "http://h/", "secret": "x".repeat(24)}),
+                "settings.url is not https; settings.allowHttp permits http",
+            ),
+            (
+                Method::Webhook,
+                json!({"url": "https://h/", "secret": "short"}),
+                "settings.secret is not `whsec_` and base64, or 24 bytes",
+            ),
+            (Method::S3, json!({"bucket": "b/c"}), "settings.bucket is not a bucket's name"),
+            (Method::S3, json!({"bucket": "bilder"}), "settings.region is missing"),
+            (Method::Ftp, json!([]), "settings is not an object"),
+        ];
+        for (method, settings, expected) in cases {
+            check(method, &settings, Err(expected));
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! Into a folder of this machine.
+//!
+//! Channels name folders below one root that the operator sets. Every part of the way is opened
+//! relative to the folder before it and no link is followed, so that who may write into a folder
+//! of deliveries cannot lead us out of it, at no moment.
+
+use std::{
+    io,
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+};
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use tokio::io::AsyncWriteExt;
+
+use crate::runtime::modes;
+use crate::transport::{
+    error::{Fault, Refusal, SendError, Step},
+    file::{File, Reader},
+    settings::{Fields, FolderPath, SettingsError},
+    stage::{Stage, Waits},
+};
+
+/// Modes of folders and files that are delivered, before the umask.
+const FOLDER_MODE: u32 = 0o755;
+const FILE_MODE: u32 = 0o644;
+
+/// A folder below the root.
+#[derive(Debug)]
+pub(super) struct Directory {
+    path: FolderPath,
+}
+
+impl Directory {
+    pub(super) fn read(fields: &mut Fields) -> Result<Self, SettingsError> {
+        Ok(Self { path: FolderPath::read(fields, "path", false)? })
+    }
+
+    /// Writes `files` into the folder, each under a name of its own first and then in one step
+    /// under its real one. Readers see a whole file or none, also after a crash.
+    pub(super) async fn send(
+        &self,
+        root: Option<&Path>,
+        waits: Waits,
+        id: &str,
+        files: &[File],
+    ) -> Result<(), SendError> {
+        let place = format!("folder {}", self.path.parts.join("/"));
+        let stage = Stage { place, waits, secrets: Vec::new() };
+        let root = root.ok_or_else(|| stage.fail(Step::Folder, Refusal::NoRoot))?.to_owned();
+        let parts = self.path.parts.clone();
+        let folder = stage.answer(Step::Folder, apart(move || open_folder(&root, &parts))).await?;
+        for file in files {
+            let temporary = format!(".{}.{id}.part", file.name());
+            let limit = waits.transfer(file.size_bytes());
+            let written = write(&folder, file, &temporary, waits);
+            if let Err(error) = stage.within(limit, Step::Upload, written).await {
+                // What is left of a full disk or of a file that broke off.
+                let _gone = rustix::fs::unlinkat(&folder, &temporary, AtFlags::empty());
+                return Err(error);
+            }
+            let (folder, name) = (duplicate(&folder, &stage)?, file.name().to_owned());
+            let named = apart(move || {
+                rustix::fs::renameat(&folder, &temporary, &folder, &name)?;
+                Ok(rustix::fs::fsync(&folder)?)
+            });
+            stage.answer(Step::Rename, named).await?;
+        }
+        Ok(())
+    }
+}
+
+impl From<rustix::io::Errno> for Fault {
+    fn from(error: rustix::io::Errno) -> Self {
+        Self::Local(error.into())
+    }
+}
+
+fn duplicate(folder: &OwnedFd, stage: &Stage<'_>) -> Result<OwnedFd, SendError> {
+    folder.try_clone().map_err(|error| stage.fail(Step::Rename, Fault::Local(error)))
+}
+
+/// Runs calls that wait for a disk on a thread of their own.
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Fault> + Send + 'static,
+) -> Result<T, Fault> {
+    let joined = tokio::task::spawn_blocking(work).await;
+    joined.map_err(|error| Fault::Local(io::Error::other(error)))?
+}
+
+/// Opens the folder `parts` below `root` and makes what is missing of it. The root has to be there:
+/// one that is missing may be a disk that is not mounted.
+fn open_folder(root: &Path, parts: &[String]) -> Result<OwnedFd, Fault> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut folder = rustix::fs::open(root, flags, Mode::empty())?;
+    for part in parts {
+        let is_new = match rustix::fs::mkdirat(&folder, part, Mode::from_raw_mode(FOLDER_MODE)) {
+            Ok(()) => {
+                rustix::fs::fsync(&folder)?;
+                true
+            }
+            Err(rustix::io::Errno::EXIST) => false,
+            Err(error) => return Err(error.into()),
+        };
+        let opened = rustix::fs::openat(&folder, part, flags | OFlags::NOFOLLOW, Mode::empty());
+        folder = match opened {
+            Ok(opened) => opened,
+            Err(rustix::io::Errno::NOTDIR | rustix::io::Errno::LOOP) => {
+                return Err(Refusal::NoFolder(part.clone()).into());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if is_new {
+            share(&folder, FOLDER_MODE)?;
+        }
+    }
+    Ok(folder)
+}
+
+/// Makes `name` anew: neither a link nor a file that somebody put there is written to.
+fn create(folder: impl AsFd, name: &str) -> Result<OwnedFd, Fault> {
+    match rustix::fs::unlinkat(&folder, name, AtFlags::empty()) {
+        Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let flags =
+        OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(&folder, name, flags, Mode::from_raw_mode(FILE_MODE))?;
+    share(&file, FILE_MODE)?;
+    Ok(file)
+}
+
+/// Gives what was created the mode `mode`, as far as the umask of the start allows it: files of
+/// deliveries are for others to read, unlike all else that the process creates.
+fn share(file: impl AsFd, mode: u32) -> Result<(), Fault> {
+    if let Some(mode) = modes::shared(mode) {
+        rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
+    }
+    Ok(())
+}
+
+async fn write(folder: &OwnedFd, file: &File, name: &str, waits: Waits) -> Result<(), Fault> {
+    let (folder, name) = (folder.try_clone().map_err(Fault::Local)?, name.to_owned());
+    let made = apart(move || create(folder, &name)).await?;
+    let mut target = tokio::fs::File::from_std(std::fs::File::from(made));
+    let mut reader = Reader::open(file, waits.answer).await?;
+    while let Some(piece) = reader.next().await? {
+        target.write_all(&piece).await.map_err(Fault::Local)?;
+    }
+    target.flush().await.map_err(Fault::Local)?;
+    target.sync_all().await.map_err(Fault::Local)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
+    use bytes::Bytes;
+    use serde_json::json;
+
+    use super::*;
+
+    fn directory(path: &str) -> Directory {
+        let settings = if path.is_empty() { json!({}) } else { json!({ "path": path }) };
+        Directory::read(&mut Fields::new(&settings).unwrap()).unwrap()
+    }
+
+    fn files(content: &'static str) -> Vec<File> {
+        let bytes = Bytes::from_static(content.as_bytes());
+        vec![File::from_bytes("a.jpg", "image/jpeg", bytes).unwrap()]
+    }
+
+    async fn send(root: &Path, path: &str, files: &[File]) -> Result<(), SendError> {
+        directory(path).send(Some(root), Waits::default(), "d1", files).await
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn a_file_arrives_whole_and_alone_and_again() {
+        let root = tempfile::tempdir().unwrap();
+        for content in ["first", "second, longer"] {
+            send(root.path(), "desk/in", &files(content)).await.unwrap();
+            let path = root.path().join("desk/in");
+            assert_eq!(names(&path), ["a.jpg"]);
+            assert_eq!(fs::read_to_string(path.join("a.jpg")).unwrap(), content);
+        }
+    }
+
+    #[tokio::test]
+    async fn links_lead_nowhere() {
+        let (root, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        symlink(outside.path(), root.path().join("out")).unwrap();
+        let error = send(root.path(), "out", &files("x")).await.unwrap_err();
+        assert!(!error.temporary());
+        assert_eq!(
+            error.to_string(),
+            "folder out, finding the folder: out is no folder; links are not followed"
+        );
+        let target = outside.path().join("target");
+        fs::write(&target, "untouched").unwrap();
+        for name in ["a.jpg", ".a.jpg.d1.part"] {
+            symlink(&target, root.path().join(name)).unwrap();
+        }
+        send(root.path(), "", &files("x")).await.unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "untouched");
+        assert_eq!(fs::read_to_string(root.path().join("a.jpg")).unwrap(), "x");
+        assert!(!root.path().join("a.jpg").is_symlink());
+    }
+
+    #[tokio::test]
+    async fn a_file_that_breaks_off_leaves_nothing_behind() {
+        let root = tempfile::tempdir().unwrap();
+        let short = File::new("a.jpg", "image/jpeg", 9, || async {
+            let pieces = futures_util::stream::iter([Ok(Bytes::from_static(b"abc"))]);
+            Ok(Box::pin(pieces) as crate::transport::Content)
+        });
+        let error = send(root.path(), "in", &[short.unwrap()]).await.unwrap_err();
+        assert!(matches!(error.fault(), Fault::Length { .. }) && error.temporary());
+        assert!(names(&root.path().join("in")).is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_missing_root_is_temporary_and_an_unset_one_is_not() {
+        let root = tempfile::tempdir().unwrap();
+        let error = send(&root.path().join("unmounted"), "a", &files("x")).await.unwrap_err();
+        assert!(error.temporary() && !root.path().join("unmounted").exists(), "{error}");
+        let sent = directory("a").send(None, Waits::default(), "d1", &files("x")).await;
+        let error = sent.unwrap_err();
+        assert!(!error.temporary() && error.to_string().contains("delivery.directory_root"));
+    }
+}

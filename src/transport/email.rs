@@ -1,0 +1,157 @@
+//! Files by mail: attached as far as a mail can carry them, else linked.
+
+use crate::runtime::limits;
+use crate::transport::{
+    Parcel,
+    error::{Fault, SendError, Step},
+    file::{File, Reader},
+    mail::{Attachment, Mail, MailAddress, one_line},
+    mailer::Mailer,
+    settings::{Fields, SettingsError},
+    stage::{Stage, Waits},
+};
+
+/// Who gets the files.
+#[derive(Debug)]
+pub(super) struct Email {
+    to: Vec<MailAddress>,
+}
+
+impl Email {
+    pub(super) fn read(fields: &mut Fields) -> Result<Self, SettingsError> {
+        let texts = fields.texts("to")?;
+        let expected = || {
+            let most = limits::MAIL_RECIPIENTS_MAX;
+            SettingsError::invalid("to", format!("a mail address or a list of up to {most}"))
+        };
+        if texts.len() > limits::MAIL_RECIPIENTS_MAX {
+            return Err(expected());
+        }
+        let read = texts.iter().map(|text| MailAddress::parse(text).ok_or_else(expected));
+        Ok(Self { to: read.collect::<Result<_, _>>()? })
+    }
+
+    pub(super) async fn send(
+        &self,
+        mailer: &Mailer,
+        waits: Waits,
+        parcel: &Parcel,
+        files: &[File],
+    ) -> Result<(), SendError> {
+        let stage = Stage { place: "e-mail".to_owned(), waits, secrets: Vec::new() };
+        let sizes = files.iter().map(File::size_bytes);
+        let total = sizes.fold(0_u64, u64::saturating_add);
+        let mut attachments = Vec::new();
+        if total <= mailer.settings().attachments_bytes_max {
+            for file in files {
+                let limit = waits.transfer(file.size_bytes());
+                let read = stage.within(limit, Step::Prepare, read(file, waits)).await?;
+                attachments.push(read);
+            }
+        }
+        let headline = one_line(&parcel.headline, limits::MAIL_SUBJECT_CHARS_MAX);
+        let subject = if headline.is_empty() { parcel.item_uri.clone() } else { headline };
+        let is_new = |to: &MailAddress| {
+            parcel.introductions.iter().find(|introduction| introduction.to == *to)
+        };
+        let known = self.to.iter().filter(|to| is_new(to).is_none()).cloned().collect();
+        let mail = Mail {
+            id: parcel.id.clone(),
+            at: (parcel.clock)(),
+            to: known,
+            subject: one_line(&subject, limits::MAIL_SUBJECT_CHARS_MAX),
+            text: text(parcel, files, attachments.is_empty()),
+            html: None,
+            inline: Vec::new(),
+            attachments,
+            headers: vec![("Auto-Submitted".into(), "auto-generated".into())],
+        };
+        // The number is that of the recipient in the channel: a mail has one id at every try.
+        for (number, to) in self.to.iter().enumerate() {
+            let Some(introduction) = is_new(to) else { continue };
+            let id = format!("{}.{number}", parcel.id);
+            let mut own = Mail { id, to: vec![to.clone()], ..mail.clone() };
+            own.introduce(introduction);
+            mailer.send(&own).await?;
+            introduction.sent.set();
+        }
+        match mail.to.is_empty() {
+            true => Ok(()),
+            false => mailer.send(&mail).await,
+        }
+    }
+
+    /// Who gets the files.
+    pub(super) fn recipients(&self) -> &[MailAddress] {
+        &self.to
+    }
+}
+
+async fn read(file: &File, waits: Waits) -> Result<Attachment, Fault> {
+    let mut reader = Reader::open(file, waits.answer).await?;
+    let mut bytes = Vec::new();
+    while let Some(piece) = reader.next().await? {
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(Attachment { name: file.name().to_owned(), mime: file.mime().to_owned(), bytes })
+}
+
+/// What the mail says: the item, and each file with its address where the mail does not carry it.
+fn text(parcel: &Parcel, files: &[File], linked: bool) -> String {
+    let mut text = format!("{}\n\n", one_line(&parcel.headline, usize::MAX));
+    for file in files {
+        text.push_str(&format!("{} ({} bytes)\n", file.name(), file.size_bytes()));
+        if let (true, Some(url)) = (linked, file.url()) {
+            text.push_str(&format!("{url}\n"));
+        }
+    }
+    if linked && !files.is_empty() {
+        text.push_str("\nThe files are too large for a mail.\n");
+    }
+    text.push_str(&format!("\n{}\n", parcel.item_uri));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::{Introduction, MailSettings, MailTransport, SentMark};
+
+    fn address(text: &str) -> MailAddress {
+        MailAddress::parse(text).unwrap()
+    }
+
+    fn introduction(to: &str) -> Introduction {
+        let text = "Eva has mails sent to you".to_owned();
+        Introduction { to: address(to), html: String::new(), text, sent: SentMark::default() }
+    }
+
+    #[tokio::test]
+    async fn who_was_introduced_is_known_where_a_later_mail_fails() {
+        let dir = tempfile::tempdir().unwrap();
+        // The second mail cannot be written: a folder has its name.
+        std::fs::create_dir(dir.path().join("d-1.2.eml")).unwrap();
+        let settings = MailSettings {
+            transport: MailTransport::Outbox { folder: dir.path().to_owned(), is_shared: false },
+            from: address("a@b.example"),
+            domain: "b.example".to_owned(),
+            attachments_bytes_max: 0,
+        };
+        let mailer = Mailer::new(settings, Waits::default());
+        let parcel = Parcel {
+            id: "d-1".to_owned(),
+            item_uri: "http://w.example/image/a".to_owned(),
+            headline: "Isbrytare".to_owned(),
+            version: "1".to_owned(),
+            introductions: vec![introduction("v1@x.example"), introduction("v2@x.example")],
+            clock: || jiff::Timestamp::UNIX_EPOCH,
+        };
+        let to = ["v1@x.example", "known@x.example", "v2@x.example"].map(address).to_vec();
+        let sent = Email { to }.send(&mailer, Waits::default(), &parcel, &[]).await;
+        assert!(sent.is_err_and(|error| error.temporary()));
+        let told = parcel.introductions.iter().map(|introduction| introduction.sent.is_set());
+        assert_eq!(told.collect::<Vec<_>>(), [true, false]);
+        let first = std::fs::read_to_string(dir.path().join("d-1.0.eml")).unwrap();
+        assert!(first.contains("Eva has mails sent to you"), "{first}");
+    }
+}

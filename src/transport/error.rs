@@ -1,0 +1,357 @@
+//! Why a file did not get to another system, and whether a later try may help.
+
+use std::{error::Error as StdError, fmt, io, time::Duration};
+
+use thiserror::Error;
+
+use crate::runtime::limits;
+
+/// What was being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Looking at what is to be sent.
+    Prepare,
+    /// Finding the address and opening a connection.
+    Connect,
+    /// Agreeing on encryption.
+    Secure,
+    /// Proving who we are.
+    LogIn,
+    /// Finding or making the folder.
+    Folder,
+    /// Sending bytes of a file.
+    Upload,
+    /// Giving a finished file its name.
+    Rename,
+    /// Sending a request or a mail.
+    Post,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Prepare => "preparing",
+            Self::Connect => "connecting",
+            Self::Secure => "securing the connection",
+            Self::LogIn => "logging in",
+            Self::Folder => "finding the folder",
+            Self::Upload => "uploading",
+            Self::Rename => "renaming",
+            Self::Post => "posting",
+        })
+    }
+}
+
+/// What cannot be sent, however often it is tried.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Refusal {
+    /// The delivery's id is no name: it becomes part of file names and of a mail's id.
+    #[error("the delivery's id is not made of 1 to 128 letters, digits, `_`, `-` and `.`")]
+    Id,
+    /// More files than one delivery may have.
+    #[error("{0} files are more than a delivery may have")]
+    Files(usize),
+    /// A value of a head, of a mail or of a request, with a line break or another control
+    /// character.
+    #[error("the {0} has a control character")]
+    Control(String),
+    /// A value of a mail's head that is too long, or a name that is none.
+    #[error("the {0} is no header of a mail")]
+    Header(String),
+    /// A mail without recipients, or with too many.
+    #[error("{0} recipients, expected 1 to 50")]
+    Recipients(usize),
+    /// Channels of the method `directory` need the setting `delivery.directory_root`.
+    #[error("delivery.directory_root is not set")]
+    NoRoot,
+    /// A part of the path is a symbolic link or a file.
+    #[error("{0} is no folder; links are not followed")]
+    NoFolder(String),
+    /// The mail server offers no STARTTLS although it is asked for.
+    #[error("the server offers no STARTTLS")]
+    NoStartTls,
+    /// Neither side's ways to prove an identity are known to the other.
+    #[error("the server offers no login that we know")]
+    NoLogin,
+    /// Algorithms do not meet.
+    #[error("no common algorithm: {0}")]
+    NoAlgorithm(String),
+    /// A user's channel leads to an address of the service's own machine or network.
+    #[error(
+        "the address lies inside a private network, where only channels of the operator may lead"
+    )]
+    Private,
+    /// The host of a user's channel has no public address. It is not said whether it has none at all
+    /// or a private one: that would tell which names exist in the service's network.
+    #[error(
+        "the host has no public address; only channels of the operator may lead into a private \
+         network"
+    )]
+    NotPublic,
+    /// A certificate of a channel's settings cannot be used.
+    #[error("the settings' certificate cannot be used: {0}")]
+    Certificate(String),
+}
+
+/// What went wrong.
+#[derive(Debug, Error)]
+pub enum Fault {
+    /// The network or the other side's connection failed.
+    #[error("{0}")]
+    Network(io::Error),
+    /// No answer came in time.
+    #[error("no answer within {0:?}")]
+    TimedOut(Duration),
+    /// The other side's certificate is not trusted.
+    #[error("the certificate is not trusted: {0}")]
+    Certificate(String),
+    /// The encrypted connection failed.
+    #[error("TLS: {0}")]
+    Tls(String),
+    /// The SSH server showed another key than the settings name.
+    #[error("the host key is {presented}, expected {expected}")]
+    HostKey {
+        /// The fingerprint of the settings.
+        expected: String,
+        /// The fingerprint of what was shown.
+        presented: String,
+    },
+    /// The other side knows no such user, key or password.
+    #[error("the credentials were refused{}", after_colon(.0))]
+    Credentials(String),
+    /// The other side said no.
+    #[error("the answer was {code}{}", after_colon(.said))]
+    Answer {
+        /// Code of the protocol: FTP, SMTP, HTTP, SFTP.
+        code: u32,
+        /// What it said, shortened; it may be empty.
+        said: String,
+        /// Whether the protocol calls it temporary.
+        temporary: bool,
+    },
+    /// The other side does not keep to the protocol.
+    #[error("unexpected answer: {0}")]
+    Protocol(String),
+    /// Our own file could not be read.
+    #[error("{name} could not be read: {cause}")]
+    Content {
+        /// The file's name.
+        name: String,
+        /// Why.
+        cause: io::Error,
+    },
+    /// Our own file has another length than was announced.
+    #[error("{name} has {found} bytes or more, expected {expected}")]
+    Length {
+        /// The file's name.
+        name: String,
+        /// Bytes that were announced.
+        expected: u64,
+        /// Bytes that came, at least.
+        found: u64,
+    },
+    /// A folder of this machine failed.
+    #[error("{0}")]
+    Local(io::Error),
+    /// It can never be sent.
+    #[error("{0}")]
+    Refused(#[from] Refusal),
+}
+
+fn after_colon(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(": {text}") }
+}
+
+impl Fault {
+    /// Whether a later try may help.
+    fn temporary(&self) -> bool {
+        match self {
+            Self::Network(_)
+            | Self::TimedOut(_)
+            | Self::Tls(_)
+            | Self::Protocol(_)
+            | Self::Content { .. }
+            | Self::Length { .. }
+            // The name may be missing for the moment alone.
+            | Self::Refused(Refusal::NotPublic) => true,
+            Self::Certificate(_)
+            | Self::HostKey { .. }
+            | Self::Credentials(_)
+            | Self::Refused(_) => false,
+            Self::Answer { temporary, .. } => *temporary,
+            Self::Local(cause) => cause.kind() != io::ErrorKind::PermissionDenied,
+        }
+    }
+
+    /// The same without what another system must not make us repeat.
+    fn cleaned(self, secrets: &[&str]) -> Self {
+        match self {
+            Self::Certificate(text) => Self::Certificate(clean(&text, secrets)),
+            Self::Tls(text) => Self::Tls(clean(&text, secrets)),
+            Self::Credentials(text) => Self::Credentials(clean(&text, secrets)),
+            Self::Protocol(text) => Self::Protocol(clean(&text, secrets)),
+            Self::Answer { code, said, temporary } => {
+                Self::Answer { code, said: clean(&said, secrets), temporary }
+            }
+            Self::Network(_)
+            | Self::TimedOut(_)
+            | Self::HostKey { .. }
+            | Self::Content { .. }
+            | Self::Length { .. }
+            | Self::Local(_)
+            | Self::Refused(_) => self,
+        }
+    }
+
+    /// A refused login when the answer says no for good.
+    pub(super) fn of_login(self) -> Self {
+        match self {
+            Self::Answer { said, temporary: false, .. } => Self::Credentials(said),
+            other @ (Self::Answer { .. }
+            | Self::Network(_)
+            | Self::TimedOut(_)
+            | Self::Certificate(_)
+            | Self::Tls(_)
+            | Self::HostKey { .. }
+            | Self::Credentials(_)
+            | Self::Protocol(_)
+            | Self::Content { .. }
+            | Self::Length { .. }
+            | Self::Local(_)
+            | Self::Refused(_)) => other,
+        }
+    }
+
+    /// What TLS says of a failure; certificates that are not trusted stay so.
+    pub(super) fn of_tls(text: &str) -> Self {
+        let certificate = text.contains("certificate");
+        if certificate { Self::Certificate(text.into()) } else { Self::Tls(text.into()) }
+    }
+
+    /// What lies behind an error of a library, when it is one of the operating system, of TLS or
+    /// our own.
+    pub(super) fn of_chain(error: &(dyn StdError + 'static)) -> Option<Self> {
+        let mut next = Some(error);
+        while let Some(cause) = next {
+            if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
+                return Some(Self::of_rustls(tls));
+            }
+            if let Some(refusal) = cause.downcast_ref::<Refusal>() {
+                return Some(refusal.clone().into());
+            }
+            // An `io::Error` does not show what it carries as its source, but that one's source.
+            if let Some(io) = cause.downcast_ref::<io::Error>()
+                && let Some(inner) = io.get_ref()
+                && let Some(found) = Self::of_chain(inner)
+            {
+                return Some(found);
+            }
+            if let Some(io) = cause.downcast_ref::<io::Error>()
+                && io.get_ref().is_none()
+            {
+                return Some(Self::Network(io::Error::new(io.kind(), io.to_string())));
+            }
+            next = cause.source();
+        }
+        None
+    }
+
+    fn of_rustls(error: &rustls::Error) -> Self {
+        let text = error.to_string();
+        let certificate = matches!(error, rustls::Error::InvalidCertificate(_));
+        if certificate { Self::Certificate(text) } else { Self::Tls(text) }
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(error: io::Error) -> Self {
+        Self::of_chain(&error).unwrap_or(Self::Network(error))
+    }
+}
+
+/// One line of printable text without secrets, shortened.
+fn clean(text: &str, secrets: &[&str]) -> String {
+    let mut text = text.to_owned();
+    for secret in secrets.iter().filter(|secret| !secret.is_empty()) {
+        text = text.replace(secret, "***");
+    }
+    let words: Vec<&str> = text
+        .split(|c: char| c.is_control() || c.is_whitespace())
+        .filter(|w| !w.is_empty())
+        .collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(limits::OUTBOUND_SAID_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// A hand-over that did not succeed.
+///
+/// Its text names the other side (host and port, or folder), the step and what went wrong, never
+/// a secret: what another system said is searched for the channel's secrets first.
+#[derive(Debug, Error)]
+#[error("{place}, {step}: {fault}")]
+pub struct SendError {
+    place: String,
+    step: Step,
+    fault: Box<Fault>,
+}
+
+impl SendError {
+    pub(super) fn new(place: &str, step: Step, fault: Fault, secrets: &[&str]) -> Self {
+        Self { place: place.to_owned(), step, fault: Box::new(fault.cleaned(secrets)) }
+    }
+
+    /// Whether a later try may help: the other side is down, slow or busy. Refused credentials, an
+    /// unknown key, a missing permission and what cannot be sent at all stay as they are until
+    /// somebody changes something.
+    #[must_use]
+    pub fn temporary(&self) -> bool {
+        self.fault.temporary()
+    }
+
+    /// What was being done.
+    #[must_use]
+    pub fn step(&self) -> Step {
+        self.step
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn fault(&self) -> &Fault {
+        &self.fault
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_system_said_is_one_short_line_without_secrets() {
+        let said = "530 no\r\nhunter2-hunter2 is\0wrong ".to_owned() + &"x".repeat(500);
+        let fault = Fault::Answer { code: 530, said, temporary: false };
+        let text =
+            SendError::new("h:21", Step::LogIn, fault, &["hunter2-hunter2", ""]).to_string();
+        assert!(text.starts_with("h:21, logging in: the answer was 530: 530 no *** is wrong xxx"));
+        assert!(text.ends_with("x…"), "{text}");
+        assert!(!text.contains("hunter2"), "{text}");
+    }
+
+    #[test]
+    fn an_error_of_tls_inside_one_of_the_system_is_found() {
+        let inner = rustls::Error::InvalidCertificate(rustls::CertificateError::Expired);
+        let fault = Fault::from(io::Error::new(io::ErrorKind::InvalidData, inner));
+        assert!(matches!(fault, Fault::Certificate(_)), "{fault:?}");
+        let fault = Fault::from(io::Error::from(io::ErrorKind::ConnectionRefused));
+        assert!(matches!(fault, Fault::Network(_)) && fault.temporary());
+    }
+
+    #[test]
+    fn only_a_final_no_to_a_login_refuses_the_credentials() {
+        let answer = |temporary| Fault::Answer { code: 1, said: String::new(), temporary };
+        assert!(matches!(answer(false).of_login(), Fault::Credentials(_)));
+        assert!(matches!(answer(true).of_login(), Fault::Answer { .. }));
+    }
+}

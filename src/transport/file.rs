@@ -1,0 +1,221 @@
+//! Files on their way out: a name that every system takes, a known length, content in pieces.
+
+use std::{fmt, future::Future, io, pin::Pin, time::Duration};
+
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt, stream};
+use thiserror::Error;
+
+use crate::runtime::limits;
+use crate::transport::error::{Fault, Refusal};
+
+/// The bytes of a file, piece by piece.
+pub type Content = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
+
+type Opening = Pin<Box<dyn Future<Output = io::Result<Content>> + Send>>;
+
+/// A name that is not safe in every system that files go to.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "{0:?} is no file name: expected 1 to 200 of A-Z a-z 0-9 _ . - that begin with a letter or digit"
+)]
+pub struct NameError(String);
+
+/// One file to hand over.
+///
+/// The content is opened when its turn comes, and a second time where a method has to know the
+/// file's hash before it sends it; it must be the same bytes then.
+pub struct File {
+    name: String,
+    mime: String,
+    size_bytes: u64,
+    url: Option<String>,
+    open: Box<dyn Fn() -> Opening + Send + Sync>,
+}
+
+impl File {
+    /// A file of `size_bytes` bytes that `open` opens.
+    ///
+    /// `name` has 1 to 200 characters of `A-Z a-z 0-9 _ . -` and begins with a letter or a digit.
+    /// Fails when it has not.
+    pub fn new<F, O>(name: &str, mime: &str, size_bytes: u64, open: F) -> Result<Self, NameError>
+    where
+        F: Fn() -> O + Send + Sync + 'static,
+        O: Future<Output = io::Result<Content>> + Send + 'static,
+    {
+        if !is_name(name, limits::OUTBOUND_NAME_CHARS_MAX) {
+            return Err(NameError(name.chars().take(limits::OUTBOUND_NAME_CHARS_MAX).collect()));
+        }
+        let open = Box::new(move || -> Opening { Box::pin(open()) });
+        Ok(Self { name: name.to_owned(), mime: mime.to_owned(), size_bytes, url: None, open })
+    }
+
+    /// A file that is in memory already.
+    ///
+    /// Fails like [`File::new`].
+    pub fn from_bytes(name: &str, mime: &str, bytes: Bytes) -> Result<Self, NameError> {
+        let size_bytes = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        Self::new(name, mime, size_bytes, move || {
+            let bytes = bytes.clone();
+            async move { Ok(Box::pin(stream::iter([Ok(bytes)])) as Content) }
+        })
+    }
+
+    /// The same file with the address where its receiver can fetch it.
+    #[must_use]
+    pub fn with_url(mut self, url: impl Into<String>) -> Self {
+        self.url = Some(url.into());
+        self
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The media type, `image/jpeg` for instance.
+    #[must_use]
+    pub fn mime(&self) -> &str {
+        &self.mime
+    }
+
+    /// The length in bytes.
+    #[must_use]
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    /// The address where its receiver can fetch it.
+    #[must_use]
+    pub fn url(&self) -> Option<&str> {
+        self.url.as_deref()
+    }
+}
+
+impl fmt::Debug for File {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, mime, size_bytes, .. } = self;
+        write!(f, "File {{ {name:?}, {mime:?}, {size_bytes} bytes }}")
+    }
+}
+
+/// Whether `text` is a name in every system: ASCII letters, digits, `_`, `.`, `-`, with a letter or
+/// digit in front, so that it is no option, no hidden file and none of `.` and `..`.
+pub(super) fn is_name(text: &str, chars_max: usize) -> bool {
+    text.len() <= chars_max
+        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+}
+
+/// The id of a delivery or a mail, which becomes part of names.
+pub(super) fn check_id(id: &str) -> Result<(), Refusal> {
+    if is_name(id, limits::OUTBOUND_ID_CHARS_MAX) { Ok(()) } else { Err(Refusal::Id) }
+}
+
+/// A file's content under way, with its length checked.
+pub(super) struct Reader {
+    name: String,
+    expected: u64,
+    found: u64,
+    content: Content,
+    wait: Duration,
+}
+
+impl Reader {
+    /// Opens `file`; every piece must come within `wait`.
+    pub(super) async fn open(file: &File, wait: Duration) -> Result<Self, Fault> {
+        let name = file.name.clone();
+        let opened = tokio::time::timeout(wait, (file.open)()).await;
+        let content = match opened.map_err(|_| Fault::TimedOut(wait))? {
+            Ok(content) => content,
+            Err(cause) => return Err(Fault::Content { name, cause }),
+        };
+        Ok(Self { name, expected: file.size_bytes, found: 0, content, wait })
+    }
+
+    /// The next piece, never empty; none after the last byte.
+    ///
+    /// Fails before more than the announced bytes are given out, and at the end when fewer were.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Fault> {
+        let wait = self.wait;
+        loop {
+            let piece = tokio::time::timeout(wait, self.content.next()).await;
+            let piece = match piece.map_err(|_| Fault::TimedOut(wait))? {
+                Some(Ok(piece)) if piece.is_empty() => continue,
+                Some(Ok(piece)) => Some(piece),
+                Some(Err(cause)) => return Err(Fault::Content { name: self.name.clone(), cause }),
+                None => None,
+            };
+            let bytes = piece.as_ref().map_or(0, Bytes::len);
+            self.found = self.found.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+            let wrong = match piece {
+                Some(_) => self.found > self.expected,
+                None => self.found != self.expected,
+            };
+            if wrong {
+                let Self { ref name, expected, found, .. } = *self;
+                return Err(Fault::Length { name: name.clone(), expected, found });
+            }
+            return Ok(piece);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(size_bytes: u64, pieces: &'static [&'static str]) -> File {
+        let open = move || async move {
+            let pieces = pieces.iter().map(|piece| Ok(Bytes::from_static(piece.as_bytes())));
+            Ok(Box::pin(stream::iter(pieces)) as Content)
+        };
+        File::new("a.jpg", "image/jpeg", size_bytes, open).unwrap()
+    }
+
+    async fn read(file: &File) -> Result<Vec<u8>, Fault> {
+        let mut reader = Reader::open(file, Duration::from_secs(5)).await?;
+        let mut all = Vec::new();
+        while let Some(piece) = reader.next().await? {
+            all.extend_from_slice(&piece);
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn hostile_names_are_refused() {
+        let long = "a".repeat(201);
+        let hostile = [
+            "", ".", "..", "../a", "a/b", "a\\b", "/a", ".a", "-rf", "a b", "a\nb", "a\0",
+            "å.jpg", "a\"b", "a;b", "%2e", "a:b", &long,
+        ];
+        for name in hostile {
+            assert!(File::from_bytes(name, "x/y", Bytes::new()).is_err(), "{name:?}");
+        }
+        for name in ["a", "sdltd8f4d87_NormalHires.jpg", "0..1", &"a".repeat(200)] {
+            assert!(File::from_bytes(name, "x/y", Bytes::new()).is_ok(), "{name:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn content_of_another_length_is_an_error() {
+        assert_eq!(read(&file(5, &["ab", "", "cde"])).await.unwrap(), b"abcde");
+        assert!(matches!(
+            read(&file(4, &["ab", "cde"])).await,
+            Err(Fault::Length { expected: 4, found: 5, .. })
+        ));
+        assert!(matches!(
+            read(&file(6, &["ab", "cde"])).await,
+            Err(Fault::Length { expected: 6, found: 5, .. })
+        ));
+    }
+
+    #[tokio::test]
+    async fn content_that_does_not_come_is_an_error() {
+        let open = || async { Ok(Box::pin(stream::pending()) as Content) };
+        let file = File::new("a", "x/y", 1, open).unwrap();
+        let mut reader = Reader::open(&file, Duration::from_millis(20)).await.unwrap();
+        assert!(matches!(reader.next().await, Err(Fault::TimedOut(_))));
+    }
+}

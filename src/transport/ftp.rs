@@ -1,0 +1,242 @@
+//! To an FTP server, plain or over TLS.
+//!
+//! Passive and binary. Each file goes up under a temporary name and then gets its own, so that
+//! whoever watches the folder never takes half a file.
+
+use std::{io, sync::Arc};
+
+use suppaftp::{
+    FtpError, Mode,
+    tokio::{AsyncRustlsConnector, AsyncRustlsFtpStream},
+    tokio_rustls::TlsConnector,
+    types::FileType,
+};
+use tokio::io::AsyncWriteExt;
+
+use crate::runtime::limits;
+use crate::transport::{
+    error::{Fault, SendError, Step},
+    file::{File, Reader},
+    reach::Reach,
+    settings::{Fields, FolderPath, Secret, SettingsError},
+    stage::{Stage, Waits, place},
+    tls::Authority,
+};
+
+/// How the connection is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Security {
+    /// Not at all.
+    None,
+    /// From the command AUTH TLS on.
+    Explicit,
+    /// From the first byte on.
+    Implicit,
+}
+
+/// An account on an FTP server.
+#[derive(Debug)]
+pub(super) struct Ftp {
+    host: String,
+    port: u16,
+    security: Security,
+    username: String,
+    password: Secret,
+    path: FolderPath,
+    authority: Authority,
+}
+
+impl Ftp {
+    pub(super) fn read(fields: &mut Fields, encrypted: bool) -> Result<Self, SettingsError> {
+        let security = match (encrypted, encrypted && fields.switch("implicit")?) {
+            (false, _) => Security::None,
+            (true, false) => Security::Explicit,
+            (true, true) => Security::Implicit,
+        };
+        let port = match security {
+            Security::None | Security::Explicit => 21,
+            Security::Implicit => 990,
+        };
+        let password = fields.find_line("password")?;
+        Ok(Self {
+            host: fields.host("host")?,
+            port: fields.port("port", port)?,
+            security,
+            username: fields.text("username")?,
+            password: password.ok_or(SettingsError::Missing("password"))?,
+            path: FolderPath::read(fields, "path", true)?,
+            authority: match encrypted {
+                true => Authority::read(fields)?,
+                false => Authority::default(),
+            },
+        })
+    }
+
+    pub(super) async fn send(
+        &self,
+        (waits, reach): (Waits, Reach),
+        id: &str,
+        files: &[File],
+    ) -> Result<(), SendError> {
+        let place = place(&self.host, self.port);
+        let stage = Stage { place, waits, secrets: vec![self.password.reveal()] };
+        let mut session = Session { ftp: self.connect(&stage, reach).await?, stage };
+        session.log_in(self).await?;
+        session.enter(&self.path).await?;
+        for file in files {
+            session.upload(file, &format!(".{}.{id}.part", file.name())).await?;
+        }
+        let _said = tokio::time::timeout(limits::OUTBOUND_FAREWELL, session.ftp.quit()).await;
+        Ok(())
+    }
+
+    fn connector(&self) -> Result<AsyncRustlsConnector, Fault> {
+        let config = self.authority.client()?;
+        Ok(TlsConnector::from(Arc::new(config)).into())
+    }
+
+    async fn connect(
+        &self,
+        stage: &Stage<'_>,
+        reach: Reach,
+    ) -> Result<AsyncRustlsFtpStream, SendError> {
+        let host = self.host.as_str();
+        let connector = || self.connector().map_err(|fault| stage.fail(Step::Secure, fault));
+        if self.security == Security::Implicit {
+            let found =
+                stage.connect(Step::Connect, Reach::resolve(reach, host, self.port)).await?;
+            let connected = AsyncRustlsFtpStream::connect_secure_implicit(
+                found.as_slice(),
+                connector()?,
+                host,
+            );
+            let mut ftp = stage.connect(Step::Connect, connected).await?;
+            // The library leaves the data connection's protection to the server's default.
+            for command in ["PBSZ 0", "PROT P"] {
+                let agreed = ftp.custom_command(command, &[suppaftp::Status::CommandOk]);
+                stage.answer(Step::Secure, agreed).await?;
+            }
+            return Ok(ftp);
+        }
+        let tcp = stage.connect(Step::Connect, reach.connect(host, self.port)).await?;
+        let greeted = AsyncRustlsFtpStream::connect_with_stream(tcp);
+        let ftp = stage.answer(Step::Connect, greeted).await?;
+        if self.security == Security::None {
+            return Ok(ftp);
+        }
+        stage.answer(Step::Secure, ftp.into_secure(connector()?, host)).await
+    }
+}
+
+/// A connection with its conversation.
+struct Session<'a> {
+    ftp: AsyncRustlsFtpStream,
+    stage: Stage<'a>,
+}
+
+impl Session<'_> {
+    async fn log_in(&mut self, account: &Ftp) -> Result<(), SendError> {
+        let (username, password) = (account.username.as_str(), account.password.reveal());
+        let login = async {
+            self.ftp.login(username, password).await.map_err(|e| Fault::from(e).of_login())
+        };
+        self.stage.answer(Step::LogIn, login).await?;
+        let binary = self.ftp.transfer_type(FileType::Binary);
+        self.stage.answer(Step::LogIn, binary).await?;
+        let peer = self.ftp.get_ref().await.peer_addr();
+        let peer = peer.map_err(|error| self.stage.fail(Step::Connect, error))?;
+        if peer.is_ipv6() {
+            self.ftp.set_mode(Mode::ExtendedPassive);
+        } else {
+            // The data connection goes to the same machine, whatever address the server names:
+            // behind address translation it names a wrong one, and a hostile server names others.
+            self.ftp.set_mode(Mode::Passive);
+            self.ftp.set_passive_nat_workaround(true);
+        }
+        Ok(())
+    }
+
+    /// Changes into a folder and makes what is missing of it.
+    async fn enter(&mut self, path: &FolderPath) -> Result<(), SendError> {
+        if path.absolute {
+            self.stage.answer(Step::Folder, self.ftp.cwd("/")).await?;
+        }
+        for part in &path.parts {
+            // A name that begins with a dash or a space is safe: it is one argument to the line's end.
+            let entered = self.stage.answer(Step::Folder, self.ftp.cwd(part)).await;
+            match entered {
+                Ok(()) => continue,
+                Err(error) if is_final_answer(&error) => {}
+                Err(error) => return Err(error),
+            }
+            // Another delivery may make it at the same moment: what counts is whether it is there.
+            let made = self.stage.answer(Step::Folder, self.ftp.mkdir(part)).await;
+            let entered = self.stage.answer(Step::Folder, self.ftp.cwd(part)).await;
+            match (made, entered) {
+                (_, Ok(())) => {}
+                (Err(error), Err(_)) | (Ok(()), Err(error)) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    async fn upload(&mut self, file: &File, temporary: &str) -> Result<(), SendError> {
+        let waits = self.stage.waits;
+        let limit = waits.transfer(file.size_bytes());
+        let sent = store(&mut self.ftp, file, temporary, waits);
+        self.stage.within(limit, Step::Upload, sent).await?;
+        let named = self.stage.answer(Step::Rename, self.ftp.rename(temporary, file.name())).await;
+        match named {
+            Ok(()) => Ok(()),
+            // Some servers do not rename over a file that exists.
+            Err(error) if is_final_answer(&error) => {
+                let _gone = self.stage.answer(Step::Rename, self.ftp.rm(file.name())).await;
+                self.stage.answer(Step::Rename, self.ftp.rename(temporary, file.name())).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn is_final_answer(error: &SendError) -> bool {
+    matches!(error.fault(), Fault::Answer { temporary: false, .. })
+}
+
+async fn store(
+    ftp: &mut AsyncRustlsFtpStream,
+    file: &File,
+    name: &str,
+    waits: Waits,
+) -> Result<(), Fault> {
+    let mut reader = Reader::open(file, waits.answer).await?;
+    let mut data = ftp.put_with_stream(name).await?;
+    while let Some(piece) = reader.next().await? {
+        let written = tokio::time::timeout(waits.answer, data.write_all(&piece)).await;
+        written.map_err(|_| Fault::TimedOut(waits.answer))??;
+    }
+    let finished = tokio::time::timeout(waits.answer, data.finish()).await;
+    Ok(finished.map_err(|_| Fault::TimedOut(waits.answer))??)
+}
+
+impl From<FtpError> for Fault {
+    fn from(error: FtpError) -> Self {
+        match error {
+            FtpError::ConnectionError(cause) => cause.into(),
+            FtpError::SecureError(text) => Self::of_tls(&text),
+            FtpError::UnexpectedResponse(response) => answer(&response.body),
+            FtpError::BadResponse => Self::Protocol("no answer of FTP".into()),
+            other @ (FtpError::InvalidAddress(_) | FtpError::DataConnectionAlreadyOpen) => {
+                Self::Network(io::Error::other(other.to_string()))
+            }
+        }
+    }
+}
+
+/// An answer such as `530 Login incorrect`.
+fn answer(body: &[u8]) -> Fault {
+    let text = String::from_utf8_lossy(body);
+    let code = text.get(..3).and_then(|code| code.parse().ok()).unwrap_or(0);
+    let said = text.get(4..).unwrap_or_default().to_owned();
+    // RFC 959 §4.2: 4xx is transient, 5xx is permanent.
+    Fault::Answer { code, said, temporary: !(500..600).contains(&code) }
+}

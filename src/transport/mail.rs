@@ -1,0 +1,437 @@
+//! Mails: their parts, checked, and their text on the wire.
+
+use std::{
+    fmt,
+    str::FromStr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use lettre::{
+    Message,
+    address::Envelope,
+    message::{
+        Attachment as Part, Mailbox, MultiPart, SinglePart,
+        header::{ContentType, HeaderName, HeaderValue},
+    },
+};
+
+use crate::runtime::limits;
+use crate::transport::{
+    error::{Fault, Refusal},
+    file::{check_id, is_name},
+    mailer::MailSettings,
+};
+
+/// A mail address, with or without a name: `Picture desk <desk@example.org>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MailAddress(Mailbox);
+
+impl MailAddress {
+    /// Reads an address.
+    ///
+    /// Gives nothing for what is none, for more than one, and for control characters.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let fits =
+            text.len() <= limits::MAIL_HEADER_BYTES_MAX && !text.chars().any(char::is_control);
+        let mailbox = fits.then(|| Mailbox::from_str(text.trim()).ok())??;
+        // A server may know only ASCII in addresses; names of hosts have a spelling in it.
+        mailbox.email.to_string().is_ascii().then_some(Self(mailbox))
+    }
+
+    /// The address without a name, `desk@example.org`, as it was written.
+    #[must_use]
+    pub fn mailbox(&self) -> String {
+        self.0.email.to_string()
+    }
+}
+
+impl fmt::Display for MailAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What the first mail to a recipient says in front: who has it sent, and how to stop that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Introduction {
+    /// The recipient.
+    pub to: MailAddress,
+    /// For readers without HTML.
+    pub text: String,
+    /// A paragraph of HTML.
+    pub html: String,
+    /// Whether a mail with it went out.
+    pub sent: SentMark,
+}
+
+/// Whether a mail went out; clones share it, so that it is known also where a later mail fails or the
+/// time is up.
+#[derive(Clone, Debug, Default)]
+pub struct SentMark(Arc<AtomicBool>);
+
+impl SentMark {
+    /// Notes that the mail went out.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the mail went out.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl PartialEq for SentMark {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_set() == other.is_set()
+    }
+}
+
+impl Eq for SentMark {}
+
+/// A file within a mail.
+#[derive(Clone, Debug)]
+pub struct Attachment {
+    /// Name, as [`File::new`](crate::transport::File::new) wants it.
+    pub name: String,
+    /// Media type.
+    pub mime: String,
+    /// Content.
+    pub bytes: Vec<u8>,
+}
+
+/// A picture that the HTML of a mail shows.
+#[derive(Clone, Debug)]
+pub struct Inline {
+    /// Id by which the HTML names it (`cid:…`): 1 to 128 letters, digits, `.`, `_` and `-`, each once
+    /// in a mail.
+    pub cid: String,
+    /// Media type.
+    pub mime: String,
+    /// Content.
+    pub bytes: Vec<u8>,
+}
+
+/// A mail to be sent.
+///
+/// No value of a head may have a control character: a line break there would begin a header of
+/// somebody else's choice. [`Mailer::send`](crate::transport::Mailer::send) refuses the mail then.
+#[derive(Clone, Debug)]
+pub struct Mail {
+    /// Id of the mail, the same for every try: 1 to 128 of `A-Z a-z 0-9 _ . -`, first a letter or a
+    /// digit. It becomes the `Message-ID`, by which receivers recognize a repetition.
+    pub id: String,
+    /// Time of the mail.
+    pub at: jiff::Timestamp,
+    /// Receivers, 1 to 50; they see each other.
+    pub to: Vec<MailAddress>,
+    /// Subject.
+    pub subject: String,
+    /// The text for readers without HTML.
+    pub text: String,
+    /// The same in HTML; what comes from documents is escaped already.
+    pub html: Option<String>,
+    /// Pictures of the HTML; without HTML they stay out.
+    pub inline: Vec<Inline>,
+    /// Files, in this order.
+    pub attachments: Vec<Attachment>,
+    /// Further headers, `List-Unsubscribe` for instance. Those that a mail has anyhow are refused.
+    pub headers: Vec<(String, String)>,
+}
+
+/// A mail as it travels.
+pub(super) struct Composed {
+    pub(super) envelope: Envelope,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// One line of text for a header, made of any text: control characters and line breaks become
+/// spaces, a long one is cut.
+pub(super) fn one_line(text: &str, chars_max: usize) -> String {
+    let words = text.split(|c: char| c.is_control() || c.is_whitespace());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line,
+    }
+}
+
+impl Mail {
+    /// Puts an introduction in front of what the mail says.
+    pub fn introduce(&mut self, introduction: &Introduction) {
+        self.text = format!("{}\n\n{}", introduction.text, self.text);
+        if let Some(html) = &mut self.html {
+            // Behind the tag that opens the body, or in front of a fragment without one.
+            let body =
+                html.find("<body").and_then(|from| Some(from + html[from..].find('>')? + 1));
+            html.insert_str(body.unwrap_or(0), &introduction.html);
+        }
+    }
+
+    /// Writes the mail down.
+    pub(super) fn compose(&self, settings: &MailSettings) -> Result<Composed, Fault> {
+        check_id(&self.id)?;
+        if self.to.is_empty() || self.to.len() > limits::MAIL_RECIPIENTS_MAX {
+            return Err(Refusal::Recipients(self.to.len()).into());
+        }
+        check_value("subject", &self.subject)?;
+        let mut builder = Message::builder()
+            .from(settings.from.0.clone())
+            .date(self.at.into())
+            .message_id(Some(format!("<{}@{}>", self.id, settings.domain)))
+            .subject(self.subject.as_str());
+        for address in &self.to {
+            builder = builder.to(address.0.clone());
+        }
+        for (name, value) in &self.headers {
+            builder = builder.raw_header(header(name, value)?);
+        }
+        let impossible = |error: lettre::error::Error| Fault::Protocol(error.to_string());
+        let message = match (&self.html, self.attachments.as_slice()) {
+            (None, []) => builder.singlepart(SinglePart::plain(self.text.clone())),
+            (Some(html), []) => builder.multipart(self.both(html)?),
+            (html, attachments) => {
+                let mixed = MultiPart::mixed();
+                let mut parts = match html {
+                    Some(html) => mixed.multipart(self.both(html)?),
+                    None => mixed.singlepart(SinglePart::plain(self.text.clone())),
+                };
+                for attachment in attachments {
+                    parts = parts.singlepart(part(attachment)?);
+                }
+                builder.multipart(parts)
+            }
+        };
+        let message = message.map_err(impossible)?;
+        Ok(Composed { envelope: message.envelope().clone(), bytes: message.formatted() })
+    }
+
+    fn both(&self, html: &str) -> Result<MultiPart, Fault> {
+        if self.inline.is_empty() {
+            return Ok(MultiPart::alternative_plain_html(self.text.clone(), html.to_owned()));
+        }
+        let mut related = MultiPart::related().singlepart(SinglePart::html(html.to_owned()));
+        for (nth, picture) in self.inline.iter().enumerate() {
+            if self.inline[..nth].iter().any(|other| other.cid == picture.cid) {
+                return Err(Refusal::Header("second picture of one id".into()).into());
+            }
+            related = related.singlepart(inline(picture)?);
+        }
+        let plain = MultiPart::alternative().singlepart(SinglePart::plain(self.text.clone()));
+        Ok(plain.multipart(related))
+    }
+}
+
+fn inline(picture: &Inline) -> Result<SinglePart, Fault> {
+    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    let fits = (1..=limits::MAIL_CID_CHARS_MAX).contains(&picture.cid.len());
+    if !fits || !picture.cid.bytes().all(known) {
+        return Err(Refusal::Header("picture's id".into()).into());
+    }
+    check_value("picture's media type", &picture.mime)?;
+    let mime = ContentType::parse(&picture.mime)
+        .map_err(|_| Refusal::Header("picture's media type".into()))?;
+    Ok(Part::new_inline(picture.cid.clone()).body(picture.bytes.clone(), mime))
+}
+
+fn part(attachment: &Attachment) -> Result<SinglePart, Fault> {
+    let refused = || Refusal::Header("attachment's name".into());
+    if !is_name(&attachment.name, limits::OUTBOUND_NAME_CHARS_MAX) {
+        return Err(refused().into());
+    }
+    check_value("attachment's media type", &attachment.mime)?;
+    let mime = ContentType::parse(&attachment.mime)
+        .map_err(|_| Refusal::Header("attachment's media type".into()))?;
+    Ok(Part::new(attachment.name.clone()).body(attachment.bytes.clone(), mime))
+}
+
+fn check_value(name: &str, value: &str) -> Result<(), Refusal> {
+    if value.chars().any(char::is_control) {
+        return Err(Refusal::Control(name.to_owned()));
+    }
+    if value.len() > limits::MAIL_HEADER_BYTES_MAX {
+        return Err(Refusal::Header(name.to_owned()));
+    }
+    Ok(())
+}
+
+/// Headers that a mail has anyhow; a second one would let readers see another mail than servers.
+const OWN: [&str; 9] =
+    ["from", "sender", "to", "cc", "bcc", "subject", "date", "message-id", "mime-version"];
+
+fn header(name: &str, value: &str) -> Result<HeaderValue, Refusal> {
+    let token = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    let lower = name.to_ascii_lowercase();
+    let free = !OWN.contains(&lower.as_str()) && !lower.starts_with("content-");
+    let refused = || {
+        let shown = name.chars().filter(|c| c.is_ascii_graphic()).take(76).collect();
+        Refusal::Header(shown)
+    };
+    if !name.bytes().all(token) || !free {
+        return Err(refused());
+    }
+    let known = HeaderName::new_from_ascii(name.to_owned()).map_err(|_| refused())?;
+    check_value(name, value)?;
+    Ok(HeaderValue::new(known, value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::transport::mailer::MailTransport;
+
+    fn settings() -> MailSettings {
+        MailSettings {
+            transport: MailTransport::Outbox { folder: PathBuf::new(), is_shared: false },
+            from: MailAddress::parse("Bildbyrån <bild@example.org>").unwrap(),
+            domain: "wirephoto.example.org".into(),
+            attachments_bytes_max: limits::MAIL_ATTACHMENTS_BYTES,
+        }
+    }
+
+    fn mail() -> Mail {
+        Mail {
+            id: "d-1".into(),
+            at: "2026-11-22T12:00:00Z".parse().unwrap(),
+            to: vec![MailAddress::parse("desk@example.com").unwrap()],
+            subject: "Hej".into(),
+            text: "Text".into(),
+            html: None,
+            inline: Vec::new(),
+            attachments: Vec::new(),
+            headers: Vec::new(),
+        }
+    }
+
+    fn check(mail: &Mail, expected: &str) {
+        let refused = mail.compose(&settings()).map(|composed| composed.bytes);
+        assert_eq!(refused.unwrap_err().to_string(), expected);
+    }
+
+    #[test]
+    fn a_control_character_in_the_head_is_refused() {
+        for bad in ["a\r\nBcc: x@y.z", "a\nb", "a\rb", "a\0b", "a\u{7f}b", "a\u{85}b"] {
+            check(&Mail { subject: bad.into(), ..mail() }, "the subject has a control character");
+            let headers = vec![("X-Note".into(), bad.into())];
+            check(&Mail { headers, ..mail() }, "the X-Note has a control character");
+            let attachment = Attachment { name: "a".into(), mime: bad.into(), bytes: Vec::new() };
+            let bad_type = "the attachment's media type has a control character";
+            check(&Mail { attachments: vec![attachment], ..mail() }, bad_type);
+            assert_eq!(MailAddress::parse(&format!("{bad} <a@b.c>")), None);
+            check(
+                &Mail { id: bad.into(), ..mail() },
+                "the delivery's id is not made of 1 to 128 letters, digits, `_`, `-` and `.`",
+            );
+        }
+    }
+
+    #[test]
+    fn a_header_that_a_mail_has_anyhow_is_refused() {
+        for name in ["Bcc", "to", "Content-Type", "X Note", "X:Y", "", "X\r\nBcc"] {
+            let headers = vec![(name.to_owned(), "x".into())];
+            let refused = mail_with(headers).compose(&settings()).map(|composed| composed.bytes);
+            assert!(matches!(refused, Err(Fault::Refused(Refusal::Header(_)))), "{name:?}");
+        }
+        fn mail_with(headers: Vec<(String, String)>) -> Mail {
+            Mail { headers, ..mail() }
+        }
+    }
+
+    #[test]
+    fn a_mail_has_receivers_but_not_too_many() {
+        check(&Mail { to: Vec::new(), ..mail() }, "0 recipients, expected 1 to 50");
+        let to = vec![MailAddress::parse("a@b.c").unwrap(); 51];
+        check(&Mail { to, ..mail() }, "51 recipients, expected 1 to 50");
+    }
+
+    #[test]
+    fn addresses_are_read() {
+        for text in ["a@b.c", "A B <a@b.c>", "\"B, A\" <a@b.c>", "Åsa <a@b.c>"] {
+            let address = MailAddress::parse(text).unwrap();
+            assert_eq!(MailAddress::parse(&address.to_string()), Some(address), "{text}");
+        }
+        for text in ["", "a", "a@", "a@b.c, d@e.f", "<a@b.c", "å@b.c", "a@b.c\n"] {
+            assert_eq!(MailAddress::parse(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn any_headline_becomes_one_line() {
+        assert_eq!(one_line(" a\r\nBcc: b\u{0}\u{2028}c ", 99), "a Bcc: b c");
+        assert_eq!(one_line("åäö åäö", 5), "åäö å…");
+    }
+
+    /// A part of a composed mail: its head with folded lines joined, then its body.
+    fn split(part: &str) -> (String, &str) {
+        let (head, body) = part.split_once("\r\n\r\n").expect("head and body");
+        (head.replace("\r\n ", " "), body)
+    }
+
+    /// The parts of a multipart body, as its head separates them.
+    fn parts<'a>(head: &str, body: &'a str) -> Vec<&'a str> {
+        let after = head.split_once("boundary=\"").expect("a boundary").1;
+        let boundary = format!("--{}", after.split_once('"').expect("its end").0);
+        let mut parts: Vec<&str> = body.split(&boundary).collect();
+        assert_eq!(parts.pop().map(str::trim_end), Some("--"));
+        parts.into_iter().skip(1).map(str::trim_start).collect()
+    }
+
+    fn picture(cid: &str) -> Inline {
+        Inline { cid: cid.into(), mime: "image/jpeg".into(), bytes: b"\xff\xd8jpeg".to_vec() }
+    }
+
+    #[test]
+    fn pictures_travel_beside_the_html_that_shows_them() {
+        let html = "<p>Text</p><img src=\"cid:a.1\"><img src=\"cid:b_2\">".to_owned();
+        let attachment =
+            Attachment { name: "a.txt".into(), mime: "text/plain".into(), bytes: b"x".to_vec() };
+        let inline = vec![picture("a.1"), picture("b_2")];
+        let mail =
+            Mail { html: Some(html.clone()), inline, attachments: vec![attachment], ..mail() };
+        let composed = mail.compose(&settings()).unwrap_or_else(|_| panic!("composed"));
+        let text = String::from_utf8(composed.bytes).unwrap();
+        let (head, body) = split(&text);
+        assert!(head.contains("Content-Type: multipart/mixed"), "{head}");
+        let mixed = parts(&head, body);
+        let (head, body) = split(mixed[0]);
+        assert!(head.contains("multipart/alternative") && mixed[1].contains("a.txt"), "{head}");
+        let both = parts(&head, body);
+        assert!(both[0].contains("text/plain") && both.len() == 2);
+        let (head, body) = split(both[1]);
+        assert!(head.contains("multipart/related"), "{head}");
+        let related = parts(&head, body);
+        assert!(related[0].contains("text/html") && related[0].contains(&html), "{}", related[0]);
+        for (part, cid) in related[1..].iter().zip(["a.1", "b_2"]) {
+            let (head, body) = split(part);
+            assert!(head.contains(&format!("Content-ID: <{cid}>")), "{head}");
+            assert!(head.contains("Content-Type: image/jpeg"), "{head}");
+            assert!(head.contains("Content-Disposition: inline"), "{head}");
+            assert_eq!(body.trim(), "/9hqcGVn");
+        }
+        assert_eq!(related.len(), 3);
+    }
+
+    #[test]
+    fn a_picture_with_a_bad_id_or_type_is_refused() {
+        let with = |inline: Vec<Inline>| Mail { html: Some("x".into()), inline, ..mail() };
+        for bad in ["", "a b", "a>\r\nBcc: x@y.z", "a\0", "å", "<a>", "a@b", &"x".repeat(129)] {
+            check(&with(vec![picture(bad)]), "the picture's id is no header of a mail");
+        }
+        check(
+            &with(vec![picture("a"), picture("a")]),
+            "the second picture of one id is no header of a mail",
+        );
+        let odd = Inline { mime: "image/jpeg\r\nBcc: x@y.z".into(), ..picture("a") };
+        check(&with(vec![odd]), "the picture's media type has a control character");
+        let odd = Inline { mime: "jpeg".into(), ..picture("a") };
+        check(&with(vec![odd]), "the picture's media type is no header of a mail");
+    }
+}

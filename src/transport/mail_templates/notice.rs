@@ -1,0 +1,157 @@
+//! Mails to a user about its own account. They are in English and Swedish: the language of the receiver
+//! is not known.
+
+use minijinja::{Value, context};
+
+use super::{Letters, Written, line::line, view::address};
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits::{LETTER_NAME_CHARS_MAX, MAIL_SUBJECT_CHARS_MAX};
+
+/// A mail to a user about its own account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Name of the service.
+    pub site_name: String,
+    /// The service's own page, `http` or `https`.
+    pub site_url: String,
+    /// What it says.
+    pub content: NoticeContent,
+}
+
+/// What a mail to a user says about its account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoticeContent {
+    /// Another user registered a device of the receiver.
+    DeviceMoved {
+        /// What the device is called.
+        device: String,
+    },
+    /// The receiver is invited to set its first password.
+    Invitation(PasswordLine),
+    /// Somebody asked for links to set a password, one for each user of the receiver's.
+    PasswordReset(Vec<PasswordLine>),
+    /// The receiver has another password.
+    PasswordChanged {
+        /// The user name.
+        user_name: String,
+    },
+    /// The receiver made an API key.
+    KeyMade {
+        /// The user name.
+        user_name: String,
+        /// What the key is called.
+        key: String,
+    },
+    /// The receiver logged in with a browser that was not known.
+    NewBrowser {
+        /// The user name.
+        user_name: String,
+        /// The browser, as far as it is known.
+        browser: String,
+        /// The network address; may be empty.
+        address: String,
+        /// When, as it is shown.
+        time: String,
+    },
+}
+
+/// A user name with the link that sets its password.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PasswordLine {
+    /// The user name.
+    pub user_name: String,
+    /// The link, `http` or `https`.
+    pub url: String,
+}
+
+impl NoticeContent {
+    /// The first part of the names of its templates.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::DeviceMoved { .. } => "device",
+            Self::Invitation(_) => "invitation",
+            Self::PasswordReset(_) => "password-reset",
+            Self::PasswordChanged { .. } => "password-changed",
+            Self::KeyMade { .. } => "key-made",
+            Self::NewBrowser { .. } => "new-browser",
+        }
+    }
+
+    fn facts(&self) -> Result<Value> {
+        let short = |text: &str| line(text, LETTER_NAME_CHARS_MAX);
+        let link = |one: &PasswordLine| {
+            Ok::<_, Error>(context! {
+                user_name => short(&one.user_name), url => address(&one.url)?,
+            })
+        };
+        Ok(match self {
+            Self::DeviceMoved { device } => context! { device => short(device) },
+            Self::Invitation(one) => link(one)?,
+            Self::PasswordReset(links) => {
+                let links = links.iter().map(link).collect::<Result<Vec<_>>>()?;
+                context! { links }
+            }
+            Self::PasswordChanged { user_name } => context! { user_name => short(user_name) },
+            Self::KeyMade { user_name, key } => {
+                context! { user_name => short(user_name), key => short(key) }
+            }
+            Self::NewBrowser { user_name, browser, address, time } => context! {
+                user_name => short(user_name), browser => short(browser),
+                address => short(address), time => short(time),
+            },
+        })
+    }
+}
+
+impl Letters {
+    /// Writes the mail.
+    ///
+    /// Fails for an address that is not `http` or `https`, which is a mistake of the caller.
+    pub fn write_notice(&self, notice: &Notice) -> Result<Written> {
+        let name = notice.content.name();
+        let site = notice.site_url.trim_end_matches('/');
+        let page = |path: &str| address(&format!("{site}{path}"));
+        let facts = context! {
+            site_name => line(&notice.site_name, LETTER_NAME_CHARS_MAX),
+            site_url => address(&notice.site_url)?,
+            devices_url => page("/account/devices")?,
+            security_url => page("/account/security")?,
+            forgotten_url => page("/o/password")?,
+            ..notice.content.facts()?
+        };
+        let render = |part: &str, subject: &str| {
+            let template = self.environment.get_template(&format!("{name}.{part}"));
+            let template = template.map_err(Error::internal)?;
+            template.render(context! { subject, ..facts.clone() }).map_err(Error::internal)
+        };
+        let subject = line(&render("subject.txt", "")?, MAIL_SUBJECT_CHARS_MAX);
+        let (text, html) = (render("txt", &subject)?, render("html", &subject)?);
+        Ok(Written { subject, text, html })
+    }
+}
+
+/// A mail of each kind, for templates to be tried with.
+pub(super) fn samples() -> impl Iterator<Item = Notice> {
+    let name = || "user@example.org".to_owned();
+    let link =
+        || PasswordLine { user_name: name(), url: "https://example.org/o/password/1".to_owned() };
+    let contents = [
+        NoticeContent::DeviceMoved { device: "Phone".to_owned() },
+        NoticeContent::Invitation(link()),
+        NoticeContent::PasswordReset(vec![link()]),
+        NoticeContent::PasswordReset(vec![link(), link()]),
+        NoticeContent::PasswordChanged { user_name: name() },
+        NoticeContent::KeyMade { user_name: name(), key: "Layout".to_owned() },
+        NoticeContent::NewBrowser {
+            user_name: name(),
+            browser: "Firefox, Linux".to_owned(),
+            address: "192.0.2.1".to_owned(),
+            time: "2026-01-01 00:00".to_owned(),
+        },
+    ];
+    contents.into_iter().map(|content| Notice {
+        site_name: "Wirephoto".to_owned(),
+        site_url: "https://example.org/".to_owned(),
+        content,
+    })
+}

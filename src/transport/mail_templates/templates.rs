@@ -1,0 +1,106 @@
+//! The templates: ours, and those of the operator instead.
+
+use std::{fs, io::Read, path::Path};
+
+use minijinja::{
+    AutoEscape, Environment, Error as Mistake, Output, State, UndefinedBehavior, Value,
+    escape_formatter, syntax::SyntaxConfig,
+};
+use rust_embed::RustEmbed;
+
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::TEMPLATE_BYTES_MAX;
+
+#[derive(RustEmbed)]
+#[folder = "assets/mails/"]
+struct Templates;
+
+/// Compiles every template, from `overrides` where it is there.
+pub(super) fn load(overrides: Option<&Path>) -> Result<Environment<'static>> {
+    if let Some(folder) = overrides {
+        check_names(folder)?;
+    }
+    let mut environment = Environment::new();
+    // A variable that is not there is a mistake in a template, not an empty text.
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    // Lines of a template that only decide leave no empty line in a text.
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
+    environment.set_syntax(syntax.map_err(Error::internal)?);
+    environment.set_formatter(format);
+    for name in Templates::iter() {
+        let own = overrides.map(|folder| read(folder, &name)).transpose()?.flatten();
+        let text = match own {
+            Some(text) => text,
+            None => {
+                let Some(file) = Templates::get(&name) else { continue };
+                String::from_utf8(file.data.into_owned()).map_err(Error::internal)?
+            }
+        };
+        environment.add_template_owned(name.into_owned(), text).map_err(|error| {
+            Error::new(Kind::InvalidArgument, format!("mail template: {error}"))
+        })?;
+    }
+    Ok(environment)
+}
+
+/// Writes a value, as minijinja does, but leaves `/` alone in HTML: addresses stay readable for
+/// programs that look for them, and the mail short.
+fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Mistake> {
+    let is_html = matches!(state.auto_escape(), AutoEscape::Html);
+    let Some(text) = value.as_str().filter(|_| is_html && !value.is_safe()) else {
+        return escape_formatter(out, state, value);
+    };
+    let mut rest = text;
+    while let Some(at) = rest.find(['&', '<', '>', '"', '\'']) {
+        out.write_str(&rest[..at])?;
+        out.write_str(match rest.as_bytes()[at] {
+            b'&' => "&amp;",
+            b'<' => "&lt;",
+            b'>' => "&gt;",
+            b'"' => "&quot;",
+            _ => "&#39;",
+        })?;
+        rest = &rest[at + 1..];
+    }
+    out.write_str(rest).map_err(Mistake::from)
+}
+
+fn bad(path: &Path, what: &str) -> Error {
+    Error::new(Kind::InvalidArgument, format!("mail template {}: {what}", path.display()))
+}
+
+/// Fails for a template in `folder` whose name is none of ours: a misspelt one would never be used.
+fn check_names(folder: &Path) -> Result<()> {
+    let unreadable = |cause: std::io::Error| {
+        let message = format!("folder of mail templates {}: {cause}", folder.display());
+        Error::new(Kind::InvalidArgument, message)
+    };
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let name = entry.map_err(unreadable)?.file_name();
+        let name = name.to_string_lossy();
+        let is_template = name.ends_with(".html") || name.ends_with(".txt");
+        if is_template && !name.starts_with('.') && Templates::get(&name).is_none() {
+            let mut known: Vec<_> = Templates::iter().collect();
+            known.sort();
+            let what = format!("no such template; there are {}", known.join(", "));
+            return Err(bad(&folder.join(&*name), &what));
+        }
+    }
+    Ok(())
+}
+
+fn read(folder: &Path, name: &str) -> Result<Option<String>> {
+    let path = folder.join(name);
+    let unreadable = |cause: std::io::Error| bad(&path, &cause.to_string());
+    let file = match fs::File::open(&path) {
+        Ok(file) => file,
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(cause) => return Err(unreadable(cause)),
+    };
+    let mut bytes = Vec::new();
+    file.take(TEMPLATE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > TEMPLATE_BYTES_MAX) {
+        return Err(bad(&path, &format!("longer than {TEMPLATE_BYTES_MAX} bytes")));
+    }
+    String::from_utf8(bytes).map(Some).map_err(|_| bad(&path, "not UTF-8"))
+}

@@ -1,0 +1,157 @@
+//! A letter as templates see it: every text one line and cut, every address checked.
+
+use serde::Serialize;
+
+use super::{Entry, Letter, Occasion, Thumb, line::line};
+use crate::runtime::error::{Error, Result};
+use crate::runtime::limits;
+
+/// Sides in pixels of the square that a thumbnail beside its text fits into.
+const SMALL_PX: u32 = 120;
+
+#[derive(Serialize)]
+pub(super) struct View {
+    site_name: String,
+    title: String,
+    entries: Vec<Card>,
+    /// Items in all, those that are not among the entries too.
+    count: usize,
+    more: usize,
+    unsubscribe_url: String,
+    site_url: String,
+}
+
+#[derive(Serialize)]
+struct Card {
+    headline: String,
+    description: String,
+    /// Byline, source, media type and time, those that are there.
+    facts: Vec<String>,
+    url: String,
+    thumbnail: Option<Picture>,
+}
+
+#[derive(Serialize)]
+struct Picture {
+    cid: String,
+    width: u32,
+    height: u32,
+    small_width: u32,
+    small_height: u32,
+}
+
+impl View {
+    pub(super) fn of(letter: &Letter) -> Result<Self> {
+        let (shown, description) = match letter.occasion {
+            Occasion::Item => (1, limits::LETTER_DESCRIPTION_CHARS_MAX),
+            Occasion::Digest => {
+                (limits::LETTER_ENTRIES_MAX, limits::LETTER_DIGEST_DESCRIPTION_CHARS_MAX)
+            }
+        };
+        let count = letter.entries.len().saturating_add(letter.more);
+        let entries = letter.entries.iter().take(shown).map(|entry| card(entry, description));
+        let entries = entries.collect::<Result<Vec<_>>>()?;
+        Ok(Self {
+            site_name: line(&letter.site_name, limits::LETTER_NAME_CHARS_MAX),
+            title: line(&letter.title, limits::LETTER_NAME_CHARS_MAX),
+            more: count - entries.len(),
+            entries,
+            count,
+            unsubscribe_url: address(&letter.unsubscribe_url)?,
+            site_url: address(&letter.site_url)?,
+        })
+    }
+}
+
+fn card(entry: &Entry, description_chars_max: usize) -> Result<Card> {
+    let short = |text: &str| line(text, limits::LETTER_NAME_CHARS_MAX);
+    let facts = [&entry.byline, &entry.source, &entry.media_type, &entry.time].map(|t| short(t));
+    let headline = line(&entry.headline, limits::LETTER_HEADLINE_CHARS_MAX);
+    let description = line(&entry.description, description_chars_max);
+    // Not every item has a headline, and a link needs words.
+    let (headline, description) = match (headline.is_empty(), description.is_empty()) {
+        (true, true) => ("Without a headline".to_owned(), description),
+        (true, false) => {
+            let words = line(&entry.description, limits::LETTER_NAME_CHARS_MAX);
+            let rest = if words == description { String::new() } else { description };
+            (words, rest)
+        }
+        (false, _) => (headline, description),
+    };
+    Ok(Card {
+        headline,
+        description,
+        facts: facts.into_iter().filter(|fact| !fact.is_empty()).collect(),
+        url: address(&entry.url)?,
+        thumbnail: entry.thumbnail.as_ref().map(picture).transpose()?,
+    })
+}
+
+fn picture(thumb: &Thumb) -> Result<Picture> {
+    let known = |c: char| c.is_ascii_alphanumeric() || ['.', '_', '-'].contains(&c);
+    let fits = (1..=limits::MAIL_CID_CHARS_MAX).contains(&thumb.cid.len());
+    if !fits || !thumb.cid.chars().all(known) {
+        return Err(Error::internal("the id of a picture in a mail has other characters"));
+    }
+    let (width, height) = (thumb.width.max(1), thumb.height.max(1));
+    let long = width.max(height);
+    let small = |side: u32| {
+        let scaled = u64::from(side) * u64::from(SMALL_PX.min(long)) / u64::from(long);
+        u32::try_from(scaled).unwrap_or(SMALL_PX).max(1)
+    };
+    let (small_width, small_height) = (small(width), small(height));
+    Ok(Picture { cid: thumb.cid.clone(), width, height, small_width, small_height })
+}
+
+/// An address that a link may have.
+pub(super) fn address(url: &str) -> Result<String> {
+    let web = url.starts_with("https://") || url.starts_with("http://");
+    let plain = url.chars().all(|c| c.is_ascii_graphic() && !['<', '>', '"', '`'].contains(&c));
+    if web && plain && url.len() <= limits::LETTER_URL_BYTES_MAX {
+        return Ok(url.to_owned());
+    }
+    Err(Error::internal("an address in a mail is none of the web's"))
+}
+
+/// Letters of every shape, for templates to be tried with.
+pub(super) fn samples() -> Vec<Letter> {
+    let full = Entry {
+        headline: "Headline".into(),
+        description: "Description".into(),
+        byline: "Byline".into(),
+        source: "Source".into(),
+        media_type: "image".into(),
+        time: "1 Jan 2026 00:00".into(),
+        url: "https://example.org/item/image/1".into(),
+        thumbnail: Some(Thumb { cid: "1".into(), width: 256, height: 170 }),
+    };
+    let bare = Entry {
+        headline: String::new(),
+        description: String::new(),
+        byline: String::new(),
+        source: String::new(),
+        media_type: String::new(),
+        time: String::new(),
+        url: full.url.clone(),
+        thumbnail: None,
+    };
+    let letter = |occasion, title: &str, entries, more| Letter {
+        site_name: "Wirephoto".into(),
+        title: title.into(),
+        occasion,
+        entries,
+        more,
+        unsubscribe_url: "https://example.org/unsubscribe/1".into(),
+        site_url: "https://example.org/".into(),
+    };
+    [Occasion::Item, Occasion::Digest]
+        .into_iter()
+        .flat_map(|occasion| {
+            [
+                letter(occasion, "Title", vec![full.clone(), bare.clone()], 3),
+                letter(occasion, "", vec![bare.clone()], 0),
+                letter(occasion, "Title", Vec::new(), 0),
+            ]
+        })
+        .collect()
+}

@@ -1,0 +1,220 @@
+//! The way out for mails: an SMTP server, or a folder where each becomes a file.
+
+use std::{io, path::PathBuf};
+
+use lettre::transport::smtp::{
+    authentication::{Credentials, Mechanism},
+    client::{AsyncSmtpConnection, Certificate, CertificateStore, TlsParameters},
+    extension::ClientId,
+};
+
+use crate::runtime::config::Secret;
+use crate::runtime::limits;
+use crate::runtime::modes;
+use crate::transport::{
+    error::{Fault, Refusal, SendError, Step},
+    mail::{Composed, Mail, MailAddress},
+    stage::{Stage, Waits, place},
+    tls::Authority,
+};
+
+/// How the connection to a mail server is encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SmtpSecurity {
+    /// Not at all, for a server on the same machine.
+    None,
+    /// From the command STARTTLS on; a server without it gets nothing.
+    StartTls,
+    /// From the first byte on.
+    Tls,
+}
+
+/// A mail server that takes our mails.
+#[derive(Clone, Debug)]
+pub struct Smtp {
+    /// Name or address.
+    pub host: String,
+    /// Port: 587 for STARTTLS, 465 for TLS, 25 for neither.
+    pub port: u16,
+    /// Encryption.
+    pub security: SmtpSecurity,
+    /// User name and password, where the server wants them.
+    pub account: Option<(String, Secret)>,
+    /// Certificates besides the public ones.
+    pub authority: Authority,
+}
+
+/// Where mails go.
+#[derive(Clone, Debug)]
+pub enum MailTransport {
+    /// Into a folder, each as `<id>.eml`; made when it is missing.
+    Outbox {
+        /// The folder.
+        folder: PathBuf,
+        /// Whether others read the mails: a folder of the operator's, not the one in the data directory.
+        is_shared: bool,
+    },
+    /// To a mail server.
+    Smtp(Box<Smtp>),
+}
+
+/// How mails are sent.
+#[derive(Clone, Debug)]
+pub struct MailSettings {
+    /// Where they go.
+    pub transport: MailTransport,
+    /// Who they are from.
+    pub from: MailAddress,
+    /// The domain of their `Message-ID`, and our name to the mail server.
+    pub domain: String,
+    /// Bytes of files that one mail may carry; with more, it carries links.
+    pub attachments_bytes_max: u64,
+}
+
+/// Sends mails.
+#[derive(Clone, Debug)]
+pub struct Mailer {
+    settings: MailSettings,
+    waits: Waits,
+}
+
+impl Mailer {
+    /// Takes the settings in.
+    #[must_use]
+    pub fn new(settings: MailSettings, waits: Waits) -> Self {
+        Self { settings, waits }
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn settings(&self) -> &MailSettings {
+        &self.settings
+    }
+
+    /// Sends a mail, or writes it into the outbox, where a second try replaces the first.
+    ///
+    /// Fails when a value of its head has a control character, and when the mail server is not
+    /// reachable, does not know us or refuses the mail; [`SendError::temporary`] tells which of
+    /// these a later try may mend.
+    pub async fn send(&self, mail: &Mail) -> Result<(), SendError> {
+        let (place, account) = match &self.settings.transport {
+            MailTransport::Outbox { .. } => ("mail outbox".to_owned(), None),
+            MailTransport::Smtp(smtp) => (place(&smtp.host, smtp.port), smtp.account.as_ref()),
+        };
+        // As it is now: it may have been rotated.
+        let password = account.map(|(_, password)| password.read()).transpose();
+        let read = password.as_ref().ok().and_then(Option::as_deref);
+        let stage = Stage { place, waits: self.waits, secrets: read.into_iter().collect() };
+        let login = account.map(|(user, _)| user.clone()).zip(read.map(str::to_owned));
+        if let Err(cause) = &password {
+            let cause = io::Error::other(cause.to_string());
+            return Err(stage.fail(Step::Prepare, Fault::Local(cause)));
+        }
+        let composed = mail.compose(&self.settings);
+        let composed = composed.map_err(|fault| stage.fail(Step::Prepare, fault))?;
+        match &self.settings.transport {
+            MailTransport::Outbox { folder, is_shared } => {
+                let (folder, is_shared, id) = (folder.clone(), *is_shared, mail.id.clone());
+                let kept = tokio::task::spawn_blocking(move || {
+                    keep(&folder, is_shared, (&id, &composed))
+                });
+                let kept = async { kept.await.map_err(io::Error::other)?.map_err(Fault::Local) };
+                stage.answer(Step::Post, kept).await
+            }
+            MailTransport::Smtp(smtp) => self.post(&stage, (smtp, login), &composed).await,
+        }
+    }
+
+    async fn post(
+        &self,
+        stage: &Stage<'_>,
+        (smtp, login): (&Smtp, Option<(String, String)>),
+        mail: &Composed,
+    ) -> Result<(), SendError> {
+        let name = ClientId::Domain(self.settings.domain.clone());
+        let tls = match smtp.security {
+            SmtpSecurity::None => None,
+            SmtpSecurity::StartTls | SmtpSecurity::Tls => {
+                Some(smtp.tls().map_err(|fault| stage.fail(Step::Secure, fault))?)
+            }
+        };
+        let early = tls.clone().filter(|_| smtp.security == SmtpSecurity::Tls);
+        let address = (smtp.host.as_str(), smtp.port);
+        let opened = AsyncSmtpConnection::connect_tokio1(address, None, &name, early, None);
+        let mut server = stage.connect(Step::Connect, opened).await?;
+        if let (SmtpSecurity::StartTls, Some(tls)) = (smtp.security, tls) {
+            if !server.can_starttls() {
+                return Err(stage.fail(Step::Secure, Refusal::NoStartTls));
+            }
+            stage.answer(Step::Secure, server.starttls(tls, &name)).await?;
+        }
+        if let Some((user, password)) = login {
+            let mechanisms = [Mechanism::Plain, Mechanism::Login];
+            if server.server_info().get_auth_mechanism(&mechanisms).is_none() {
+                return Err(stage.fail(Step::LogIn, Refusal::NoLogin));
+            }
+            let credentials = Credentials::new(user, password);
+            let login = async {
+                let answer = server.auth(&mechanisms, &credentials).await;
+                answer.map(drop).map_err(|error| Fault::from(error).of_login())
+            };
+            stage.answer(Step::LogIn, login).await?;
+        }
+        let bytes = u64::try_from(mail.bytes.len()).unwrap_or(u64::MAX);
+        let sent = server.send(&mail.envelope, &mail.bytes);
+        stage.within(self.waits.transfer(bytes), Step::Post, sent).await?;
+        let _said = tokio::time::timeout(limits::OUTBOUND_FAREWELL, server.quit()).await;
+        Ok(())
+    }
+}
+
+impl Smtp {
+    fn tls(&self) -> Result<TlsParameters, Fault> {
+        let mut builder = TlsParameters::builder(self.host.clone())
+            .certificate_store(CertificateStore::WebpkiRoots);
+        if !self.authority.pem().is_empty() {
+            let pem = self.authority.pem().as_bytes();
+            builder = builder.add_root_certificate(Certificate::from_pem(pem)?);
+        }
+        Ok(builder.build_rustls()?)
+    }
+}
+
+/// Writes a mail into the outbox: whole or not at all, also after a crash.
+fn keep(
+    folder: &std::path::Path,
+    is_shared: bool,
+    (id, mail): (&str, &Composed),
+) -> io::Result<()> {
+    if is_shared {
+        modes::create_shared_folder(folder)?;
+    } else {
+        std::fs::create_dir_all(folder)?;
+    }
+    let temporary = folder.join(format!(".{id}.part"));
+    let mut file = std::fs::File::create(&temporary)?;
+    if is_shared {
+        modes::share_file(&file, 0o666)?;
+    }
+    io::Write::write_all(&mut file, &mail.bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, folder.join(format!("{id}.eml")))?;
+    std::fs::File::open(folder)?.sync_all()
+}
+
+impl From<lettre::transport::smtp::Error> for Fault {
+    fn from(error: lettre::transport::smtp::Error) -> Self {
+        use std::error::Error as _;
+        if let Some(code) = error.status() {
+            let said = error.source().map(ToString::to_string).unwrap_or_default();
+            let temporary = error.is_transient();
+            let code = u16::from(code).into();
+            return Self::Answer { code, said, temporary };
+        }
+        match Self::of_chain(&error) {
+            Some(fault) => fault,
+            None if error.is_tls() => Self::of_tls(&error.to_string()),
+            None => Self::Protocol(error.to_string()),
+        }
+    }
+}

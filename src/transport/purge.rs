@@ -1,0 +1,264 @@
+//! Tells a CDN, or a cache of ours, by keys what it is to forget.
+//!
+//! What is called is a setting of the operator's, so it may lead anywhere. A call that is repeated
+//! does no harm.
+
+use std::time::Duration;
+
+use reqwest::{Client, Method, RequestBuilder, StatusCode, Url};
+
+use crate::runtime::config::{Cdn, FieldName};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits::{CERTIFICATES_BYTES_MAX, PURGE_URLS_MAX};
+use crate::transport::{
+    client::{self, describe, place_of},
+    reach::Reach,
+    stage::Waits,
+    tls::Authority,
+};
+use model::Hash;
+
+/// What stands for a key in an address.
+const KEY: &str = "{key}";
+
+/// Calls one of the addresses of the settings `cdn.purge_…`.
+#[derive(Clone)]
+pub struct Purger {
+    client: Client,
+    /// As it was written, `{key}` and all.
+    url: String,
+    method: Method,
+    header: Option<String>,
+    body: String,
+    authorization: Option<(String, String)>,
+    timeout: Duration,
+}
+
+/// Why a cache was not told: its host and port, and what it or the network said.
+#[derive(Debug, thiserror::Error)]
+#[error("{place}: {said}")]
+pub struct PurgeError {
+    place: String,
+    said: String,
+    /// Whether the same call would be answered the same for ever.
+    for_good: bool,
+}
+
+/// What became of keys.
+#[derive(Debug, Default)]
+pub struct Told {
+    /// Those that the cache took.
+    pub told: Vec<String>,
+    /// How many of them it said that it has nothing of.
+    pub absent: usize,
+    /// Those that it refused, each by itself.
+    pub refused: Vec<(String, PurgeError)>,
+    /// Why it was not told of the others.
+    pub failed: Option<PurgeError>,
+}
+
+impl std::fmt::Debug for Purger {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Purger {} {}", self.method, self.name())
+    }
+}
+
+impl Purger {
+    /// One for each address of the settings, in their order.
+    ///
+    /// Reads the file of certificates, blocks. Fails when a setting makes no sense; the message
+    /// names it, and tells no secret.
+    pub fn of(cdn: &Cdn) -> Result<Vec<Self>> {
+        let mut urls: Vec<String> = Vec::new();
+        for url in cdn.purge_url.split_whitespace() {
+            if !urls.iter().any(|known| known == url) {
+                urls.push(url.to_owned());
+            }
+        }
+        if urls.is_empty() {
+            return Ok(Vec::new());
+        }
+        if urls.len() > PURGE_URLS_MAX {
+            return Err(wrong("purge_url", &format!("has more than {PURGE_URLS_MAX} addresses")));
+        }
+        let by_key = urls.iter().filter(|url| url.contains(KEY)).count();
+        for url in &urls {
+            let parsed = Url::parse(&url.replace(KEY, "k"));
+            let is_web = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+            if !parsed.is_ok_and(|url| is_web(&url)) {
+                return Err(wrong("purge_url", "is not an http:// or https:// address"));
+            }
+        }
+        let FieldName(header) = cdn.purge_header.clone();
+        let carries = ["{keys}", "{keys_comma}", "{keys_json}"];
+        let in_body = carries.iter().any(|mark| cdn.purge_body.contains(mark));
+        if by_key < urls.len() && header.is_empty() && !in_body {
+            let said = "has no {key}, and neither purge_header nor purge_body carries the keys";
+            return Err(wrong("purge_url", said));
+        }
+        let FieldName(method) = &cdn.purge_method;
+        let method = Method::from_bytes(method.as_bytes());
+        let method = method.map_err(|_| wrong("purge_method", "is not a method"))?;
+        let timeout = Duration::from_secs(u64::from(cdn.purge_timeout_s));
+        let waits = Waits { connect: timeout, answer: timeout };
+        let client = client::client(&authority(cdn)?, (waits, Reach::Anywhere));
+        let client = client.map_err(|fault| wrong("purge_ca", &fault.to_string()))?;
+        let header = Some(header).filter(|name| !name.is_empty());
+        let authorization = authorization(&cdn.purge_authorization.0)?;
+        let one = |url| Self {
+            client: client.clone(),
+            url,
+            method: method.clone(),
+            header: header.clone(),
+            body: cdn.purge_body.clone(),
+            authorization: authorization.clone(),
+            timeout,
+        };
+        Ok(urls.into_iter().map(one).collect())
+    }
+
+    /// A name of the address that tells nothing of it: it may carry a token.
+    #[must_use]
+    pub fn name(&self) -> String {
+        Hash::of(self.url.as_bytes()).short()
+    }
+
+    /// Tells the cache of `keys`, which hold only letters, digits, `-`, `_` and `.`.
+    ///
+    /// An answer of 2xx is a success. Where the address has the key in it, so is one that there is
+    /// nothing under the key. What is refused for good is told key by key, so that one key that a
+    /// cache cannot take holds no other one up. A call that fails otherwise ends it.
+    pub async fn purge(&self, keys: &[String]) -> Told {
+        let by_key = self.url.contains(KEY);
+        let mut told = Told::default();
+        if !by_key && keys.len() > 1 {
+            match self.call(&self.url, keys).await {
+                Ok(_) => return Told { told: keys.to_vec(), ..told },
+                Err(refusal) if refusal.for_good => {}
+                Err(failure) => return Told { failed: Some(failure), ..told },
+            }
+        }
+        for key in keys {
+            let url = self.url.replace(KEY, key);
+            match self.call(&url, std::slice::from_ref(key)).await {
+                Ok(is_absent) => {
+                    told.told.push(key.clone());
+                    told.absent += usize::from(is_absent);
+                }
+                Err(refusal) if refusal.for_good => told.refused.push((key.clone(), refusal)),
+                Err(failure) => return Told { failed: Some(failure), ..told },
+            }
+        }
+        told
+    }
+
+    /// One call; whether the cache said that it has nothing under the key.
+    async fn call(&self, url: &str, keys: &[String]) -> std::result::Result<bool, PurgeError> {
+        let failed = |place: &str, said: String| PurgeError {
+            place: place.to_owned(),
+            said,
+            for_good: false,
+        };
+        let url = Url::parse(url).map_err(|error| failed("purge_url", error.to_string()))?;
+        let place = place_of(&url);
+        let request = self.request(self.client.request(self.method.clone(), url), keys);
+        let sent = request.send().await;
+        // The address may carry a token.
+        let said = |error: reqwest::Error| failed(&place, describe(&error.without_url()));
+        let mut response = sent.map_err(said)?;
+        let status = response.status();
+        // Read, so that the connection can be used again; what it says is all one.
+        let _ignored = client::body(&mut response).await;
+        let is_absent = self.url.contains(KEY) && matches!(status.as_u16(), 404 | 410);
+        if status.is_success() || is_absent {
+            return Ok(is_absent);
+        }
+        let refusal = failed(&place, format!("answered {status}"));
+        Err(PurgeError { for_good: is_for_good(status), ..refusal })
+    }
+
+    fn request(&self, request: RequestBuilder, keys: &[String]) -> RequestBuilder {
+        let mut request = request.timeout(self.timeout);
+        if let Some(name) = &self.header {
+            request = request.header(name, keys.join(" "));
+        }
+        if let Some((name, value)) = &self.authorization {
+            request = request.header(name, value);
+        }
+        if self.body.is_empty() {
+            return request;
+        }
+        let kind = match self.body.trim_start().starts_with(['{', '[']) {
+            true => "application/json",
+            false => "text/plain",
+        };
+        let quoted: Vec<String> = keys.iter().map(|key| format!("\"{key}\"")).collect();
+        let body = self
+            .body
+            .replace("{keys_json}", &quoted.join(","))
+            .replace("{keys_comma}", &keys.join(","))
+            .replace("{keys}", &keys.join(" "));
+        request.header("content-type", kind).body(body)
+    }
+}
+
+/// Whether the call itself is what is wrong. Who may call, and how often, can change at any time.
+fn is_for_good(status: StatusCode) -> bool {
+    let may_change = [401, 403, 407, 408, 409, 421, 425, 429];
+    status.is_client_error() && !may_change.contains(&status.as_u16())
+}
+
+fn wrong(setting: &str, said: &str) -> Error {
+    Error::new(Kind::InvalidArgument, format!("cdn.{setting} {said}"))
+}
+
+/// The certificates of the setting `cdn.purge_ca`.
+fn authority(cdn: &Cdn) -> Result<Authority> {
+    let path = &cdn.purge_ca;
+    if path.as_os_str().is_empty() {
+        return Ok(Authority::default());
+    }
+    let unread = |why: String| wrong("purge_ca", &format!("{} {why}", path.display()));
+    let facts = std::fs::metadata(path).map_err(|why| unread(format!("cannot be read: {why}")))?;
+    if facts.len() > CERTIFICATES_BYTES_MAX {
+        return Err(unread(format!("has more than {CERTIFICATES_BYTES_MAX} bytes")));
+    }
+    let text = std::fs::read_to_string(path);
+    let text = text.map_err(|why| unread(format!("cannot be read: {why}")))?;
+    Authority::parse(&text).ok_or_else(|| unread("holds no certificates in PEM".to_owned()))
+}
+
+/// The header that the setting `cdn.purge_authorization` means: `NAME: VALUE`, or a value of
+/// `Authorization`, whose scheme is followed by a space and not by a colon.
+fn authorization(text: &str) -> Result<Option<(String, String)>> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    if !text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
+        return Err(wrong("purge_authorization", "holds what no header can"));
+    }
+    Ok(Some(match text.split_once(':') {
+        Some((name, value)) if FieldName::is_one(name) => (name.into(), value.trim().into()),
+        Some(_) | None => ("authorization".into(), text.into()),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_authorization_is_a_header_of_its_own_or_a_value() {
+        let check = |text: &str, name: &str, value: &str| {
+            let expected = Some((name.to_owned(), value.to_owned()));
+            assert_eq!(authorization(text).unwrap(), expected, "{text}");
+        };
+        check("Bearer a:b", "authorization", "Bearer a:b");
+        check("Fastly-Key: k:1", "Fastly-Key", "k:1");
+        check("Basic dTpw", "authorization", "Basic dTpw");
+        assert_eq!(authorization("  ").unwrap(), None);
+        let refused = authorization("Bearer geheim\u{e4}").unwrap_err().to_string();
+        assert!(refused.contains("cdn.purge_authorization") && !refused.contains("geheim"));
+    }
+}

@@ -1,0 +1,222 @@
+//! The Apple Push Notification service.
+//!
+//! Apple, "Sending notification requests to APNs" (headers, HTTP/2), "Establishing a token-based
+//! connection to APNs" (the JWT and its age), "Generating a remote notification" (the payload) and
+//! "Handling notification responses from APNs" (the reasons).
+
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use reqwest::{Client, Url, header::HeaderValue};
+use serde_json::{Value, json};
+
+use super::{
+    Message,
+    client::{self, Answer, place_of},
+    error::PushError,
+    payload::{Texts, data, fit},
+};
+use crate::runtime::limits;
+use model::Hash;
+use model::account::DeviceKind;
+
+/// Who sends.
+pub(super) struct Signer {
+    pub(super) key: EncodingKey,
+    pub(super) key_id: String,
+    pub(super) team_id: String,
+}
+
+impl Signer {
+    /// The provider token: RFC 7519, ES256, `iss` the team, `kid` the key.
+    pub(super) fn sign(&self, now: Timestamp) -> Result<String, jsonwebtoken::errors::Error> {
+        let mut header = Header::new(Algorithm::ES256);
+        header.kid = Some(self.key_id.clone());
+        let claims = json!({ "iss": self.team_id, "iat": now.as_second() });
+        jsonwebtoken::encode(&header, &claims, &self.key)
+    }
+}
+
+/// A provider token in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Bearer {
+    text: String,
+    issued: Timestamp,
+    /// Whether it was made before its predecessor's time because Apple refused that one.
+    is_early: bool,
+    /// Whether the next message needs another one.
+    is_refused: bool,
+}
+
+/// Provider tokens, one at a time.
+pub(super) struct Bearers {
+    signer: Signer,
+    current: Mutex<Option<Bearer>>,
+}
+
+impl Bearers {
+    pub(super) fn new(signer: Signer) -> Self {
+        Self { signer, current: Mutex::new(None) }
+    }
+
+    /// The token to use at `now`; signing one takes a tenth of a millisecond.
+    pub(super) fn bearer(&self, now: Timestamp) -> Result<String, PushError> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let fresh = |bearer: &Bearer| {
+            let age = now.duration_since(bearer.issued);
+            // A clock that was set back makes it come from the future, which Apple refuses.
+            !bearer.is_refused
+                && !age.is_negative()
+                && age.unsigned_abs() < limits::APNS_BEARER_AGE
+        };
+        if let Some(bearer) = current.as_ref().filter(|bearer| fresh(bearer)) {
+            return Ok(bearer.text.clone());
+        }
+        let text = self.signer.sign(now);
+        let text = text.map_err(|_| PushError::later("the provider token cannot be signed"))?;
+        let is_early = current.as_ref().is_some_and(|before| is_young(before, now));
+        let bearer = Bearer { text: text.clone(), issued: now, is_early, is_refused: false };
+        *current = Some(bearer);
+        Ok(text)
+    }
+
+    /// Notes that Apple refused the token `text`.
+    ///
+    /// The next message gets another one. One that was made early for that reason stays for its
+    /// 20 minutes: a key that Apple does not know is not helped by new signatures, and for renewals
+    /// in quick succession Apple shuts everything out (`TooManyProviderTokenUpdates`).
+    pub(super) fn refuse(&self, text: &str, now: Timestamp) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bearer) = current.as_mut().filter(|bearer| bearer.text == text) {
+            bearer.is_refused = !(bearer.is_early && is_young(bearer, now));
+        }
+    }
+}
+
+/// Whether Apple takes no other token yet.
+fn is_young(bearer: &Bearer, now: Timestamp) -> bool {
+    now.duration_since(bearer.issued).unsigned_abs() < limits::APNS_BEARER_AGE_MIN
+}
+
+/// The service with its sandbox.
+pub(super) struct Apns {
+    pub(super) client: Client,
+    /// `…/3/device`.
+    pub(super) production: Url,
+    /// The same in the sandbox.
+    pub(super) sandbox: Url,
+    pub(super) topic: HeaderValue,
+    pub(super) bearers: Bearers,
+}
+
+impl Apns {
+    pub(super) async fn send(
+        &self,
+        message: &Message,
+        now: fn() -> Timestamp,
+    ) -> Result<(), PushError> {
+        let base = match message.device {
+            DeviceKind::Ios | DeviceKind::Android => &self.production,
+            DeviceKind::IosSandbox => &self.sandbox,
+        };
+        let url = address(base, &message.token)?;
+        let payload = fit(message, |texts| payload(message, texts))?;
+        let time = now();
+        let bearer = self.bearers.bearer(time)?;
+        let authorization = secret(&format!("bearer {bearer}"))?;
+        let expiration = time.as_second().saturating_add_unsigned(limits::PUSH_KEPT.as_secs());
+        let mut request = self
+            .client
+            .post(url)
+            .header("authorization", authorization)
+            .header("content-type", "application/json")
+            .header("apns-topic", self.topic.clone())
+            .header("apns-push-type", "alert")
+            .header("apns-priority", "10")
+            .header("apns-expiration", expiration)
+            .header("apns-id", message.id.to_string());
+        if !message.collapse.is_empty() {
+            request = request.header("apns-collapse-id", collapse_id(&message.collapse));
+        }
+        let request = request.body(payload.to_string());
+        let answer = client::ask(request, &place_of(base), now).await?;
+        let judged = judge(&answer, &message.token);
+        if matches!(reason(&answer), "ExpiredProviderToken" | "InvalidProviderToken") {
+            self.bearers.refuse(&bearer, now());
+        }
+        judged
+    }
+}
+
+/// The address of a device.
+///
+/// A token is hexadecimal; anything else would leave the path or be refused.
+fn address(base: &Url, token: &str) -> Result<Url, PushError> {
+    let hex = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !hex || token.len() > limits::APNS_TOKEN_CHARS_MAX {
+        let said = format!("a token of {} bytes is not hexadecimal", token.len());
+        return Err(PushError::Dead { said });
+    }
+    let mut url = base.clone();
+    if let Ok(mut path) = url.path_segments_mut() {
+        path.pop_if_empty().push(token);
+    }
+    Ok(url)
+}
+
+/// A value of a header that is not logged.
+pub(super) fn secret(text: &str) -> Result<HeaderValue, PushError> {
+    let value = HeaderValue::from_str(text);
+    let mut value = value.map_err(|_| PushError::later("the access token is no header"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// `text` where Apple takes it, else its hash: messages that collapse still have the same one.
+pub(super) fn collapse_id(text: &str) -> String {
+    let fits = text.len() <= limits::PUSH_COLLAPSE_BYTES_MAX;
+    if fits && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return text.to_owned();
+    }
+    Hash::of(text.as_bytes()).to_string()
+}
+
+/// The payload: `aps` and the data beside it.
+pub(super) fn payload(message: &Message, texts: Texts<'_>) -> Value {
+    let Texts { title, body, image } = texts;
+    let mut aps = json!({
+        "alert": { "title": title, "body": body },
+        "sound": "default",
+        "thread-id": message.notification.to_string(),
+    });
+    if image.is_some() {
+        // The app's extension fetches the picture before the message is shown.
+        aps["mutable-content"] = 1.into();
+    }
+    let mut payload = json!({ "aps": aps });
+    for (name, value) in data(message, image) {
+        payload[name] = value;
+    }
+    payload
+}
+
+fn reason(answer: &Answer) -> &str {
+    answer.body["reason"].as_str().unwrap_or_default()
+}
+
+/// What an answer says of the message to `token`.
+pub(super) fn judge(answer: &Answer, token: &str) -> Result<(), PushError> {
+    let reason = reason(answer);
+    let said = || answer.said(reason, &[token]);
+    match (answer.status, reason) {
+        (200, _) => Ok(()),
+        (410, _) | (400, "BadDeviceToken") => Err(PushError::Dead { said: said() }),
+        // `IdleTimeout` has the status of a bad request although the connection is to blame.
+        (403, "ExpiredProviderToken" | "InvalidProviderToken") | (400, "IdleTimeout") => {
+            Err(PushError::Later { said: said(), after: answer.after })
+        }
+        _ if answer.is_temporary() => Err(PushError::Later { said: said(), after: answer.after }),
+        _ => Err(PushError::Never { said: said() }),
+    }
+}

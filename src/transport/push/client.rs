@@ -1,0 +1,154 @@
+//! The HTTP client of push services: HTTP/2 where the other side speaks it, connections that are
+//! kept, no redirects, no proxy, short answers.
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use reqwest::{Client, RequestBuilder, Response, Url, header::RETRY_AFTER, redirect::Policy};
+use rustls::{
+    ClientConfig, RootCertStore, crypto,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+use serde_json::Value;
+
+use super::error::{PushError, clean, describe};
+use crate::runtime::limits;
+
+/// What a service may speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// HTTP/2 and nothing else.
+    Http2,
+    /// HTTP/2, or HTTP/1.1 where it has no other.
+    Any,
+}
+
+/// Certificates in PEM; `None` when there is none or one that is damaged.
+pub(super) fn certificates(pem: &[u8]) -> Option<Vec<CertificateDer<'static>>> {
+    let read = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>().ok()?;
+    let mut roots = RootCertStore::empty();
+    let sound = read.iter().all(|one| roots.add(one.clone()).is_ok());
+    (sound && !read.is_empty()).then_some(read)
+}
+
+/// A client that trusts the public authorities and `more`.
+pub(super) fn client(
+    more: &[CertificateDer<'static>],
+    protocol: Protocol,
+) -> Result<Client, String> {
+    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    for certificate in more {
+        roots.add(certificate.clone()).map_err(|error| error.to_string())?;
+    }
+    let tls = ClientConfig::builder_with_provider(Arc::new(crypto::aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?;
+    let mut tls = tls.with_root_certificates(roots).with_no_client_auth();
+    // The HTTP library leaves ALPN alone in settings that it is given.
+    tls.alpn_protocols = match protocol {
+        Protocol::Http2 => vec![b"h2".to_vec()],
+        Protocol::Any => vec![b"h2".to_vec(), b"http/1.1".to_vec()],
+    };
+    let builder = Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(Policy::none())
+        // The environment is not read; a proxy would be a setting.
+        .no_proxy()
+        .connect_timeout(limits::OUTBOUND_CONNECT)
+        .timeout(limits::PUSH_SEND)
+        .pool_idle_timeout(limits::PUSH_IDLE)
+        // A network that forgot a connection lets every request on it run into its time-out.
+        .http2_keep_alive_interval(limits::PUSH_PING)
+        .http2_keep_alive_timeout(limits::PUSH_PING_ANSWER)
+        .http2_keep_alive_while_idle(true)
+        .user_agent(concat!("Wirephoto/", env!("CARGO_PKG_VERSION")));
+    let builder = match protocol {
+        Protocol::Http2 => builder.http2_prior_knowledge(),
+        Protocol::Any => builder,
+    };
+    builder.build().map_err(|error| describe(&error))
+}
+
+/// What a service answered.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// Host and port, as errors name the service.
+    pub(super) place: String,
+    /// The status of HTTP.
+    pub(super) status: u16,
+    /// How long it wants to be left alone.
+    pub(super) after: Option<Duration>,
+    /// The body; null when it is no JSON.
+    pub(super) body: Value,
+}
+
+impl Answer {
+    /// `place answered STATUS: said`.
+    pub(super) fn said(&self, said: &str, secrets: &[&str]) -> String {
+        let said = clean(said, secrets);
+        let colon = if said.is_empty() { "" } else { ": " };
+        format!("{} answered {}{colon}{said}", self.place, self.status)
+    }
+
+    /// Whether the status alone says that a later try may help.
+    pub(super) fn is_temporary(&self) -> bool {
+        matches!(self.status, 408 | 425 | 429 | 500..)
+    }
+}
+
+/// Sends a request; the answer, whatever its status.
+///
+/// Fails with [`PushError::Later`] when none came.
+pub(super) async fn ask(
+    request: RequestBuilder,
+    place: &str,
+    now: fn() -> Timestamp,
+) -> Result<Answer, PushError> {
+    // The address may carry a token.
+    let failed = |error: reqwest::Error| {
+        let text = clean(&describe(&error.without_url()), &[]);
+        PushError::later(format!("{place}: {text}"))
+    };
+    let mut response = request.send().await.map_err(failed)?;
+    let after = retry_after(&response, now);
+    let status = response.status().as_u16();
+    let body = body(&mut response).await.map_err(failed)?;
+    let body = serde_json::from_slice(&body).unwrap_or_default();
+    Ok(Answer { place: place.to_owned(), status, after, body })
+}
+
+/// The body of an answer, cut off where it gets too long.
+async fn body(response: &mut Response) -> Result<Vec<u8>, reqwest::Error> {
+    let mut body = Vec::new();
+    while let Some(piece) = response.chunk().await? {
+        let room = limits::PUSH_ANSWER_BYTES_MAX - body.len();
+        body.extend_from_slice(&piece[..piece.len().min(room)]);
+        if body.len() == limits::PUSH_ANSWER_BYTES_MAX {
+            break;
+        }
+    }
+    Ok(body)
+}
+
+fn retry_after(response: &Response, now: fn() -> Timestamp) -> Option<Duration> {
+    parse_after(response.headers().get(RETRY_AFTER)?.to_str().ok()?, now())
+}
+
+/// `Retry-After` as RFC 9110 §10.2.3 has it: seconds or a date.
+pub(super) fn parse_after(text: &str, now: Timestamp) -> Option<Duration> {
+    let text = text.trim();
+    let after = match text.parse() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => {
+            let date = Timestamp::try_from(httpdate::parse_http_date(text).ok()?).ok()?;
+            Duration::try_from(date.duration_since(now)).unwrap_or_default()
+        }
+    };
+    Some(after.min(limits::PUSH_AFTER_MAX))
+}
+
+/// Host and port of an address.
+pub(super) fn place_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    format!("{host}:{}", url.port_or_known_default().unwrap_or(0))
+}

@@ -1,0 +1,239 @@
+//! Firebase Cloud Messaging, HTTP v1.
+//!
+//! Google, "Using OAuth 2.0 for server to server applications" (the assertion, RFC 7523), "Method:
+//! projects.messages.send" and "`ErrorCode`" of the reference of FCM HTTP v1, "About FCM messages"
+//! (4096 bytes, reserved names) and "Scale your FCM usage" (`Retry-After`).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use jiff::Timestamp;
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use reqwest::{Client, Url};
+use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
+
+use super::{
+    Message,
+    apns::secret,
+    client::{self, Answer, place_of},
+    error::PushError,
+    payload::{Texts, data, fit},
+};
+use crate::runtime::limits;
+
+/// What the access token is for.
+const SCOPE: &str = "https://www.googleapis.com/auth/firebase.messaging";
+/// What comes before the assertion in the form; an assertion has nothing to be encoded.
+const FORM: &str = "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&assertion=";
+
+/// What Google says of a token that it never gave out.
+const NO_TOKEN: &str = "registration token is not a valid FCM registration token";
+
+/// A service account.
+pub(super) struct ServiceAccount {
+    pub(super) email: String,
+    pub(super) key: EncodingKey,
+    /// Which of the account's keys it is, if the file tells.
+    pub(super) key_id: Option<String>,
+    pub(super) token_url: Url,
+    /// The address of tokens as the file has it: `aud` is compared as text.
+    pub(super) audience: String,
+    pub(super) project: String,
+}
+
+impl ServiceAccount {
+    /// The assertion (RFC 7523): who asks for what, for an hour.
+    pub(super) fn sign(&self, now: Timestamp) -> Result<String, jsonwebtoken::errors::Error> {
+        let mut header = Header::new(Algorithm::RS256);
+        header.kid.clone_from(&self.key_id);
+        let issued = now.as_second();
+        let claims = json!({
+            "iss": self.email,
+            "scope": SCOPE,
+            "aud": self.audience,
+            "iat": issued,
+            "exp": issued.saturating_add_unsigned(limits::FCM_ASSERTION.as_secs()),
+        });
+        jsonwebtoken::encode(&header, &claims, &self.key)
+    }
+}
+
+/// An access token with the time until which it is used.
+#[derive(Clone)]
+struct Access {
+    text: Arc<str>,
+    until: Timestamp,
+}
+
+/// The service.
+pub(super) struct Fcm {
+    client: Client,
+    account: ServiceAccount,
+    /// Where messages are posted to.
+    url: Url,
+    access: Mutex<Option<Access>>,
+    /// Whoever holds it fetches a token; the others wait for that one.
+    fetching: Semaphore,
+}
+
+impl Fcm {
+    /// `url` is where messages are posted to.
+    pub(super) fn new(client: Client, account: ServiceAccount, url: Url) -> Self {
+        let (access, fetching) = (Mutex::new(None), Semaphore::new(1));
+        Self { client, account, url, access, fetching }
+    }
+
+    pub(super) async fn send(
+        &self,
+        message: &Message,
+        now: fn() -> Timestamp,
+    ) -> Result<(), PushError> {
+        check(&message.token)?;
+        let mut body = fit(message, |texts| payload(message, texts))?;
+        body["token"] = message.token.as_str().into();
+        let body = json!({ "message": body });
+        let access = self.access(now).await?;
+        let request = self
+            .client
+            .post(self.url.clone())
+            .header("authorization", secret(&format!("Bearer {access}"))?)
+            .header("content-type", "application/json")
+            .body(body.to_string());
+        let answer = client::ask(request, &place_of(&self.url), now).await?;
+        if answer.status == 401 {
+            self.forget(&access);
+        }
+        judge(&answer, &[&message.token, &access])
+    }
+
+    /// An access token that is valid for a while.
+    async fn access(&self, now: fn() -> Timestamp) -> Result<Arc<str>, PushError> {
+        if let Some(access) = self.cached(now()) {
+            return Ok(access);
+        }
+        let permit = self.fetching.acquire().await;
+        let _one =
+            permit.map_err(|_| PushError::later("access tokens are not fetched any more"))?;
+        // Who waited finds what the one before fetched.
+        if let Some(access) = self.cached(now()) {
+            return Ok(access);
+        }
+        let access = self.fetch(now).await?;
+        let text = access.text.clone();
+        *self.access.lock().unwrap_or_else(PoisonError::into_inner) = Some(access);
+        Ok(text)
+    }
+
+    fn cached(&self, now: Timestamp) -> Option<Arc<str>> {
+        let access = self.access.lock().unwrap_or_else(PoisonError::into_inner);
+        access.as_ref().filter(|access| now < access.until).map(|access| access.text.clone())
+    }
+
+    /// Drops the token `text`, unless another one took its place.
+    fn forget(&self, text: &str) {
+        let mut access = self.access.lock().unwrap_or_else(PoisonError::into_inner);
+        access.take_if(|access| *access.text == *text);
+    }
+
+    /// Asks for an access token.
+    ///
+    /// Every failure is [`PushError::Later`]: the message is fine, and an operator can give the
+    /// account its rights back.
+    async fn fetch(&self, now: fn() -> Timestamp) -> Result<Access, PushError> {
+        let issued = now();
+        let assertion = self.account.sign(issued);
+        let assertion =
+            assertion.map_err(|_| PushError::later("the assertion cannot be signed"))?;
+        let request = self
+            .client
+            .post(self.account.token_url.clone())
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(format!("{FORM}{assertion}"));
+        let answer = client::ask(request, &place_of(&self.account.token_url), now).await?;
+        let refused = |said: &str| {
+            let said = answer.said(said, &[&assertion]);
+            PushError::Later { said: format!("access token: {said}"), after: answer.after }
+        };
+        if answer.status != 200 {
+            // RFC 6749 §5.2; what `error_description` says helps whoever made the account.
+            let text = |name: &str| answer.body[name].as_str().unwrap_or_default();
+            return Err(refused(&format!("{} {}", text("error"), text("error_description"))));
+        }
+        read_access(&answer.body, issued).ok_or_else(|| refused("no access token in it"))
+    }
+}
+
+/// The access token in an answer (RFC 6749 §5.1) that was asked for at `issued`.
+fn read_access(body: &Value, issued: Timestamp) -> Option<Access> {
+    let text = body["access_token"].as_str()?;
+    let valid = body["expires_in"].as_u64()?;
+    let margin = limits::FCM_ACCESS_MARGIN.as_secs().min(valid / 2);
+    let used = i64::try_from(valid - margin).ok()?;
+    let until = issued.checked_add(jiff::SignedDuration::from_secs(used)).ok()?;
+    let graphic = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+    graphic.then(|| Access { text: text.into(), until })
+}
+
+/// Firebase says nothing of the form of its tokens; those in use have letters, digits, `:`, `-` and
+/// `_`.
+fn check(token: &str) -> Result<(), PushError> {
+    let graphic = !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic());
+    if !graphic || token.len() > limits::DEVICE_TOKEN_BYTES_MAX {
+        let said = format!("a token of {} bytes is not graphic ASCII", token.len());
+        return Err(PushError::Dead { said });
+    }
+    Ok(())
+}
+
+/// The message without the token, which does not count into its size.
+pub(super) fn payload(message: &Message, texts: Texts<'_>) -> Value {
+    let Texts { title, body, image } = texts;
+    let mut notification = json!({ "title": title, "body": body });
+    if let Some(image) = image {
+        notification["image"] = image.into();
+    }
+    let ttl = format!("{}s", limits::PUSH_KEPT.as_secs());
+    let mut android = Map::new();
+    if !message.collapse.is_empty() {
+        android.insert("collapse_key".to_owned(), message.collapse.as_str().into());
+    }
+    android.insert("priority".to_owned(), "high".into());
+    android.insert("ttl".to_owned(), ttl.into());
+    json!({ "notification": notification, "data": data(message, image), "android": android })
+}
+
+/// The code of FCM in an answer, `UNREGISTERED` for instance; empty when there is none.
+fn code(error: &Value) -> &str {
+    let details = error["details"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let codes = details.iter().filter_map(|detail| detail["errorCode"].as_str());
+    codes.into_iter().next().unwrap_or_default()
+}
+
+/// Whether an answer blames the token: by the name of the field or, as Google answers today, in
+/// words alone (firebase/firebase-admin-java issue 1064).
+fn blames_token(error: &Value) -> bool {
+    let details = error["details"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let violations = details.iter().filter_map(|detail| detail["fieldViolations"].as_array());
+    let named = violations.flatten().any(|violation| violation["field"] == "message.token");
+    named || error["message"].as_str().is_some_and(|text| text.contains(NO_TOKEN))
+}
+
+/// What an answer says of the message; `secrets` stay out of the error.
+pub(super) fn judge(answer: &Answer, secrets: &[&str]) -> Result<(), PushError> {
+    let error = &answer.body["error"];
+    let (code, status) = (code(error), error["status"].as_str().unwrap_or_default());
+    let said = || {
+        let name = if code.is_empty() { status } else { code };
+        let message = error["message"].as_str().unwrap_or_default();
+        answer.said(&format!("{name} {message}"), secrets)
+    };
+    match (answer.status, code) {
+        (200, _) => Ok(()),
+        // A sender that does not fit may as well be a wrong key file of ours: it costs no device.
+        (404, "UNREGISTERED") => Err(PushError::Dead { said: said() }),
+        (400, _) if blames_token(error) => Err(PushError::Dead { said: said() }),
+        (401, _) => Err(PushError::Later { said: said(), after: answer.after }),
+        _ if answer.is_temporary() => Err(PushError::Later { said: said(), after: answer.after }),
+        _ => Err(PushError::Never { said: said() }),
+    }
+}

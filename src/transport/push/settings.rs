@@ -1,0 +1,140 @@
+//! From settings to services: reads key files and certificates, and tries each key once.
+
+use std::{fs, path::Path};
+
+use jiff::Timestamp;
+use jsonwebtoken::EncodingKey;
+use reqwest::{Url, header::HeaderValue};
+use rustls::pki_types::CertificateDer;
+use serde_json::Value;
+
+use super::{
+    apns::{Apns, Bearers, Signer},
+    client::{self, Protocol},
+    fcm::{Fcm, ServiceAccount},
+};
+use crate::runtime::config::{self, BaseUrl};
+use crate::runtime::error::{Error, Kind, Result};
+use crate::runtime::limits;
+
+/// The services that the settings describe.
+///
+/// Fails with a message that names the setting.
+pub(super) fn read(settings: &config::Push) -> Result<(Option<Fcm>, Option<Apns>)> {
+    let trusted = trusted(&settings.ca)?;
+    Ok((fcm(settings, &trusted)?, apns(settings, &trusted)?))
+}
+
+/// An error of the setting `push.{name}`.
+fn wrong(name: &str, what: impl std::fmt::Display) -> Error {
+    Error::new(Kind::InvalidArgument, format!("push.{name}: {what}"))
+}
+
+/// The file that the setting `push.{name}` names.
+fn read_file(name: &str, path: &Path) -> Result<Vec<u8>> {
+    let shown = path.display();
+    let failed = |cause: std::io::Error| wrong(name, format!("{shown} cannot be read: {cause}"));
+    let facts = fs::metadata(path).map_err(failed)?;
+    if !facts.is_file() || facts.len() > limits::PUSH_FILE_BYTES_MAX {
+        let most = limits::PUSH_FILE_BYTES_MAX;
+        return Err(wrong(name, format!("{shown} is not a file of at most {most} bytes")));
+    }
+    fs::read(path).map_err(failed)
+}
+
+fn trusted(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
+    if path.as_os_str().is_empty() {
+        return Ok(Vec::new());
+    }
+    let unusable = || wrong("ca", format!("{} has no sound certificates in PEM", path.display()));
+    client::certificates(&read_file("ca", path)?).ok_or_else(unusable)
+}
+
+/// `{base}{path}` of the setting `push.{name}`.
+fn address(name: &str, base: &BaseUrl, path: &str) -> Result<Url> {
+    let unusable = || wrong(name, "expected an address such as https://push.example.org");
+    let url = Url::parse(&format!("{}{path}", base.0)).map_err(|_| unusable())?;
+    if url.host_str().is_none() { Err(unusable()) } else { Ok(url) }
+}
+
+fn fcm(settings: &config::Push, trusted: &[CertificateDer<'static>]) -> Result<Option<Fcm>> {
+    const NAME: &str = "fcm_service_account";
+    let path = &settings.fcm_service_account;
+    if path.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let account = service_account(&read_file(NAME, path)?)
+        .map_err(|what| wrong(NAME, format!("{}: {what}", path.display())))?;
+    let send = format!("/v1/projects/{}/messages:send", account.project);
+    let url = address("fcm_url", &settings.fcm_url, &send)?;
+    let client = client::client(trusted, Protocol::Any).map_err(Error::internal)?;
+    Ok(Some(Fcm::new(client, account, url)))
+}
+
+/// The key file of a service account; the error says what is wrong with it and shows none of it.
+fn service_account(json: &[u8]) -> Result<ServiceAccount, String> {
+    let file: Value = serde_json::from_slice(json).map_err(|_| "is no JSON".to_owned())?;
+    let find = |name: &str| file[name].as_str().filter(|text| !text.is_empty());
+    let text = |name: &str| find(name).ok_or_else(|| format!("has no {name}"));
+    let audience = text("token_uri")?.to_owned();
+    let token_url = Url::parse(&audience).ok().filter(|url| url.host_str().is_some());
+    let project = text("project_id")?.to_owned();
+    // Ids may begin with a domain: `example.org:name`.
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
+    if !project.chars().all(plain) {
+        return Err("has a project_id that is none".to_owned());
+    }
+    let unusable = |_| "has a private_key that is no RSA key in PEM (PKCS #8)".to_owned();
+    let account = ServiceAccount {
+        email: text("client_email")?.to_owned(),
+        key: EncodingKey::from_rsa_pem(text("private_key")?.as_bytes()).map_err(unusable)?,
+        key_id: find("private_key_id").map(str::to_owned),
+        token_url: token_url.ok_or("has a token_uri that is no address")?,
+        audience,
+        project,
+    };
+    // Only a signature shows that the key is sound.
+    account.sign(Timestamp::UNIX_EPOCH).map_err(unusable)?;
+    Ok(account)
+}
+
+fn apns(settings: &config::Push, trusted: &[CertificateDer<'static>]) -> Result<Option<Apns>> {
+    let others = [
+        ("apns_key_id", &settings.apns_key_id),
+        ("apns_team_id", &settings.apns_team_id),
+        ("apns_topic", &settings.apns_topic),
+    ];
+    let path = &settings.apns_key;
+    if path.as_os_str().is_empty() {
+        return match others.into_iter().find(|(_, value)| !value.is_empty()) {
+            Some((name, _)) => Err(wrong("apns_key", format!("is empty, but push.{name} is set"))),
+            None => Ok(None),
+        };
+    }
+    for (name, value) in others {
+        if value.is_empty() {
+            return Err(wrong(name, "is empty, but push.apns_key is set"));
+        }
+        if !value.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(wrong(name, "expected letters, digits and signs without spaces"));
+        }
+    }
+    let unusable = || {
+        let what = format!("{} is no P-256 key in PEM (PKCS #8)", path.display());
+        wrong("apns_key", what)
+    };
+    let pem = read_file("apns_key", path)?;
+    let signer = Signer {
+        key: EncodingKey::from_ec_pem(&pem).map_err(|_| unusable())?,
+        key_id: settings.apns_key_id.clone(),
+        team_id: settings.apns_team_id.clone(),
+    };
+    signer.sign(Timestamp::UNIX_EPOCH).map_err(|_| unusable())?;
+    Ok(Some(Apns {
+        client: client::client(trusted, Protocol::Http2).map_err(Error::internal)?,
+        production: address("apns_url", &settings.apns_url, "/3/device")?,
+        sandbox: address("apns_sandbox_url", &settings.apns_sandbox_url, "/3/device")?,
+        topic: HeaderValue::from_str(&settings.apns_topic).map_err(Error::internal)?,
+        bearers: Bearers::new(signer),
+    }))
+}

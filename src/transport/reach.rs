@@ -1,0 +1,306 @@
+//! Which addresses a connection may go to.
+//!
+//! What a user writes into a channel must not open a way into the service's machine or network.
+//! The address is looked at where the connection is made, after the name was resolved: a name that
+//! points elsewhere a moment later changes nothing.
+
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
+
+use reqwest::{
+    Url,
+    dns::{Addrs, Name, Resolve, Resolving},
+};
+use tokio::net::{TcpStream, lookup_host};
+
+use crate::transport::error::Refusal;
+
+/// Which addresses a connection may go to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Any: the operator says where.
+    #[default]
+    Anywhere,
+    /// Only what everybody on the internet can reach.
+    Public,
+}
+
+impl Reach {
+    /// Whether a connection may go to `address`.
+    pub(super) fn allows(self, address: IpAddr) -> bool {
+        match self {
+            Self::Anywhere => true,
+            Self::Public => is_public(address),
+        }
+    }
+
+    /// The addresses of `host` that a connection may go to.
+    ///
+    /// Fails when the name has none. Where only public addresses are allowed, a name that does not
+    /// resolve and one that resolves to others fail alike, with [`Refusal::NotPublic`]; an address of
+    /// numbers that is not allowed fails with [`Refusal::Private`].
+    pub(super) async fn resolve(self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let literal = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        if literal.is_ok_and(|address| !self.allows(address)) {
+            return Err(io::Error::other(Refusal::Private));
+        }
+        match self {
+            Self::Anywhere => self.look_up(host, port).await,
+            Self::Public => {
+                let found = self.look_up(host, port).await;
+                found.map_err(|_| io::Error::other(Refusal::NotPublic))
+            }
+        }
+    }
+
+    /// The addresses of `host` that are allowed.
+    async fn look_up(self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        let found: Vec<SocketAddr> = lookup_host((host, port)).await?.collect();
+        if found.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+        }
+        let allowed: Vec<SocketAddr> =
+            found.into_iter().filter(|address| self.allows(address.ip())).collect();
+        if allowed.is_empty() {
+            return Err(io::Error::other(Refusal::NotPublic));
+        }
+        Ok(allowed)
+    }
+
+    /// Connects to `host`.
+    pub(super) async fn connect(self, host: &str, port: u16) -> io::Result<TcpStream> {
+        TcpStream::connect(self.resolve(host, port).await?.as_slice()).await
+    }
+
+    /// Looks at an address of numbers in `url`, which no resolver gets to see. `Url` has read every
+    /// spelling of one, `0x7f.1` for instance.
+    pub(super) fn check(self, url: &Url) -> Result<(), Refusal> {
+        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+        match host.parse::<IpAddr>() {
+            Ok(address) if !self.allows(address) => Err(Refusal::Private),
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+}
+
+impl Resolve for Reach {
+    fn resolve(&self, name: Name) -> Resolving {
+        let reach = *self;
+        Box::pin(async move {
+            // The client puts the port in.
+            let found = Self::resolve(reach, name.as_str(), 0).await?;
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// Whether everybody on the internet can reach `address`, after the registries of special
+/// addresses (RFC 6890).
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    let special = match (a, b, c) {
+        // This network, private, loopback.
+        (0 | 10 | 127, _, _)
+        // Link-local: metadata of clouds among it.
+        | (169, 254, _)
+        | (172, 16..=31, _)
+        // Protocols, documentation, relays.
+        | (192, 0, 0 | 2)
+        | (192, 88, 99)
+        | (192, 168, _)
+        // Behind a provider's address translation; metadata of clouds among it.
+        | (100, 64..=127, _)
+        // Benchmarks, documentation.
+        | (198, 18 | 19, _)
+        | (198, 51, 100)
+        | (203, 0, 113)
+        // Multicast, reserved, broadcast.
+        | (224..=255, _, _) => true,
+        _ => false,
+    };
+    // Azure's machines reach its management here.
+    !special && address != Ipv4Addr::new(168, 63, 129, 16)
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let embedded = |high: u16, low: u16| {
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
+        is_public_v4(Ipv4Addr::new(a, b, c, d))
+    };
+    match address.segments() {
+        // ::ffff:0:0/96 is IPv4 in another spelling, 64:ff9b::/96 (NAT64) leads there.
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            embedded(high, low)
+        }
+        // Protocols with Teredo (2001::/23), documentation, 6to4 relays.
+        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x2002, ..] | [0x3fff, 0..=0xfff, ..] => false,
+        // What is given out to networks; the rest is loopback, local, multicast or reserved.
+        [0x2000..=0x3fff, ..] => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn addresses_of_machines_and_networks_are_not_public() {
+        let private = [
+            "0.0.0.0",
+            "0.1.2.3",
+            "10.0.0.1",
+            "100.64.0.1",
+            "100.100.100.200",
+            "127.0.0.1",
+            "127.255.255.254",
+            "168.63.129.16",
+            "169.254.169.254",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.192",
+            "192.0.2.1",
+            "192.168.1.1",
+            "198.18.0.1",
+            "203.0.113.5",
+            "224.0.0.1",
+            "239.1.1.1",
+            "240.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "::7f00:1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "::ffff:169.254.169.254",
+            "64:ff9b::7f00:1",
+            "64:ff9b:1::1",
+            "100::1",
+            "2001::1",
+            "2001:db8::1",
+            "2002:7f00:1::",
+            "3fff::1",
+            "fc00::1",
+            "fd00:ec2::254",
+            "fe80::1",
+            "fec0::1",
+            "ff02::1",
+        ];
+        for text in private {
+            assert!(!Reach::Public.allows(text.parse().unwrap()), "{text}");
+            assert!(Reach::Anywhere.allows(text.parse().unwrap()), "{text}");
+        }
+        let public = [
+            "1.1.1.1",
+            "9.255.255.255",
+            "11.0.0.0",
+            "100.63.255.255",
+            "100.128.0.0",
+            "172.15.255.255",
+            "172.32.0.0",
+            "192.167.255.255",
+            "192.169.0.0",
+            "223.255.255.255",
+            "::ffff:1.1.1.1",
+            "64:ff9b::101:101",
+            "2001:200::1",
+            "2001:4860:4860::8888",
+            "2606:4700::1111",
+            "2a00:1450::1",
+            "3ffe::1",
+        ];
+        for text in public {
+            assert!(Reach::Public.allows(text.parse().unwrap()), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_spelling_of_an_address_in_a_url_is_seen() {
+        let check = |text: &str| Reach::Public.check(&Url::parse(text).unwrap());
+        let private = [
+            "http://127.0.0.1/",
+            "https://127.1/",
+            "http://0x7f.1/",
+            "http://2130706433/",
+            "http://0177.0.0.1/",
+            "http://[::1]/",
+            "http://[::ffff:7f00:1]/",
+            "http://[::]:80/",
+            "http://１２７.0.0.1/",
+        ];
+        for text in private {
+            assert_eq!(check(text), Err(Refusal::Private), "{text}");
+        }
+        for text in ["http://1.1.1.1/", "https://[2606:4700::1111]/", "https://h.example/"] {
+            assert_eq!(check(text), Ok(()), "{text}");
+        }
+        assert_eq!(Reach::Anywhere.check(&Url::parse("http://127.0.0.1/").unwrap()), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_name_is_judged_by_what_it_resolves_to() {
+        let cases = [
+            ("127.0.0.1", Refusal::Private),
+            ("::1", Refusal::Private),
+            ("::ffff:127.0.0.1", Refusal::Private),
+            ("localhost", Refusal::NotPublic),
+            ("no-such-name.invalid", Refusal::NotPublic),
+        ];
+        for (host, expected) in cases {
+            let error = Reach::resolve(Reach::Public, host, 80).await.unwrap_err();
+            let refusal = error.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>());
+            assert_eq!(refusal, Some(&expected), "{host}");
+        }
+        let found = Reach::resolve(Reach::Anywhere, "localhost", 80).await.unwrap();
+        assert!(found.iter().all(|address| address.ip().is_loopback()), "{found:?}");
+        let found = Reach::resolve(Reach::Public, "1.1.1.1", 21).await.unwrap();
+        assert_eq!(found, ["1.1.1.1:21".parse().unwrap()]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_the_standard_library_calls_local_is_never_public(bits in any::<u32>()) {
+            let v4 = Ipv4Addr::from_bits(bits);
+            let local = v4.is_loopback() || v4.is_private() || v4.is_link_local()
+                || v4.is_multicast() || v4.is_unspecified() || v4.is_broadcast()
+                || v4.is_documentation();
+            prop_assert!(!(local && is_public_v4(v4)), "{}", v4);
+            let seen = is_public_v4(v4);
+            prop_assert_eq!(is_public_v6(v4.to_ipv6_mapped()), seen);
+            let [a, b, c, d] = v4.octets().map(u16::from);
+            let nat64 = Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, (a << 8) | b, (c << 8) | d);
+            prop_assert_eq!(is_public_v6(nat64), seen);
+            prop_assert!(!is_public_v6(v4.to_ipv6_compatible()));
+        }
+
+        #[test]
+        fn local_ranges_are_never_public(
+            v4 in prop_oneof![Just((127, 8)), Just((10, 8))],
+            rest in any::<u32>(),
+            v6 in any::<u128>(),
+        ) {
+            let v4 = Ipv4Addr::from_bits((v4.0 << (32 - v4.1)) | (rest & 0x00ff_ffff));
+            prop_assert!(!is_public(v4.into()));
+            let v6 = Ipv6Addr::from_bits(v6);
+            let local = v6.is_loopback() || v6.is_unspecified() || v6.is_multicast()
+                || v6.is_unique_local() || v6.is_unicast_link_local();
+            prop_assert!(!(local && is_public(v6.into())), "{}", v6);
+            for prefix in [0xfc_u8, 0xfd, 0xff] {
+                let mut octets = v6.octets();
+                octets[0] = prefix;
+                prop_assert!(!is_public(Ipv6Addr::from(octets).into()));
+            }
+        }
+    }
+}

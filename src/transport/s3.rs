@@ -1,0 +1,309 @@
+//! Into a bucket of S3 or of what speaks its protocol.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use object_store::{
+    Attribute, Attributes, MultipartUpload, ObjectStore, PutMultipartOptions, PutOptions,
+    PutPayload, RetryConfig,
+    aws::{AmazonS3, AmazonS3Builder},
+    client::{
+        ClientOptions, HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest,
+        HttpResponse, HttpResponseBody, HttpService,
+    },
+    path::Path,
+};
+
+use crate::runtime::limits;
+use crate::transport::{
+    client::{self, address, place_of},
+    error::{Fault, SendError, Step},
+    file::{File, Reader},
+    reach::Reach,
+    settings::{Fields, FolderPath, Secret, SettingsError},
+    stage::{Stage, Waits},
+    tls::Authority,
+};
+
+/// A bucket with the keys to it.
+#[derive(Debug)]
+pub(super) struct S3 {
+    bucket: String,
+    prefix: FolderPath,
+    region: String,
+    /// Address of the service, where it is not Amazon's.
+    endpoint: Option<reqwest::Url>,
+    key_id: String,
+    key: Secret,
+    /// Whether the bucket is the first part of the path, and not of the host's name.
+    path_style: bool,
+    authority: Authority,
+}
+
+impl S3 {
+    pub(super) fn read(fields: &mut Fields) -> Result<Self, SettingsError> {
+        let plain = fields.switch("allowHttp")?;
+        let endpoint = match fields.find_text("endpoint")? {
+            Some(text) => Some(address("endpoint", &text, plain)?),
+            None => None,
+        };
+        let bucket = fields.text("bucket")?;
+        let in_bucket = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+        if !(3..=63).contains(&bucket.len()) || !bucket.bytes().all(in_bucket) {
+            return Err(SettingsError::invalid("bucket", "a bucket's name"));
+        }
+        let region = fields.find_text("region")?;
+        if region.is_none() && endpoint.is_none() {
+            return Err(SettingsError::Missing("region"));
+        }
+        let region = region.unwrap_or_else(|| "us-east-1".to_owned());
+        if !region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+            return Err(SettingsError::invalid("region", "a region's name"));
+        }
+        let path_style = fields.find_switch("pathStyle")?;
+        Ok(Self {
+            bucket,
+            prefix: FolderPath::read(fields, "prefix", false)?,
+            region,
+            path_style: path_style.unwrap_or(endpoint.is_some()),
+            endpoint,
+            key_id: fields.text("accessKeyId")?,
+            key: fields.secret("secretAccessKey")?,
+            authority: Authority::read(fields)?,
+        })
+    }
+
+    pub(super) async fn send(
+        &self,
+        (waits, reach): (Waits, Reach),
+        files: &[File],
+    ) -> Result<(), SendError> {
+        let host = match &self.endpoint {
+            Some(endpoint) => place_of(endpoint),
+            None => format!("s3.{}.amazonaws.com", self.region),
+        };
+        let place = format!("{host} bucket {}", self.bucket);
+        let stage = Stage { place, waits, secrets: vec![self.key.reveal()] };
+        let answers = Answers::default();
+        let store = self.open((waits, reach), &answers);
+        let store = store.map_err(|fault| stage.fail(Step::Prepare, fault))?;
+        for file in files {
+            let mut parts = self.prefix.parts.clone();
+            parts.push(file.name().to_owned());
+            let key = Path::from_iter(parts);
+            let limit = waits.transfer(file.size_bytes());
+            let upload = Upload { store: &store, key, file, answers: &answers, waits };
+            stage.within(limit, Step::Upload, upload.run()).await?;
+        }
+        Ok(())
+    }
+
+    fn open(&self, (waits, reach): (Waits, Reach), answers: &Answers) -> Result<AmazonS3, Fault> {
+        let client = client::client(&self.authority, (waits, reach))?;
+        let (answers, answer) = (answers.clone(), waits.answer);
+        let connector = Connector { client, reach, answers, answer };
+        let once = RetryConfig { max_retries: 0, ..RetryConfig::default() };
+        let mut builder = AmazonS3Builder::new()
+            .with_http_connector(connector)
+            .with_client_options(ClientOptions::new().with_allow_http(true))
+            .with_retry(once)
+            .with_bucket_name(&self.bucket)
+            .with_region(&self.region)
+            .with_access_key_id(&self.key_id)
+            .with_secret_access_key(self.key.reveal())
+            .with_virtual_hosted_style_request(!self.path_style);
+        if let Some(endpoint) = &self.endpoint {
+            builder = builder.with_endpoint(self.endpoint_with_bucket(endpoint));
+        }
+        builder.build().map_err(|error| Fault::Protocol(error.to_string()))
+    }
+
+    /// The library wants the bucket in the host's name already when it belongs there.
+    fn endpoint_with_bucket(&self, endpoint: &reqwest::Url) -> String {
+        let mut endpoint = endpoint.clone();
+        if !self.path_style
+            && let Some(host) = endpoint.host_str().map(|host| format!("{}.{host}", self.bucket))
+        {
+            // An address of numbers takes no name in front and stays what it is.
+            let _ignored = endpoint.set_host(Some(&host));
+        }
+        endpoint.as_str().trim_end_matches('/').to_owned()
+    }
+}
+
+/// One file on its way into the bucket.
+struct Upload<'a> {
+    store: &'a AmazonS3,
+    key: Path,
+    file: &'a File,
+    answers: &'a Answers,
+    waits: Waits,
+}
+
+impl Upload<'_> {
+    /// S3 shows an object when all of it is there, so that no temporary name is needed.
+    async fn run(&self) -> Result<(), Fault> {
+        let mut reader = Reader::open(self.file, self.waits.answer).await?;
+        let mime = self.file.mime().to_owned();
+        let attributes = Attributes::from_iter([(Attribute::ContentType, mime)]);
+        let part_bytes = u64::try_from(limits::S3_PART_BYTES).unwrap_or(u64::MAX);
+        if self.file.size_bytes() <= part_bytes {
+            let payload = next_part(&mut reader, &mut BytesMut::new()).await?;
+            let options = PutOptions { attributes, ..PutOptions::default() };
+            let put = self.store.put_opts(&self.key, payload.unwrap_or_default(), options).await;
+            return put.map(drop).map_err(|error| self.answers.fault(&error));
+        }
+        let options = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
+        let begun = self.store.put_multipart_opts(&self.key, options).await;
+        let mut parts = begun.map_err(|error| self.answers.fault(&error))?;
+        let sent = self.send_parts(&mut reader, &mut parts).await;
+        if sent.is_err() {
+            // Parts that belong to nothing cost the bucket's owner money.
+            let gone = tokio::time::timeout(limits::OUTBOUND_FAREWELL, parts.abort());
+            let _ignored = gone.await;
+        }
+        sent
+    }
+
+    async fn send_parts(
+        &self,
+        reader: &mut Reader,
+        parts: &mut Box<dyn MultipartUpload>,
+    ) -> Result<(), Fault> {
+        let (mut under_way, mut buffer) = (FuturesUnordered::new(), BytesMut::new());
+        while let Some(payload) = next_part(reader, &mut buffer).await? {
+            if under_way.len() == limits::S3_PARTS_MAX
+                && let Some(sent) = under_way.next().await
+            {
+                let sent: object_store::Result<()> = sent;
+                sent.map_err(|error| self.answers.fault(&error))?;
+            }
+            under_way.push(parts.put_part(payload));
+        }
+        while let Some(sent) = under_way.next().await {
+            sent.map_err(|error| self.answers.fault(&error))?;
+        }
+        drop(under_way);
+        parts.complete().await.map(drop).map_err(|error| self.answers.fault(&error))
+    }
+}
+
+/// The next part, full but for the last one; `buffer` keeps what is left for the one after.
+async fn next_part(
+    reader: &mut Reader,
+    buffer: &mut BytesMut,
+) -> Result<Option<PutPayload>, Fault> {
+    while buffer.len() < limits::S3_PART_BYTES {
+        match reader.next().await? {
+            Some(piece) => buffer.extend_from_slice(&piece),
+            None => break,
+        }
+    }
+    let part = buffer.split_to(buffer.len().min(limits::S3_PART_BYTES)).freeze();
+    Ok((!part.is_empty()).then(|| PutPayload::from_bytes(part)))
+}
+
+/// The last answer that said no. The library's own errors do not tell its status.
+#[derive(Clone, Debug, Default)]
+struct Answers(Arc<Mutex<Option<(u16, Bytes)>>>);
+
+impl Answers {
+    fn note(&self, status: u16, body: &Bytes) {
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = Some((status, body.clone()));
+    }
+
+    fn fault(&self, error: &object_store::Error) -> Fault {
+        if let Some(fault) = Fault::of_chain(error) {
+            return fault;
+        }
+        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match last {
+            Some((status, body)) => answer(status, &body),
+            None => Fault::Protocol(error.to_string()),
+        }
+    }
+}
+
+fn answer(status: u16, body: &[u8]) -> Fault {
+    let body = String::from_utf8_lossy(body);
+    let part = |name: &str| {
+        let (_, rest) = body.split_once(&format!("<{name}>"))?;
+        Some(rest.split_once("</")?.0.to_owned())
+    };
+    let code = part("Code").unwrap_or_default();
+    if matches!(code.as_str(), "InvalidAccessKeyId" | "SignatureDoesNotMatch") {
+        return Fault::Credentials(code);
+    }
+    // Some errors come with the status 200, after the server has begun to answer.
+    let busy = matches!(code.as_str(), "RequestTimeout" | "SlowDown" | "InternalError");
+    let temporary = busy || client::is_temporary(status);
+    Fault::Answer { code: status.into(), said: code, temporary }
+}
+
+/// Gives the library our own client.
+struct Connector {
+    client: reqwest::Client,
+    reach: Reach,
+    answers: Answers,
+    answer: Duration,
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Connector")
+    }
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, _options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let (client, answers) = (self.client.clone(), self.answers.clone());
+        let (reach, answer) = (self.reach, self.answer);
+        Ok(HttpClient::new(Self { client, reach, answers, answer }))
+    }
+}
+
+impl Connector {
+    async fn ask(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let failed =
+            |error: reqwest::Error| HttpError::new(HttpErrorKind::Unknown, error.without_url());
+        let (parts, body) = request.into_parts();
+        let bytes = u64::try_from(body.content_length()).unwrap_or(u64::MAX);
+        let limit = Waits { answer: self.answer, ..Waits::default() }.transfer(bytes);
+        let refused = |refusal| HttpError::new(HttpErrorKind::Connect, refusal);
+        let url = reqwest::Url::parse(&parts.uri.to_string());
+        let url = url.map_err(|error| HttpError::new(HttpErrorKind::Request, error))?;
+        self.reach.check(&url).map_err(refused)?;
+        let request = self.client.request(parts.method, url).headers(parts.headers);
+        let request = request.timeout(limit).body(reqwest::Body::wrap(body));
+        let mut response = request.send().await.map_err(failed)?;
+        let body = client::body(&mut response).await.map_err(failed)?;
+        if !response.status().is_success() || body.starts_with(b"<Error") {
+            self.answers.note(response.status().as_u16(), &body);
+        }
+        let mut answer = HttpResponse::new(HttpResponseBody::from(body));
+        *answer.status_mut() = response.status();
+        *answer.headers_mut() = std::mem::take(response.headers_mut());
+        Ok(answer)
+    }
+}
+
+impl HttpService for Connector {
+    fn call<'service, 'future>(
+        &'service self,
+        request: HttpRequest,
+    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'future>>
+    where
+        'service: 'future,
+        Self: 'future,
+    {
+        Box::pin(self.ask(request))
+    }
+}

@@ -1,0 +1,299 @@
+//! To an SSH server, over SFTP.
+//!
+//! The server's key is pinned: a channel names its fingerprint or the key itself, and nothing is
+//! sent to a server that shows another. Keys of the kinds Ed25519 and ECDSA are known; RSA is not,
+//! because its implementation leaks time (RUSTSEC-2023-0071).
+
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
+
+use russh::{
+    client::{self, AuthResult, Handle, KeyboardInteractiveAuthResponse},
+    keys::{
+        Algorithm, HashAlg, PrivateKey, PrivateKeyWithHashAlg, PublicKey, PublicKeyOrCertificate,
+        decode_secret_key, ssh_key::Kdf,
+    },
+};
+use russh_sftp::client::{Config, RawSftpSession};
+
+use crate::runtime::limits;
+use crate::transport::{
+    error::{Fault, Refusal, SendError, Step},
+    file::File,
+    reach::Reach,
+    settings::{Fields, FolderPath, Secret, SettingsError},
+    sftp_folder::Folder,
+    stage::{Stage, Waits, place},
+};
+
+/// How we prove who we are.
+#[derive(Debug)]
+pub(super) enum Proof {
+    Password(Secret),
+    Key(Arc<PrivateKey>),
+}
+
+/// The same as the settings state it: nobody opened the key.
+#[derive(Debug)]
+pub(super) enum Sealed {
+    Password(Secret),
+    Key { key: Secret, passphrase: Option<Secret> },
+}
+
+/// The key that the server has to show.
+#[derive(Debug)]
+struct HostKey {
+    /// `SHA256:…`, as `ssh-keygen -l` prints it.
+    fingerprint: String,
+    /// Its kind, where the settings carry the whole key.
+    algorithm: Option<Algorithm>,
+}
+
+impl HostKey {
+    fn read(fields: &mut Fields) -> Result<Self, SettingsError> {
+        let text = fields.text("hostKey")?;
+        let text = text.trim();
+        let expected = || {
+            SettingsError::invalid("hostKey", "`SHA256:…` or a line such as `ssh-ed25519 AAAA…`")
+        };
+        if let Some(sum) = text.strip_prefix("SHA256:") {
+            // 32 bytes in base64 without its padding, which some tools add.
+            let sum = sum.trim_end_matches('=');
+            let base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/".contains(&byte);
+            let fits = sum.len() == 43 && sum.bytes().all(base64);
+            let fingerprint = format!("SHA256:{sum}");
+            return if fits { Ok(Self { fingerprint, algorithm: None }) } else { Err(expected()) };
+        }
+        let key = PublicKey::from_openssh(text).map_err(|_| expected())?;
+        if key.algorithm().is_rsa() {
+            let other = "an Ed25519 or ECDSA key; RSA is not supported";
+            return Err(SettingsError::invalid("hostKey", other));
+        }
+        let fingerprint = key.fingerprint(HashAlg::Sha256).to_string();
+        Ok(Self { fingerprint, algorithm: Some(key.algorithm()) })
+    }
+}
+
+/// An account on an SSH server.
+#[derive(Debug)]
+pub(super) struct Sftp<P = Proof> {
+    host: String,
+    port: u16,
+    username: String,
+    proof: P,
+    host_key: HostKey,
+    path: FolderPath,
+}
+
+impl Sftp<Sealed> {
+    /// Reads the settings and leaves a private key closed, which costs nothing.
+    pub(super) fn read(fields: &mut Fields) -> Result<Self, SettingsError> {
+        let passphrase = fields.find_secret("passphrase")?;
+        let key = fields.find_secret("privateKey")?;
+        let password = fields.find_secret("password")?;
+        let proof = match (password, key) {
+            (Some(_), Some(_)) => {
+                let expected = "given, or password is: not both";
+                return Err(SettingsError::invalid("privateKey", expected));
+            }
+            (Some(password), None) => Sealed::Password(password),
+            (None, Some(key)) => Sealed::Key { key, passphrase },
+            (None, None) => return Err(SettingsError::Missing("password")),
+        };
+        Ok(Self {
+            host: fields.host("host")?,
+            port: fields.port("port", 22)?,
+            username: fields.text("username")?,
+            proof,
+            host_key: HostKey::read(fields)?,
+            path: FolderPath::read(fields, "path", true)?,
+        })
+    }
+
+    /// The same with the private key, if there is one. Unlocking it takes a while, by design.
+    pub(super) fn open(self) -> Result<Sftp, SettingsError> {
+        let Self { host, port, username, proof, host_key, path } = self;
+        let proof = match proof {
+            Sealed::Password(password) => Proof::Password(password),
+            Sealed::Key { key, passphrase } => Proof::Key(private_key(&key, passphrase.as_ref())?),
+        };
+        Ok(Sftp { host, port, username, proof, host_key, path })
+    }
+}
+
+impl Sftp {
+    pub(super) async fn send(
+        &self,
+        (waits, reach): (Waits, Reach),
+        id: &str,
+        files: &[File],
+    ) -> Result<(), SendError> {
+        let place = place(&self.host, self.port);
+        let secrets = match &self.proof {
+            Proof::Password(password) => vec![password.reveal()],
+            Proof::Key(_) => Vec::new(),
+        };
+        let stage = Stage { place, waits, secrets };
+        let mut ssh = self.connect(&stage, reach).await?;
+        stage.answer(Step::LogIn, self.log_in(&mut ssh)).await?;
+        let session = stage.answer(Step::Folder, open_sftp(&ssh, waits)).await?;
+        let mut folder = Folder::open(&stage, session, &self.path).await?;
+        for file in files {
+            folder.upload(file, &format!(".{}.{id}.part", file.name())).await?;
+        }
+        let farewell = ssh.disconnect(russh::Disconnect::ByApplication, "", "en");
+        let _said = tokio::time::timeout(limits::OUTBOUND_FAREWELL, farewell).await;
+        Ok(())
+    }
+
+    async fn connect(
+        &self,
+        stage: &Stage<'_>,
+        reach: Reach,
+    ) -> Result<Handle<Visitor>, SendError> {
+        let connected = reach.connect(&self.host, self.port);
+        let tcp = stage.connect(Step::Connect, connected).await?;
+        let mut config = client::Config {
+            inactivity_timeout: Some(stage.waits.answer),
+            nodelay: true,
+            ..client::Config::default()
+        };
+        // A server with several keys shows the one that we ask for.
+        if let Some(algorithm) = &self.host_key.algorithm {
+            config.preferred.key = Cow::Owned(vec![algorithm.clone()]);
+        }
+        let presented = Arc::new(OnceLock::new());
+        let expected = self.host_key.fingerprint.clone();
+        let visitor = Visitor { expected: expected.clone(), presented: presented.clone() };
+        let secured = async {
+            let connected = client::connect_stream(Arc::new(config), tcp, visitor).await;
+            connected.map_err(|error| match presented.get().cloned() {
+                Some(presented) if presented != expected => Fault::HostKey { expected, presented },
+                Some(_) | None => error.into(),
+            })
+        };
+        stage.connect(Step::Secure, secured).await
+    }
+
+    async fn log_in(&self, ssh: &mut Handle<Visitor>) -> Result<(), Fault> {
+        let user = self.username.as_str();
+        let result = match &self.proof {
+            Proof::Password(password) => {
+                let result = ssh.authenticate_password(user, password.reveal()).await?;
+                match &result {
+                    AuthResult::Failure { remaining_methods, .. }
+                        if remaining_methods.contains(&russh::MethodKind::KeyboardInteractive) =>
+                    {
+                        return answer_questions(ssh, user, password).await;
+                    }
+                    AuthResult::Failure { .. } | AuthResult::Success => result,
+                }
+            }
+            Proof::Key(key) => {
+                let key = PrivateKeyWithHashAlg::new(key.clone(), None);
+                ssh.authenticate_publickey(user, key).await?
+            }
+        };
+        match result {
+            AuthResult::Success => Ok(()),
+            AuthResult::Failure { partial_success: true, .. } => Err(Refusal::NoLogin.into()),
+            AuthResult::Failure { .. } => Err(Fault::Credentials(String::new())),
+        }
+    }
+}
+
+/// Logs in where the server asks for the password in its own words, as many do.
+async fn answer_questions(
+    ssh: &mut Handle<Visitor>,
+    user: &str,
+    password: &Secret,
+) -> Result<(), Fault> {
+    let mut answer = ssh.authenticate_keyboard_interactive_start(user, None).await?;
+    for _ in 0..limits::SFTP_PROMPTS_MAX {
+        answer = match answer {
+            KeyboardInteractiveAuthResponse::Success => return Ok(()),
+            KeyboardInteractiveAuthResponse::Failure { .. } => break,
+            KeyboardInteractiveAuthResponse::InfoRequest { prompts, .. } => {
+                // A question whose answer may be seen on a screen does not ask for a password.
+                let say = |hidden: bool| if hidden { password.reveal() } else { "" }.to_owned();
+                let said = prompts.iter().map(|prompt| say(!prompt.echo)).collect();
+                ssh.authenticate_keyboard_interactive_respond(said).await?
+            }
+        };
+    }
+    Err(Fault::Credentials(String::new()))
+}
+
+fn private_key(
+    key: &Secret,
+    passphrase: Option<&Secret>,
+) -> Result<Arc<PrivateKey>, SettingsError> {
+    let expected = match passphrase {
+        Some(_) => "an OpenSSH key that the passphrase opens",
+        None => "an OpenSSH key without a passphrase",
+    };
+    let invalid = |expected: &str| SettingsError::invalid("privateKey", expected);
+    if passphrase.is_some() {
+        // The key says how long unlocking it takes, and users bring theirs: it could be for ever.
+        let locked = PrivateKey::from_openssh(key.reveal()).map_err(|_| invalid(expected))?;
+        if matches!(locked.kdf(), Kdf::Bcrypt { rounds, .. } if *rounds > limits::SFTP_KEY_ROUNDS_MAX)
+        {
+            let most = limits::SFTP_KEY_ROUNDS_MAX;
+            return Err(invalid(&format!("a key that {most} rounds unlock")));
+        }
+    }
+    let read = decode_secret_key(key.reveal(), passphrase.map(Secret::reveal));
+    let key = read.map_err(|_| invalid(expected))?;
+    match key.algorithm() {
+        Algorithm::Ed25519 | Algorithm::Ecdsa { .. } => Ok(Arc::new(key)),
+        Algorithm::Dsa
+        | Algorithm::Rsa { .. }
+        | Algorithm::SkEcdsaSha2NistP256
+        | Algorithm::SkEd25519
+        | Algorithm::Other(_)
+        | _ => Err(invalid("an Ed25519 or ECDSA key")),
+    }
+}
+
+async fn open_sftp(ssh: &Handle<Visitor>, waits: Waits) -> Result<RawSftpSession, Fault> {
+    let channel = ssh.channel_open_session().await?;
+    channel.request_subsystem(true, "sftp").await?;
+    let config =
+        Config { request_timeout_secs: waits.answer.as_secs().max(1), ..Config::default() };
+    Ok(RawSftpSession::new_with_config(channel.into_stream(), config))
+}
+
+/// Our side of the connection: looks at the server's key, and wants nothing else.
+struct Visitor {
+    expected: String,
+    presented: Arc<OnceLock<String>>,
+}
+
+impl client::Handler for Visitor {
+    type Error = russh::Error;
+
+    async fn check_server_key(
+        &mut self,
+        key: &PublicKeyOrCertificate,
+    ) -> Result<bool, Self::Error> {
+        let presented = key.public_key().fingerprint(HashAlg::Sha256).to_string();
+        let known = key.certificate().is_none() && presented == self.expected;
+        let _first = self.presented.set(presented);
+        Ok(known)
+    }
+}
+
+impl From<russh::Error> for Fault {
+    fn from(error: russh::Error) -> Self {
+        if let russh::Error::NoCommonAlgo { kind, theirs, .. } = &error {
+            let text = format!("{kind:?} of the server: {}", theirs.join(", "));
+            return Refusal::NoAlgorithm(text).into();
+        }
+        match Self::of_chain(&error) {
+            Some(fault) => fault,
+            None => Self::Protocol(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A folder of an SSH server: what it needs of SFTP, version 3.
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use russh_sftp::{
+    client::{RawSftpSession, error::Error},
+    protocol::{FileAttributes, OpenFlags, Packet, StatusCode},
+};
+
+use crate::runtime::limits;
+use crate::transport::{
+    error::{Fault, SendError, Step},
+    file::{File, Reader},
+    settings::FolderPath,
+    stage::Stage,
+};
+
+/// Renames over a file that exists, in one step; version 3 has no such thing.
+const POSIX_RENAME: &str = "posix-rename@openssh.com";
+/// Waits until a file is on the server's disk.
+const FSYNC: &str = "fsync@openssh.com";
+
+/// The folder of a channel.
+pub(super) struct Folder<'a> {
+    stage: &'a Stage<'a>,
+    session: RawSftpSession,
+    /// The way to it, with a slash at its end; empty where a login leads.
+    prefix: String,
+    renames_over: bool,
+    syncs: bool,
+}
+
+impl<'a> Folder<'a> {
+    /// Opens the folder and makes what is missing of it.
+    pub(super) async fn open(
+        stage: &'a Stage<'a>,
+        session: RawSftpSession,
+        path: &FolderPath,
+    ) -> Result<Self, SendError> {
+        let version = stage.answer(Step::Folder, session.init()).await?;
+        let knows = |name: &str| version.extensions.contains_key(name);
+        let (renames_over, syncs) = (knows(POSIX_RENAME), knows(FSYNC));
+        let mut prefix = if path.absolute { "/" } else { "" }.to_owned();
+        for part in &path.parts {
+            prefix.push_str(part);
+            if stage.answer(Step::Folder, session.stat(&prefix)).await.is_err() {
+                // Another delivery may make it at the same moment: what counts is whether it is
+                // there.
+                let made = session.mkdir(&prefix, FileAttributes::empty());
+                let made = stage.answer(Step::Folder, made).await;
+                if let Err(error) = made
+                    && stage.answer(Step::Folder, session.stat(&prefix)).await.is_err()
+                {
+                    return Err(error);
+                }
+            }
+            prefix.push('/');
+        }
+        Ok(Self { stage, session, prefix, renames_over, syncs })
+    }
+
+    /// Sends a file under the name `temporary` and then gives it its own.
+    pub(super) async fn upload(&mut self, file: &File, temporary: &str) -> Result<(), SendError> {
+        let (from, to) = (self.path(temporary), self.path(file.name()));
+        let limit = self.stage.waits.transfer(file.size_bytes());
+        self.stage.within(limit, Step::Upload, self.write(file, &from)).await?;
+        if self.renames_over {
+            return self.stage.answer(Step::Rename, self.rename_over(&from, &to)).await;
+        }
+        if self.stage.answer(Step::Rename, self.session.rename(&from, &to)).await.is_ok() {
+            return Ok(());
+        }
+        let _gone = self.stage.answer(Step::Rename, self.session.remove(&to)).await;
+        self.stage.answer(Step::Rename, self.session.rename(&from, &to)).await.map(drop)
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    async fn write(&self, file: &File, path: &str) -> Result<(), Fault> {
+        let mut reader = Reader::open(file, self.stage.waits.answer).await?;
+        let flags = OpenFlags::CREATE | OpenFlags::TRUNCATE | OpenFlags::WRITE;
+        let handle = self.session.open(path, flags, FileAttributes::empty()).await?.handle;
+        let mut under_way = FuturesUnordered::new();
+        let mut offset = 0;
+        while let Some(piece) = reader.next().await? {
+            for part in piece.chunks(limits::SFTP_WRITE_BYTES) {
+                if under_way.len() == limits::SFTP_WRITES_MAX
+                    && let Some(written) = under_way.next().await
+                {
+                    written?;
+                }
+                under_way.push(self.session.write(handle.as_str(), offset, part.to_vec()));
+                offset += u64::try_from(part.len()).unwrap_or(u64::MAX);
+            }
+        }
+        while let Some(written) = under_way.next().await {
+            written?;
+        }
+        drop(under_way);
+        if self.syncs {
+            self.session.fsync(handle.as_str()).await?;
+        }
+        self.session.close(handle.as_str()).await?;
+        Ok(())
+    }
+
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "one of russh-sftp's 28 packets is an answer"
+    )]
+    async fn rename_over(&self, from: &str, to: &str) -> Result<(), Fault> {
+        let mut data = Vec::new();
+        for text in [from, to] {
+            let bytes = u32::try_from(text.len()).unwrap_or(u32::MAX);
+            data.extend_from_slice(&bytes.to_be_bytes());
+            data.extend_from_slice(text.as_bytes());
+        }
+        match self.session.extended(POSIX_RENAME, data).await? {
+            Packet::Status(status) if status.status_code == StatusCode::Ok => Ok(()),
+            Packet::Status(status) => Err(Error::Status(status).into()),
+            _ => Err(Error::UnexpectedPacket.into()),
+        }
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Status(status) => Self::Answer {
+                code: code(status.status_code),
+                temporary: is_temporary(status.status_code),
+                said: status.error_message,
+            },
+            Error::Timeout => Self::Network(std::io::ErrorKind::TimedOut.into()),
+            Error::IO(text) => Self::Network(std::io::Error::other(text)),
+            other @ (Error::Limited(_)
+            | Error::UnexpectedPacket
+            | Error::UnexpectedBehavior(_)) => Self::Protocol(other.to_string()),
+        }
+    }
+}
+
+/// The number of a status in the protocol.
+fn code(status: StatusCode) -> u32 {
+    match status {
+        StatusCode::Ok => 0,
+        StatusCode::Eof => 1,
+        StatusCode::NoSuchFile => 2,
+        StatusCode::PermissionDenied => 3,
+        StatusCode::Failure => 4,
+        StatusCode::BadMessage => 5,
+        StatusCode::NoConnection => 6,
+        StatusCode::ConnectionLost => 7,
+        StatusCode::OpUnsupported => 8,
+    }
+}
+
+/// `Failure` is all that version 3 has for a full disk.
+fn is_temporary(status: StatusCode) -> bool {
+    match status {
+        StatusCode::NoSuchFile | StatusCode::PermissionDenied | StatusCode::OpUnsupported => false,
+        StatusCode::Ok
+        | StatusCode::Eof
+        | StatusCode::Failure
+        | StatusCode::BadMessage
+        | StatusCode::NoConnection
+        | StatusCode::ConnectionLost => true,
+    }
+}

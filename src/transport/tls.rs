@@ -1,0 +1,68 @@
+//! Trust: which certificates of other systems are believed.
+
+use std::{fmt, sync::Arc};
+
+use rustls::{
+    ClientConfig, RootCertStore,
+    crypto::aws_lc_rs,
+    pki_types::{CertificateDer, pem::PemObject},
+};
+
+use crate::transport::{
+    error::{Fault, Refusal},
+    settings::{Fields, SettingsError},
+};
+
+/// Certificates of a channel's own authority, besides the public ones.
+#[derive(Clone, Default)]
+pub struct Authority {
+    certificates: Vec<CertificateDer<'static>>,
+    pem: String,
+}
+
+impl Authority {
+    /// Reads certificates in PEM.
+    ///
+    /// Gives nothing when there is none, or one that is damaged.
+    #[must_use]
+    pub fn parse(pem: &str) -> Option<Self> {
+        let read = CertificateDer::pem_slice_iter(pem.as_bytes());
+        let certificates = read.collect::<Result<Vec<_>, _>>().ok()?;
+        let mut roots = RootCertStore::empty();
+        let sound = certificates.iter().all(|one| roots.add(one.clone()).is_ok());
+        let usable = sound && !certificates.is_empty();
+        usable.then(|| Self { certificates, pem: pem.to_owned() })
+    }
+
+    pub(super) fn read(fields: &mut Fields) -> Result<Self, SettingsError> {
+        let Some(pem) = fields.find_secret("ca")? else { return Ok(Self::default()) };
+        let expected = || SettingsError::invalid("ca", "one or more certificates in PEM");
+        let authority = Self::parse(pem.reveal()).ok_or_else(expected)?;
+        fields.list("ca", format!("{} certificates", authority.certificates.len()));
+        Ok(authority)
+    }
+
+    /// The certificates as they were written, for libraries that read them themselves.
+    pub(super) fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// Settings of a connection that trusts the public authorities and this one.
+    pub(super) fn client(&self) -> Result<ClientConfig, Fault> {
+        let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+        let refused = |error: rustls::Error| Refusal::Certificate(error.to_string());
+        for certificate in &self.certificates {
+            roots.add(certificate.clone()).map_err(refused)?;
+        }
+        let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(refused)?;
+        Ok(config.with_root_certificates(roots).with_no_client_auth())
+    }
+}
+
+impl fmt::Debug for Authority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} certificates", self.certificates.len())
+    }
+}

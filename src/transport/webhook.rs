@@ -1,0 +1,314 @@
+//! Posted to an address, signed after the Standard Webhooks style.
+//!
+//! Two modes. `notify` (the default) posts one JSON object per delivery:
+//!
+//! ```json
+//! {"id": "…", "uri": "…", "headline": "…", "version": "…",
+//!  "files": [{"name": "….jpg", "mime": "image/jpeg", "size": 123, "url": "https://…"}]}
+//! ```
+//!
+//! `files` posts each file as a request of its own: the body is the file, `content-type` its media
+//! type, and the header `wirephoto-file` holds one line of JSON in ASCII:
+//!
+//! ```json
+//! {"delivery": "…", "uri": "…", "version": "…", "name": "….jpg", "mime": "image/jpeg",
+//!  "size": 123, "sha256": "<64 hex digits>", "index": 1, "count": 2}
+//! ```
+//!
+//! Every request has the headers
+//! - `webhook-id`: the delivery's id; in the mode `files` followed by `:` and the file's index. A
+//!   retry has the same one, so that a receiver knows what it has already.
+//! - `webhook-timestamp`: seconds since 1970 when this request goes out. Receivers refuse old ones.
+//! - `webhook-signature`: `v1,` and the base64 of HMAC-SHA256 over `<webhook-id>.<webhook-timestamp>.
+//!   <content>`. The content is the body in the mode `notify`; in the mode `files` it is the value
+//!   of the header `wirephoto-file`, whose `sha256` vouches for the body, so that a receiver can
+//!   check who sends before it takes a hundred megabytes in.
+//!
+//! The key is the setting `secret`: what follows `whsec_`, decoded from base64, or else the text
+//! itself. Any library for Standard Webhooks verifies both modes.
+//!
+//! An answer of 2xx takes the delivery; redirects are not followed.
+
+use aws_lc_rs::{digest, hmac};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use futures_util::stream;
+use reqwest::{Body, Client, RequestBuilder, Url};
+use serde_json::{Value, json};
+
+use crate::runtime::limits;
+use crate::transport::{
+    Parcel,
+    client::{self, address, place_of},
+    error::{Fault, Refusal, SendError, Step},
+    file::{File, Reader},
+    reach::Reach,
+    settings::{Fields, HIDDEN, Secret, SettingsError},
+    stage::{Stage, Waits},
+    tls::Authority,
+};
+
+/// What is posted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// One request that says what there is and where.
+    Notify,
+    /// The files themselves, a request for each.
+    Files,
+}
+
+/// An address with the secret that it shares with us.
+pub(super) struct Webhook {
+    url: Url,
+    key: hmac::Key,
+    secret: Secret,
+    mode: Mode,
+    authority: Authority,
+}
+
+impl std::fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Webhook {} {:?}", place_of(&self.url), self.mode)
+    }
+}
+
+impl Webhook {
+    pub(super) fn read(fields: &mut Fields) -> Result<Self, SettingsError> {
+        let plain = fields.switch("allowHttp")?;
+        let url = address("url", &fields.text("url")?, plain)?;
+        // The path and the query of such an address often are its only secret.
+        fields.list("url", format!("{}://{}/{HIDDEN}", url.scheme(), place_of(&url)));
+        let secret = fields.secret("secret")?;
+        let expected = || {
+            let bytes = limits::WEBHOOK_SECRET_BYTES_MIN;
+            SettingsError::invalid("secret", format!("`whsec_` and base64, or {bytes} bytes"))
+        };
+        let bytes = match secret.reveal().strip_prefix("whsec_") {
+            Some(text) => STANDARD.decode(text).map_err(|_| expected())?,
+            None => secret.reveal().as_bytes().to_vec(),
+        };
+        if bytes.len() < limits::WEBHOOK_SECRET_BYTES_MIN {
+            return Err(expected());
+        }
+        let mode = match fields.find_text("mode")?.as_deref() {
+            None | Some("notify") => Mode::Notify,
+            Some("files") => Mode::Files,
+            Some(_) => return Err(SettingsError::invalid("mode", "`notify` or `files`")),
+        };
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &bytes);
+        Ok(Self { url, key, secret, mode, authority: Authority::read(fields)? })
+    }
+
+    pub(super) async fn send(
+        &self,
+        (waits, reach): (Waits, Reach),
+        parcel: &Parcel,
+        files: &[File],
+    ) -> Result<(), SendError> {
+        let mut secrets = vec![self.secret.reveal()];
+        secrets.extend([self.url.path(), self.url.query().unwrap_or_default()]);
+        secrets.retain(|secret| secret.len() > 1);
+        let stage = Stage { place: place_of(&self.url), waits, secrets };
+        reach.check(&self.url).map_err(|refusal| stage.fail(Step::Connect, refusal))?;
+        let client = client::client(&self.authority, (waits, reach));
+        let client = client.map_err(|fault| stage.fail(Step::Prepare, fault))?;
+        match self.mode {
+            Mode::Notify => stage.answer(Step::Post, self.notify(&client, parcel, files)).await,
+            Mode::Files => {
+                for index in 0..files.len() {
+                    // Read twice: for its sum, and to be sent.
+                    let limit = waits.transfer(files[index].size_bytes().saturating_mul(2));
+                    let posted = self.post_file(&client, waits, parcel, (files, index));
+                    stage.within(limit, Step::Post, posted).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    async fn notify(&self, client: &Client, parcel: &Parcel, files: &[File]) -> Result<(), Fault> {
+        let files: Vec<Value> = files.iter().map(file_facts).collect();
+        let Parcel { id, item_uri, headline, version, .. } = parcel;
+        let body = json!({
+            "id": id, "uri": item_uri, "headline": headline, "version": version, "files": files,
+        });
+        let body = body.to_string();
+        let request = self.signed(client, id, parcel, &body);
+        post(request.header("content-type", "application/json").body(body)).await
+    }
+
+    async fn post_file(
+        &self,
+        client: &Client,
+        waits: Waits,
+        parcel: &Parcel,
+        (files, index): (&[File], usize),
+    ) -> Result<(), Fault> {
+        let file = &files[index];
+        let sum = sha256_hex(Reader::open(file, waits.answer).await?).await?;
+        let facts = json!({
+            "delivery": parcel.id, "uri": parcel.item_uri, "version": parcel.version,
+            "name": file.name(), "mime": file.mime(), "size": file.size_bytes(), "sha256": sum,
+            "index": index + 1, "count": files.len(),
+        });
+        let facts = ascii(&facts.to_string());
+        if file.mime().chars().any(char::is_control) {
+            return Err(Refusal::Control("media type".into()).into());
+        }
+        let id = format!("{}:{}", parcel.id, index + 1);
+        let reader = Reader::open(file, waits.answer).await?;
+        let pieces = stream::try_unfold(reader, |mut reader| async move {
+            let piece = reader.next().await.map_err(Unreadable)?;
+            Ok::<_, Unreadable>(piece.map(|piece| (piece, reader)))
+        });
+        let request = self
+            .signed(client, &id, parcel, &facts)
+            .header("wirephoto-file", facts)
+            .header("content-type", file.mime())
+            .header("content-length", file.size_bytes())
+            .body(Body::wrap_stream(pieces));
+        post(request).await
+    }
+
+    fn signed(&self, client: &Client, id: &str, parcel: &Parcel, content: &str) -> RequestBuilder {
+        let time_s = (parcel.clock)().as_second();
+        let tag = hmac::sign(&self.key, format!("{id}.{time_s}.{content}").as_bytes());
+        client
+            .post(self.url.clone())
+            .header("webhook-id", id)
+            .header("webhook-timestamp", time_s)
+            .header("webhook-signature", format!("v1,{}", STANDARD.encode(tag)))
+    }
+}
+
+fn file_facts(file: &File) -> Value {
+    let mut facts = json!({ "name": file.name(), "mime": file.mime(), "size": file.size_bytes() });
+    if let Some(url) = file.url() {
+        facts["url"] = url.into();
+    }
+    facts
+}
+
+/// Our own file's failure inside a request's.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Unreadable(Fault);
+
+async fn post(request: RequestBuilder) -> Result<(), Fault> {
+    let mut response = match request.send().await {
+        Ok(response) => response,
+        Err(error) => return Err(own_failure(&error).unwrap_or_else(|| error.into())),
+    };
+    let status = response.status().as_u16();
+    if response.status().is_success() {
+        // Read, so that the receiver does not see its answer cut off; what it says is all one.
+        let _ignored = client::body(&mut response).await;
+        return Ok(());
+    }
+    let said = response.status().canonical_reason().unwrap_or_default().to_owned();
+    let temporary = client::is_temporary(status);
+    Err(match status {
+        401 | 407 => Fault::Credentials(said),
+        _ => Fault::Answer { code: status.into(), said, temporary },
+    })
+}
+
+/// A failure of our own file, where a request broke off because of it.
+fn own_failure(error: &(dyn std::error::Error + 'static)) -> Option<Fault> {
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        if let Some(Unreadable(fault)) = cause.downcast_ref::<Unreadable>() {
+            return Some(match fault {
+                Fault::Length { name, expected, found } => {
+                    let (name, expected, found) = (name.clone(), *expected, *found);
+                    Fault::Length { name, expected, found }
+                }
+                other @ (Fault::Network(_)
+                | Fault::TimedOut(_)
+                | Fault::Certificate(_)
+                | Fault::Tls(_)
+                | Fault::HostKey { .. }
+                | Fault::Credentials(_)
+                | Fault::Answer { .. }
+                | Fault::Protocol(_)
+                | Fault::Content { .. }
+                | Fault::Local(_)
+                | Fault::Refused(_)) => Fault::Content {
+                    name: "the file".into(),
+                    cause: std::io::Error::other(other.to_string()),
+                },
+            });
+        }
+        next = cause.source();
+    }
+    None
+}
+
+async fn sha256_hex(mut reader: Reader) -> Result<String, Fault> {
+    let mut sum = digest::Context::new(&digest::SHA256);
+    while let Some(piece) = reader.next().await? {
+        sum.update(&piece);
+    }
+    Ok(sum.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// JSON with everything beyond ASCII as `\u….`, so that it fits into a header.
+fn ascii(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character.is_ascii() && character != '\u{7f}' {
+            text.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                text.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use jiff::Timestamp;
+
+    use super::*;
+
+    /// Each look at this clock is ten minutes after the one before it.
+    fn slow_clock() -> Timestamp {
+        static LOOKS: AtomicI64 = AtomicI64::new(0);
+        Timestamp::from_second(600 * LOOKS.fetch_add(1, Ordering::Relaxed)).unwrap()
+    }
+
+    #[test]
+    fn every_request_is_signed_with_the_time_at_which_it_goes_out() {
+        let settings = json!({ "url": "https://h.example/", "secret": "s".repeat(24) });
+        let webhook = Webhook::read(&mut Fields::new(&settings).unwrap()).unwrap();
+        let text = |text: &str| text.to_owned();
+        let parcel = Parcel {
+            id: text("d"),
+            item_uri: text("u"),
+            headline: text("h"),
+            version: text("v"),
+            introductions: Vec::new(),
+            clock: slow_clock,
+        };
+        let client =
+            client::client(&Authority::default(), (Waits::default(), Reach::Anywhere)).unwrap();
+        for time_s in ["0", "600", "1200"] {
+            let request = webhook.signed(&client, "d:1", &parcel, "x").build().unwrap();
+            assert_eq!(request.headers()["webhook-timestamp"], time_s);
+            let tag = hmac::sign(&webhook.key, format!("d:1.{time_s}.x").as_bytes());
+            let expected = format!("v1,{}", STANDARD.encode(tag));
+            assert_eq!(request.headers()["webhook-signature"], expected.as_str());
+        }
+    }
+
+    #[test]
+    fn text_beyond_ascii_is_escaped_so_that_json_reads_the_same() {
+        let value = json!({ "uri": "smörgås 📷 \u{7f} \n" });
+        let line = ascii(&value.to_string());
+        assert!(line.bytes().all(|byte| (b' '..=b'~').contains(&byte)), "{line}");
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), value);
+    }
+}

@@ -1,0 +1,23 @@
+//! Rules of the tree that neither the compiler nor cargo checks.
+//!
+//! The tables in `ARCHITECTURE.md` are the input of the rules, and so is `tests/COVERAGE.md`. `planted` shows for
+//! each rule that it sees a violation.
+
+mod planted;
+mod rules;
+mod tree;
+
+use std::path::Path;
+
+use rules::RULES;
+use tree::Tree;
+
+#[test]
+fn the_tree_keeps_every_rule() {
+    let tree = Tree::read(Path::new("."));
+    let broken = RULES.iter().flat_map(|(rule, check)| {
+        check(&tree).into_iter().map(move |problem| format!("{rule}: {problem}"))
+    });
+    let broken: Vec<_> = broken.collect();
+    assert!(broken.is_empty(), "\n{}\n", broken.join("\n"));
+}

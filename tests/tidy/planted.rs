@@ -1,0 +1,194 @@
+//! A violation of each rule, planted in a scratch tree that keeps all others.
+
+use std::fs;
+use std::path::Path;
+
+use crate::rules::RULES;
+use crate::tree::{Tree, without_tests};
+
+const MAP: &str = "\
+# Map
+
+## Libraries
+
+| Library | What |
+| --- | --- |
+| `shapes` | shapes |
+
+## Layers
+
+| Layer | What |
+| --- | --- |
+| `low` | below |
+| `high` | above |
+
+## Owners of crates
+
+| Crate | Named in |
+| --- | --- |
+| `axum` | `high` |
+";
+
+/// Writes a small tree that keeps every rule.
+fn plant(root: &Path) {
+    let files = [
+        ("ARCHITECTURE.md", MAP),
+        ("src/lib.rs", "//! The library.\npub mod high;\npub mod low;\n"),
+        ("src/low/mod.rs", "//! Below.\npub mod one;\npub mod two;\n"),
+        ("src/low/one.rs", "//! One.\nuse crate::low::two;\n"),
+        ("src/low/two.rs", "//! Two.\nfn checked() {}\n"),
+        ("src/high/mod.rs", "//! Above.\nuse axum::Router;\nuse crate::low::one;\n"),
+        ("crates/shapes/src/lib.rs", "//! Shapes.\nmod round;\n"),
+        ("crates/shapes/src/round.rs", "//! Round ones.\n"),
+        ("tests/COVERAGE.md", "| §4 | a clause | `checked` |\n"),
+    ];
+    for (path, text) in files {
+        write(root, path, text);
+    }
+}
+
+fn write(root: &Path, path: &str, text: &str) {
+    let path = root.join(path);
+    fs::create_dir_all(path.parent().expect("below the root")).expect("a folder is made");
+    fs::write(path, text).expect("a file is written");
+}
+
+/// The rules that the tree breaks, with what they say.
+fn broken(root: &Path) -> Vec<(&'static str, String)> {
+    let tree = Tree::read(root);
+    let all = RULES
+        .iter()
+        .flat_map(|(rule, check)| check(&tree).into_iter().map(move |problem| (*rule, problem)));
+    all.collect()
+}
+
+/// Expects that a file breaks `rule` alone, which names `place`.
+fn check(rule: &str, path: &str, text: &str, place: &str) {
+    let scratch = tempfile::tempdir().expect("a folder is made");
+    plant(scratch.path());
+    write(scratch.path(), path, text);
+    let broken = broken(scratch.path());
+    assert!(!broken.is_empty(), "{rule}: not seen in {path}");
+    for (found, problem) in broken {
+        assert_eq!(found, rule, "{problem}");
+        assert!(problem.contains(place), "{rule}: `{problem}` does not name {place}");
+    }
+}
+
+#[test]
+fn a_tree_that_keeps_the_rules_has_no_problem() {
+    let scratch = tempfile::tempdir().unwrap();
+    plant(scratch.path());
+    assert_eq!(broken(scratch.path()), []);
+}
+
+#[test]
+fn an_import_of_a_higher_layer_is_seen() {
+    let rule = "a layer imports only lower layers";
+    let place = "src/low/two.rs:3";
+    for import in
+        ["use crate::high;", "use super::super::high::Thing;", "fn f() { crate::high::g(); }"]
+    {
+        check(rule, "src/low/two.rs", &format!("//! Two.\nfn checked() {{}}\n{import}\n"), place);
+    }
+}
+
+#[test]
+fn an_import_behind_a_test_module_is_seen() {
+    let text = "//! Two.\n#[cfg(test)]\nmod tests;\nuse crate::high;\nfn checked() {}\n";
+    let scratch = tempfile::tempdir().unwrap();
+    plant(scratch.path());
+    write(scratch.path(), "src/low/two.rs", text);
+    write(scratch.path(), "src/low/two/tests.rs", "//! Tests.\nuse crate::high;\n");
+    let found = broken(scratch.path());
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].1.starts_with("src/low/two.rs:4"), "{found:?}");
+}
+
+#[test]
+fn a_circle_of_units_is_seen() {
+    let rule = "the units of a layer import each other in one direction";
+    let text = "//! Two.\nuse super::one;\nfn checked() {}\n";
+    check(rule, "src/low/two.rs", text, "low/");
+}
+
+#[test]
+fn a_folder_that_the_map_does_not_name_is_seen() {
+    let rule = "the map names every layer and every library";
+    let (lib, root) = ("crates/lines/src/lib.rs", "//! Lines.\n");
+    check(rule, lib, root, "crates/lines");
+    let without = MAP.replace("| `low` | below |\n", "");
+    check(rule, "ARCHITECTURE.md", &without, "src/low");
+    let more = MAP.replace("| `low` |", "| `lower` | |\n| `low` |");
+    check(rule, "ARCHITECTURE.md", &more, "src/lower");
+}
+
+#[test]
+fn a_crate_outside_its_owner_is_seen() {
+    let rule = "a crate is named only by its owners";
+    let text = "//! Two.\nuse axum::Router;\nfn checked() {}\n";
+    check(rule, "src/low/two.rs", text, "src/low/two.rs");
+}
+
+#[test]
+fn a_file_that_is_no_source_is_seen() {
+    let rule = "the tree holds sources alone";
+    check(rule, "src/low/two.rs.orig", "left behind", "src/low/two.rs.orig");
+    check(rule, "crates/shapes/notes", "left behind", "crates/shapes/notes");
+}
+
+#[test]
+fn a_source_that_is_not_clean_is_seen() {
+    let rule = "sources are documented, short and finished";
+    let place = "src/low/two.rs";
+    let texts = [
+        "fn checked() {}\n".to_owned(),
+        format!("//! Two.\nfn checked() {{}}\n{}", "\n".repeat(700)),
+        "//! Two.\nfn checked() {} // TODO\n".to_owned(),
+        "//! Two.\n#[ignore]\nfn checked() {}\n".to_owned(),
+        "//! Two.\nuse crate::{low};\nfn checked() {}\n".to_owned(),
+    ];
+    for text in texts {
+        check(rule, place, &text, place);
+    }
+    check(rule, "crates/shapes/src/round.rs", "fn long() {}\n", "crates/shapes/src/round.rs");
+}
+
+#[test]
+fn a_file_that_no_module_names_is_seen() {
+    let rule = "no file is left out of the build";
+    check(rule, "src/low/three.rs", "//! Three.\n", "src/low/three.rs");
+    check(rule, "crates/shapes/src/flat.rs", "//! Flat.\n", "crates/shapes/src/flat.rs");
+}
+
+#[test]
+fn unsafe_code_elsewhere_is_seen() {
+    let rule = "unsafe code stands in the SIMD module alone";
+    let text = "//! Two.\n#![expect(unsafe_code, reason = \"fast\")]\nfn checked() {}\n";
+    check(rule, "src/low/two.rs", text, "src/low/two.rs");
+}
+
+#[test]
+fn acting_in_the_operators_name_is_seen() {
+    let rule = "only the bench acts in the operator's name";
+    let text = "//! Two.\nfn checked() { Principal::operator(); }\n";
+    check(rule, "src/low/two.rs", text, "src/low/two.rs");
+}
+
+#[test]
+fn a_clause_without_a_test_is_seen() {
+    let rule = "every clause that is covered names a test";
+    check(rule, "tests/COVERAGE.md", "| §4 | a clause | `gone` |\n", "gone");
+    check(rule, "tests/COVERAGE.md", "| §4 | a clause | |\n", "a clause");
+}
+
+#[test]
+fn what_tests_alone_compile_is_left_out_and_what_follows_is_not() {
+    let text = "a\n#[cfg(test)]\nmod tests;\nb\n#[cfg(test)]\nmod more {\n    c;\n}\nd\n\
+                impl X {\n    #[cfg(test)]\n    fn e() {\n        f;\n    }\n    g\n}\n";
+    let left: Vec<_> = without_tests(text).lines().map(str::to_owned).collect();
+    assert_eq!(left.len(), text.lines().count());
+    let left: Vec<_> =
+        left.iter().map(|line| line.trim()).filter(|line| !line.is_empty()).collect();
+    assert_eq!(left, ["a", "b", "d", "impl X {", "g", "}"]);
+}

@@ -1,0 +1,231 @@
+//! The rules. Each gives a line per violation, which names the place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use crate::tree::{Source, Tree, files, names, names_in, relative};
+
+/// Lines of a source file.
+const FILE_LINES_MAX: usize = 700;
+
+/// A rule: its name, and what of a tree breaks it.
+pub type Rule = (&'static str, fn(&Tree) -> Vec<String>);
+
+/// All rules.
+pub const RULES: [Rule; 10] = [
+    ("a layer imports only lower layers", layers),
+    ("the units of a layer import each other in one direction", circles),
+    ("the map names every layer and every library", folders),
+    ("a crate is named only by its owners", owners),
+    ("the tree holds sources alone", leftovers),
+    ("sources are documented, short and finished", clean),
+    ("no file is left out of the build", left_out),
+    ("unsafe code stands in the SIMD module alone", unsafe_code),
+    ("only the bench acts in the operator's name", operator),
+    ("every clause that is covered names a test", coverage),
+];
+
+fn below(module: &str, unit: &str) -> bool {
+    module == unit || module.strip_prefix(unit).is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn server(tree: &Tree) -> impl Iterator<Item = &Source> {
+    tree.sources.iter().filter(|source| source.library.is_none())
+}
+
+/// The place of a module's layer in the map, and its name.
+fn layer<'a>(tree: &'a Tree, module: &str) -> Option<(usize, &'a str)> {
+    let mut layers = tree.layers.iter().enumerate();
+    layers.find(|(_, layer)| below(module, layer)).map(|(place, layer)| (place, layer.as_str()))
+}
+
+fn layers(tree: &Tree) -> Vec<String> {
+    let mut problems = Vec::new();
+    for source in server(tree) {
+        let Some((here, name)) = layer(tree, &source.module) else { continue };
+        for (line, target) in source.imports() {
+            if let Some((_, other)) = layer(tree, &target).filter(|(there, _)| *there > here) {
+                problems
+                    .push(format!("{}:{line}: `{name}` may not import `{other}`", source.path));
+            }
+        }
+    }
+    problems
+}
+
+/// The first two parts of a module path: `access/auth` of `access/auth/login`.
+fn unit(module: &str) -> Option<String> {
+    let mut parts = module.splitn(3, '/');
+    Some(format!("{}/{}", parts.next()?, parts.next()?))
+}
+
+fn circles(tree: &Tree) -> Vec<String> {
+    let units: BTreeSet<String> = server(tree).filter_map(|source| unit(&source.module)).collect();
+    let mut arrows: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for source in server(tree) {
+        let Some(here) = unit(&source.module) else { continue };
+        for (_, target) in source.imports() {
+            let there = unit(&target).filter(|there| units.contains(there) && *there != here);
+            let same = there.filter(|there| there.split('/').next() == here.split('/').next());
+            arrows.entry(here.clone()).or_default().extend(same);
+        }
+    }
+    // HTTP, media and the commands are one unit each: what they are made of belongs together.
+    let whole = ["app", "cli", "http", "media", "transport"];
+    let checked = arrows.keys().filter(|unit| !whole.iter().any(|layer| below(unit, layer)));
+    let reaches_itself = |start: &String| {
+        let (mut seen, mut open) = (BTreeSet::new(), vec![start]);
+        while let Some(unit) = open.pop() {
+            for next in arrows.get(unit).into_iter().flatten() {
+                if next == start {
+                    return true;
+                }
+                if seen.insert(next) {
+                    open.push(next);
+                }
+            }
+        }
+        false
+    };
+    checked
+        .filter(|unit| reaches_itself(unit))
+        .map(|unit| format!("{unit}: in a circle"))
+        .collect()
+}
+
+fn folders(tree: &Tree) -> Vec<String> {
+    let mut problems = Vec::new();
+    let compare = |dir: &str, said: &[String], problems: &mut Vec<String>| {
+        let held = names_in(&tree.root.join(dir));
+        let held = held.iter().filter(|name| tree.root.join(dir).join(name).is_dir());
+        let held: BTreeSet<_> = held.collect();
+        let said: BTreeSet<_> = said.iter().collect();
+        for name in held.symmetric_difference(&said) {
+            let place =
+                if said.contains(name) { "on the map but not there" } else { "not on the map" };
+            problems.push(format!("{dir}/{name} is {place}"));
+        }
+    };
+    compare("src", &tree.layers, &mut problems);
+    compare("crates", &tree.libraries, &mut problems);
+    problems
+}
+
+fn owners(tree: &Tree) -> Vec<String> {
+    let mut problems = Vec::new();
+    for source in server(tree) {
+        for (name, owners) in &tree.owners {
+            let path = format!("{name}::");
+            let named = source.code.match_indices(&path).any(|(at, _)| {
+                let before = source.code[..at].chars().next_back().unwrap_or(' ');
+                !(before.is_alphanumeric() || before == '_' || before == ':')
+            });
+            if named && !owners.iter().any(|owner| below(&source.module, owner)) {
+                problems.push(format!("{}: `{name}` belongs to {owners:?}", source.path));
+            }
+        }
+    }
+    problems
+}
+
+/// What an editor or a merge left behind is no source.
+fn leftovers(tree: &Tree) -> Vec<String> {
+    let kinds = ["rs", "sql", "md", "toml", "xml", "json", "icc", "txt", "proptest-regressions"];
+    let found = ["src", "crates"].into_iter().flat_map(|dir| files(&tree.root.join(dir)));
+    let is_other = |path: &std::path::PathBuf| {
+        let kind = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+        !kinds.contains(&kind)
+    };
+    let other = found.filter(is_other);
+    other.map(|path| format!("{}: no source", relative(&tree.root, &path))).collect()
+}
+
+fn clean(tree: &Tree) -> Vec<String> {
+    let mut problems = Vec::new();
+    for source in &tree.sources {
+        let path = &source.path;
+        if !source.text.starts_with("//!") && !source.text.starts_with("#![doc") {
+            problems.push(format!("{path}: starts without module docs"));
+        }
+        if source.text.lines().count() > FILE_LINES_MAX {
+            problems.push(format!("{path}: longer than {FILE_LINES_MAX} lines"));
+        }
+        // A grouped import of the server would hide arrows from the rules of layers.
+        let grouped = source.library.is_none().then_some("crate::{");
+        for banned in ["TODO", "FIXME", "XXX"].into_iter().chain(grouped) {
+            if source.code.contains(banned) {
+                problems.push(format!("{path}: `{banned}` is banned"));
+            }
+        }
+        if source.text.contains("#[ignore") {
+            problems.push(format!("{path}: `#[ignore]` is banned"));
+        }
+    }
+    problems
+}
+
+fn left_out(tree: &Tree) -> Vec<String> {
+    let declared: BTreeSet<(Option<&str>, String)> = tree
+        .sources
+        .iter()
+        .flat_map(|source| {
+            let is_root = matches!(source.module.as_str(), "lib" | "main");
+            let dir = if is_root { String::new() } else { format!("{}/", source.module) };
+            let mods = source.text.lines().filter_map(|line| {
+                let line = line.trim();
+                let line = match line.strip_prefix("pub").map(str::trim_start) {
+                    Some(rest) => rest.split_once(") ").map_or(rest, |(_, rest)| rest),
+                    None => line,
+                };
+                line.strip_prefix("mod ")?.strip_suffix(';')
+            });
+            let library = source.library.as_deref();
+            mods.map(move |name| (library, format!("{dir}{name}"))).collect::<Vec<_>>()
+        })
+        .collect();
+    tree.sources
+        .iter()
+        .filter(|source| !matches!(source.module.as_str(), "lib" | "main"))
+        .filter(|source| !declared.contains(&(source.library.as_deref(), source.module.clone())))
+        .map(|source| format!("{}: no `mod` line names it", source.path))
+        .collect()
+}
+
+fn unsafe_code(tree: &Tree) -> Vec<String> {
+    let allowed = "crates/jpeg/src/simd.rs";
+    let lifts = tree.sources.iter().filter(|source| source.text.contains("unsafe_code"));
+    lifts
+        .filter(|source| source.path != allowed)
+        .map(|source| format!("{}: lifts the ban on unsafe code", source.path))
+        .collect()
+}
+
+fn operator(tree: &Tree) -> Vec<String> {
+    let allowed = ["access/auth/principal", "app/bench/measure"];
+    let named = server(tree).filter(|source| source.code.contains("operator()"));
+    named
+        .filter(|source| !allowed.contains(&source.module.as_str()))
+        .map(|source| format!("{}: acts in the operator's name", source.path))
+        .collect()
+}
+
+fn coverage(tree: &Tree) -> Vec<String> {
+    let table = fs::read_to_string(tree.root.join("tests/COVERAGE.md"))
+        .expect("the coverage table exists");
+    let sources = ["tests", "src", "crates"].into_iter();
+    let sources = sources.flat_map(|dir| files(&tree.root.join(dir)));
+    let text: String = sources.filter_map(|path| fs::read_to_string(path).ok()).collect();
+    table
+        .lines()
+        .filter(|line| ["| §", "| D", "| P"].iter().any(|start| line.starts_with(start)))
+        .filter_map(|line| {
+            let tests = names(line.rsplit('|').nth(1).unwrap_or_default());
+            let lost = tests.iter().find(|name| !text.contains(&format!("fn {name}(")));
+            match (tests.is_empty(), lost) {
+                (true, _) => Some(format!("no test: {line}")),
+                (false, Some(name)) => Some(format!("`{name}` does not exist: {line}")),
+                (false, None) => None,
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,181 @@
+//! The tree as the rules see it: every source that ships, and the tables of the map.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// A source file of the server or of a library.
+pub struct Source {
+    /// Path from the root of the repository, with `/`.
+    pub path: String,
+    /// Module path inside its package, parts joined with `/`: `http/api/user` of `src/http/api/user.rs`.
+    pub module: String,
+    /// The library that it belongs to; `None` for the server.
+    pub library: Option<String>,
+    /// The whole text.
+    pub text: String,
+    /// `text` with empty lines in the place of what only tests compile; empty for a file of tests.
+    pub code: String,
+}
+
+/// Sources and map of a repository.
+pub struct Tree {
+    /// Where the repository lies.
+    pub root: PathBuf,
+    /// All sources, in the order of their paths.
+    pub sources: Vec<Source>,
+    /// Folders of `src`, the lowest layer first.
+    pub layers: Vec<String>,
+    /// Folders of `crates`.
+    pub libraries: Vec<String>,
+    /// Crates with the units that may name them.
+    pub owners: Vec<(String, Vec<String>)>,
+}
+
+impl Tree {
+    /// Reads the repository at `root`.
+    pub fn read(root: &Path) -> Self {
+        let map = fs::read_to_string(root.join("ARCHITECTURE.md")).expect("the map exists");
+        let mut sources = Vec::new();
+        for (dir, library) in packages(root) {
+            for path in files(&dir) {
+                if path.extension().is_some_and(|extension| extension == "rs") {
+                    sources.push(Source::read(root, &dir, &path, library.clone()));
+                }
+            }
+        }
+        let first = |title: &str| {
+            let rows = rows(section(&map, title)).into_iter();
+            rows.filter_map(|(names, _)| names.into_iter().next()).collect()
+        };
+        let owners = rows(section(&map, "Owners of crates")).into_iter();
+        let owners = owners
+            .flat_map(|(crates, units)| crates.into_iter().map(move |name| (name, units.clone())));
+        Self {
+            root: root.to_owned(),
+            sources,
+            layers: first("Layers"),
+            libraries: first("Libraries"),
+            owners: owners.collect(),
+        }
+    }
+}
+
+impl Source {
+    fn read(root: &Path, dir: &Path, path: &Path, library: Option<String>) -> Self {
+        let text = fs::read_to_string(path).expect("a source is UTF-8");
+        let module = relative(dir, path);
+        let module = module.trim_end_matches(".rs").trim_end_matches("/mod").to_owned();
+        let is_test =
+            module.ends_with("tests") || module.ends_with("scratch") || module.contains("test_");
+        let code = if is_test { String::new() } else { without_tests(&text) };
+        Self { path: relative(root, path), module, library, text, code }
+    }
+
+    /// The module paths that the code names with `crate::…` or `super::…`, each with its line.
+    pub fn imports(&self) -> Vec<(usize, String)> {
+        let mut found = Vec::new();
+        for (index, line) in self.code.lines().enumerate() {
+            let line = line.split("//").next().unwrap_or_default();
+            let starts = line.match_indices("crate::").map(|(at, mark)| (at, at + mark.len(), 0));
+            let supers =
+                line.match_indices("super::").filter(|(at, _)| !line[..*at].ends_with("::"));
+            let supers = supers.map(|(at, _)| {
+                let ups = line[at..].split("super::").take_while(|part| part.is_empty()).count();
+                (at, at + ups * "super::".len(), ups)
+            });
+            for (at, end, ups) in starts.chain(supers) {
+                if line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') {
+                    continue;
+                }
+                let rest = &line[end..];
+                let stop = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':'));
+                let named = rest[..stop.unwrap_or(rest.len())].replace("::", "/");
+                found.push((index + 1, self.resolved(ups, &named)));
+            }
+        }
+        found
+    }
+
+    /// `named`, counted from so many modules up, or from the package where that is none.
+    fn resolved(&self, ups: usize, named: &str) -> String {
+        let parts: Vec<&str> = self.module.split('/').collect();
+        let kept = if ups == 0 { &[][..] } else { &parts[..parts.len().saturating_sub(ups)] };
+        [kept, &[named]].concat().join("/")
+    }
+}
+
+/// The folders of sources, each with its library.
+fn packages(root: &Path) -> Vec<(PathBuf, Option<String>)> {
+    let mut found = vec![(root.join("src"), None)];
+    for name in names_in(&root.join("crates")) {
+        found.push((root.join("crates").join(&name).join("src"), Some(name)));
+    }
+    found
+}
+
+/// Names of what lies in a folder, sorted.
+pub fn names_in(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).expect("a folder is readable");
+    let name = |entry: std::io::Result<fs::DirEntry>| {
+        entry.expect("an entry is readable").file_name().to_string_lossy().into_owned()
+    };
+    let mut names: Vec<_> = entries.map(name).collect();
+    names.sort();
+    names
+}
+
+/// All files below a folder, sorted.
+pub fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for name in names_in(dir) {
+        let path = dir.join(name);
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found
+}
+
+/// `path` from `root` on, with `/`.
+pub fn relative(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).expect("below the root").to_string_lossy().replace('\\', "/")
+}
+
+/// The names between backticks.
+pub fn names(cell: &str) -> Vec<String> {
+    cell.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+fn section<'a>(map: &'a str, title: &str) -> &'a str {
+    let found = map.split("\n## ").find(|part| part.starts_with(title));
+    found.unwrap_or_else(|| panic!("the map has no section \"{title}\""))
+}
+
+/// The names in the first and in the second cell of each row that has some in the first.
+fn rows(section: &str) -> Vec<(Vec<String>, Vec<String>)> {
+    let cells = section.lines().filter_map(|line| {
+        let cells: Vec<_> = line.split('|').collect();
+        (cells.len() >= 4).then(|| (names(cells[1]), names(cells[2])))
+    });
+    cells.filter(|(first, _)| !first.is_empty()).collect()
+}
+
+/// `text` with empty lines in the place of every item that has `#[cfg(test)]`.
+pub fn without_tests(text: &str) -> String {
+    let (mut code, mut end) = (String::with_capacity(text.len()), None::<String>);
+    for line in text.lines() {
+        let indent = &line[..line.len() - line.trim_start().len()];
+        match &end {
+            // The item ends with this line, or where its body does.
+            Some(brace) if line == brace.as_str() => end = None,
+            Some(brace) if line.ends_with([';', ',']) && brace.len() == indent.len() + 1 => {
+                end = None;
+            }
+            Some(_) => {}
+            None if line.trim() == "#[cfg(test)]" => end = Some(format!("{indent}}}")),
+            None => code.push_str(line),
+        }
+        code.push('\n');
+    }
+    code
+}
