@@ -56,8 +56,6 @@ use model::media_url::MediaPath;
 use model::media_url::Target;
 use model::{CropSpec, ItemKey};
 
-const JPEG: HeaderValue = HeaderValue::from_static("image/jpeg");
-
 /// `/media/…`: GET and HEAD, and the preflight of browsers.
 pub(super) async fn media(State(app): State<App>, request: Request) -> Response {
     let (method, uri, headers) = (request.method(), request.uri(), request.headers());
@@ -501,7 +499,8 @@ async fn rendition(
         return Ok(None);
     }
     let decision = sold(app, asked, (&obtained.body, &validators), &answer.sale).await?;
-    let mut response = framed(app, &obtained.body, &JPEG, &validators, &decision);
+    let mime = HeaderValue::from_static(answer.planned.format.mime_type());
+    let mut response = framed(app, &obtained.body, &mime, &validators, &decision);
     describe(app, response.headers_mut(), &validators, answer.open);
     keep_errors_out_of_caches(&mut response);
     name_file(&mut response, answer.file_name.as_deref());

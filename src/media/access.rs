@@ -71,7 +71,7 @@ pub fn is_open(path: &MediaPath) -> bool {
                 Usage::Hires | Usage::Hidef | Usage::Lores => false,
             };
             let own = file.association().is_none();
-            picture && small && own && file.extension() == RenditionExtension::Jpg
+            picture && small && own && file.extension().is_image()
         }
         Target::Document(file) => match file.extension() {
             DocumentExtension::Json | DocumentExtension::Xml => picture,
@@ -94,7 +94,7 @@ pub fn needs_purchase(path: &MediaPath) -> bool {
         Target::Item(_) | Target::Pricelist => false,
         Target::Rendition(file) => match file.extension() {
             RenditionExtension::Pdf | RenditionExtension::Eps => true,
-            RenditionExtension::Jpg | RenditionExtension::Mp4 => match file.name().usage {
+            RenditionExtension::Image(_) | RenditionExtension::Mp4 => match file.name().usage {
                 Usage::Hires | Usage::Hidef | Usage::Lores => true,
                 Usage::Preview | Usage::Thumbnail => false,
             },

@@ -24,7 +24,7 @@ pub enum Answer {
     Page(ItemKey, Option<CropSpec>),
     /// A document or text.
     Text(TextAnswer),
-    /// A JPEG that is in a cache, in the store, or to be rendered.
+    /// A picture that is in a cache, in the store, or to be rendered.
     Rendition(Box<RenditionAnswer>),
     /// A file as it lies in the store, or an archive of several.
     File(Box<FileAnswer>),

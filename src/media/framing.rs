@@ -3,7 +3,7 @@
 use super::{Entry, Settings, access, plan::bad_crop};
 use crate::runtime::error::{Error, Result};
 use model::item::Files;
-use model::media_url::{MediaPath, Operation, RenditionExtension, RenditionFile, Target};
+use model::media_url::{MediaPath, Operation, RenditionFile, Target};
 use model::{CropSpec, Rect, Usage, scale_crop};
 
 /// The path to what `path` names of `entry`, within `crop`, which is in pixels of the hires image.
@@ -22,7 +22,7 @@ pub(super) fn framed(
 ) -> Result<MediaPath> {
     let Some(crop) = crop else { return Ok(path) };
     match path.target() {
-        Target::Rendition(file) if file.extension() == RenditionExtension::Jpg => {
+        Target::Rendition(file) if file.extension().is_image() => {
             match frame(entry, file, crop, settings) {
                 Some(frame) => within(entry, file, frame),
                 None => Ok(path),

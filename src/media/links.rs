@@ -34,7 +34,7 @@ impl Links for UrlLinks {
     }
 
     fn rendition(&self, key: &ItemKey, name: RenditionName, crop: Option<Rect>) -> String {
-        let path = MediaPath::rendition(key.clone(), name, RenditionExtension::Jpg);
+        let path = MediaPath::rendition(key.clone(), name, RenditionExtension::JPEG);
         // A rectangle that lies in a picture is never empty, so the operator always exists.
         let crop = crop.and_then(|crop| CropSpec::try_from(crop).ok()).map(Operation::Crop);
         match crop {

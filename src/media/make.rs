@@ -11,14 +11,16 @@ use crate::runtime::compute;
 use crate::runtime::limits::TAIL_READ_BYTES_MAX;
 use crate::runtime::telemetry;
 use imaging::{
-    Bands, Direct, DirectError, Done, Entered, GoOn, Job, Orientation, Output, RenderLimits,
-    Rendered, Stage, Step, Way, profile_fits,
+    Bands, Direct, DirectError, Done, Entered, GoOn, ImageFormat, Job, Orientation, Output,
+    RenderLimits, Rendered, Stage, Step, Way, profile_fits,
 };
-use jpeg::header::Header;
 use jpeg::rewrite::{colour_segments, rewrite_metadata, rewrite_with_tables};
 use jpeg::scan::{Unfit, patch::Patched};
-use metadata::{Caption, Keep};
+use metadata::{Caption, EmbeddedMetadata, Keep};
 use model::Size;
+
+/// The orientation of a picture whose rows begin at its upper left corner (EXIF).
+const UPRIGHT: u8 = 1;
 
 /// What a render asks while it works.
 #[derive(Clone, Copy)]
@@ -100,14 +102,19 @@ impl Inner {
 
 impl Making<'_> {
     /// The metadata that the rendition carries; its pixels are turned as `orientation` says.
-    fn metadata(&self, orientation: u8) -> Vec<u8> {
+    fn metadata(&self, orientation: u8) -> EmbeddedMetadata {
         let keep = Keep { orientation, gps: self.plan.keep_gps };
         match self.plan.caption {
             Some(_) => {
-                metadata::write(self.caption, &self.head.header.exif(&self.head.bytes), keep)
+                metadata::embedded(self.caption, &self.head.header.exif(&self.head.bytes), keep)
             }
-            None => Vec::new(),
+            None => EmbeddedMetadata::default(),
         }
+    }
+
+    /// The metadata as segments of a JPEG whose picture data is the original's own.
+    fn segments(&self) -> Vec<u8> {
+        self.metadata(self.plan.source.orientation).jpeg_segments()
     }
 
     fn extent(&self, range: std::ops::Range<u64>) -> Part {
@@ -118,8 +125,7 @@ impl Making<'_> {
     /// The original's own picture data behind new metadata.
     fn untouched(&self) -> Body {
         let Head { bytes, header } = self.head;
-        let metadata = self.metadata(self.plan.source.orientation);
-        let (head, scans) = rewrite_metadata(bytes, header, &metadata, self.icc);
+        let (head, scans) = rewrite_metadata(bytes, header, &self.segments(), self.icc);
         let scans = scans.start as u64..scans.end as u64;
         Body::new([Part::Memory(head.into()), self.extent(scans)])
     }
@@ -157,7 +163,7 @@ impl Making<'_> {
                 count_pixels(size.pixels());
                 let channels = picture.scan().parts.len();
                 let icc = self.icc.filter(|icc| profile_fits(Some(icc), channels));
-                Ok(Some((self.finished(&jpeg, icc, 1)?, way)))
+                Ok(Some((self.finished(&jpeg, output.format, icc)?, way)))
             }
             Ok(Done::Part(small)) => self.part(&direct, &small, output).map(Some),
             Ok(Done::Patched(patched)) => {
@@ -195,15 +201,14 @@ impl Making<'_> {
         let source = self.source(small, (shows.size(), shows.size()), None);
         let rendered = self.render(source, &steps, output)?;
         let icc = self.icc.filter(|_| rendered.keeps_profile);
-        Ok((self.finished(&rendered.jpeg, icc, 1)?, Way::Region))
+        Ok((self.finished(&rendered.file, output.format, icc)?, Way::Region))
     }
 
     /// The picture with the changed rows between its own bytes.
     fn patched(&self, picture: &Picture<'_>, patched: Patched) -> Result<Body, RenderError> {
         let Head { bytes, header } = picture.head(self.head);
-        let metadata = self.metadata(self.plan.source.orientation);
         let (mut head, scans) =
-            rewrite_with_tables(bytes, header, (&metadata, self.icc), &patched.tables);
+            rewrite_with_tables(bytes, header, (&self.segments(), self.icc), &patched.tables);
         let Patched { prefix, mut middle, suffix, .. } = patched;
         let start = usize::try_from(prefix.start).unwrap_or(usize::MAX);
         head.extend_from_slice(bytes.get(scans.start..start).unwrap_or_default());
@@ -254,7 +259,7 @@ impl Making<'_> {
         let source = self.source(&jpeg, (asset.stored, shows), bands);
         let rendered = self.render(source, &self.plan.steps, output)?;
         let icc = self.icc.filter(|_| rendered.keeps_profile);
-        Ok((self.finished(&rendered.jpeg, icc, 1)?, rendered.way))
+        Ok((self.finished(&rendered.file, output.format, icc)?, rendered.way))
     }
 
     /// The level, if there is one and it is large enough for what is asked.
@@ -267,12 +272,13 @@ impl Making<'_> {
 
     fn source<'b>(
         &'b self,
-        jpeg: &'b [u8],
+        file: &'b [u8],
         (stored, shows): (Size, Size),
         bands: Option<Bands<'b>>,
     ) -> imaging::Source<'b> {
         imaging::Source {
-            jpeg,
+            format: ImageFormat::JPEG,
+            file,
             orientation: Orientation::of_tag(u32::from(self.plan.source.orientation)),
             icc: self.icc,
             adobe: self.head.header.adobe_transform.is_some(),
@@ -298,19 +304,14 @@ impl Making<'_> {
         Ok(rendered)
     }
 
-    /// A rendered file with its metadata.
+    /// A rendered file, which is upright, with its metadata.
     fn finished(
         &self,
-        jpeg: &[u8],
+        file: &[u8],
+        format: ImageFormat,
         icc: Option<&[u8]>,
-        orientation: u8,
     ) -> Result<Body, RenderError> {
-        let limits = &self.inner.settings.limits.header;
-        let plain = Header::parse_start(jpeg, limits, jpeg.len())
-            .map_err(|cause| RenderError::Picture(cause.to_string()))?;
-        let (mut head, tail) = rewrite_metadata(jpeg, &plain, &self.metadata(orientation), icc);
-        head.extend_from_slice(&jpeg[tail]);
-        Ok(Body::memory(head))
+        Ok(Body::memory(format.embed(file, &self.metadata(UPRIGHT), icc)?))
     }
 }
 

@@ -54,7 +54,7 @@ use crate::media::original::Originals;
 use crate::runtime::compute::Compute;
 use crate::runtime::error::{Error, Kind, Result};
 use model::item::{Asset, Files};
-use model::media_url::{DocumentExtension, MediaPath, RenditionExtension, RenditionFile, Target};
+use model::media_url::{DocumentExtension, MediaPath, RenditionFile, Target};
 use model::{Hash, ItemKey, ItemUri};
 
 /// The media section's state; cheap to clone.
@@ -272,7 +272,7 @@ impl Media {
         // Another object may take the place of an associated one, stored long ago.
         let modified = file.association().is_none().then_some(entry.stored);
         let sale = Sale::of(&entry, self.decide(&path, &entry, caller, now).await?);
-        if file.extension() == RenditionExtension::Jpg {
+        if file.extension().is_image() {
             let answer = self.rendition(&entry, &path, open)?;
             let other = (entry.key != of_address.key).then_some(of_address);
             let answer = RenditionAnswer { sale, modified, keys, named: other, ..answer };

@@ -10,11 +10,14 @@ use super::{Entry, Settings, access};
 use crate::runtime::error::{Error, Kind, Result};
 use crate::runtime::limits::RENDER_PIXELS_MIN;
 use imaging::{
-    Colour, Orientation, Output, Sampling, Step, decoded_size, output_size, scaled_size,
+    Colour, ImageFormat, Orientation, Output, Sampling, Step, decoded_size, output_size,
+    scaled_size,
 };
 use model::item::{Files, Picture, Scaling};
 use model::media_url::{MediaPath, Operation, Target};
-use model::{CropError, CropSpec, Hash, Rect, RenditionName, Size, Usage, Variant};
+use model::{
+    CropError, CropSpec, Hash, Rect, RenditionExtension, RenditionName, Size, Usage, Variant,
+};
 
 /// Rises when the same plan would give other bytes than an earlier release's.
 const FORMAT: u32 = 3;
@@ -149,16 +152,21 @@ pub struct Planned {
     pub size: Size,
     /// Its part of the cache.
     pub class: Class,
+    /// The format of the result.
+    pub format: ImageFormat,
     /// Name of the kind of work, for metrics and logs.
     pub operation: &'static str,
 }
 
-/// Plans the JPEG that `path` names, of the item itself or of one of its associated objects.
+/// Plans the picture that `path` names, of the item itself or of one of its associated objects.
 ///
 /// Fails with [`Kind::NotFound`] for a rendition that the item does not have and with
 /// [`Kind::InvalidArgument`] for a crop that leaves the picture.
 pub fn plan(entry: &Entry, path: &MediaPath, settings: &Settings) -> Result<Planned> {
     let Target::Rendition(file) = path.target() else {
+        return Err(access::not_available(path));
+    };
+    let RenditionExtension::Image(format) = file.extension() else {
         return Err(access::not_available(path));
     };
     let (name, operations) = (file.name(), file.operations());
@@ -188,7 +196,7 @@ pub fn plan(entry: &Entry, path: &MediaPath, settings: &Settings) -> Result<Plan
     let marked = steps.contains(&Step::Watermark);
     let plan = Plan {
         format: FORMAT,
-        output: output(name, &steps, settings),
+        output: output(name, format, &steps, settings),
         mark: marked.then(|| settings.marker.id().to_owned()),
         caption: (name.usage != Usage::Thumbnail).then(|| entry.caption_of(file.association()).1),
         keep_gps: settings.keep_gps,
@@ -199,7 +207,7 @@ pub fn plan(entry: &Entry, path: &MediaPath, settings: &Settings) -> Result<Plan
     let operation = operation_name(name, &plan.steps);
     let is_cut = |step: &Step| matches!(step, Step::Crop(_));
     let class = if plan.steps.iter().any(is_cut) { Class::Variant } else { Class::Standard };
-    Ok(Planned { key: Hash::of(&text), plan, size, class, operation })
+    Ok(Planned { key: Hash::of(&text), plan, size, class, format, operation })
 }
 
 /// The file and the steps that make a rendition without operations.
@@ -218,15 +226,27 @@ fn rendition_steps<'a>(
     Some((source, scale.into_iter().chain(mark).collect()))
 }
 
-fn output(name: RenditionName, steps: &[Step], settings: &Settings) -> Option<Output> {
-    let small = |quality| Output { quality, sampling: Sampling::S420, colour: Colour::Srgb };
+/// How a rendition is encoded; `None` for the original's own picture data, which are a JPEG's.
+fn output(
+    name: RenditionName,
+    format: ImageFormat,
+    steps: &[Step],
+    settings: &Settings,
+) -> Option<Output> {
+    let small =
+        |quality| Output { format, quality, sampling: Sampling::S420, colour: Colour::Srgb };
     let qualities = settings.qualities;
     match name.usage {
         Usage::Preview if name.variant == Variant::Web => Some(small(qualities.web_preview)),
         Usage::Preview => Some(small(qualities.preview)),
         Usage::Thumbnail => Some(small(qualities.thumbnail)),
-        Usage::Hires | Usage::Hidef | Usage::Lores if steps.is_empty() => None,
+        Usage::Hires | Usage::Hidef | Usage::Lores
+            if steps.is_empty() && format == ImageFormat::JPEG =>
+        {
+            None
+        }
         Usage::Hires | Usage::Hidef | Usage::Lores => Some(Output {
+            format,
             quality: qualities.hires,
             sampling: Sampling::Keep,
             colour: Colour::Keep,

@@ -33,7 +33,7 @@ impl Media {
         if !self.inner.cache.keeps() {
             return;
         }
-        let path = MediaPath::rendition(key.clone(), name, RenditionExtension::Jpg);
+        let path = MediaPath::rendition(key.clone(), name, RenditionExtension::JPEG);
         let answer = self.resolve(&path, Caller::default(), clock::now()).await;
         if let Ok(Answer::Rendition(answer)) = answer
             && self.find_cached(&answer).is_none()

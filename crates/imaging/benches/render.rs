@@ -22,8 +22,8 @@ use std::{
 use criterion::{Criterion, criterion_group};
 use geometry::{Rect, Size};
 use imaging::{
-    Colour, Job, MarkKind, MarkSetup, Marker, Orientation, Output, RenderLimits, Rendered,
-    Sampling, Source, Step, render,
+    Colour, ImageFormat, Job, MarkKind, MarkSetup, Marker, Orientation, Output, RenderLimits,
+    Rendered, Sampling, Source, Step, render,
 };
 use jpeg::codec::{Chroma, read_header};
 use jpeg::samples::pictures::photograph;
@@ -57,8 +57,18 @@ fn marker() -> Marker {
 
 /// The steps and output of an operation; `at` is the corner of a crop.
 fn recipe(operation: &str, (x, y): (u32, u32)) -> Option<(Vec<Step>, Output)> {
-    let small = Output { quality: 85, sampling: Sampling::S420, colour: Colour::Srgb };
-    let hires = |quality| Output { quality, sampling: Sampling::Keep, colour: Colour::Keep };
+    let small = Output {
+        format: ImageFormat::JPEG,
+        quality: 85,
+        sampling: Sampling::S420,
+        colour: Colour::Srgb,
+    };
+    let hires = |quality| Output {
+        format: ImageFormat::JPEG,
+        quality,
+        sampling: Sampling::Keep,
+        colour: Colour::Keep,
+    };
     let preview = Step::Fit { long_px: 1024 };
     let Size { width, height } = CROP;
     Some(match operation {
@@ -75,7 +85,8 @@ fn recipe(operation: &str, (x, y): (u32, u32)) -> Option<(Vec<Step>, Output)> {
 fn made(jpeg: &[u8], marker: &Marker, (steps, output): &(Vec<Step>, Output)) -> Rendered {
     let stored = read_header(jpeg).expect("a JPEG").size;
     let source = Source {
-        jpeg,
+        format: ImageFormat::JPEG,
+        file: jpeg,
         orientation: Orientation::Upright,
         icc: None,
         adobe: false,
@@ -147,9 +158,9 @@ fn obey(line: &str, file: &str, marker: &Marker) -> Option<String> {
     let rendered = made(&jpeg, marker, &recipe);
     let ms = begun.elapsed().as_secs_f64() * 1000.0;
     if let Some(target) = target {
-        fs::write(target, &rendered.jpeg).expect("the result is written");
+        fs::write(target, &rendered.file).expect("the result is written");
     }
-    Some(format!("{ms:.3} {}", rendered.jpeg.len()))
+    Some(format!("{ms:.3} {}", rendered.file.len()))
 }
 
 fn worker() -> io::Result<()> {

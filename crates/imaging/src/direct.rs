@@ -9,7 +9,9 @@ use std::ops::Range;
 use crate::blend::onto_planes;
 use crate::render::{moved, turn_planes};
 use crate::steps::check_crop;
-use crate::{Colour, Marker, Orientation, Output, RasterError, Sampling, Stage, Step, Way};
+use crate::{
+    Colour, ImageFormat, Marker, Orientation, Output, RasterError, Sampling, Stage, Step, Way,
+};
 use geometry::{Rect, Size};
 use jpeg::codec;
 use jpeg::dct::Dct;
@@ -86,7 +88,8 @@ impl Direct {
     /// The way that fits `steps`, or `None` if the picture must be decoded whole or scaled.
     #[must_use]
     pub fn choose(entered: &Entered<'_>, steps: &[Step], output: Output) -> Option<Self> {
-        if output.colour != Colour::Keep || output.sampling != Sampling::Keep {
+        let keeps = output.colour == Colour::Keep && output.sampling == Sampling::Keep;
+        if !keeps || output.format != ImageFormat::JPEG {
             return None;
         }
         let Entered { scan, orientation, .. } = *entered;

@@ -32,9 +32,9 @@ fn run(indexed: &IndexedJpeg, job: &Job<'_>) -> Option<(Vec<u8>, Way)> {
             let mut steps = vec![Step::Crop(crop)];
             steps.extend(marked.then_some(Step::Watermark));
             let stored = shows.size();
-            let source = Source { jpeg: &small, stored, shows: stored, ..job.source };
+            let source = Source { file: &small, stored, shows: stored, ..job.source };
             let job = Job { source, steps: &steps, ..*job };
-            Some((render(&job, &marker(), &|_| true).expect("rendered").jpeg, Way::Region))
+            Some((render(&job, &marker(), &|_| true).expect("rendered").file, Way::Region))
         }
         Done::Patched(patched) => {
             let header = Header::parse(jpeg, &LIMITS).expect("parsed");
@@ -114,7 +114,7 @@ fn a_local_mark_is_as_good_as_coding_everything_again() {
         // The quality, and so the tables, of the original.
         job.output.quality = 88;
         let (local, _) = run(&indexed, &job).expect("local");
-        let full = render(&job, &marker(), &|_| true).expect("rendered").jpeg;
+        let full = render(&job, &marker(), &|_| true).expect("rendered").file;
         let (wanted, place) = (plainly(&job), marker().place(size));
         let under = |jpeg: &[u8]| {
             let cut = |picture| resize::cut(picture, place);

@@ -10,6 +10,7 @@ mod colour;
 mod direct;
 #[cfg(test)]
 mod direct_tests;
+mod format;
 mod interest;
 mod mark;
 mod orient;
@@ -28,6 +29,7 @@ use thiserror::Error;
 pub use bands::{BandsError, Spread, decode_bands};
 pub use colour::fits as profile_fits;
 pub use direct::{Direct, DirectError, Done, Entered};
+pub use format::ImageFormat;
 pub use mark::{MarkError, MarkKind, MarkSetup, Marker};
 pub use orient::Orientation;
 pub use render::render;
@@ -37,8 +39,10 @@ pub use steps::{Step, StepError, output_size, scaled_size};
 /// An original.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
+    /// Its format.
+    pub format: ImageFormat,
     /// The file, at least up to the end of its picture data.
-    pub jpeg: &'a [u8],
+    pub file: &'a [u8],
     /// How stored pixels are turned upright.
     pub orientation: Orientation,
     /// The embedded profile, put together from its segments.
@@ -47,10 +51,10 @@ pub struct Source<'a> {
     pub adobe: bool,
     /// The size of the stored picture, before orientation, as the caller knows it.
     pub stored: Size,
-    /// The size of the picture in `jpeg`: `stored`, or less where that is a smaller copy. A
+    /// The size of the picture in `file`: `stored`, or less where that is a smaller copy. A
     /// smaller copy is taken if the first step scales, and to no more than its size.
     pub shows: Size,
-    /// How the picture in `jpeg` can be entered, to decode it on several threads.
+    /// How the picture in `file` can be entered, to decode it on several threads.
     pub bands: Option<Bands<'a>>,
 }
 
@@ -96,12 +100,19 @@ pub enum Colour {
 /// How the result is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Output {
+    /// The format. Left out of a serialized plan where it is JPEG, so that such plans are what they were.
+    #[serde(skip_serializing_if = "is_jpeg")]
+    pub format: ImageFormat,
     /// libjpeg's quality, 1 to 100; others are brought into that range.
     pub quality: u8,
     /// The sampling of the colour differences.
     pub sampling: Sampling,
     /// The colour space.
     pub colour: Colour,
+}
+
+fn is_jpeg(format: &ImageFormat) -> bool {
+    *format == ImageFormat::JPEG
 }
 
 /// What a render may use.
@@ -175,8 +186,9 @@ impl Way {
 /// The result of a render.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendered {
-    /// A baseline JPEG without metadata but the JFIF or Adobe marker.
-    pub jpeg: Vec<u8>,
+    /// A file without metadata: a baseline JPEG with no more than the JFIF or Adobe marker, or what
+    /// [`Output::format`] says.
+    pub file: Vec<u8>,
     /// Its size: what [`output_size`] said.
     pub size: Size,
     /// The caller embeds the original's profile: the pixels are in its space.
@@ -209,7 +221,7 @@ pub enum RasterError {
     /// The original is not a JPEG, or is damaged beyond reading.
     #[error("cannot decode: {0}")]
     Decode(String),
-    /// The original is a JPEG of a kind that is not decoded.
+    /// The picture is of a kind that is not decoded, or that the format cannot hold.
     #[error("unsupported JPEG: {0}")]
     Unsupported(String),
     /// A mistake of ours.

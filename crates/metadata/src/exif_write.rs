@@ -42,11 +42,11 @@ const GPS_FACTS: [Tag; 12] = [
     Tag::GPSHPositioningError,
 ];
 
-/// Writes the segment; nothing for an upright picture whose caption has nothing to say.
+/// Writes the block, a TIFF file; nothing for an upright picture whose caption has nothing to say.
 ///
 /// A caption that says what EXIF has no place for gets a block too: every rendition with a caption
 /// has one of each kind, whatever it says.
-pub(super) fn segment(caption: &Caption, originals: &[&[u8]], keep: Keep) -> Vec<u8> {
+pub(super) fn block(caption: &Caption, originals: &[&[u8]], keep: Keep) -> Vec<u8> {
     let mut fields = texts(caption);
     fields.extend(moment(caption));
     if keep.gps {
@@ -71,7 +71,12 @@ pub(super) fn segment(caption: &Caption, originals: &[&[u8]], keep: Keep) -> Vec
         debug_assert!(false, "an exif block of bounded fields is written");
         return Vec::new();
     }
-    jpeg_segment(MARKER, &[SIGNATURE, tiff.get_ref()])
+    tiff.into_inner()
+}
+
+/// The JPEG segment that holds a block; nothing for an empty one.
+pub(super) fn segment(block: &[u8]) -> Vec<u8> {
+    if block.is_empty() { Vec::new() } else { jpeg_segment(MARKER, &[SIGNATURE, block]) }
 }
 
 fn field(tag: Tag, value: Value) -> Field {

@@ -10,10 +10,12 @@ use jpeg::rewrite::{PAYLOAD_BYTES_MAX, segment as jpeg_segment};
 
 /// APP13.
 const MARKER: u8 = 0xED;
-/// Signature of the segment; signature, number, empty name of the resource that holds IIM.
-const PREFIX: &[u8] = b"Photoshop 3.0\x008BIM\x04\x04\0\0";
-/// Bytes of IIM that fit: the prefix, a length and a pad are around it.
-const IIM_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - PREFIX.len() - 4 - 1;
+/// Signature of the segment.
+const SIGNATURE: &[u8] = b"Photoshop 3.0\0";
+/// Signature, number and empty name of the resource that holds IIM.
+const RESOURCE: &[u8] = b"8BIM\x04\x04\0\0";
+/// Bytes of IIM that fit: signatures, a length and a pad are around it.
+const IIM_BYTES_MAX: usize = PAYLOAD_BYTES_MAX - SIGNATURE.len() - RESOURCE.len() - 4 - 1;
 /// Bytes of the identifier, which IIM itself does not know: readers expect no more. A part of one
 /// would identify nothing or another picture, so a longer one is left to XMP.
 const URI_BYTES_MAX: usize = 128;
@@ -23,8 +25,8 @@ const SUBJECT_CODE_DIGITS: usize = 8;
 /// The datasets of a caption while they are written.
 struct Datasets(Vec<u8>);
 
-/// Writes the segment; nothing for a caption that has nothing to say in IIM.
-pub(super) fn segment(caption: &Caption) -> Vec<u8> {
+/// Writes the image resource that holds the datasets, as Photoshop has it; nothing for a caption that has nothing to say in IIM.
+pub(super) fn block(caption: &Caption) -> Vec<u8> {
     let iim = datasets(caption);
     if iim.is_empty() {
         return Vec::new();
@@ -36,7 +38,12 @@ pub(super) fn segment(caption: &Caption) -> Vec<u8> {
     let iim = [envelope.0, iim].concat();
     let length = u32::try_from(iim.len()).expect("`add` keeps it within a segment");
     let pad: &[u8] = if iim.len() % 2 == 1 { &[0] } else { &[] };
-    jpeg_segment(MARKER, &[PREFIX, &length.to_be_bytes(), &iim, pad])
+    [RESOURCE, &length.to_be_bytes(), &iim, pad].concat()
+}
+
+/// The JPEG segment that holds a block; nothing for an empty one.
+pub(super) fn segment(block: &[u8]) -> Vec<u8> {
+    if block.is_empty() { Vec::new() } else { jpeg_segment(MARKER, &[SIGNATURE, block]) }
 }
 
 fn datasets(caption: &Caption) -> Vec<u8> {
@@ -112,9 +119,9 @@ mod tests {
     use super::*;
     use crate::iim_read::read;
 
-    /// The IIM bytes of a written segment.
+    /// The IIM bytes of a written block.
     fn iim(caption: &Caption) -> Vec<u8> {
-        segment(caption).split_off(4 + PREFIX.len() + 4)
+        block(caption).split_off(RESOURCE.len() + 4)
     }
 
     #[test]
@@ -124,10 +131,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_say_is_no_segment() {
-        assert_eq!(segment(&Caption::default()), Vec::<u8>::new());
+    fn nothing_to_say_is_no_block() {
+        assert_eq!(block(&Caption::default()), Vec::<u8>::new());
         let persons = Caption { persons: vec!["Ann Ek".into()], ..Caption::default() };
-        assert_eq!(segment(&persons), Vec::<u8>::new());
+        assert_eq!(block(&persons), Vec::<u8>::new());
     }
 
     #[test]
@@ -164,7 +171,7 @@ mod tests {
     #[test]
     fn too_many_keywords_still_fit_one_segment() {
         let caption = Caption { keywords: vec!["k".repeat(64); 2_000], ..Caption::default() };
-        let bytes = segment(&caption);
+        let bytes = segment(&block(&caption));
         assert!(bytes.len() <= PAYLOAD_BYTES_MAX + 4, "{}", bytes.len());
         assert!(read(&iim(&caption), &mut Vec::new()).caption.keywords.len() > 900);
     }

@@ -125,6 +125,26 @@ pub struct Keep {
     pub gps: bool,
 }
 
+/// The blocks of metadata that a file carries, each as its standard has it; an empty one is left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EmbeddedMetadata {
+    /// EXIF: a TIFF file.
+    pub exif: Vec<u8>,
+    /// XMP: a packet of RDF in XML, UTF-8.
+    pub xmp: Vec<u8>,
+    /// IIM: an image resource as Photoshop has it.
+    pub iim: Vec<u8>,
+}
+
+impl EmbeddedMetadata {
+    /// The blocks as segments that stand in a JPEG file behind its JFIF segment.
+    #[must_use]
+    pub fn jpeg_segments(&self) -> Vec<u8> {
+        let exif = exif_write::segment(&self.exif);
+        [exif, xmp_write::segment(&self.xmp), iim_write::segment(&self.iim)].concat()
+    }
+}
+
 /// What one of the three standards says.
 #[derive(Debug, Default)]
 struct Told {
@@ -163,11 +183,17 @@ pub fn read(header: &Header, jpeg: &[u8]) -> Reading {
 /// this order: keywords, persons and subject codes from the end of their lists; then all
 /// texts but the description are cut to 1,000 bytes; then the description is cut to what is left.
 pub fn write(caption: &Caption, originals: &[&[u8]], keep: Keep) -> Vec<u8> {
+    embedded(caption, originals, keep).jpeg_segments()
+}
+
+/// Makes the blocks of metadata of a rendition in any format, under the rules of [`write()`].
+pub fn embedded(caption: &Caption, originals: &[&[u8]], keep: Keep) -> EmbeddedMetadata {
     let caption = cleaned(caption);
-    let mut segments = exif_write::segment(&caption, originals, keep);
-    segments.extend(xmp_write::segment(&caption));
-    segments.extend(iim_write::segment(&caption));
-    segments
+    EmbeddedMetadata {
+        exif: exif_write::block(&caption, originals, keep),
+        xmp: xmp_write::block(&caption),
+        iim: iim_write::block(&caption),
+    }
 }
 
 /// Merges what the three standards say, field by field, in their order of precedence.

@@ -202,7 +202,7 @@ fn lists_are_capped() {
 
 /// What is left of a caption in a packet of its own.
 fn written(caption: &Caption) -> Caption {
-    let segment = xmp_write::segment(caption);
+    let segment = xmp_write::segment(&xmp_write::block(caption));
     assert!(segment.len() <= 65_535 + 2, "{}", segment.len());
     let jpeg = file(&segment);
     let header = Header::parse(&jpeg, &LIMITS).expect("a sample");
@@ -234,7 +234,7 @@ fn the_description_is_cut_last() {
     assert_eq!(kept.keywords, Vec::<String>::new());
     assert_eq!(kept.instructions, "&".repeat(200));
     assert!(caption.description.starts_with(&kept.description));
-    assert!(xmp_write::segment(&caption).len() > 65_500);
+    assert!(xmp_write::segment(&xmp_write::block(&caption)).len() > 65_500);
     let long = Caption { description: "d".repeat(60_000), ..Caption::default() };
     assert_eq!(written(&long), long);
 }
@@ -264,7 +264,7 @@ proptest! {
     #[test]
     fn a_changed_packet_is_read(at in any::<usize>(), byte in any::<u8>()) {
         let caption = Caption { headline: "Snö".into(), keywords: vec!["is".into()], ..Caption::default() };
-        let mut segment = xmp_write::segment(&caption);
+        let mut segment = xmp_write::segment(&xmp_write::block(&caption));
         let at = 4 + at % (segment.len() - 4);
         segment[at] = byte;
         read_segments(&segment);

@@ -19,8 +19,8 @@ const TEXT_BYTES_SHORT: usize = 1_000;
 /// Escaped bytes that an entry of a list takes at most besides its text.
 const ENTRY_BYTES: usize = "<rdf:li></rdf:li>\n".len();
 
-/// Writes the segment; nothing for a caption that has nothing to say in XMP.
-pub(super) fn segment(caption: &Caption) -> Vec<u8> {
+/// Writes the packet; nothing for a caption that has nothing to say in XMP.
+pub(super) fn block(caption: &Caption) -> Vec<u8> {
     if !caption.speaks() {
         return Vec::new();
     }
@@ -28,7 +28,12 @@ pub(super) fn segment(caption: &Caption) -> Vec<u8> {
     if packet.len() > PACKET_BYTES_MAX {
         packet = print(&shortened(caption, packet.len()));
     }
-    jpeg_segment(MARKER, &[SIGNATURE, packet.as_bytes()])
+    packet.into_bytes()
+}
+
+/// The JPEG segment that holds a block; nothing for an empty one.
+pub(super) fn segment(block: &[u8]) -> Vec<u8> {
+    if block.is_empty() { Vec::new() } else { jpeg_segment(MARKER, &[SIGNATURE, block]) }
 }
 
 /// Shortens a caption whose packet has `bytes` until it fits, in the order that `write` tells.

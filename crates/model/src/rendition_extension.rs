@@ -1,15 +1,17 @@
 //! The extension of a rendition, hence the kind of file that it is.
 
-use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+use imaging::ImageFormat;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
 /// The extension of a rendition: a picture, a printable graphic or a video.
 ///
 /// Spec §4 Media interface, Extensions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RenditionExtension {
-    /// `.jpg`, the only one that takes operations.
-    Jpg,
+    /// A picture, the only kind of file that takes operations: `.jpg`.
+    Image(ImageFormat),
     /// `.pdf`.
     Pdf,
     /// `.eps`.
@@ -19,13 +21,18 @@ pub enum RenditionExtension {
 }
 
 impl RenditionExtension {
+    /// `.jpg`, the picture that every address without a choice means.
+    pub const JPEG: Self = Self::Image(ImageFormat::JPEG);
+
     /// Every rendition extension.
-    pub const ALL: [Self; 4] = [Self::Jpg, Self::Pdf, Self::Eps, Self::Mp4];
+    pub fn all() -> impl Iterator<Item = Self> {
+        ImageFormat::all().map(Self::Image).chain([Self::Pdf, Self::Eps, Self::Mp4])
+    }
 
     /// The canonical spelling with its dot.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Jpg => ".jpg",
+            Self::Image(format) => format.extension(),
             Self::Pdf => ".pdf",
             Self::Eps => ".eps",
             Self::Mp4 => ".mp4",
@@ -35,26 +42,46 @@ impl RenditionExtension {
     /// The MIME type of what is served.
     pub fn mime_type(self) -> &'static str {
         match self {
-            Self::Jpg => "image/jpeg",
+            Self::Image(format) => format.mime_type(),
             Self::Pdf => "application/pdf",
             Self::Eps => "application/postscript",
             Self::Mp4 => "video/mp4",
         }
     }
 
-    /// Whether operations may stand before the extension.
-    pub fn takes_operations(self) -> bool {
+    /// Whether it is a picture.
+    pub fn is_image(self) -> bool {
         match self {
-            Self::Jpg => true,
+            Self::Image(_) => true,
             Self::Pdf | Self::Eps | Self::Mp4 => false,
         }
+    }
+
+    /// Whether operations may stand before the extension.
+    pub fn takes_operations(self) -> bool {
+        self.is_image()
     }
 
     /// Whether `_BlackAndWhite` may stand without a usage and means its Hires.
     pub fn takes_lone_variant(self) -> bool {
         match self {
             Self::Pdf | Self::Eps => true,
-            Self::Jpg | Self::Mp4 => false,
+            Self::Image(_) | Self::Mp4 => false,
         }
+    }
+}
+
+/// The extension without its dot.
+impl Serialize for RenditionExtension {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.as_str()[1..])
+    }
+}
+
+impl<'de> Deserialize<'de> for RenditionExtension {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = Cow::<'de, str>::deserialize(deserializer)?;
+        let found = Self::all().find(|extension| extension.as_str()[1..] == *name);
+        found.ok_or_else(|| D::Error::custom(format!("no rendition ends in .{name}")))
     }
 }

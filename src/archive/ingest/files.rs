@@ -11,6 +11,7 @@ use super::{Bundle, BundleFile, Failure, Incoming, IngestError};
 use crate::runtime::limits::{
     DOCUMENT_BYTES_MAX, INGEST_DEPTH_MAX, INGEST_FILES_MAX, ITEM_FILES_MAX,
 };
+use imaging::ImageFormat;
 use model::{ItemId, ItemKey, MediaType};
 
 /// The name of an item folder's document.
@@ -103,8 +104,10 @@ impl Found {
 
 /// What a file that comes alone becomes, by its extension in lower case.
 pub(super) fn media_type(extension: &str) -> Option<MediaType> {
+    if ImageFormat::of_extension(extension).is_some_and(ImageFormat::is_readable) {
+        return Some(MediaType::Image);
+    }
     match extension {
-        "jpg" | "jpeg" => Some(MediaType::Image),
         "pdf" | "eps" => Some(MediaType::Graphic),
         "mp4" => Some(MediaType::Video),
         _ => None,

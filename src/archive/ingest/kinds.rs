@@ -35,7 +35,7 @@ impl Ingest {
         path: &Path,
     ) -> Result<TakenFile, IngestError> {
         let (file, warnings) = contained(|| match name.extension {
-            RenditionExtension::Jpg => {
+            RenditionExtension::Image(_) => {
                 let picture = self.read_photograph(path)?;
                 let (picture, warnings) = self.store(picture, name.name)?;
                 Ok((AssetFile::Picture(picture), warnings))

@@ -235,7 +235,7 @@ impl Ingest {
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let id = ItemId::parse(stem).unwrap_or_else(|_| picture.derived_id());
         let key = ItemKey { media_type: MediaType::Image, id };
-        self.claim(&key, RenditionExtension::Jpg, path)?;
+        self.claim(&key, RenditionExtension::JPEG, path)?;
         let (document, mut warnings) = picture.document(&key, &self.zone)?;
         let (picture, odd) = self.store((picture, share), RenditionName::NORMAL_HIRES)?;
         warnings.splice(0..0, odd);

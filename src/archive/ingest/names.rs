@@ -66,7 +66,7 @@ impl FileName {
             ),
         };
         match extension {
-            RenditionExtension::Jpg => {
+            RenditionExtension::Image(_) => {
                 (small && (picture || video)) || (hires && normal && picture)
             }
             RenditionExtension::Pdf | RenditionExtension::Eps => {
@@ -88,7 +88,7 @@ impl fmt::Display for FileName {
 
 /// Takes a name apart.
 fn split(text: &str) -> Option<FileName> {
-    let (stem, extension) = RenditionExtension::ALL
+    let (stem, extension) = RenditionExtension::all()
         .into_iter()
         .find_map(|extension| Some((text.strip_suffix(extension.as_str())?, extension)))?;
     let (association, name) = match stem.rsplit_once('_') {

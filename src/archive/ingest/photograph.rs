@@ -10,8 +10,8 @@ use crate::runtime::clock::Stopwatch;
 use crate::runtime::compute;
 use crate::runtime::limits::JPEG_SCAN_PIXELS_MAX;
 use imaging::{
-    self, Colour, GoOn, Job, Marker, Orientation, Output, RasterError, RenderLimits, Sampling,
-    Step,
+    self, Colour, GoOn, ImageFormat, Job, Marker, Orientation, Output, RasterError, RenderLimits,
+    Sampling, Step,
 };
 use jpeg::header::Header;
 use metadata::Caption;
@@ -75,7 +75,8 @@ impl Photograph {
         go_on: GoOn<'_>,
     ) -> Result<Option<String>, IngestError> {
         let source = imaging::Source {
-            jpeg: &self.bytes,
+            format: ImageFormat::JPEG,
+            file: &self.bytes,
             orientation: Orientation::of_tag(1),
             icc: None,
             adobe: self.header.adobe_transform.is_some(),
@@ -83,7 +84,12 @@ impl Photograph {
             shows: self.header.size,
             bands: None,
         };
-        let output = Output { quality: 50, sampling: Sampling::S420, colour: Colour::Keep };
+        let output = Output {
+            format: ImageFormat::JPEG,
+            quality: 50,
+            sampling: Sampling::S420,
+            colour: Colour::Keep,
+        };
         let too_slow = limits.too_slow();
         let limits = RenderLimits { pixels_max: limits.pixels_max };
         let steps = [Step::Fit { long_px: CHECK_PX }];

@@ -58,7 +58,7 @@ impl Notifications {
             let patience = patience.min(MESSAGE_PICTURE_TIME);
             let picture = self.thumbnail(&found, user, (inline.len(), patience), now).await;
             if let Some((thumb, bytes)) = picture {
-                let mime = RenditionExtension::Jpg.mime_type().to_owned();
+                let mime = RenditionExtension::JPEG.mime_type().to_owned();
                 inline.push(Inline { cid: thumb.cid.clone(), mime, bytes });
                 entry.thumbnail = Some(thumb);
             }
@@ -186,7 +186,7 @@ impl Notifications {
     ) -> Option<(Thumb, Vec<u8>)> {
         let media = &self.inner.services.media;
         let size = media.settings().sizes.of(Files::of_item(&found.assets), THUMBNAIL)?;
-        let path = MediaPath::rendition(found.key.clone(), THUMBNAIL, RenditionExtension::Jpg);
+        let path = MediaPath::rendition(found.key.clone(), THUMBNAIL, RenditionExtension::JPEG);
         let caller = Caller { principal: Some(user), agr: None };
         let answer = media.resolve(&path, caller, now).await.ok()?;
         let Answer::Rendition(answer) = answer else { return None };

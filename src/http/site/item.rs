@@ -111,7 +111,7 @@ pub(super) async fn deliver(Named(key): Named, posted: Posted) -> Page {
 /// What a visitor gets who downloads the item: of a photograph the Hires, else all there is.
 fn download_path(key: &ItemKey) -> MediaPath {
     if has_picture(key.media_type) {
-        let (hires, jpg) = (RenditionName::NORMAL_HIRES, RenditionExtension::Jpg);
+        let (hires, jpg) = (RenditionName::NORMAL_HIRES, RenditionExtension::JPEG);
         return MediaPath::rendition(key.clone(), hires, jpg);
     }
     MediaPath::document(key.clone(), DocumentExtension::Zip)

@@ -23,7 +23,7 @@ use crate::runtime::limits::{DERIVED_AGAIN, INDEX_CACHE_BYTES, SIDE_FILE_BYTES_M
 use crate::runtime::telemetry;
 use crate::storage::blobs::{BlobReader, Derived, Kind, Store, StoreError};
 use facts::{Facts, WayIn};
-use imaging::{GoOn, Spread};
+use imaging::{GoOn, ImageFormat, Spread};
 use jpeg::header::{Header, HeaderError, HeaderLimits};
 use jpeg::scan::Scan;
 use model::{Hash, Size};
@@ -35,8 +35,6 @@ use sums::{Grain, Sums};
 
 /// Why there is no way into a file that is no JPEG.
 const NO_PICTURE: &str = "it is no picture";
-/// What every JPEG begins with.
-const JPEG_MAGIC: [u8; 2] = [0xFF, 0xD8];
 
 /// Why an original or a derived file cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -534,7 +532,8 @@ impl Originals {
 }
 
 fn starts_like_a_jpeg(reader: &BlobReader) -> Result<bool, StoreError> {
-    Ok(reader.read(0..reader.length().min(2))? == JPEG_MAGIC)
+    let head = reader.read(0..reader.length().min(2))?;
+    Ok(ImageFormat::of_file(&head) == Some(ImageFormat::JPEG))
 }
 
 /// Runs pieces of work one after the other.

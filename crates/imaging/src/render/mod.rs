@@ -6,17 +6,16 @@
 
 use crate::bands::decode_bands;
 use crate::blend::{Ground, Place, onto_pixels, onto_planes};
+use crate::format::{Opened, Picture};
 use crate::mark::Marker;
 use crate::resize::{cut, decode_scale, resize};
 use crate::steps::{check_crop, cover, fit};
 use crate::{
-    Colour, Job, Orientation, RasterError, Rendered, Sampling, Stage, Step, Way, colour, interest,
+    Colour, ImageFormat, Job, Orientation, RasterError, Rendered, Sampling, Stage, Step, Way,
+    colour, interest,
 };
 use geometry::{Rect, Size};
-use jpeg::codec::{
-    self, Chroma, CodecError, Decoded, Encoding, Header, Pixels, Planes, Scale, Space,
-};
-use jpeg::mend;
+use jpeg::codec::{self, Chroma, CodecError, Decoded, Header, Pixels, Planes, Scale, Space};
 use jpeg::scan::Bytes;
 use std::borrow::Cow;
 
@@ -47,18 +46,11 @@ pub fn render(
     work.finish()
 }
 
-/// The file, mended if its headers need it, and what they say.
-fn open<'a>(job: &Job<'a>) -> Result<(Cow<'a, [u8]>, Header), RasterError> {
+/// The file, repaired if its headers need it, and what they say.
+fn open<'a>(job: &Job<'a>) -> Result<Opened<'a>, RasterError> {
     let source = &job.source;
-    let (jpeg, header) = match codec::read_header(source.jpeg) {
-        Ok(header) => (Cow::Borrowed(source.jpeg), header),
-        Err(error) => {
-            let cleaned = mend::mended(source.jpeg).ok_or(error)?;
-            let header = codec::read_header(&cleaned)?;
-            (Cow::Owned(cleaned), header)
-        }
-    };
-    let (size, pixels_max) = (header.size, job.limits.pixels_max);
+    let opened = source.format.open(source.file)?;
+    let (size, pixels_max) = (opened.header.size, job.limits.pixels_max);
     if size.pixels().max(source.stored.pixels()) > pixels_max {
         return Err(RasterError::TooLarge { size, pixels_max });
     }
@@ -68,7 +60,7 @@ fn open<'a>(job: &Job<'a>) -> Result<(Cow<'a, [u8]>, Header), RasterError> {
             size.width, size.height, source.shows.width, source.shows.height
         )));
     }
-    Ok((jpeg, header))
+    Ok(opened)
 }
 
 fn whole(size: Size) -> Rect {
@@ -84,7 +76,7 @@ struct Work<'a> {
     job: &'a Job<'a>,
     marker: &'a Marker,
     stage: &'a dyn Fn(Stage) -> bool,
-    jpeg: Cow<'a, [u8]>,
+    file: Cow<'a, [u8]>,
     header: Header,
     /// Pixels after a change of scale; before it the original is the base.
     base: Option<Pixels>,
@@ -104,14 +96,14 @@ impl<'a> Work<'a> {
         job: &'a Job<'a>,
         marker: &'a Marker,
         stage: &'a dyn Fn(Stage) -> bool,
-        (jpeg, header): (Cow<'a, [u8]>, Header),
+        opened: Opened<'a>,
     ) -> Work<'a> {
         Work {
             job,
             marker,
             stage,
-            jpeg,
-            header,
+            file: opened.file,
+            header: opened.header,
             base: None,
             region: whole(job.source.orientation.turn_size(job.source.stored)),
             marks: Vec::new(),
@@ -227,7 +219,7 @@ impl<'a> Work<'a> {
             self.way = Way::Level;
         } else if let Some(bands) = self.job.source.bands {
             let picture = (bands.scan, bands.index, bands.colour);
-            let bytes = Bytes::whole(&self.jpeg).watched(bands.go_on);
+            let bytes = Bytes::whole(&self.file).watched(bands.go_on);
             if let Ok(decoded) = decode_bands(picture, &bytes, scale, bands.spread) {
                 self.way = Way::Bands;
                 return Ok(decoded);
@@ -235,7 +227,7 @@ impl<'a> Work<'a> {
             // Bands that were stopped must not end in more work.
             self.begin(Stage::Decode)?;
         }
-        Ok(codec::decode(&self.jpeg, scale)?)
+        self.job.source.format.decode(&self.file, scale)
     }
 
     fn count(&mut self, size: Size, warning: Option<String>) {
@@ -247,7 +239,7 @@ impl<'a> Work<'a> {
         let size = size_of(self.region);
         let keeps_profile = self.job.output.colour == Colour::Keep
             && colour::fits(self.job.source.icc, self.header.space.channels());
-        let jpeg = match self.planes()? {
+        let file = match self.planes()? {
             Some(planes) => {
                 self.begin(Stage::Encode)?;
                 codec::encode_planes(&planes, self.job.output.quality)?
@@ -260,25 +252,19 @@ impl<'a> Work<'a> {
             }
         };
         let Work { decoded_pixels, way, warning, .. } = self;
-        Ok(Rendered { jpeg, size, keeps_profile, decoded_pixels, way, warning })
+        Ok(Rendered { file, size, keeps_profile, decoded_pixels, way, warning })
     }
 
     fn encode(&self, pixels: Pixels) -> Result<Vec<u8>, RasterError> {
-        let Header { space, chroma, .. } = self.header;
-        let chroma = match self.job.output.sampling {
-            Sampling::S420 => Chroma::Quarter,
-            Sampling::Keep if self.job.source.orientation.swaps() => chroma.turned(),
-            Sampling::Keep => chroma,
+        let Job { source, output, .. } = self.job;
+        let picture = Picture {
+            pixels: Cow::Owned(pixels),
+            output: *output,
+            original: self.header,
+            is_turned: source.orientation.swaps(),
+            inks_inverted: source.adobe,
         };
-        let (space, pixels) = match pixels.channels {
-            1 => (Space::Grey, pixels),
-            3 => (Space::YCbCr, pixels),
-            // The encoder writes Adobe's marker, which says that inks are inverted.
-            _ if self.job.source.adobe => (space, pixels),
-            _ => (space, colour::invert(pixels)),
-        };
-        let quality = self.job.output.quality;
-        Ok(codec::encode(&pixels, Encoding { quality, space, chroma })?)
+        output.format.encode(picture, source.icc)
     }
 
     /// The region with its marks as planes, if it can stay what the file holds: no change of
@@ -294,12 +280,14 @@ impl<'a> Work<'a> {
             Sampling::S420 => chroma == Chroma::Quarter || space == Space::Grey,
         };
         let known = matches!(space, Space::Grey | Space::YCbCr) && chroma != Chroma::Other;
-        let stays = self.base.is_none() && job.output.colour == Colour::Keep;
+        let stays = self.base.is_none()
+            && job.output.colour == Colour::Keep
+            && job.output.format == ImageFormat::JPEG;
         if !(samplings && known && stays && on_grid(stored, orientation.reverses(), chroma)) {
             return Ok(None);
         }
         self.begin(Stage::Decode)?;
-        let decoded = match codec::decode_planes(&self.jpeg) {
+        let decoded = match codec::decode_planes(&self.file) {
             Ok(decoded) => decoded,
             Err(CodecError::Unsupported(_)) => return Ok(None),
             Err(error) => return Err(error.into()),

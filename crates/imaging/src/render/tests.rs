@@ -5,13 +5,18 @@ use crate::Bands;
 use crate::mark::tests::text;
 use crate::{Output, RenderLimits, Source, StepError, output_size};
 use jpeg::IndexedJpeg;
-use jpeg::codec::{decode, encode, read_header};
+use jpeg::codec::{Encoding, decode, encode, read_header};
 use jpeg::samples::{self, pictures};
 use proptest::prelude::*;
 use std::cell::{Cell, RefCell};
 
 const LIMITS: RenderLimits = RenderLimits { pixels_max: 1_000_000 };
-const BEST: Output = Output { quality: 100, sampling: Sampling::Keep, colour: Colour::Keep };
+const BEST: Output = Output {
+    format: ImageFormat::JPEG,
+    quality: 100,
+    sampling: Sampling::Keep,
+    colour: Colour::Keep,
+};
 
 pub(crate) fn marker() -> Marker {
     Marker::new(text(0.4, 0.05)).unwrap()
@@ -21,7 +26,8 @@ pub(crate) fn source(jpeg: &[u8]) -> Source<'_> {
     let stored = read_header(jpeg).unwrap().size;
     let adobe = jpeg.windows(5).any(|part| part == b"Adobe");
     Source {
-        jpeg,
+        format: ImageFormat::JPEG,
+        file: jpeg,
         orientation: Orientation::Upright,
         icc: None,
         adobe,
@@ -37,7 +43,7 @@ pub(crate) fn job<'a>(jpeg: &'a [u8], steps: &'a [Step]) -> Job<'a> {
 
 fn run(job: &Job<'_>) -> Rendered {
     let rendered = render(job, &marker(), &|_| true).unwrap();
-    assert_eq!(read_header(&rendered.jpeg).unwrap().size, rendered.size);
+    assert_eq!(read_header(&rendered.file).unwrap().size, rendered.size);
     let upright = job.source.orientation.turn_size(job.source.stored);
     assert_eq!(output_size(upright, job.steps), Ok(rendered.size));
     rendered
@@ -57,7 +63,7 @@ pub(crate) fn psnr(a: &Pixels, b: &Pixels) -> f64 {
 
 /// The steps without a change of scale, done plainly on a full decode.
 pub(crate) fn plainly(job: &Job<'_>) -> Pixels {
-    let mut picture = job.source.orientation.turn(pixels(job.source.jpeg));
+    let mut picture = job.source.orientation.turn(pixels(job.source.file));
     let ground = match picture.channels {
         1 => Ground::Grey,
         3 => Ground::Rgb,
@@ -104,7 +110,7 @@ fn crops_and_marks_in_any_order_equal_the_plain_way() {
         let jpeg = pictures::jpeg(size, space, chroma, 11);
         for steps in chains() {
             let job = job(&jpeg, &steps);
-            let found = psnr(&pixels(&run(&job).jpeg), &plainly(&job));
+            let found = psnr(&pixels(&run(&job).file), &plainly(&job));
             assert!(found > close, "{space:?} {chroma:?} {steps:?}: {found:.1} dB");
         }
     }
@@ -123,8 +129,7 @@ fn before_encoding_a_crop_is_exactly_that_of_the_full_decode() {
                 if output_size(orientation.turn_size(size), &steps).is_err() {
                     continue;
                 }
-                let (bytes, header) = open(&job).unwrap();
-                let mut work = Work::new(&job, &marker, &|_| true, (bytes, header));
+                let mut work = Work::new(&job, &marker, &|_| true, open(&job).unwrap());
                 for step in &steps {
                     work.apply(step).unwrap();
                 }
@@ -161,7 +166,7 @@ fn every_orientation_comes_out_upright() {
                 job.output.colour = colour;
                 let expected =
                     if steps.is_empty() { upright.clone() } else { cut(upright.clone(), crop) };
-                let found = psnr(&pixels(&run(&job).jpeg), &expected);
+                let found = psnr(&pixels(&run(&job).file), &expected);
                 assert!(found > 38.0, "{orientation:?} {steps:?} {colour:?}: {found:.1} dB");
             }
         }
@@ -175,9 +180,9 @@ fn a_quarter_turn_turns_the_sampling() {
         let mut job = job(&jpeg, &[]);
         job.source.orientation = Orientation::Quarter;
         job.output.colour = colour;
-        assert_eq!(read_header(&run(&job).jpeg).unwrap().chroma, Chroma::HalfDown);
+        assert_eq!(read_header(&run(&job).file).unwrap().chroma, Chroma::HalfDown);
         job.output.sampling = Sampling::S420;
-        assert_eq!(read_header(&run(&job).jpeg).unwrap().chroma, Chroma::Quarter);
+        assert_eq!(read_header(&run(&job).file).unwrap().chroma, Chroma::Quarter);
     }
 }
 
@@ -186,8 +191,8 @@ fn a_mark_leaves_the_rest_of_the_picture_alone() {
     let size = Size { width: 320, height: 240 };
     for (space, chroma) in pictures::KINDS {
         let jpeg = pictures::jpeg(size, space, chroma, 3);
-        let without = pixels(&run(&job(&jpeg, &[])).jpeg);
-        let with = pixels(&run(&job(&jpeg, &[Step::Watermark])).jpeg);
+        let without = pixels(&run(&job(&jpeg, &[])).file);
+        let with = pixels(&run(&job(&jpeg, &[Step::Watermark])).file);
         let place = marker().place(size);
         // MCUs that the mark touches change as a whole, and colour is interpolated over one more.
         let near = |at: u32, start: u32, length: u32| at + 33 > start && at < start + length + 33;
@@ -214,12 +219,12 @@ fn grey_and_inks_stay_what_they_are() {
         for steps in [vec![Step::Watermark], vec![Step::Fit { long_px: 30 }, Step::Watermark]] {
             let mut job = job(&jpeg, &steps);
             let rendered = run(&job);
-            assert_eq!(read_header(&rendered.jpeg).unwrap().space, expected);
-            let adobe = rendered.jpeg.windows(5).any(|part| part == b"Adobe");
+            assert_eq!(read_header(&rendered.file).unwrap().space, expected);
+            let adobe = rendered.file.windows(5).any(|part| part == b"Adobe");
             assert_eq!(adobe, space.channels() == 4);
             job.output.colour = Colour::Srgb;
             let expected = if space == Space::Grey { Space::Grey } else { Space::YCbCr };
-            assert_eq!(read_header(&run(&job).jpeg).unwrap().space, expected);
+            assert_eq!(read_header(&run(&job).file).unwrap().space, expected);
         }
     }
 }
@@ -232,7 +237,7 @@ fn inks_without_adobes_marker_come_out_in_its_convention() {
     let plain = header.segments.iter().find(|segment| segment.marker == 0xEE).unwrap().whole();
     let bare = [&jpeg[..plain.start], &jpeg[plain.end..]].concat();
     assert!(!source(&bare).adobe);
-    let found = pixels(&run(&job(&bare, &[])).jpeg);
+    let found = pixels(&run(&job(&bare, &[])).file);
     assert!(psnr(&found, &colour::invert(pixels(&bare))) > 40.0);
 }
 
@@ -248,7 +253,7 @@ fn a_profile_stays_only_with_its_pixels() {
     job.output.colour = Colour::Srgb;
     let converted = run(&job);
     assert!(!converted.keeps_profile);
-    assert!(psnr(&pixels(&kept.jpeg), &pixels(&converted.jpeg)) < 40.0);
+    assert!(psnr(&pixels(&kept.file), &pixels(&converted.file)) < 40.0);
     let grey = pictures::jpeg(Size { width: 64, height: 48 }, Space::Grey, Chroma::Full, 3);
     let mut job = Job { source: source(&grey), ..job };
     job.source.icc = Some(&adobe);
@@ -268,7 +273,7 @@ fn a_small_rendition_looks_like_the_original() {
     let jpeg = encode(&original, encoding).unwrap();
     for long_px in [599, 300, 150, 74, 40] {
         let steps = [Step::Fit { long_px }];
-        let found = pixels(&run(&job(&jpeg, &steps)).jpeg);
+        let found = pixels(&run(&job(&jpeg, &steps)).file);
         let expected = resize(original.clone(), found.size).unwrap();
         assert!(psnr(&found, &expected) > 40.0, "{long_px}: {:.1}", psnr(&found, &expected));
     }
@@ -322,7 +327,7 @@ fn stray_bytes_in_the_headers_are_forgiven() {
     dirty.extend_from_slice(&jpeg[2..]);
     let mut job = job(&jpeg, &[]);
     let clean = run(&job);
-    job.source.jpeg = &dirty;
+    job.source.file = &dirty;
     assert_eq!(run(&job), clean);
 }
 
@@ -340,7 +345,7 @@ fn what_cannot_be_rendered_is_an_error() {
     other.source.shows.width = 41;
     assert!(matches!(fails(&other), RasterError::Decode(_)));
     for bytes in [&b"GIF89a"[..], &jpeg[..100], &[]] {
-        other.source.jpeg = bytes;
+        other.source.file = bytes;
         assert!(matches!(fails(&other), RasterError::Decode(_)));
     }
 }
@@ -452,7 +457,7 @@ fn threads_do_not_change_a_byte() {
     assert_eq!(one, on(3));
     let mut whole = job(&jpeg, &steps);
     whole.limits.pixels_max = 10_000_000;
-    assert!(run(&whole).jpeg == one.jpeg, "bands are the whole picture");
+    assert!(run(&whole).file == one.file, "bands are the whole picture");
 }
 
 proptest! {

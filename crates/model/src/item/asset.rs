@@ -141,7 +141,7 @@ impl Asset {
     #[must_use]
     pub fn extension(&self) -> RenditionExtension {
         match &self.file {
-            AssetFile::Picture(_) => RenditionExtension::Jpg,
+            AssetFile::Picture(_) => RenditionExtension::JPEG,
             AssetFile::Graphic(graphic) => graphic.format,
             AssetFile::Video(_) => RenditionExtension::Mp4,
         }
@@ -191,7 +191,7 @@ impl<'a> Files<'a> {
 
     fn named(self, usage: Usage) -> Option<&'a Picture> {
         let name = RenditionName { variant: Variant::Normal, usage };
-        self.find(name, RenditionExtension::Jpg)?.picture()
+        self.find(name, RenditionExtension::JPEG)?.picture()
     }
 
     /// The picture that a rendition of `usage` is made from: its own if there is one, else the

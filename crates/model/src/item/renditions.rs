@@ -136,7 +136,7 @@ const GREY_HIRES: RenditionName = RenditionName::GREY_HIRES;
 /// A rendition that an item may have.
 type Listed = (RenditionName, RenditionExtension);
 
-const JPG: RenditionExtension = RenditionExtension::Jpg;
+const JPG: RenditionExtension = RenditionExtension::JPEG;
 
 /// The renditions of a photograph, in the order of their ids. Clients know these ids, so a new
 /// rendition is listed last.
@@ -288,7 +288,7 @@ impl Served<'_> {
             }
             let href = links.file(self.key, association, *name, *extension);
             let told = match extension {
-                RenditionExtension::Jpg => {
+                RenditionExtension::Image(_) => {
                     self.picture((files, association), *name, (href, links))?
                 }
                 RenditionExtension::Pdf | RenditionExtension::Eps | RenditionExtension::Mp4 => {

@@ -78,7 +78,7 @@ impl Extension {
     ///
     /// `-cutpaste.txt` and `-indesign.txt` are taken off whole; case does not matter.
     pub(crate) fn split(name: &str) -> Option<(&str, Self)> {
-        let renditions = RenditionExtension::ALL.into_iter().map(Self::Rendition);
+        let renditions = RenditionExtension::all().map(Self::Rendition);
         let documents = DocumentExtension::ALL.into_iter().map(Self::Document);
         renditions
             .chain(documents)

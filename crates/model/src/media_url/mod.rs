@@ -241,7 +241,7 @@ impl fmt::Display for RenditionFile {
         }
         let bare = match self.extension {
             RenditionExtension::Pdf | RenditionExtension::Eps => self.association.is_none(),
-            RenditionExtension::Jpg | RenditionExtension::Mp4 => false,
+            RenditionExtension::Image(_) | RenditionExtension::Mp4 => false,
         };
         if !(bare && self.name == RenditionName::NORMAL_HIRES) {
             write!(f, "_{}", self.name)?;

@@ -66,12 +66,16 @@ fn any_operations() -> impl Strategy<Value = Vec<Operation>> {
 
 /// Every path that the constructors make; operations that the extension refuses are left out.
 fn any_path() -> impl Strategy<Value = MediaPath> {
-    let renditions =
-        (any_key(), any_association(), any_name(), select(RenditionExtension::ALL.to_vec()))
-            .prop_map(|(key, association, name, extension)| match association {
-                Some(association) => MediaPath::association(key, association, name, extension),
-                None => MediaPath::rendition(key, name, extension),
-            });
+    let renditions = (
+        any_key(),
+        any_association(),
+        any_name(),
+        select(RenditionExtension::all().collect::<Vec<_>>()),
+    )
+        .prop_map(|(key, association, name, extension)| match association {
+            Some(association) => MediaPath::association(key, association, name, extension),
+            None => MediaPath::rendition(key, name, extension),
+        });
     let documents = (any_key(), select(DocumentExtension::ALL.to_vec()))
         .prop_map(|(key, extension)| MediaPath::document(key, extension));
     let bare = prop_oneof![

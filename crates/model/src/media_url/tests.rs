@@ -319,7 +319,7 @@ fn err_empty_parts_and_too_many() {
 fn constructors_make_the_paths_of_links() {
     let name = RenditionName::new(Variant::Normal, Usage::Preview);
     let picture =
-        || MediaPath::rendition(key(MediaType::Image, "x"), name, RenditionExtension::Jpg);
+        || MediaPath::rendition(key(MediaType::Image, "x"), name, RenditionExtension::JPEG);
     assert_eq!(picture().print(), "image/x_NormalPreview.jpg");
     let cropped = picture().with_operation(crop("_w5")).unwrap();
     assert_eq!(cropped.print(), "image/x-crop_w5_x0_y0_NormalPreview.jpg");

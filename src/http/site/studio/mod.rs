@@ -221,7 +221,7 @@ fn hires_path(
     rect: Rect,
     (hires, is_marked): (Size, bool),
 ) -> crate::runtime::error::Result<MediaPath> {
-    let extension = RenditionExtension::Jpg;
+    let extension = RenditionExtension::JPEG;
     let mut path = MediaPath::rendition(key.clone(), RenditionName::NORMAL_HIRES, extension);
     if rect != Rect::new(0, 0, hires) {
         let crop = CropSpec::try_from(rect).map_err(Error::internal)?;

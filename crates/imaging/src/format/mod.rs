@@ -1,0 +1,221 @@
+//! Image formats: the one place that knows what a format is called, how its files begin, who reads and writes them,
+//! how they carry metadata, and what they cannot hold.
+//!
+//! A new format is a module beside [`jpeg`](self) and a line in the table `FORMATS`. Media URLs, MIME types and
+//! planned renditions follow from the table.
+
+mod jpeg;
+
+use std::{borrow::Cow, cmp::Ordering, fmt, hash};
+
+use ::jpeg::codec::{Decoded, Header, Pixels, Scale};
+use metadata::EmbeddedMetadata;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+
+use crate::{Output, RasterError, colour};
+
+/// Every format, the one of originals first.
+static FORMATS: [&Codec; 1] = [&jpeg::CODEC];
+
+/// What a format is and who reads and writes it.
+pub struct Codec {
+    /// Lower-case name, for serialized data: `jpeg`.
+    pub name: &'static str,
+    /// The extension of media URLs and of files that are delivered, with its dot.
+    pub extension: &'static str,
+    /// Other extensions of files that come in, lower case, without a dot.
+    pub other_extensions: &'static [&'static str],
+    /// The MIME type.
+    pub mime_type: &'static str,
+    /// The first bytes of every file.
+    pub magic: &'static [u8],
+    /// How files are read; `None` for a format that is only written.
+    pub decoder: Option<Decoder>,
+    /// Encodes pixels. They have no more channels and no longer sides than the format holds.
+    pub encode: fn(&Picture<'_>) -> Result<Vec<u8>, RasterError>,
+    /// Gives an encoded file its metadata and its colour profile.
+    pub embed: fn(&[u8], &EmbeddedMetadata, Option<&[u8]>) -> Result<Vec<u8>, RasterError>,
+    /// Whether files hold four inks; pictures of inks are converted to sRGB where they do not.
+    pub holds_inks: bool,
+    /// The longest side of a picture, in pixels.
+    pub side_px_max: u32,
+}
+
+/// How files of a format are read.
+pub struct Decoder {
+    /// Reads size and colour space, and repairs headers that `decode` would refuse.
+    pub open: fn(&[u8]) -> Result<Opened<'_>, RasterError>,
+    /// Decodes a file that `open` gave, at a part of its size where the format can.
+    pub decode: fn(&[u8], Scale) -> Result<Decoded<Pixels>, RasterError>,
+}
+
+/// A file that is ready to be decoded.
+pub struct Opened<'a> {
+    /// The file; a repaired copy where its headers needed it.
+    pub file: Cow<'a, [u8]>,
+    /// What its headers say.
+    pub header: Header,
+}
+
+/// A picture to be encoded.
+pub struct Picture<'a> {
+    /// Its pixels.
+    pub pixels: Cow<'a, Pixels>,
+    /// How it is written.
+    pub output: Output,
+    /// What the original's headers say, for what [`crate::Sampling::Keep`] keeps.
+    pub original: Header,
+    /// Whether the original is turned by a quarter, so that its subsampling is too.
+    pub is_turned: bool,
+    /// Whether inks are stored inverted, 0 for full ink.
+    pub inks_inverted: bool,
+}
+
+/// A format of image files; as cheap to copy as a reference.
+#[derive(Clone, Copy)]
+pub struct ImageFormat(&'static Codec);
+
+impl ImageFormat {
+    /// JPEG (ITU-T T.81).
+    pub const JPEG: Self = Self(&jpeg::CODEC);
+
+    /// Every format.
+    pub fn all() -> impl Iterator<Item = Self> {
+        FORMATS.into_iter().map(Self)
+    }
+
+    /// The format of a file that begins with `head`.
+    #[must_use]
+    pub fn of_file(head: &[u8]) -> Option<Self> {
+        Self::all().find(|format| head.starts_with(format.0.magic))
+    }
+
+    /// The format of files with this extension, with or without its dot, in any case.
+    #[must_use]
+    pub fn of_extension(extension: &str) -> Option<Self> {
+        let extension = extension.strip_prefix('.').unwrap_or(extension).to_ascii_lowercase();
+        Self::all().find(|format| {
+            format.0.extension[1..] == extension
+                || format.0.other_extensions.contains(&extension.as_str())
+        })
+    }
+
+    /// Lower-case name: `jpeg`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// The extension of media URLs, with its dot: `.jpg`.
+    #[must_use]
+    pub fn extension(self) -> &'static str {
+        self.0.extension
+    }
+
+    /// The MIME type.
+    #[must_use]
+    pub fn mime_type(self) -> &'static str {
+        self.0.mime_type
+    }
+
+    /// Reads the headers of a file of this format.
+    pub fn open(self, file: &[u8]) -> Result<Opened<'_>, RasterError> {
+        (self.decoder()?.open)(file)
+    }
+
+    /// Decodes a file that [`ImageFormat::open`] gave.
+    pub fn decode(self, file: &[u8], scale: Scale) -> Result<Decoded<Pixels>, RasterError> {
+        (self.decoder()?.decode)(file, scale)
+    }
+
+    /// Whether files of this format can be read, and so be originals.
+    #[must_use]
+    pub fn is_readable(self) -> bool {
+        self.0.decoder.is_some()
+    }
+
+    fn decoder(self) -> Result<&'static Decoder, RasterError> {
+        let written =
+            || RasterError::Unsupported(format!("{} files are only written", self.0.name));
+        self.0.decoder.as_ref().ok_or_else(written)
+    }
+
+    /// Encodes a picture; inks become sRGB where the format does not hold them, with the profile `icc` of the
+    /// original.
+    ///
+    /// Fails with [`RasterError::Unsupported`] for a picture that is longer than the format's files.
+    pub fn encode(self, picture: Picture<'_>, icc: Option<&[u8]>) -> Result<Vec<u8>, RasterError> {
+        let size = picture.pixels.size;
+        if size.width.max(size.height) > self.0.side_px_max {
+            let (name, most) = (self.0.name, self.0.side_px_max);
+            let text = format!("{size} pixels; a {name} file has at most {most} on a side");
+            return Err(RasterError::Unsupported(text));
+        }
+        if picture.pixels.channels < 4 || self.0.holds_inks {
+            return (self.0.encode)(&picture);
+        }
+        let pixels = colour::to_srgb(picture.pixels.into_owned(), icc, picture.inks_inverted)?;
+        (self.0.encode)(&Picture { pixels: Cow::Owned(pixels), ..picture })
+    }
+
+    /// Gives an encoded file its metadata and its colour profile.
+    ///
+    /// Fails with [`RasterError::Decode`] for a file that is none of this format.
+    pub fn embed(
+        self,
+        file: &[u8],
+        metadata: &EmbeddedMetadata,
+        icc: Option<&[u8]>,
+    ) -> Result<Vec<u8>, RasterError> {
+        (self.0.embed)(file, metadata, icc)
+    }
+}
+
+impl fmt::Debug for ImageFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.name)
+    }
+}
+
+impl PartialEq for ImageFormat {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name
+    }
+}
+
+impl Eq for ImageFormat {}
+
+impl PartialOrd for ImageFormat {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ImageFormat {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.name.cmp(other.0.name)
+    }
+}
+
+impl hash::Hash for ImageFormat {
+    fn hash<H: hash::Hasher>(&self, state: &mut H) {
+        self.0.name.hash(state);
+    }
+}
+
+impl Serialize for ImageFormat {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.0.name)
+    }
+}
+
+impl<'de> Deserialize<'de> for ImageFormat {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = Cow::<'de, str>::deserialize(deserializer)?;
+        let found = Self::all().find(|format| format.0.name == name);
+        found.ok_or_else(|| D::Error::custom(format!("no image format {name}")))
+    }
+}
+
+#[cfg(test)]
+mod tests;

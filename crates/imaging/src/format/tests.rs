@@ -1,0 +1,98 @@
+//! What holds for every format, and a trivial one that proves the seam: a portable pixmap.
+
+use super::*;
+use crate::{Colour, Sampling};
+use ::jpeg::codec::{Chroma, Space};
+use geometry::Size;
+use metadata::{Caption, Keep};
+
+/// A portable pixmap (netpbm, P6): a header of text and three bytes a pixel.
+static PIXMAP: Codec = Codec {
+    name: "pixmap",
+    extension: ".ppm",
+    other_extensions: &[],
+    mime_type: "image/x-portable-pixmap",
+    magic: b"P6",
+    decoder: None,
+    encode: |picture| {
+        let Size { width, height } = picture.pixels.size;
+        let head = format!("P6 {width} {height} 255\n").into_bytes();
+        Ok([head, picture.pixels.data.clone()].concat())
+    },
+    embed: |file, _, _| Ok(file.to_owned()),
+    holds_inks: false,
+    side_px_max: 100,
+};
+
+fn picture(size: Size, channels: usize) -> Picture<'static> {
+    let data = vec![0; usize::try_from(size.pixels()).unwrap() * channels];
+    Picture {
+        pixels: Cow::Owned(Pixels { size, channels, data }),
+        output: Output {
+            format: ImageFormat(&PIXMAP),
+            quality: 80,
+            sampling: Sampling::Keep,
+            colour: Colour::Keep,
+        },
+        original: Header { size, space: Space::Cmyk, chroma: Chroma::Full },
+        is_turned: false,
+        inks_inverted: false,
+    }
+}
+
+#[test]
+fn formats_differ_in_name_extension_mime_type_and_first_bytes() {
+    let all: Vec<_> = ImageFormat::all().collect();
+    for (at, one) in all.iter().enumerate() {
+        assert!(one.extension().starts_with('.'), "{one:?}");
+        assert_eq!(ImageFormat::of_extension(&one.extension().to_uppercase()), Some(*one));
+        assert_eq!(ImageFormat::of_file(one.0.magic), Some(*one));
+        let written = serde_json::to_string(one).unwrap();
+        assert_eq!(serde_json::from_str::<ImageFormat>(&written).unwrap(), *one);
+        for other in &all[..at] {
+            assert_ne!(one.mime_type(), other.mime_type());
+        }
+    }
+}
+
+#[test]
+fn jpeg_is_known_by_its_extensions_and_its_first_bytes() {
+    for extension in [".jpg", "jpeg", "JPG"] {
+        assert_eq!(ImageFormat::of_extension(extension), Some(ImageFormat::JPEG));
+    }
+    assert_eq!(ImageFormat::of_file(b"\xFF\xD8\xFF"), Some(ImageFormat::JPEG));
+    assert_eq!(ImageFormat::of_file(b"\xFF"), None);
+    assert_eq!(ImageFormat::of_extension("txt"), None);
+    assert!(serde_json::from_str::<ImageFormat>("\"none\"").is_err());
+}
+
+#[test]
+fn inks_become_srgb_where_a_format_does_not_hold_them() {
+    let file = ImageFormat(&PIXMAP).encode(picture(Size::new(2, 1), 4), None).unwrap();
+    // No ink is white paper.
+    assert!(file.starts_with(b"P6 2 1 255\n"));
+    assert_eq!(file.len(), 11 + 6);
+    let refused = ImageFormat(&PIXMAP).open(&file).err().expect("only written");
+    assert_eq!(refused.to_string(), "unsupported JPEG: pixmap files are only written");
+    assert!(file[11..].iter().all(|value| *value > 240), "{file:?}");
+}
+
+#[test]
+fn a_picture_longer_than_a_format_holds_is_refused() {
+    let refused = ImageFormat(&PIXMAP).encode(picture(Size::new(101, 1), 3), None).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "unsupported JPEG: 101x1 pixels; a pixmap file has at most 100 on a side"
+    );
+}
+
+#[test]
+fn a_jpeg_gets_its_metadata() {
+    let jpeg = ::jpeg::samples::pictures::photograph(Size::new(32, 16), Chroma::Quarter);
+    let caption = Caption { headline: "Harbour".to_owned(), ..Caption::default() };
+    let blocks = metadata::embedded(&caption, &[], Keep { orientation: 1, gps: false });
+    let file = ImageFormat::JPEG.embed(&jpeg, &blocks, None).unwrap();
+    let header = ::jpeg::header::Header::parse(&file, &::jpeg::samples::LIMITS).unwrap();
+    assert_eq!(metadata::read(&header, &file).caption.headline, "Harbour");
+    assert!(ImageFormat::JPEG.embed(b"no picture", &blocks, None).is_err());
+}
