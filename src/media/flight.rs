@@ -85,8 +85,8 @@ impl Task {
         false
     }
 
-    /// Tells everybody who waits.
-    pub(super) fn finish(self, outcome: Outcome) {
+    /// Gives the outcome to every request that waits.
+    pub(super) fn finish(&self, outcome: Outcome) {
         self.remove(&mut self.flight.lock());
         self.slot.send_replace(Some(outcome));
     }

@@ -237,35 +237,26 @@ impl Media {
         Ok((body.clone(), Source::Rendered { way, timing }))
     }
 
+    /// Queues a render. Where the queue is full, everybody who waits for it is refused.
     fn start_render(&self, answer: &RenditionAnswer, task: Task) -> Result<(), Full> {
-        let media = self.clone();
-        let planned = answer.planned.clone();
-        let caption = answer.entry.caption_of(answer.association.as_ref()).0.clone();
-        let known = self.inner.originals.known(planned.plan.source.blob);
-        let memory = planned.plan.memory_bytes(known);
-        // The task is shared with the refusal below; whichever side gets it speaks.
-        let task = Arc::new(std::sync::Mutex::new(Some(task)));
-        let (own, watched) = (Arc::clone(&task), Arc::clone(&task));
-        let queued = Stopwatch::start();
-        let take = |task: &std::sync::Mutex<Option<Task>>| {
-            task.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
+        let plan = &answer.planned.plan;
+        let memory = plan.memory_bytes(self.inner.originals.known(plan.source.blob));
+        let task = Arc::new(task);
+        let render = Render {
+            inner: Arc::clone(&self.inner),
+            planned: Arc::clone(&answer.planned),
+            caption: answer.entry.caption_of(answer.association.as_ref()).0.clone(),
+            task: Arc::clone(&task),
+            queued: Stopwatch::start(),
         };
-        let work = move |lease: &Lease| {
-            if let Some(task) = take(&own) {
-                let queue_ms = queued.elapsed_ms();
-                media.inner.run((&planned, &caption), task, queue_ms, lease);
-            }
-        };
-        let wanted = move || {
-            let task = watched.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            task.as_ref().is_some_and(Task::is_wanted)
-        };
-        self.inner.compute.submit(memory, wanted, work).inspect_err(|Full| {
-            metrics::counter!(telemetry::RENDERS, "outcome" => "refused").increment(1);
-            if let Some(task) = take(&task) {
+        let queued = Arc::clone(&task);
+        let is_wanted = move || queued.is_wanted();
+        self.inner.compute.submit(memory, is_wanted, move |lease| render.run(lease)).inspect_err(
+            |Full| {
+                count_outcome("refused");
                 task.finish(Err(RenderError::Overloaded));
-            }
-        })
+            },
+        )
     }
 }
 
@@ -279,78 +270,103 @@ impl Made {
     }
 }
 
-impl Inner {
-    /// Renders on a worker thread, tells who waits, and fills the cache.
-    fn run(
-        &self,
-        (planned, caption): (&Planned, &Caption),
-        task: Task,
-        queue_ms: f64,
-        lease: &Lease,
-    ) {
-        if !task.is_wanted() {
-            metrics::counter!(telemetry::RENDERS, "outcome" => "abandoned").increment(1);
+/// A render on its way through the pool.
+struct Render {
+    inner: Arc<Inner>,
+    planned: Arc<Planned>,
+    caption: Caption,
+    task: Arc<Task>,
+    queued: Stopwatch,
+}
+
+impl Render {
+    /// Renders on a worker thread, publishes the outcome to the requests that wait, and fills the cache.
+    fn run(&self, lease: &Lease) {
+        if !self.task.is_wanted() {
+            count_outcome("abandoned");
             return;
         }
-        let watch = Stopwatch::start();
-        let stages = StageClock::start(queue_ms);
-        let is_late = || {
-            give_way();
-            watch.elapsed() > self.settings.render_time
-        };
-        let make = |go_on: &(dyn Fn() -> bool + Sync)| {
-            let begin = |stage| {
-                stages.begin(stage);
-                if stage == Stage::Decode {
-                    // The original is open, so what could not be known is.
-                    let known = self.originals.known(planned.plan.source.blob);
-                    lease.shrink(planned.plan.memory_bytes(known));
-                }
-                go_on()
-            };
-            self.make(&planned.plan, caption, Watched { begin: &begin, go_on })
-        };
-        let mut rendered = make(&|| !is_late() && task.is_wanted());
-        let stopped =
-            |rendered: &Result<_, RenderError>| matches!(rendered, Err(RenderError::Abandoned));
-        if stopped(&rendered) && !is_late() && task.is_wanted() {
-            // Somebody came between the decision to drop the work and its end.
-            rendered = make(&|| !is_late());
-        }
-        if stopped(&rendered) && is_late() {
-            rendered = Err(RenderError::TooSlow(self.settings.render_time));
-        }
+        let work = Stopwatch::start();
+        let stages = StageClock::start(self.queued.elapsed_ms());
+        let rendered = self.make(&work, &stages, lease);
         let timing = stages.finish();
         let outcome = rendered.map(|(body, way)| Arc::new(Made { body, way, timing }));
-        let result = match &outcome {
+        count_outcome(match &outcome {
             Ok(_) => "done",
             Err(RenderError::Abandoned) => "abandoned",
             Err(RenderError::TooSlow(_)) => "too_slow",
             Err(_) => "failed",
-        };
-        metrics::counter!(telemetry::RENDERS, "outcome" => result).increment(1);
-        metrics::histogram!(telemetry::RENDER_SECONDS, "operation" => planned.operation)
-            .record(watch.elapsed().as_secs_f64());
+        });
+        metrics::histogram!(telemetry::RENDER_SECONDS, "operation" => self.planned.operation)
+            .record(work.elapsed().as_secs_f64());
         if let Ok(made) = &outcome {
             made.count();
         }
-        self.publish(planned, task, outcome);
+        self.publish(outcome);
     }
 
-    fn publish(&self, planned: &Planned, task: Task, outcome: Outcome) {
+    /// Makes the rendition while a request waits for it and its time lasts.
+    fn make(
+        &self,
+        work: &Stopwatch,
+        stages: &StageClock,
+        lease: &Lease,
+    ) -> Result<(Body, Way), RenderError> {
+        let time_max = self.inner.settings.render_time;
+        let in_time = || {
+            give_way();
+            work.elapsed() <= time_max
+        };
+        let is_stopped = |made: &Result<_, _>| matches!(made, Err(RenderError::Abandoned));
+        let mut made = self.attempt(&|| in_time() && self.task.is_wanted(), stages, lease);
+        if is_stopped(&made) && in_time() && self.task.is_wanted() {
+            // A request joined between the decision to drop the work and its end.
+            made = self.attempt(&in_time, stages, lease);
+        }
+        if is_stopped(&made) && !in_time() {
+            return Err(RenderError::TooSlow(time_max));
+        }
+        made
+    }
+
+    /// Makes the rendition as long as `should_continue` holds.
+    fn attempt(
+        &self,
+        should_continue: &(dyn Fn() -> bool + Sync),
+        stages: &StageClock,
+        lease: &Lease,
+    ) -> Result<(Body, Way), RenderError> {
+        let plan = &self.planned.plan;
+        let begin = |stage| {
+            stages.begin(stage);
+            if stage == Stage::Decode {
+                // Now that the original is open, the exact need for memory is known.
+                lease.shrink(plan.memory_bytes(self.inner.originals.known(plan.source.blob)));
+            }
+            should_continue()
+        };
+        let watched = Watched { begin: &begin, go_on: should_continue };
+        self.inner.make(plan, &self.caption, watched)
+    }
+
+    fn publish(&self, outcome: Outcome) {
         match &outcome {
             Ok(made) => {
                 let body = made.body.clone();
-                self.cache.insert(planned, &body);
-                task.finish(outcome);
-                self.cache.write_to_disk(planned, &body);
+                self.inner.cache.insert(&self.planned, &body);
+                self.task.finish(outcome);
+                self.inner.cache.write_to_disk(&self.planned, &body);
             }
-            Err(RenderError::Abandoned) => task.finish(outcome),
+            Err(RenderError::Abandoned) => self.task.finish(outcome),
             Err(error) => {
-                let blob = planned.plan.source.blob;
-                tracing::error!(%blob, operation = planned.operation, "render failed: {error}");
-                task.finish(outcome);
+                let (blob, operation) = (self.planned.plan.source.blob, self.planned.operation);
+                tracing::error!(%blob, operation, "render failed: {error}");
+                self.task.finish(outcome);
             }
         }
     }
+}
+
+fn count_outcome(outcome: &'static str) {
+    metrics::counter!(telemetry::RENDERS, "outcome" => outcome).increment(1);
 }
