@@ -247,6 +247,8 @@ impl Media {
     }
 
     /// What is wanted of the item, with what of it is sold.
+    ///
+    /// Fails with [`Kind::NotFound`] where the item has none of it.
     pub(super) async fn list(
         &self,
         entry: &Arc<Entry>,
@@ -255,99 +257,19 @@ impl Media {
         now: Timestamp,
     ) -> Result<(Vec<Member>, Sale)> {
         let whole = MediaPath::document(entry.key.clone(), DocumentExtension::Zip);
-        let mut sale = Sale::of(entry, self.decide(&whole, entry, caller, now).await?);
-        let mut members = Vec::new();
-        let default = defaults(entry.key.media_type).unwrap_or_default();
-        let (formats, crop) = match wanted {
-            Wanted::Default => (default.as_slice(), None),
-            Wanted::Formats(formats, crop) => (formats, crop),
-        };
-        for format in formats {
-            let path = format.path(&entry.key);
-            if texts::is_text(entry.key.media_type) && is_jpeg(&path) {
-                for (key, _) in entry.document.associations().take(ASSOCIATIONS_SENT_MAX) {
-                    let Some(path) = of_association(&path, &key) else { continue };
-                    members.extend(self.associated(entry, &path, (caller, now), &mut sale).await?);
-                }
-            } else {
-                let framed = framing::framed(entry, path.clone(), crop, &self.inner.settings)?;
-                // As it is called, the crop is in pixels of the hires image.
-                let cropped = crop.map(Operation::Crop).filter(|_| framed != path);
-                let named = cropped.and_then(|crop| path.clone().with_operation(crop).ok());
-                let named = named.unwrap_or(path);
-                members.extend(self.member(entry, &framed, &named).await?);
-            }
-        }
-        if matches!(wanted, Wanted::Default) && texts::is_text(entry.key.media_type) {
-            for (key, _) in entry.document.associations().take(ASSOCIATIONS_SENT_MAX) {
-                let path = |name| {
-                    let (item, jpg) = (entry.key.clone(), RenditionExtension::Jpg);
-                    MediaPath::association(item, key.clone(), name, jpg)
-                };
-                for name in [RenditionName::NORMAL_HIRES, RenditionName::NORMAL_PREVIEW] {
-                    let found =
-                        self.associated(entry, &path(name), (caller, now), &mut sale).await?;
-                    if let Some(member) = found {
-                        members.push(member);
-                        break;
-                    }
+        let sale = Sale::of(entry, self.decide(&whole, entry, caller, now).await?);
+        let mut list = Listing { media: self, entry, caller, now, members: Vec::new(), sale };
+        match wanted {
+            Wanted::Default => {
+                let formats = defaults(entry.key.media_type).unwrap_or_default();
+                list.add_formats(&formats, None).await?;
+                if texts::is_text(entry.key.media_type) {
+                    list.add_pictures().await?;
                 }
             }
+            Wanted::Formats(formats, crop) => list.add_formats(formats, crop).await?,
         }
-        // Names are compared as file systems do that fold case.
-        let mut names = HashSet::new();
-        members.retain(|member: &Member| names.insert(member.name.to_ascii_lowercase()));
-        // A picture that belongs to a text has the date of the text.
-        members.iter_mut().for_each(|member| member.dated = entry.stored);
-        let is_text = |member: &Member| matches!(member.source, Source::Text(_));
-        let has_files = !matches!(wanted, Wanted::Default)
-            || texts::is_text(entry.key.media_type)
-            || !members.iter().all(is_text);
-        if members.is_empty() || !has_files {
-            let message = format!("{} has none of the files that are wanted", entry.key);
-            return Err(Error::new(Kind::NotFound, message));
-        }
-        Ok((members, sale))
-    }
-
-    /// A rendition of an associated object, if there is one that the caller may have.
-    ///
-    /// One that is an item of its own is bought by itself, under a subscription. A Hires that none
-    /// covers is left out, and so is a Preview that the caller may not read at its own address.
-    async fn associated(
-        &self,
-        entry: &Arc<Entry>,
-        path: &MediaPath,
-        (caller, now): (Caller<'_>, Timestamp),
-        sale: &mut Sale,
-    ) -> Result<Option<Member>> {
-        let shown = self.shown(entry, path, caller.principal, now).await;
-        let Some((shown, own_path)) = found(shown)? else { return Ok(None) };
-        if shown.key == entry.key {
-            return self.member(&shown, &own_path, path).await;
-        }
-        let allowed = match self.check_reading(&own_path, &shown, caller, now).await {
-            Ok(()) => self.decide(&own_path, &shown, caller, now).await,
-            Err(refused) => Err(refused),
-        };
-        let decision = match allowed {
-            Ok(decision) => decision,
-            Err(refused) if refused.kind() == Kind::Forbidden => return Ok(None),
-            Err(other) => return Err(other),
-        };
-        // What is bundled with a text never uses up prepaid downloads, and places no orders.
-        let orders = &self.inner.orders;
-        if decision.is_some()
-            && !orders.is_subscribed(caller.known()?, facts(&shown), caller.agr, now)
-        {
-            return Ok(None);
-        }
-        let member = self.member(&shown, &own_path, path).await?;
-        if member.is_some() {
-            let known = sale.entries.iter().any(|(entry, _)| entry.key == shown.key);
-            sale.entries.extend(decision.filter(|_| !known).map(|decision| (shown, decision)));
-        }
-        Ok(member)
+        list.finish(matches!(wanted, Wanted::Default))
     }
 
     /// The file that `path` names of `entry`, if it has one; it is called as `named` says.
@@ -373,7 +295,7 @@ impl Media {
                 let text = self.text(entry, (extension, file.crop()), false).await?;
                 (text.mime, Source::Text(text.body))
             }
-            Target::Rendition(file) if file.extension() == RenditionExtension::Jpg => {
+            Target::Rendition(file) if file.extension().is_image() => {
                 let Some(answer) = found(self.rendition(entry, path, false))? else {
                     return Ok(None);
                 };
@@ -469,9 +391,121 @@ fn found<T>(result: Result<T>) -> Result<Option<T>> {
     }
 }
 
-fn is_jpeg(path: &MediaPath) -> bool {
+/// The members of an archive while they are listed.
+struct Listing<'a> {
+    media: &'a Media,
+    entry: &'a Arc<Entry>,
+    caller: Caller<'a>,
+    now: Timestamp,
+    members: Vec<Member>,
+    sale: Sale,
+}
+
+impl Listing<'_> {
+    /// Adds the files that `formats` name, pictures within `crop` where there is one; a picture of a text is that
+    /// of each of its associated objects.
+    async fn add_formats(&mut self, formats: &[Format], crop: Option<CropSpec>) -> Result<()> {
+        let entry = self.entry;
+        for format in formats {
+            let path = format.path(&entry.key);
+            if texts::is_text(entry.key.media_type) && is_image(&path) {
+                for (key, _) in entry.document.associations().take(ASSOCIATIONS_SENT_MAX) {
+                    if let Some(path) = of_association(&path, &key) {
+                        let member = self.associated(&path).await?;
+                        self.members.extend(member);
+                    }
+                }
+            } else {
+                let member = self.own(path, crop).await?;
+                self.members.extend(member);
+            }
+        }
+        Ok(())
+    }
+
+    /// A file of the item itself, framed by `crop`.
+    async fn own(&self, path: MediaPath, crop: Option<CropSpec>) -> Result<Option<Member>> {
+        let settings = &self.media.inner.settings;
+        let framed = framing::framed(self.entry, path.clone(), crop, settings)?;
+        // As it is called, the crop is in pixels of the hires image.
+        let cropped = crop.map(Operation::Crop).filter(|_| framed != path);
+        let named = cropped.and_then(|crop| path.clone().with_operation(crop).ok());
+        self.media.member(self.entry, &framed, &named.unwrap_or(path)).await
+    }
+
+    /// Adds the largest picture that the caller may have of each associated object.
+    async fn add_pictures(&mut self) -> Result<()> {
+        for (key, _) in self.entry.document.associations().take(ASSOCIATIONS_SENT_MAX) {
+            for name in [RenditionName::NORMAL_HIRES, RenditionName::NORMAL_PREVIEW] {
+                let (item, jpeg) = (self.entry.key.clone(), RenditionExtension::JPEG);
+                let path = MediaPath::association(item, key.clone(), name, jpeg);
+                if let Some(member) = self.associated(&path).await? {
+                    self.members.push(member);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A rendition of an associated object, if there is one that the caller may have.
+    ///
+    /// One that is an item of its own is bought by itself, under a subscription. A Hires that none
+    /// covers is left out, and so is a Preview that the caller may not read at its own address.
+    async fn associated(&mut self, path: &MediaPath) -> Result<Option<Member>> {
+        let (media, caller, now) = (self.media, self.caller, self.now);
+        let shown = media.shown(self.entry, path, caller.principal, now).await;
+        let Some((shown, own_path)) = found(shown)? else { return Ok(None) };
+        if shown.key == self.entry.key {
+            return media.member(&shown, &own_path, path).await;
+        }
+        let allowed = match media.check_reading(&own_path, &shown, caller, now).await {
+            Ok(()) => media.decide(&own_path, &shown, caller, now).await,
+            Err(refused) => Err(refused),
+        };
+        let decision = match allowed {
+            Ok(decision) => decision,
+            Err(refused) if refused.kind() == Kind::Forbidden => return Ok(None),
+            Err(other) => return Err(other),
+        };
+        // What is bundled with a text never uses up prepaid downloads, and places no orders.
+        let orders = &media.inner.orders;
+        if decision.is_some()
+            && !orders.is_subscribed(caller.known()?, facts(&shown), caller.agr, now)
+        {
+            return Ok(None);
+        }
+        let member = media.member(&shown, &own_path, path).await?;
+        if member.is_some() {
+            let known = self.sale.entries.iter().any(|(entry, _)| entry.key == shown.key);
+            let decision = decision.filter(|_| !known);
+            self.sale.entries.extend(decision.map(|decision| (shown, decision)));
+        }
+        Ok(member)
+    }
+
+    /// The members, each name once, if there is a file among them. By default a picture's documents alone are none.
+    fn finish(mut self, is_default: bool) -> Result<(Vec<Member>, Sale)> {
+        // Names are compared as file systems do that fold case.
+        let mut names = HashSet::new();
+        self.members.retain(|member| names.insert(member.name.to_ascii_lowercase()));
+        // A picture that belongs to a text has the date of the text.
+        self.members.iter_mut().for_each(|member| member.dated = self.entry.stored);
+        let is_text = |member: &Member| matches!(member.source, Source::Text(_));
+        let has_files = !is_default
+            || texts::is_text(self.entry.key.media_type)
+            || !self.members.iter().all(is_text);
+        if self.members.is_empty() || !has_files {
+            let message = format!("{} has none of the files that are wanted", self.entry.key);
+            return Err(Error::new(Kind::NotFound, message));
+        }
+        Ok((self.members, self.sale))
+    }
+}
+
+fn is_image(path: &MediaPath) -> bool {
     match path.target() {
-        Target::Rendition(file) => file.extension() == RenditionExtension::Jpg,
+        Target::Rendition(file) => file.extension().is_image(),
         Target::Item(_) | Target::Pricelist | Target::Document(_) => false,
     }
 }
