@@ -55,7 +55,7 @@ import json, sys
 ready = json.loads(sys.argv[1])
 print("http://127.0.0.1:%d" % ready["port"], ready["id"], ready["key"])' "$ready")"
 export WIREPHOTO_TEST_S3
-cargo test --locked --lib -- store::
+cargo test --locked --lib -- storage::blobs::
 
 # The services of examples/compose.yaml, with Garage among them.
 tests/compose.sh "$target/debug/wirephoto"
