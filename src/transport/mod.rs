@@ -37,7 +37,7 @@ pub use self::{
     mail::{Attachment, Inline, Introduction, Mail, MailAddress, SentMark},
     mailer::{MailSettings, MailTransport, Mailer, Smtp, SmtpSecurity},
     purge::{PurgeError, Purger, Told},
-    settings::{Secret, SettingsError},
+    settings::Secret,
     stage::Waits,
     tls::Authority,
 };

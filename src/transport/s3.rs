@@ -27,7 +27,7 @@ use crate::transport::{
     error::{Fault, SendError, Step},
     file::{File, Reader},
     reach::Reach,
-    settings::{Fields, FolderPath, Secret, SettingsError},
+    settings::{FieldProblem, FolderPath, Secret, SettingsReader, missing, unfit},
     stage::{Stage, Waits},
     tls::Authority,
 };
@@ -48,7 +48,7 @@ pub(super) struct S3 {
 }
 
 impl S3 {
-    pub(super) fn read(fields: &mut Fields) -> Result<Self, SettingsError> {
+    pub(super) fn read(fields: &mut SettingsReader<'_>) -> Result<Self, FieldProblem> {
         let plain = fields.switch("allowHttp")?;
         let endpoint = match fields.find_text("endpoint")? {
             Some(text) => Some(address("endpoint", &text, plain)?),
@@ -57,15 +57,15 @@ impl S3 {
         let bucket = fields.text("bucket")?;
         let in_bucket = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
         if !(3..=63).contains(&bucket.len()) || !bucket.bytes().all(in_bucket) {
-            return Err(SettingsError::invalid("bucket", "a bucket's name"));
+            return Err(unfit("bucket", "a bucket's name"));
         }
         let region = fields.find_text("region")?;
         if region.is_none() && endpoint.is_none() {
-            return Err(SettingsError::Missing("region"));
+            return Err(missing("region"));
         }
         let region = region.unwrap_or_else(|| "us-east-1".to_owned());
         if !region.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
-            return Err(SettingsError::invalid("region", "a region's name"));
+            return Err(unfit("region", "a region's name"));
         }
         let path_style = fields.find_switch("pathStyle")?;
         Ok(Self {

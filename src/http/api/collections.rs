@@ -210,8 +210,9 @@ fn change(body: &Value) -> Result<Change> {
     };
     request::object(body, |collection| {
         let (name, public) = facts(collection, presence);
-        let uris = (Text::URI, COLLECTION_ELEMENTS_MAX);
-        let content = collection.texts("content", Presence::NotNull, uris).given();
+        let content = collection
+            .texts("content", Presence::NotNull, Text::URI, COLLECTION_ELEMENTS_MAX)
+            .given();
         Change { name, public, content: content.map(|uris| keys(&uris)) }
     })
 }
