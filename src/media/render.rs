@@ -244,12 +244,10 @@ impl Media {
         let known = self.inner.originals.known(planned.plan.source.blob);
         let memory = planned.plan.memory_bytes(known);
         // The task is shared with the refusal below; whichever side gets it speaks.
-        let task = Arc::new(std::sync::Mutex::new(Some(task)));
+        let task = Arc::new(parking_lot::Mutex::new(Some(task)));
         let (own, watched) = (Arc::clone(&task), Arc::clone(&task));
         let queued = Stopwatch::start();
-        let take = |task: &std::sync::Mutex<Option<Task>>| {
-            task.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take()
-        };
+        let take = |task: &parking_lot::Mutex<Option<Task>>| task.lock().take();
         let work = move |lease: &Lease| {
             if let Some(task) = take(&own) {
                 let queue_ms = queued.elapsed_ms();
@@ -257,7 +255,7 @@ impl Media {
             }
         };
         let wanted = move || {
-            let task = watched.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let task = watched.lock();
             task.as_ref().is_some_and(Task::is_wanted)
         };
         self.inner.compute.submit(memory, wanted, work).inspect_err(|Full| {

@@ -1,12 +1,6 @@
 //! Into a bucket of S3 or of what speaks its protocol.
 
-use std::{
-    fmt,
-    future::Future,
-    pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream::FuturesUnordered};
@@ -20,6 +14,7 @@ use object_store::{
     },
     path::Path,
 };
+use parking_lot::Mutex;
 
 use crate::runtime::limits;
 use crate::transport::{
@@ -216,7 +211,7 @@ struct Answers(Arc<Mutex<Option<(u16, Bytes)>>>);
 
 impl Answers {
     fn note(&self, status: u16, body: &Bytes) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.0.lock();
         *last = Some((status, body.clone()));
     }
 
@@ -224,7 +219,7 @@ impl Answers {
         if let Some(fault) = Fault::of_chain(error) {
             return fault;
         }
-        let last = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let last = self.0.lock().take();
         match last {
             Some((status, body)) => answer(status, &body),
             None => Fault::Protocol(error.to_string()),

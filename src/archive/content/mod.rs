@@ -14,10 +14,8 @@ mod selection;
 #[cfg(test)]
 mod tests;
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -163,11 +161,11 @@ impl Content {
         let seen: Arc<Mutex<Option<Seen>>> = Arc::default();
         let look = || {
             let writer = Writer { form: form.clone(), sizes: self.sizes };
-            let unseen = *seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let unseen = *seen.lock();
             let request = Request { unseen, ..request.clone() };
             let seen = Arc::clone(&seen);
             let make = move |found: Found, tx: &ReadTx<'_>| {
-                *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.seen);
+                *seen.lock() = Some(found.seen);
                 writer.first(found, tx)
             };
             self.search.search(request, Freshness::Required, now(), make)

@@ -24,11 +24,12 @@ use std::{
     collections::HashMap,
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
 use jiff::{Timestamp, tz::TimeZone};
+use parking_lot::Mutex;
 use serde_json::{Map, Value};
 
 use beneath::Pinned;
@@ -282,7 +283,7 @@ impl Ingest {
         path: &Path,
     ) -> Result<(), IngestError> {
         let Some(names) = &self.names else { return Ok(()) };
-        let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = names.lock();
         match names.get(&(key.clone(), extension)) {
             Some(other) if other != path => Err(IngestError::SameId(other.display().to_string())),
             Some(_) => Ok(()),
@@ -384,7 +385,7 @@ pub fn take_in_all(
         for _ in 0..workers.max(1) {
             scope.spawn(|| {
                 loop {
-                    let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+                    let next = queue.lock().next();
                     let Some(incoming) = next else { return };
                     report(&incoming, &ingest.take_in(&incoming, now()));
                 }

@@ -25,11 +25,13 @@ use std::{
     net::{IpAddr, SocketAddr},
     pin::pin,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
     time::Duration,
 };
+
+use parking_lot::Mutex;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::TcpStream,
@@ -76,13 +78,6 @@ struct Counts {
     handshakes: AtomicUsize,
     /// Open connections of each network that has some; so never more entries than connections.
     networks: Mutex<HashMap<IpAddr, usize>>,
-}
-
-impl Counts {
-    fn networks(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
-        // The counts are whole at every unlock.
-        self.networks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Shared {
@@ -136,7 +131,7 @@ impl Slot {
         // Every connection is counted, so that a limit that is set later finds the right numbers.
         let network = (!limits.trusted_proxies.contain(peer)).then(|| network(peer));
         if let Some(network) = network {
-            let mut networks = shared.counts.networks();
+            let mut networks = shared.counts.networks.lock();
             let open = networks.entry(network).or_default();
             // 0 turns the limit off.
             if *open >= limits.connections_per_address && limits.connections_per_address > 0 {
@@ -155,7 +150,7 @@ impl Drop for Slot {
         self.shared.counts.open.fetch_sub(1, Relaxed);
         metrics::gauge!("wirephoto_connections").decrement(1.0);
         let Some(network) = self.network else { return };
-        let mut networks = self.shared.counts.networks();
+        let mut networks = self.shared.counts.networks.lock();
         match networks.get(&network).copied().unwrap_or(0) {
             0 | 1 => drop(networks.remove(&network)),
             more => drop(networks.insert(network, more - 1)),
