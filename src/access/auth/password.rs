@@ -179,7 +179,8 @@ impl Passwords {
     pub(super) fn start(
         hasher: Hasher,
         workers: usize,
-        (queue, asker_max): (usize, usize),
+        queue: usize,
+        asker_max: usize,
     ) -> Result<Self> {
         let nobody = hasher.hash(super::Secret::new()?.reveal())?.into();
         let opened = Arc::new(Queue::default());
@@ -196,14 +197,11 @@ impl Passwords {
         Ok(Self { hasher, queue, queue_max, asker_max, urgent, nobody })
     }
 
-    /// The comparison of a password with a hash, for work on these threads. Without a hash it
-    /// never fits, after the same time.
-    pub(super) fn fits(&self) -> impl Fn(&str, Option<&str>) -> bool + Send + 'static {
-        let (hasher, nobody) = (self.hasher.clone(), Arc::clone(&self.nobody));
-        move |password, hash| {
-            let matches = hasher.verify(password, hash.unwrap_or(&nobody));
-            hash.is_some() && matches
-        }
+    /// Whether `hash` was made from `password`. Without a hash it never was, after the same time. Slow: for
+    /// work on these threads.
+    pub(super) fn verify(&self, password: &str, hash: Option<&str>) -> bool {
+        let matches = self.hasher.verify(password, hash.unwrap_or(&self.nobody));
+        hash.is_some() && matches
     }
 
     /// Runs `fits` on a hashing thread, and `settle` with what it gave; or what `begin`, asked just
@@ -298,7 +296,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_waits_for_long_is_done_while_the_idle_threads_cannot() {
-        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, (2, 2)).unwrap();
+        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, 2, 2).unwrap();
         // The only idle thread hangs in a comparison, as it does on a machine that is never idle.
         let (go, stuck) = mpsc::channel::<()>();
         let (stuck, tried) = (Mutex::new(stuck), AtomicBool::new(false));
@@ -324,7 +322,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_address_cannot_take_all_places() {
-        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, (8, 2)).unwrap();
+        let passwords = Passwords::start(Hasher::new(8, 1).unwrap(), 1, 8, 2).unwrap();
         let (go, stuck) = mpsc::channel::<()>();
         let stuck = Mutex::new(stuck);
         let hang = move || stuck.lock().recv().is_ok();
