@@ -16,10 +16,7 @@ use crate::transport::{
 ///
 /// Names resolve to addresses within `reach` only; an address of numbers is to be looked at by
 /// [`Reach::check`].
-pub(super) fn client(
-    authority: &Authority,
-    (waits, reach): (Waits, Reach),
-) -> Result<Client, Fault> {
+pub(super) fn client(authority: &Authority, waits: Waits, reach: Reach) -> Result<Client, Fault> {
     let built = Client::builder()
         .tls_backend_preconfigured(authority.client()?)
         .redirect(Policy::none())

@@ -77,7 +77,8 @@ impl Ftp {
 
     pub(super) async fn send(
         &self,
-        (waits, reach): (Waits, Reach),
+        waits: Waits,
+        reach: Reach,
         id: &str,
         files: &[File],
     ) -> Result<(), SendError> {

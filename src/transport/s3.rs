@@ -77,7 +77,8 @@ impl S3 {
 
     pub(super) async fn send(
         &self,
-        (waits, reach): (Waits, Reach),
+        waits: Waits,
+        reach: Reach,
         files: &[File],
     ) -> Result<(), SendError> {
         let host = match &self.endpoint {
@@ -87,7 +88,7 @@ impl S3 {
         let place = format!("{host} bucket {}", self.bucket);
         let stage = Stage { place, waits, secrets: vec![self.key.reveal()] };
         let answers = Answers::default();
-        let store = self.open((waits, reach), &answers);
+        let store = self.open(waits, reach, &answers);
         let store = store.map_err(|fault| stage.fail(Step::Prepare, fault))?;
         for file in files {
             let mut parts = self.prefix.parts.clone();
@@ -100,8 +101,8 @@ impl S3 {
         Ok(())
     }
 
-    fn open(&self, (waits, reach): (Waits, Reach), answers: &Answers) -> Result<AmazonS3, Fault> {
-        let client = client::client(&self.authority, (waits, reach))?;
+    fn open(&self, waits: Waits, reach: Reach, answers: &Answers) -> Result<AmazonS3, Fault> {
+        let client = client::client(&self.authority, waits, reach)?;
         let (answers, answer) = (answers.clone(), waits.answer);
         let connector = Connector { client, reach, answers, answer };
         let once = RetryConfig { max_retries: 0, ..RetryConfig::default() };

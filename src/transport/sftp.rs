@@ -124,7 +124,8 @@ impl Sftp<Sealed> {
 impl Sftp {
     pub(super) async fn send(
         &self,
-        (waits, reach): (Waits, Reach),
+        waits: Waits,
+        reach: Reach,
         id: &str,
         files: &[File],
     ) -> Result<(), SendError> {

@@ -100,7 +100,8 @@ impl Webhook {
 
     pub(super) async fn send(
         &self,
-        (waits, reach): (Waits, Reach),
+        waits: Waits,
+        reach: Reach,
         parcel: &Parcel,
         files: &[File],
     ) -> Result<(), SendError> {
@@ -109,7 +110,7 @@ impl Webhook {
         secrets.retain(|secret| secret.len() > 1);
         let stage = Stage { place: place_of(&self.url), waits, secrets };
         reach.check(&self.url).map_err(|refusal| stage.fail(Step::Connect, refusal))?;
-        let client = client::client(&self.authority, (waits, reach));
+        let client = client::client(&self.authority, waits, reach);
         let client = client.map_err(|fault| stage.fail(Step::Prepare, fault))?;
         match self.mode {
             Mode::Notify => stage.answer(Step::Post, self.notify(&client, parcel, files)).await,
@@ -117,7 +118,7 @@ impl Webhook {
                 for index in 0..files.len() {
                     // Read twice: for its sum, and to be sent.
                     let limit = waits.transfer(files[index].size_bytes().saturating_mul(2));
-                    let posted = self.post_file(&client, waits, parcel, (files, index));
+                    let posted = self.post_file(&client, waits, parcel, files, index);
                     stage.within(limit, Step::Post, posted).await?;
                 }
                 Ok(())
@@ -141,7 +142,8 @@ impl Webhook {
         client: &Client,
         waits: Waits,
         parcel: &Parcel,
-        (files, index): (&[File], usize),
+        files: &[File],
+        index: usize,
     ) -> Result<(), Fault> {
         let file = &files[index];
         let sum = sha256_hex(Reader::open(file, waits.answer).await?).await?;
@@ -295,7 +297,7 @@ mod tests {
             clock: slow_clock,
         };
         let client =
-            client::client(&Authority::default(), (Waits::default(), Reach::Anywhere)).unwrap();
+            client::client(&Authority::default(), Waits::default(), Reach::Anywhere).unwrap();
         for time_s in ["0", "600", "1200"] {
             let request = webhook.signed(&client, "d:1", &parcel, "x").build().unwrap();
             assert_eq!(request.headers()["webhook-timestamp"], time_s);
