@@ -114,13 +114,14 @@ impl Content {
         &self,
         keys: Vec<ItemKey>,
         form: Form<L>,
-        (coverage, now): (Coverage, Timestamp),
+        coverage: Coverage,
+        now: Timestamp,
     ) -> Result<Listed>
     where
         L: Links + Send + 'static,
     {
         let writer = Writer { form, sizes: self.sizes };
-        self.search.read(move |tx| writer.listed(&keys, (&coverage, now), tx)).await
+        self.search.read(move |tx| writer.listed(&keys, &coverage, now, tx)).await
     }
 
     /// Those of `keys` that `sight` shows, in their order.
@@ -151,7 +152,8 @@ impl Content {
         &self,
         poll: Poll<'_, L>,
         now: fn() -> Timestamp,
-        (wait, stop): (Duration, impl Future<Output = ()>),
+        wait: Duration,
+        stop: impl Future<Output = ()>,
     ) -> Result<Bytes>
     where
         L: Links + Clone + Send + 'static,
@@ -170,7 +172,7 @@ impl Content {
             };
             self.search.search(request, Freshness::Required, now(), make)
         };
-        let found = self.polls.wait(holder, self.search.changes(), look, (wait, stop)).await?;
+        let found = self.polls.wait(holder, self.search.changes(), look, wait, stop).await?;
         Ok(found.unwrap_or_else(answer::nothing))
     }
 }

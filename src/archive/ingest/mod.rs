@@ -147,12 +147,21 @@ pub struct Ingest {
     is_audited: bool,
 }
 
+/// A photograph in memory, with its share of the memory budget.
+struct LoadedPhotograph<'a> {
+    picture: Photograph,
+    share: Share<'a>,
+}
+
 impl Ingest {
     /// Takes in into `db` and `originals`; `zone` is whose midnight orders photographs.
     #[must_use]
     pub fn new(
-        (db, originals, programs): (Db, Originals, Programs),
-        (limits, memory): (IngestLimits, Arc<Memory>),
+        db: Db,
+        originals: Originals,
+        programs: Programs,
+        limits: IngestLimits,
+        memory: Arc<Memory>,
         zone: TimeZone,
         marker: Arc<Marker>,
     ) -> Self {
@@ -232,25 +241,26 @@ impl Ingest {
     }
 
     fn take_photograph(&self, path: &Path, now: Timestamp) -> Result<Taken, IngestError> {
-        let (picture, share) = self.read_photograph(self.pin(path)?.path())?;
+        let loaded = self.read_photograph(self.pin(path)?.path())?;
+        let picture = &loaded.picture;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let id = ItemId::parse(stem).unwrap_or_else(|_| picture.derived_id());
         let key = ItemKey { media_type: MediaType::Image, id };
         self.claim(&key, RenditionExtension::Jpg, path)?;
         let (document, mut warnings) = picture.document(&key, &self.zone)?;
-        let (picture, odd) = self.store((picture, share), RenditionName::NORMAL_HIRES)?;
+        let (picture, odd) = self.store(loaded, RenditionName::NORMAL_HIRES)?;
         warnings.splice(0..0, odd);
         let asset = Asset::own(AssetFile::Picture(picture));
         self.write(&key, document, Some(vec![asset]), now).map(|taken| Taken { warnings, ..taken })
     }
 
     /// Reads a photograph when there is memory for it.
-    fn read_photograph(&self, path: &Path) -> Result<(Photograph, Share<'_>), IngestError> {
+    fn read_photograph(&self, path: &Path) -> Result<LoadedPhotograph<'_>, IngestError> {
         let length = std::fs::metadata(path).map_err(IngestError::Unreadable)?.len();
         let share = self.memory.take(length.min(self.limits.file_bytes_max));
         let picture = photograph::read(path, &self.limits)?;
         self.fits(&picture, length)?;
-        Ok((picture, share))
+        Ok(LoadedPhotograph { picture, share })
     }
 
     /// Whether a photograph of `length` bytes can be taken in with all memory that there is.
@@ -269,11 +279,12 @@ impl Ingest {
     /// Nothing names the original yet when it turns out that it cannot be decoded.
     fn store(
         &self,
-        (picture, mut share): (Photograph, Share<'_>),
+        loaded: LoadedPhotograph<'_>,
         name: RenditionName,
     ) -> Result<(Picture, Vec<String>), IngestError> {
+        let LoadedPhotograph { picture, mut share } = loaded;
         share.grow(picture.memory_bytes(&self.originals));
-        picture.store(&self.originals, name, (&self.limits, &self.marker))
+        picture.store(&self.originals, name, &self.limits, &self.marker)
     }
 
     fn claim(

@@ -271,7 +271,7 @@ impl Watch {
             beside.push(".error.json");
             beneath::write(&target, &beside, format!("{note:#}\n").as_bytes())?;
         }
-        beneath::rename((&source, name), (&target, &free))
+        beneath::rename(&source, name, &target, &free)
     }
 }
 
