@@ -156,7 +156,7 @@ pub(crate) async fn archive(
     let agr = media::agreement(request.uri())?;
     let is_true = |text: &str| text.parse().ok();
     let numbered = Query::of(request.uri())?;
-    let numbered = numbered.parsed("numbered", ("type", "true or false"), is_true)?;
+    let numbered = numbered.parsed("numbered", "type", "true or false", is_true)?;
     let files = if numbered == Some(true) { Naming::ByPlace } else { Naming::ById };
     let found = app.shared.collections.look(caller, id, now).await?;
     let Some(Collection { head, content, .. }) = found else { return Ok(None) };

@@ -239,12 +239,13 @@ where
     let _closed = stream.set_nodelay(true);
     let pulse = Arc::new(Pulse::default());
     let guard = Guard::new(stream, Arc::clone(&pulse));
-    converse((guard, pulse), peer, service, slot, stop).await
+    converse(guard, pulse, peer, service, slot, stop).await
 }
 
 /// Serves `stream` over TLS; the handshake has the time of a request's head.
 pub async fn run_tls<S>(
-    (stream, certificate): (TcpStream, Arc<Certificate>),
+    stream: TcpStream,
+    certificate: Arc<Certificate>,
     peer: SocketAddr,
     service: S,
     slot: Slot,
@@ -269,7 +270,7 @@ where
     };
     drop(under_way);
     match shaken {
-        Ok(Ok(stream)) => Box::pin(converse((stream, pulse), peer, service, slot, stop)).await,
+        Ok(Ok(stream)) => Box::pin(converse(stream, pulse, peer, service, slot, stop)).await,
         Ok(Err(cause)) => {
             metrics::counter!("wirephoto_tls_handshakes_failed_total").increment(1);
             tracing::debug!(%peer, %cause, "no TLS connection");
@@ -299,7 +300,8 @@ async fn shake(
 
 /// Serves what is said on `io`, which `pulse` counts.
 async fn converse<I, S>(
-    (io, pulse): (I, Arc<Pulse>),
+    io: I,
+    pulse: Arc<Pulse>,
     peer: SocketAddr,
     service: S,
     slot: Slot,

@@ -56,7 +56,7 @@ impl ConceptNames {
         let term = FacetValue { facet, value: value.to_owned() }.term();
         let own = format!("{term} language:{}", language.tag());
         for text in [own, term] {
-            match look_up(site, &text, (list, value), now).await {
+            match look_up(site, &text, list, value, now).await {
                 Ok(None) => {}
                 Ok(name) => {
                     self.keep(key, Known { name: name.clone(), found_at: now });
@@ -98,7 +98,8 @@ impl Known {
 async fn look_up(
     site: &Site,
     text: &str,
-    (list, code): (&'static str, &str),
+    list: &'static str,
+    code: &str,
     now: Timestamp,
 ) -> Result<Option<String>> {
     let shared = &site.app.shared;
